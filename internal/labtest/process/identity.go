@@ -1,0 +1,50 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Identity names one process for good. A process id alone is reused by the
+// system; together with the time when its process began it is not.
+type Identity struct {
+	PID   int    `json:"pid"`
+	Birth string `json:"birth"` // opaque; empty when the process was gone already
+}
+
+// Identify describes the process that has the given id now.
+func Identify(pid int) Identity { return Identity{PID: pid, Birth: birth(pid)} }
+
+// Self identifies this process.
+func Self() Identity { return Identify(os.Getpid()) }
+
+// Alive tells whether this very process still runs. A process that has ended
+// but was not yet waited for by its parent does not.
+func (id Identity) Alive() bool {
+	return id.PID > 0 && id.Birth != "" && birth(id.PID) == id.Birth
+}
+
+// Kill ends the process and its group with SIGKILL and waits until it is gone.
+// It does nothing when the process is gone, or its id belongs to another one.
+func (id Identity) Kill() error {
+	if !id.Alive() {
+		return nil
+	}
+	if err := syscall.Kill(-id.PID, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+		return fmt.Errorf("kill process group %d: %w", id.PID, os.NewSyscallError("kill", err))
+	}
+	return id.waitGone(10 * time.Second)
+}
+
+func (id Identity) waitGone(timeout time.Duration) error {
+	deadline := time.Now().Add(timeout)
+	for id.Alive() {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("process %d is still there %s after SIGKILL", id.PID, timeout)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package process_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
+)
+
+// starterEnv makes the test binary itself the starter that gets killed.
+const starterEnv = "LOCKSTEP_TEST_STARTER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(starterEnv) != "" {
+		beStarter()
+	}
+	os.Exit(m.Run())
+}
+
+// beStarter starts a program, prints its id, and stays until it is killed.
+func beStarter() {
+	p, err := process.Start(process.Spec{Path: "/bin/sleep", Args: []string{"600"}})
+	if err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString(strconv.Itoa(p.ID().PID) + "\n")
+	select {}
+}
+
+func TestKilledStarterTakesItsProcessesWithIt(t *testing.T) {
+	starter := exec.Command(os.Args[0])
+	starter.Env = append(os.Environ(), starterEnv+"=1")
+	out, err := starter.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := starter.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 32)
+	n, err := out.Read(line)
+	if err != nil {
+		t.Fatalf("read the child's process id: %v", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := process.Identify(pid)
+	if !child.Alive() {
+		t.Fatalf("process %d does not run before its starter is killed", pid)
+	}
+
+	if err := starter.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	starter.Wait() //nolint:errcheck // It was killed; that is the point.
+
+	for deadline := time.Now().Add(5 * time.Second); child.Alive(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d still runs after its starter was killed", pid)
+		}
+	}
+}
+
+func TestKillEndsTheWholeGroup(t *testing.T) {
+	var out bytes.Buffer
+	p := start(t, process.Spec{Path: "/bin/sh", Args: []string{"-c", "sleep 600 >/dev/null 2>&1 & echo $!; kill -STOP $$"}, Stdout: &out})
+	waitFor(t, func() bool { return stopped(p.ID().PID) })
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	grandchild, err := strconv.Atoi(strings.TrimSpace(out.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return !process.Identify(grandchild).Alive() })
+}
+
+func TestIdentityOfARecycledPIDIsAnotherProcess(t *testing.T) {
+	p := start(t, process.Spec{Path: "/bin/sleep", Args: []string{"600"}})
+	earlier := process.Identity{PID: p.ID().PID, Birth: "somebody who had this id before"}
+	if earlier.Alive() {
+		t.Error("an identity with another birth counts as alive")
+	}
+	if err := earlier.Kill(); err != nil {
+		t.Error(err)
+	}
+	if !p.ID().Alive() {
+		t.Error("killing the earlier owner of a process id ended its present owner")
+	}
+	if err := p.ID().Kill(); err != nil {
+		t.Error(err)
+	}
+	if p.ID().Alive() {
+		t.Error("process is alive after its own identity was killed")
+	}
+}
+
+func TestExitCode(t *testing.T) {
+	cases := map[string]struct {
+		script string
+		want   int
+	}{
+		"its own":  {script: "exit 7", want: 7},
+		"a signal": {script: "kill -TERM $$", want: 128 + int(syscall.SIGTERM)},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, process.Spec{Path: "/bin/sh", Args: []string{"-c", c.script}})
+			if got := p.ExitCode(); got != c.want {
+				t.Errorf("exit code of %q is %d, want %d", c.script, got, c.want)
+			}
+		})
+	}
+}
+
+func TestStartNamesTheMissingProgram(t *testing.T) {
+	_, err := process.Start(process.Spec{Path: "/no/such/program"})
+	if err == nil || !strings.Contains(err.Error(), "start program: ") {
+		t.Errorf("error is %v, want it to name the program", err)
+	}
+}
+
+func start(t *testing.T, spec process.Spec) *process.Process {
+	t.Helper()
+	p, err := process.Start(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func stopped(pid int) bool {
+	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && strings.HasPrefix(string(out), "T")
+}
+
+func waitFor(t *testing.T, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("not done within 5 s")
+		}
+	}
+}

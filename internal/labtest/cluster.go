@@ -1,0 +1,195 @@
+package labtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+)
+
+// startTimeout bounds the start of a control plane whose programs are built. It
+// takes about six seconds on two idle cores; tests run on busy ones.
+const startTimeout = 2 * time.Minute
+
+// Cluster is a running control plane.
+type Cluster struct {
+	options Options
+	run     *Run
+	api     *api
+	etcd    int // the port that etcd serves clients at
+	secure  int // the port of the API server
+
+	mu        sync.Mutex
+	programs  map[string]program.Built
+	processes map[string]*process.Process
+}
+
+// Start builds what is missing and starts a control plane. It returns when the
+// API server is ready and the controllers work.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	builder, err := program.NewBuilder(options.progress())
+	if err != nil {
+		return nil, err
+	}
+	programs, err := builder.Build(ctx, options.Programs()...)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
+	defer cancel()
+
+	cluster, err := newCluster(options, programs)
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), cluster.Stop())
+	}
+	return cluster, nil
+}
+
+func newCluster(options Options, programs map[string]program.Built) (*Cluster, error) {
+	if err := sweep(); err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(3)
+	if err != nil {
+		return nil, err
+	}
+	run, err := newRun(options, ports[1])
+	if err != nil {
+		return nil, err
+	}
+	run.Kubernetes = programs[program.ForKubernetes(program.APIServer, options.kubernetes())].Version
+	c := &Cluster{
+		options: options, run: run, etcd: ports[0], secure: ports[1],
+		programs: programs, processes: map[string]*process.Process{},
+	}
+	if err := c.writeCredentials(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(run.Dir))
+	}
+	c.api, err = newAPI(run)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(run.Dir))
+	}
+	return c, c.run.save()
+}
+
+func (c *Cluster) start(ctx context.Context) error {
+	if err := c.startEtcd(ctx); err != nil {
+		return err
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return err
+	}
+	// Custom kinds come before the controllers, whose garbage collector would
+	// otherwise learn of them up to half a minute later.
+	for _, component := range c.options.With {
+		if err := c.install(ctx, component); err != nil {
+			return err
+		}
+	}
+	if err := c.startControllerManager(ctx); err != nil {
+		return err
+	}
+	for _, component := range c.options.With {
+		if err := c.launch(ctx, component); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Add starts a component that does not run yet.
+func (c *Cluster) Add(ctx context.Context, component Component) error {
+	if c.Has(component) {
+		return nil
+	}
+	if c.processes == nil {
+		return fmt.Errorf("this control plane was started without %s; start it with --with %s", component, component)
+	}
+	builder, err := program.NewBuilder(c.options.progress())
+	if err != nil {
+		return err
+	}
+	built, err := builder.Build(ctx, component.programs()...)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	for name, p := range built {
+		c.programs[name] = p
+	}
+	c.mu.Unlock()
+	if err := c.install(ctx, component); err != nil {
+		return err
+	}
+	return c.launch(ctx, component)
+}
+
+func (c *Cluster) install(ctx context.Context, component Component) error {
+	if component == ArgoRollouts {
+		return c.installArgoRollouts(ctx)
+	}
+	return nil
+}
+
+func (c *Cluster) launch(ctx context.Context, component Component) error {
+	var err error
+	switch component {
+	case KWOK:
+		err = c.launchKWOK(ctx)
+	case ArgoRollouts:
+		err = c.launchArgoRollouts(ctx)
+	default:
+		err = errors.New("unknown component")
+	}
+	if err != nil {
+		return fmt.Errorf("start %s: %w", component, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.run.With = append(c.run.With, component)
+	return c.run.save()
+}
+
+// Kubeconfig is the path of a kubeconfig with every permission.
+func (c *Cluster) Kubeconfig() string { return c.run.Kubeconfig() }
+
+// Server is the address of the API server.
+func (c *Cluster) Server() string { return c.run.Server }
+
+// Version is that of Kubernetes, such as 1.36.3.
+func (c *Cluster) Version() string { return c.run.Kubernetes }
+
+// Dir is the folder of this control plane: data, logs, kubeconfig.
+func (c *Cluster) Dir() string { return c.run.Dir }
+
+// Log is the path of a program's log.
+func (c *Cluster) Log(name string) string { return filepath.Join(c.run.Dir, name+".log") }
+
+// Has tells whether a component runs.
+func (c *Cluster) Has(component Component) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.run.With, component)
+}
+
+// Stop ends every process of the control plane and removes its folder.
+func (c *Cluster) Stop() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for _, p := range c.processes {
+		errs = append(errs, p.Kill())
+	}
+	clear(c.processes)
+	return errors.Join(append(errs, os.RemoveAll(c.run.Dir))...)
+}

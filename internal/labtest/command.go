@@ -1,0 +1,123 @@
+package labtest
+
+import (
+	"bytes"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
+)
+
+// exitTimeout bounds the wait for a program that was told to end.
+const exitTimeout = 30 * time.Second
+
+// Command is a program to run in a test.
+type Command struct {
+	Path string
+	Args []string
+	Env  []string // added to the environment of the test
+	Dir  string   // empty means that of the test
+}
+
+// Running is a started command.
+type Running struct {
+	process *process.Process
+	stdout  output
+	stderr  output
+}
+
+// output collects what a program writes, while it may be read.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write takes a piece of output.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// StartCommand starts a program that is killed when the test ends, and also when
+// the test is killed. Its output is shown when the test fails.
+func StartCommand(t testing.TB, command Command) *Running {
+	t.Helper()
+	r := &Running{}
+	var err error
+	r.process, err = process.Start(process.Spec{
+		Path: command.Path, Args: command.Args, Dir: command.Dir,
+		Env:    append(os.Environ(), command.Env...),
+		Stdout: &r.stdout, Stderr: &r.stderr,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.process.Kill(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("%s %q wrote\n%s%s", r.process.Name(), command.Args, r.Stdout(), r.Stderr())
+		}
+	})
+	return r
+}
+
+// RunCommand runs a program to its end, which must come within exitTimeout.
+func RunCommand(t testing.TB, command Command) (stdout, stderr string, code int) {
+	t.Helper()
+	r := StartCommand(t, command)
+	code = r.ExitCode(t, exitTimeout)
+	return r.Stdout(), r.Stderr(), code
+}
+
+// Stdout is what the program has written to its standard output so far.
+func (r *Running) Stdout() string { return r.stdout.String() }
+
+// Stderr is what the program has written to its standard error so far.
+func (r *Running) Stderr() string { return r.stderr.String() }
+
+// Done is closed when the program has ended.
+func (r *Running) Done() <-chan struct{} { return r.process.Done() }
+
+// PID is the id of the process.
+func (r *Running) PID() int { return r.process.ID().PID }
+
+// Signal sends a signal, such as SIGTERM, SIGSTOP or SIGKILL.
+func (r *Running) Signal(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	if err := r.process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Stop asks the program to end, as Kubernetes would, and returns its exit code.
+func (r *Running) Stop(t testing.TB) int {
+	t.Helper()
+	r.Signal(t, syscall.SIGTERM)
+	return r.ExitCode(t, exitTimeout)
+}
+
+// ExitCode waits for the program's end and returns its exit code; 128 and the
+// signal's number for one that was killed. The test fails when it still runs
+// after timeout.
+func (r *Running) ExitCode(t testing.TB, timeout time.Duration) int {
+	t.Helper()
+	select {
+	case <-r.process.Done():
+		return r.process.ExitCode()
+	case <-time.After(timeout):
+		t.Fatalf("%s still runs after %s", r.process.Name(), timeout)
+		return -1
+	}
+}

@@ -1,0 +1,196 @@
+package labtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+)
+
+// pollInterval is short: most of a start is spent waiting for readiness.
+const pollInterval = 25 * time.Millisecond
+
+// spawn starts a program of the control plane with its log in the folder.
+func (c *Cluster) spawn(name string, args ...string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	log, err := os.OpenFile(c.Log(plain(name)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the log of %s: %w", name, err)
+	}
+	defer log.Close() //nolint:errcheck // The program has its own handle.
+	built := c.programs[name]
+	p, err := process.Start(process.Spec{
+		Path: built.Path, Args: args, Dir: c.run.Dir,
+		Stdout: log, Stderr: log, Detached: c.options.Detached,
+	})
+	if err != nil {
+		return err
+	}
+	c.processes[plain(name)] = p
+	return c.run.started(plain(name), built.Version, p.ID())
+}
+
+// plain is a program's name without the Kubernetes release it is for.
+func plain(name string) string {
+	name, _, _ = strings.Cut(name, "@")
+	return name
+}
+
+// await polls until a program is ready, has ended, or ctx has.
+func (c *Cluster) await(ctx context.Context, name string, ready func(context.Context) error) error {
+	c.mu.Lock()
+	p := c.processes[name]
+	c.mu.Unlock()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.Done():
+			return fmt.Errorf("%s ended: %w; the end of its log:\n%s", name, p.Err(), c.logTail(name))
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w (last: %w); the end of its log:\n%s", name, context.Cause(ctx), err, c.logTail(name))
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// logTail is the end of a program's log. It is read now because the folder goes
+// when the start fails.
+func (c *Cluster) logTail(name string) string {
+	text, err := os.ReadFile(c.Log(name))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+}
+
+func (c *Cluster) file(name string) string { return filepath.Join(c.run.Dir, name) }
+
+func (c *Cluster) release(name string) string {
+	return program.ForKubernetes(name, c.options.kubernetes())
+}
+
+func (c *Cluster) startEtcd(ctx context.Context) error {
+	clients := "http://127.0.0.1:" + strconv.Itoa(c.etcd)
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	peers := "http://127.0.0.1:" + strconv.Itoa(ports[0])
+	err = c.spawn(c.release(program.Etcd),
+		"--data-dir="+c.file("etcd"),
+		"--listen-client-urls="+clients, "--advertise-client-urls="+clients,
+		"--listen-peer-urls="+peers, "--initial-advertise-peer-urls="+peers,
+		"--initial-cluster=default="+peers,
+		"--unsafe-no-fsync", // The data lives no longer than the processes.
+	)
+	if err != nil {
+		return err
+	}
+	etcd := &api{server: clients, client: c.api.client}
+	return c.await(ctx, program.Etcd, func(ctx context.Context) error {
+		_, err := etcd.get(ctx, "/health")
+		return err
+	})
+}
+
+// StartAPIServer starts the API server, at the start or after [Cluster.StopAPIServer],
+// on the same port and data, and waits until it is ready.
+func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	err := c.spawn(c.release(program.APIServer), append([]string{
+		"--etcd-servers=http://127.0.0.1:" + strconv.Itoa(c.etcd),
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(c.secure),
+		"--tls-cert-file=" + c.file(serverCertFile),
+		"--tls-private-key-file=" + c.file(serverKeyFile),
+		"--client-ca-file=" + c.file(caFile),
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + c.file(serviceAccountFile),
+		"--service-account-signing-key-file=" + c.file(serviceAccountFile),
+		"--service-cluster-ip-range=10.96.0.0/16",
+		"--endpoint-reconciler-type=none", // No address of this machine is worth publishing.
+		"--allow-privileged=true",
+	}, c.options.APIServerFlags...)...)
+	if err != nil {
+		return err
+	}
+	return c.await(ctx, program.APIServer, func(ctx context.Context) error {
+		_, err := c.api.get(ctx, "/readyz")
+		return err
+	})
+}
+
+// StopAPIServer ends the API server at once, as a crash would. Its port stays
+// free and refuses connections.
+func (c *Cluster) StopAPIServer() error {
+	p, err := c.apiServer()
+	if err != nil {
+		return err
+	}
+	return p.Kill()
+}
+
+// FreezeAPIServer stops the API server from running, but leaves its connections
+// open: requests and watches hang instead of failing.
+func (c *Cluster) FreezeAPIServer() error {
+	p, err := c.apiServer()
+	if err != nil {
+		return err
+	}
+	return p.Signal(syscall.SIGSTOP)
+}
+
+// ThawAPIServer lets a frozen API server run again.
+func (c *Cluster) ThawAPIServer() error {
+	p, err := c.apiServer()
+	if err != nil {
+		return err
+	}
+	return p.Signal(syscall.SIGCONT)
+}
+
+func (c *Cluster) apiServer() (*process.Process, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.processes[program.APIServer]
+	if p == nil {
+		return nil, errors.New("only the process that started a control plane can stop its API server; use a private one")
+	}
+	return p, nil
+}
+
+// startControllerManager waits until the controllers have given the default
+// namespace its service account: then they work, and pods can be created.
+func (c *Cluster) startControllerManager(ctx context.Context) error {
+	err := c.spawn(c.release(program.ControllerManager),
+		"--kubeconfig="+c.Kubeconfig(),
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--service-account-private-key-file="+c.file(serviceAccountFile),
+		"--root-ca-file="+c.file(caFile),
+	)
+	if err != nil {
+		return err
+	}
+	return c.await(ctx, program.ControllerManager, func(ctx context.Context) error {
+		return c.hasServiceAccount(ctx, "default")
+	})
+}
+
+func (c *Cluster) hasServiceAccount(ctx context.Context, namespace string) error {
+	_, err := c.api.get(ctx, "/api/v1/namespaces/"+namespace+"/serviceaccounts/default")
+	return err
+}

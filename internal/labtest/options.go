@@ -1,0 +1,96 @@
+package labtest
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+)
+
+// Component is something that can run beside the bare control plane.
+type Component string
+
+const (
+	// KWOK makes a fake node on which scheduled pods become Running and Ready.
+	KWOK Component = "kwok"
+	// ArgoRollouts serves the Rollout kind and runs its controller.
+	ArgoRollouts Component = "argo-rollouts"
+)
+
+// Components lists every component.
+func Components() []Component { return []Component{KWOK, ArgoRollouts} }
+
+// ParseComponents reads a list such as "kwok,argo-rollouts". The empty text is
+// the empty list.
+func ParseComponents(text string) ([]Component, error) {
+	var list []Component
+	for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' }) {
+		if !slices.Contains(Components(), Component(name)) {
+			return nil, fmt.Errorf("unknown component %q; there are %s", name, joinComponents(Components()))
+		}
+		list = append(list, Component(name))
+	}
+	return list, nil
+}
+
+func joinComponents(list []Component) string {
+	var names []string
+	for _, c := range list {
+		names = append(names, string(c))
+	}
+	return strings.Join(names, ",")
+}
+
+// Options say which control plane to start. The zero value is etcd, API server
+// and controller manager of the default Kubernetes release.
+type Options struct {
+	// Kubernetes is the release, 1.36 or 1.34; empty means 1.36. Components
+	// are built for 1.36 only, but run beside either.
+	Kubernetes string
+	// With names what runs beside the control plane.
+	With []Component
+	// APIServerFlags are given to the API server after the lab's own flags.
+	APIServerFlags []string
+	// Detached lets the control plane outlive this process, until [Cluster.Stop]
+	// or [Run.End].
+	Detached bool
+	// Progress receives what is being built; nil means nobody wants to know.
+	Progress io.Writer
+}
+
+func (o Options) kubernetes() string {
+	if o.Kubernetes == "" {
+		return program.DefaultKubernetes
+	}
+	return o.Kubernetes
+}
+
+func (o Options) progress() io.Writer {
+	if o.Progress == nil {
+		return io.Discard
+	}
+	return o.Progress
+}
+
+// Programs lists the programs that the options need.
+func (o Options) Programs() []string {
+	release := o.kubernetes()
+	names := []string{
+		program.ForKubernetes(program.Etcd, release),
+		program.ForKubernetes(program.APIServer, release),
+		program.ForKubernetes(program.ControllerManager, release),
+	}
+	for _, c := range o.With {
+		names = append(names, c.programs()...)
+	}
+	return names
+}
+
+func (c Component) programs() []string {
+	if c == KWOK {
+		return []string{program.Scheduler, program.KWOK}
+	}
+	return []string{string(c)}
+}

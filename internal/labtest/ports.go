@@ -1,0 +1,31 @@
+package labtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// The lab's ports lie below the range from which systems take ports for
+// outgoing connections. So nobody takes the port of an API server that a test
+// has stopped and means to start again.
+const firstPort, lastPort = 20000, 29999
+
+// freePorts returns different ports that nobody listens on.
+func freePorts(count int) ([]int, error) {
+	var ports []int
+	for range 1000 {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)                 //nolint:gosec // Chance is enough here.
+		listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)) //nolint:noctx // Listening on loopback does not wait.
+		if err != nil {
+			continue
+		}
+		defer listener.Close() //nolint:errcheck // Kept open until all are chosen, so that they differ.
+		ports = append(ports, port)
+		if len(ports) == count {
+			return ports, nil
+		}
+	}
+	return nil, fmt.Errorf("find %d free ports between %d and %d: none left", count, firstPort, lastPort)
+}

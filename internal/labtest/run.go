@@ -1,0 +1,212 @@
+package labtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+)
+
+const (
+	recordFile = "run.json"
+	// unwritten is how long a folder may stay without a record before it counts
+	// as left behind by a process that died between the two steps.
+	unwritten = time.Hour
+)
+
+// Run is the record of a control plane: what another process must know to use
+// it, to show it and to end it. It is kept in the folder of the control plane.
+type Run struct {
+	Dir        string           `json:"-"`
+	Owner      process.Identity `json:"owner"` // who started it
+	Detached   bool             `json:"detached,omitempty"`
+	Began      time.Time        `json:"began"`
+	Kubernetes string           `json:"kubernetes"`
+	Server     string           `json:"server"`
+	With       []Component      `json:"with,omitempty"`
+	Processes  []Member         `json:"processes"`
+}
+
+// Member is one process of a control plane.
+type Member struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	process.Identity
+}
+
+func newRun(options Options, port int) (*Run, error) {
+	parent, err := runsDir()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return nil, fmt.Errorf("make a folder for control planes: %w", err)
+	}
+	dir, err := os.MkdirTemp(parent, "")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for a control plane: %w", err)
+	}
+	return &Run{
+		Dir: dir, Owner: process.Self(), Detached: options.Detached, Began: time.Now(),
+		Server: "https://127.0.0.1:" + strconv.Itoa(port),
+	}, nil
+}
+
+func runsDir() (string, error) {
+	cache, err := program.Cache()
+	return filepath.Join(cache, "runs"), err
+}
+
+// Kubeconfig is the path of a kubeconfig with every permission.
+func (r *Run) Kubeconfig() string { return filepath.Join(r.Dir, "kubeconfig") }
+
+// Alive tells whether somebody still needs the control plane: its owner or,
+// when it is detached, whoever ends it later.
+func (r *Run) Alive() bool {
+	if !r.Detached {
+		return r.Owner.Alive()
+	}
+	for _, p := range r.Processes {
+		if p.Alive() {
+			return true
+		}
+	}
+	return r.Owner.Alive()
+}
+
+// End kills the processes of the control plane, by what is recorded of them,
+// and removes its folder.
+func (r *Run) End() error {
+	var errs []error
+	for _, p := range r.Processes {
+		errs = append(errs, p.Kill())
+	}
+	return errors.Join(append(errs, os.RemoveAll(r.Dir))...)
+}
+
+// started replaces what is recorded of a program.
+func (r *Run) started(name, version string, id process.Identity) error {
+	member := Member{Name: name, Version: version, Identity: id}
+	for i, p := range r.Processes {
+		if p.Name == name {
+			r.Processes[i] = member
+			return r.save()
+		}
+	}
+	r.Processes = append(r.Processes, member)
+	return r.save()
+}
+
+// save writes the record in one step: readers see the old one or the new one.
+func (r *Run) save() error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("record control plane %s: %w", r.Dir, err)
+	}
+	path := filepath.Join(r.Dir, recordFile)
+	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("record control plane: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("record control plane: %w", err)
+	}
+	return nil
+}
+
+func readRun(dir string) (*Run, error) {
+	text, err := os.ReadFile(filepath.Join(dir, recordFile))
+	if err != nil {
+		return nil, fmt.Errorf("read record of control plane: %w", err)
+	}
+	run := &Run{Dir: dir}
+	if err := json.Unmarshal(text, run); err != nil {
+		return nil, fmt.Errorf("read record of control plane %s: %w", dir, err)
+	}
+	return run, nil
+}
+
+// Runs lists the control planes of this user that are alive.
+func Runs() ([]*Run, error) {
+	var alive []*Run
+	err := eachRun(func(run *Run) error {
+		if run.Alive() {
+			alive = append(alive, run)
+		}
+		return nil
+	})
+	return alive, err
+}
+
+// sweep ends and removes what dead processes left behind.
+func sweep() error {
+	return eachRun(func(run *Run) error {
+		if run.Alive() {
+			return nil
+		}
+		if err := run.End(); err != nil {
+			return fmt.Errorf("remove a dead control plane: %w", err)
+		}
+		return nil
+	})
+}
+
+func eachRun(visit func(*Run) error) error {
+	parent, err := runsDir()
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(parent)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("list control planes: %w", err)
+	}
+	for _, entry := range entries {
+		dir := filepath.Join(parent, entry.Name())
+		run, err := readRun(dir)
+		switch {
+		case err == nil:
+			err = visit(run)
+		case errors.Is(err, os.ErrNotExist):
+			err = removeUnwritten(dir)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeUnwritten(dir string) error {
+	info, err := os.Stat(dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && time.Since(info.ModTime()) < unwritten {
+		return nil
+	}
+	return os.RemoveAll(dir)
+}
+
+// String says what runs: "Kubernetes 1.36.3 with kwok at https://127.0.0.1:20001".
+func (r *Run) String() string {
+	with := ""
+	if len(r.With) > 0 {
+		with = " with " + joinComponents(r.With)
+	}
+	return "Kubernetes " + r.Kubernetes + with + " at " + r.Server
+}
+
+// Satisfies tells whether the control plane is of the asked release and has every
+// asked component.
+func (r *Run) Satisfies(options Options) bool {
+	for _, component := range options.With {
+		if !slices.Contains(r.With, component) {
+			return false
+		}
+	}
+	return strings.HasPrefix(r.Kubernetes, options.kubernetes()+".")
+}

@@ -1,0 +1,85 @@
+package labtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// Env names the environment variable that holds the folder of the control plane
+// to share. The lab's exec command sets it for the command that it runs.
+const Env = "LOCKSTEP_LAB"
+
+// sharedOnce starts at most one shared control plane per test process.
+//
+//nolint:gochecknoglobals // What is shared by all tests of a process has to live somewhere in the process.
+var sharedOnce = sync.OnceValues(startShared)
+
+// sharedGrows lets one test at a time add a component to the shared control plane.
+//
+//nolint:gochecknoglobals // As above.
+var sharedGrows sync.Mutex
+
+// Shared returns the control plane of this test run, with the needed components:
+// the one that the lab's exec command made for it or else one that this test
+// process starts on first use and that ends with the process. Tests must keep to
+// namespaces of their own.
+func Shared(t testing.TB, needs ...Component) *Cluster {
+	t.Helper()
+	cluster, err := sharedOnce()
+	if err != nil {
+		t.Fatalf("shared control plane: %v", err)
+	}
+	sharedGrows.Lock()
+	defer sharedGrows.Unlock()
+	for _, component := range needs {
+		if err := cluster.Add(t.Context(), component); err != nil {
+			t.Fatalf("shared control plane: %v", err)
+		}
+	}
+	return cluster
+}
+
+func startShared() (*Cluster, error) {
+	if dir := os.Getenv(Env); dir != "" {
+		return Open(dir)
+	}
+	// No test's context: the control plane outlives the test that comes first.
+	return Start(context.Background(), Options{Progress: os.Stderr}) //nolint:forbidigo // See above.
+}
+
+// Open returns the control plane that another process started in a folder.
+func Open(dir string) (*Cluster, error) {
+	run, err := readRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !run.Alive() {
+		return nil, fmt.Errorf("control plane in %s runs no more", dir)
+	}
+	client, err := newAPI(run)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{run: run, api: client}, nil
+}
+
+// Private starts a control plane for one test, which may do anything to it.
+func Private(t testing.TB, options Options) *Cluster {
+	t.Helper()
+	if options.Progress == nil {
+		options.Progress = os.Stderr
+	}
+	cluster, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Errorf("stop control plane: %v", err)
+		}
+	})
+	return cluster
+}

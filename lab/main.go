@@ -1,0 +1,156 @@
+// Command lab starts and ends real Kubernetes control planes on this machine,
+// for people and for the Makefile. All it knows about them is in
+// internal/labtest.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+)
+
+const usage = `A real Kubernetes control plane on this machine, built from source.
+
+Usage:
+  lab up     [--kubernetes 1.36|1.34] [--with LIST]   start one and leave it running
+  lab status                                          what runs, where, which versions
+  lab down                                            end what "lab up" started
+  lab exec   [--kubernetes 1.36|1.34] [--with LIST] -- COMMAND [ARGUMENT…]
+                                                      start one, run COMMAND against it, end it
+  lab build  [PROGRAM…]                               build programs without starting them
+
+The control plane is etcd, kube-apiserver and kube-controller-manager. LIST adds to it:
+  kwok             a fake node on which pods become ready, and kube-scheduler
+  argo-rollouts    the Rollout kind and its controller
+
+Programs are built once, from Go modules only, and kept in the user's cache folder
+(LOCKSTEP_LAB_CACHE moves it). The first build takes about seven minutes on two cores.
+
+Examples:
+  eval "$(go run ./lab up --with kwok)"      then use any client: KUBECONFIG is set
+  go run ./lab exec -- go test ./...         tests share the control plane of "exec"
+  go run ./lab build helm registry           programs for chart and registry tests
+
+"lab exec" sets KUBECONFIG and LOCKSTEP_LAB for COMMAND and passes on its exit code.
+`
+
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// errUsage marks mistakes in the command line.
+var errUsage = errors.New("usage") //nolint:gochecknoglobals // A sentinel is a constant in all but syntax.
+
+// streams are the standard streams of the command.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func main() {
+	std := streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	os.Exit(run(context.Background(), os.Args[1:], std))
+}
+
+// run executes the command line and returns the exit code.
+func run(ctx context.Context, args []string, std streams) int {
+	code, err := dispatch(ctx, args, std)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(std.out, usage)
+		return 0
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(std.err, "lab: %v\n\n%s", err, usage)
+		return exitUsage
+	case err != nil:
+		fmt.Fprintf(std.err, "lab: %v\n", err)
+		return exitFailure
+	}
+	return code
+}
+
+func dispatch(ctx context.Context, args []string, std streams) (code int, err error) {
+	if len(args) == 0 {
+		return 0, fmt.Errorf("%w: no command given", errUsage)
+	}
+	name, args := args[0], args[1:]
+	switch name {
+	case "up":
+		return 0, up(ctx, args, std)
+	case "down":
+		return 0, down(args, std)
+	case "status":
+		return 0, status(args, std)
+	case "build":
+		return 0, build(ctx, args, std)
+	case "exec":
+		return execute(ctx, args, std)
+	case "help", "-h", "-help", "--help":
+		return 0, flag.ErrHelp
+	}
+	return 0, fmt.Errorf("%w: unknown command %q", errUsage, name)
+}
+
+// interruptible returns a context that ends with Ctrl-C or a termination signal.
+func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// parse reads the flags that describe a control plane, and returns what follows
+// them.
+func parse(args []string, std streams) (labtest.Options, []string, error) {
+	options := labtest.Options{Progress: std.err}
+	flags := newFlags()
+	flags.StringVar(&options.Kubernetes, "kubernetes", program.DefaultKubernetes, "")
+	flags.Func("with", "", func(text string) (err error) {
+		options.With, err = labtest.ParseComponents(text)
+		return err
+	})
+	if err := parseFlags(flags, args); err != nil {
+		return options, nil, err
+	}
+	if _, err := program.Find(program.ForKubernetes(program.APIServer, options.Kubernetes)); err != nil {
+		return options, nil, fmt.Errorf("%w: Kubernetes %q is not in the lab; 1.36 and 1.34 are", errUsage, options.Kubernetes)
+	}
+	return options, flags.Args(), nil
+}
+
+func newFlags() *flag.FlagSet {
+	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // run prints the usage of all commands instead.
+	return flags
+}
+
+func parseFlags(flags *flag.FlagSet, args []string) error {
+	err := flags.Parse(args)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUsage, err)
+}
+
+// noArguments is for commands that take none.
+func noArguments(args []string) error {
+	flags := newFlags()
+	if err := parseFlags(flags, args); err != nil {
+		return err
+	}
+	return nothingMore(flags.Args())
+}
+
+func nothingMore(args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%w: unexpected %q", errUsage, strings.Join(args, " "))
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+# Everything a person or CI does with this repository. CI calls only these
+# targets, so a laptop and CI agree. Needed: Go, make and git, nothing else.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -X main.version=$(VERSION)
+
+# What the shared control plane of the tests has besides the bare minimum, and
+# the programs which that takes, in the order of need.
+LAB_WITH ?= kwok,argo-rollouts
+LAB_CONTROL_PLANE := etcd kube-apiserver kube-controller-manager
+LAB_TESTS := $(LAB_CONTROL_PLANE) kube-scheduler kwok argo-rollouts
+
+# Packages and further flags of "make test", "make bench" and "make deflake".
+PKG ?= ./...
+TESTFLAGS ?=
+
+# The race detector needs a C compiler. CI must have one (see "compiler").
+CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
+ifneq ($(CC_FOUND)$(filter true,$(CI)),)
+RACE := -race
+export CGO_ENABLED := 1
+endif
+
+LINT := go tool -modfile=go.tools.mod golangci-lint
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Build and run
+
+.PHONY: build
+build: ## Build the product into bin/
+	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+.PHONY: demo
+demo: bin/lab ## Play the story on a real control plane; KEEP=1 leaves it up
+	@bin/lab build $(LAB_CONTROL_PLANE) >/dev/null
+	@go build -ldflags '$(LDFLAGS)' -o bin/demo ./test/demo
+	@KEEP='$(KEEP)' bin/demo
+
+.PHONY: lab
+lab: bin/lab ## Start a control plane and leave it up; end it with "make lab-down"
+	@bin/lab up --with $(LAB_WITH)
+
+.PHONY: lab-down
+lab-down: bin/lab ## End what "make lab" started
+	@bin/lab down
+
+.PHONY: lab-programs
+lab-programs: bin/lab ## Build what the tests' control plane needs (first time about 12 minutes)
+	@bin/lab build $(LAB_TESTS) >/dev/null
+
+# Always asked for: go build finds by itself whether there is anything to do.
+.PHONY: bin/lab
+bin/lab:
+	@CGO_ENABLED=0 go build -o bin/lab ./lab
+
+##@ Check
+
+.PHONY: test
+test: compiler lab-programs ## Run every test on one shared control plane; PKG=./internal/core/... for some
+	@bin/lab exec --with $(LAB_WITH) -- go test $(RACE) -shuffle=on $(TESTFLAGS) $(PKG)
+
+.PHONY: deflake
+deflake: ## Run the tests ten times; PKG and TESTFLAGS choose which
+	@$(MAKE) test TESTFLAGS='-count=10 $(TESTFLAGS)'
+
+.PHONY: bench
+bench: ## Run the benchmarks
+	go test -run='^$$' -bench=. -benchmem $(TESTFLAGS) $(PKG)
+
+.PHONY: compiler
+compiler: # The C compiler of the race detector: CI gets one or fails, a laptop may do without
+	@if [[ -n "$(CC_FOUND)" ]]; then exit 0; fi; \
+	if [[ "$(CI)" != true ]]; then echo "no C compiler: the race detector is off (install gcc to have it)"; exit 0; fi; \
+	if [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq gcc libc6-dev >/dev/null; exit 0; fi; \
+	echo "the race detector needs a C compiler: install gcc and libc6-dev (Debian) or gcc and glibc-devel (Fedora)" >&2; exit 1
+
+.PHONY: lint
+lint: ## Run the linters; .golangci.yml says which and why
+	$(LINT) run
+
+.PHONY: fmt
+fmt: ## Format the code
+	$(LINT) fmt
+
+.PHONY: verify
+verify: verify-format verify-modules verify-generated verify-documents verify-product ## Check that everything derived is up to date
+
+.PHONY: verify-format
+verify-format:
+	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [[ -n "$$files" ]]; then echo "not formatted (make fmt):"; echo "$$files"; exit 1; fi
+
+# The lab's modules are too large to be tidied here; that their go.mod and go.sum
+# still describe the programs is asked of the go command without a download of
+# packages.
+.PHONY: verify-modules
+verify-modules:
+	@go mod tidy -diff
+	@for mod in lab/*/go.mod; do \
+		dir=$$(dirname "$$mod"); \
+		(cd "$$dir" && GOFLAGS=-mod=readonly go list -m -f '{{.Path}}' all >/dev/null) || { echo "$$mod is not consistent: run go mod tidy in $$dir"; exit 1; }; \
+	done
+
+.PHONY: verify-generated
+verify-generated:
+	@state() { git diff HEAD | git hash-object --stdin; git ls-files -o --exclude-standard | LC_ALL=C sort | xargs -r git hash-object; }; \
+	before=$$(state); go generate ./...; \
+	if [[ "$$before" != "$$(state)" ]]; then echo "generated files were out of date; commit these:"; git status --short; exit 1; fi
+
+.PHONY: verify-documents
+verify-documents:
+	@check() { if [[ -f $$1 ]] && (( $$(wc -l < "$$1") >= $$2 )); then echo "$$1 has $$(wc -l < "$$1") lines; keep it under $$2"; exit 1; fi; }; \
+	check README.md 200; check ARCHITECTURE.md 200; check CONTRIBUTING.md 150
+
+# The lab's programs are run, never linked.
+.PHONY: verify-product
+verify-product:
+	@linked=$$(go list -deps ./cmd/... | grep -E '^k8s\.io/kubernetes/|^go\.etcd\.io/|/internal/labtest' || true); \
+	if [[ -n "$$linked" ]]; then echo "the product links parts of the lab:"; echo "$$linked"; exit 1; fi
+
+##@ Clean
+
+.PHONY: clean
+clean: ## Remove what was built in this checkout; the lab's programs stay in the user's cache
+	rm -rf bin dist

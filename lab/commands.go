@@ -140,7 +140,7 @@ func build(ctx context.Context, args []string, std streams) error {
 	}
 	for _, name := range names {
 		if _, err := program.Find(name); err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
+			return usageError{err}
 		}
 	}
 	ctx, cancel := interruptible(ctx)
@@ -167,7 +167,7 @@ func execute(ctx context.Context, args []string, std streams) (code int, err err
 		return 0, err
 	}
 	if len(command) == 0 {
-		return 0, fmt.Errorf("%w: exec needs a command after --", errUsage)
+		return 0, usagef("exec needs a command after --")
 	}
 	path, err := exec.LookPath(command[0])
 	if err != nil {

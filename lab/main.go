@@ -48,8 +48,12 @@ const (
 	exitUsage   = 2
 )
 
-// errUsage marks mistakes in the command line.
-var errUsage = errors.New("usage") //nolint:gochecknoglobals // A sentinel is a constant in all but syntax.
+// usageError is a mistake in the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
 
 // streams are the standard streams of the command.
 type streams struct {
@@ -69,7 +73,7 @@ func run(ctx context.Context, args []string, std streams) int {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(std.out, usage)
 		return 0
-	case errors.Is(err, errUsage):
+	case errors.As(err, &usageError{}):
 		fmt.Fprintf(std.err, "lab: %v\n\n%s", err, usage)
 		return exitUsage
 	case err != nil:
@@ -81,7 +85,7 @@ func run(ctx context.Context, args []string, std streams) int {
 
 func dispatch(ctx context.Context, args []string, std streams) (code int, err error) {
 	if len(args) == 0 {
-		return 0, fmt.Errorf("%w: no command given", errUsage)
+		return 0, usagef("no command given")
 	}
 	name, args := args[0], args[1:]
 	switch name {
@@ -98,7 +102,7 @@ func dispatch(ctx context.Context, args []string, std streams) (code int, err er
 	case "help", "-h", "-help", "--help":
 		return 0, flag.ErrHelp
 	}
-	return 0, fmt.Errorf("%w: unknown command %q", errUsage, name)
+	return 0, usagef("unknown command %q", name)
 }
 
 // interruptible returns a context that ends with Ctrl-C or a termination signal.
@@ -120,7 +124,7 @@ func parse(args []string, std streams) (labtest.Options, []string, error) {
 		return options, nil, err
 	}
 	if _, err := program.Find(program.ForKubernetes(program.APIServer, options.Kubernetes)); err != nil {
-		return options, nil, fmt.Errorf("%w: Kubernetes %q is not in the lab; 1.36 and 1.34 are", errUsage, options.Kubernetes)
+		return options, nil, usagef("Kubernetes %q is not in the lab; 1.36 and 1.34 are", options.Kubernetes)
 	}
 	return options, flags.Args(), nil
 }
@@ -136,7 +140,7 @@ func parseFlags(flags *flag.FlagSet, args []string) error {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", errUsage, err)
+	return usageError{err}
 }
 
 // noArguments is for commands that take none.
@@ -150,7 +154,7 @@ func noArguments(args []string) error {
 
 func nothingMore(args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("%w: unexpected %q", errUsage, strings.Join(args, " "))
+		return usagef("unexpected %q", strings.Join(args, " "))
 	}
 	return nil
 }

@@ -1,7 +1,8 @@
 package process_test
 
 import (
-	"bytes"
+	"bufio"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -43,18 +44,9 @@ func TestKilledStarterTakesItsProcessesWithIt(t *testing.T) {
 	if err := starter.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line := make([]byte, 32)
-	n, err := out.Read(line)
-	if err != nil {
-		t.Fatalf("read the child's process id: %v", err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
-	if err != nil {
-		t.Fatal(err)
-	}
-	child := process.Identify(pid)
+	child := readPID(t, out)
 	if !child.Alive() {
-		t.Fatalf("process %d does not run before its starter is killed", pid)
+		t.Fatalf("process %d does not run before its starter is killed", child.PID)
 	}
 
 	if err := starter.Process.Kill(); err != nil {
@@ -62,25 +54,25 @@ func TestKilledStarterTakesItsProcessesWithIt(t *testing.T) {
 	}
 	starter.Wait() //nolint:errcheck // It was killed; that is the point.
 
-	for deadline := time.Now().Add(5 * time.Second); child.Alive(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d still runs after its starter was killed", pid)
-		}
-	}
+	waitGone(t, child)
 }
 
 func TestKillEndsTheWholeGroup(t *testing.T) {
-	var out bytes.Buffer
-	p := start(t, process.Spec{Path: "/bin/sh", Args: []string{"-c", "sleep 600 >/dev/null 2>&1 & echo $!; kill -STOP $$"}, Stdout: &out})
-	waitFor(t, func() bool { return stopped(p.ID().PID) })
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	grandchild, err := strconv.Atoi(strings.TrimSpace(out.String()))
+	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return !process.Identify(grandchild).Alive() })
+	defer read.Close()
+	p := start(t, process.Spec{Path: "/bin/sh", Args: []string{"-c", "sleep 600 & echo $!; wait"}, Stdout: write})
+	write.Close()
+	grandchild := readPID(t, read)
+	if !grandchild.Alive() {
+		t.Fatal("the process of the process does not run")
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	waitGone(t, grandchild)
 }
 
 func TestIdentityOfARecycledPIDIsAnotherProcess(t *testing.T) {
@@ -142,16 +134,25 @@ func start(t *testing.T, spec process.Spec) *process.Process {
 	return p
 }
 
-func stopped(pid int) bool {
-	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
-	return err == nil && strings.HasPrefix(string(out), "T")
+// readPID reads the first line of a process's output.
+func readPID(t *testing.T, from io.Reader) process.Identity {
+	t.Helper()
+	line, err := bufio.NewReader(from).ReadString('\n')
+	if err != nil {
+		t.Fatalf("read a process id: %v", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return process.Identify(pid)
 }
 
-func waitFor(t *testing.T, done func() bool) {
+func waitGone(t *testing.T, id process.Identity) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); id.Alive(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("not done within 5 s")
+			t.Fatalf("process %d still runs", id.PID)
 		}
 	}
 }

@@ -1,0 +1,52 @@
+package labtest_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+)
+
+// victimEnv makes the test binary a process that starts a control plane and
+// waits to be killed.
+const victimEnv = "LOCKSTEP_TEST_VICTIM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(victimEnv) != "" {
+		beVictim()
+	}
+	os.Exit(m.Run())
+}
+
+func beVictim() {
+	cluster, err := labtest.Start(context.Background(), labtest.Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(cluster.Dir())
+	select {}
+}
+
+// ownRuns hides the control planes of others from a test, and this test's from
+// them, but shares the built programs.
+func ownRuns(t *testing.T) (runs string) {
+	t.Helper()
+	cache, err := program.Cache()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(cache, "bin")); err != nil {
+		t.Skipf("no programs are built yet: %v", err)
+	}
+	own := t.TempDir()
+	if err := os.Symlink(filepath.Join(cache, "bin"), filepath.Join(own, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(program.CacheEnv, own)
+	return filepath.Join(own, "runs")
+}

@@ -45,14 +45,14 @@ func TestNamespaceIsReadyForPodsAndGoesWithTheTest(t *testing.T) {
 func TestDeploymentBecomesReadyOnTheFakeNode(t *testing.T) {
 	cluster := labtest.Shared(t, labtest.KWOK)
 	deployments := "/apis/apps/v1/namespaces/" + labtest.Namespace(t, cluster) + "/deployments"
-	create(t, cluster, deployments, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: "+workloadSpec+"}")
+	create(t, cluster, deployments, workload("apps/v1", "Deployment", "{}"))
 	awaitReady(t, cluster, deployments+"/web")
 }
 
 func TestRolloutBecomesReadyOnTheFakeNode(t *testing.T) {
 	cluster := labtest.Shared(t, labtest.KWOK, labtest.ArgoRollouts)
 	rollouts := "/apis/argoproj.io/v1alpha1/namespaces/" + labtest.Namespace(t, cluster) + "/rollouts"
-	create(t, cluster, rollouts, "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web}, spec: "+workloadSpec+"}")
+	create(t, cluster, rollouts, workload("argoproj.io/v1alpha1", "Rollout", "{canary: {}}"))
 	awaitReady(t, cluster, rollouts+"/web")
 }
 

@@ -16,12 +16,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
-const (
-	podManifest = "{apiVersion: v1, kind: Pod, metadata: {name: one}, spec: {containers: [{name: app, image: app}]}}"
-	// workloadSpec suits a Deployment and a Rollout.
-	workloadSpec = "{replicas: 2, selector: {matchLabels: {app: web}}, strategy: {}, " +
-		"template: {metadata: {labels: {app: web}}, spec: {containers: [{name: app, image: app}]}}}"
-)
+const podManifest = "{apiVersion: v1, kind: Pod, metadata: {name: one}, spec: {containers: [{name: app, image: app}]}}"
+
+// workload is the manifest of two pods in the care of a Deployment or a Rollout.
+func workload(apiVersion, kind, strategy string) string {
+	return fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: web}, spec: {replicas: 2, strategy: %s,
+		selector: {matchLabels: {app: web}},
+		template: {metadata: {labels: {app: web}}, spec: {containers: [{name: app, image: app}]}}}}`, apiVersion, kind, strategy)
+}
 
 // send makes a request the way a user of a kubeconfig would, with the official
 // client's reading of it.

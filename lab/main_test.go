@@ -19,10 +19,17 @@ func lab(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), err.String(), code
 }
 
-// ownRuns lets a test start control planes that only it sees, from programs that
-// are already built.
+// ownRuns lets a test start control planes that only it sees, from the
+// programs of the user's cache.
 func ownRuns(t *testing.T) {
 	t.Helper()
+	builder, err := program.NewBuilder(os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := builder.Build(t.Context(), labtest.Options{}.Programs()...); err != nil {
+		t.Fatal(err)
+	}
 	cache, err := program.Cache()
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ type Account struct {
 // everybody has.
 func NewAccount(t testing.TB, cluster *Cluster, namespace string) *Account {
 	t.Helper()
-	a := &Account{Name: objectName(t), Namespace: namespace, cluster: cluster}
+	a := &Account{Name: objectName(t.Name()), Namespace: namespace, cluster: cluster}
 	accounts := "/api/v1/namespaces/" + namespace + "/serviceaccounts"
 	manifest := "{apiVersion: v1, kind: ServiceAccount, metadata: {name: " + a.Name + "}}"
 	if _, err := cluster.api.create(t.Context(), accounts, manifest); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,9 +125,7 @@ func (c *Cluster) Add(ctx context.Context, component Component) error {
 		return err
 	}
 	c.mu.Lock()
-	for name, p := range built {
-		c.programs[name] = p
-	}
+	maps.Copy(c.programs, built)
 	c.mu.Unlock()
 	if err := c.install(ctx, component); err != nil {
 		return err

@@ -36,12 +36,16 @@ func beVictim() {
 // them, but shares the built programs.
 func ownRuns(t *testing.T) (runs string) {
 	t.Helper()
-	cache, err := program.Cache()
+	builder, err := program.NewBuilder(os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(cache, "bin")); err != nil {
-		t.Skipf("no programs are built yet: %v", err)
+	if _, err := builder.Build(t.Context(), labtest.Options{}.Programs()...); err != nil {
+		t.Fatal(err)
+	}
+	cache, err := program.Cache()
+	if err != nil {
+		t.Fatal(err)
 	}
 	own := t.TempDir()
 	if err := os.Symlink(filepath.Join(cache, "bin"), filepath.Join(own, "bin")); err != nil {

@@ -15,7 +15,7 @@ const namespaceTimeout = 30 * time.Second
 // once, and returns its name. It is deleted, without waiting, when the test ends.
 func Namespace(t testing.TB, cluster *Cluster) string {
 	t.Helper()
-	name := objectName(t)
+	name := objectName(t.Name())
 	manifest := "{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}"
 	if _, err := cluster.api.create(t.Context(), "/api/v1/namespaces", manifest); err != nil {
 		t.Fatalf("create namespace for the test: %v", err)
@@ -41,7 +41,7 @@ func (c *Cluster) forget(t testing.TB, path string) {
 
 // objectName makes a name of the test's name that nobody else has, such as
 // reload-one-rollout-k3vqnx for TestReload/one_rollout.
-func objectName(t testing.TB) string {
+func objectName(test string) string {
 	kept := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
@@ -50,7 +50,7 @@ func objectName(t testing.TB) string {
 			return r - 'A' + 'a'
 		}
 		return '-'
-	}, strings.TrimPrefix(t.Name(), "Test"))
+	}, strings.TrimPrefix(test, "Test"))
 	kept = strings.Trim(kept[:min(len(kept), 40)], "-")
 	return kept + "-" + strings.ToLower(rand.Text()[:6])
 }

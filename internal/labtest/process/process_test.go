@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -30,7 +31,7 @@ func beStarter() {
 	if err != nil {
 		panic(err)
 	}
-	os.Stdout.WriteString(strconv.Itoa(p.ID().PID) + "\n")
+	fmt.Println(p.ID().PID)
 	select {}
 }
 

@@ -1,0 +1,24 @@
+// Command lockstep keeps Kubernetes workloads in step with the configuration and
+// the images they run on.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/lockstep-dev/lockstep/internal/cli"
+)
+
+// version is set by the build.
+var version = "dev" //nolint:gochecknoglobals // the linker can only set a package variable
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	code := cli.Run(ctx, os.Args[1:], cli.Environment{
+		Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Version: version,
+	})
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,45 @@
+package kube
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Collector shows cache and record as metrics, read when they are asked for.
+type Collector struct {
+	cache   *Cache
+	records *Records
+
+	tracked, followed, writes *prometheus.Desc
+}
+
+// NewCollector makes a collector for the cache and the record.
+func NewCollector(c *Cache, r *Records) *Collector {
+	return &Collector{
+		cache: c, records: r,
+		tracked:  prometheus.NewDesc("lockstep_tracked_objects", "Objects in the cache: sources (ConfigMaps and Secrets) and workloads.", []string{"role"}, nil),
+		followed: prometheus.NewDesc("lockstep_resource_followed", "1 when the resource is listed and watched, 0 when it cannot be (permission, outage, not installed).", []string{"resource"}, nil),
+		writes:   prometheus.NewDesc("lockstep_state_writes_total", "Writes of the record of what was delivered, by result.", []string{"result"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.tracked
+	ch <- c.followed
+	ch <- c.writes
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	sources, workloads := c.cache.Sizes()
+	ch <- prometheus.MustNewConstMetric(c.tracked, prometheus.GaugeValue, float64(sources), "source")
+	ch <- prometheus.MustNewConstMetric(c.tracked, prometheus.GaugeValue, float64(workloads), "workload")
+	for _, s := range append(c.cache.Status(), c.records.Status()) {
+		value := 0.0
+		if s.Works() {
+			value = 1
+		}
+		ch <- prometheus.MustNewConstMetric(c.followed, prometheus.GaugeValue, value, s.Resource)
+	}
+	succeeded, failed := c.records.Writes()
+	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(succeeded), "success")
+	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(failed), "failure")
+}

@@ -1,0 +1,53 @@
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+)
+
+// Event is something that people see on a workload with kubectl describe.
+type Event struct {
+	About *Workload
+	// Warning is true when somebody has to do something.
+	Warning bool
+	Reason  string
+	// Action is the verb, for machines.
+	Action string
+	Note   string
+}
+
+// An Announcer publishes events on workloads.
+type Announcer struct {
+	recorder events.EventRecorder
+}
+
+// NewAnnouncer makes an Announcer that publishes through the recorder.
+func NewAnnouncer(r events.EventRecorder) *Announcer {
+	return &Announcer{recorder: r}
+}
+
+// noteLimit is what the API server takes.
+const noteLimit = 1024
+
+// Announce publishes the event in the background. An event that cannot be
+// written is dropped: the same words are in the log.
+func (a *Announcer) Announce(e Event) {
+	about := &corev1.ObjectReference{
+		APIVersion:      e.About.Kind.GroupVersion().String(),
+		Kind:            e.About.Key.Kind,
+		Namespace:       e.About.Key.Namespace,
+		Name:            e.About.Key.Name,
+		UID:             types.UID(e.About.UID),
+		ResourceVersion: e.About.ResourceVersion,
+	}
+	kind := corev1.EventTypeNormal
+	if e.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	note := e.Note
+	if len(note) > noteLimit {
+		note = note[:noteLimit-3] + "..."
+	}
+	a.recorder.Eventf(about, nil, kind, e.Reason, e.Action, "%s", note)
+}

@@ -1,0 +1,53 @@
+package kube
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	installationKeyField = "key"
+	installationKeySize  = 32
+)
+
+// InstallationKey returns the key with which digests of Secrets are made. It is
+// kept in a Secret of the controller's namespace; the first start makes it. Of
+// two that start together one makes it and the other reads it.
+func InstallationKey(ctx context.Context, c client.Client, namespace, name string) ([]byte, error) {
+	at := client.ObjectKey{Namespace: namespace, Name: name}
+	secret := &corev1.Secret{}
+	err := c.Get(ctx, at, secret)
+	if apierrors.IsNotFound(err) {
+		err = createInstallationKey(ctx, c, at)
+		if err == nil || apierrors.IsAlreadyExists(err) {
+			err = c.Get(ctx, at, secret)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read or make the installation key, secret %s: %w", at, err)
+	}
+	key := secret.Data[installationKeyField]
+	if len(key) < installationKeySize {
+		return nil, fmt.Errorf("secret %s: field %q has %d bytes, want at least %d; delete the secret to have a new one made", at, installationKeyField, len(key), installationKeySize)
+	}
+	return key, nil
+}
+
+func createInstallationKey(ctx context.Context, c client.Client, at client.ObjectKey) error {
+	key := make([]byte, installationKeySize)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	immutable := true
+	return c.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name},
+		Immutable:  &immutable,
+		Data:       map[string][]byte{installationKeyField: key},
+	}, client.FieldOwner(FieldManager))
+}

@@ -1,0 +1,104 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// link knows whether a mirror hears from the API server.
+type link struct {
+	// changed is called when that changes.
+	changed func()
+
+	mu      sync.Mutex
+	hasList bool
+	err     error
+}
+
+// report takes the outcome of a list or the start of a watch, and returns it.
+func (l *link) report(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	l.set(func() { l.err = err })
+	return err
+}
+
+// synced is called when a first or further list is complete.
+func (l *link) synced() {
+	l.set(func() { l.hasList, l.err = true, nil })
+}
+
+// set changes the link and tells of it, unless it is still the same.
+func (l *link) set(change func()) {
+	l.mu.Lock()
+	before := Status{Synced: l.hasList, Err: l.err}
+	change()
+	same := before.Synced == l.hasList && sameError(before.Err, l.err)
+	l.mu.Unlock()
+	if !same && l.changed != nil {
+		l.changed()
+	}
+}
+
+// sameError compares by class: the text of an outage differs at each attempt.
+func sameError(a, b error) bool {
+	return (a == nil) == (b == nil) && apierrors.ReasonForError(a) == apierrors.ReasonForError(b)
+}
+
+func (l *link) status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Status{Synced: l.hasList, Err: l.err}
+}
+
+// Status is how well one resource can be followed.
+type Status struct {
+	// Resource for people: "deployments" or "secrets in shop".
+	Resource string
+	// Role is what the resource is needed for.
+	Role Role
+	// Synced is true once a first list was complete.
+	Synced bool
+	// Err is the latest failure, nil while everything works.
+	Err error
+}
+
+// Role is what a resource is needed for.
+type Role int
+
+const (
+	// RoleSource: changes come from here.
+	RoleSource Role = iota
+	// RoleWorkload: changes go there.
+	RoleWorkload
+	// RoleSettings: defaults are read from here; work goes on without.
+	RoleSettings
+	// RoleRecord: what was delivered is remembered there.
+	RoleRecord
+)
+
+// Works reports whether the resource is followed right now.
+func (s Status) Works() bool {
+	return s.Synced && s.Err == nil
+}
+
+// Answered reports whether the API server has said what there is to know: a
+// list, a refusal, or that the kind is not installed.
+func (s Status) Answered() bool {
+	return s.Synced || s.Forbidden() || s.NotInstalled()
+}
+
+// Forbidden reports whether a permission is missing.
+func (s Status) Forbidden() bool {
+	return apierrors.IsForbidden(s.Err)
+}
+
+// NotInstalled reports whether the cluster does not have the kind.
+func (s Status) NotInstalled() bool {
+	return meta.IsNoMatchError(s.Err) || apierrors.IsNotFound(s.Err)
+}

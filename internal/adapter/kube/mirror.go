@@ -1,0 +1,237 @@
+package kube
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// slimObject is what a mirror keeps of an API object.
+type slimObject[T any] interface {
+	comparable
+	metav1.ObjectMetaAccessor
+	follow(old T, arrival arrival)
+	first(arrival arrival)
+	sameAs(old T) bool
+}
+
+// arrival says how an object reached us.
+type arrival struct {
+	at time.Time
+	// watched is true for an event of a watch, which delivers every write; false
+	// for a list, between which and the last one anything may have happened.
+	watched bool
+}
+
+// Mirror keeps slim copies of one resource's objects in step with the API
+// server, through a reflector of client-go. It is the reflector's store: what is
+// kept is made on arrival, also while a list streams in, so the full objects are
+// never all in memory at once.
+type Mirror[T slimObject[T]] struct {
+	name    string
+	slim    func(object any) (T, error)
+	changed func(old, now T)
+	now     func() time.Time
+	link    link
+
+	mu    sync.RWMutex
+	items map[types.NamespacedName]T
+}
+
+// newMirror makes a mirror. changed is called after each change that can matter,
+// with the zero value for a side that does not exist, outside any lock.
+func newMirror[T slimObject[T]](name string, slim func(any) (T, error), changed func(old, now T), now func() time.Time) *Mirror[T] {
+	return &Mirror[T]{name: name, slim: slim, changed: changed, now: now, items: map[types.NamespacedName]T{}}
+}
+
+// scope is what a mirror asks the API server for.
+type scope struct {
+	list      client.ObjectList
+	namespace string
+	selector  client.MatchingLabels
+}
+
+// run keeps the mirror in step until the context ends. Missing rights and
+// kinds that are not installed are retried with back-off, for ever.
+func (m *Mirror[T]) run(ctx context.Context, c client.WithWatch, sc scope) {
+	options := func(raw *metav1.ListOptions) []client.ListOption {
+		list := []client.ListOption{&client.ListOptions{Raw: raw, Namespace: sc.namespace}}
+		if sc.selector != nil {
+			list = append(list, sc.selector)
+		}
+		return list
+	}
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list := sc.list.DeepCopyObject().(client.ObjectList)
+			err := c.List(ctx, list, options(&o)...)
+			return list, m.link.report(err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := c.Watch(ctx, sc.list.DeepCopyObject().(client.ObjectList), options(&o)...)
+			return w, m.link.report(err)
+		},
+	}
+	// The reflector logs each failed attempt; the link tells of each change instead.
+	silent := logr.Discard()
+	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.name, TypeDescription: m.name, Logger: &silent})
+	reflector.RunWithContext(logr.NewContext(ctx, silent))
+}
+
+// Get returns the copy of one object.
+func (m *Mirror[T]) Get(namespace, name string) (T, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	item, ok := m.items[types.NamespacedName{Namespace: namespace, Name: name}]
+	return item, ok
+}
+
+// Each calls visit for every copy.
+func (m *Mirror[T]) Each(visit func(T)) {
+	m.mu.RLock()
+	items := make([]T, 0, len(m.items))
+	for _, item := range m.items {
+		items = append(items, item)
+	}
+	m.mu.RUnlock()
+	for _, item := range items {
+		visit(item)
+	}
+}
+
+// Len is the number of copies.
+func (m *Mirror[T]) Len() int {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return len(m.items)
+}
+
+// Transformer implements cache.TransformingStore: the reflector calls it on each
+// object of a streaming list as it arrives.
+func (m *Mirror[T]) Transformer() cache.TransformFunc {
+	return func(object any) (any, error) {
+		if _, done := object.(T); done {
+			return object, nil
+		}
+		return m.slim(object)
+	}
+}
+
+// Add implements cache.ReflectorStore.
+func (m *Mirror[T]) Add(object any) error {
+	return m.Update(object)
+}
+
+// Update implements cache.ReflectorStore. An object that cannot be read is
+// treated as gone; a single odd object must not stop the watch of its kind.
+func (m *Mirror[T]) Update(object any) error {
+	item, err := m.slim(object)
+	if err != nil {
+		return m.Delete(object)
+	}
+	key := nameOf(item)
+	m.mu.Lock()
+	old, known := m.items[key]
+	m.place(key, item, arrival{at: m.now(), watched: true})
+	m.mu.Unlock()
+	m.notify(old, item, known)
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (m *Mirror[T]) Delete(object any) error {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	key := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
+	m.mu.Lock()
+	old, known := m.items[key]
+	delete(m.items, key)
+	m.mu.Unlock()
+	if known {
+		var none T
+		m.changed(old, none)
+	}
+	return nil
+}
+
+// Replace implements cache.ReflectorStore: the outcome of a list. What is not in
+// it is gone, whatever was seen before.
+func (m *Mirror[T]) Replace(objects []any, _ string) error {
+	fresh := make(map[types.NamespacedName]T, len(objects))
+	for i, object := range objects {
+		item, ok := object.(T)
+		if !ok {
+			made, err := m.slim(object)
+			if err != nil {
+				continue
+			}
+			item = made
+		}
+		fresh[nameOf(item)] = item
+		objects[i] = nil
+	}
+	m.mu.Lock()
+	before := m.items
+	m.items = make(map[types.NamespacedName]T, len(fresh))
+	for key, item := range fresh {
+		if old, known := before[key]; known {
+			m.items[key] = old
+		}
+		m.place(key, item, arrival{at: m.now()})
+	}
+	m.mu.Unlock()
+	m.notifyAll(before, fresh)
+	m.link.synced()
+	return nil
+}
+
+// Resync implements cache.ReflectorStore; nothing here depends on it.
+func (m *Mirror[T]) Resync() error {
+	return nil
+}
+
+// place stores the item, comparing it with the copy that it follows.
+func (m *Mirror[T]) place(key types.NamespacedName, item T, how arrival) {
+	if old, known := m.items[key]; known {
+		item.follow(old, how)
+	} else {
+		item.first(how)
+	}
+	m.items[key] = item
+}
+
+func (m *Mirror[T]) notify(old, item T, known bool) {
+	if known && item.sameAs(old) {
+		return
+	}
+	m.changed(old, item)
+}
+
+func (m *Mirror[T]) notifyAll(before, after map[types.NamespacedName]T) {
+	for key, item := range after {
+		old, known := before[key]
+		m.notify(old, item, known)
+	}
+	var none T
+	for key, old := range before {
+		if _, kept := after[key]; !kept {
+			m.changed(old, none)
+		}
+	}
+}
+
+func nameOf[T slimObject[T]](item T) types.NamespacedName {
+	m := item.GetObjectMeta()
+	return types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
+}

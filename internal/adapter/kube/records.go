@@ -1,0 +1,382 @@
+package kube
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// shardCount spreads the record so that 10,000 workloads stay under 128 KiB a
+// ConfigMap; the API server would take up to 1 MiB.
+const shardCount = 64
+
+// flushEvery bounds the writes: at most one a shard in this time.
+const flushEvery = time.Second
+
+// RecordsOptions say where the record is kept.
+type RecordsOptions struct {
+	// Namespace of the ConfigMaps.
+	Namespace string
+	// Name that starts the names of the ConfigMaps.
+	Name string
+	// Now is the clock.
+	Now func() time.Time
+	// Report is called with each problem of reading or writing the record.
+	Report func(error)
+	// Status is called when the record can be followed, or no longer.
+	Status func(Status)
+}
+
+// Records is what was delivered to each workload, kept in ConfigMaps of the
+// controller's own namespace. Reading never waits; writing is gathered and done
+// by Run, each with the resource version that it was decided on.
+type Records struct {
+	client  client.WithWatch
+	options RecordsOptions
+	mirror  *Mirror[*shardCopy]
+
+	mu      sync.Mutex
+	wake    func(Key)
+	shards  map[string]*shard
+	leading bool
+	since   time.Time
+	// succeeded and failed count the writes.
+	succeeded, failed int
+}
+
+// NewRecords makes a record that is empty until Watch.
+func NewRecords(c client.WithWatch, o RecordsOptions) *Records {
+	r := &Records{client: c, options: o, shards: map[string]*shard{}, wake: func(Key) {}}
+	r.mirror = newMirror("configmaps of the record in "+o.Namespace, slimShard, r.shardChanged, o.Now)
+	r.mirror.link.changed = func() { o.Status(r.Status()) }
+	for i := range shardCount {
+		name := fmt.Sprintf("%s-%02d", o.Name, i)
+		r.shards[name] = newShard(name)
+	}
+	return r
+}
+
+// Entry returns what is remembered of a workload. An entry that cannot be read
+// is reported and counts as none, so that its workload takes a new baseline.
+func (r *Records) Entry(key Key) (record.Entry, bool) {
+	r.mu.Lock()
+	text, ok := r.shardOf(key).get(storageKey(key))
+	r.mu.Unlock()
+	if !ok {
+		return record.Entry{}, false
+	}
+	entry, err := record.Decode(text)
+	if err == nil && entry.ID != key.ID() {
+		err = fmt.Errorf("entry belongs to %s", entry.ID)
+	}
+	if err != nil {
+		r.options.Report(fmt.Errorf("read the record of %s (a new baseline is taken): %w", key, err))
+		return record.Entry{}, false
+	}
+	return entry, true
+}
+
+// Put remembers an entry. It is written within a second or two.
+func (r *Records) Put(key Key, entry record.Entry) error {
+	text, err := entry.Encode()
+	if err != nil {
+		return fmt.Errorf("encode the record of %s: %w", key, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.shardOf(key)
+	r.keepUnreadable(s, storageKey(key))
+	s.set(storageKey(key), &text)
+	return nil
+}
+
+// Forget removes what is remembered of a workload.
+func (r *Records) Forget(key Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shardOf(key).set(storageKey(key), nil)
+}
+
+// Keys lists the workloads that something is remembered of.
+func (r *Records) Keys() []Key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var keys []Key
+	for _, s := range r.shards {
+		for _, text := range s.stored {
+			if key, ok := idOf(text); ok {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// Wake sets the function that is called with a workload whose unwritten change
+// was overruled by another writer.
+func (r *Records) Wake(f func(Key)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wake = f
+}
+
+// Since is when the record was begun, zero when there is none yet. A workload
+// that is younger and has no entry was made while nobody was watching.
+func (r *Records) Since() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.since
+}
+
+// Writes counts the writes of the record.
+func (r *Records) Writes() (succeeded, failed int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.succeeded, r.failed
+}
+
+func (r *Records) countWrite(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.failed++
+		return
+	}
+	r.succeeded++
+}
+
+// Status tells how well the record can be read.
+func (r *Records) Status() Status {
+	s := r.mirror.link.status()
+	s.Resource, s.Role = r.mirror.name, RoleRecord
+	return s
+}
+
+// Watch follows the ConfigMaps of the record until the context ends, so that a
+// process that begins to lead knows what the last leader delivered, and so that
+// a deleted record is written again.
+func (r *Records) Watch(ctx context.Context) {
+	r.mirror.run(ctx, r.client, scope{
+		list: &corev1.ConfigMapList{}, namespace: r.options.Namespace,
+		selector: client.MatchingLabels{settings.StateLabel: "true"},
+	})
+}
+
+func (r *Records) shardChanged(old, now *shardCopy) {
+	if now != nil {
+		if s, ok := r.shards[now.Name]; ok {
+			r.adopt(s, now.ConfigMap)
+		}
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, ok := r.shards[old.Name]
+	switch {
+	case !ok:
+	case r.leading:
+		s.lost()
+	default:
+		s.forget()
+	}
+}
+
+// Run writes changes until the context ends, and then once more.
+func (r *Records) Run(ctx context.Context) error {
+	r.setLeading(true)
+	defer r.setLeading(false)
+	ticker := time.NewTicker(flushEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			r.flush(ctx)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			r.flush(last)
+			return nil
+		}
+	}
+}
+
+func (r *Records) setLeading(leading bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leading = leading
+}
+
+// flush writes every shard that has changes.
+func (r *Records) flush(ctx context.Context) {
+	for _, s := range r.shards {
+		changes := r.changesOf(s)
+		if len(changes) == 0 {
+			continue
+		}
+		err := r.write(ctx, s, changes)
+		r.countWrite(err)
+		if err != nil {
+			r.options.Report(fmt.Errorf("write the record %s/%s: %w", r.options.Namespace, s.name, err))
+		}
+	}
+}
+
+func (r *Records) changesOf(s *shard) map[string]*string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(s.dirty)
+}
+
+// write sends one shard's changes. What another writer did meanwhile is read
+// and adopted; the rest is written at the next turn.
+func (r *Records) write(ctx context.Context, s *shard, changes map[string]*string) error {
+	r.mu.Lock()
+	resourceVersion := s.resourceVersion
+	r.mu.Unlock()
+	if resourceVersion == "" {
+		return r.create(ctx, s, changes)
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": resourceVersion},
+		"data":     changes,
+	})
+	if err != nil {
+		return err
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: r.meta(s)}
+	err = r.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager))
+	switch {
+	case apierrors.IsNotFound(err):
+		r.mu.Lock()
+		s.lost()
+		r.mu.Unlock()
+		return nil
+	case apierrors.IsConflict(err):
+		return r.adoptStored(ctx, s)
+	case err != nil:
+		return err
+	}
+	r.settle(s, changes, cm)
+	return nil
+}
+
+func (r *Records) create(ctx context.Context, s *shard, changes map[string]*string) error {
+	cm := &corev1.ConfigMap{ObjectMeta: r.meta(s), Data: map[string]string{}}
+	cm.Labels = map[string]string{settings.StateLabel: "true"}
+	for key, text := range changes {
+		if text != nil {
+			cm.Data[key] = *text
+		}
+	}
+	err := r.client.Create(ctx, cm, client.FieldOwner(FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		return r.adoptStored(ctx, s)
+	}
+	if err != nil {
+		return err
+	}
+	r.settle(s, changes, cm)
+	return nil
+}
+
+func (r *Records) settle(s *shard, changes map[string]*string, cm *corev1.ConfigMap) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.written(changes, cm.ResourceVersion)
+	r.noteAge(cm.CreationTimestamp.Time)
+}
+
+// adoptStored reads a shard that somebody else wrote.
+func (r *Records) adoptStored(ctx context.Context, s *shard) error {
+	cm := &corev1.ConfigMap{}
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.options.Namespace, Name: s.name}, cm); err != nil {
+		return err
+	}
+	if cm.Labels[settings.StateLabel] != "true" {
+		return errors.New("a ConfigMap of this name exists that is not ours (it lacks the label " + settings.StateLabel + "): rename it, or set another --state-name")
+	}
+	r.adopt(s, cm)
+	return nil
+}
+
+func (r *Records) adopt(s *shard, cm *corev1.ConfigMap) {
+	r.mu.Lock()
+	overruled := s.adopt(cm)
+	r.noteAge(cm.CreationTimestamp.Time)
+	keys := make([]Key, 0, len(overruled))
+	for _, key := range overruled {
+		if id, ok := idOf(s.stored[key]); ok {
+			keys = append(keys, id)
+		}
+	}
+	wake := r.wake
+	r.mu.Unlock()
+	for _, key := range keys {
+		wake(key)
+	}
+}
+
+// idOf reads which workload a stored text belongs to.
+func idOf(text string) (Key, bool) {
+	entry, err := record.Decode(text)
+	if err != nil {
+		return Key{}, false
+	}
+	key, err := ParseID(entry.ID)
+	return key, err == nil
+}
+
+func (r *Records) noteAge(created time.Time) {
+	if r.since.IsZero() || created.Before(r.since) {
+		r.since = created
+	}
+}
+
+// keepUnreadable sets aside a text that cannot be read before it is replaced,
+// so that a person can still look at it.
+func (r *Records) keepUnreadable(s *shard, key string) {
+	text, ok := s.get(key)
+	if !ok {
+		return
+	}
+	if _, err := record.Decode(text); err != nil {
+		s.set("unreadable."+key, &text)
+	}
+}
+
+func (r *Records) meta(s *shard) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: r.options.Namespace, Name: s.name}
+}
+
+func (r *Records) shardOf(key Key) *shard {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(storageKey(key)))
+	return r.shards[fmt.Sprintf("%s-%02d", r.options.Name, h.Sum32()%shardCount)]
+}
+
+// storageKey is the workload's key in a ConfigMap. Names are too long for one
+// in rare cases; a digest stands for those.
+func storageKey(key Key) string {
+	readable := fmt.Sprintf("%s.%s_%s_%s", key.Kind, key.Group, key.Namespace, key.Name)
+	if len(readable) <= 200 {
+		return readable
+	}
+	sum := sha256.Sum256([]byte(readable))
+	return "sha256_" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,99 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Revision is what one ReplicaSet or ControllerRevision of a workload tells.
+type Revision struct {
+	Name    string
+	Created time.Time
+	// Shown are the versions that its template shows.
+	Shown input.Shown
+}
+
+// Revisions asks the API server for the revisions of a workload. It is a list by
+// label, so it is for rare questions: what happened while nobody was watching.
+func Revisions(ctx context.Context, c client.Reader, w *Workload) ([]Revision, error) {
+	if w.Selector == nil {
+		return nil, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("read the selector of %s: %w", w.Key, err)
+	}
+	if w.Key.Kind == "StatefulSet" || w.Key.Kind == "DaemonSet" {
+		return controllerRevisions(ctx, c, w, selector)
+	}
+	return replicaSets(ctx, c, w, selector)
+}
+
+func replicaSets(ctx context.Context, c client.Reader, w *Workload, selector labels.Selector) ([]Revision, error) {
+	list := &appsv1.ReplicaSetList{}
+	if err := c.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list ReplicaSets of %s: %w", w.Key, err)
+	}
+	var found []Revision
+	for i := range list.Items {
+		rs := &list.Items[i]
+		if controlledBy(rs, w.UID) {
+			found = append(found, newRevision(rs, rs.Spec.Template.Annotations))
+		}
+	}
+	return found, nil
+}
+
+func controllerRevisions(ctx context.Context, c client.Reader, w *Workload, selector labels.Selector) ([]Revision, error) {
+	list := &appsv1.ControllerRevisionList{}
+	if err := c.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list ControllerRevisions of %s: %w", w.Key, err)
+	}
+	var found []Revision
+	for i := range list.Items {
+		cr := &list.Items[i]
+		if controlledBy(cr, w.UID) {
+			found = append(found, newRevision(cr, revisionAnnotations(cr)))
+		}
+	}
+	return found, nil
+}
+
+// revisionAnnotations reads the template's annotations out of the patch that a
+// ControllerRevision stores.
+func revisionAnnotations(cr *appsv1.ControllerRevision) map[string]string {
+	var data struct {
+		Spec struct {
+			Template struct {
+				Metadata metav1.ObjectMeta `json:"metadata"`
+			} `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(cr.Data.Raw, &data); err != nil {
+		return nil
+	}
+	return data.Spec.Template.Metadata.Annotations
+}
+
+func newRevision(o client.Object, annotations map[string]string) Revision {
+	return Revision{
+		Name:    o.GetName(),
+		Created: o.GetCreationTimestamp().Time,
+		Shown:   input.ParseShown(annotations[settings.Inputs]),
+	}
+}
+
+func controlledBy(o client.Object, uid string) bool {
+	owner := metav1.GetControllerOf(o)
+	return owner != nil && string(owner.UID) == uid
+}

@@ -1,0 +1,111 @@
+package kube
+
+import (
+	"sync"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// users is the index from sources to the workloads that a change of them wakes.
+type users struct {
+	mu sync.RWMutex
+	// exact holds workloads by a source that they name.
+	exact map[place]map[Key]struct{}
+	// globs holds, by namespace, workloads that ask for sources by pattern.
+	globs map[string]map[Key][]settings.Pattern
+}
+
+type place struct {
+	namespace string
+	source    input.Source
+}
+
+func newUsers() *users {
+	return &users{exact: map[place]map[Key]struct{}{}, globs: map[string]map[Key][]settings.Pattern{}}
+}
+
+// of returns the workloads that use the source or ask for it.
+func (u *users) of(namespace string, source input.Source) []Key {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	keys := make([]Key, 0, len(u.exact[place{namespace, source}]))
+	for key := range u.exact[place{namespace, source}] {
+		keys = append(keys, key)
+	}
+	for key, patterns := range u.globs[namespace] {
+		for _, p := range patterns {
+			if p.Matches(source) {
+				keys = append(keys, key)
+				break
+			}
+		}
+	}
+	return keys
+}
+
+// replace takes out what the old copy asked for and puts in what the new one
+// does. Either may be nil.
+func (u *users) replace(old, now *Workload) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if old != nil {
+		u.remove(old)
+	}
+	if now != nil {
+		u.insert(now)
+	}
+}
+
+func (u *users) insert(w *Workload) {
+	for _, source := range exactSources(w) {
+		at := place{w.Key.Namespace, source}
+		if u.exact[at] == nil {
+			u.exact[at] = map[Key]struct{}{}
+		}
+		u.exact[at][w.Key] = struct{}{}
+	}
+	if patterns := globPatterns(w); len(patterns) > 0 {
+		if u.globs[w.Key.Namespace] == nil {
+			u.globs[w.Key.Namespace] = map[Key][]settings.Pattern{}
+		}
+		u.globs[w.Key.Namespace][w.Key] = patterns
+	}
+}
+
+func (u *users) remove(w *Workload) {
+	for _, source := range exactSources(w) {
+		at := place{w.Key.Namespace, source}
+		delete(u.exact[at], w.Key)
+		if len(u.exact[at]) == 0 {
+			delete(u.exact, at)
+		}
+	}
+	delete(u.globs[w.Key.Namespace], w.Key)
+	if len(u.globs[w.Key.Namespace]) == 0 {
+		delete(u.globs, w.Key.Namespace)
+	}
+}
+
+func exactSources(w *Workload) []input.Source {
+	sources := make([]input.Source, 0, len(w.Refs))
+	for _, ref := range w.Refs {
+		sources = append(sources, ref.Source)
+	}
+	for _, p := range settings.ForWorkload(w.Annotations, nil, settings.Defaults{}).Listed {
+		if !p.IsGlob() {
+			sources = append(sources, input.Source(p))
+		}
+	}
+	return sources
+}
+
+func globPatterns(w *Workload) []settings.Pattern {
+	var globs []settings.Pattern
+	for _, p := range settings.ForWorkload(w.Annotations, nil, settings.Defaults{}).Listed {
+		if p.IsGlob() {
+			globs = append(globs, p)
+		}
+	}
+	return globs
+}

@@ -1,0 +1,124 @@
+// Package cli knows the command line: flags, environment, exit codes and what is
+// printed. It joins the parts and decides nothing else.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Exit codes of every command.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// Environment is what a command sees of its process.
+type Environment struct {
+	Stdout, Stderr io.Writer
+	// Lookup finds an environment variable.
+	Lookup func(string) (string, bool)
+	// Version of the build.
+	Version string
+}
+
+// usageError is a mistake that only the caller can mend: a flag, a file, a name.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Run runs one command line and returns the exit code: 0 done, 1 failed, 2 used
+// wrongly.
+func Run(ctx context.Context, args []string, env Environment) int {
+	root := newRoot(env)
+	root.SetArgs(args)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var usage usageError
+	if !errors.As(err, &usage) {
+		_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
+		return exitFailed
+	}
+	_, _ = fmt.Fprintf(env.Stderr, "Error: %v\nRun %q for usage.\n", err, command.CommandPath()+" --help")
+	return exitUsage
+}
+
+func newRoot(env Environment) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lockstep",
+		Short: "Keep Kubernetes workloads in step with their configuration and images",
+		Long: `Lockstep keeps Kubernetes workloads in step with the configuration and the
+images they run on.
+
+A changed ConfigMap or Secret restarts nobody by itself. Annotate a workload with
+
+    lockstep.dev/reload: auto
+
+and "lockstep controller" rolls it when what it uses changes: once for a set of
+changes, never for nothing, and also for what changed while it was away.
+
+Every flag can be set by an environment variable: --max-delay is
+LOCKSTEP_MAX_DELAY. The flag wins.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return setFromEnvironment(cmd.Flags(), env.Lookup)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown command %q", args[0])}
+			}
+			return cmd.Help()
+		},
+		Args: cobra.ArbitraryArgs,
+	}
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newController(env), newVersion(env))
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), cmd.UsageString())
+		return usageError{err}
+	})
+	return root
+}
+
+// setFromEnvironment gives every flag that was not set its variable's value.
+func setFromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	var wrong []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := variableName(f.Name)
+		value, set := lookup(name)
+		if f.Changed || !set {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			wrong = append(wrong, fmt.Errorf("environment variable %s=%q: %w", name, value, err))
+		}
+	})
+	if len(wrong) > 0 {
+		return usageError{errors.Join(wrong...)}
+	}
+	return nil
+}
+
+func variableName(flag string) string {
+	return "LOCKSTEP_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// noArguments refuses what a command would otherwise silently ignore.
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unexpected argument %q", args[0])}
+	}
+	return nil
+}

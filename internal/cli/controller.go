@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/server"
+)
+
+// controllerOptions are the flags of "lockstep controller".
+type controllerOptions struct {
+	kube    kubeOptions
+	log     logOptions
+	server  server.Options
+	follow  follow.Options
+	ownNS   string
+	state   string
+	key     string
+	watched []string
+}
+
+func newController(env Environment) *cobra.Command {
+	o := controllerOptions{follow: follow.DefaultOptions()}
+	cmd := &cobra.Command{
+		Use:   "controller",
+		Short: "Follow ConfigMaps and Secrets and roll the workloads that use them",
+		Long: `Follow ConfigMaps and Secrets and roll the workloads that use them.
+
+A workload asks for it with an annotation:
+
+    lockstep.dev/reload: auto                        everything its pods reference
+    lockstep.dev/reload: configmap/app, secret/db-*  these, referenced or not
+    lockstep.dev/reload: never                       hands off
+
+Changes are gathered: a workload is rolled when its sources have been quiet for
+--quiet, and at the latest --max-delay after the first change. What each workload
+was given is remembered in ConfigMaps of the controller's own namespace, so a
+change made while the controller was away is delivered when it comes back, and
+starting the controller restarts nobody.`,
+		Example: `  # against the cluster of your kubeconfig
+  lockstep controller --leader-elect=false
+
+  # only two namespaces, a longer quiet window, JSON logs
+  lockstep controller --namespaces shop,blog --quiet 30s --log-format json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
+			return o.run(cmd.Context(), env)
+		},
+	}
+	o.bind(cmd.Flags())
+	return cmd
+}
+
+func (o *controllerOptions) bind(fs *pflag.FlagSet) {
+	o.kube.bind(fs)
+	o.log.bind(fs)
+	fs.StringSliceVar(&o.watched, "namespaces", nil, "namespaces to watch, separated by commas (default all)")
+	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	fs.StringVar(&o.state, "state-name", "lockstep-state", "start of the names of the ConfigMaps that remember what was delivered")
+	fs.StringVar(&o.key, "key-name", "lockstep-installation-key", "name of the Secret with the key for digests of Secrets")
+	fs.DurationVar(&o.follow.Defaults.Quiet, "quiet", o.follow.Defaults.Quiet, "how long a workload's sources must be unchanged before it is rolled")
+	fs.DurationVar(&o.follow.MaxDelay, "max-delay", o.follow.MaxDelay, "longest time that changes which keep coming can postpone a rollout")
+	fs.IntVar(&o.follow.Workers, "workers", o.follow.Workers, "workloads that are looked at in parallel")
+	fs.BoolVar(&o.server.LeaderElection, "leader-elect", true, "run beside other replicas: one works, the others wait")
+	fs.StringVar(&o.server.LeaseName, "lease-name", "lockstep", "name of the Lease for leader election")
+	fs.DurationVar(&o.server.LeaseDuration, "lease-duration", 15*time.Second, "how long a leader that vanished blocks the others")
+	fs.StringVar(&o.server.MetricsAddr, "metrics-addr", ":8080", "address that serves /metrics; 0 for none")
+	fs.StringVar(&o.server.ProbeAddr, "probe-addr", ":8081", "address that serves /healthz and /readyz; 0 for none")
+}
+
+func (o *controllerOptions) run(ctx context.Context, env Environment) error {
+	if err := o.validate(); err != nil {
+		return usageError{err}
+	}
+	log, err := o.log.logger(env.Stderr)
+	if err != nil {
+		return err
+	}
+	o.server.Config, err = o.kube.config()
+	if err != nil {
+		return err
+	}
+	o.server.Log, o.server.Namespace = log, o.ownNS
+	log.Info("lockstep starts", "version", env.Version, "server", o.server.Config.Host, "namespace", o.ownNS)
+	return o.serve(ctx, log)
+}
+
+func (o *controllerOptions) validate() error {
+	for _, ns := range append([]string{o.ownNS}, o.watched...) {
+		if wrong := validation.IsDNS1123Label(ns); len(wrong) > 0 {
+			return fmt.Errorf("namespace %q: %s", ns, wrong[0])
+		}
+	}
+	if o.server.LeaseDuration < time.Second {
+		return fmt.Errorf("--lease-duration %s: need at least 1s", o.server.LeaseDuration)
+	}
+	return o.follow.Validate()
+}
+
+// serve makes the parts and runs them.
+func (o *controllerOptions) serve(ctx context.Context, log logr.Logger) error {
+	c, err := client.NewWithWatch(o.server.Config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("make the client: %w", err)
+	}
+	p := newParts(o, c, log)
+	o.server.Ready = p.ready
+	return server.Run(ctx, o.server, p.setup)
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// serviceAccountFolder is where Kubernetes mounts a pod's own account.
+const serviceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+type kubeOptions struct {
+	kubeconfig string
+	context    string
+}
+
+func (o *kubeOptions) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
+	fs.StringVar(&o.context, "context", "", "context of the kubeconfig (default its current one)")
+}
+
+// config finds the cluster. It says what was looked for when there is none.
+func (o *kubeOptions) config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.context}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
+		return nil, usageError{fmt.Errorf(
+			"no cluster found: looked for --kubeconfig, $KUBECONFIG, %s and a service account in %s; pass --kubeconfig FILE or run in a pod",
+			clientcmd.RecommendedHomeFile, serviceAccountFolder)}
+	}
+	if err != nil {
+		return nil, usageError{fmt.Errorf("read the kubeconfig: %w", err)}
+	}
+	// No client-side throttle: the API server's own fairness is the better judge,
+	// and a throttle of 5 requests a second makes a change for 50 workloads take 10 s.
+	config.QPS = -1
+	return config, nil
+}
+
+// ownNamespace is where the process keeps its own objects: what the flag says,
+// else the pod's namespace, else lockstep-system.
+func ownNamespace(flag string, lookup func(string) (string, bool)) string {
+	if flag != "" {
+		return flag
+	}
+	if ns, ok := lookup("POD_NAMESPACE"); ok && ns != "" {
+		return ns
+	}
+	if ns, err := os.ReadFile(serviceAccountFolder + "/namespace"); err == nil {
+		return strings.TrimSpace(string(ns))
+	}
+	return "lockstep-system"
+}

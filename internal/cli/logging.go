@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+type logOptions struct {
+	format string
+	level  string
+}
+
+func (o *logOptions) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&o.format, "log-format", "text", "format of log lines: text or json")
+	fs.StringVar(&o.level, "log-level", "info", "least level that is logged: debug (also what was decided against), info or error")
+}
+
+// logger makes the process's logger, and hands it to the libraries as well.
+func (o *logOptions) logger(w io.Writer) (logr.Logger, error) {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}
+	level, ok := levels[o.level]
+	if !ok {
+		return logr.Logger{}, usageError{fmt.Errorf("--log-level %q: want debug, info or error", o.level)}
+	}
+	var handler slog.Handler
+	switch o.format {
+	case "text":
+		handler = slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})
+	case "json":
+		handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
+	default:
+		return logr.Logger{}, usageError{fmt.Errorf("--log-format %q: want text or json", o.format)}
+	}
+	log := logr.FromSlogHandler(handler)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client"))
+	return log, nil
+}

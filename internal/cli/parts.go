@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/feature/configs"
+	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+)
+
+// parts joins what the controller is made of.
+type parts struct {
+	options *controllerOptions
+	log     logr.Logger
+	client  client.WithWatch
+	cache   *kube.Cache
+	records *kube.Records
+	// keyProblem is the outcome of the last attempt to read the installation key,
+	// nil before the first.
+	keyProblem atomic.Pointer[error]
+}
+
+func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) *parts {
+	p := &parts{options: o, log: log, client: c}
+	p.cache = kube.NewCache(c, kube.CacheOptions{
+		Kinds: []kube.Kind{kube.Deployment()}, Namespaces: o.watched, Now: time.Now,
+		Report: p.reportStatus,
+	})
+	p.records = kube.NewRecords(c, kube.RecordsOptions{
+		Namespace: o.ownNS, Name: o.state, Now: time.Now,
+		Report: func(err error) { log.Error(err, "the record has a problem") },
+		Status: p.reportStatus,
+	})
+	return p
+}
+
+// setup adds the watches, which every replica keeps so that a new leader is warm,
+// and the loop and the writing of the record, which only the leader does.
+func (p *parts) setup(mgr ctrl.Manager) error {
+	ctrlmetrics.Registry.MustRegister(kube.NewCollector(p.cache, p.records))
+	if err := mgr.Add(onEveryReplica(p.watch)); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(p.records.Run)); err != nil {
+		return err
+	}
+	return p.addLoop(mgr)
+}
+
+func (p *parts) addLoop(mgr ctrl.Manager) error {
+	inputs := configs.New(configs.Options{
+		View: p.cache, RecordSince: p.records.Since,
+		Revisions: func(ctx context.Context, w *kube.Workload) ([]kube.Revision, error) {
+			return kube.Revisions(ctx, p.client, w)
+		},
+	})
+	loop := follow.New(p.options.follow, follow.Dependencies{
+		Cluster: p.cache, Inputs: inputs, Records: p.records,
+		Mover:     kube.NewPatcher(p.client),
+		Announcer: kube.NewAnnouncer(mgr.GetEventRecorder("lockstep")),
+		Metrics:   ctrlmetrics.Registry,
+		Log:       p.log, Now: time.Now,
+	})
+	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) error {
+		kube.Feed(ctx, p.cache, p.records, add)
+		return nil
+	})
+}
+
+// watch reads the installation key and then keeps cache and record in step. The
+// key comes first: with another one every Secret would have another version.
+func (p *parts) watch(ctx context.Context) error {
+	key, err := p.installationKey(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // the context has ended before the API server answered
+	}
+	var watches wait.Group
+	watches.StartWithContext(ctx, p.records.Watch)
+	p.cache.Run(ctx, kube.Hashers{
+		input.KindConfigMap: fingerprint.Hasher{},
+		input.KindSecret:    fingerprint.NewKeyedHasher(key),
+	})
+	watches.Wait()
+	return nil
+}
+
+// installationKey asks until there is an answer, and says once what is missing.
+func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
+	var key []byte
+	said := ""
+	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 30 * time.Second}
+	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		var err error
+		key, err = kube.InstallationKey(ctx, p.client, p.options.ownNS, p.options.key)
+		p.keyProblem.Store(&err)
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			p.log.Error(err, "waiting for the installation key")
+		}
+		return err == nil, nil
+	})
+	return key, err
+}
+
+// reportStatus tells of a resource that can be followed again, or no longer.
+func (p *parts) reportStatus(s kube.Status) {
+	if s.Err == nil {
+		p.log.Info("following", "resource", s.Resource)
+		return
+	}
+	if s.NotInstalled() {
+		p.log.V(1).Info("kind is not installed; it is picked up when it appears", "resource", s.Resource)
+		return
+	}
+	p.log.Error(s.Err, "cannot follow; trying again", "resource", s.Resource)
+}
+
+// onEveryReplica is a part that runs whether or not this process leads.
+type onEveryReplica func(context.Context) error
+
+// Start implements manager.Runnable.
+func (f onEveryReplica) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (f onEveryReplica) NeedLeaderElection() bool { return false }

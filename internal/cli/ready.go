@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/server"
+)
+
+// ready is what /readyz answers.
+func (p *parts) ready() server.Readiness {
+	if problem := p.keyProblem.Load(); problem == nil || *problem != nil {
+		return server.Readiness{Checks: []server.Check{keyCheck(problem)}}
+	}
+	return readiness(append(p.cache.Status(), p.records.Status()))
+}
+
+func keyCheck(problem *error) server.Check {
+	c := server.Check{Name: "installation key", Detail: "waiting for the API server"}
+	if problem != nil {
+		c.Detail = (*problem).Error()
+	}
+	return c
+}
+
+// readiness is true when everything that can be listed is listed, nothing is out
+// of reach, and at least one kind of source and one kind of workload work: a
+// missing permission for one kind must not keep the others from being followed.
+func readiness(all []kube.Status) server.Readiness {
+	works := map[kube.Role]bool{}
+	r := server.Readiness{OK: true}
+	for _, s := range all {
+		r.Checks = append(r.Checks, check(s))
+		works[s.Role] = works[s.Role] || s.Works()
+		if !s.Works() && !s.Forbidden() && !s.NotInstalled() {
+			r.OK = false
+		}
+	}
+	r.OK = r.OK && works[kube.RoleSource] && works[kube.RoleWorkload]
+	return r
+}
+
+func check(s kube.Status) server.Check {
+	c := server.Check{Name: s.Resource, OK: s.Works(), Detail: "followed"}
+	switch {
+	case s.Works():
+	case s.NotInstalled():
+		c.Detail = "not installed in this cluster"
+	case s.Forbidden():
+		c.Detail = "permission is missing: " + s.Err.Error()
+	case s.Err != nil:
+		c.Detail = s.Err.Error()
+	default:
+		c.Detail = "waiting for the first list"
+	}
+	return c
+}

@@ -1,0 +1,56 @@
+package fingerprint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+)
+
+// Keys is the set of keys of one source that a workload uses: all of them, or
+// the named ones. The zero value names none.
+type Keys struct {
+	all   bool
+	names []string
+}
+
+// AllKeys is the set that every key belongs to, also one that is added later.
+func AllKeys() Keys {
+	return Keys{all: true}
+}
+
+// SomeKeys is the set of exactly the given keys.
+func SomeKeys(names ...string) Keys {
+	sorted := slices.Clone(names)
+	slices.Sort(sorted)
+	return Keys{names: slices.Compact(sorted)}
+}
+
+// Union returns the keys that either set holds.
+func (k Keys) Union(other Keys) Keys {
+	if k.all || other.all {
+		return AllKeys()
+	}
+	return SomeKeys(append(slices.Clone(k.names), other.names...)...)
+}
+
+// Has reports whether the set holds the key.
+func (k Keys) Has(name string) bool {
+	if k.all {
+		return true
+	}
+	_, found := slices.BinarySearch(k.names, name)
+	return found
+}
+
+// ID is a short text that is equal for equal sets: "*" for all keys, otherwise
+// eight hex digits. It is stored beside a sum, so it must not grow with the set.
+func (k Keys) ID() string {
+	if k.all {
+		return "*"
+	}
+	h := sha256.New()
+	for _, name := range k.names {
+		writeField(h, []byte(name))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:4])
+}

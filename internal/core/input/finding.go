@@ -1,0 +1,39 @@
+package input
+
+import (
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+)
+
+// Standing is what has to happen for one input of a workload.
+type Standing int
+
+const (
+	// Settled: nothing.
+	Settled Standing = iota
+	// Record: the current version counts as given; only our record changes.
+	Record
+	// Due: the workload has to be moved.
+	Due
+)
+
+// Finding is what is known of one input for one workload.
+type Finding struct {
+	Source   Source
+	Standing Standing
+	Reason   Reason
+	// Given is the version that the workload was last given, zero when unknown.
+	Given fingerprint.Version
+	// Current is the version that exists now.
+	Current fingerprint.Version
+	// Shows is the short digest of the whole content, for templates and people;
+	// empty when the source does not exist.
+	Shows string
+	// ChangedAt is when the content was last seen to change.
+	ChangedAt time.Time
+	// Barred says why this input must not be moved now, empty when it may be.
+	Barred Reason
+	// BarredBy is the text of the hold, when there is one.
+	BarredBy string
+}

@@ -1,0 +1,86 @@
+package input
+
+// Reason says why Lockstep did something, or why it did not. The same constant
+// reaches the event, the log line, the metric label, the command line and the
+// reference in docs/reference/reasons.md.
+type Reason string
+
+// Reasons of a single input.
+const (
+	// InStep: the workload was given the current version.
+	InStep Reason = "InStep"
+	// Changed: the workload was last given another version.
+	Changed Reason = "Changed"
+	// Baseline: the workload is seen for the first time with this input; what it
+	// runs is taken as given, and nobody is restarted.
+	Baseline Reason = "Baseline"
+	// NewBasis: the stored version was measured in another way (another list of
+	// keys, another algorithm), so it says nothing about a change.
+	NewBasis Reason = "NewBasis"
+	// Arrived: a required source appeared; the pods could not start before it did.
+	Arrived Reason = "Arrived"
+	// Missing: the source does not exist; a restart would only break the pods.
+	Missing Reason = "Missing"
+	// Unreadable: sources of this kind cannot be read here, for want of a permission.
+	Unreadable Reason = "Unreadable"
+	// DeliveredByRollout: somebody else's rollout came after the change and has
+	// loaded it.
+	DeliveredByRollout Reason = "DeliveredByRollout"
+	// DeliveredBefore: a revision newer than our record shows this version; the
+	// controller was stopped between the patch and the record.
+	DeliveredBefore Reason = "DeliveredBefore"
+	// Undone: the version was delivered, and a person or a controller took the
+	// workload back to an earlier template.
+	Undone Reason = "Undone"
+)
+
+// Reasons of a whole workload.
+const (
+	// NotFollowed: nothing asks to follow this workload, or something forbids it.
+	NotFollowed Reason = "NotFollowed"
+	// InvalidAnnotation: a setting cannot be understood; the workload is left
+	// alone until it is mended.
+	InvalidAnnotation Reason = "InvalidAnnotation"
+	// QuietWindow: a change waits for further changes to end.
+	QuietWindow Reason = "QuietWindow"
+	// Held: the workload or a changed source carries a hold.
+	Held Reason = "Held"
+	// NextJob: the next Job of a CronJob reads the new content by itself.
+	NextJob Reason = "NextJob"
+	// Reloaded: the pod template was moved to the current versions.
+	Reloaded Reason = "Reloaded"
+	// WouldReload: observe mode; this is what would have been done.
+	WouldReload Reason = "WouldReload"
+	// ReloadFailed: the API server refused the change.
+	ReloadFailed Reason = "ReloadFailed"
+)
+
+// Explanation is one row of the reference of reasons.
+type Explanation struct {
+	Reason  Reason
+	Meaning string
+}
+
+// Explanations lists every reason with what it means to a user.
+func Explanations() []Explanation {
+	return []Explanation{
+		{InStep, "The workload was given the current version of this input."},
+		{Changed, "The workload was last given another version of this input."},
+		{Baseline, "First sight of this input: the running version is taken as given and nobody is restarted."},
+		{NewBasis, "The recorded version covers other keys or another algorithm; a new baseline is taken."},
+		{Arrived, "A required source appeared; the pods could not have started without it."},
+		{Missing, "The source does not exist. Nobody is restarted onto a missing source."},
+		{Unreadable, "Sources of this kind cannot be read here: a permission is missing."},
+		{DeliveredByRollout, "Another rollout happened after the change and loaded it; no second rollout is needed."},
+		{DeliveredBefore, "A newer revision shows that this version had been delivered before the controller stopped."},
+		{Undone, "The version was delivered and then taken back (undo, abort); it is not pushed again."},
+		{NotFollowed, "Nothing asks to follow this workload, or `never` forbids it."},
+		{InvalidAnnotation, "A setting cannot be understood; the workload is left alone until it is mended."},
+		{QuietWindow, "A change waits until its sources have been quiet."},
+		{Held, "The workload or a changed source carries `lockstep.dev/hold`."},
+		{NextJob, "The next Job of the CronJob reads the new content; nothing is patched and no Job is started."},
+		{Reloaded, "The pod template was moved to the current versions: one rollout."},
+		{WouldReload, "Observe mode: a rollout would have been started."},
+		{ReloadFailed, "The API server refused the change; it is tried again."},
+	}
+}

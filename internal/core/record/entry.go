@@ -1,0 +1,121 @@
+// Package record knows what Lockstep remembers of one workload: the versions it
+// was last given, and how that is written down.
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// format is raised when older programs would misread an entry.
+const format = 1
+
+// Given is one input as the workload was last given it.
+type Given struct {
+	Version fingerprint.Version
+	// Shown is the short digest that the patch put into the template for this
+	// input, empty when no patch of ours did. A template that shows another one
+	// was taken back.
+	Shown string
+}
+
+// Entry is what is remembered of one workload. Entries are values: change a
+// clone and store it.
+type Entry struct {
+	// ID names the workload for people and guards against a hash collision of
+	// storage keys: "Deployment/shop/web".
+	ID string
+	// UID of the workload; another UID under the same name is another workload.
+	UID string
+	// Inputs by source.
+	Inputs map[input.Source]Given
+	// PendingSince is when the oldest change that has not been delivered was
+	// first seen, zero when there is none. The maximum delay counts from it.
+	PendingSince time.Time
+	// MovedAt is the API server's time of our last patch, zero before the first.
+	MovedAt time.Time
+}
+
+// Clone returns a copy that shares nothing.
+func (e Entry) Clone() Entry {
+	e.Inputs = maps.Clone(e.Inputs)
+	if e.Inputs == nil {
+		e.Inputs = map[input.Source]Given{}
+	}
+	return e
+}
+
+// Equal reports whether both say the same.
+func (e Entry) Equal(other Entry) bool {
+	return e.ID == other.ID && e.UID == other.UID && maps.Equal(e.Inputs, other.Inputs) &&
+		e.PendingSince.Equal(other.PendingSince) && e.MovedAt.Equal(other.MovedAt)
+}
+
+// stored is the written form. Versions and digests share one string, because an
+// installation with 10,000 workloads stores some 50,000 of them.
+type stored struct {
+	Format       int               `json:"v"`
+	ID           string            `json:"id"`
+	UID          string            `json:"uid"`
+	Inputs       map[string]string `json:"in,omitempty"`
+	PendingSince *time.Time        `json:"pending,omitempty"`
+	MovedAt      *time.Time        `json:"moved,omitempty"`
+}
+
+// Encode writes the entry as text.
+func (e Entry) Encode() (string, error) {
+	s := stored{Format: format, ID: e.ID, UID: e.UID, Inputs: map[string]string{}}
+	for source, given := range e.Inputs {
+		s.Inputs[source.String()] = strings.TrimSuffix(given.Version.String()+" "+given.Shown, " ")
+	}
+	s.PendingSince = optionalTime(e.PendingSince)
+	s.MovedAt = optionalTime(e.MovedAt)
+	text, err := json.Marshal(s)
+	return string(text), err
+}
+
+// Decode reads what Encode wrote. What it cannot read is an error, never a guess:
+// the caller takes a new baseline.
+func Decode(text string) (Entry, error) {
+	var s stored
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return Entry{}, fmt.Errorf("decode entry: %w", err)
+	}
+	if s.Format != format {
+		return Entry{}, fmt.Errorf("decode entry: format %d, this program reads %d", s.Format, format)
+	}
+	e := Entry{ID: s.ID, UID: s.UID, Inputs: make(map[input.Source]Given, len(s.Inputs))}
+	for name, value := range s.Inputs {
+		source, err := input.ParseSource(name)
+		if err != nil {
+			return Entry{}, fmt.Errorf("decode entry of %s: %w", s.ID, err)
+		}
+		version, shown, _ := strings.Cut(value, " ")
+		v, err := fingerprint.ParseVersion(version)
+		if err != nil {
+			return Entry{}, fmt.Errorf("decode entry of %s: %s: %w", s.ID, source, err)
+		}
+		e.Inputs[source] = Given{Version: v, Shown: shown}
+	}
+	if s.PendingSince != nil {
+		e.PendingSince = *s.PendingSince
+	}
+	if s.MovedAt != nil {
+		e.MovedAt = *s.MovedAt
+	}
+	return e, nil
+}
+
+func optionalTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	utc := t.UTC()
+	return &utc
+}

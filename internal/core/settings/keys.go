@@ -1,0 +1,24 @@
+// Package settings knows every annotation and label that people write for
+// Lockstep or that Lockstep writes, and turns them into typed intent.
+package settings
+
+// Prefix starts every key of ours.
+const Prefix = "lockstep.dev/"
+
+// Keys that people write.
+const (
+	// Reload on a workload, a namespace, a ConfigMap or a Secret: what to follow.
+	Reload = Prefix + "reload"
+	// Quiet on a workload: how long its sources must be unchanged.
+	Quiet = Prefix + "quiet"
+	// Hold on a workload, a ConfigMap or a Secret: no automatic change while present.
+	Hold = Prefix + "hold"
+	// Observe on a workload or a namespace: decide and report, change nothing.
+	Observe = Prefix + "observe"
+)
+
+// StateLabel marks the ConfigMaps in which Lockstep remembers what it delivered.
+const StateLabel = Prefix + "state"
+
+// Inputs on a pod template, written by us: the versions this revision was given.
+const Inputs = Prefix + "inputs"

@@ -1,0 +1,237 @@
+package settings
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// Mode is what a reload annotation asks for.
+type Mode int
+
+const (
+	// Unset: nothing is asked for here; look at the next wider scope.
+	Unset Mode = iota
+	// Never: hands off.
+	Never
+	// Follow: follow the referenced sources, the listed ones, or both.
+	Follow
+)
+
+// Intent is what is asked for one workload, from its own annotations and the
+// defaults around it.
+type Intent struct {
+	Mode Mode
+	// Auto follows every source that the template references.
+	Auto bool
+	// Listed sources are followed whether or not the template references them.
+	Listed []Pattern
+	// Quiet is how long the workload's sources must be unchanged before it is moved.
+	Quiet time.Duration
+	// Held is true while a hold is on the workload; HeldBy is its text.
+	Held   bool
+	HeldBy string
+	// Observe reports decisions and changes nothing.
+	Observe bool
+	// Problems are the workload's settings that cannot be understood.
+	Problems []Problem
+}
+
+// Pattern names one source, or many by a glob: configmap/app-*.
+type Pattern struct {
+	Kind input.Kind
+	Name string
+}
+
+// Matches reports whether the source is meant.
+func (p Pattern) Matches(s input.Source) bool {
+	ok, err := path.Match(p.Name, s.Name)
+	return err == nil && ok && p.Kind == s.Kind
+}
+
+// IsGlob reports whether the pattern can mean more than one name.
+func (p Pattern) IsGlob() bool {
+	return strings.ContainsAny(p.Name, `*?[\`)
+}
+
+// Problem is a setting that cannot be understood.
+type Problem struct {
+	Key      string
+	Value    string
+	Accepted string
+}
+
+// String names the annotation, the value and what would be accepted.
+func (p Problem) String() string {
+	return fmt.Sprintf("annotation %s: %q is not understood; accepted: %s", p.Key, shorten(p.Value), p.Accepted)
+}
+
+// Defaults are the settings of the whole controller.
+type Defaults struct {
+	// Auto follows every workload that nothing else decides about.
+	Auto bool
+	// Observe turns the whole controller into an observer.
+	Observe bool
+	// Quiet is the quiet window of workloads that do not set their own.
+	Quiet time.Duration
+}
+
+const (
+	acceptedReload   = "auto, never, or a list such as configmap/app, secret/db-* (auto may be one of its elements)"
+	acceptedScope    = "auto or never"
+	acceptedDuration = "a duration such as 10s or 2m, not negative"
+	acceptedBool     = "true or false"
+)
+
+// ForWorkload reads a workload's annotations, with its namespace's and the
+// controller's as defaults. The workload wins.
+func ForWorkload(workload, namespace map[string]string, defaults Defaults) Intent {
+	var in Intent
+	in.readReload(workload)
+	if in.Mode == Unset {
+		in.Mode, in.Auto = scopeMode(namespace), true
+	}
+	if in.Mode == Unset && defaults.Auto {
+		in.Mode, in.Auto = Follow, true
+	}
+	in.Observe = defaults.Observe || namespace[Observe] == "true"
+	in.readObserve(workload)
+	in.Quiet = defaults.Quiet
+	in.readQuiet(workload)
+	in.HeldBy, in.Held = workload[Hold]
+	return in
+}
+
+// scopeMode reads the reload annotation of a namespace, a ConfigMap or a Secret,
+// where only auto and never have a meaning.
+func scopeMode(annotations map[string]string) Mode {
+	switch strings.TrimSpace(annotations[Reload]) {
+	case "auto":
+		return Follow
+	case "never":
+		return Never
+	}
+	return Unset
+}
+
+// Source is what a ConfigMap's or Secret's own annotations say.
+type Source struct {
+	Mode   Mode
+	Held   bool
+	HeldBy string
+}
+
+// ForSource reads the annotations of a ConfigMap or Secret.
+func ForSource(annotations map[string]string) Source {
+	s := Source{Mode: scopeMode(annotations)}
+	s.HeldBy, s.Held = annotations[Hold]
+	return s
+}
+
+// ScopeProblems lists the settings of a namespace, ConfigMap or Secret that
+// cannot be understood.
+func ScopeProblems(annotations map[string]string) []Problem {
+	value, set := annotations[Reload]
+	if !set || scopeMode(annotations) != Unset {
+		return nil
+	}
+	return []Problem{{Key: Reload, Value: value, Accepted: acceptedScope}}
+}
+
+// Follows reports whether a workload with this intent follows the source. What
+// a workload names itself wins over the source's own never; a workload's never
+// wins over everything.
+func (in Intent) Follows(s input.Source, referenced bool, own Source) bool {
+	if in.Mode == Never {
+		return false
+	}
+	for _, p := range in.Listed {
+		if p.Matches(s) {
+			return true
+		}
+	}
+	if !referenced || own.Mode == Never {
+		return false
+	}
+	return own.Mode == Follow || in.Mode == Follow && in.Auto
+}
+
+func (in *Intent) readReload(annotations map[string]string) {
+	value, set := annotations[Reload]
+	if !set {
+		return
+	}
+	if strings.TrimSpace(value) == "never" {
+		in.Mode = Never
+		return
+	}
+	in.Mode = Follow
+	for element := range strings.SplitSeq(value, ",") {
+		in.readElement(strings.TrimSpace(element), value)
+	}
+	if !in.Auto && len(in.Listed) == 0 && len(in.Problems) == 0 {
+		in.Problems = append(in.Problems, Problem{Key: Reload, Value: value, Accepted: acceptedReload})
+	}
+}
+
+// readElement reads one element of the list; whole is quoted in a problem, since
+// that is the text people can search for.
+func (in *Intent) readElement(element, whole string) {
+	switch element {
+	case "":
+		return
+	case "auto":
+		in.Auto = true
+		return
+	}
+	s, err := input.ParseSource(element)
+	if err == nil {
+		_, err = path.Match(s.Name, "")
+	}
+	if err != nil {
+		in.Problems = append(in.Problems, Problem{Key: Reload, Value: whole, Accepted: acceptedReload})
+		return
+	}
+	in.Listed = append(in.Listed, Pattern(s))
+}
+
+func (in *Intent) readQuiet(annotations map[string]string) {
+	value, set := annotations[Quiet]
+	if !set {
+		return
+	}
+	d, err := time.ParseDuration(strings.TrimSpace(value))
+	if err != nil || d < 0 {
+		in.Problems = append(in.Problems, Problem{Key: Quiet, Value: value, Accepted: acceptedDuration})
+		return
+	}
+	in.Quiet = d
+}
+
+func (in *Intent) readObserve(annotations map[string]string) {
+	value, set := annotations[Observe]
+	if !set {
+		return
+	}
+	switch strings.TrimSpace(value) {
+	case "true":
+		in.Observe = true
+	case "false":
+		// A controller or namespace that observes is not overruled: observing is
+		// the promise that nothing is written there.
+	default:
+		in.Problems = append(in.Problems, Problem{Key: Observe, Value: value, Accepted: acceptedBool})
+	}
+}
+
+// shorten keeps a hostile or pasted value from filling an event.
+func shorten(value string) string {
+	const most = 80
+	if len(value) <= most {
+		return value
+	}
+	return strings.ToValidUTF8(value[:most], "") + "…"
+}

@@ -1,0 +1,249 @@
+package configs
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// View is what configs reads of the cluster.
+type View interface {
+	Source(namespace string, id input.Source) (*kube.Source, bool)
+	SourcesMatching(namespace string, match func(input.Source) bool) []input.Source
+	Namespace(name string) (*kube.Namespace, bool)
+	// Knows reports whether the sources of a kind have been listed at all. Without
+	// that, a source that is not found may well exist.
+	Knows(kind input.Kind, namespace string) bool
+	// Absent is the version of a source that does not exist.
+	Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Version
+}
+
+// Options of the inputs.
+type Options struct {
+	View View
+	// Revisions asks the API server for a workload's revisions.
+	Revisions func(context.Context, *kube.Workload) ([]kube.Revision, error)
+	// RecordSince is when the record was begun.
+	RecordSince func() time.Time
+}
+
+// Inputs are the ConfigMaps and Secrets of workloads.
+type Inputs struct {
+	options Options
+
+	mu sync.Mutex
+	// looked holds revisions that were asked for while their workload waits, so
+	// that a quiet window does not ask again at each turn.
+	looked map[string][]kube.Revision
+}
+
+// New makes the inputs.
+func New(o Options) *Inputs {
+	return &Inputs{options: o, looked: map[string][]kube.Revision{}}
+}
+
+// Assess tells, for each source that the workload follows, whether it was given
+// what exists.
+func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) ([]input.Finding, error) {
+	refs := i.followed(w, intent, given)
+	findings := make([]input.Finding, 0, len(refs))
+	asked := false
+	for _, ref := range refs {
+		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
+			findings = append(findings, input.Finding{Source: ref.Source, Reason: input.Unreadable, Given: given.Inputs[ref.Source].Version})
+			continue
+		}
+		source, exists := i.options.View.Source(w.Key.Namespace, ref.Source)
+		o := i.observe(w, ref, source, given)
+		v := Decide(o)
+		if exists && source.ChangedAt.IsZero() && needsHistory(v, w, i.options.RecordSince()) {
+			revisions, err := i.history(ctx, w)
+			if err != nil {
+				return nil, err
+			}
+			asked = true
+			o.Away = i.away(w, source, revisions, given)
+			v = Decide(o)
+		}
+		findings = append(findings, i.finding(ref, o, v, source, intent.Quiet))
+	}
+	if !asked {
+		i.forgetHistory(w.UID)
+	}
+	return findings, nil
+}
+
+// needsHistory: only what looks due, and a workload that was made while nobody
+// watched, are worth a question to the API server.
+func needsHistory(v Verdict, w *kube.Workload, recordSince time.Time) bool {
+	madeMeanwhile := !recordSince.IsZero() && w.Created.After(recordSince)
+	return v.Standing == input.Due || v.Reason == input.Baseline && madeMeanwhile
+}
+
+func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source, given record.Entry) Observation {
+	known := given.Inputs[ref.Source]
+	o := Observation{
+		Given:           known.Version,
+		Required:        !ref.Optional,
+		Template:        w.TemplateWritten,
+		Followed:        i.followedSince(w),
+		RecordedVersion: known.Shown,
+		ShownVersion:    w.Shown[ref.Source],
+		Current:         i.options.View.Absent(ref.Source.Kind, ref.Keys),
+	}
+	if source != nil {
+		o.Current = source.Content.Version(ref.Keys)
+		o.Content = source.ContentWritten
+		o.CurrentShown = source.Content.Version(fingerprint.AllKeys()).Short()
+	}
+	return o
+}
+
+// followedSince bounds when the workload or its namespace last changed what is
+// asked for it.
+func (i *Inputs) followedSince(w *kube.Workload) kube.Bounds {
+	since := w.SettingsWritten
+	if ns, ok := i.options.View.Namespace(w.Key.Namespace); ok {
+		since = since.Later(ns.SettingsWritten)
+	}
+	return since
+}
+
+func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []kube.Revision, given record.Entry) *Away {
+	a := &Away{
+		MadeMeanwhile: !i.options.RecordSince().IsZero() && w.Created.After(i.options.RecordSince()),
+		SourceCreated: source.Created,
+		DataWrittenAt: source.DataWrittenAt,
+	}
+	current := source.Content.Version(fingerprint.AllKeys()).Short()
+	for _, r := range revisions {
+		if r.Created.After(a.RevisionCreated) {
+			a.RevisionCreated = r.Created
+		}
+		if r.Created.After(given.MovedAt) && r.Shown[source.ID] == current {
+			a.NewerRevisionShows = true
+		}
+	}
+	return a
+}
+
+func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
+	f := input.Finding{
+		Source: ref.Source, Standing: v.Standing, Reason: v.Reason,
+		Given: o.Given, Current: o.Current, Shows: o.CurrentShown,
+	}
+	if v.Reason == input.Undone {
+		f.Barred = input.Undone
+	}
+	if source == nil {
+		return f
+	}
+	f.ChangedAt = changedAt(source, quiet)
+	if own := settings.ForSource(source.Annotations); own.Held {
+		f.Barred, f.BarredBy = input.Held, own.HeldBy
+	}
+	return f
+}
+
+// changedAt is when the content last changed, as well as we know. Of a change
+// that nobody watched only the API server's times tell; they are trusted no
+// further than to shorten the quiet window.
+func changedAt(s *kube.Source, quiet time.Duration) time.Time {
+	if !s.ChangedAt.IsZero() {
+		return s.ChangedAt
+	}
+	earliest := s.SeenAt.Add(-quiet)
+	if s.DataWrittenAt.IsZero() || s.DataWrittenAt.After(s.SeenAt) {
+		return s.SeenAt
+	}
+	if s.DataWrittenAt.Before(earliest) {
+		return earliest
+	}
+	return s.DataWrittenAt
+}
+
+// followed lists the sources that the workload follows: those that its template
+// references and those that its annotation names.
+func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record.Entry) []podrefs.Ref {
+	var refs []podrefs.Ref
+	referenced := map[input.Source]bool{}
+	for _, ref := range w.Refs {
+		referenced[ref.Source] = true
+		if intent.Follows(ref.Source, true, i.ownSettings(w.Key.Namespace, ref.Source)) {
+			refs = append(refs, ref)
+		}
+	}
+	for _, source := range i.listed(w.Key.Namespace, intent, given) {
+		if !referenced[source] {
+			refs = append(refs, podrefs.Ref{Source: source, Keys: fingerprint.AllKeys(), Optional: true})
+		}
+	}
+	return refs
+}
+
+// listed resolves the patterns of the annotation. A source that was delivered
+// by a pattern stays listed when it is gone, so that its return is noticed.
+func (i *Inputs) listed(namespace string, intent settings.Intent, given record.Entry) []input.Source {
+	found := map[input.Source]bool{}
+	for _, p := range intent.Listed {
+		if !p.IsGlob() {
+			found[input.Source(p)] = true
+			continue
+		}
+		for _, s := range i.options.View.SourcesMatching(namespace, p.Matches) {
+			found[s] = true
+		}
+		for s := range given.Inputs {
+			if p.Matches(s) {
+				found[s] = true
+			}
+		}
+	}
+	sources := make([]input.Source, 0, len(found))
+	for s := range found {
+		sources = append(sources, s)
+	}
+	slices.SortFunc(sources, func(a, b input.Source) int { return strings.Compare(a.String(), b.String()) })
+	return sources
+}
+
+func (i *Inputs) ownSettings(namespace string, id input.Source) settings.Source {
+	source, ok := i.options.View.Source(namespace, id)
+	if !ok {
+		return settings.Source{}
+	}
+	return settings.ForSource(source.Annotations)
+}
+
+// history returns the workload's revisions, asking once while it waits.
+func (i *Inputs) history(ctx context.Context, w *kube.Workload) ([]kube.Revision, error) {
+	i.mu.Lock()
+	revisions, ok := i.looked[w.UID]
+	i.mu.Unlock()
+	if ok {
+		return revisions, nil
+	}
+	revisions, err := i.options.Revisions(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.looked[w.UID] = revisions
+	return revisions, nil
+}
+
+func (i *Inputs) forgetHistory(uid string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.looked, uid)
+}

@@ -1,0 +1,15 @@
+// Package follow is the loop: it keeps each workload in step with its inputs.
+//
+// A key arrives for whatever reason. The loop gathers what is known of that
+// workload, decides in a pure function, acts with at most one write to the
+// workload, and reports. Nothing depends on having seen an event: the same key
+// arriving twice, late, or after a restart leads to the same decision.
+//
+//	gather   workload, settings, record, and a finding for each input
+//	decide   [Decide]: leave, remember, wait, hold or move
+//	act      one patch with the resource version that was decided on, then the record
+//	report   one log line, one event, one count
+//
+// The record is written after the patch. A crash in between is found at the next
+// start, by what the newest revisions show.
+package follow

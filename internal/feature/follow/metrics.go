@@ -1,0 +1,64 @@
+package follow
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+type metrics struct {
+	reloads  *prometheus.CounterVec
+	invalid  *prometheus.CounterVec
+	delivery prometheus.Histogram
+	pending  prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lockstep_reloads_total",
+			Help: "Workloads moved to current versions, or that would have been, by kind, namespace, reason and result.",
+		}, []string{"kind", "namespace", "reason", "result"}),
+		invalid: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lockstep_invalid_settings_total",
+			Help: "Settings that could not be understood, by kind and namespace of the workload; once per value.",
+		}, []string{"kind", "namespace"}),
+		delivery: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "lockstep_delivery_seconds",
+			Help:    "Time from the last change of a source to the patch that delivers it, quiet window included.",
+			Buckets: []float64{0.1, 0.5, 1, 2, 5, 6, 8, 10, 15, 30, 60, 120, 300, 900, 3600},
+		}),
+		pending: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "lockstep_pending_workloads",
+			Help: "Workloads for which a change is due and not delivered yet.",
+		}),
+	}
+	r.MustRegister(m.reloads, m.invalid, m.delivery, m.pending)
+	return m
+}
+
+func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
+	switch d.Reason {
+	case input.InvalidAnnotation:
+		m.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
+	case input.Reloaded, input.WouldReload:
+		m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(d.Reason), "success").Inc()
+	}
+	if d.Verb != Move {
+		return
+	}
+	var last time.Time
+	for _, f := range d.Moves {
+		if f.ChangedAt.After(last) {
+			last = f.ChangedAt
+		}
+	}
+	m.delivery.Observe(now.Sub(last).Seconds())
+}
+
+func (m *metrics) countFailure(w *kube.Workload) {
+	m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(input.ReloadFailed), "failure").Inc()
+}

@@ -1,0 +1,192 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Inputs tells what one family of inputs says about a workload.
+type Inputs interface {
+	// Assess compares what the workload was last given with what exists now.
+	Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) ([]input.Finding, error)
+}
+
+// Cluster is what the loop reads.
+type Cluster interface {
+	Workload(kube.Key) (*kube.Workload, bool)
+	// Lists reports whether workloads of this kind and namespace have been listed.
+	// Without that, one that is not found may well exist.
+	Lists(kube.Key) bool
+	Namespace(name string) (*kube.Namespace, bool)
+}
+
+// Records is what the loop remembers.
+type Records interface {
+	Entry(kube.Key) (record.Entry, bool)
+	Put(kube.Key, record.Entry) error
+	Forget(kube.Key)
+}
+
+// Mover changes a workload's pod template.
+type Mover interface {
+	// Show writes the versions into the template and returns the API server's
+	// time of the write.
+	Show(ctx context.Context, w *kube.Workload, shown string) (time.Time, error)
+}
+
+// Announcer tells people.
+type Announcer interface {
+	Announce(kube.Event)
+}
+
+// Dependencies are the parts that the loop works with.
+type Dependencies struct {
+	Cluster   Cluster
+	Inputs    Inputs
+	Records   Records
+	Mover     Mover
+	Announcer Announcer
+	Metrics   prometheus.Registerer
+	Log       logr.Logger
+	Now       func() time.Time
+}
+
+// Reconciler brings workloads in step with their inputs, one at a time.
+type Reconciler struct {
+	Dependencies
+	options  Options
+	metrics  *metrics
+	reported *reported
+}
+
+// New makes a Reconciler.
+func New(o Options, d Dependencies) *Reconciler {
+	return &Reconciler{Dependencies: d, options: o, metrics: newMetrics(d.Metrics), reported: newReported()}
+}
+
+// Feed starts to add keys to the queue and returns when it is set up.
+type Feed func(ctx context.Context, add func(kube.Key)) error
+
+// Setup adds the loop to the manager. It runs on the leader only.
+func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
+	c, err := controller.NewTyped("follow", mgr, controller.TypedOptions[kube.Key]{
+		Reconciler:              r,
+		MaxConcurrentReconciles: r.options.Workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[kube.Key](500*time.Millisecond, time.Minute),
+		LogConstructor: func(key *kube.Key) logr.Logger {
+			if key == nil {
+				return r.Log
+			}
+			return r.Log.WithValues("workload", key.String())
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("set up the loop: %w", err)
+	}
+	return c.Watch(source.TypedFunc[kube.Key](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[kube.Key]) error {
+		return feed(ctx, q.Add)
+	}))
+}
+
+// Reconcile brings one workload in step.
+func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, error) {
+	w, ok := r.Cluster.Workload(key)
+	if !ok {
+		r.forgetGone(key)
+		return ctrl.Result{}, nil
+	}
+	if w.Deleting {
+		return ctrl.Result{}, nil
+	}
+	in, err := r.gather(ctx, w)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("gather the inputs of %s: %w", key, err)
+	}
+	d := Decide(in)
+	if err := r.act(ctx, w, in, d); err != nil {
+		return r.failed(w, d, err)
+	}
+	r.report(w, d, in.Now)
+	return ctrl.Result{RequeueAfter: d.Recheck}, nil
+}
+
+// act carries the decision out: at most one write to the workload, and the
+// record after it.
+func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Decision) error {
+	if d.Reason == input.InvalidAnnotation {
+		return nil
+	}
+	if d.Verb == Ignore {
+		r.Records.Forget(w.Key)
+		return nil
+	}
+	o := outcome{decision: d, findings: in.Findings, template: w.Shown}
+	if d.Verb == Move {
+		movedAt, err := r.Mover.Show(ctx, w, shown(in.Findings).String())
+		if err != nil {
+			return err
+		}
+		o.movedAt = movedAt
+	}
+	next := remember(in.Entry, o)
+	if next.Equal(in.Entry) {
+		return nil
+	}
+	return r.Records.Put(w.Key, next)
+}
+
+// failed sorts errors by what follows from them.
+func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Result, error) {
+	switch {
+	case apierrors.IsConflict(err):
+		// Somebody wrote the workload meanwhile; the watch brings what they wrote.
+		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
+	}
+	r.metrics.countFailure(w)
+	if r.reported.isNew(w.Key, string(input.ReloadFailed)+err.Error()) {
+		r.Announcer.Announce(failureEvent(w, d, err))
+	}
+	return ctrl.Result{}, fmt.Errorf("%s %s: %w", d.Verb, w.Key, err)
+}
+
+// report tells people once: the same decision in the same situation is silent.
+func (r *Reconciler) report(w *kube.Workload, d Decision, now time.Time) {
+	r.metrics.pending.Set(float64(r.reported.setPending(w.Key, !d.PendingSince.IsZero())))
+	if d.Verb != Move && !r.reported.isNew(w.Key, string(d.Reason)+d.Message) {
+		return
+	}
+	r.metrics.count(w, d, now)
+	level := 1
+	if d.Verb == Move || d.Verb == Observe || d.Verb == Hold || d.Verb == Wait || d.Reason == input.InvalidAnnotation {
+		level = 0
+	}
+	r.Log.V(level).Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
+	if e, ok := eventFor(w, d); ok {
+		r.Announcer.Announce(e)
+	}
+}
+
+// forgetGone drops what is remembered of a workload that is certainly gone.
+func (r *Reconciler) forgetGone(key kube.Key) {
+	if !r.Cluster.Lists(key) {
+		return
+	}
+	r.Records.Forget(key)
+	r.metrics.pending.Set(float64(r.reported.forget(key)))
+}

@@ -1,0 +1,51 @@
+package follow
+
+import (
+	"sync"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+)
+
+// reported remembers what people were last told of each workload, so that they
+// are told once, and which workloads wait.
+type reported struct {
+	mu      sync.Mutex
+	last    map[kube.Key]string
+	pending map[kube.Key]struct{}
+}
+
+func newReported() *reported {
+	return &reported{last: map[kube.Key]string{}, pending: map[kube.Key]struct{}{}}
+}
+
+// isNew reports whether the text differs from the last one, and remembers it.
+func (r *reported) isNew(key kube.Key, text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last[key] == text {
+		return false
+	}
+	r.last[key] = text
+	return true
+}
+
+// setPending notes whether the workload waits, and returns how many do.
+func (r *reported) setPending(key kube.Key, waits bool) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if waits {
+		r.pending[key] = struct{}{}
+	} else {
+		delete(r.pending, key)
+	}
+	return len(r.pending)
+}
+
+// forget drops a workload that is gone, and returns how many others wait.
+func (r *reported) forget(key kube.Key) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.last, key)
+	delete(r.pending, key)
+	return len(r.pending)
+}

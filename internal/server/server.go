@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// Options of the process.
+type Options struct {
+	Config *rest.Config
+	Log    logr.Logger
+	// MetricsAddr and ProbeAddr are listen addresses; "0" listens nowhere.
+	MetricsAddr string
+	ProbeAddr   string
+	// LeaderElection lets several processes run of which one works. The lease is
+	// kept in Namespace under LeaseName.
+	LeaderElection bool
+	Namespace      string
+	LeaseName      string
+	// LeaseDuration is how long a leader that vanished blocks the others; the
+	// leader gives up at two thirds of it. Default 15 s.
+	LeaseDuration time.Duration
+	// Ready tells for each thing that readiness depends on how it is.
+	Ready func() Readiness
+}
+
+// Setup adds a part to the manager.
+type Setup func(ctrl.Manager) error
+
+// Run runs the parts until the context ends, or until the lease is lost, which
+// is an error: what another leader does meanwhile must not be done twice.
+func Run(ctx context.Context, o Options, parts ...Setup) error {
+	mgr, err := ctrl.NewManager(o.Config, o.managerOptions())
+	if err != nil {
+		return fmt.Errorf("make the manager: %w", err)
+	}
+	if err := addProbes(ctx, mgr, o); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err := part(mgr); err != nil {
+			return err
+		}
+	}
+	return mgr.Start(ctx)
+}
+
+func (o Options) managerOptions() ctrl.Options {
+	renew, retry := o.LeaseDuration*2/3, o.LeaseDuration*2/15
+	return ctrl.Options{
+		Logger:                        o.Log,
+		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr},
+		HealthProbeBindAddress:        "0",
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              o.LeaseName,
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &o.LeaseDuration,
+		RenewDeadline:                 &renew,
+		RetryPeriod:                   &retry,
+	}
+}
+
+// addProbes serves the probes from the first moment, before the API server has
+// answered, on every replica.
+func addProbes(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.ProbeAddr == "0" {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.ProbeAddr)
+	if err != nil {
+		return fmt.Errorf("listen for probes on %s: %w", o.ProbeAddr, err)
+	}
+	o.Log.Info("probes are served", "address", listener.Addr().String())
+	timeout := 2 * time.Second
+	return mgr.Add(&manager.Server{
+		Name:            "probes",
+		Listener:        listener,
+		Server:          &http.Server{Handler: probes(o.Ready), ReadHeaderTimeout: 10 * time.Second},
+		ShutdownTimeout: &timeout,
+	})
+}

@@ -14,6 +14,9 @@ LAB_WITH ?= kwok,argo-rollouts
 LAB_CONTROL_PLANE := etcd kube-apiserver kube-controller-manager
 LAB_TESTS := $(LAB_CONTROL_PLANE) kube-scheduler kwok argo-rollouts
 
+# The release of the tests' shared control plane: 1.36 or 1.34.
+KUBERNETES ?= 1.36
+
 # Packages and further flags of "make test", "make bench" and "make deflake".
 PKG ?= ./...
 TESTFLAGS ?=
@@ -64,7 +67,7 @@ bin/lab:
 
 .PHONY: test
 test: compiler lab-programs ## Run every test on one shared control plane; PKG=./internal/core/... for some
-	@bin/lab exec --with $(LAB_WITH) -- go test $(RACE) -shuffle=on $(TESTFLAGS) $(PKG)
+	@bin/lab exec --kubernetes $(KUBERNETES) --with $(LAB_WITH) -- go test $(RACE) -shuffle=on $(TESTFLAGS) $(PKG)
 
 .PHONY: deflake
 deflake: ## Run the tests ten times; PKG and TESTFLAGS choose which

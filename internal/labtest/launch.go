@@ -59,10 +59,19 @@ func (c *Cluster) await(ctx context.Context, name string, ready func(context.Con
 		case <-p.Done():
 			return fmt.Errorf("%s ended: %w; the end of its log:\n%s", name, p.Err(), c.logTail(name))
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w (last: %w); the end of its log:\n%s", name, context.Cause(ctx), err, c.logTail(name))
+			return c.gaveUp(ctx, name, err)
 		case <-time.After(pollInterval):
 		}
 	}
+}
+
+// gaveUp words the end of a wait: in detail when the program was too slow,
+// briefly when somebody does not want it any more.
+func (c *Cluster) gaveUp(ctx context.Context, name string, last error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("wait for %s: %w", name, context.Cause(ctx))
+	}
+	return fmt.Errorf("wait for %s: %w (last: %w); the end of its log:\n%s", name, context.Cause(ctx), last, c.logTail(name))
 }
 
 // logTail is the end of a program's log. It is read now because the folder goes

@@ -28,17 +28,26 @@ func (o *logOptions) logger(w io.Writer) (logr.Logger, error) {
 	if !ok {
 		return logr.Logger{}, usageError{fmt.Errorf("--log-level %q: want debug, info or error", o.level)}
 	}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: plainLevel}
 	var handler slog.Handler
 	switch o.format {
 	case "text":
-		handler = slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})
+		handler = slog.NewTextHandler(w, options)
 	case "json":
-		handler = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
+		handler = slog.NewJSONHandler(w, options)
 	default:
 		return logr.Logger{}, usageError{fmt.Errorf("--log-format %q: want text or json", o.format)}
 	}
 	log := logr.FromSlogHandler(handler)
-	ctrl.SetLogger(log)
-	klog.SetLogger(log.WithName("client"))
+	ctrl.SetLogger(log.V(1))
+	klog.SetLogger(log.V(1).WithName("client"))
 	return log, nil
+}
+
+// plainLevel writes DEBUG for every level below info; logr has many of them.
+func plainLevel(_ []string, a slog.Attr) slog.Attr {
+	if level, ok := a.Value.Any().(slog.Level); ok && a.Key == slog.LevelKey && level < slog.LevelInfo {
+		return slog.String(slog.LevelKey, slog.LevelDebug.String())
+	}
+	return a
 }

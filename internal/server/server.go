@@ -57,7 +57,8 @@ func Run(ctx context.Context, o Options, parts ...Setup) error {
 func (o Options) managerOptions() ctrl.Options {
 	renew, retry := o.LeaseDuration*2/3, o.LeaseDuration*2/15
 	return ctrl.Options{
-		Logger:                        o.Log,
+		// What the library says of its own comings and goings is for debugging.
+		Logger:                        o.Log.V(1),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr},
 		HealthProbeBindAddress:        "0",
 		LeaderElection:                o.LeaderElection,

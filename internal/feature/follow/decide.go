@@ -168,7 +168,7 @@ func withStanding(findings []input.Finding, s input.Standing) []input.Finding {
 	return found
 }
 
-// changes tells from what to what, by short digests: "configmap/app 3fa9c1d2e4 to 77ab01c9de".
+// changes tells from what to what, by short digests: "configmap/app 3fa9c1d2e4 -> 77ab01c9de".
 func changes(due []input.Finding) string {
 	parts := make([]string, len(due))
 	for i, f := range due {
@@ -176,7 +176,7 @@ func changes(due []input.Finding) string {
 		if !f.Given.IsZero() {
 			from = f.Given.Short()
 		}
-		parts[i] = fmt.Sprintf("%s %s to %s", f.Source, from, f.Current.Short())
+		parts[i] = fmt.Sprintf("%s %s -> %s", f.Source, from, f.Current.Short())
 	}
 	return strings.Join(parts, ", ")
 }

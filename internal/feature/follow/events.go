@@ -11,9 +11,9 @@ func eventFor(w *kube.Workload, d Decision) (kube.Event, bool) {
 	e := kube.Event{About: w, Reason: string(d.Reason), Action: string(d.Verb)}
 	switch d.Reason {
 	case input.Reloaded:
-		e.Note = "moved to " + d.Message
+		e.Note = "rolled out " + d.Message
 	case input.WouldReload:
-		e.Note = "observe mode: would move to " + d.Message
+		e.Note = "observe mode, nothing written; would roll out " + d.Message
 	case input.InvalidAnnotation:
 		e.Warning = true
 		e.Note = d.Message + "; the workload is left alone until this is mended"
@@ -21,7 +21,7 @@ func eventFor(w *kube.Workload, d Decision) (kube.Event, bool) {
 		if d.Verb != Hold {
 			return kube.Event{}, false
 		}
-		e.Note = "not moved: " + d.Message
+		e.Note = "not rolled out: " + d.Message
 	default:
 		return kube.Event{}, false
 	}
@@ -32,6 +32,6 @@ func eventFor(w *kube.Workload, d Decision) (kube.Event, bool) {
 func failureEvent(w *kube.Workload, d Decision, err error) kube.Event {
 	return kube.Event{
 		About: w, Warning: true, Reason: string(input.ReloadFailed), Action: string(d.Verb),
-		Note: "tried to move to " + d.Message + ": " + err.Error(),
+		Note: "could not roll out " + d.Message + ": " + err.Error(),
 	}
 }

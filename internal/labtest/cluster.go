@@ -19,6 +19,12 @@ import (
 // takes about six seconds on two idle cores; tests run on busy ones.
 const startTimeout = 2 * time.Minute
 
+// errNotOurs is what the users of a shared control plane hear when they try to
+// take it from the others.
+//
+//nolint:gochecknoglobals // An error to compare with is a constant in all but syntax.
+var errNotOurs = errors.New("another process started this control plane; use a private one")
+
 // Cluster is a running control plane.
 type Cluster struct {
 	options Options
@@ -181,10 +187,14 @@ func (c *Cluster) Has(component Component) bool {
 	return slices.Contains(c.run.With, component)
 }
 
-// Stop ends every process of the control plane and removes its folder.
+// Stop ends every process of the control plane and removes its folder. Only the
+// process that started it can.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.processes == nil {
+		return errNotOurs
+	}
 	var errs []error
 	for _, p := range c.processes {
 		errs = append(errs, p.Kill())

@@ -163,3 +163,16 @@ func TestOpenRefusesAClusterThatIsGone(t *testing.T) {
 		t.Errorf("error is %v, want that there is no record", err)
 	}
 }
+
+func TestAnotherProcessCannotEndASharedCluster(t *testing.T) {
+	shared, err := labtest.Open(labtest.Shared(t).Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, end := range map[string]func() error{"Stop": shared.Stop, "StopAPIServer": shared.StopAPIServer, "FreezeAPIServer": shared.FreezeAPIServer} {
+		if err := end(); err == nil || !strings.Contains(err.Error(), "use a private one") {
+			t.Errorf("%s: error is %v, want advice", name, err)
+		}
+	}
+	get(t, shared, "/readyz", nil)
+}

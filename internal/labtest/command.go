@@ -93,7 +93,8 @@ func (r *Running) Done() <-chan struct{} { return r.process.Done() }
 // PID is the id of the process.
 func (r *Running) PID() int { return r.process.ID().PID }
 
-// Signal sends a signal, such as SIGTERM, SIGSTOP or SIGKILL.
+// Signal sends a signal, such as SIGTERM, SIGSTOP or SIGKILL, to the program but
+// not to processes that it has started.
 func (r *Running) Signal(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	if err := r.process.Signal(signal); err != nil {

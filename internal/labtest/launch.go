@@ -176,7 +176,7 @@ func (c *Cluster) apiServer() (*process.Process, error) {
 	defer c.mu.Unlock()
 	p := c.processes[program.APIServer]
 	if p == nil {
-		return nil, errors.New("only the process that started a control plane can stop its API server; use a private one")
+		return nil, errNotOurs
 	}
 	return p, nil
 }

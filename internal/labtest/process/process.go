@@ -113,33 +113,32 @@ func (p *Process) ExitCode() int {
 	return state.ExitCode()
 }
 
-// Signal sends a signal to the process and, unless it is in the foreground, to
-// every process of its group. It is no error when the process has ended.
-func (p *Process) Signal(sig syscall.Signal) error {
+// Signal sends a signal to the process alone, as Kubernetes does to the first
+// process of a container. It is no error when the process has ended.
+func (p *Process) Signal(sig syscall.Signal) error { return p.send(p.id.PID, sig) }
+
+// Kill ends the process and, unless it is in the foreground, every process of
+// its group with SIGKILL, and waits until it has ended.
+func (p *Process) Kill() error {
+	target := -p.id.PID // A negative number is a group to kill(2).
+	if p.spec.Foreground {
+		target = p.id.PID
+	}
+	if err := p.send(target, syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+func (p *Process) send(target int, sig syscall.Signal) error {
 	select {
 	case <-p.done:
 		return nil
 	default:
 	}
-	if err := syscall.Kill(p.target(), sig); err != nil && err != syscall.ESRCH {
+	if err := syscall.Kill(target, sig); err != nil && err != syscall.ESRCH {
 		return fmt.Errorf("send %s to %s (process %d): %w", sig, p.Name(), p.id.PID, os.NewSyscallError("kill", err))
 	}
-	return nil
-}
-
-// target is what kill(2) takes: the process, or its group as a negative number.
-func (p *Process) target() int {
-	if p.spec.Foreground {
-		return p.id.PID
-	}
-	return -p.id.PID
-}
-
-// Kill ends the process with SIGKILL and waits until it has ended.
-func (p *Process) Kill() error {
-	if err := p.Signal(syscall.SIGKILL); err != nil {
-		return err
-	}
-	<-p.done
 	return nil
 }

@@ -1,0 +1,105 @@
+package labtest_test
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// failing is a test whose failure is looked at.
+type failing struct {
+	testing.TB
+	message string
+}
+
+func (f *failing) Helper() {}
+
+func (f *failing) Fatalf(format string, args ...any) {
+	f.message = fmt.Sprintf(format, args...)
+	panic(f) // Like the real one, it does not return.
+}
+
+// failure is what a helper that must fail says.
+func failure(t *testing.T, helper func(t testing.TB)) string {
+	t.Helper()
+	f := &failing{TB: t}
+	func() {
+		defer func() { _ = recover() }()
+		helper(f)
+	}()
+	return f.message
+}
+
+func TestEventuallyFailsWithTheLastReason(t *testing.T) {
+	calls := 0
+	got := failure(t, func(t testing.TB) {
+		t.Helper()
+		labtest.Eventually(t, 100*time.Millisecond, func() (bool, string) {
+			calls++
+			return false, fmt.Sprintf("reason %d", calls)
+		})
+	})
+	if want := fmt.Sprintf("not within 100ms: reason %d", calls); got != want || calls < 2 {
+		t.Errorf("the failure after %d calls is %q, want %q", calls, got, want)
+	}
+}
+
+func TestEventuallyEndsWhenDone(t *testing.T) {
+	calls := 0
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		calls++
+		return calls == 3, "not yet"
+	})
+	if calls != 3 {
+		t.Errorf("checked %d times, want 3", calls)
+	}
+}
+
+func TestNeverFailsWhenItHappens(t *testing.T) {
+	got := failure(t, func(t testing.TB) {
+		t.Helper()
+		labtest.Never(t, time.Minute, func() (bool, string) { return true, "a second rollout" })
+	})
+	if want := "must not happen: a second rollout"; got != want {
+		t.Errorf("the failure is %q, want %q", got, want)
+	}
+	quiet := failure(t, func(t testing.TB) {
+		t.Helper()
+		labtest.Never(t, 50*time.Millisecond, func() (bool, string) { return false, "" })
+	})
+	if quiet != "" {
+		t.Errorf("failure %q although nothing happened", quiet)
+	}
+}
+
+func TestCommandOutputAndExitCode(t *testing.T) {
+	script := `trap 'echo bye >&2; exit 3' TERM; echo "$GREETING"; while :; do sleep 0.01; done`
+	r := labtest.StartCommand(t, labtest.Command{Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"GREETING=hello"}})
+	labtest.Eventually(t, 10*time.Second, func() (bool, string) {
+		return r.Stdout() == "hello\n", fmt.Sprintf("stdout is %q", r.Stdout())
+	})
+	if code := r.Stop(t); code != 3 || r.Stderr() != "bye\n" {
+		t.Errorf("exit code %d, stderr %q, want 3 and bye", code, r.Stderr())
+	}
+}
+
+func TestCommandEndsWithItsTest(t *testing.T) {
+	var r *labtest.Running
+	t.Run("inner", func(t *testing.T) {
+		r = labtest.StartCommand(t, labtest.Command{Path: "/bin/sleep", Args: []string{"600"}})
+	})
+	if code := r.ExitCode(t, time.Second); code != 128+int(syscall.SIGKILL) {
+		t.Errorf("exit code %d, want that of a killed process", code)
+	}
+}
+
+func TestBinaryBuildsAProgramOfTheRepository(t *testing.T) {
+	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: labtest.Binary(t, "./lab"), Args: []string{"--help"}})
+	if code != 0 || !strings.Contains(stdout, "lab up") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}

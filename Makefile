@@ -100,15 +100,15 @@ verify-format:
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	if [[ -n "$$files" ]]; then echo "not formatted (make fmt):"; echo "$$files"; exit 1; fi
 
-# The lab's modules are too large to be tidied here; that their go.mod and go.sum
-# still describe the programs is asked of the go command without a download of
-# packages.
+# Tidying the lab's modules takes minutes, because it looks at the tests of all
+# their dependencies. That go.mod and go.sum describe every program completely is
+# what matters, and is found by listing what the programs are made of.
 .PHONY: verify-modules
 verify-modules:
 	@go mod tidy -diff
 	@for mod in lab/*/go.mod; do \
 		dir=$$(dirname "$$mod"); \
-		(cd "$$dir" && GOFLAGS=-mod=readonly go list -m -f '{{.Path}}' all >/dev/null) || { echo "$$mod is not consistent: run go mod tidy in $$dir"; exit 1; }; \
+		(cd "$$dir" && GOFLAGS=-mod=readonly go list -deps tool >/dev/null) || { echo "$$mod is not consistent: run go mod tidy in $$dir"; exit 1; }; \
 	done
 
 .PHONY: verify-generated

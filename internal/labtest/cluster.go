@@ -21,8 +21,6 @@ const startTimeout = 2 * time.Minute
 
 // errNotOurs is what the users of a shared control plane hear when they try to
 // take it from the others.
-//
-//nolint:gochecknoglobals // An error to compare with is a constant in all but syntax.
 var errNotOurs = errors.New("another process started this control plane; use a private one")
 
 // Cluster is a running control plane.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +16,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
+// Forms of what is written into a pod template.
+const (
+	formAnnotation = "annotation"
+	formEnv        = "env"
+)
+
 // controllerOptions are the flags of "lockstep controller".
 type controllerOptions struct {
 	kube    kubeOptions
@@ -25,6 +32,12 @@ type controllerOptions struct {
 	state   string
 	key     string
 	watched []string
+	scope   string
+	kinds   []string
+	auto    bool
+	observe bool
+	form    string
+	pods    bool
 }
 
 func newController(env Environment) *cobra.Command {
@@ -64,10 +77,16 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.kube.bind(fs)
 	o.log.bind(fs)
 	fs.StringSliceVar(&o.watched, "namespaces", nil, "namespaces to watch, separated by commas (default all)")
+	fs.StringVar(&o.scope, "namespace-selector", "", "watch only namespaces with these labels, such as team=shop; each is watched by itself, nothing of the others is read")
+	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
+	fs.BoolVar(&o.auto, "auto", false, "follow every workload that nothing else decides about, as if annotated with lockstep.dev/reload: auto")
+	fs.BoolVar(&o.observe, "observe", false, "decide and report, and change no workload; switching this off later restarts nobody")
+	fs.StringVar(&o.form, "strategy", "annotation", "what is written into the pod template: annotation, or env for an environment variable")
+	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need rights on pods")
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.state, "state-name", "lockstep-state", "start of the names of the ConfigMaps that remember what was delivered")
 	fs.StringVar(&o.key, "key-name", "lockstep-installation-key", "name of the Secret with the key for digests of Secrets")
-	fs.DurationVar(&o.follow.Defaults.Quiet, "quiet", o.follow.Defaults.Quiet, "how long a workload's sources must be unchanged before it is rolled")
+	fs.DurationVar(&o.follow.Quiet, "quiet", o.follow.Quiet, "how long a workload's sources must be unchanged before it is rolled")
 	fs.DurationVar(&o.follow.MaxDelay, "max-delay", o.follow.MaxDelay, "longest time that changes which keep coming can postpone a rollout")
 	fs.IntVar(&o.follow.Workers, "workers", o.follow.Workers, "workloads that are looked at in parallel")
 	fs.BoolVar(&o.server.LeaderElection, "leader-elect", true, "run beside other replicas: one works, the others wait")
@@ -100,6 +119,12 @@ func (o *controllerOptions) validate() error {
 			return fmt.Errorf("namespace %q: %s", ns, wrong[0])
 		}
 	}
+	if o.form != formAnnotation && o.form != formEnv {
+		return fmt.Errorf("--strategy %q: want %s or %s", o.form, formAnnotation, formEnv)
+	}
+	if o.scope != "" && len(o.watched) > 0 {
+		return errors.New("--namespaces and --namespace-selector exclude each other: give one of them")
+	}
 	if o.server.LeaseDuration < time.Second {
 		return fmt.Errorf("--lease-duration %s: need at least 1s", o.server.LeaseDuration)
 	}
@@ -112,7 +137,10 @@ func (o *controllerOptions) serve(ctx context.Context, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("make the client: %w", err)
 	}
-	p := newParts(o, c, log)
+	p, err := newParts(o, c, log)
+	if err != nil {
+		return usageError{err}
+	}
 	o.server.Ready = p.ready
 	return server.Run(ctx, o.server, p.setup)
 }

@@ -2,10 +2,14 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
@@ -26,23 +31,51 @@ type parts struct {
 	client  client.WithWatch
 	cache   *kube.Cache
 	records *kube.Records
+	words   settings.Vocabulary
 	// keyProblem is the outcome of the last attempt to read the installation key,
 	// nil before the first.
-	keyProblem atomic.Pointer[error]
+	keyProblem  atomic.Pointer[error]
+	saidHistory sync.Once
 }
 
-func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) *parts {
-	p := &parts{options: o, log: log, client: c}
-	p.cache = kube.NewCache(c, kube.CacheOptions{
-		Kinds: []kube.Kind{kube.Deployment()}, Namespaces: o.watched, Now: time.Now,
-		Report: p.reportStatus,
-	})
+func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts, error) {
+	p := &parts{options: o, log: log, client: c, words: settings.Native{
+		Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet},
+	}}
+	what, err := p.cacheOptions()
+	if err != nil {
+		return nil, err
+	}
+	p.cache = kube.NewCache(c, what)
 	p.records = kube.NewRecords(c, kube.RecordsOptions{
 		Namespace: o.ownNS, Name: o.state, Now: time.Now,
 		Report: func(err error) { log.Error(err, "the record has a problem") },
 		Status: p.reportStatus,
 	})
-	return p
+	return p, nil
+}
+
+func (p *parts) cacheOptions() (kube.CacheOptions, error) {
+	o := kube.CacheOptions{
+		Kinds: kube.Kinds(), Sources: []input.Kind{input.KindConfigMap, input.KindSecret},
+		Namespaces: p.options.watched, Vocabulary: p.words, Now: time.Now, Report: p.reportStatus,
+	}
+	for _, text := range p.options.kinds {
+		kind, err := kube.ParseKind(text)
+		if err != nil {
+			return o, fmt.Errorf("--kind: %w", err)
+		}
+		o.Kinds = append(o.Kinds, kind)
+	}
+	if p.options.scope == "" {
+		return o, nil
+	}
+	selector, err := labels.Parse(p.options.scope)
+	if err != nil {
+		return o, fmt.Errorf("--namespace-selector %q: %w", p.options.scope, err)
+	}
+	o.Selector = selector
+	return o, nil
 }
 
 // setup adds the watches, which every replica keeps so that a new leader is warm,
@@ -59,23 +92,40 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 }
 
 func (p *parts) addLoop(mgr ctrl.Manager) error {
-	inputs := configs.New(configs.Options{
-		View: p.cache, RecordSince: p.records.Since,
-		Revisions: func(ctx context.Context, w *kube.Workload) ([]kube.Revision, error) {
-			return kube.Revisions(ctx, p.client, w)
-		},
-	})
-	loop := follow.New(p.options.follow, follow.Dependencies{
-		Cluster: p.cache, Inputs: inputs, Records: p.records,
-		Mover:     kube.NewPatcher(p.client),
+	inputs := configs.New(configs.Options{View: p.cache, RecordSince: p.records.Since, Revisions: p.revisions})
+	d := follow.Dependencies{
+		Vocabulary: p.words, Cluster: p.cache, Inputs: inputs, Records: p.records,
+		Mover:     kube.NewPatcher(p.client, p.options.templateForm()),
 		Announcer: kube.NewAnnouncer(mgr.GetEventRecorder("lockstep")),
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: time.Now,
-	})
+	}
+	if p.options.pods {
+		d.Pods = kube.NewPods(p.client)
+	}
+	loop := follow.New(p.options.follow, d)
 	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) error {
 		kube.Feed(ctx, p.cache, p.records, add)
 		return nil
 	})
+}
+
+func (o *controllerOptions) templateForm() kube.Form {
+	if o.form == formEnv {
+		return kube.AsVariable
+	}
+	return kube.AsAnnotation
+}
+
+// revisions asks for a workload's history. Without the right to it the answer is
+// that there is none: a change is then delivered rather than missed.
+func (p *parts) revisions(ctx context.Context, w *kube.Workload) ([]kube.Revision, error) {
+	revisions, err := kube.Revisions(ctx, p.client, w)
+	if apierrors.IsForbidden(err) {
+		p.saidHistory.Do(func() { p.log.Error(err, "cannot look at revisions; an undo made while the controller was away is not noticed") })
+		return nil, nil
+	}
+	return revisions, err
 }
 
 // watch reads the installation key and then keeps cache and record in step. The

@@ -2,24 +2,36 @@ package kube
 
 import (
 	"context"
-	"strings"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // CacheOptions say what a Cache watches.
 type CacheOptions struct {
 	// Kinds of workloads.
 	Kinds []Kind
+	// Sources are the kinds of sources.
+	Sources []input.Kind
 	// Namespaces to watch; none means all of them.
 	Namespaces []string
+	// Selector narrows all namespaces to those with these labels. Each of them is
+	// then watched by itself, so that nothing of the others is ever transferred.
+	Selector labels.Selector
+	// Vocabulary is the language of the annotations that are kept.
+	Vocabulary settings.Vocabulary
+	// IgnoreNamespaces leaves the settings of namespaces unread, for a process that
+	// has no right to them.
+	IgnoreNamespaces bool
 	// Now is the clock.
 	Now func() time.Time
 	// Report is called when a resource can be followed, or no longer.
@@ -33,54 +45,31 @@ type Cache struct {
 	hashers    Hashers
 	users      *users
 	namespaces *Mirror[*Namespace]
-	sources    map[input.Kind]map[string]*Mirror[*Source]
-	workloads  map[schema.GroupKind]map[string]*Mirror[*Workload]
 
-	statuses []func() Status
-
-	mu    sync.RWMutex
+	mu sync.RWMutex
+	// areas are the watches by namespace; "" is the one that watches all.
+	areas map[string]*area
+	// lent are the workloads whose template another workload uses as its own.
+	lent  map[Key]Key
 	wakes []func(Key)
+	begin func(*area)
 }
 
 // NewCache makes a cache that is empty until Run.
 func NewCache(c client.WithWatch, o CacheOptions) *Cache {
+	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), areas: map[string]*area{}, lent: map[Key]Key{}}
+	cache.namespaces = newMirror("namespaces", slimNamespace, cache.namespaceChanged, o.Now)
+	cache.namespaces.link.changed = func() { o.Report(cache.namespaces.status(RoleSettings)) }
+	if o.Selector != nil {
+		return cache
+	}
 	if len(o.Namespaces) == 0 {
 		o.Namespaces = []string{corev1.NamespaceAll}
 	}
-	cache := &Cache{
-		client: c, options: o, users: newUsers(),
-		sources:   map[input.Kind]map[string]*Mirror[*Source]{},
-		workloads: map[schema.GroupKind]map[string]*Mirror[*Workload]{},
-	}
-	cache.namespaces = watched(cache, RoleSettings, newMirror("namespaces", slimNamespace, cache.namespaceChanged, o.Now))
-	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
-		cache.sources[kind] = map[string]*Mirror[*Source]{}
-		for _, ns := range o.Namespaces {
-			m := newMirror(resourceName(string(kind), ns), cache.slimSource, cache.sourceChanged, o.Now)
-			cache.sources[kind][ns] = watched(cache, RoleSource, m)
-		}
-	}
-	for _, kind := range o.Kinds {
-		slim := func(object any) (*Workload, error) { return slimWorkload(kind, object) }
-		cache.workloads[kind.GroupKind()] = map[string]*Mirror[*Workload]{}
-		for _, ns := range o.Namespaces {
-			m := newMirror(resourceName(kind.Kind, ns), slim, cache.workloadChanged, o.Now)
-			cache.workloads[kind.GroupKind()][ns] = watched(cache, RoleWorkload, m)
-		}
+	for _, ns := range o.Namespaces {
+		cache.areas[ns] = newArea(cache, ns)
 	}
 	return cache
-}
-
-// watched puts a mirror under the cache's eyes.
-func watched[T slimObject[T]](c *Cache, role Role, m *Mirror[T]) *Mirror[T] {
-	status := func() Status {
-		s := m.link.status()
-		s.Resource, s.Role = m.name, role
-		return s
-	}
-	m.link.changed = func() { c.options.Report(status()) }
-	c.statuses = append(c.statuses, status)
-	return m
 }
 
 // Run keeps the cache in step until the context ends, and returns when all its
@@ -88,16 +77,14 @@ func watched[T slimObject[T]](c *Cache, role Role, m *Mirror[T]) *Mirror[T] {
 func (c *Cache) Run(ctx context.Context, hashers Hashers) {
 	c.hashers = hashers
 	var group sync.WaitGroup
-	group.Go(func() { c.namespaces.run(ctx, c.client, scope{list: &corev1.NamespaceList{}}) })
-	for kind, mirrors := range c.sources {
-		for ns, mirror := range mirrors {
-			group.Go(func() { mirror.run(ctx, c.client, scope{list: newSourceList(kind), namespace: ns}) })
-		}
+	c.mu.Lock()
+	c.begin = func(a *area) { group.Go(func() { a.run(ctx, c.client) }) }
+	for _, a := range c.areas {
+		c.begin(a)
 	}
-	for _, kind := range c.options.Kinds {
-		for ns, mirror := range c.workloads[kind.GroupKind()] {
-			group.Go(func() { mirror.run(ctx, c.client, scope{list: kind.newList(), namespace: ns}) })
-		}
+	c.mu.Unlock()
+	if !c.options.IgnoreNamespaces {
+		c.namespaces.run(ctx, c.client, scope{list: &corev1.NamespaceList{}, selector: c.options.Selector})
 	}
 	group.Wait()
 }
@@ -110,20 +97,52 @@ func (c *Cache) Wake(f func(Key)) {
 	c.wakes = append(c.wakes, f)
 }
 
-// Workload returns the copy of a workload.
+// Workload returns the copy of a workload. One that uses another's template is
+// returned with it, and that other one is not a workload of its own.
 func (c *Cache) Workload(key Key) (*Workload, bool) {
-	return at(c.workloads[key.GroupKind], key.Namespace, key.Name)
+	if _, lent := c.borrower(key); lent {
+		return nil, false
+	}
+	w, ok := c.plainWorkload(key)
+	if !ok || w.Borrows == (Key{}) {
+		return w, ok
+	}
+	lender, ok := c.plainWorkload(w.Borrows)
+	if !ok {
+		return w, true
+	}
+	return w.borrowing(lender), true
+}
+
+func (c *Cache) plainWorkload(key Key) (*Workload, bool) {
+	a, ok := c.area(key.Namespace)
+	if !ok {
+		return nil, false
+	}
+	mirror, ok := a.workloads[key.GroupKind]
+	if !ok {
+		return nil, false
+	}
+	return mirror.Get(key.Namespace, key.Name)
 }
 
 // Lists reports whether the workloads of a kind in a namespace have been listed.
 func (c *Cache) Lists(key Key) bool {
-	mirror, ok := mirrorFor(c.workloads[key.GroupKind], key.Namespace)
+	a, ok := c.area(key.Namespace)
+	if !ok {
+		return false
+	}
+	mirror, ok := a.workloads[key.GroupKind]
 	return ok && mirror.link.status().Synced
 }
 
 // Source returns the copy of a ConfigMap or Secret.
 func (c *Cache) Source(namespace string, id input.Source) (*Source, bool) {
-	return at(c.sources[id.Kind], namespace, id.Name)
+	a, ok := c.area(namespace)
+	if !ok || a.sources[id.Kind] == nil {
+		return nil, false
+	}
+	return a.sources[id.Kind].Get(namespace, id.Name)
 }
 
 // Absent is the version of a source that does not exist.
@@ -133,8 +152,8 @@ func (c *Cache) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Versi
 
 // Knows reports whether the sources of a kind in a namespace have been listed.
 func (c *Cache) Knows(kind input.Kind, namespace string) bool {
-	mirror, ok := mirrorFor(c.sources[kind], namespace)
-	return ok && mirror.link.status().Synced
+	a, ok := c.area(namespace)
+	return ok && a.sources[kind] != nil && a.sources[kind].link.status().Synced
 }
 
 // Namespace returns the copy of a namespace; without the right to list
@@ -145,12 +164,12 @@ func (c *Cache) Namespace(name string) (*Namespace, bool) {
 
 // SourcesMatching lists the sources of a namespace for which match is true.
 func (c *Cache) SourcesMatching(namespace string, match func(input.Source) bool) []input.Source {
+	a, ok := c.area(namespace)
+	if !ok {
+		return nil
+	}
 	var found []input.Source
-	for _, mirrors := range c.sources {
-		mirror, ok := mirrorFor(mirrors, namespace)
-		if !ok {
-			continue
-		}
+	for _, mirror := range a.sources {
 		mirror.Each(func(s *Source) {
 			if s.Namespace == namespace && match(s.ID) {
 				found = append(found, s.ID)
@@ -160,10 +179,15 @@ func (c *Cache) SourcesMatching(namespace string, match func(input.Source) bool)
 	return found
 }
 
+// Users lists the workloads that name the source or ask for it.
+func (c *Cache) Users(namespace string, id input.Source) []Key {
+	return c.users.of(namespace, id)
+}
+
 // EachWorkload visits every workload.
 func (c *Cache) EachWorkload(visit func(*Workload)) {
-	for _, mirrors := range c.workloads {
-		for _, mirror := range mirrors {
+	for _, a := range c.allAreas() {
+		for _, mirror := range a.workloads {
 			mirror.Each(visit)
 		}
 	}
@@ -171,13 +195,11 @@ func (c *Cache) EachWorkload(visit func(*Workload)) {
 
 // Sizes is the number of sources and of workloads in the cache.
 func (c *Cache) Sizes() (sources, workloads int) {
-	for _, mirrors := range c.sources {
-		for _, mirror := range mirrors {
+	for _, a := range c.allAreas() {
+		for _, mirror := range a.sources {
 			sources += mirror.Len()
 		}
-	}
-	for _, mirrors := range c.workloads {
-		for _, mirror := range mirrors {
+		for _, mirror := range a.workloads {
 			workloads += mirror.Len()
 		}
 	}
@@ -186,9 +208,12 @@ func (c *Cache) Sizes() (sources, workloads int) {
 
 // Status tells how well each resource can be followed.
 func (c *Cache) Status() []Status {
-	all := make([]Status, len(c.statuses))
-	for i, status := range c.statuses {
-		all[i] = status()
+	var all []Status
+	if !c.options.IgnoreNamespaces {
+		all = append(all, c.namespaces.status(RoleSettings))
+	}
+	for _, a := range c.allAreas() {
+		all = append(all, a.status()...)
 	}
 	return all
 }
@@ -204,8 +229,37 @@ func (c *Cache) Answered() bool {
 	return true
 }
 
+// area returns the watches that cover a namespace.
+func (c *Cache) area(namespace string) (*area, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if a, ok := c.areas[namespace]; ok {
+		return a, true
+	}
+	a, ok := c.areas[corev1.NamespaceAll]
+	return a, ok
+}
+
+func (c *Cache) allAreas() []*area {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	names := slices.Sorted(maps.Keys(c.areas))
+	all := make([]*area, len(names))
+	for i, name := range names {
+		all[i] = c.areas[name]
+	}
+	return all
+}
+
+func (c *Cache) borrower(key Key) (Key, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	borrower, lent := c.lent[key]
+	return borrower, lent
+}
+
 func (c *Cache) slimSource(object any) (*Source, error) {
-	return c.hashers.slimSource(object)
+	return c.hashers.slimSource(object, c.options.Vocabulary)
 }
 
 func (c *Cache) sourceChanged(old, now *Source) {
@@ -220,6 +274,7 @@ func (c *Cache) sourceChanged(old, now *Source) {
 
 func (c *Cache) workloadChanged(old, now *Workload) {
 	c.users.replace(old, now)
+	c.noteLoans(old, now)
 	if now != nil {
 		c.wake(now.Key)
 		return
@@ -227,7 +282,37 @@ func (c *Cache) workloadChanged(old, now *Workload) {
 	c.wake(old.Key)
 }
 
-func (c *Cache) namespaceChanged(_, now *Namespace) {
+// noteLoans keeps track of who uses whose template.
+func (c *Cache) noteLoans(old, now *Workload) {
+	var before, after Key
+	if old != nil {
+		before = old.Borrows
+	}
+	if now != nil {
+		after = now.Borrows
+	}
+	if before == after {
+		return
+	}
+	c.mu.Lock()
+	delete(c.lent, before)
+	if after != (Key{}) {
+		c.lent[after] = now.Key
+	}
+	c.mu.Unlock()
+	for _, key := range []Key{before, after} {
+		if key != (Key{}) {
+			c.wake(key)
+		}
+	}
+}
+
+// namespaceChanged wakes a namespace's workloads when its settings changed, and
+// begins or ends to watch it where namespaces are chosen by label.
+func (c *Cache) namespaceChanged(old, now *Namespace) {
+	if c.options.Selector != nil {
+		c.chooseNamespace(old, now)
+	}
 	if now == nil {
 		return
 	}
@@ -238,44 +323,32 @@ func (c *Cache) namespaceChanged(_, now *Namespace) {
 	})
 }
 
+func (c *Cache) chooseNamespace(old, now *Namespace) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now == nil {
+		if a, ok := c.areas[old.Name]; ok {
+			a.end()
+			delete(c.areas, old.Name)
+		}
+		return
+	}
+	if _, ok := c.areas[now.Name]; ok {
+		return
+	}
+	a := newArea(c, now.Name)
+	c.areas[now.Name] = a
+	c.begin(a)
+}
+
 func (c *Cache) wake(key Key) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	borrower, lent := c.lent[key]
 	for _, f := range c.wakes {
 		f(key)
+		if lent {
+			f(borrower)
+		}
 	}
-}
-
-// at looks a name up in the mirror of its namespace, or in that of all.
-func at[T slimObject[T]](mirrors map[string]*Mirror[T], namespace, name string) (T, bool) {
-	mirror, ok := mirrorFor(mirrors, namespace)
-	if !ok {
-		var none T
-		return none, false
-	}
-	return mirror.Get(namespace, name)
-}
-
-func mirrorFor[T slimObject[T]](mirrors map[string]*Mirror[T], namespace string) (*Mirror[T], bool) {
-	if mirror, ok := mirrors[namespace]; ok {
-		return mirror, true
-	}
-	mirror, ok := mirrors[corev1.NamespaceAll]
-	return mirror, ok
-}
-
-func newSourceList(kind input.Kind) client.ObjectList {
-	if kind == input.KindSecret {
-		return &corev1.SecretList{}
-	}
-	return &corev1.ConfigMapList{}
-}
-
-// resourceName is a resource as people spell it: "configmaps", "secrets in shop".
-func resourceName(kind, namespace string) string {
-	name := strings.ToLower(kind) + "s"
-	if namespace == corev1.NamespaceAll {
-		return name
-	}
-	return name + " in " + namespace
 }

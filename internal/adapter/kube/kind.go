@@ -23,6 +23,65 @@ func Deployment() Kind {
 	return Kind{appsv1.SchemeGroupVersion.WithKind("Deployment"), "spec.template"}
 }
 
+// StatefulSet is the kind of StatefulSets.
+func StatefulSet() Kind {
+	return Kind{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "spec.template"}
+}
+
+// DaemonSet is the kind of DaemonSets.
+func DaemonSet() Kind {
+	return Kind{appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "spec.template"}
+}
+
+// CronJob is the kind of CronJobs.
+func CronJob() Kind {
+	return Kind{batchv1.SchemeGroupVersion.WithKind("CronJob"), "spec.jobTemplate.spec.template"}
+}
+
+// Rollout is the kind of Argo Rollouts.
+func Rollout() Kind {
+	return Kind{schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}, "spec.template"}
+}
+
+// Kinds are the kinds that are followed without being asked for.
+func Kinds() []Kind {
+	return []Kind{Deployment(), StatefulSet(), DaemonSet(), CronJob(), Rollout()}
+}
+
+// ParseKind reads "group/version/Kind=path.to.template". The core group is
+// written as "v1/Kind=…".
+func ParseKind(text string) (Kind, error) {
+	name, path, found := strings.Cut(text, "=")
+	parts := strings.Split(name, "/")
+	if len(parts) == 2 {
+		parts = append([]string{""}, parts...)
+	}
+	if !found || len(parts) != 3 || parts[1] == "" || parts[2] == "" || !isPath(path) {
+		return Kind{}, fmt.Errorf("parse kind %q: want group/version/Kind=path.to.template, such as example.com/v1/Worker=spec.template", text)
+	}
+	return Kind{schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}, path}, nil
+}
+
+func isPath(path string) bool {
+	for field := range strings.SplitSeq(path, ".") {
+		if field == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// String is what ParseKind reads.
+func (k Kind) String() string {
+	return fmt.Sprintf("%s/%s=%s", k.GroupVersion(), k.Kind, k.Template)
+}
+
+// ReadsByItself reports whether the kind's next pods read new content without
+// being asked: each Job of a CronJob starts new ones.
+func (k Kind) ReadsByItself() bool {
+	return k.GroupKind() == CronJob().GroupKind()
+}
+
 // templatePath is Template as a list of fields.
 func (k Kind) templatePath() []string {
 	return strings.Split(k.Template, ".")
@@ -31,49 +90,17 @@ func (k Kind) templatePath() []string {
 // newList returns an empty list of the kind: a typed one where Go has the type,
 // because those travel as protobuf, which decodes several times faster.
 func (k Kind) newList() client.ObjectList {
-	switch k.GroupVersionKind {
-	case appsv1.SchemeGroupVersion.WithKind("Deployment"):
+	switch k {
+	case Deployment():
 		return &appsv1.DeploymentList{}
-	case appsv1.SchemeGroupVersion.WithKind("StatefulSet"):
+	case StatefulSet():
 		return &appsv1.StatefulSetList{}
-	case appsv1.SchemeGroupVersion.WithKind("DaemonSet"):
+	case DaemonSet():
 		return &appsv1.DaemonSetList{}
-	case batchv1.SchemeGroupVersion.WithKind("CronJob"):
+	case CronJob():
 		return &batchv1.CronJobList{}
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(k.GroupVersionKind)
 	return list
-}
-
-// Key names one workload of the cluster.
-type Key struct {
-	schema.GroupKind
-	Namespace string
-	Name      string
-}
-
-// String is how people name it: "Deployment/shop/web".
-func (k Key) String() string {
-	return fmt.Sprintf("%s/%s/%s", k.Kind, k.Namespace, k.Name)
-}
-
-// ID names the workload in the record: "Deployment.apps/shop/web".
-func (k Key) ID() string {
-	return fmt.Sprintf("%s/%s/%s", k.GroupKind, k.Namespace, k.Name)
-}
-
-// ParseID reads what ID wrote.
-func ParseID(id string) (Key, error) {
-	parts := strings.Split(id, "/")
-	if len(parts) != 3 {
-		return Key{}, fmt.Errorf("parse workload %q: want Kind.group/namespace/name", id)
-	}
-	return Key{GroupKind: schema.ParseGroupKind(parts[0]), Namespace: parts[1], Name: parts[2]}, nil
-}
-
-// ReadsByItself reports whether the kind's next pods read new content without
-// being asked: each Job of a CronJob starts new ones.
-func (k Kind) ReadsByItself() bool {
-	return k.GroupKind() == schema.GroupKind{Group: "batch", Kind: "CronJob"}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -57,27 +58,23 @@ func newMirror[T slimObject[T]](name string, slim func(any) (T, error), changed 
 type scope struct {
 	list      client.ObjectList
 	namespace string
-	selector  client.MatchingLabels
+	selector  labels.Selector
 }
 
 // run keeps the mirror in step until the context ends. Missing rights and
 // kinds that are not installed are retried with back-off, for ever.
 func (m *Mirror[T]) run(ctx context.Context, c client.WithWatch, sc scope) {
-	options := func(raw *metav1.ListOptions) []client.ListOption {
-		list := []client.ListOption{&client.ListOptions{Raw: raw, Namespace: sc.namespace}}
-		if sc.selector != nil {
-			list = append(list, sc.selector)
-		}
-		return list
+	options := func(raw *metav1.ListOptions) client.ListOption {
+		return &client.ListOptions{Raw: raw, Namespace: sc.namespace, LabelSelector: sc.selector}
 	}
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list := sc.list.DeepCopyObject().(client.ObjectList)
-			err := c.List(ctx, list, options(&o)...)
+			err := c.List(ctx, list, options(&o))
 			return list, m.link.report(err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := c.Watch(ctx, sc.list.DeepCopyObject().(client.ObjectList), options(&o)...)
+			w, err := c.Watch(ctx, sc.list.DeepCopyObject().(client.ObjectList), options(&o))
 			return w, m.link.report(err)
 		},
 	}
@@ -106,6 +103,13 @@ func (m *Mirror[T]) Each(visit func(T)) {
 	for _, item := range items {
 		visit(item)
 	}
+}
+
+// status tells how well the resource can be followed.
+func (m *Mirror[T]) status(role Role) Status {
+	s := m.link.status()
+	s.Resource, s.Role = m.name, role
+	return s
 }
 
 // Len is the number of copies.

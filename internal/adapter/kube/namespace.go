@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // Namespace is what is kept of a namespace: its settings.
@@ -42,5 +44,5 @@ func slimNamespace(object any) (*Namespace, error) {
 	if !ok {
 		return nil, fmt.Errorf("unexpected type %T", object)
 	}
-	return &Namespace{Name: o.Name, ResourceVersion: o.ResourceVersion, Annotations: ownSettings(o.Annotations)}, nil
+	return &Namespace{Name: o.Name, ResourceVersion: o.ResourceVersion, Annotations: ownSettings(o.Annotations, settings.Native{})}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -15,34 +16,72 @@ import (
 // FieldManager is the name under which Lockstep's writes show in managed fields.
 const FieldManager = "lockstep"
 
-// A Patcher moves workloads.
+// Document is a patch of a workload's object and how the API server is to read it.
+type Document struct {
+	Type types.PatchType
+	Body []byte
+}
+
+// Form writes an order as a patch.
+type Form func(w *Workload, order input.Order) (Document, error)
+
+// A Patcher moves workloads by changing their pod template.
 type Patcher struct {
 	client client.Client
+	form   Form
 }
 
-// NewPatcher makes a Patcher that writes through the client.
-func NewPatcher(c client.Client) *Patcher {
-	return &Patcher{client: c}
+// NewPatcher makes a Patcher that writes through the client in the given form.
+func NewPatcher(c client.Client, form Form) *Patcher {
+	return &Patcher{client: c, form: form}
 }
 
-// Show writes the versions that the workload is given into its pod template,
-// which starts a rollout, and returns the API server's time of the write. It
-// fails with a conflict when the workload is no longer what was decided on.
-func (p *Patcher) Show(ctx context.Context, w *Workload, shown string) (time.Time, error) {
-	body, err := patch.TemplateAnnotations(patch.Target{
-		UID: w.UID, ResourceVersion: w.ResourceVersion, Template: w.Kind.Template,
-	}, map[string]string{settings.Inputs: shown})
+// Move gives the workload what is ordered, which starts a rollout, and returns
+// the API server's time of the write. It fails with a conflict when the workload
+// is no longer what was decided on.
+func (p *Patcher) Move(ctx context.Context, w *Workload, order input.Order) (time.Time, error) {
+	doc, err := p.form(w, order)
 	if err != nil {
 		return time.Time{}, err
 	}
 	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(w.Kind.GroupVersionKind)
+	o.SetGroupVersionKind(w.Target.Kind.GroupVersionKind)
 	o.SetNamespace(w.Key.Namespace)
-	o.SetName(w.Key.Name)
-	if err := p.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager)); err != nil {
+	o.SetName(w.Target.Name)
+	if err := p.client.Patch(ctx, o, client.RawPatch(doc.Type, doc.Body), client.FieldOwner(FieldManager)); err != nil {
 		return time.Time{}, err
 	}
 	return writtenBy(o, FieldManager), nil
+}
+
+// AsAnnotation writes the versions into an annotation of the pod template.
+func AsAnnotation(w *Workload, order input.Order) (Document, error) {
+	body, err := patch.TemplateAnnotations(w.patchTarget(), map[string]string{settings.Inputs: order.Shown().String()})
+	return Document{types.MergePatchType, body}, err
+}
+
+// AsVariable writes the versions into an environment variable of the container
+// that has it already, or of the first one.
+func AsVariable(w *Workload, order input.Order) (Document, error) {
+	v := w.Place(settings.InputsVariable)
+	v.Value = order.Shown().String()
+	body, err := patch.Environment(w.patchTarget(), []patch.Variable{v})
+	return Document{types.JSONPatchType, body}, err
+}
+
+func (w *Workload) patchTarget() patch.Target {
+	return patch.Target{UID: w.Target.UID, ResourceVersion: w.Target.ResourceVersion, Template: w.Target.Kind.Template}
+}
+
+// Place finds where an environment variable goes: to the container that has it
+// already, else to the first one.
+func (w *Workload) Place(name string) patch.Variable {
+	for i, c := range w.Containers {
+		if m, ok := c.Markers[name]; ok {
+			return patch.Variable{Name: name, Container: i, Index: m.Index}
+		}
+	}
+	return patch.Variable{Name: name, Index: -1, First: len(w.Containers) > 0 && w.Containers[0].EnvCount == 0}
 }
 
 // writtenBy is when the manager last wrote the object, by the API server's clock.

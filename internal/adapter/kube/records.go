@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -106,6 +107,24 @@ func (r *Records) Put(key Key, entry record.Entry) error {
 	return nil
 }
 
+// PutNow remembers an entry and waits until it is written. It returns the API
+// server's time of the write.
+func (r *Records) PutNow(ctx context.Context, key Key, entry record.Entry) (time.Time, error) {
+	if err := r.Put(key, entry); err != nil {
+		return time.Time{}, err
+	}
+	s := r.shardOf(key)
+	at, err := r.write(ctx, s)
+	r.countWrite(err)
+	if err == nil && at.IsZero() {
+		err = errors.New("somebody else wrote it meanwhile; trying again")
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("write the record of %s: %w", key, err)
+	}
+	return at, nil
+}
+
 // Forget removes what is remembered of a workload.
 func (r *Records) Forget(key Key) {
 	r.mu.Lock()
@@ -163,9 +182,7 @@ func (r *Records) countWrite(err error) {
 
 // Status tells how well the record can be read.
 func (r *Records) Status() Status {
-	s := r.mirror.link.status()
-	s.Resource, s.Role = r.mirror.name, RoleRecord
-	return s
+	return r.mirror.status(RoleRecord)
 }
 
 // Watch follows the ConfigMaps of the record until the context ends, so that a
@@ -174,7 +191,7 @@ func (r *Records) Status() Status {
 func (r *Records) Watch(ctx context.Context) {
 	r.mirror.run(ctx, r.client, scope{
 		list: &corev1.ConfigMapList{}, namespace: r.options.Namespace,
-		selector: client.MatchingLabels{settings.StateLabel: "true"},
+		selector: labels.SelectorFromSet(labels.Set{settings.StateLabel: "true"}),
 	})
 }
 
@@ -225,11 +242,10 @@ func (r *Records) setLeading(leading bool) {
 // flush writes every shard that has changes.
 func (r *Records) flush(ctx context.Context) {
 	for _, s := range r.shards {
-		changes := r.changesOf(s)
-		if len(changes) == 0 {
+		if len(r.changesOf(s)) == 0 {
 			continue
 		}
-		err := r.write(ctx, s, changes)
+		_, err := r.write(ctx, s)
 		r.countWrite(err)
 		if err != nil {
 			r.options.Report(fmt.Errorf("write the record %s/%s: %w", r.options.Namespace, s.name, err))
@@ -243,9 +259,13 @@ func (r *Records) changesOf(s *shard) map[string]*string {
 	return maps.Clone(s.dirty)
 }
 
-// write sends one shard's changes. What another writer did meanwhile is read
-// and adopted; the rest is written at the next turn.
-func (r *Records) write(ctx context.Context, s *shard, changes map[string]*string) error {
+// write sends one shard's changes and returns the API server's time of the
+// write. What another writer did meanwhile is read and adopted instead; then the
+// time is zero and the rest is written at the next turn.
+func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	changes := r.changesOf(s)
 	r.mu.Lock()
 	resourceVersion := s.resourceVersion
 	r.mu.Unlock()
@@ -257,7 +277,7 @@ func (r *Records) write(ctx context.Context, s *shard, changes map[string]*strin
 		"data":     changes,
 	})
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: r.meta(s)}
 	err = r.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager))
@@ -266,17 +286,16 @@ func (r *Records) write(ctx context.Context, s *shard, changes map[string]*strin
 		r.mu.Lock()
 		s.lost()
 		r.mu.Unlock()
-		return nil
+		return time.Time{}, nil
 	case apierrors.IsConflict(err):
-		return r.adoptStored(ctx, s)
+		return time.Time{}, r.adoptStored(ctx, s)
 	case err != nil:
-		return err
+		return time.Time{}, err
 	}
-	r.settle(s, changes, cm)
-	return nil
+	return r.settle(s, changes, cm), nil
 }
 
-func (r *Records) create(ctx context.Context, s *shard, changes map[string]*string) error {
+func (r *Records) create(ctx context.Context, s *shard, changes map[string]*string) (time.Time, error) {
 	cm := &corev1.ConfigMap{ObjectMeta: r.meta(s), Data: map[string]string{}}
 	cm.Labels = map[string]string{settings.StateLabel: "true"}
 	for key, text := range changes {
@@ -286,20 +305,21 @@ func (r *Records) create(ctx context.Context, s *shard, changes map[string]*stri
 	}
 	err := r.client.Create(ctx, cm, client.FieldOwner(FieldManager))
 	if apierrors.IsAlreadyExists(err) {
-		return r.adoptStored(ctx, s)
+		return time.Time{}, r.adoptStored(ctx, s)
 	}
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
-	r.settle(s, changes, cm)
-	return nil
+	return r.settle(s, changes, cm), nil
 }
 
-func (r *Records) settle(s *shard, changes map[string]*string, cm *corev1.ConfigMap) {
+// settle notes what the API server has taken, and when.
+func (r *Records) settle(s *shard, changes map[string]*string, cm *corev1.ConfigMap) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.written(changes, cm.ResourceVersion)
 	r.noteAge(cm.CreationTimestamp.Time)
+	return writtenBy(cm, FieldManager)
 }
 
 // adoptStored reads a shard that somebody else wrote.

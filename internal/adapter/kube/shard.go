@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"maps"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -28,7 +29,10 @@ func (s *shardCopy) sameAs(old *shardCopy) bool { return s.ResourceVersion == ol
 // shard is one ConfigMap of the record as this process knows it: what the API
 // server holds, and what has yet to be written there.
 type shard struct {
-	name            string
+	name string
+	// writing is held while a request is under way, so that this process never
+	// conflicts with itself.
+	writing         sync.Mutex
 	resourceVersion string
 	stored          map[string]string
 	// dirty holds the texts that differ from stored; nil removes a key.
@@ -105,7 +109,7 @@ func (s *shard) lost() {
 
 // forget drops all that is known, for a process that does not lead.
 func (s *shard) forget() {
-	*s = *newShard(s.name)
+	s.resourceVersion, s.stored, s.dirty = "", map[string]string{}, map[string]*string{}
 }
 
 // written is called when the API server has taken a set of changes.

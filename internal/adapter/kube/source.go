@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // Source is what is kept of a ConfigMap or Secret: digests and times, never
@@ -26,6 +27,9 @@ type Source struct {
 	Annotations map[string]string
 	// Content is a digest per key.
 	Content fingerprint.Content
+	// Legacy is the digest that a predecessor would have made of the content, where
+	// one is replaced; empty otherwise.
+	Legacy string
 	// ContentWritten bounds the last change of the content.
 	ContentWritten Bounds
 	// ChangedAt is when our watch saw the content change, by our clock; zero when
@@ -72,28 +76,28 @@ func (s *Source) sameAs(old *Source) bool {
 type Hashers map[input.Kind]fingerprint.Hasher
 
 // slimSource makes a Source of a ConfigMap or Secret.
-func (h Hashers) slimSource(object any) (*Source, error) {
+func (h Hashers) slimSource(object any, words settings.Vocabulary) (*Source, error) {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
-		s := newSource(input.ConfigMap(o.Name), o)
+		s := newSource(input.ConfigMap(o.Name), o, words)
 		s.Content = h[input.KindConfigMap].Content(o.Data, o.BinaryData)
 		return s, nil
 	case *corev1.Secret:
-		s := newSource(input.Secret(o.Name), o)
+		s := newSource(input.Secret(o.Name), o, words)
 		s.Content = h[input.KindSecret].Content(nil, o.Data)
 		return s, nil
 	}
 	return nil, fmt.Errorf("unexpected type %T", object)
 }
 
-func newSource(id input.Source, o client.Object) *Source {
+func newSource(id input.Source, o client.Object, words settings.Vocabulary) *Source {
 	return &Source{
 		ID:              id,
 		Namespace:       o.GetNamespace(),
 		UID:             string(o.GetUID()),
 		ResourceVersion: o.GetResourceVersion(),
 		Created:         o.GetCreationTimestamp().Time,
-		Annotations:     ownSettings(o.GetAnnotations()),
+		Annotations:     ownSettings(o.GetAnnotations(), words),
 		DataWrittenAt:   dataWrittenAt(o.GetManagedFields()),
 	}
 }

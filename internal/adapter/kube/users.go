@@ -9,6 +9,8 @@ import (
 
 // users is the index from sources to the workloads that a change of them wakes.
 type users struct {
+	words settings.Vocabulary
+
 	mu sync.RWMutex
 	// exact holds workloads by a source that they name.
 	exact map[place]map[Key]struct{}
@@ -21,8 +23,8 @@ type place struct {
 	source    input.Source
 }
 
-func newUsers() *users {
-	return &users{exact: map[place]map[Key]struct{}{}, globs: map[string]map[Key][]settings.Pattern{}}
+func newUsers(words settings.Vocabulary) *users {
+	return &users{words: words, exact: map[place]map[Key]struct{}{}, globs: map[string]map[Key][]settings.Pattern{}}
 }
 
 // of returns the workloads that use the source or ask for it.
@@ -58,14 +60,14 @@ func (u *users) replace(old, now *Workload) {
 }
 
 func (u *users) insert(w *Workload) {
-	for _, source := range exactSources(w) {
+	for _, source := range u.exactSources(w) {
 		at := place{w.Key.Namespace, source}
 		if u.exact[at] == nil {
 			u.exact[at] = map[Key]struct{}{}
 		}
 		u.exact[at][w.Key] = struct{}{}
 	}
-	if patterns := globPatterns(w); len(patterns) > 0 {
+	if patterns := u.globPatterns(w); len(patterns) > 0 {
 		if u.globs[w.Key.Namespace] == nil {
 			u.globs[w.Key.Namespace] = map[Key][]settings.Pattern{}
 		}
@@ -74,7 +76,7 @@ func (u *users) insert(w *Workload) {
 }
 
 func (u *users) remove(w *Workload) {
-	for _, source := range exactSources(w) {
+	for _, source := range u.exactSources(w) {
 		at := place{w.Key.Namespace, source}
 		delete(u.exact[at], w.Key)
 		if len(u.exact[at]) == 0 {
@@ -87,12 +89,12 @@ func (u *users) remove(w *Workload) {
 	}
 }
 
-func exactSources(w *Workload) []input.Source {
+func (u *users) exactSources(w *Workload) []input.Source {
 	sources := make([]input.Source, 0, len(w.Refs))
 	for _, ref := range w.Refs {
 		sources = append(sources, ref.Source)
 	}
-	for _, p := range settings.ForWorkload(w.Annotations, nil, settings.Defaults{}).Listed {
+	for _, p := range u.words.Intent(w.Annotations, nil).Listed {
 		if !p.IsGlob() {
 			sources = append(sources, input.Source(p))
 		}
@@ -100,9 +102,9 @@ func exactSources(w *Workload) []input.Source {
 	return sources
 }
 
-func globPatterns(w *Workload) []settings.Pattern {
+func (u *users) globPatterns(w *Workload) []settings.Pattern {
 	var globs []settings.Pattern
-	for _, p := range settings.ForWorkload(w.Annotations, nil, settings.Defaults{}).Listed {
+	for _, p := range u.words.Intent(w.Annotations, nil).Listed {
 		if p.IsGlob() {
 			globs = append(globs, p)
 		}

@@ -3,9 +3,9 @@ package kube
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
@@ -34,6 +36,18 @@ type Workload struct {
 	Annotations map[string]string
 	// Selector finds the workload's revisions.
 	Selector *metav1.LabelSelector
+	// Borrows is the workload whose template this one uses instead of its own, the
+	// zero Key for most: a Rollout with a workloadRef.
+	Borrows Key
+	// Target is the object that has the pod template: the workload itself, or the
+	// one that it borrows from.
+	Target Target
+	// Replicas is how many pods are wanted, zero when the kind does not say.
+	Replicas int
+	// Problem says why the object has no pod template, empty when it has one.
+	Problem string
+	// Containers of the template, in order.
+	Containers []Container
 	// Refs are the sources that the template names.
 	Refs []podrefs.Ref
 	// Shown are the versions that the template shows.
@@ -44,6 +58,26 @@ type Workload struct {
 	SettingsWritten Bounds
 
 	templateSum [sha256.Size]byte
+}
+
+// Target is an object that can be patched, as it was when it was read.
+type Target struct {
+	Kind            Kind
+	Name            string
+	UID             string
+	ResourceVersion string
+}
+
+// borrowing returns the workload with another one's template.
+func (w *Workload) borrowing(lender *Workload) *Workload {
+	joined := *w
+	joined.Target = lender.Target
+	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
+	joined.TemplateWritten = lender.TemplateWritten
+	if joined.Selector == nil {
+		joined.Selector = lender.Selector
+	}
+	return &joined
 }
 
 // GetObjectMeta lets client-go's stores find the workload's name.
@@ -79,11 +113,11 @@ func (w *Workload) first(arrival arrival) {
 // sameAs reports whether the difference between two copies can matter to anyone.
 func (w *Workload) sameAs(old *Workload) bool {
 	return w.UID == old.UID && w.templateSum == old.templateSum && w.Deleting == old.Deleting &&
-		maps.Equal(w.Annotations, old.Annotations)
+		w.Borrows == old.Borrows && maps.Equal(w.Annotations, old.Annotations)
 }
 
 // slimWorkload makes a Workload of an API object of the given kind.
-func slimWorkload(kind Kind, object any) (*Workload, error) {
+func slimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, error) {
 	m, err := meta.Accessor(object)
 	if err != nil {
 		return nil, err
@@ -95,20 +129,27 @@ func slimWorkload(kind Kind, object any) (*Workload, error) {
 		ResourceVersion: m.GetResourceVersion(),
 		Created:         m.GetCreationTimestamp().Time,
 		Deleting:        m.GetDeletionTimestamp() != nil,
-		Annotations:     ownSettings(m.GetAnnotations()),
+		Annotations:     ownSettings(m.GetAnnotations(), words),
 	}
+	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion}
+	w.Borrows = borrows(w.Key, object)
 	template, err := podTemplate(kind, object)
 	if err != nil {
-		return nil, fmt.Errorf("read %s of %s: %w", kind.Template, w.Key, err)
+		w.Problem = fmt.Sprintf("%s is no pod template", kind.Template)
+		template = &corev1.PodTemplateSpec{}
 	}
 	text, err := json.Marshal(template)
 	if err != nil {
 		return nil, fmt.Errorf("digest %s of %s: %w", kind.Template, w.Key, err)
 	}
 	w.templateSum = sha256.Sum256(text)
-	w.Selector = selectorOf(object)
+	w.Selector, w.Replicas = selectorOf(object), replicasOf(object)
 	w.Refs = podrefs.Extract(&template.Spec)
+	w.Containers = containersOf(&template.Spec)
 	w.Shown = input.ParseShown(template.Annotations[settings.Inputs])
+	if len(w.Shown) == 0 {
+		w.Shown = shownInEnvironment(w.Containers)
+	}
 	return w, nil
 }
 
@@ -136,10 +177,27 @@ func templateAt(o *unstructured.Unstructured, path []string) (*corev1.PodTemplat
 		return nil, err
 	}
 	template := &corev1.PodTemplateSpec{}
-	if !found {
+	if _, borrowed, _ := unstructured.NestedMap(o.Object, "spec", "workloadRef"); borrowed && !found {
 		return template, nil
 	}
+	if !found {
+		return nil, errors.New("nothing there")
+	}
 	return template, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template)
+}
+
+// borrows finds the workload whose template a Rollout uses.
+func borrows(key Key, object any) Key {
+	o, ok := object.(*unstructured.Unstructured)
+	if !ok || key.GroupKind != Rollout().GroupKind() {
+		return Key{}
+	}
+	ref, found, err := unstructured.NestedStringMap(o.Object, "spec", "workloadRef")
+	if err != nil || !found {
+		return Key{}
+	}
+	group := schema.FromAPIVersionAndKind(ref["apiVersion"], ref["kind"]).GroupKind()
+	return Key{GroupKind: group, Namespace: key.Namespace, Name: ref["name"]}
 }
 
 // selectorOf returns the selector of kinds that have revisions.
@@ -161,11 +219,25 @@ func selectorOf(object any) *metav1.LabelSelector {
 	return nil
 }
 
+// replicasOf is how many pods the object asks for, zero when it does not say.
+func replicasOf(object any) int {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		return int(ptr.Deref(o.Spec.Replicas, 1))
+	case *appsv1.StatefulSet:
+		return int(ptr.Deref(o.Spec.Replicas, 1))
+	case *unstructured.Unstructured:
+		replicas, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+		return int(replicas)
+	}
+	return 0
+}
+
 // ownSettings keeps the annotations that mean something to Lockstep.
-func ownSettings(annotations map[string]string) map[string]string {
+func ownSettings(annotations map[string]string, words settings.Vocabulary) map[string]string {
 	var own map[string]string
 	for key, value := range annotations {
-		if !strings.HasPrefix(key, settings.Prefix) {
+		if !words.Knows(key) {
 			continue
 		}
 		if own == nil {

@@ -36,4 +36,29 @@ type Finding struct {
 	Barred Reason
 	// BarredBy is the text of the hold, when there is one.
 	BarredBy string
+	// Env and SubPath are true when the pods read the source in a way that only a
+	// new container can repeat.
+	Env, SubPath bool
+	// Legacy is the digest that a predecessor would show, where one is replaced.
+	Legacy string
+}
+
+// Order is what a workload is to be given.
+type Order struct {
+	// All are the inputs that the workload follows; new pods load all of them.
+	All []Finding
+	// Due are those among them that changed.
+	Due []Finding
+}
+
+// Shown is what a template shows that was given the order: every input at the
+// version that its pods load.
+func (o Order) Shown() Shown {
+	all := Shown{}
+	for _, f := range o.All {
+		if f.Shows != "" {
+			all[f.Source] = f.Shows
+		}
+	}
+	return all
 }

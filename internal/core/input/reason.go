@@ -47,6 +47,21 @@ const (
 	Held Reason = "Held"
 	// NextJob: the next Job of a CronJob reads the new content by itself.
 	NextJob Reason = "NextJob"
+	// StrategyOff: the workload asks for a strategy that this controller was not
+	// given the rights for.
+	StrategyOff Reason = "StrategyOff"
+	// Evicting: pods that are older than the change are evicted one at a time.
+	Evicting Reason = "Evicting"
+	// Evicted: no pod is older than the change any more.
+	Evicted Reason = "Evicted"
+	// Refreshed: the kubelets were asked to refresh the mounted files.
+	Refreshed Reason = "Refreshed"
+	// NotRefreshable: a changed source is read in a way that no refresh reaches.
+	NotRefreshable Reason = "NotRefreshable"
+	// NoTemplate: the object has no pod template where its kind should have one.
+	NoTemplate Reason = "NoTemplate"
+	// SourceUnknown: a source that an annotation names does not exist.
+	SourceUnknown Reason = "SourceUnknown"
 	// Reloaded: the pod template was moved to the current versions.
 	Reloaded Reason = "Reloaded"
 	// WouldReload: observe mode; this is what would have been done.
@@ -79,6 +94,13 @@ func Explanations() []Explanation {
 		{QuietWindow, "A change waits until its sources have been quiet."},
 		{Held, "The workload or a changed source carries `lockstep.dev/hold`."},
 		{NextJob, "The next Job of the CronJob reads the new content; nothing is patched and no Job is started."},
+		{StrategyOff, "The workload asks for `evict` or `refresh`, which this controller was started without."},
+		{Evicting, "Pods that are older than the change are evicted one at a time, each after the workload is available again."},
+		{Evicted, "Every pod is newer than the change."},
+		{Refreshed, "The pods were touched so that the kubelets refresh their mounted files at once; nothing was restarted."},
+		{NotRefreshable, "A changed source is read as environment or by sub-path, which only a restart repeats."},
+		{NoTemplate, "The object has no pod template at the path that was given for its kind."},
+		{SourceUnknown, "A source that the annotation names does not exist; it is followed once it does."},
 		{Reloaded, "The pod template was moved to the current versions: one rollout."},
 		{WouldReload, "Observe mode: a rollout would have been started."},
 		{ReloadFailed, "The API server refused the change; it is tried again."},

@@ -3,6 +3,7 @@ package patch
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -28,4 +29,64 @@ func TemplateAnnotations(t Target, annotations map[string]string) ([]byte, error
 		"metadata": map[string]any{"uid": t.UID, "resourceVersion": t.ResourceVersion},
 		fields[0]:  template,
 	})
+}
+
+// Annotations is a JSON merge patch that sets annotations of the object itself.
+func Annotations(t Target, annotations map[string]string) ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": t.UID, "annotations": annotations},
+	})
+}
+
+// Variable is an environment variable and the place where it goes.
+type Variable struct {
+	Name, Value string
+	// Container is the container's position in the template.
+	Container int
+	// Index is the variable's position when the container has it, else -1.
+	Index int
+	// First is true when the container has no variables at all yet.
+	First bool
+}
+
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+type envVar struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Environment is a JSON patch that sets environment variables of the template's
+// containers. It speaks of positions, so that it serves kinds for which the API
+// server knows no merge keys; the resource version makes sure that they hold. A
+// variable that is new goes to the front, where a strategic merge puts it too.
+func Environment(t Target, variables []Variable) ([]byte, error) {
+	operations := []operation{
+		{"replace", "/metadata/uid", t.UID},
+		{"replace", "/metadata/resourceVersion", t.ResourceVersion},
+	}
+	containers := "/" + strings.ReplaceAll(t.Template, ".", "/") + "/spec/containers"
+	begun := map[int]bool{}
+	var added []Variable
+	for _, v := range variables {
+		if v.Index < 0 {
+			added = append(added, v)
+			continue
+		}
+		path := fmt.Sprintf("%s/%d/env/%d", containers, v.Container, v.Index)
+		operations = append(operations, operation{"replace", path, envVar{v.Name, v.Value}})
+	}
+	for _, v := range added {
+		env := fmt.Sprintf("%s/%d/env", containers, v.Container)
+		if v.First && !begun[v.Container] {
+			operations = append(operations, operation{"add", env, []envVar{}})
+		}
+		begun[v.Container] = true
+		operations = append(operations, operation{"add", env + "/0", envVar{v.Name, v.Value}})
+	}
+	return json.Marshal(operations)
 }

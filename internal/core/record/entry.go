@@ -40,6 +40,11 @@ type Entry struct {
 	PendingSince time.Time
 	// MovedAt is the API server's time of our last patch, zero before the first.
 	MovedAt time.Time
+	// EvictFor is what a running series of evictions delivers, empty when none
+	// runs; EvictSince is the API server's time of that decision. Pods that are
+	// younger have what is delivered.
+	EvictFor   string
+	EvictSince time.Time
 }
 
 // Clone returns a copy that shares nothing.
@@ -54,7 +59,8 @@ func (e Entry) Clone() Entry {
 // Equal reports whether both say the same.
 func (e Entry) Equal(other Entry) bool {
 	return e.ID == other.ID && e.UID == other.UID && maps.Equal(e.Inputs, other.Inputs) &&
-		e.PendingSince.Equal(other.PendingSince) && e.MovedAt.Equal(other.MovedAt)
+		e.PendingSince.Equal(other.PendingSince) && e.MovedAt.Equal(other.MovedAt) &&
+		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince)
 }
 
 // stored is the written form. Versions and digests share one string, because an
@@ -66,16 +72,19 @@ type stored struct {
 	Inputs       map[string]string `json:"in,omitempty"`
 	PendingSince *time.Time        `json:"pending,omitempty"`
 	MovedAt      *time.Time        `json:"moved,omitempty"`
+	EvictFor     string            `json:"evictFor,omitempty"`
+	EvictSince   *time.Time        `json:"evictSince,omitempty"`
 }
 
 // Encode writes the entry as text.
 func (e Entry) Encode() (string, error) {
-	s := stored{Format: format, ID: e.ID, UID: e.UID, Inputs: map[string]string{}}
+	s := stored{Format: format, ID: e.ID, UID: e.UID, Inputs: map[string]string{}, EvictFor: e.EvictFor}
 	for source, given := range e.Inputs {
 		s.Inputs[source.String()] = strings.TrimSuffix(given.Version.String()+" "+given.Shown, " ")
 	}
 	s.PendingSince = optionalTime(e.PendingSince)
 	s.MovedAt = optionalTime(e.MovedAt)
+	s.EvictSince = optionalTime(e.EvictSince)
 	text, err := json.Marshal(s)
 	return string(text), err
 }
@@ -90,7 +99,7 @@ func Decode(text string) (Entry, error) {
 	if s.Format != format {
 		return Entry{}, fmt.Errorf("decode entry: format %d, this program reads %d", s.Format, format)
 	}
-	e := Entry{ID: s.ID, UID: s.UID, Inputs: make(map[input.Source]Given, len(s.Inputs))}
+	e := Entry{ID: s.ID, UID: s.UID, EvictFor: s.EvictFor, Inputs: make(map[input.Source]Given, len(s.Inputs))}
 	for name, value := range s.Inputs {
 		source, err := input.ParseSource(name)
 		if err != nil {
@@ -103,13 +112,15 @@ func Decode(text string) (Entry, error) {
 		}
 		e.Inputs[source] = Given{Version: v, Shown: shown}
 	}
-	if s.PendingSince != nil {
-		e.PendingSince = *s.PendingSince
-	}
-	if s.MovedAt != nil {
-		e.MovedAt = *s.MovedAt
-	}
+	e.PendingSince, e.MovedAt, e.EvictSince = deref(s.PendingSince), deref(s.MovedAt), deref(s.EvictSince)
 	return e, nil
+}
+
+func deref(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }
 
 func optionalTime(t time.Time) *time.Time {

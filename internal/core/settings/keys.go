@@ -11,6 +11,8 @@ const (
 	Reload = Prefix + "reload"
 	// Quiet on a workload: how long its sources must be unchanged.
 	Quiet = Prefix + "quiet"
+	// Strategy on a workload: how it is moved.
+	Strategy = Prefix + "strategy"
 	// Hold on a workload, a ConfigMap or a Secret: no automatic change while present.
 	Hold = Prefix + "hold"
 	// Observe on a workload or a namespace: decide and report, change nothing.
@@ -22,3 +24,11 @@ const StateLabel = Prefix + "state"
 
 // Inputs on a pod template, written by us: the versions this revision was given.
 const Inputs = Prefix + "inputs"
+
+// InputsVariable is the environment variable that stands for Inputs where
+// annotations cannot be used.
+const InputsVariable = "LOCKSTEP_INPUTS"
+
+// LegacyVariablePrefix starts the environment variables that kubernetes-reloader
+// wrote and its drop-in replacement writes.
+const LegacyVariablePrefix = "_RELOADER_"

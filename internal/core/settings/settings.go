@@ -31,6 +31,10 @@ type Intent struct {
 	Listed []Pattern
 	// Quiet is how long the workload's sources must be unchanged before it is moved.
 	Quiet time.Duration
+	// Whole follows every key of a source, whatever the template names.
+	Whole bool
+	// Strategy is how the workload is moved.
+	Strategy StrategyName
 	// Held is true while a hold is on the workload; HeldBy is its text.
 	Held   bool
 	HeldBy string
@@ -39,6 +43,21 @@ type Intent struct {
 	// Problems are the workload's settings that cannot be understood.
 	Problems []Problem
 }
+
+// StrategyName is a way to move a workload.
+type StrategyName string
+
+// The strategies.
+const (
+	// StrategyTemplate changes the pod template: the workload's own rollout.
+	StrategyTemplate StrategyName = "template"
+	// StrategyEvict evicts pods one by one, for workloads whose template an
+	// operator would change back.
+	StrategyEvict StrategyName = "evict"
+	// StrategyRefresh restarts nothing: the pods are touched so that the kubelet
+	// refreshes their volumes at once.
+	StrategyRefresh StrategyName = "refresh"
+)
 
 // Pattern names one source, or many by a glob: configmap/app-*.
 type Pattern struct {
@@ -84,6 +103,7 @@ const (
 	acceptedScope    = "auto or never"
 	acceptedDuration = "a duration such as 10s or 2m, not negative"
 	acceptedBool     = "true or false"
+	acceptedStrategy = "template, evict or refresh"
 )
 
 // ForWorkload reads a workload's annotations, with its namespace's and the
@@ -101,6 +121,7 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	in.readObserve(workload)
 	in.Quiet = defaults.Quiet
 	in.readQuiet(workload)
+	in.readStrategy(workload)
 	in.HeldBy, in.Held = workload[Hold]
 	return in
 }
@@ -209,6 +230,20 @@ func (in *Intent) readQuiet(annotations map[string]string) {
 		return
 	}
 	in.Quiet = d
+}
+
+func (in *Intent) readStrategy(annotations map[string]string) {
+	in.Strategy = StrategyTemplate
+	value, set := annotations[Strategy]
+	if !set {
+		return
+	}
+	switch name := StrategyName(strings.TrimSpace(value)); name {
+	case StrategyTemplate, StrategyEvict, StrategyRefresh:
+		in.Strategy = name
+	default:
+		in.Problems = append(in.Problems, Problem{Key: Strategy, Value: value, Accepted: acceptedStrategy})
+	}
 }
 
 func (in *Intent) readObserve(annotations map[string]string) {

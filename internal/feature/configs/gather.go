@@ -140,6 +140,7 @@ func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube
 	f := input.Finding{
 		Source: ref.Source, Standing: v.Standing, Reason: v.Reason,
 		Given: o.Given, Current: o.Current, Shows: o.CurrentShown,
+		Env: ref.Env, SubPath: ref.SubPath,
 	}
 	if v.Reason == input.Undone {
 		f.Barred = input.Undone
@@ -147,7 +148,7 @@ func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube
 	if source == nil {
 		return f
 	}
-	f.ChangedAt = changedAt(source, quiet)
+	f.ChangedAt, f.Legacy = changedAt(source, quiet), source.Legacy
 	if own := settings.ForSource(source.Annotations); own.Held {
 		f.Barred, f.BarredBy = input.Held, own.HeldBy
 	}
@@ -179,6 +180,9 @@ func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record
 	for _, ref := range w.Refs {
 		referenced[ref.Source] = true
 		if intent.Follows(ref.Source, true, i.ownSettings(w.Key.Namespace, ref.Source)) {
+			if intent.Whole {
+				ref.Keys = fingerprint.AllKeys()
+			}
 			refs = append(refs, ref)
 		}
 	}

@@ -27,6 +27,10 @@ const (
 	Hold Verb = "hold"
 	// Move: the pod template is moved to the current versions.
 	Move Verb = "move"
+	// Evict: pods that are older than the change are evicted, one at a time.
+	Evict Verb = "evict"
+	// Refresh: the pods are touched so that the kubelets refresh their files.
+	Refresh Verb = "refresh"
 	// Observe: it would be moved, and somebody asked only to be told.
 	Observe Verb = "observe"
 )
@@ -38,6 +42,10 @@ type Input struct {
 	// ReadsByItself is true for a workload whose next pods read the new content
 	// without being asked: a CronJob.
 	ReadsByItself bool
+	// NoTemplate says why the object has no pod template, empty when it has one.
+	NoTemplate string
+	// PodsAllowed is true when the strategies that work on pods are switched on.
+	PodsAllowed bool
 	// Entry is what is on record.
 	Entry record.Entry
 	// MaxDelay bounds the quiet window, counted from the first pending change.
@@ -51,8 +59,10 @@ type Decision struct {
 	Reason input.Reason
 	// Message is one line for people, the same for the same situation.
 	Message string
-	// Moves are the inputs that are delivered.
+	// Moves are the inputs that are due.
 	Moves []input.Finding
+	// Delivered is true when they count as given once the decision is carried out.
+	Delivered bool
 	// PendingSince is when the oldest undelivered change was first seen.
 	PendingSince time.Time
 	// Recheck is when to look again, zero when only an event can change anything.
@@ -63,6 +73,9 @@ type Decision struct {
 func Decide(in Input) Decision {
 	if len(in.Intent.Problems) > 0 {
 		return Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: problems(in.Intent), PendingSince: in.Entry.PendingSince}
+	}
+	if in.NoTemplate != "" && in.Intent.Mode == settings.Follow {
+		return Decision{Verb: Leave, Reason: input.NoTemplate, Message: in.NoTemplate}
 	}
 	if len(in.Findings) == 0 {
 		return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: "nothing to follow"}
@@ -95,6 +108,26 @@ func (in Input) decideDue(d Decision) Decision {
 	if in.Intent.Observe {
 		d.Verb, d.Reason = Observe, input.WouldReload
 		return d.delivered()
+	}
+	return in.decideStrategy(d)
+}
+
+// decideStrategy chooses the way in which the workload is moved.
+func (in Input) decideStrategy(d Decision) Decision {
+	if in.Intent.Strategy != settings.StrategyTemplate && !in.PodsAllowed {
+		d.Verb, d.Reason = Hold, input.StrategyOff
+		d.Message = fmt.Sprintf("annotation %s: %s is switched off here; start the controller with --pod-strategies: %s", settings.Strategy, in.Intent.Strategy, d.Message)
+		return d
+	}
+	switch in.Intent.Strategy {
+	case settings.StrategyEvict:
+		// Delivered only when no older pod is left, see evict.
+		d.Verb, d.Reason = Evict, input.Evicting
+		return d
+	case settings.StrategyRefresh:
+		d.Verb, d.Reason = Refresh, input.Refreshed
+		return d.delivered()
+	case settings.StrategyTemplate:
 	}
 	d.Verb, d.Reason = Move, input.Reloaded
 	return d.delivered()
@@ -149,13 +182,8 @@ func settled(in Input) Decision {
 
 // delivered ends the pending change.
 func (d Decision) delivered() Decision {
-	d.PendingSince = time.Time{}
+	d.PendingSince, d.Delivered = time.Time{}, true
 	return d
-}
-
-// Delivers reports whether the due inputs count as given after this decision.
-func (d Decision) Delivers() bool {
-	return len(d.Moves) > 0 && (d.Verb == Move || d.Verb == Observe || d.Verb == Remember)
 }
 
 func withStanding(findings []input.Finding, s input.Standing) []input.Finding {

@@ -5,27 +5,44 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// eventFor is what people see of a decision on the workload. Most decisions
+// eventsFor is what people see of a decision on the workload. Most decisions
 // change nothing and are no event.
-func eventFor(w *kube.Workload, d Decision) (kube.Event, bool) {
-	e := kube.Event{About: w, Reason: string(d.Reason), Action: string(d.Verb)}
+func eventsFor(w *kube.Workload, d Decision) []kube.Event {
+	events := []kube.Event{}
+	if note, warning, ok := note(d); ok {
+		events = append(events, kube.Event{About: w, Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note})
+	}
+	if lost := unrefreshable(d.Moves); d.Verb == Refresh && len(lost) > 0 {
+		events = append(events, kube.Event{
+			About: w, Warning: true, Reason: string(input.NotRefreshable), Action: string(d.Verb),
+			Note: "read as environment or by sub-path, which only a restart repeats: " + names(lost),
+		})
+	}
+	return events
+}
+
+func note(d Decision) (text string, warning, ok bool) {
 	switch d.Reason {
 	case input.Reloaded:
-		e.Note = "rolled out " + d.Message
+		return "rolled out " + d.Message, false, true
 	case input.WouldReload:
-		e.Note = "observe mode, nothing written; would roll out " + d.Message
+		return "observe mode, nothing written; would roll out " + d.Message, false, true
+	case input.Evicting:
+		return "evicting pods one at a time for " + d.Message, false, true
+	case input.Evicted:
+		return "every pod is newer than " + d.Message, false, true
+	case input.Refreshed:
+		return "asked the kubelets to refresh mounted files for " + d.Message, false, true
 	case input.InvalidAnnotation:
-		e.Warning = true
-		e.Note = d.Message + "; the workload is left alone until this is mended"
+		return d.Message + "; the workload is left alone until this is mended", true, true
+	case input.NoTemplate:
+		return d.Message + "; the object cannot be followed", true, true
+	case input.StrategyOff:
+		return "not rolled out: " + d.Message, true, true
 	case input.Held, input.Undone:
-		if d.Verb != Hold {
-			return kube.Event{}, false
-		}
-		e.Note = "not rolled out: " + d.Message
-	default:
-		return kube.Event{}, false
+		return "not rolled out: " + d.Message, false, d.Verb == Hold
 	}
-	return e, true
+	return "", false, false
 }
 
 // failureEvent is what people see of a change that the API server refused.

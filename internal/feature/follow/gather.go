@@ -14,6 +14,8 @@ func (r *Reconciler) gather(ctx context.Context, w *kube.Workload) (Input, error
 	in := Input{
 		Intent:        r.intent(w),
 		Entry:         r.entry(w),
+		NoTemplate:    w.Problem,
+		PodsAllowed:   r.Pods != nil,
 		ReadsByItself: w.Kind.ReadsByItself(),
 		MaxDelay:      r.options.MaxDelay,
 		Now:           r.Now(),
@@ -31,7 +33,7 @@ func (r *Reconciler) intent(w *kube.Workload) settings.Intent {
 	if ns, ok := r.Cluster.Namespace(w.Key.Namespace); ok {
 		defaults = ns.Annotations
 	}
-	return settings.ForWorkload(w.Annotations, defaults, r.options.Defaults)
+	return r.Vocabulary.Intent(w.Annotations, defaults)
 }
 
 // entry is what is on record. Another UID under the same name is another

@@ -42,12 +42,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 
 func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 	switch d.Reason {
-	case input.InvalidAnnotation:
+	case input.InvalidAnnotation, input.NoTemplate:
 		m.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
-	case input.Reloaded, input.WouldReload:
+	case input.Reloaded, input.WouldReload, input.Evicted, input.Refreshed:
 		m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(d.Reason), "success").Inc()
 	}
-	if d.Verb != Move {
+	if !d.Delivered || d.Verb == Observe || d.Verb == Remember {
 		return
 	}
 	var last time.Time

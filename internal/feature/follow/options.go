@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // Options of the loop.
 type Options struct {
-	// Defaults are the settings of workloads that say nothing themselves.
-	Defaults settings.Defaults
+	// Quiet is the quiet window of workloads that do not set their own. Default 5 s.
+	Quiet time.Duration
 	// MaxDelay bounds how long changes that keep coming can postpone a rollout.
 	// Default 60 s.
 	MaxDelay time.Duration
@@ -21,17 +19,17 @@ type Options struct {
 
 // DefaultOptions returns the options that suit most clusters.
 func DefaultOptions() Options {
-	return Options{Defaults: settings.Defaults{Quiet: 5 * time.Second}, MaxDelay: time.Minute, Workers: 8}
+	return Options{Quiet: 5 * time.Second, MaxDelay: time.Minute, Workers: 8}
 }
 
 // Validate lists everything that is wrong with the options.
 func (o Options) Validate() error {
 	var wrong []error
-	if o.Defaults.Quiet < 0 {
-		wrong = append(wrong, fmt.Errorf("quiet window %s: must not be negative", o.Defaults.Quiet))
+	if o.Quiet < 0 {
+		wrong = append(wrong, fmt.Errorf("quiet window %s: must not be negative", o.Quiet))
 	}
-	if o.MaxDelay < o.Defaults.Quiet {
-		wrong = append(wrong, fmt.Errorf("maximum delay %s: must not be shorter than the quiet window %s", o.MaxDelay, o.Defaults.Quiet))
+	if o.MaxDelay < o.Quiet {
+		wrong = append(wrong, fmt.Errorf("maximum delay %s: must not be shorter than the quiet window %s", o.MaxDelay, o.Quiet))
 	}
 	if o.Workers < 1 {
 		wrong = append(wrong, fmt.Errorf("workers %d: need at least one", o.Workers))

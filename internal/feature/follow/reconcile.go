@@ -38,14 +38,16 @@ type Cluster interface {
 type Records interface {
 	Entry(kube.Key) (record.Entry, bool)
 	Put(kube.Key, record.Entry) error
+	// PutNow writes at once and returns the API server's time of the write.
+	PutNow(context.Context, kube.Key, record.Entry) (time.Time, error)
 	Forget(kube.Key)
 }
 
 // Mover changes a workload's pod template.
 type Mover interface {
-	// Show writes the versions into the template and returns the API server's
-	// time of the write.
-	Show(ctx context.Context, w *kube.Workload, shown string) (time.Time, error)
+	// Move gives the workload what is ordered and returns the API server's time of
+	// the write.
+	Move(ctx context.Context, w *kube.Workload, order input.Order) (time.Time, error)
 }
 
 // Announcer tells people.
@@ -55,10 +57,13 @@ type Announcer interface {
 
 // Dependencies are the parts that the loop works with.
 type Dependencies struct {
-	Cluster   Cluster
-	Inputs    Inputs
-	Records   Records
-	Mover     Mover
+	Vocabulary settings.Vocabulary
+	Cluster    Cluster
+	Inputs     Inputs
+	Records    Records
+	Mover      Mover
+	// Pods is nil when the strategies that work on pods are switched off.
+	Pods      Pods
 	Announcer Announcer
 	Metrics   prometheus.Registerer
 	Log       logr.Logger
@@ -117,7 +122,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		return ctrl.Result{}, fmt.Errorf("gather the inputs of %s: %w", key, err)
 	}
 	d := Decide(in)
-	if err := r.act(ctx, w, in, d); err != nil {
+	d, err = r.act(ctx, w, in, d)
+	if err != nil {
 		return r.failed(w, d, err)
 	}
 	r.report(w, d, in.Now)
@@ -125,28 +131,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 }
 
 // act carries the decision out: at most one write to the workload, and the
-// record after it.
-func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Decision) error {
-	if d.Reason == input.InvalidAnnotation {
-		return nil
-	}
-	if d.Verb == Ignore {
+// record after it. It returns the decision as it turned out.
+func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Decision) (Decision, error) {
+	switch {
+	case d.Reason == input.InvalidAnnotation || d.Reason == input.NoTemplate:
+		return d, nil
+	case d.Verb == Ignore:
 		r.Records.Forget(w.Key)
-		return nil
+		return d, nil
 	}
 	o := outcome{decision: d, findings: in.Findings, template: w.Shown}
-	if d.Verb == Move {
-		movedAt, err := r.Mover.Show(ctx, w, shown(in.Findings).String())
-		if err != nil {
-			return err
-		}
-		o.movedAt = movedAt
+	order := input.Order{All: in.Findings, Due: d.Moves}
+	entry := in.Entry
+	var err error
+	switch d.Verb {
+	case Move:
+		o.movedAt, err = r.Mover.Move(ctx, w, order)
+	case Refresh:
+		err = r.refresh(ctx, w, order)
+	case Evict:
+		entry, o.decision, err = r.evict(ctx, w, in, d)
+	case Ignore, Leave, Remember, Wait, Hold, Observe:
 	}
-	next := remember(in.Entry, o)
-	if next.Equal(in.Entry) {
-		return nil
+	if err != nil {
+		return d, err
 	}
-	return r.Records.Put(w.Key, next)
+	if next := remember(entry, o); !next.Equal(in.Entry) {
+		err = r.Records.Put(w.Key, next)
+	}
+	return o.decision, err
 }
 
 // failed sorts errors by what follows from them.
@@ -172,14 +185,23 @@ func (r *Reconciler) report(w *kube.Workload, d Decision, now time.Time) {
 		return
 	}
 	r.metrics.count(w, d, now)
-	level := 1
-	if d.Verb == Move || d.Verb == Observe || d.Verb == Hold || d.Verb == Wait || d.Reason == input.InvalidAnnotation {
-		level = 0
-	}
-	r.Log.V(level).Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
-	if e, ok := eventFor(w, d); ok {
+	r.Log.V(d.level()).Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
+	for _, e := range eventsFor(w, d) {
 		r.Announcer.Announce(e)
 	}
+}
+
+// level is 0 for what people want to see and 1 for decisions to do nothing.
+func (d Decision) level() int {
+	switch d.Verb {
+	case Move, Evict, Refresh, Observe, Hold, Wait:
+		return 0
+	case Ignore, Leave, Remember:
+	}
+	if d.Reason == input.InvalidAnnotation || d.Reason == input.NoTemplate {
+		return 0
+	}
+	return 1
 }
 
 // forgetGone drops what is remembered of a workload that is certainly gone.

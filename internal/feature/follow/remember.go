@@ -7,18 +7,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// shown is what the pod template shows after a move: every followed input at
-// the version that the new pods load.
-func shown(findings []input.Finding) input.Shown {
-	all := input.Shown{}
-	for _, f := range findings {
-		if f.Shows != "" {
-			all[f.Source] = f.Shows
-		}
-	}
-	return all
-}
-
 // outcome is what a decision left behind, once it was carried out.
 type outcome struct {
 	decision Decision
@@ -38,6 +26,9 @@ func remember(e record.Entry, o outcome) record.Entry {
 	if !o.movedAt.IsZero() {
 		next.MovedAt = o.movedAt
 	}
+	if o.decision.Verb != Evict || o.decision.Delivered {
+		next.EvictFor, next.EvictSince = "", time.Time{}
+	}
 	for _, f := range o.findings {
 		given, known := o.given(e, f)
 		if known {
@@ -49,7 +40,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 
 func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	given, known := e.Inputs[f.Source]
-	if f.Standing == input.Record || f.Standing == input.Due && o.decision.Delivers() {
+	if f.Standing == input.Record || f.Standing == input.Due && o.decision.Delivered {
 		given.Version, known = f.Current, true
 	}
 	switch {

@@ -1,0 +1,34 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Key names one workload of the cluster.
+type Key struct {
+	schema.GroupKind
+	Namespace string
+	Name      string
+}
+
+// String is how people name it: "Deployment/shop/web".
+func (k Key) String() string {
+	return fmt.Sprintf("%s/%s/%s", k.Kind, k.Namespace, k.Name)
+}
+
+// ID names the workload in the record: "Deployment.apps/shop/web".
+func (k Key) ID() string {
+	return fmt.Sprintf("%s/%s/%s", k.GroupKind, k.Namespace, k.Name)
+}
+
+// ParseID reads what ID wrote.
+func ParseID(id string) (Key, error) {
+	parts := strings.Split(id, "/")
+	if len(parts) != 3 {
+		return Key{}, fmt.Errorf("parse workload %q: want Kind.group/namespace/name", id)
+	}
+	return Key{GroupKind: schema.ParseGroupKind(parts[0]), Namespace: parts[1], Name: parts[2]}, nil
+}

@@ -1,0 +1,96 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/patch"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Pod is what the strategies that work on pods have to know of one.
+type Pod struct {
+	Namespace, Name, UID string
+	Created              time.Time
+	Ready                bool
+	Terminating          bool
+	// Shown are the versions that the pod shows.
+	Shown input.Shown
+}
+
+// Pods works on the pods of workloads. It asks the API server each time: pods
+// are many, and only the few workloads that ask for it are moved this way.
+type Pods struct {
+	client client.Client
+}
+
+// NewPods makes a Pods that works through the client.
+func NewPods(c client.Client) *Pods {
+	return &Pods{client: c}
+}
+
+// List returns the pods that the workload's selector finds and that have not
+// run to their end.
+func (p *Pods) List(ctx context.Context, w *Workload) ([]Pod, error) {
+	if w.Selector == nil {
+		return nil, fmt.Errorf("%s has no selector for its pods", w.Key)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("read the selector of %s: %w", w.Key, err)
+	}
+	list := &corev1.PodList{}
+	if err := p.client.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", w.Key, err)
+	}
+	var pods []Pod
+	for i := range list.Items {
+		if pod := &list.Items[i]; pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			pods = append(pods, newPod(pod))
+		}
+	}
+	return pods, nil
+}
+
+func newPod(pod *corev1.Pod) Pod {
+	p := Pod{
+		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
+		Created:     pod.CreationTimestamp.Time,
+		Terminating: pod.DeletionTimestamp != nil,
+		Shown:       input.ParseShown(pod.Annotations[settings.Inputs]),
+	}
+	for _, c := range pod.Status.Conditions {
+		p.Ready = p.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	}
+	return p
+}
+
+// Evict asks the API server to end the pod; disruption budgets may refuse.
+func (p *Pods) Evict(ctx context.Context, pod Pod) error {
+	uid := types.UID(pod.UID)
+	return p.client.SubResource("eviction").Create(ctx,
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
+		&policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
+		})
+}
+
+// Touch writes the versions into an annotation of the pod. Any change of a pod
+// makes its kubelet look at it, and at its volumes, at once.
+func (p *Pods) Touch(ctx context.Context, pod Pod, shown string) error {
+	body, err := patch.Annotations(patch.Target{UID: pod.UID}, map[string]string{settings.Inputs: shown})
+	if err != nil {
+		return err
+	}
+	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	return p.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager))
+}

@@ -17,7 +17,7 @@ var version = "dev" //nolint:gochecknoglobals // the linker can only set a packa
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	code := cli.Run(ctx, os.Args[1:], cli.Environment{
-		Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Version: version,
+		Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Program: os.Args[0], Version: version,
 	})
 	stop()
 	os.Exit(code)

@@ -25,6 +25,8 @@ type Environment struct {
 	Stdout, Stderr io.Writer
 	// Lookup finds an environment variable.
 	Lookup func(string) (string, bool)
+	// Program is the name under which the process was started.
+	Program string
 	// Version of the build.
 	Version string
 }
@@ -37,6 +39,9 @@ func (e usageError) Unwrap() error { return e.error }
 // Run runs one command line and returns the exit code: 0 done, 1 failed, 2 used
 // wrongly.
 func Run(ctx context.Context, args []string, env Environment) int {
+	if run, rest := asDropIn(args, env); run != nil {
+		return run(ctx, rest, env)
+	}
 	root := newRoot(env)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)

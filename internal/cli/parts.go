@@ -50,7 +50,7 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 	p.records = kube.NewRecords(c, kube.RecordsOptions{
 		Namespace: o.ownNS, Name: o.state, Now: time.Now,
 		Report: func(err error) { log.Error(err, "the record has a problem") },
-		Status: p.reportStatus,
+		Status: func(s kube.Status) { reportStatus(log, s) },
 	})
 	return p, nil
 }
@@ -58,7 +58,8 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 func (p *parts) cacheOptions() (kube.CacheOptions, error) {
 	o := kube.CacheOptions{
 		Kinds: kube.Kinds(), Sources: []input.Kind{input.KindConfigMap, input.KindSecret},
-		Namespaces: p.options.watched, Vocabulary: p.words, Now: time.Now, Report: p.reportStatus,
+		Namespaces: p.options.watched, Vocabulary: p.words, Now: time.Now,
+		Report: func(s kube.Status) { reportStatus(p.log, s) },
 	}
 	for _, text := range p.options.kinds {
 		kind, err := kube.ParseKind(text)
@@ -122,7 +123,9 @@ func (o *controllerOptions) templateForm() kube.Form {
 func (p *parts) revisions(ctx context.Context, w *kube.Workload) ([]kube.Revision, error) {
 	revisions, err := kube.Revisions(ctx, p.client, w)
 	if apierrors.IsForbidden(err) {
-		p.saidHistory.Do(func() { p.log.Error(err, "cannot look at revisions; an undo made while the controller was away is not noticed") })
+		p.saidHistory.Do(func() {
+			p.log.Error(err, "cannot look at revisions; an undo made while the controller was away is not noticed")
+		})
 		return nil, nil
 	}
 	return revisions, err
@@ -137,10 +140,10 @@ func (p *parts) watch(ctx context.Context) error {
 	}
 	var watches wait.Group
 	watches.StartWithContext(ctx, p.records.Watch)
-	p.cache.Run(ctx, kube.Hashers{
-		input.KindConfigMap: fingerprint.Hasher{},
+	p.cache.Run(ctx, kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{
+		input.KindConfigMap: {},
 		input.KindSecret:    fingerprint.NewKeyedHasher(key),
-	})
+	}})
 	watches.Wait()
 	return nil
 }
@@ -164,16 +167,16 @@ func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
 }
 
 // reportStatus tells of a resource that can be followed again, or no longer.
-func (p *parts) reportStatus(s kube.Status) {
+func reportStatus(log logr.Logger, s kube.Status) {
 	if s.Err == nil {
-		p.log.Info("following", "resource", s.Resource)
+		log.Info("following", "resource", s.Resource)
 		return
 	}
 	if s.NotInstalled() {
-		p.log.V(1).Info("kind is not installed; it is picked up when it appears", "resource", s.Resource)
+		log.V(1).Info("kind is not installed; it is picked up when it appears", "resource", s.Resource)
 		return
 	}
-	p.log.Error(s.Err, "cannot follow; trying again", "resource", s.Resource)
+	log.Error(s.Err, "cannot follow; trying again", "resource", s.Resource)
 }
 
 // onEveryReplica is a part that runs whether or not this process leads.

@@ -147,7 +147,7 @@ func (c *Cache) Source(namespace string, id input.Source) (*Source, bool) {
 
 // Absent is the version of a source that does not exist.
 func (c *Cache) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Version {
-	return c.hashers[kind].AbsentVersion(keys)
+	return c.hashers.Kinds[kind].AbsentVersion(keys)
 }
 
 // Knows reports whether the sources of a kind in a namespace have been listed.

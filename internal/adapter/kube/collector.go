@@ -10,7 +10,7 @@ type Collector struct {
 	tracked, followed, writes *prometheus.Desc
 }
 
-// NewCollector makes a collector for the cache and the record.
+// NewCollector makes a collector for the cache and, unless it is nil, the record.
 func NewCollector(c *Cache, r *Records) *Collector {
 	return &Collector{
 		cache: c, records: r,
@@ -32,12 +32,19 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	sources, workloads := c.cache.Sizes()
 	ch <- prometheus.MustNewConstMetric(c.tracked, prometheus.GaugeValue, float64(sources), "source")
 	ch <- prometheus.MustNewConstMetric(c.tracked, prometheus.GaugeValue, float64(workloads), "workload")
-	for _, s := range append(c.cache.Status(), c.records.Status()) {
+	statuses := c.cache.Status()
+	if c.records != nil {
+		statuses = append(statuses, c.records.Status())
+	}
+	for _, s := range statuses {
 		value := 0.0
 		if s.Works() {
 			value = 1
 		}
 		ch <- prometheus.MustNewConstMetric(c.followed, prometheus.GaugeValue, value, s.Resource)
+	}
+	if c.records == nil {
+		return
 	}
 	succeeded, failed := c.records.Writes()
 	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(succeeded), "success")

@@ -51,3 +51,9 @@ func (a *Announcer) Announce(e Event) {
 	}
 	a.recorder.Eventf(about, nil, kind, e.Reason, e.Action, "%s", note)
 }
+
+// Silent announces nothing, for a process that has no right to write events.
+type Silent struct{}
+
+// Announce implements what an Announcer does.
+func (Silent) Announce(Event) {}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,13 +60,19 @@ type scope struct {
 	list      client.ObjectList
 	namespace string
 	selector  labels.Selector
+	// name narrows the scope to one object.
+	name string
 }
 
 // run keeps the mirror in step until the context ends. Missing rights and
 // kinds that are not installed are retried with back-off, for ever.
 func (m *Mirror[T]) run(ctx context.Context, c client.WithWatch, sc scope) {
 	options := func(raw *metav1.ListOptions) client.ListOption {
-		return &client.ListOptions{Raw: raw, Namespace: sc.namespace, LabelSelector: sc.selector}
+		o := &client.ListOptions{Raw: raw, Namespace: sc.namespace, LabelSelector: sc.selector}
+		if sc.name != "" {
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", sc.name)
+		}
+		return o
 	}
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -73,18 +73,28 @@ func (s *Source) sameAs(old *Source) bool {
 }
 
 // Hashers digests each kind of source in its own way.
-type Hashers map[input.Kind]fingerprint.Hasher
+type Hashers struct {
+	Kinds map[input.Kind]fingerprint.Hasher
+	// Legacy makes a predecessor's digests as well.
+	Legacy bool
+}
 
 // slimSource makes a Source of a ConfigMap or Secret.
 func (h Hashers) slimSource(object any, words settings.Vocabulary) (*Source, error) {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
 		s := newSource(input.ConfigMap(o.Name), o, words)
-		s.Content = h[input.KindConfigMap].Content(o.Data, o.BinaryData)
+		s.Content = h.Kinds[input.KindConfigMap].Content(o.Data, o.BinaryData)
+		if h.Legacy {
+			s.Legacy = fingerprint.LegacyConfigMap(o.Data)
+		}
 		return s, nil
 	case *corev1.Secret:
 		s := newSource(input.Secret(o.Name), o, words)
-		s.Content = h[input.KindSecret].Content(nil, o.Data)
+		s.Content = h.Kinds[input.KindSecret].Content(nil, o.Data)
+		if h.Legacy {
+			s.Legacy = fingerprint.LegacySecret(o.Data)
+		}
 		return s, nil
 	}
 	return nil, fmt.Errorf("unexpected type %T", object)

@@ -36,6 +36,8 @@ type Finding struct {
 	Barred Reason
 	// BarredBy is the text of the hold, when there is one.
 	BarredBy string
+	// Listed is true when only an annotation names the source.
+	Listed bool
 	// Env and SubPath are true when the pods read the source in a way that only a
 	// new container can repeat.
 	Env, SubPath bool

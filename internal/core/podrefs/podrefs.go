@@ -19,6 +19,8 @@ type Ref struct {
 	Keys fingerprint.Keys
 	// Optional is true when no place requires the source: pods start without it.
 	Optional bool
+	// Listed is true when no template names the source, only an annotation.
+	Listed bool
 	// Env is true when a container reads the source into its environment, which
 	// only a new container can do again.
 	Env bool

@@ -140,7 +140,7 @@ func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube
 	f := input.Finding{
 		Source: ref.Source, Standing: v.Standing, Reason: v.Reason,
 		Given: o.Given, Current: o.Current, Shows: o.CurrentShown,
-		Env: ref.Env, SubPath: ref.SubPath,
+		Env: ref.Env, SubPath: ref.SubPath, Listed: ref.Listed,
 	}
 	if v.Reason == input.Undone {
 		f.Barred = input.Undone
@@ -188,7 +188,7 @@ func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record
 	}
 	for _, source := range i.listed(w.Key.Namespace, intent, given) {
 		if !referenced[source] {
-			refs = append(refs, podrefs.Ref{Source: source, Keys: fingerprint.AllKeys(), Optional: true})
+			refs = append(refs, podrefs.Ref{Source: source, Keys: fingerprint.AllKeys(), Optional: true, Listed: true})
 		}
 	}
 	return refs

@@ -45,6 +45,14 @@ func note(d Decision) (text string, warning, ok bool) {
 	return "", false, false
 }
 
+// unknownEvent is what people see of sources that do not exist.
+func unknownEvent(w *kube.Workload, unknown []input.Finding) kube.Event {
+	return kube.Event{
+		About: w, Warning: true, Reason: string(input.SourceUnknown), Action: string(Leave),
+		Note: "the annotation names what does not exist: " + names(unknown),
+	}
+}
+
 // failureEvent is what people see of a change that the API server refused.
 func failureEvent(w *kube.Workload, d Decision, err error) kube.Event {
 	return kube.Event{

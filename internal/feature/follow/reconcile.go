@@ -127,6 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		return r.failed(w, d, err)
 	}
 	r.report(w, d, in.Now)
+	r.reportUnknown(w, in.Findings)
 	return ctrl.Result{RequeueAfter: d.Recheck}, nil
 }
 
@@ -189,6 +190,22 @@ func (r *Reconciler) report(w *kube.Workload, d Decision, now time.Time) {
 	for _, e := range eventsFor(w, d) {
 		r.Announcer.Announce(e)
 	}
+}
+
+// reportUnknown tells once of sources that an annotation names and that do not
+// exist: probably a typing error, and no reason to stop.
+func (r *Reconciler) reportUnknown(w *kube.Workload, findings []input.Finding) {
+	var unknown []input.Finding
+	for _, f := range findings {
+		if f.Listed && f.Current.IsAbsent() {
+			unknown = append(unknown, f)
+		}
+	}
+	if !r.reported.isNewUnknown(w.Key, names(unknown)) || len(unknown) == 0 {
+		return
+	}
+	r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
+	r.Announcer.Announce(unknownEvent(w, unknown))
 }
 
 // level is 0 for what people want to see and 1 for decisions to do nothing.

@@ -11,21 +11,31 @@ import (
 type reported struct {
 	mu      sync.Mutex
 	last    map[kube.Key]string
+	unknown map[kube.Key]string
 	pending map[kube.Key]struct{}
 }
 
 func newReported() *reported {
-	return &reported{last: map[kube.Key]string{}, pending: map[kube.Key]struct{}{}}
+	return &reported{last: map[kube.Key]string{}, unknown: map[kube.Key]string{}, pending: map[kube.Key]struct{}{}}
 }
 
 // isNew reports whether the text differs from the last one, and remembers it.
 func (r *reported) isNew(key kube.Key, text string) bool {
+	return r.replace(r.last, key, text)
+}
+
+// isNewUnknown does the same for the sources that do not exist.
+func (r *reported) isNewUnknown(key kube.Key, text string) bool {
+	return r.replace(r.unknown, key, text)
+}
+
+func (r *reported) replace(texts map[kube.Key]string, key kube.Key, text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.last[key] == text {
+	if texts[key] == text {
 		return false
 	}
-	r.last[key] = text
+	texts[key] = text
 	return true
 }
 
@@ -46,6 +56,7 @@ func (r *reported) forget(key kube.Key) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.last, key)
+	delete(r.unknown, key)
 	delete(r.pending, key)
 	return len(r.pending)
 }

@@ -1,0 +1,64 @@
+package kube
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/legacy"
+	"github.com/lockstep-dev/lockstep/internal/core/patch"
+)
+
+// AsLegacyVariables writes what kubernetes-reloader wrote: for each changed
+// source an environment variable with its SHA-1, in the container that has the
+// variable already or in the first one.
+func AsLegacyVariables(w *Workload, order input.Order) (Document, error) {
+	variables := make([]patch.Variable, 0, len(order.Due))
+	for _, f := range order.Due {
+		v := w.Place(w.legacyVariable(f.Source, order.All))
+		v.Value = legacyValue(f, w.marker(v))
+		variables = append(variables, v)
+	}
+	body, err := patch.Environment(w.patchTarget(), variables)
+	return Document{types.JSONPatchType, body}, err
+}
+
+// legacyValue is the SHA-1. Where that is what the template shows already (it
+// does not see binary data, and it has collisions), a part of the strong digest
+// is added, so that the template changes.
+func legacyValue(f input.Finding, shown string) string {
+	if shown == f.Legacy || strings.HasPrefix(shown, f.Legacy+"-") {
+		return f.Legacy + "-" + f.Current.Short()
+	}
+	return f.Legacy
+}
+
+// legacyVariable is the source's variable. It is set apart when another source
+// of the workload has the same, or when the user has a variable of that name
+// that takes its value from somewhere.
+func (w *Workload) legacyVariable(s input.Source, all []input.Finding) string {
+	plain := legacy.SourceVariable(s, false)
+	shared := w.hasForeign(plain)
+	for _, f := range all {
+		shared = shared || f.Source != s && legacy.SourceVariable(f.Source, false) == plain
+	}
+	return legacy.SourceVariable(s, shared)
+}
+
+func (w *Workload) hasForeign(name string) bool {
+	for _, c := range w.Containers {
+		if m, ok := c.Markers[name]; ok && m.Foreign {
+			return true
+		}
+	}
+	return false
+}
+
+// marker is the value that stands where the variable goes, empty when it is new.
+func (w *Workload) marker(v patch.Variable) string {
+	if v.Index < 0 {
+		return ""
+	}
+	return w.Containers[v.Container].Markers[v.Name].Value
+}

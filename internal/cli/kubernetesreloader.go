@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/compat/kubernetesreloader"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/legacy"
+	"github.com/lockstep-dev/lockstep/internal/feature/configs"
+	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/server"
+)
+
+// runKubernetesReloader takes the place of kubernetes-reloader: its flags, its
+// annotations, its state and its environment variables, within its role. What
+// the role does not allow (events, leases, namespaces) is left out.
+func runKubernetesReloader(ctx context.Context, args []string, env Environment) int {
+	o, err := kubernetesreloader.Parse(args, env.Lookup)
+	switch {
+	case err != nil:
+		_, _ = fmt.Fprintf(env.Stderr, "%s\n%v\n", kubernetesreloader.Usage, err)
+		return exitFailed
+	case o.Help:
+		_, _ = fmt.Fprint(env.Stdout, kubernetesreloader.Usage)
+		return exitOK
+	case o.Version:
+		_, _ = fmt.Fprintln(env.Stdout, env.Version)
+		return exitOK
+	}
+	log, err := (&logOptions{format: "text", level: "info"}).logger(env.Stdout)
+	if err == nil {
+		err = serveReloader(ctx, o, log)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.Logger) error {
+	for _, warning := range o.Warnings {
+		log.Info("flag without effect", "message", warning)
+	}
+	config, err := reloaderConfig(o)
+	if err != nil {
+		return err
+	}
+	c, err := client.NewWithWatch(config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("make the client: %w", err)
+	}
+	p := newReloaderParts(o, c, log)
+	log.Info("in the place of kubernetes-reloader", "namespace", o.Namespace, "state", o.StateName, "coalescePeriod", o.Quiet.String())
+	return server.Run(ctx, server.Options{
+		Config: config, Log: log, MetricsAddr: fmt.Sprintf(":%d", o.Port), ProbeAddr: "0", LeaseDuration: 15 * time.Second,
+	}, p.setup)
+}
+
+// reloaderParts joins what the drop-in is made of.
+type reloaderParts struct {
+	options kubernetesreloader.Options
+	log     logr.Logger
+	client  client.WithWatch
+	words   legacy.Words
+	cache   *kube.Cache
+	records *kube.LegacyRecords
+}
+
+func newReloaderParts(o kubernetesreloader.Options, c client.WithWatch, log logr.Logger) *reloaderParts {
+	p := &reloaderParts{options: o, log: log, client: c, words: legacy.Words{
+		AlternativeConfigMap: o.AlternativeConfigMap, AlternativeSecret: o.AlternativeSecret,
+		IgnoreConfigMaps: o.IgnoreConfigMaps, IgnoreSecrets: o.IgnoreSecrets,
+		StateName: o.StateName, Quiet: o.Quiet,
+	}}
+	p.cache = kube.NewCache(c, kube.CacheOptions{
+		Kinds:   []kube.Kind{kube.Deployment(), kube.DaemonSet(), kube.StatefulSet()},
+		Sources: p.sources(), Namespaces: []string{o.Namespace},
+		Vocabulary: p.words, IgnoreNamespaces: true, Now: time.Now,
+		Report: func(s kube.Status) { reportStatus(log, s) },
+	})
+	p.records = kube.NewLegacyRecords(c, p.cache, kube.LegacyRecordsOptions{
+		Namespace: o.Namespace, Name: o.StateName, Words: p.words, Now: time.Now,
+		Report: func(err error) { log.Error(err, "the state has a problem") },
+		Status: func(s kube.Status) { reportStatus(log, s) },
+	})
+	return p
+}
+
+func (p *reloaderParts) sources() []input.Kind {
+	var kinds []input.Kind
+	if !p.options.IgnoreConfigMaps {
+		kinds = append(kinds, input.KindConfigMap)
+	}
+	if !p.options.IgnoreSecrets {
+		kinds = append(kinds, input.KindSecret)
+	}
+	return kinds
+}
+
+func (p *reloaderParts) setup(mgr ctrl.Manager) error {
+	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "up", Help: "1 while the process runs."})
+	up.Set(1)
+	ctrlmetrics.Registry.MustRegister(up, kube.NewCollector(p.cache, nil))
+	for _, part := range []manager.RunnableFunc{p.watch, p.records.Run} {
+		if err := mgr.Add(part); err != nil {
+			return err
+		}
+	}
+	inputs := configs.New(configs.Options{
+		View: p.cache, RecordSince: p.records.Since,
+		// The role has no right to revisions; the templates show what was delivered.
+		Revisions: func(context.Context, *kube.Workload) ([]kube.Revision, error) { return nil, nil },
+	})
+	options := follow.DefaultOptions()
+	options.Quiet, options.MaxDelay = p.options.Quiet, max(options.MaxDelay, p.options.Quiet)
+	loop := follow.New(options, follow.Dependencies{
+		Vocabulary: p.words, Cluster: p.cache, Inputs: inputs, Records: p.records,
+		Mover:     kube.NewPatcher(p.client, kube.AsLegacyVariables),
+		Announcer: kube.Silent{},
+		Metrics:   ctrlmetrics.Registry,
+		Log:       p.log, Now: time.Now,
+	})
+	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) error {
+		kube.Feed(ctx, p.cache, p.records, add)
+		return nil
+	})
+}
+
+func (p *reloaderParts) watch(ctx context.Context) error {
+	var watches wait.Group
+	watches.StartWithContext(ctx, p.records.Watch)
+	p.cache.Run(ctx, kube.Hashers{Legacy: true, Kinds: map[input.Kind]fingerprint.Hasher{}})
+	watches.Wait()
+	return nil
+}
+
+// reloaderConfig finds the cluster as the original did: --server, else the pod's
+// service account, never a kubeconfig.
+func reloaderConfig(o kubernetesreloader.Options) (*rest.Config, error) {
+	if o.Server == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, errors.New("no cluster: neither --server nor a pod's service account; pass --server URL with --token, or run in a pod")
+		}
+		config.QPS = -1
+		return config, nil
+	}
+	config := &rest.Config{
+		Host: o.Server, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: o.CAFile, Insecure: o.Insecure},
+	}
+	switch {
+	case o.Token != "":
+		config.BearerToken = o.Token
+	case o.Username != "":
+		config.Username, config.Password = o.Username, o.Password
+	default:
+		config.CertFile, config.KeyFile = o.ClientCertFile, o.ClientKeyFile
+	}
+	if o.Insecure {
+		config.CAFile = ""
+	}
+	return config, nil
+}

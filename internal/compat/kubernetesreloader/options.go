@@ -1,0 +1,199 @@
+package kubernetesreloader
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Options are what the original could be told.
+type Options struct {
+	// Namespace is the only one that is watched; StateName is the ConfigMap with
+	// the digests in it.
+	Namespace, StateName string
+	// Quiet is the coalesce period.
+	Quiet time.Duration
+	// AlternativeConfigMap and AlternativeSecret are further annotation keys.
+	AlternativeConfigMap, AlternativeSecret string
+	// IgnoreConfigMaps and IgnoreSecrets leave out a kind of source.
+	IgnoreConfigMaps, IgnoreSecrets bool
+	// Port serves /metrics.
+	Port int
+	// Server and what follows name a cluster other than the one the pod runs in.
+	Server, Token, Username, Password     string
+	CAFile, ClientCertFile, ClientKeyFile string
+	Insecure                              bool
+	// Help and Version ask for no more than that.
+	Help, Version bool
+	// Warnings are about flags that have no effect.
+	Warnings []string
+}
+
+// Usage is what --help prints.
+const Usage = `kubernetes-reloader: roll the workloads of a namespace when the ConfigMaps and
+Secrets that they name change. This is Lockstep in the place of the original.
+
+Options:
+  --namespace                         namespace to watch                                   [required]
+  --configmap                         ConfigMap that keeps the digests                     [required]
+  --coalesce-period                   milliseconds of quiet before a workload is rolled    [default: 5000]
+  --alternative-configmap-annotation  further annotation that names ConfigMaps
+  --alternative-secret-annotation     further annotation that names Secrets
+  --ignored-config-resource-types     v1.ConfigMap or v1.Secret, several allowed
+  --port                              port of /metrics                                     [default: $PORT, then 8080]
+  --server, -s                        URL of the API server (default: that of the pod)
+  --token                             bearer token for --server
+  --username, --password              basic credentials for --server
+  --certificate-authority, --cacert   CA file for --server
+  --client-certificate, --cert        client certificate file for --server
+  --client-key, --key                 client key file for --server
+  --insecure-skip-tls-verify          do not check the certificate of --server
+  --help, --version
+`
+
+// Parse reads a command line of the original.
+func Parse(args []string, lookup func(string) (string, bool)) (Options, error) {
+	given := split(args)
+	o := Options{
+		Namespace: given.last("namespace"), StateName: given.last("configmap"),
+		AlternativeConfigMap: given.last("alternative-configmap-annotation"),
+		AlternativeSecret:    given.last("alternative-secret-annotation"),
+		Server:               given.last("server"), Token: given.last("token"),
+		Username: given.last("username"), Password: given.last("password"),
+		CAFile: given.last("certificate-authority"), ClientCertFile: given.last("client-certificate"),
+		ClientKeyFile: given.last("client-key"), Insecure: given.isTrue("insecure-skip-tls-verify"),
+		Help: given.isTrue("help"), Version: given.isTrue("version"),
+	}
+	if o.Help || o.Version {
+		return o, nil
+	}
+	return o, errors.Join(o.readRequired(), o.readQuiet(given), o.readPort(given, lookup), o.readTypes(given))
+}
+
+func (o *Options) readRequired() error {
+	var missing []string
+	if o.Namespace == "" {
+		missing = append(missing, "namespace")
+	}
+	if o.StateName == "" {
+		missing = append(missing, "configmap")
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("missing required arguments: %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+func (o *Options) readQuiet(given arguments) error {
+	o.Quiet = 5 * time.Second
+	text := given.last("coalesce-period")
+	if text == "" {
+		return nil
+	}
+	ms, err := strconv.ParseFloat(text, 64)
+	if err != nil || ms < 0 || ms > float64(24*time.Hour/time.Millisecond) {
+		return fmt.Errorf("--coalesce-period %q: want milliseconds, not negative", text)
+	}
+	o.Quiet = time.Duration(ms * float64(time.Millisecond))
+	return nil
+}
+
+func (o *Options) readPort(given arguments, lookup func(string) (string, bool)) error {
+	text := given.last("port")
+	if text == "" {
+		text, _ = lookup("PORT")
+	}
+	if text == "" {
+		text = "8080"
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return fmt.Errorf("port %q: want a number up to 65535", text)
+	}
+	o.Port = int(port)
+	return nil
+}
+
+func (o *Options) readTypes(given arguments) error {
+	for _, name := range given["ignored-config-resource-types"] {
+		switch name {
+		case "v1.ConfigMap":
+			o.IgnoreConfigMaps = true
+		case "v1.Secret":
+			o.IgnoreSecrets = true
+		default:
+			o.Warnings = append(o.Warnings, fmt.Sprintf("--ignored-config-resource-types %s: only v1.ConfigMap and v1.Secret have an effect", name))
+		}
+	}
+	if _, set := given["resource-type"]; set {
+		o.Warnings = append(o.Warnings, "--resource-type has no effect, as in the original")
+	}
+	if o.IgnoreConfigMaps && o.IgnoreSecrets {
+		return errors.New("--ignored-config-resource-types leaves nothing to watch")
+	}
+	return nil
+}
+
+// arguments are the values of each flag, by its kebab-case name.
+type arguments map[string][]string
+
+func (a arguments) last(name string) string {
+	values := a[name]
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1]
+}
+
+// isTrue reads a flag without a value as true.
+func (a arguments) isTrue(name string) bool {
+	values, set := a[name]
+	return set && (len(values) == 0 || values[len(values)-1] != "false")
+}
+
+// split sorts a command line by flags. Every value up to the next flag belongs
+// to the flag before it; for flags that take one value the last counts.
+func split(args []string) arguments {
+	given := arguments{}
+	name := ""
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") || len(arg) == 1 {
+			if name != "" {
+				given[name] = append(given[name], arg)
+			}
+			continue
+		}
+		flag, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		name = canonical(flag)
+		if _, seen := given[name]; !seen {
+			given[name] = nil
+		}
+		if hasValue {
+			given[name] = append(given[name], value)
+		}
+	}
+	return given
+}
+
+// canonical is the kebab-case name of a flag, its aliases resolved.
+func canonical(flag string) string {
+	aliases := map[string]string{
+		"s": "server", "cacert": "certificate-authority", "cert": "client-certificate", "key": "client-key",
+	}
+	var b strings.Builder
+	for i, r := range flag {
+		if r >= 'A' && r <= 'Z' {
+			if i > 0 {
+				b.WriteByte('-')
+			}
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	if long, ok := aliases[b.String()]; ok {
+		return long
+	}
+	return b.String()
+}

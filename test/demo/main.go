@@ -38,6 +38,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, os.Stdout, options{
 		keep:   os.Getenv("KEEP") != "" && os.Getenv("KEEP") != "0",
+		binary: os.Getenv("LOCKSTEP_BINARY"),
 		colour: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
 	})
 	stop()
@@ -47,6 +48,8 @@ func main() {
 type options struct {
 	// keep leaves the control plane up after the story.
 	keep bool
+	// binary is the lockstep to play with; empty means to build this checkout's.
+	binary string
 	// colour is for terminals.
 	colour bool
 }
@@ -56,32 +59,38 @@ func run(ctx context.Context, out io.Writer, o options) int {
 	began := time.Now()
 	p := newPrinter(out, o.colour)
 	err := play(ctx, p, o)
+	p.line("")
 	switch {
-	case ctx.Err() != nil:
-		p.line("")
-		p.line("Interrupted; everything is stopped.")
-		return exitInterrupted
 	case err != nil:
-		p.line("")
 		p.failure(err)
 		return exitFailed
+	case ctx.Err() != nil:
+		p.line("Interrupted; everything is stopped.")
+		return exitInterrupted
 	}
-	p.line("")
 	p.good(fmt.Sprintf("The end, after %s.", time.Since(began).Round(time.Second)))
 	return exitOK
 }
 
-// play raises the curtain, plays the chapters and clears the stage, whatever
-// happened on it.
-func play(ctx context.Context, p *printer, o options) (err error) {
-	st, err := openStage(ctx, p, o.keep)
-	if err != nil {
+// play sets the stage, plays the chapters and clears the stage, whatever
+// happened on it. That the reader interrupted it is no error.
+func play(ctx context.Context, p *printer, o options) error {
+	st, err := openStage(ctx, p, o)
+	if err == nil {
+		err = tell(ctx, &story{printer: p, stage: st})
+	}
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	if st == nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, st.close(ctx)) }()
-	s := &story{printer: p, stage: st}
+	return errors.Join(err, st.close(ctx))
+}
+
+func tell(ctx context.Context, s *story) error {
 	for i, c := range chapters() {
-		p.heading(fmt.Sprintf("%d. %s", i+1, c.title))
+		s.heading(fmt.Sprintf("%d. %s", i+1, c.title))
 		if err := c.tell(ctx, s); err != nil {
 			return fmt.Errorf("chapter %d, %s: %w", i+1, c.title, err)
 		}

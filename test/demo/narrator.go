@@ -2,9 +2,9 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -32,6 +32,7 @@ type narrator struct {
 
 	mu    sync.Mutex
 	rest  []byte
+	spoke bool // of a decision
 	lines []logLine
 }
 
@@ -60,7 +61,9 @@ func (n *narrator) take(text []byte) {
 		l.Level, l.Message = "ERROR", string(text) // a crash does not speak JSON
 	}
 	n.lines = append(n.lines, l)
-	if words := l.words(); words != "" {
+	// That all is well is worth saying once, by a Lockstep that has just started.
+	if words := l.words(); words != "" && (l.Reason != "InStep" || !n.spoke) {
+		n.spoke = n.spoke || l.Message == "decided"
 		n.printer.line(fmt.Sprintf("%s  %5.1fs  %s", n.printer.painted(yellow, "lockstep"), l.at.Sub(n.began).Seconds(), words))
 	}
 }
@@ -92,32 +95,13 @@ func (l logLine) words() string {
 	return ""
 }
 
-// await waits for a line.
-func (n *narrator) await(ctx context.Context, what string, match func(logLine) bool) error {
-	return eventually(ctx, patience, func(context.Context) (bool, string) {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		for _, l := range n.lines {
-			if match(l) {
-				return true, ""
-			}
-		}
-		return false, what + " (the last line of its log: " + n.lastLocked() + ")"
-	})
-}
-
-// awaitVerb waits for the next decision with a verb about the application, after
-// the lines that had been read when mark was taken.
-func (n *narrator) awaitVerb(ctx context.Context, mark int, verb string) error {
-	return eventually(ctx, patience, func(context.Context) (bool, string) {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		for _, l := range n.lines[mark:] {
-			if l.Message == "decided" && l.Verb == verb && l.Workload == "Deployment/"+namespace+"/"+deployment {
-				return true, ""
-			}
-		}
-		return false, fmt.Sprintf("Lockstep did not decide to %s %s (the last line of its log: %s)", verb, deployment, n.lastLocked())
+// hasDecision reports whether a decision about the application was read after
+// the mark: with the verb, or any when that is empty.
+func (n *narrator) hasDecision(mark int, verb string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.lines[mark:], func(l logLine) bool {
+		return l.Message == "decided" && l.Workload == workload && (verb == "" || l.Verb == verb)
 	})
 }
 
@@ -128,13 +112,10 @@ func (n *narrator) mark() int {
 	return len(n.lines)
 }
 
+// last is the last line that tells something.
 func (n *narrator) last() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.lastLocked()
-}
-
-func (n *narrator) lastLocked() string {
 	if len(n.lines) == 0 {
 		return "none"
 	}

@@ -20,7 +20,7 @@ metadata: {name: web-settings, namespace: shop}
 data:
   greeting: hello
 `
-	passwordManifest = `
+	mountedManifest = `
 apiVersion: v1
 kind: Secret
 metadata: {name: web-password, namespace: shop}
@@ -66,7 +66,7 @@ func oneRollout(ctx context.Context, s *story) error {
 	if err := s.startLockstep(ctx); err != nil {
 		return err
 	}
-	if err := s.log.awaitVerb(ctx, 0, "remember"); err != nil {
+	if err := s.decided(ctx, 0, "remember"); err != nil {
 		return err
 	}
 	if err := s.rollouts(ctx, 0, "no rollout"); err != nil {
@@ -98,7 +98,7 @@ func (s *story) deploy(ctx context.Context) error {
 	}
 	s.line("")
 	err := s.step(ctx, "create namespace shop, configmap/web-settings, secret/web-password, deployment/web", func(ctx context.Context) error {
-		return s.create(ctx, namespaceManifest, ownManifest, settingsManifest, passwordManifest, deploymentManifest)
+		return s.create(ctx, namespaceManifest, ownManifest, settingsManifest, mountedManifest, deploymentManifest)
 	})
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (s *story) changeBoth(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.log.awaitVerb(ctx, mark, "move"); err != nil {
+	if err := s.decided(ctx, mark, "move"); err != nil {
 		return err
 	}
 	// A second rollout would come within another quiet window.

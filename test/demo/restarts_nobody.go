@@ -29,7 +29,7 @@ func restartsNobody(ctx context.Context, s *story) error {
 	if err := s.startLockstep(ctx); err != nil {
 		return err
 	}
-	if err := s.log.awaitVerb(ctx, 0, "leave"); err != nil {
+	if err := s.decided(ctx, 0, "leave"); err != nil {
 		return err
 	}
 	return s.nothingFollows(ctx)

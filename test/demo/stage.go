@@ -34,10 +34,12 @@ const (
 	ownNamespace = "lockstep-system"
 	// deployment is the application.
 	deployment = "web"
+	// workload is how Lockstep's log names it.
+	workload = "Deployment/" + namespace + "/" + deployment
 	// quiet is the quiet window of the story; the product's default is 5 s.
 	quiet = 3 * time.Second
 	// patience bounds every wait for something that must happen.
-	patience = 30 * time.Second
+	patience = 20 * time.Second
 )
 
 // stage is the control plane, and Lockstep on it.
@@ -53,15 +55,18 @@ type stage struct {
 }
 
 // openStage builds Lockstep and starts a control plane.
-func openStage(ctx context.Context, p *printer, keep bool) (*stage, error) {
-	st := &stage{printer: p, keep: keep}
+func openStage(ctx context.Context, p *printer, o options) (*stage, error) {
+	st := &stage{printer: p, keep: o.keep, binary: o.binary}
 	var err error
-	if st.binary, err = buildLockstep(ctx); err != nil {
+	if st.binary == "" {
+		st.binary, err = buildLockstep(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	p.line("Starting a Kubernetes control plane: etcd, kube-apiserver, kube-controller-manager.")
 	began := time.Now()
-	st.cluster, err = labtest.Start(ctx, labtest.Options{Detached: keep, Progress: p})
+	st.cluster, err = labtest.Start(ctx, labtest.Options{Detached: o.keep, Progress: p})
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +143,7 @@ func (st *stage) farewell() {
 // startLockstep runs the controller and waits until it follows the cluster.
 func (st *stage) startLockstep(ctx context.Context) error {
 	st.log = newNarrator(st.printer)
-	var err error
-	st.lockstep, err = process.Start(process.Spec{
+	p, err := process.Start(process.Spec{
 		Path: st.binary,
 		Args: []string{
 			"controller", "--kubeconfig", st.cluster.Kubeconfig(), "--own-namespace", ownNamespace,
@@ -152,9 +156,27 @@ func (st *stage) startLockstep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return st.log.await(ctx, "Lockstep follows the cluster", func(l logLine) bool {
-		return l.Message == "following" && l.Resource == "deployments"
+	st.lockstep = p
+	return st.decided(ctx, 0, "")
+}
+
+// decided waits until Lockstep has decided something about the application, after
+// a mark in its log: the verb, or anything when that is empty.
+func (st *stage) decided(ctx context.Context, mark int, verb string) error {
+	ended := false
+	err := eventually(ctx, patience, func(context.Context) (bool, string) {
+		select {
+		case <-st.lockstep.Done():
+			ended = true
+			return true, ""
+		default:
+			return st.log.hasDecision(mark, verb), "lockstep did not decide to " + verb + " " + deployment + "; the last line of its log: " + st.log.last()
+		}
 	})
+	if ended {
+		return fmt.Errorf("lockstep ended with exit code %d; the last line of its log: %s", st.lockstep.ExitCode(), st.log.last())
+	}
+	return err
 }
 
 // cleanEnvironment keeps the reader's own LOCKSTEP_ variables out of the story.
@@ -166,10 +188,10 @@ func cleanEnvironment() []string {
 
 // stopLockstep ends the controller as Kubernetes would.
 func (st *stage) stopLockstep() error {
-	if st.lockstep == nil {
+	p := st.lockstep
+	if p == nil {
 		return nil
 	}
-	p := st.lockstep
 	st.lockstep = nil
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -177,7 +199,7 @@ func (st *stage) stopLockstep() error {
 	select {
 	case <-p.Done():
 		if code := p.ExitCode(); code != 0 {
-			return fmt.Errorf("lockstep ended with exit code %d; its last words: %s", code, st.log.last())
+			return fmt.Errorf("lockstep was told to stop and ended with exit code %d; the last line of its log: %s", code, st.log.last())
 		}
 		return nil
 	case <-time.After(patience):

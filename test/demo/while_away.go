@@ -33,7 +33,7 @@ func whileAway(ctx context.Context, s *story) error {
 	if err := s.step(ctx, "start lockstep", s.startLockstep); err != nil {
 		return err
 	}
-	if err := s.log.awaitVerb(ctx, 0, "move"); err != nil {
+	if err := s.decided(ctx, 0, "move"); err != nil {
 		return err
 	}
 	if err := pause(ctx, quiet/3); err != nil {

@@ -1,0 +1,232 @@
+// Package examples_test runs the manifests of this folder on a real control plane.
+package examples_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+const account = "system:serviceaccount:lockstep-system:lockstep"
+
+// TestControllerHasExactlyTheRightsItUses runs the controller with the arguments
+// and the rights of controller.yaml, and compares the rights with the requests
+// that the API server has seen.
+func TestControllerHasExactlyTheRightsItUses(t *testing.T) {
+	t.Parallel()
+	audit := filepath.Join(t.TempDir(), "audit.log")
+	cluster := labtest.Private(t, labtest.Options{APIServerFlags: []string{
+		"--audit-policy-file=" + auditPolicy(t), "--audit-log-path=" + audit,
+	}})
+	admin := connect(t, cluster.Kubeconfig())
+	install(t, admin, "controller.yaml")
+	controller := runController(t, cluster, admin)
+	install(t, admin, "workload.yaml")
+	deliverOneChange(t, admin)
+	// The record is written within a second or two of the patch.
+	labtest.Eventually(t, 20*time.Second, func() (bool, string) {
+		used := requests(t, audit)
+		missing := difference(granted(t, admin), used)
+		// Seen only when two processes write at once, or an event repeats.
+		missing = difference(missing, []string{"get configmaps", "patch events.events.k8s.io"})
+		return len(missing) == 0, fmt.Sprintf("granted and never used: %q", missing)
+	})
+	if code := controller.Stop(t); code != 0 {
+		t.Errorf("exit code %d after SIGTERM, want 0", code)
+	}
+	if log := controller.Stderr(); strings.Contains(log, "forbidden") {
+		t.Errorf("a right is missing:\n%s", log)
+	}
+}
+
+// runController runs the container of controller.yaml as a process, as its
+// service account, and waits until it is ready to lead.
+func runController(t *testing.T, cluster *labtest.Cluster, admin client.Client) *labtest.Running {
+	t.Helper()
+	d := &appsv1.Deployment{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: "lockstep-system", Name: "lockstep"}, d); err != nil {
+		t.Fatal(err)
+	}
+	args := append(slices.Clone(d.Spec.Template.Spec.Containers[0].Args),
+		"--kubeconfig", accountKubeconfig(t, cluster, admin), "--metrics-addr=0", "--probe-addr=0", "--quiet=1s")
+	return labtest.StartCommand(t, labtest.Command{
+		Path: labtest.Binary(t, "./cmd/lockstep"), Args: args, Env: []string{"POD_NAMESPACE=lockstep-system"},
+	})
+}
+
+// deliverOneChange waits until Lockstep remembers the example's workload, changes
+// a source, and waits for the rollout and its event.
+func deliverOneChange(t *testing.T, admin client.Client) {
+	t.Helper()
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		list := &corev1.ConfigMapList{}
+		err := admin.List(t.Context(), list, client.InNamespace("lockstep-system"), client.HasLabels{"lockstep.dev/state"})
+		return err == nil && len(list.Items) > 0, "nothing is on record"
+	})
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-settings"}}
+	if err := admin.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"greeting":"good morning"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		list := &eventsv1.EventList{}
+		if err := admin.List(t.Context(), list, client.InNamespace("shop")); err != nil {
+			return false, err.Error()
+		}
+		reloaded := slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == "Reloaded" })
+		return reloaded, "the workload has no event Reloaded"
+	})
+}
+
+func auditPolicy(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	policy := `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+		"rules": [{"level": "Metadata", "users": ["` + account + `"]}]}`
+	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// requests lists what the account has asked for, as "patch deployments.apps".
+func requests(t *testing.T, audit string) []string {
+	t.Helper()
+	text, err := os.ReadFile(audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used []string
+	for line := range bytes.Lines(text) {
+		var e struct {
+			Verb      string
+			ObjectRef struct{ Resource, APIGroup string }
+		}
+		if json.Unmarshal(line, &e) == nil && e.ObjectRef.Resource != "" {
+			used = append(used, right(e.Verb, e.ObjectRef.Resource, e.ObjectRef.APIGroup))
+		}
+	}
+	return used
+}
+
+// granted lists what the account may do, in the same words.
+func granted(t *testing.T, admin client.Client) []string {
+	t.Helper()
+	wide, own := &rbacv1.ClusterRole{}, &rbacv1.Role{}
+	err := errors.Join(
+		admin.Get(t.Context(), client.ObjectKey{Name: "lockstep"}, wide),
+		admin.Get(t.Context(), client.ObjectKey{Namespace: "lockstep-system", Name: "lockstep"}, own),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rights []string
+	for _, rule := range append(wide.Rules, own.Rules...) {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				rights = append(rights, right(verb, resource, rule.APIGroups[0]))
+			}
+		}
+	}
+	return rights
+}
+
+func right(verb, resource, group string) string {
+	return strings.TrimSuffix(verb+" "+resource+"."+group, ".")
+}
+
+func difference(all, without []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(without, s) })
+}
+
+func install(t *testing.T, admin client.Client, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &o.Object); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		strict := client.WithFieldValidation(admin, metav1.FieldValidationStrict)
+		if err := strict.Create(t.Context(), o); err != nil {
+			t.Fatalf("%s: create %s %s: %v", file, o.GetKind(), o.GetName(), err)
+		}
+	}
+}
+
+func accountKubeconfig(t *testing.T, cluster *labtest.Cluster, admin client.Client) string {
+	t.Helper()
+	token := &authenticationv1.TokenRequest{}
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "lockstep-system", Name: "lockstep"}}
+	if err := admin.SubResource("token").Create(t.Context(), sa, token); err != nil {
+		t.Fatalf("ask for a token: %v", err)
+	}
+	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := config.Contexts[config.CurrentContext].AuthInfo
+	config.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	if err := clientcmdapi.FlattenConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func connect(t *testing.T, kubeconfig string) client.Client {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, authenticationv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,126 @@
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// ending bounds a demo that plays to the end; a warm one promises 90 s, on a
+// machine that does nothing else.
+const ending = 4 * time.Minute
+
+func TestDemoPlaysToTheEnd(t *testing.T) {
+	t.Parallel()
+	demo := start(t, labtest.Binary(t, "./cmd/lockstep"))
+	stage := awaitStage(t, demo)
+	if code := demo.ExitCode(t, ending); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	for _, want := range []string{
+		"two changes, one rollout (ReplicaSets of the Deployment: 2)",
+		"no further rollout (ReplicaSets of the Deployment: 2)",
+		"the change is delivered, by one rollout (ReplicaSets of the Deployment: 3)",
+		"rolls Deployment/shop/web: configmap/web-settings",
+		"The end, after",
+	} {
+		if !strings.Contains(demo.Stdout(), want) {
+			t.Errorf("the story does not say %q", want)
+		}
+	}
+	if strings.Contains(demo.Stdout(), "\x1b[") {
+		t.Error("the story has colours although it is not written to a terminal")
+	}
+	stage.mustBeClear(t)
+}
+
+func TestInterruptedDemoLeavesNothing(t *testing.T) {
+	t.Parallel()
+	demo := start(t, labtest.Binary(t, "./cmd/lockstep"))
+	stage := awaitStage(t, demo)
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		return strings.Contains(demo.Stdout(), "Baseline"), "Lockstep has not decided anything"
+	})
+	demo.Signal(t, syscall.SIGINT)
+	if code := demo.ExitCode(t, time.Minute); code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+	stage.mustBeClear(t)
+}
+
+func TestDemoFailsWhenLockstepDoes(t *testing.T) {
+	t.Parallel()
+	demo := start(t, "/bin/false")
+	stage := awaitStage(t, demo)
+	if code := demo.ExitCode(t, ending); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	if want := "FAILED chapter 1, Two inputs change, one rollout follows: lockstep ended with exit code 1"; !strings.Contains(demo.Stdout(), want) {
+		t.Errorf("the story does not say %q", want)
+	}
+	stage.mustBeClear(t)
+}
+
+func start(t *testing.T, lockstep string) *labtest.Running {
+	t.Helper()
+	return labtest.StartCommand(t, labtest.Command{
+		Path: labtest.Binary(t, "./test/demo"),
+		Env:  []string{"LOCKSTEP_BINARY=" + lockstep, "KEEP="},
+	})
+}
+
+// stage is the control plane that a demo has started.
+type stage struct{ run *labtest.Run }
+
+func awaitStage(t *testing.T, demo *labtest.Running) stage {
+	t.Helper()
+	var s stage
+	labtest.Eventually(t, ending, func() (bool, string) {
+		runs, err := labtest.Runs()
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, run := range runs {
+			if run.Owner.PID == demo.PID() && len(run.Processes) == 3 {
+				s.run = run
+				return true, ""
+			}
+		}
+		return false, "the demo runs no control plane of three programs"
+	})
+	return s
+}
+
+// mustBeClear fails the test when anything of the demo is left: a process of its
+// control plane, a process that was told where the control plane is, or files.
+func (s stage) mustBeClear(t *testing.T) {
+	t.Helper()
+	for _, p := range s.run.Processes {
+		if p.Alive() {
+			t.Errorf("%s still runs", p.Name)
+		}
+	}
+	if _, err := os.Stat(s.run.Dir); !os.IsNotExist(err) {
+		t.Errorf("%s is still there", s.run.Dir)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(commands) == 0 {
+		t.Fatalf("no process can be seen: %v", err)
+	}
+	for _, file := range commands {
+		command, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(command, []byte(s.run.Dir)) {
+			t.Errorf("still runs: %s", bytes.ReplaceAll(command, []byte{0}, []byte(" ")))
+		}
+	}
+}

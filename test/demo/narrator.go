@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// logLine is what the story reads of a line of Lockstep's JSON log.
+type logLine struct {
+	Level    string `json:"level"`
+	Message  string `json:"msg"`
+	Workload string `json:"workload"`
+	Verb     string `json:"verb"`
+	Reason   string `json:"reason"`
+	Detail   string `json:"message"`
+	Resource string `json:"resource"`
+	Version  string `json:"version"`
+	Error    string `json:"err"`
+
+	at time.Time
+}
+
+// narrator reads Lockstep's log as it is written, says it in plain words and
+// remembers it for the checks of the story.
+type narrator struct {
+	printer *printer
+	began   time.Time
+
+	mu    sync.Mutex
+	rest  []byte
+	spoke bool // of a decision
+	lines []logLine
+}
+
+func newNarrator(p *printer) *narrator {
+	return &narrator{printer: p, began: time.Now()}
+}
+
+// Write takes a piece of the log.
+func (n *narrator) Write(text []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rest = append(n.rest, text...)
+	for {
+		line, rest, complete := bytes.Cut(n.rest, []byte("\n"))
+		if !complete {
+			return len(text), nil
+		}
+		n.take(line)
+		n.rest = rest
+	}
+}
+
+func (n *narrator) take(text []byte) {
+	l := logLine{at: time.Now()}
+	if err := json.Unmarshal(text, &l); err != nil {
+		l.Level, l.Message = "ERROR", string(text) // a crash does not speak JSON
+	}
+	n.lines = append(n.lines, l)
+	// That all is well is worth saying once, by a Lockstep that has just started.
+	if words := l.words(); words != "" && (l.Reason != "InStep" || !n.spoke) {
+		n.spoke = n.spoke || l.Message == "decided"
+		n.printer.line(fmt.Sprintf("%s  %5.1fs  %s", n.printer.painted(yellow, "lockstep"), l.at.Sub(n.began).Seconds(), words))
+	}
+}
+
+// words say a log line plainly. Most lines at debug level are of no interest to
+// a reader and get none.
+func (l logLine) words() string {
+	switch {
+	case l.Message == "lockstep starts":
+		return "starts, version " + l.Version
+	case l.Level == "ERROR":
+		return "has a problem: " + l.Message + " " + l.Error
+	case l.Message != "decided":
+		return ""
+	}
+	reason := " (" + l.Reason + ")"
+	switch l.Verb {
+	case "remember":
+		return "remembers what " + l.Workload + " has: " + l.Detail + reason
+	case "wait":
+		return "saw " + l.Detail + "; waits for more" + reason
+	case "move":
+		return "rolls " + l.Workload + ": " + l.Detail + reason
+	case "leave":
+		return "leaves " + l.Workload + " alone: " + l.Detail + reason
+	case "hold":
+		return "holds " + l.Workload + ": " + l.Detail + reason
+	}
+	return ""
+}
+
+// hasDecision reports whether a decision about the application was read after
+// the mark: with the verb, or any when that is empty.
+func (n *narrator) hasDecision(mark int, verb string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.lines[mark:], func(l logLine) bool {
+		return l.Message == "decided" && l.Workload == workload && (verb == "" || l.Verb == verb)
+	})
+}
+
+// mark is a place in the log.
+func (n *narrator) mark() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.lines)
+}
+
+// last is the last line that tells something.
+func (n *narrator) last() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.lines) == 0 {
+		return "none"
+	}
+	l := n.lines[len(n.lines)-1]
+	return l.Message + " " + l.Detail + l.Error
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	namespaceManifest = `{apiVersion: v1, kind: Namespace, metadata: {name: ` + namespace + `}}`
+	ownManifest       = `{apiVersion: v1, kind: Namespace, metadata: {name: ` + ownNamespace + `}}`
+
+	settingsManifest = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web-settings, namespace: shop}
+data:
+  greeting: hello
+`
+	mountedManifest = `
+apiVersion: v1
+kind: Secret
+metadata: {name: web-password, namespace: shop}
+stringData:
+  password: first
+`
+	deploymentManifest = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+  annotations:
+    lockstep.dev/reload: auto          # the one line for Lockstep
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: registry.example/web:1
+        envFrom:
+        - configMapRef: {name: web-settings}
+        volumeMounts:
+        - {name: password, mountPath: /etc/web}
+      volumes:
+      - name: password
+        secret: {secretName: web-password}
+`
+)
+
+// oneRollout: a ConfigMap and a Secret change, and the Deployment that uses both
+// is rolled once.
+func oneRollout(ctx context.Context, s *story) error {
+	if err := s.deploy(ctx); err != nil {
+		return err
+	}
+	if err := s.say(ctx, "Lockstep is started on this cluster for the first time. That must restart nobody:"); err != nil {
+		return err
+	}
+	if err := s.startLockstep(ctx); err != nil {
+		return err
+	}
+	if err := s.decided(ctx, 0, "remember"); err != nil {
+		return err
+	}
+	if err := s.rollouts(ctx, 0, "no rollout"); err != nil {
+		return err
+	}
+	if err := s.changeBoth(ctx); err != nil {
+		return err
+	}
+	if err := s.rollouts(ctx, 1, "two changes, one rollout"); err != nil {
+		return err
+	}
+	if err := s.showEvent(ctx); err != nil {
+		return err
+	}
+	if err := s.say(ctx, "Each ReplicaSet shows what it was given. Of a Secret that is a keyed digest, never a value:"); err != nil {
+		return err
+	}
+	return s.showRevisions(ctx)
+}
+
+// deploy makes the application, before Lockstep is there.
+func (s *story) deploy(ctx context.Context) error {
+	if err := s.say(ctx, "A Deployment uses a ConfigMap and a Secret, and asks Lockstep to follow them:"); err != nil {
+		return err
+	}
+	s.show(deploymentManifest)
+	if err := pause(ctx, quiet/2); err != nil {
+		return err
+	}
+	s.line("")
+	err := s.step(ctx, "create namespace shop, configmap/web-settings, secret/web-password, deployment/web", func(ctx context.Context) error {
+		return s.create(ctx, namespaceManifest, ownManifest, settingsManifest, mountedManifest, deploymentManifest)
+	})
+	if err != nil {
+		return err
+	}
+	return s.settled(ctx)
+}
+
+func (s *story) changeBoth(ctx context.Context) error {
+	if err := s.say(ctx, fmt.Sprintf("Now both change, a second apart. Kubernetes itself would restart nobody. Lockstep waits until\nboth have been quiet for %s, and then rolls the Deployment once:", quiet)); err != nil {
+		return err
+	}
+	mark := s.log.mark()
+	if err := s.step(ctx, "change configmap/web-settings: greeting hello -> good morning", func(ctx context.Context) error {
+		return s.patch(ctx, &corev1.ConfigMap{}, "web-settings", `{"data":{"greeting":"good morning"}}`)
+	}); err != nil {
+		return err
+	}
+	if err := pause(ctx, quiet/3); err != nil {
+		return err
+	}
+	if err := s.step(ctx, "change secret/web-password: a new password", func(ctx context.Context) error {
+		return s.patch(ctx, &corev1.Secret{}, "web-password", `{"stringData":{"password":"second"}}`)
+	}); err != nil {
+		return err
+	}
+	if err := s.decided(ctx, mark, "move"); err != nil {
+		return err
+	}
+	// A second rollout would come within another quiet window.
+	if err := pause(ctx, quiet+quiet/3); err != nil {
+		return err
+	}
+	return s.settled(ctx)
+}
+
+// showEvent prints what "kubectl describe deployment web" shows.
+func (s *story) showEvent(ctx context.Context) error {
+	if err := s.say(ctx, "The Deployment carries an event that says the same:"); err != nil {
+		return err
+	}
+	return eventually(ctx, patience, func(ctx context.Context) (bool, string) {
+		list := &eventsv1.EventList{}
+		if err := s.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return false, err.Error()
+		}
+		for _, e := range list.Items {
+			if e.Reason == "Reloaded" && e.Regarding.Name == deployment {
+				s.show(fmt.Sprintf("%s  %s  %s", e.Type, e.Reason, e.Note))
+				return true, ""
+			}
+		}
+		return false, "the Deployment has no event Reloaded"
+	})
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// chapter is one part of the story.
+type chapter struct {
+	title string
+	tell  func(context.Context, *story) error
+}
+
+// story is what a chapter speaks and acts through.
+type story struct {
+	*printer
+	*stage
+}
+
+// say tells the reader something, and leaves time to read it.
+func (s *story) say(ctx context.Context, text string) error {
+	s.line("")
+	for line := range strings.Lines(text) {
+		s.line(strings.TrimRight(line, "\n"))
+	}
+	words := len(strings.Fields(text))
+	return pause(ctx, min(time.Duration(words)*60*time.Millisecond, 2*time.Second))
+}
+
+// step does one thing to the cluster and says so.
+func (s *story) step(ctx context.Context, what string, do func(context.Context) error) error {
+	s.line(s.painted(cyan, "you      ") + " " + what)
+	if err := do(ctx); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// show prints something to look at: a manifest, a list.
+func (s *story) show(text string) {
+	for line := range strings.Lines(strings.Trim(text, "\n") + "\n") {
+		s.line("    " + strings.TrimRight(line, "\n"))
+	}
+}
+
+// rollouts expects that the Deployment has had a number of rollouts since the
+// start of the story.
+func (s *story) rollouts(ctx context.Context, want int, meaning string) error {
+	revisions, err := s.revisions(ctx)
+	if err != nil {
+		return err
+	}
+	// The first ReplicaSet came with the Deployment; every further one is a rollout.
+	if got := len(revisions) - 1; got != want {
+		return fmt.Errorf("%d rollouts by the API server's count of ReplicaSets, want %d (%s)", got, want, meaning)
+	}
+	s.good(fmt.Sprintf("%s (ReplicaSets of the Deployment: %d)", meaning, len(revisions)))
+	return nil
+}
+
+// showRevisions prints the Deployment's ReplicaSets and what each was given.
+func (s *story) showRevisions(ctx context.Context) error {
+	revisions, err := s.revisions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range revisions {
+		given := r.inputs
+		if given == "" {
+			given = "(as it was deployed)"
+		}
+		s.show(fmt.Sprintf("revision %d  %s  %s", r.number, r.name, strings.ReplaceAll(given, ",", "  ")))
+	}
+	return nil
+}
+
+// pause waits, unless the reader has had enough.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// eventually asks until the answer is yes. A check that is not done says why.
+func eventually(ctx context.Context, timeout time.Duration, check func(context.Context) (done bool, why string)) error {
+	deadline := time.Now().Add(timeout)
+	for {
+		done, why := check(ctx)
+		if done {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not within %s: %s", timeout, why)
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}

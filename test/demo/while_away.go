@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// whileAway: a change that nobody watched is found by comparing what exists with
+// what was delivered.
+func whileAway(ctx context.Context, s *story) error {
+	before, err := s.revisions(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.say(ctx, "Lockstep goes by what each workload was given, not by the events it saw. So nothing is lost\nwhile it is away:"); err != nil {
+		return err
+	}
+	if err := s.step(ctx, "stop lockstep", func(context.Context) error { return s.stopLockstep() }); err != nil {
+		return err
+	}
+	if err := s.step(ctx, "change configmap/web-settings: greeting good morning -> good evening", func(ctx context.Context) error {
+		return s.patch(ctx, &corev1.ConfigMap{}, "web-settings", `{"data":{"greeting":"good evening"}}`)
+	}); err != nil {
+		return err
+	}
+	if err := pause(ctx, quiet); err != nil {
+		return err
+	}
+	if err := s.rollouts(ctx, len(before)-1, "nobody is there, nothing happens"); err != nil {
+		return err
+	}
+	if err := s.step(ctx, "start lockstep", s.startLockstep); err != nil {
+		return err
+	}
+	if err := s.decided(ctx, 0, "move"); err != nil {
+		return err
+	}
+	if err := pause(ctx, quiet/3); err != nil {
+		return err
+	}
+	if err := s.settled(ctx); err != nil {
+		return err
+	}
+	if err := s.rollouts(ctx, len(before), "the change is delivered, by one rollout"); err != nil {
+		return err
+	}
+	return s.showRevisions(ctx)
+}

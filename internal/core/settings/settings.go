@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -213,7 +214,10 @@ func (in *Intent) readElement(element, whole string) {
 		_, err = path.Match(s.Name, "")
 	}
 	if err != nil {
-		in.Problems = append(in.Problems, Problem{Key: Reload, Value: whole, Accepted: acceptedReload})
+		// Two bad elements are one bad annotation.
+		if p := (Problem{Key: Reload, Value: whole, Accepted: acceptedReload}); !slices.Contains(in.Problems, p) {
+			in.Problems = append(in.Problems, p)
+		}
 		return
 	}
 	in.Listed = append(in.Listed, Pattern(s))

@@ -1,0 +1,77 @@
+package fingerprint_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+)
+
+const someSum = "0123456789abcdef0123456789abcdef"
+
+func TestParseVersion(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		text   string
+		want   fingerprint.Version // zero when the text must be refused
+	}{
+		"AllKeys":      {"as stored", "1:*:" + someSum, fingerprint.Version{Basis: "1:*", Sum: someSum}},
+		"SomeKeys":     {"as stored", "1:00ff00ff:" + someSum, fingerprint.Version{Basis: "1:00ff00ff", Sum: someSum}},
+		"Keyed":        {"as stored", "1kabcdef:*:" + someSum, fingerprint.Version{Basis: "1kabcdef:*", Sum: someSum}},
+		"Absent":       {"an object that did not exist", "1:*:absent", fingerprint.Version{Basis: "1:*", Sum: "absent"}},
+		"NewAlgorithm": {"a newer program's version is kept and is not comparable", "2:*:" + someSum, fingerprint.Version{Basis: "2:*", Sum: someSum}},
+		"Empty":        {"nothing is no version", "", fingerprint.Version{}},
+		"SumOnly":      {"a sum without its basis compares to nothing", someSum, fingerprint.Version{}},
+		"NoKeys":       {"a basis without its keys compares to nothing", "1:" + someSum, fingerprint.Version{}},
+		"ShortSum":     {"a cut sum must not pass for a change", "1:*:" + someSum[:31], fingerprint.Version{}},
+		"LongSum":      {"nor an extended one", "1:*:" + someSum + "0", fingerprint.Version{}},
+		"UpperCase":    {"sums are compared as text, so there is one spelling", "1:*:" + strings.ToUpper(someSum), fingerprint.Version{}},
+		"NotHex":       {"not a digest", "1:*:" + strings.Repeat("g", 32), fingerprint.Version{}},
+		"EmptySum":     {"nothing is no digest", "1:*:", fingerprint.Version{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := fingerprint.ParseVersion(tc.text)
+			if (err != nil) != tc.want.IsZero() || got != tc.want {
+				t.Errorf("%s: ParseVersion(%q) = %+v, %v, want %+v", tc.reason, tc.text, got, err, tc.want)
+			}
+			if err != nil && !strings.Contains(err.Error(), tc.text) {
+				t.Errorf("the error %q does not show the text", err)
+			}
+		})
+	}
+}
+
+func TestVersionShort(t *testing.T) {
+	t.Parallel()
+	for sum, want := range map[string]string{someSum: someSum[:10], "absent": "absent", "": ""} {
+		if got := (fingerprint.Version{Basis: "1:*", Sum: sum}).Short(); got != want {
+			t.Errorf("short form of %q is %q, want %q", sum, got, want)
+		}
+	}
+}
+
+// FuzzParseVersion: what is accepted is written back as it was.
+func FuzzParseVersion(f *testing.F) {
+	f.Add("1:*:" + someSum)
+	f.Add("1kabcdef:00ff00ff:absent")
+	f.Add("1::" + someSum)
+	f.Add(":::absent")
+	f.Fuzz(func(t *testing.T, text string) {
+		v, err := fingerprint.ParseVersion(text)
+		if err != nil {
+			if !v.IsZero() {
+				t.Errorf("a refused text gives %+v", v)
+			}
+			return
+		}
+		if v.IsZero() {
+			t.Errorf("%q is accepted as nothing", text)
+		}
+		if v.String() != text {
+			t.Errorf("%q is written as %q", text, v)
+		}
+	})
+}

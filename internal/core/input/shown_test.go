@@ -1,0 +1,66 @@
+package input_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+func TestParseShown(t *testing.T) {
+	t.Parallel()
+	app, db := input.ConfigMap("app"), input.Secret("db")
+	cases := map[string]struct {
+		reason string
+		text   string
+		want   input.Shown
+	}{
+		"Tracked":       {"as we write it", "configmap/app~3fa9c1d2e4,secret/db~77ab01c9de", input.Shown{app: "3fa9c1d2e4", db: "77ab01c9de"}},
+		"Pinned":        {"a pinned source is shown with =", "configmap/app=3fa9c1d2e4", input.Shown{app: "3fa9c1d2e4"}},
+		"Spaces":        {"people edit annotations", " configmap/app ~ 3fa9c1d2e4 , secret/db~77", input.Shown{app: "3fa9c1d2e4", db: "77"}},
+		"Empty":         {"a template that shows nothing", "", input.Shown{}},
+		"OneBroken":     {"what cannot be read hides nothing else", "configmap/app,what~1,secret/db~77", input.Shown{db: "77"}},
+		"OtherInputs":   {"images are shown in the same annotation and are not ours", "image/web=sha256:ab,secret/db~77", input.Shown{db: "77"}},
+		"EmptyDigest":   {"an empty digest differs from every version", "configmap/app~", input.Shown{app: ""}},
+		"Twice":         {"the last word counts", "configmap/app~1,configmap/app~2", input.Shown{app: "2"}},
+		"DigestWithSep": {"the first separator counts", "configmap/app~a=b", input.Shown{app: "a=b"}},
+		"Hostile":       {"a text of separators is nothing", strings.Repeat("~=,/", 10_000), input.Shown{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, input.ParseShown(tc.text)); diff != "" {
+				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestShownIsSorted: equal versions must give equal templates, or an undo would
+// not find its old revision.
+func TestShownIsSorted(t *testing.T) {
+	t.Parallel()
+	const want = "configmap/a~3,configmap/b~2,secret/a~1"
+	for range 50 {
+		s := input.Shown{input.Secret("a"): "1", input.ConfigMap("b"): "2", input.ConfigMap("a"): "3"}
+		if got := s.String(); got != want {
+			t.Fatalf("written as %q, want %q", got, want)
+		}
+	}
+}
+
+// FuzzParseShown: nothing panics, and what was read is written so that it is
+// read the same.
+func FuzzParseShown(f *testing.F) {
+	f.Add("configmap/app~3fa9c1d2e4,secret/db=77ab01c9de")
+	f.Add(" configmap/ app ~ 1")
+	f.Add("configmap/a~\xff,~,=,secret/~=")
+	f.Fuzz(func(t *testing.T, text string) {
+		s := input.ParseShown(text)
+		if diff := cmp.Diff(s, input.ParseShown(s.String())); diff != "" {
+			t.Errorf("%q is written as %q, which reads otherwise:\n%s", text, s, diff)
+		}
+	})
+}

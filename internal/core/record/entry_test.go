@@ -1,0 +1,176 @@
+package record_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+)
+
+const sum = "0123456789abcdef0123456789abcdef"
+
+func version(sum string) fingerprint.Version {
+	return fingerprint.Version{Basis: "1:*", Sum: sum}
+}
+
+func full() record.Entry {
+	return record.Entry{
+		ID: "Deployment.apps/shop/web", UID: "4711",
+		Inputs: map[input.Source]record.Given{
+			input.ConfigMap("app"): {Version: version(sum), Shown: sum[:10]},
+			input.Secret("db"):     {Version: version("absent")},
+		},
+		PendingSince: time.Date(2026, 11, 15, 3, 4, 5, 678, time.UTC),
+		MovedAt:      time.Date(2026, 11, 15, 3, 4, 0, 0, time.UTC),
+	}
+}
+
+func TestEncodeDecode(t *testing.T) {
+	t.Parallel()
+	elsewhere := full()
+	elsewhere.PendingSince = elsewhere.PendingSince.In(time.FixedZone("east", 3*3600))
+	cases := map[string]struct {
+		reason string
+		entry  record.Entry
+	}{
+		"Full":      {"everything that is remembered survives", full()},
+		"NoTimes":   {"zero times stay zero", record.Entry{ID: "a", UID: "b", Inputs: full().Inputs}},
+		"NoInputs":  {"a workload that follows nothing yet", record.Entry{ID: "a", UID: "b"}},
+		"Elsewhere": {"a time is the same time in any zone", elsewhere},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, err := tc.entry.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := record.Decode(text)
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			if !got.Equal(tc.entry) {
+				t.Errorf("%s: (-want +got)\n%s", tc.reason, cmp.Diff(tc.entry, got))
+			}
+		})
+	}
+}
+
+// TestStoredForm pins the written form: state outlives the program that wrote it.
+func TestStoredForm(t *testing.T) {
+	t.Parallel()
+	const want = `{"v":1,"id":"Deployment.apps/shop/web","uid":"4711",` +
+		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789","secret/db":"1:*:absent"},` +
+		`"pending":"2026-11-15T03:04:05.000000678Z","moved":"2026-11-15T03:04:00Z"}`
+	got, err := full().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the stored form changed (-want +got); raise the format if older programs would misread it\n%s", diff)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		text   string
+		says   string
+	}{
+		"Empty":       {"nothing is no entry", "", "decode entry"},
+		"Garbage":     {"not even JSON", "\x00\xff{", "decode entry"},
+		"NotAnObject": {"JSON of another shape", `[1,2]`, "decode entry"},
+		"NoFormat":    {"an entry of nobody knows which program", `{"id":"a"}`, "format 0"},
+		"Newer":       {"a newer program's entry must not be misread", `{"v":2,"id":"a"}`, "format 2"},
+		"BadSource":   {"an input that cannot be named", `{"v":1,"id":"a","in":{"image/web":"1:*:absent"}}`, "image"},
+		"BadVersion":  {"a version that cannot be compared", `{"v":1,"id":"a","in":{"configmap/app":"7"}}`, "configmap/app"},
+		"BadTime":     {"a time that is none", `{"v":1,"id":"a","pending":"yesterday"}`, "decode entry"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := record.Decode(tc.text)
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Fatalf("%s: Decode gives %+v, error %v; want one that says %q", tc.reason, got, err, tc.says)
+			}
+			if !got.Equal(record.Entry{}) {
+				t.Errorf("a refused text gives %+v", got)
+			}
+		})
+	}
+}
+
+func TestCloneSharesNothing(t *testing.T) {
+	t.Parallel()
+	e := full()
+	c := e.Clone()
+	c.Inputs[input.ConfigMap("app")] = record.Given{}
+	if !e.Equal(full()) {
+		t.Errorf("a change of the clone reached the entry: %+v", e)
+	}
+	empty := record.Entry{}.Clone()
+	empty.Inputs[input.ConfigMap("app")] = record.Given{} // must not panic
+}
+
+func TestEqual(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		change func(*record.Entry)
+		want   bool
+	}{
+		"Same":    {"nothing changed", func(*record.Entry) {}, true},
+		"ID":      {"another workload", func(e *record.Entry) { e.ID = "x" }, false},
+		"UID":     {"another workload of the same name", func(e *record.Entry) { e.UID = "x" }, false},
+		"Version": {"another version", func(e *record.Entry) { e.Inputs[input.Secret("db")] = record.Given{Version: version(sum)} }, false},
+		"Shown": {"another digest in the template", func(e *record.Entry) {
+			e.Inputs[input.Secret("db")] = record.Given{Version: version("absent"), Shown: "x"}
+		}, false},
+		"Dropped": {"an input less", func(e *record.Entry) { delete(e.Inputs, input.Secret("db")) }, false},
+		"Pending": {"a pending change", func(e *record.Entry) { e.PendingSince = time.Time{} }, false},
+		"Moved":   {"a move", func(e *record.Entry) { e.MovedAt = e.MovedAt.Add(time.Second) }, false},
+		"Zone":    {"the same moment", func(e *record.Entry) { e.MovedAt = e.MovedAt.In(time.FixedZone("west", -3600)) }, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := full().Clone()
+			tc.change(&other)
+			if got := full().Equal(other); got != tc.want {
+				t.Errorf("%s: Equal is %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+// FuzzDecode: nothing panics, and what is accepted survives being written and
+// read again.
+func FuzzDecode(f *testing.F) {
+	text, err := full().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(`{"v":1,"in":{"secret/a":"1:*:absent   x"}}`)
+	f.Add(`{"v":1,"pending":"0001-01-01T00:00:00Z"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := record.Decode(text)
+		if err != nil {
+			return
+		}
+		written, err := e.Encode()
+		if err != nil {
+			t.Fatalf("%q is read and cannot be written: %v", text, err)
+		}
+		again, err := record.Decode(written)
+		if err != nil || !again.Equal(e) {
+			t.Errorf("%q is written as %q, which reads otherwise: %v\n%s", text, written, err, cmp.Diff(e, again))
+		}
+	})
+}

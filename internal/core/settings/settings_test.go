@@ -1,0 +1,176 @@
+package settings_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+const quiet = 5 * time.Second
+
+func on(key, value string) map[string]string {
+	return map[string]string{key: value}
+}
+
+func TestForWorkload(t *testing.T) {
+	t.Parallel()
+	follow := settings.Intent{Mode: settings.Follow, Auto: true, Quiet: quiet}
+	listed := func(patterns ...settings.Pattern) settings.Intent {
+		return settings.Intent{Mode: settings.Follow, Listed: patterns, Quiet: quiet}
+	}
+	with := func(in settings.Intent, change func(*settings.Intent)) settings.Intent {
+		change(&in)
+		return in
+	}
+	app := settings.Pattern{Kind: input.KindConfigMap, Name: "app"}
+	dbs := settings.Pattern{Kind: input.KindSecret, Name: "db-*"}
+	cases := map[string]struct {
+		reason              string
+		workload, namespace map[string]string
+		defaults            settings.Defaults
+		want                settings.Intent
+	}{
+		"Nothing":          {reason: "nothing asks for anything", want: settings.Intent{Auto: true, Quiet: quiet}},
+		"Auto":             {reason: "the workload asks", workload: on(settings.Reload, "auto"), want: follow},
+		"AutoWithSpaces":   {reason: "spaces are no letters", workload: on(settings.Reload, " auto\n"), want: follow},
+		"Never":            {reason: "the workload refuses", workload: on(settings.Reload, " never "), want: settings.Intent{Mode: settings.Never, Quiet: quiet}},
+		"List":             {reason: "these and no others", workload: on(settings.Reload, "configmap/app, secret/db-*"), want: listed(app, dbs)},
+		"ListAndAuto":      {reason: "these and what is referenced", workload: on(settings.Reload, "configmap/app,auto"), want: with(listed(app), func(in *settings.Intent) { in.Auto = true })},
+		"TrailingComma":    {reason: "an empty element means nothing", workload: on(settings.Reload, "configmap/app,,"), want: listed(app)},
+		"NamespaceAuto":    {reason: "a namespace asks for its workloads", namespace: on(settings.Reload, "auto"), want: follow},
+		"NamespaceNever":   {reason: "a namespace refuses for its workloads", namespace: on(settings.Reload, "never"), want: settings.Intent{Mode: settings.Never, Auto: true, Quiet: quiet}},
+		"WorkloadWins":     {reason: "the workload knows best", workload: on(settings.Reload, "never"), namespace: on(settings.Reload, "auto"), defaults: settings.Defaults{Auto: true}, want: settings.Intent{Mode: settings.Never, Quiet: quiet}},
+		"WorkloadWinsToo":  {reason: "also when it asks", workload: on(settings.Reload, "auto"), namespace: on(settings.Reload, "never"), want: follow},
+		"ListBeatsDefault": {reason: "a list is an answer: nothing else is followed", workload: on(settings.Reload, "configmap/app"), namespace: on(settings.Reload, "auto"), defaults: settings.Defaults{Auto: true}, want: listed(app)},
+		"NamespaceWins":    {reason: "the namespace beats the controller", namespace: on(settings.Reload, "never"), defaults: settings.Defaults{Auto: true}, want: settings.Intent{Mode: settings.Never, Auto: true, Quiet: quiet}},
+		"ControllerAuto":   {reason: "the controller asks for everybody", defaults: settings.Defaults{Auto: true}, want: follow},
+		"NamespaceList":    {reason: "a list on a namespace has no meaning and changes nothing", namespace: on(settings.Reload, "configmap/app"), defaults: settings.Defaults{Auto: true}, want: follow},
+		"Quiet":            {reason: "its own window", workload: map[string]string{settings.Reload: "auto", settings.Quiet: "1m30s"}, want: with(follow, func(in *settings.Intent) { in.Quiet = 90 * time.Second })},
+		"QuietZero":        {reason: "no window at all", workload: map[string]string{settings.Reload: "auto", settings.Quiet: "0s"}, want: with(follow, func(in *settings.Intent) { in.Quiet = 0 })},
+		"Hold":             {reason: "any text is a reason", workload: map[string]string{settings.Reload: "auto", settings.Hold: "release freeze"}, want: with(follow, func(in *settings.Intent) { in.Held, in.HeldBy = true, "release freeze" })},
+		"HoldEmpty":        {reason: "also none", workload: map[string]string{settings.Reload: "auto", settings.Hold: ""}, want: with(follow, func(in *settings.Intent) { in.Held = true })},
+		"Observe":          {reason: "the workload wants to be told only", workload: map[string]string{settings.Reload: "auto", settings.Observe: "true"}, want: with(follow, func(in *settings.Intent) { in.Observe = true })},
+		"ObserveNamespace": {reason: "the namespace wants to be told only", workload: on(settings.Reload, "auto"), namespace: on(settings.Observe, "true"), want: with(follow, func(in *settings.Intent) { in.Observe = true })},
+		"ObserveIsAVow":    {reason: "an observing controller writes nothing, whatever a workload says", workload: map[string]string{settings.Reload: "auto", settings.Observe: "false"}, defaults: settings.Defaults{Observe: true}, want: with(follow, func(in *settings.Intent) { in.Observe = true })},
+		"Stranger":         {reason: "other tools' annotations mean nothing here", workload: on("reloader.example.com/auto", "true"), want: settings.Intent{Auto: true, Quiet: quiet}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.defaults.Quiet = quiet
+			got := settings.ForWorkload(tc.workload, tc.namespace, tc.defaults)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestEveryBadValueIsAProblem: what is wrong names the key, the value and what
+// would be accepted, because that is all that a person sees in the event.
+func TestEveryBadValueIsAProblem(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason, key, value string
+		accepted           []string
+	}{
+		"Word":             {"a word that is none of ours", settings.Reload, "yes", []string{"auto", "never", "configmap/", "secret/"}},
+		"Empty":            {"an empty list is a mistake, not a wish", settings.Reload, "", []string{"auto", "never"}},
+		"Commas":           {"so is a list of nothing", settings.Reload, " , ,", []string{"auto", "never"}},
+		"KindOnly":         {"which one?", settings.Reload, "configmap/", []string{"configmap/"}},
+		"BareName":         {"which kind?", settings.Reload, "app", []string{"configmap/", "secret/"}},
+		"OtherKind":        {"not an input", settings.Reload, "deployment/web", []string{"configmap/", "secret/"}},
+		"OneBadOfTwo":      {"half a list is not what was meant", settings.Reload, "configmap/app,secret", []string{"configmap/"}},
+		"NeverInAList":     {"never is no element", settings.Reload, "configmap/app,never", []string{"never"}},
+		"BadGlob":          {"a pattern that matches nothing", settings.Reload, "configmap/app-[", []string{"configmap/"}},
+		"QuietWord":        {"not a duration", settings.Quiet, "soon", []string{"10s"}},
+		"QuietNumber":      {"of what?", settings.Quiet, "5", []string{"10s"}},
+		"QuietNegative":    {"before the change?", settings.Quiet, "-5s", []string{"negative"}},
+		"QuietEmpty":       {"not a duration", settings.Quiet, "", []string{"10s"}},
+		"QuietHuge":        {"more than a duration holds", settings.Quiet, "99999999999h", []string{"10s"}},
+		"ObserveWord":      {"not a truth", settings.Observe, "yes", []string{"true", "false"}},
+		"ObserveEmpty":     {"not a truth", settings.Observe, "", []string{"true", "false"}},
+		"ControlCharacter": {"hostile text is quoted", settings.Reload, "a\x1b[31m\nb", []string{"auto"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := settings.ForWorkload(on(tc.key, tc.value), nil, settings.Defaults{})
+			if len(got.Problems) != 1 {
+				t.Fatalf("%s: %s=%q gives the problems %v, want one", tc.reason, tc.key, tc.value, got.Problems)
+			}
+			p := got.Problems[0]
+			if p.Key != tc.key || p.Value != tc.value {
+				t.Errorf("%s: the problem is with %s=%q, want %s=%q", tc.reason, p.Key, p.Value, tc.key, tc.value)
+			}
+			for _, word := range append(tc.accepted, tc.key) {
+				if !strings.Contains(p.String(), word) {
+					t.Errorf("%s: %q does not name %q", tc.reason, p, word)
+				}
+			}
+			if strings.ContainsAny(p.String(), "\n\x1b") {
+				t.Errorf("%q carries control characters into the event", p)
+			}
+		})
+	}
+}
+
+func TestProblemsAddUp(t *testing.T) {
+	t.Parallel()
+	in := settings.ForWorkload(map[string]string{
+		settings.Reload: "what,ever", settings.Quiet: "soon", settings.Observe: "maybe",
+	}, nil, settings.Defaults{})
+	var keys []string
+	for _, p := range in.Problems {
+		keys = append(keys, p.Key)
+	}
+	want := []string{settings.Observe, settings.Quiet, settings.Reload}
+	if diff := cmp.Diff(want, keys, cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Errorf("each annotation is named once (-want +got)\n%s", diff)
+	}
+}
+
+func TestLongValuesAreCut(t *testing.T) {
+	t.Parallel()
+	p := settings.Problem{Key: settings.Reload, Value: strings.Repeat("ü", 10_000), Accepted: "auto"}
+	text := p.String()
+	if len(text) > 300 || strings.ContainsRune(text, '�') || strings.Contains(text, `\x`) {
+		t.Errorf("%d bytes: %q", len(text), text)
+	}
+}
+
+func TestPattern(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason  string
+		pattern settings.Pattern
+		source  input.Source
+		glob    bool
+		want    bool
+	}{
+		"Exact":      {"a name is itself", settings.Pattern{Kind: input.KindConfigMap, Name: "app"}, input.ConfigMap("app"), false, true},
+		"OtherKind":  {"of its kind", settings.Pattern{Kind: input.KindConfigMap, Name: "app"}, input.Secret("app"), false, false},
+		"Prefix":     {"not the start of a name", settings.Pattern{Kind: input.KindConfigMap, Name: "app"}, input.ConfigMap("app-2"), false, false},
+		"Star":       {"any rest", settings.Pattern{Kind: input.KindSecret, Name: "db-*"}, input.Secret("db-main"), true, true},
+		"Everything": {"of one kind", settings.Pattern{Kind: input.KindSecret, Name: "*"}, input.Secret("a.b"), true, true},
+		"Question":   {"one character", settings.Pattern{Kind: input.KindSecret, Name: "db-?"}, input.Secret("db-10"), true, false},
+		"Class":      {"a set of characters", settings.Pattern{Kind: input.KindSecret, Name: "db-[ab]"}, input.Secret("db-b"), true, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.pattern.Matches(tc.source); got != tc.want {
+				t.Errorf("%s: Matches is %t", tc.reason, got)
+			}
+			if got := tc.pattern.IsGlob(); got != tc.glob {
+				t.Errorf("%s: IsGlob is %t", tc.reason, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,275 @@
+package configs_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/configs"
+)
+
+// cluster is a View of given sources.
+type cluster struct {
+	sources    map[input.Source]*kube.Source
+	unreadable input.Kind
+}
+
+func (c cluster) Source(_ string, id input.Source) (*kube.Source, bool) {
+	s, ok := c.sources[id]
+	return s, ok
+}
+
+func (c cluster) SourcesMatching(_ string, match func(input.Source) bool) []input.Source {
+	var found []input.Source
+	for id := range c.sources {
+		if match(id) {
+			found = append(found, id)
+		}
+	}
+	return found
+}
+
+func (c cluster) Namespace(string) (*kube.Namespace, bool) { return nil, false }
+
+func (c cluster) Knows(kind input.Kind, _ string) bool { return kind != c.unreadable }
+
+func (c cluster) Absent(_ input.Kind, keys fingerprint.Keys) fingerprint.Version {
+	return fingerprint.Hasher{}.AbsentVersion(keys)
+}
+
+// source is a ConfigMap or Secret whose one key has the value.
+func source(id input.Source, value string) *kube.Source {
+	return &kube.Source{ID: id, Namespace: "shop", Content: contentOf(value), ContentWritten: exactly(50), SeenAt: at(10), Created: at(1)}
+}
+
+func contentOf(value string) fingerprint.Content {
+	return fingerprint.Hasher{}.Content(map[string]string{"key": value}, nil)
+}
+
+func versionOf(value string) fingerprint.Version {
+	return contentOf(value).Version(fingerprint.AllKeys())
+}
+
+func clusterOf(sources ...*kube.Source) cluster {
+	c := cluster{sources: map[input.Source]*kube.Source{}}
+	for _, s := range sources {
+		c.sources[s.ID] = s
+	}
+	return c
+}
+
+// web references the ConfigMap "app" in full.
+func web() *kube.Workload {
+	return &kube.Workload{
+		Key: kube.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"},
+		UID: "4711", Created: at(0), TemplateWritten: exactly(40), SettingsWritten: exactly(40),
+		Refs: []podrefs.Ref{{Source: input.ConfigMap("app"), Keys: fingerprint.AllKeys()}},
+	}
+}
+
+func given(values map[input.Source]string) record.Entry {
+	e := record.Entry{Inputs: map[input.Source]record.Given{}}
+	for id, value := range values {
+		e.Inputs[id] = record.Given{Version: versionOf(value)}
+	}
+	return e
+}
+
+// history counts the questions to the API server.
+type history struct {
+	revisions []kube.Revision
+	err       error
+	asked     int
+}
+
+func (h *history) ask(context.Context, *kube.Workload) ([]kube.Revision, error) {
+	h.asked++
+	return h.revisions, h.err
+}
+
+func inputs(view configs.View, h *history) *configs.Inputs {
+	return configs.New(configs.Options{View: view, Revisions: h.ask, RecordSince: func() time.Time { return at(5) }})
+}
+
+func reload(value string) settings.Intent {
+	return settings.ForWorkload(map[string]string{settings.Reload: value}, nil, settings.Defaults{Quiet: 5 * time.Second})
+}
+
+func assess(t *testing.T, in *configs.Inputs, intent settings.Intent, e record.Entry) map[input.Source]input.Reason {
+	t.Helper()
+	findings, err := in.Assess(t.Context(), web(), intent, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := map[input.Source]input.Reason{}
+	for _, f := range findings {
+		reasons[f.Source] = f.Reason
+	}
+	return reasons
+}
+
+func TestAssessFollowsWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	app, extra, db := input.ConfigMap("app"), input.ConfigMap("extra"), input.Secret("db")
+	refusing := source(app, "1")
+	refusing.Annotations = map[string]string{settings.Reload: "never"}
+	cases := map[string]struct {
+		reason string
+		view   cluster
+		reload string
+		given  map[input.Source]string
+		want   map[input.Source]input.Reason
+	}{
+		"Auto":         {"the referenced sources", clusterOf(source(app, "1"), source(extra, "1")), "auto", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.InStep}},
+		"Listed":       {"a listed source needs no reference", clusterOf(source(app, "1"), source(extra, "1")), "configmap/extra", map[input.Source]string{extra: "1"}, map[input.Source]input.Reason{extra: input.InStep}},
+		"ListedTwice":  {"a listed and referenced source is one input", clusterOf(source(app, "1")), "auto,configmap/app,configmap/a*", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.InStep}},
+		"ListedAbsent": {"a listed source that does not exist is known to be missing", clusterOf(), "secret/db", nil, map[input.Source]input.Reason{db: input.Missing}},
+		"Glob":         {"a pattern follows what matches now", clusterOf(source(extra, "1"), source(db, "1")), "configmap/*", map[input.Source]string{extra: "1"}, map[input.Source]input.Reason{extra: input.InStep}},
+		"GlobGone":     {"and what matched before, so that its return is noticed", clusterOf(), "configmap/*", map[input.Source]string{extra: "1"}, map[input.Source]input.Reason{extra: input.Missing}},
+		"Never":        {"nothing", clusterOf(source(app, "1")), "never", nil, map[input.Source]input.Reason{}},
+		"SourceNever":  {"a source that refuses is not followed", clusterOf(refusing), "auto", nil, map[input.Source]input.Reason{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := assess(t, inputs(tc.view, &history{}), reload(tc.reload), given(tc.given))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestAssessUnreadable: without the right to list Secrets a Secret that is not
+// found may well exist, so it must not be taken for deleted.
+func TestAssessUnreadable(t *testing.T) {
+	t.Parallel()
+	view := clusterOf(source(input.ConfigMap("app"), "1"))
+	view.unreadable = input.KindSecret
+	got := assess(t, inputs(view, &history{}), reload("auto,secret/db"), given(map[input.Source]string{input.ConfigMap("app"): "1", input.Secret("db"): "1"}))
+	want := map[input.Source]input.Reason{input.ConfigMap("app"): input.InStep, input.Secret("db"): input.Unreadable}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAssessAsksForHistoryOnlyWhenItMatters(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	watched := source(app, "2")
+	watched.ChangedAt = at(20)
+	cases := map[string]struct {
+		reason string
+		source *kube.Source
+		given  string
+		asked  int
+	}{
+		"InStep":            {"nothing to find out", source(app, "1"), "1", 0},
+		"ChangedWhileAway":  {"did we deliver it before we stopped?", source(app, "2"), "1", 1},
+		"ChangedBeforeOurs": {"we saw it happen", watched, "1", 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &history{}
+			in := inputs(clusterOf(tc.source), h)
+			for range 3 { // a quiet window looks again and again
+				assess(t, in, reload("auto"), given(map[input.Source]string{app: tc.given}))
+			}
+			if h.asked != tc.asked {
+				t.Errorf("%s: the API server was asked %d times, want %d", tc.reason, h.asked, tc.asked)
+			}
+		})
+	}
+}
+
+func TestAssessBelievesNewerRevisionsOnly(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	shows := input.Shown{app: versionOf("2").Short()}
+	cases := map[string]struct {
+		reason    string
+		revisions []kube.Revision
+		want      input.Reason
+	}{
+		"Newer":    {"we patched and were killed", []kube.Revision{{Created: at(31), Shown: shows}}, input.DeliveredBefore},
+		"Older":    {"the version was current once before, and is again", []kube.Revision{{Created: at(29), Shown: shows}}, input.Changed},
+		"Another":  {"a newer revision that shows another version", []kube.Revision{{Created: at(31), Shown: input.Shown{app: "0"}}}, input.Changed},
+		"NoneKept": {"history may be gone", nil, input.Changed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := given(map[input.Source]string{app: "1"})
+			e.MovedAt = at(30)
+			got := assess(t, inputs(clusterOf(source(app, "2")), &history{revisions: tc.revisions}), reload("auto"), e)
+			if got[app] != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, got[app], tc.want)
+			}
+		})
+	}
+}
+
+func TestAssessFailsWhenHistoryCannotBeRead(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("no answer")
+	in := inputs(clusterOf(source(input.ConfigMap("app"), "2")), &history{err: broken})
+	_, err := in.Assess(t.Context(), web(), reload("auto"), given(map[input.Source]string{input.ConfigMap("app"): "1"}))
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v: what cannot be found out must not be guessed", err)
+	}
+}
+
+// TestAssessClampsTheTimeOfAnUnseenChange: the API server's times shorten the
+// quiet window and do nothing else.
+func TestAssessClampsTheTimeOfAnUnseenChange(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason        string
+		changed, data time.Time
+		want          time.Time
+	}{
+		"Watched":    {"our own watch is believed", at(12), at(3), at(12)},
+		"Recent":     {"a change shortly before our start", time.Time{}, at(7), at(7)},
+		"LongAgo":    {"a change long before it is quiet already", time.Time{}, at(1), at(5)},
+		"NoTimes":    {"stripped managed fields mean now", time.Time{}, time.Time{}, at(10)},
+		"FromFuture": {"a clock that is off means now", time.Time{}, at(50), at(10)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := source(input.ConfigMap("app"), "2")
+			s.ChangedAt, s.DataWrittenAt = tc.changed, tc.data
+			findings, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.Source]string{s.ID: "1"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := findings[0].ChangedAt; !got.Equal(tc.want) {
+				t.Errorf("%s: changed at %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAssessBarsHeldSources(t *testing.T) {
+	t.Parallel()
+	s := source(input.ConfigMap("app"), "2")
+	s.Annotations = map[string]string{settings.Hold: "audit"}
+	findings, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.Source]string{s.ID: "1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := findings[0]; f.Barred != input.Held || f.BarredBy != "audit" || f.Standing != input.Due {
+		t.Errorf("finding %+v, want it due and barred by the hold", f)
+	}
+}

@@ -1,0 +1,131 @@
+package follow
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+func web(name string) kube.Key {
+	return kube.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: name}
+}
+
+func TestEventFor(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason   string
+		decision Decision
+		warning  bool
+		says     string // empty when there must be no event
+	}{
+		"Reloaded":      {"a rollout is told", Decision{Verb: Move, Reason: input.Reloaded, Message: "m"}, false, "rolled out m"},
+		"WouldReload":   {"so is one that would have been", Decision{Verb: Observe, Reason: input.WouldReload, Message: "m"}, false, "nothing written"},
+		"Invalid":       {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "left alone until this is mended"},
+		"Held":          {"a change that does not come is told", Decision{Verb: Hold, Reason: input.Held, Message: "m"}, false, "not rolled out: m"},
+		"UndoneBars":    {"for whatever reason", Decision{Verb: Hold, Reason: input.Undone, Message: "m"}, false, "not rolled out: m"},
+		"UndoneSettled": {"an undo by itself is the person's own news", Decision{Verb: Leave, Reason: input.Undone}, false, ""},
+		"InStep":        {"nothing happened", Decision{Verb: Leave, Reason: input.InStep}, false, ""},
+		"Baseline":      {"installing is silent", Decision{Verb: Remember, Reason: input.Baseline}, false, ""},
+		"Quiet":         {"waiting is silent", Decision{Verb: Wait, Reason: input.QuietWindow}, false, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, told := eventFor(&kube.Workload{}, tc.decision)
+			if told != (tc.says != "") || !strings.Contains(e.Note, tc.says) || e.Warning != tc.warning {
+				t.Errorf("%s: event %+v, told %t", tc.reason, e, told)
+			}
+			if told && (e.Reason != string(tc.decision.Reason) || e.Action == "") {
+				t.Errorf("the event has the reason %q and the action %q", e.Reason, e.Action)
+			}
+		})
+	}
+}
+
+func TestFailureEvent(t *testing.T) {
+	t.Parallel()
+	e := failureEvent(&kube.Workload{}, Decision{Verb: Move, Message: "configmap/app 1 -> 2"}, errors.New("quota"))
+	if !e.Warning || e.Reason != string(input.ReloadFailed) || !strings.Contains(e.Note, "configmap/app 1 -> 2: quota") {
+		t.Errorf("event %+v", e)
+	}
+}
+
+func TestReportedOnce(t *testing.T) {
+	t.Parallel()
+	r := newReported()
+	steps := []struct {
+		reason string
+		key    kube.Key
+		text   string
+		want   bool
+	}{
+		{"news", web("a"), "waits", true},
+		{"the same again", web("a"), "waits", false},
+		{"another workload", web("b"), "waits", true},
+		{"other words", web("a"), "moved", true},
+		{"the first words again are news again", web("a"), "waits", true},
+	}
+	for _, s := range steps {
+		if got := r.isNew(s.key, s.text); got != s.want {
+			t.Errorf("%s: isNew(%s, %s) is %t", s.reason, s.key.Name, s.text, got)
+		}
+	}
+	r.forget(web("a"))
+	if !r.isNew(web("a"), "waits") {
+		t.Error("a workload that is made anew is told of anew")
+	}
+}
+
+func TestPendingCounts(t *testing.T) {
+	t.Parallel()
+	r := newReported()
+	for i, step := range []struct {
+		name  string
+		waits bool
+		want  int
+	}{{"a", true, 1}, {"a", true, 1}, {"b", true, 2}, {"a", false, 1}, {"c", false, 1}} {
+		if got := r.setPending(web(step.name), step.waits); got != step.want {
+			t.Errorf("step %d: %d workloads wait, want %d", i, got, step.want)
+		}
+	}
+	if got := r.forget(web("b")); got != 0 {
+		t.Errorf("%d workloads wait after the last one was deleted", got)
+	}
+}
+
+func TestOptionsValidate(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		change func(*Options)
+		says   []string
+	}{
+		"Default":   {"the defaults are valid", func(*Options) {}, nil},
+		"Negative":  {"a window before the change", func(o *Options) { o.Defaults.Quiet = -1 }, []string{"quiet"}},
+		"Crossed":   {"a bound below what it bounds", func(o *Options) { o.MaxDelay = time.Second }, []string{"maximum delay 1s", "5s"}},
+		"NoWorkers": {"nobody works", func(o *Options) { o.Workers = 0 }, []string{"workers"}},
+		"Two":       {"everything that is wrong is told at once", func(o *Options) { o.Workers, o.MaxDelay = 0, 0 }, []string{"workers", "maximum delay"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := DefaultOptions()
+			tc.change(&o)
+			err := o.Validate()
+			if (err != nil) != (len(tc.says) > 0) {
+				t.Fatalf("%s: error %v", tc.reason, err)
+			}
+			for _, text := range tc.says {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("%s: %q does not say %q", tc.reason, err, text)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package kubernetesreloader_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lockstep-dev/lockstep/internal/compat/kubernetesreloader"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	base := kubernetesreloader.Options{Namespace: "ns", StateName: "state", Quiet: 5 * time.Second, Port: 8080}
+	with := func(change func(*kubernetesreloader.Options)) kubernetesreloader.Options {
+		o := base
+		change(&o)
+		return o
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		args   string
+		env    map[string]string
+		want   kubernetesreloader.Options
+	}{
+		"Manifest":  {"the published manifest", "--port=8080 --namespace=ns --configmap=state", nil, base},
+		"Spaces":    {"values behind a space", "--namespace ns --configmap state", nil, base},
+		"CamelCase": {"yargs takes both spellings", "--namespace=ns --configmap=state --coalescePeriod=250", nil, with(func(o *kubernetesreloader.Options) { o.Quiet = 250 * time.Millisecond })},
+		"Array":     {"an array takes values up to the next flag", "--ignored-config-resource-types v1.Secret --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.IgnoreSecrets = true })},
+		"Unknown":   {"unknown flags were accepted", "--namespace=ns --configmap=state --frobnicate=7 --verbose", nil, base},
+		"Unused": {"KR-20: a flag without effect is warned of", "--namespace=ns --configmap=state --resource-type=v1.Deployment", nil, with(func(o *kubernetesreloader.Options) {
+			o.Warnings = []string{"--resource-type has no effect, as in the original"}
+		})},
+		"PortEnv":  {"PORT where no flag is", "--namespace=ns --configmap=state", map[string]string{"PORT": "9"}, with(func(o *kubernetesreloader.Options) { o.Port = 9 })},
+		"PortFlag": {"the flag wins", "--namespace=ns --configmap=state --port 7", map[string]string{"PORT": "9"}, with(func(o *kubernetesreloader.Options) { o.Port = 7 })},
+		"Aliases": {"short and alternative names", "-s https://x --cacert=ca --cert=c --key=k --insecure-skip-tls-verify --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) {
+			o.Server, o.CAFile, o.ClientCertFile, o.ClientKeyFile, o.Insecure = "https://x", "ca", "c", "k", true
+		})},
+		"Alternatives": {"further annotations", "--namespace=ns --configmap=state --alternative-configmap-annotation=c/x --alternative-secret-annotation s/x", nil, with(func(o *kubernetesreloader.Options) {
+			o.AlternativeConfigMap, o.AlternativeSecret = "c/x", "s/x"
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lookup := func(key string) (string, bool) { v, ok := tc.env[key]; return v, ok }
+			got, err := kubernetesreloader.Parse(strings.Fields(tc.args), lookup)
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--configmap=state": "missing required arguments: namespace",
+		"":                  "missing required arguments: namespace, configmap",
+		"--namespace=n --configmap=s --coalesce-period=-1":                                   "want milliseconds",
+		"--namespace=n --configmap=s --coalesce-period=5s":                                   "want milliseconds",
+		"--namespace=n --configmap=s --port=http":                                            "want a number",
+		"--namespace=n --configmap=s --ignored-config-resource-types v1.Secret v1.ConfigMap": "nothing to watch",
+	} {
+		_, err := kubernetesreloader.Parse(strings.Fields(args), func(string) (string, bool) { return "", false })
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%q) = %v, want an error with %q", args, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("--namespace=ns --configmap state -s x")
+	f.Fuzz(func(_ *testing.T, line string) {
+		_, _ = kubernetesreloader.Parse(strings.Fields(line), func(string) (string, bool) { return "", false })
+	})
+}

@@ -1,0 +1,56 @@
+package follow
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+)
+
+func TestNextEviction(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	old := func(name string, ready bool) kube.Pod {
+		return kube.Pod{Name: name, Created: since.Add(-time.Hour), Ready: ready}
+	}
+	young := func(name string, ready bool) kube.Pod {
+		return kube.Pod{Name: name, Created: since.Add(time.Second), Ready: ready}
+	}
+	ending := func(p kube.Pod) kube.Pod {
+		p.Terminating = true
+		return p
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		pods     []kube.Pod
+		replicas int
+		victim   string
+		done     bool
+	}{
+		"First":        {"all work: one goes", []kube.Pod{old("a", true), old("b", true)}, 2, "a", false},
+		"Next":         {"its successor works: the next one goes", []kube.Pod{young("c", true), old("b", true)}, 2, "b", false},
+		"NotReady":     {"its successor does not work yet", []kube.Pod{young("c", false), old("b", true)}, 2, "", false},
+		"StillEnding":  {"the last one has not gone yet", []kube.Pod{ending(old("a", true)), old("b", true)}, 2, "", false},
+		"TooFew":       {"its successor does not exist yet", []kube.Pod{old("b", true)}, 2, "", false},
+		"BrokenFirst":  {"one that does not work anyway goes first", []kube.Pod{old("a", true), old("b", false)}, 2, "b", false},
+		"AllBroken":    {"nothing works: waiting would help nobody", []kube.Pod{old("a", false)}, 2, "a", false},
+		"Done":         {"everyone is younger", []kube.Pod{young("c", true), young("d", true)}, 2, "", true},
+		"DoneUnready":  {"younger is enough; health is the workload's own affair", []kube.Pod{young("c", false)}, 1, "", true},
+		"LastOneEnds":  {"an old pod that is ending still runs the old version", []kube.Pod{ending(old("a", true)), young("c", true)}, 1, "", false},
+		"SameSecond":   {"in doubt a pod is old", []kube.Pod{{Name: "a", Created: since, Ready: true}}, 1, "a", false},
+		"NoPods":       {"nobody runs an old version", nil, 2, "", true},
+		"UnknownCount": {"a DaemonSet does not say how many", []kube.Pod{old("a", true)}, 0, "a", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			victim, done := nextEviction(tc.pods, tc.replicas, since)
+			got := ""
+			if victim != nil {
+				got = victim.Name
+			}
+			if got != tc.victim || done != tc.done {
+				t.Errorf("%s: victim %q done %t, want %q %t", tc.reason, got, done, tc.victim, tc.done)
+			}
+		})
+	}
+}

@@ -16,6 +16,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
+// defaultKeyName is the Secret with the installation key.
+const defaultKeyName = "lockstep-installation-key"
+
 // Forms of what is written into a pod template.
 const (
 	formAnnotation = "annotation"
@@ -85,7 +88,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need rights on pods")
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.state, "state-name", "lockstep-state", "start of the names of the ConfigMaps that remember what was delivered")
-	fs.StringVar(&o.key, "key-name", "lockstep-installation-key", "name of the Secret with the key for digests of Secrets")
+	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
 	fs.DurationVar(&o.follow.Quiet, "quiet", o.follow.Quiet, "how long a workload's sources must be unchanged before it is rolled")
 	fs.DurationVar(&o.follow.MaxDelay, "max-delay", o.follow.MaxDelay, "longest time that changes which keep coming can postpone a rollout")
 	fs.IntVar(&o.follow.Workers, "workers", o.follow.Workers, "workloads that are looked at in parallel")

@@ -17,7 +17,6 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
@@ -140,10 +139,7 @@ func (p *parts) watch(ctx context.Context) error {
 	}
 	var watches wait.Group
 	watches.StartWithContext(ctx, p.records.Watch)
-	p.cache.Run(ctx, kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{
-		input.KindConfigMap: {},
-		input.KindSecret:    fingerprint.NewKeyedHasher(key),
-	}})
+	p.cache.Run(ctx, nativeHashers(key))
 	watches.Wait()
 	return nil
 }

@@ -56,7 +56,7 @@ func (p *Patcher) Move(ctx context.Context, w *Workload, order input.Order) (tim
 
 // AsAnnotation writes the versions into an annotation of the pod template.
 func AsAnnotation(w *Workload, order input.Order) (Document, error) {
-	body, err := patch.TemplateAnnotations(w.patchTarget(), map[string]string{settings.Inputs: order.Shown().String()})
+	body, err := patch.TemplateAnnotations(w.patchTarget(), map[string]string{settings.Inputs: order.Text(w.Shown, w.Target.ResourceVersion)})
 	return Document{types.MergePatchType, body}, err
 }
 
@@ -64,7 +64,7 @@ func AsAnnotation(w *Workload, order input.Order) (Document, error) {
 // that has it already, or of the first one.
 func AsVariable(w *Workload, order input.Order) (Document, error) {
 	v := w.Place(settings.InputsVariable)
-	v.Value = order.Shown().String()
+	v.Value = order.Text(w.Shown, w.Target.ResourceVersion)
 	body, err := patch.Environment(w.patchTarget(), []patch.Variable{v})
 	return Document{types.JSONPatchType, body}, err
 }

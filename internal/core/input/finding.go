@@ -1,6 +1,7 @@
 package input
 
 import (
+	"maps"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
@@ -38,6 +39,8 @@ type Finding struct {
 	BarredBy string
 	// Listed is true when only an annotation names the source.
 	Listed bool
+	// Warning is what is wrong with the source's own settings, empty when nothing is.
+	Warning string
 	// Env and SubPath are true when the pods read the source in a way that only a
 	// new container can repeat.
 	Env, SubPath bool
@@ -51,6 +54,18 @@ type Order struct {
 	All []Finding
 	// Due are those among them that changed.
 	Due []Finding
+}
+
+// Text is what is written into a template for the order. A template that shows
+// just that already (an undo, and then the content went back as well) would not
+// change and so not roll out: then the object's resource version is added, which
+// readers skip.
+func (o Order) Text(before Shown, resourceVersion string) string {
+	after := o.Shown()
+	if maps.Equal(before, after) {
+		return after.String() + ",again:" + resourceVersion
+	}
+	return after.String()
 }
 
 // Shown is what a template shows that was given the order: every input at the

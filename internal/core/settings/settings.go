@@ -43,6 +43,9 @@ type Intent struct {
 	Observe bool
 	// Problems are the workload's settings that cannot be understood.
 	Problems []Problem
+	// Warnings are settings of its namespace that cannot be understood; they have
+	// no effect.
+	Warnings []Problem
 }
 
 // StrategyName is a way to move a workload.
@@ -114,6 +117,7 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	in.readReload(workload)
 	if in.Mode == Unset {
 		in.Mode, in.Auto = scopeMode(namespace), true
+		in.Warnings = ScopeProblems(namespace)
 	}
 	if in.Mode == Unset && defaults.Auto {
 		in.Mode, in.Auto = Follow, true

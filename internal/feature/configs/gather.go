@@ -149,6 +149,9 @@ func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube
 		return f
 	}
 	f.ChangedAt, f.Legacy = changedAt(source, quiet), source.Legacy
+	if wrong := settings.ScopeProblems(source.Annotations); len(wrong) > 0 {
+		f.Warning = source.ID.String() + ": " + wrong[0].String()
+	}
 	if own := settings.ForSource(source.Annotations); own.Held {
 		f.Barred, f.BarredBy = input.Held, own.HeldBy
 	}

@@ -45,12 +45,25 @@ func note(d Decision) (text string, warning, ok bool) {
 	return "", false, false
 }
 
-// unknownEvent is what people see of sources that do not exist.
-func unknownEvent(w *kube.Workload, unknown []input.Finding) kube.Event {
-	return kube.Event{
-		About: w, Warning: true, Reason: string(input.SourceUnknown), Action: string(Leave),
-		Note: "the annotation names what does not exist: " + names(unknown),
+// warnings is what people see of names that do not exist and of settings around
+// the workload that have no effect.
+func warnings(w *kube.Workload, in Input) []kube.Event {
+	var events []kube.Event
+	warn := func(reason input.Reason, note string) {
+		events = append(events, kube.Event{About: w, Warning: true, Reason: string(reason), Action: string(Leave), Note: note})
 	}
+	for _, p := range in.Intent.Warnings {
+		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+"; it has no effect")
+	}
+	for _, f := range in.Findings {
+		if f.Listed && f.Current.IsAbsent() {
+			warn(input.SourceUnknown, "the annotation names "+f.Source.String()+", which does not exist")
+		}
+		if f.Warning != "" {
+			warn(input.InvalidAnnotation, f.Warning+"; it has no effect")
+		}
+	}
+	return events
 }
 
 // failureEvent is what people see of a change that the API server refused.

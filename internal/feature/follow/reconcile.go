@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -127,7 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		return r.failed(w, d, err)
 	}
 	r.report(w, d, in.Now)
-	r.reportUnknown(w, in.Findings)
+	r.warn(w, in)
 	return ctrl.Result{RequeueAfter: d.Recheck}, nil
 }
 
@@ -192,20 +193,20 @@ func (r *Reconciler) report(w *kube.Workload, d Decision, now time.Time) {
 	}
 }
 
-// reportUnknown tells once of sources that an annotation names and that do not
-// exist: probably a typing error, and no reason to stop.
-func (r *Reconciler) reportUnknown(w *kube.Workload, findings []input.Finding) {
-	var unknown []input.Finding
-	for _, f := range findings {
-		if f.Listed && f.Current.IsAbsent() {
-			unknown = append(unknown, f)
-		}
+// warn tells once of what is probably a mistake and no reason to stop.
+func (r *Reconciler) warn(w *kube.Workload, in Input) {
+	events := warnings(w, in)
+	texts := make([]string, len(events))
+	for i, e := range events {
+		texts[i] = e.Note
 	}
-	if !r.reported.isNewUnknown(w.Key, names(unknown)) || len(unknown) == 0 {
+	if !r.reported.isNewWarning(w.Key, strings.Join(texts, "\n")) {
 		return
 	}
-	r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
-	r.Announcer.Announce(unknownEvent(w, unknown))
+	for _, e := range events {
+		r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
+		r.Announcer.Announce(e)
+	}
 }
 
 // level is 0 for what people want to see and 1 for decisions to do nothing.

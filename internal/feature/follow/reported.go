@@ -11,12 +11,12 @@ import (
 type reported struct {
 	mu      sync.Mutex
 	last    map[kube.Key]string
-	unknown map[kube.Key]string
+	warned  map[kube.Key]string
 	pending map[kube.Key]struct{}
 }
 
 func newReported() *reported {
-	return &reported{last: map[kube.Key]string{}, unknown: map[kube.Key]string{}, pending: map[kube.Key]struct{}{}}
+	return &reported{last: map[kube.Key]string{}, warned: map[kube.Key]string{}, pending: map[kube.Key]struct{}{}}
 }
 
 // isNew reports whether the text differs from the last one, and remembers it.
@@ -24,9 +24,9 @@ func (r *reported) isNew(key kube.Key, text string) bool {
 	return r.replace(r.last, key, text)
 }
 
-// isNewUnknown does the same for the sources that do not exist.
-func (r *reported) isNewUnknown(key kube.Key, text string) bool {
-	return r.replace(r.unknown, key, text)
+// isNewWarning does the same for the warnings.
+func (r *reported) isNewWarning(key kube.Key, text string) bool {
+	return r.replace(r.warned, key, text)
 }
 
 func (r *reported) replace(texts map[kube.Key]string, key kube.Key, text string) bool {
@@ -56,7 +56,7 @@ func (r *reported) forget(key kube.Key) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.last, key)
-	delete(r.unknown, key)
+	delete(r.warned, key)
 	delete(r.pending, key)
 	return len(r.pending)
 }

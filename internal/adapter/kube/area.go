@@ -46,8 +46,8 @@ func newArea(c *Cache, namespace string) *area {
 }
 
 // run keeps the mirrors in step until the context ends or the area is ended.
-func (a *area) run(ctx context.Context, c client.WithWatch) {
-	ctx, cancel := context.WithCancel(ctx)
+func (a *area) run(process context.Context, c client.WithWatch) {
+	ctx, cancel := context.WithCancel(process)
 	defer cancel()
 	stop := context.AfterFunc(ctx, a.end)
 	defer stop()
@@ -62,7 +62,11 @@ func (a *area) run(ctx context.Context, c client.WithWatch) {
 	<-a.ended
 	cancel()
 	group.Wait()
-	a.clear()
+	// When the whole process stops, no workload is gone. The loop may still be at
+	// work, and would forget what it finds missing.
+	if process.Err() == nil {
+		a.clear()
+	}
 }
 
 // end makes run return.

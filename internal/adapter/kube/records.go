@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"sync"
 	"time"
 
@@ -256,7 +255,7 @@ func (r *Records) flush(ctx context.Context) {
 func (r *Records) changesOf(s *shard) map[string]*string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.Clone(s.dirty)
+	return s.send()
 }
 
 // write sends one shard's changes and returns the API server's time of the
@@ -340,8 +339,8 @@ func (r *Records) adopt(s *shard, cm *corev1.ConfigMap) {
 	overruled := s.adopt(cm)
 	r.noteAge(cm.CreationTimestamp.Time)
 	keys := make([]Key, 0, len(overruled))
-	for _, key := range overruled {
-		if id, ok := idOf(s.stored[key]); ok {
+	for _, text := range overruled {
+		if id, ok := idOf(text); ok {
 			keys = append(keys, id)
 		}
 	}

@@ -40,7 +40,7 @@ func namesOf(keys []Key) string {
 
 func TestUsersOf(t *testing.T) {
 	t.Parallel()
-	u := newUsers()
+	u := newUsers(settings.Native{})
 	for _, w := range []*Workload{
 		user("references", "", "app", "app-2"),
 		user("lists", "configmap/app"),
@@ -75,7 +75,7 @@ func TestUsersOf(t *testing.T) {
 
 func TestUsersReplaceLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	u := newUsers()
+	u := newUsers(settings.Native{})
 	before, after := user("web", "configmap/old-*", "old"), user("web", "secret/new-*", "new")
 	u.replace(nil, before)
 	u.replace(before, after)

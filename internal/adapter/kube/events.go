@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -47,7 +49,8 @@ func (a *Announcer) Announce(e Event) {
 	}
 	note := e.Note
 	if len(note) > noteLimit {
-		note = note[:noteLimit-3] + "..."
+		// Half a character would be written as a longer one.
+		note = strings.ToValidUTF8(note[:noteLimit-3], "") + "..."
 	}
 	a.recorder.Eventf(about, nil, kind, e.Reason, e.Action, "%s", note)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"sync"
 	"time"
 
@@ -242,7 +241,7 @@ func (r *Records) setLeading(leading bool) {
 // flush writes every shard that has changes.
 func (r *Records) flush(ctx context.Context) {
 	for _, s := range r.shards {
-		if len(r.changesOf(s)) == 0 {
+		if !r.hasChanges(s) {
 			continue
 		}
 		_, err := r.write(ctx, s)
@@ -253,10 +252,18 @@ func (r *Records) flush(ctx context.Context) {
 	}
 }
 
-func (r *Records) changesOf(s *shard) map[string]*string {
+func (r *Records) hasChanges(s *shard) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.Clone(s.dirty)
+	return len(s.dirty) > 0
+}
+
+// send returns a shard's changes and the version that they are changes of. The
+// two belong together: a newer version may have overruled them.
+func (r *Records) send(s *shard) (changes map[string]*string, resourceVersion string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return s.send(), s.resourceVersion
 }
 
 // write sends one shard's changes and returns the API server's time of the
@@ -265,10 +272,7 @@ func (r *Records) changesOf(s *shard) map[string]*string {
 func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	changes := r.changesOf(s)
-	r.mu.Lock()
-	resourceVersion := s.resourceVersion
-	r.mu.Unlock()
+	changes, resourceVersion := r.send(s)
 	if resourceVersion == "" {
 		return r.create(ctx, s, changes)
 	}
@@ -340,8 +344,8 @@ func (r *Records) adopt(s *shard, cm *corev1.ConfigMap) {
 	overruled := s.adopt(cm)
 	r.noteAge(cm.CreationTimestamp.Time)
 	keys := make([]Key, 0, len(overruled))
-	for _, key := range overruled {
-		if id, ok := idOf(s.stored[key]); ok {
+	for _, text := range overruled {
+		if id, ok := idOf(text); ok {
 			keys = append(keys, id)
 		}
 	}

@@ -37,6 +37,9 @@ type shard struct {
 	stored          map[string]string
 	// dirty holds the texts that differ from stored; nil removes a key.
 	dirty map[string]*string
+	// sent is what was last sent to the API server. The watch may deliver it
+	// before the answer does.
+	sent map[string]*string
 }
 
 func newShard(name string) *shard {
@@ -65,21 +68,32 @@ func (s *shard) set(key string, text *string) {
 	s.dirty[key] = text
 }
 
+// send returns the changes that are to be written now.
+func (s *shard) send() map[string]*string {
+	s.sent = maps.Clone(s.dirty)
+	return s.sent
+}
+
 // adopt takes over what the API server holds, unless that is older than what we
 // know. It returns the keys that somebody else changed under our own unwritten
-// change: theirs stands, and the decision behind ours has to be taken again.
-func (s *shard) adopt(cm *corev1.ConfigMap) (overruled []string) {
-	if s.resourceVersion != "" {
-		order, err := resourceversion.CompareResourceVersion(cm.ResourceVersion, s.resourceVersion)
-		if err == nil && order <= 0 {
-			return nil
-		}
+// change, each with a text that names its workload: theirs stands, and the
+// decision behind ours has to be taken again.
+func (s *shard) adopt(cm *corev1.ConfigMap) (overruled map[string]string) {
+	if !s.olderThan(cm.ResourceVersion) {
+		return nil
 	}
-	for key := range s.dirty {
+	overruled = map[string]string{}
+	for key, ours := range s.dirty {
 		before, had := s.stored[key]
 		after, has := cm.Data[key]
-		if had != has || before != after {
-			overruled = append(overruled, key)
+		switch {
+		case had == has && before == after, isText(s.sent, key, after, has):
+			// Nobody else wrote it: ours is still to be written.
+		case ours == nil && has:
+			overruled[key] = after
+			delete(s.dirty, key)
+		case ours != nil && (!has || *ours != after):
+			overruled[key] = *ours
 			delete(s.dirty, key)
 		}
 	}
@@ -88,7 +102,29 @@ func (s *shard) adopt(cm *corev1.ConfigMap) (overruled []string) {
 	if s.stored == nil {
 		s.stored = map[string]string{}
 	}
+	for key, ours := range s.dirty {
+		s.set(key, ours) // somebody may have written the very same
+	}
 	return overruled
+}
+
+// olderThan reports whether what we know is older than the given version.
+func (s *shard) olderThan(resourceVersion string) bool {
+	if s.resourceVersion == "" {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(resourceVersion, s.resourceVersion)
+	return err != nil || order > 0
+}
+
+// isText reports whether the changes make of a key exactly this text, or remove
+// it when it must not exist.
+func isText(changes map[string]*string, key, text string, exists bool) bool {
+	change, ok := changes[key]
+	if !ok || change == nil {
+		return ok && !exists
+	}
+	return exists && *change == text
 }
 
 // lost is called when the ConfigMap was deleted: everything we know has to be
@@ -109,20 +145,27 @@ func (s *shard) lost() {
 
 // forget drops all that is known, for a process that does not lead.
 func (s *shard) forget() {
-	s.resourceVersion, s.stored, s.dirty = "", map[string]string{}, map[string]*string{}
+	s.resourceVersion, s.stored, s.dirty, s.sent = "", map[string]string{}, map[string]*string{}, nil
 }
 
-// written is called when the API server has taken a set of changes.
+// written is called when the API server has taken a set of changes. When the
+// watch has shown a newer state meanwhile, that one stands.
 func (s *shard) written(changes map[string]*string, resourceVersion string) {
+	newest := s.olderThan(resourceVersion)
+	s.sent = nil
 	for key, text := range changes {
-		if text == nil {
-			delete(s.stored, key)
-		} else {
-			s.stored[key] = *text
-		}
 		if s.dirty[key] == text {
 			delete(s.dirty, key)
 		}
+		switch {
+		case !newest:
+		case text == nil:
+			delete(s.stored, key)
+		default:
+			s.stored[key] = *text
+		}
 	}
-	s.resourceVersion = resourceVersion
+	if newest {
+		s.resourceVersion = resourceVersion
+	}
 }

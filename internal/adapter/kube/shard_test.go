@@ -1,0 +1,200 @@
+package kube
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func text(s string) *string { return &s }
+
+// held is a ConfigMap as the API server holds it.
+func held(resourceVersion string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: resourceVersion}, Data: data}
+}
+
+// shardAt is a shard that is in step with a ConfigMap.
+func shardAt(resourceVersion string, data map[string]string) *shard {
+	s := newShard("state-00")
+	s.adopt(held(resourceVersion, data))
+	return s
+}
+
+func checkShard(t *testing.T, s *shard, stored map[string]string, dirty map[string]*string) {
+	t.Helper()
+	if diff := cmp.Diff(stored, s.stored); diff != "" {
+		t.Errorf("stored (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(dirty, s.dirty); diff != "" {
+		t.Errorf("to be written (-want +got)\n%s", diff)
+	}
+}
+
+func TestShardSetAndGet(t *testing.T) {
+	t.Parallel()
+	s := shardAt("5", map[string]string{"a": "1"})
+	s.set("a", text("1"))
+	s.set("b", nil)
+	checkShard(t, s, map[string]string{"a": "1"}, map[string]*string{})
+
+	s.set("a", text("2"))
+	if got, ok := s.get("a"); !ok || got != "2" {
+		t.Errorf("get gives %q, %t before the write, want the newest text", got, ok)
+	}
+	s.set("a", nil)
+	if got, ok := s.get("a"); ok {
+		t.Errorf("get gives %q after a removal that is not written yet", got)
+	}
+	s.set("a", text("1"))
+	checkShard(t, s, map[string]string{"a": "1"}, map[string]*string{})
+}
+
+func TestShardAdopt(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason    string
+		set       map[string]*string
+		arrives   *corev1.ConfigMap
+		overruled []string
+		stored    map[string]string
+		dirty     map[string]*string
+	}{
+		"News": {
+			reason:  "what somebody wrote is known from now on",
+			arrives: held("6", map[string]string{"a": "2"}),
+			stored:  map[string]string{"a": "2"}, dirty: map[string]*string{},
+		},
+		"Old": {
+			reason:  "a watch that is behind takes nothing back",
+			set:     map[string]*string{"a": text("mine")},
+			arrives: held("4", map[string]string{"a": "0"}),
+			stored:  map[string]string{"a": "1"}, dirty: map[string]*string{"a": text("mine")},
+		},
+		"Echo": {
+			reason:  "nor does the same version again",
+			set:     map[string]*string{"a": text("mine")},
+			arrives: held("5", map[string]string{"a": "x"}),
+			stored:  map[string]string{"a": "1"}, dirty: map[string]*string{"a": text("mine")},
+		},
+		"OtherKeys": {
+			reason:  "what others write beside ours leaves ours to be written",
+			set:     map[string]*string{"a": text("mine")},
+			arrives: held("6", map[string]string{"a": "1", "b": "theirs"}),
+			stored:  map[string]string{"a": "1", "b": "theirs"}, dirty: map[string]*string{"a": text("mine")},
+		},
+		"Overruled": {
+			reason:    "theirs stands, and the decision behind ours is taken again",
+			set:       map[string]*string{"a": text("mine")},
+			arrives:   held("6", map[string]string{"a": "theirs"}),
+			overruled: []string{"a"},
+			stored:    map[string]string{"a": "theirs"}, dirty: map[string]*string{},
+		},
+		"RemovedUnderOurs": {
+			reason:    "a removal is a change too",
+			set:       map[string]*string{"a": text("mine")},
+			arrives:   held("6", nil),
+			overruled: []string{"a"},
+			stored:    map[string]string{}, dirty: map[string]*string{},
+		},
+		"ChangedUnderOurRemoval": {
+			reason:    "what we wanted to forget has news",
+			set:       map[string]*string{"a": nil},
+			arrives:   held("6", map[string]string{"a": "theirs"}),
+			overruled: []string{"a"},
+			stored:    map[string]string{"a": "theirs"}, dirty: map[string]*string{},
+		},
+		"SameAsOurs": {
+			reason:  "two that write the same do not overrule each other",
+			set:     map[string]*string{"a": text("2")},
+			arrives: held("6", map[string]string{"a": "2"}),
+			stored:  map[string]string{"a": "2"}, dirty: map[string]*string{},
+		},
+		"BothRemoved": {
+			reason:  "also by removing",
+			set:     map[string]*string{"a": nil},
+			arrives: held("6", nil),
+			stored:  map[string]string{}, dirty: map[string]*string{},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := shardAt("5", map[string]string{"a": "1"})
+			for key, value := range tc.set {
+				s.set(key, value)
+			}
+			if diff := cmp.Diff(tc.overruled, slices.Sorted(maps.Keys(s.adopt(tc.arrives)))); diff != "" {
+				t.Errorf("%s: overruled (-want +got)\n%s", tc.reason, diff)
+			}
+			checkShard(t, s, tc.stored, tc.dirty)
+		})
+	}
+}
+
+// TestShardHearsItsOwnWriteFirst: the watch may deliver our own write before the
+// answer to it arrives, and by then there may be a newer text to write.
+func TestShardHearsItsOwnWriteFirst(t *testing.T) {
+	t.Parallel()
+	s := shardAt("5", map[string]string{"a": "1"})
+	s.set("a", text("2"))
+	sent := s.send()
+	s.set("a", text("3"))
+	if got := s.adopt(held("6", map[string]string{"a": "2"})); len(got) > 0 {
+		t.Errorf("our own write overrules us: %v", got)
+	}
+	s.written(sent, "6")
+	checkShard(t, s, map[string]string{"a": "2"}, map[string]*string{"a": text("3")})
+}
+
+// TestShardKnowsBetterThanALateAnswer: by the time our write is answered, the
+// watch may have shown us what somebody wrote after it.
+func TestShardKnowsBetterThanALateAnswer(t *testing.T) {
+	t.Parallel()
+	s := shardAt("5", map[string]string{"a": "1"})
+	s.set("a", text("2"))
+	sent := s.send()
+	s.adopt(held("7", map[string]string{"a": "theirs"}))
+	s.written(sent, "6")
+	checkShard(t, s, map[string]string{"a": "theirs"}, map[string]*string{})
+	if s.resourceVersion != "7" {
+		t.Errorf("the shard is at version %s, want the newest one, 7", s.resourceVersion)
+	}
+}
+
+func TestShardWritten(t *testing.T) {
+	t.Parallel()
+	s := shardAt("5", map[string]string{"a": "1", "b": "1"})
+	s.set("a", text("2"))
+	s.set("b", nil)
+	sent := s.send()
+	s.set("c", text("late"))
+	s.written(sent, "6")
+	checkShard(t, s, map[string]string{"a": "2"}, map[string]*string{"c": text("late")})
+}
+
+func TestShardLost(t *testing.T) {
+	t.Parallel()
+	s := shardAt("5", map[string]string{"a": "1", "b": "1", "c": "1"})
+	s.set("a", text("2"))
+	s.set("b", nil)
+	s.lost()
+	checkShard(t, s, map[string]string{}, map[string]*string{"a": text("2"), "c": text("1")})
+	if s.resourceVersion != "" {
+		t.Errorf("a lost shard has the version %s; it would not be created", s.resourceVersion)
+	}
+}
+
+func TestShardForget(t *testing.T) {
+	t.Parallel()
+	s := shardAt("5", map[string]string{"a": "1"})
+	s.set("a", text("2"))
+	s.forget()
+	checkShard(t, s, map[string]string{}, map[string]*string{})
+	if s.name != "state-00" || s.resourceVersion != "" {
+		t.Errorf("the forgotten shard is %+v", s)
+	}
+}

@@ -58,12 +58,17 @@ func TestForWorkload(t *testing.T) {
 		"Observe":          {reason: "the workload wants to be told only", workload: map[string]string{settings.Reload: "auto", settings.Observe: "true"}, want: with(follow, func(in *settings.Intent) { in.Observe = true })},
 		"ObserveNamespace": {reason: "the namespace wants to be told only", workload: on(settings.Reload, "auto"), namespace: on(settings.Observe, "true"), want: with(follow, func(in *settings.Intent) { in.Observe = true })},
 		"ObserveIsAVow":    {reason: "an observing controller writes nothing, whatever a workload says", workload: map[string]string{settings.Reload: "auto", settings.Observe: "false"}, defaults: settings.Defaults{Observe: true}, want: with(follow, func(in *settings.Intent) { in.Observe = true })},
+		"Evict":            {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: " evict"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyEvict })},
+		"Refresh":          {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: "refresh"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh })},
 		"Stranger":         {reason: "other tools' annotations mean nothing here", workload: on("reloader.example.com/auto", "true"), want: settings.Intent{Auto: true, Quiet: quiet}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.defaults.Quiet = quiet
+			if tc.want.Strategy == "" {
+				tc.want.Strategy = settings.StrategyTemplate
+			}
 			got := settings.ForWorkload(tc.workload, tc.namespace, tc.defaults)
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)

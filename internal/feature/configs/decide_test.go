@@ -199,7 +199,8 @@ func TestNoReasonIsUntested(t *testing.T) {
 func ofWorkload(r input.Reason) bool {
 	switch r {
 	case input.NotFollowed, input.InvalidAnnotation, input.QuietWindow, input.Held, input.NextJob,
-		input.Reloaded, input.WouldReload, input.ReloadFailed:
+		input.Reloaded, input.WouldReload, input.ReloadFailed, input.StrategyOff, input.Evicting, input.Evicted,
+		input.Refreshed, input.NotRefreshable, input.NoTemplate, input.SourceUnknown:
 		return true
 	default:
 		return false

@@ -45,7 +45,7 @@ func with(f input.Finding, change func(*input.Finding)) input.Finding {
 
 // auto is the intent of a workload that follows what it references.
 func auto() settings.Intent {
-	return settings.Intent{Mode: settings.Follow, Auto: true, Quiet: 5 * time.Second}
+	return settings.Intent{Mode: settings.Follow, Auto: true, Quiet: 5 * time.Second, Strategy: settings.StrategyTemplate}
 }
 
 // decideCase is one situation and what has to be done.
@@ -55,6 +55,8 @@ type decideCase struct {
 	findings []input.Finding
 	pending  time.Time
 	cronjob  bool
+	pods     bool
+	problem  string
 	want     Decision
 	says     []string
 }
@@ -101,7 +103,7 @@ func decideCases() map[string]decideCase {
 		"SettledSourcesDoNotDelay": {
 			reason:   "only what is due counts for the window",
 			findings: []input.Finding{due(app, 5*time.Second), with(inStep(db), func(f *input.Finding) { f.ChangedAt = now })}, pending: ago(5 * time.Second),
-			want: Decision{Verb: Move, Reason: input.Reloaded},
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
 		},
 		"MaximumDelayBoundsQuiet": {
 			reason:   "changes every second are delivered after the maximum delay",
@@ -111,29 +113,29 @@ func decideCases() map[string]decideCase {
 		"MaximumDelayIsOver": {
 			reason:   "although it changed just now",
 			findings: []input.Finding{due(app, 0)}, pending: ago(time.Minute),
-			want: Decision{Verb: Move, Reason: input.Reloaded},
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
 		},
 		"NoWindow": {
 			reason:   "a window of zero moves at once",
 			intent:   func(in *settings.Intent) { in.Quiet = 0 },
 			findings: []input.Finding{due(app, 0)},
-			want:     Decision{Verb: Move, Reason: input.Reloaded},
+			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
 		},
 		"ChangedNobodyKnowsWhen": {
 			reason:   "a change without a time does not wait for ever",
 			findings: []input.Finding{with(due(app, 0), func(f *input.Finding) { f.ChangedAt = time.Time{} })},
-			want:     Decision{Verb: Move, Reason: input.Reloaded},
+			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
 		},
 		"Move": {
 			reason:   "both changes in one move",
 			findings: []input.Finding{due(app, 6*time.Second), due(db, 6*time.Second), recorded(input.Secret("tls"), input.Baseline)}, pending: ago(6 * time.Second),
-			want: Decision{Verb: Move, Reason: input.Reloaded},
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
 			says: []string{"configmap/app 1111111111 -> 2222222222", "secret/db 1111111111 -> 2222222222"},
 		},
 		"MoveFromUnknown": {
 			reason:   "a first sight that is due has no earlier version",
 			findings: []input.Finding{with(due(app, time.Hour), func(f *input.Finding) { f.Given = fingerprint.Version{} })},
-			want:     Decision{Verb: Move, Reason: input.Reloaded}, says: []string{"configmap/app unknown -> 2222222222"},
+			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true}, says: []string{"configmap/app unknown -> 2222222222"},
 		},
 		"HeldWorkload": {
 			reason:   "a hold keeps the change pending",
@@ -155,7 +157,7 @@ func decideCases() map[string]decideCase {
 		"HeldSourceUnchanged": {
 			reason:   "a held source that the pods have already keeps nobody",
 			findings: []input.Finding{due(app, time.Hour), with(inStep(db), func(f *input.Finding) { f.Barred = input.Held })},
-			want:     Decision{Verb: Move, Reason: input.Reloaded},
+			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
 		},
 		"UndoneBars": {
 			reason:   "a rollout for another source would load what was taken back",
@@ -166,17 +168,52 @@ func decideCases() map[string]decideCase {
 			reason:   "told, and counted as given, so that switching it off restarts nobody",
 			intent:   func(in *settings.Intent) { in.Observe = true },
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
-			want: Decision{Verb: Observe, Reason: input.WouldReload}, says: []string{"configmap/app 1111111111 -> 2222222222"},
+			want: Decision{Verb: Observe, Reason: input.WouldReload, Delivered: true}, says: []string{"configmap/app 1111111111 -> 2222222222"},
 		},
 		"CronJob": {
 			reason:   "the next Job reads the new content by itself, at once",
 			findings: []input.Finding{due(app, 0)}, cronjob: true,
-			want: Decision{Verb: Remember, Reason: input.NextJob},
+			want: Decision{Verb: Remember, Reason: input.NextJob, Delivered: true},
+		},
+		"NoTemplate": {
+			reason:  "an object without a pod template cannot be followed",
+			problem: "spec.pod is no pod template",
+			want:    Decision{Verb: Leave, Reason: input.NoTemplate}, says: []string{"spec.pod is no pod template"},
+		},
+		"NoTemplateNotAsked": {
+			reason:  "and nobody is told of one that nobody asked for",
+			intent:  func(in *settings.Intent) { in.Mode = settings.Unset },
+			problem: "spec.pod is no pod template",
+			want:    Decision{Verb: Ignore, Reason: input.NotFollowed},
+		},
+		"Evict": {
+			reason:   "evictions run until no older pod is left, so the change stays pending",
+			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyEvict },
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), pods: true,
+			want: Decision{Verb: Evict, Reason: input.Evicting, PendingSince: ago(time.Hour)},
+		},
+		"Refresh": {
+			reason:   "a refresh delivers at once",
+			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh },
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), pods: true,
+			want: Decision{Verb: Refresh, Reason: input.Refreshed, Delivered: true},
+		},
+		"StrategyOff": {
+			reason:   "a strategy without the rights for it moves nothing, and never by another way than was asked for",
+			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyEvict },
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
+			want: Decision{Verb: Hold, Reason: input.StrategyOff, PendingSince: ago(time.Hour)}, says: []string{settings.Strategy, "evict", "--pod-strategies"},
+		},
+		"ObserveBeforeStrategy": {
+			reason:   "observing is the same for every strategy",
+			intent:   func(in *settings.Intent) { in.Observe, in.Strategy = true, settings.StrategyEvict },
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
+			want: Decision{Verb: Observe, Reason: input.WouldReload, Delivered: true},
 		},
 		"Unreadable": {
 			reason:   "a source that cannot be read keeps the others from nothing",
 			findings: []input.Finding{{Source: db, Reason: input.Unreadable}, due(app, time.Hour)},
-			want:     Decision{Verb: Move, Reason: input.Reloaded},
+			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
 		},
 	}
 }
@@ -188,6 +225,7 @@ func (tc decideCase) input() Input {
 	}
 	return Input{
 		Intent: intent, Findings: tc.findings, ReadsByItself: tc.cronjob,
+		PodsAllowed: tc.pods, NoTemplate: tc.problem,
 		Entry: record.Entry{PendingSince: tc.pending}, MaxDelay: time.Minute, Now: now,
 	}
 }
@@ -221,7 +259,10 @@ func TestDecide(t *testing.T) {
 func TestNoReasonIsUntested(t *testing.T) {
 	t.Parallel()
 	tested := map[input.Reason]bool{
-		input.ReloadFailed: true, // TestFailureEvent: an error is no decision
+		input.ReloadFailed:   true, // TestFailureEvent: an error is no decision
+		input.Evicted:        true, // TestNextEviction: the end of a series
+		input.NotRefreshable: true, // TestEventsFor
+		input.SourceUnknown:  true, // TestWarnings
 	}
 	for _, tc := range decideCases() {
 		tested[tc.want.Reason] = true

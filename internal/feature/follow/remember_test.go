@@ -25,13 +25,13 @@ func TestRemember(t *testing.T) {
 		"Move": {
 			reason:  "a moved input was given the version that exists, and the template shows it",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Move, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}, movedAt: movedAt},
+			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}, movedAt: movedAt},
 			want:    given(record.Given{Version: v2, Shown: v2.Short()}), wantMove: movedAt,
 		},
 		"MoveShowsTheRest": {
 			reason:  "a move shows every followed input, also one that was in step",
 			before:  given(record.Given{Version: v1}),
-			outcome: outcome{decision: Decision{Verb: Move, Moves: []input.Finding{due(db, 0)}}, findings: []input.Finding{inStep(app), due(db, 0)}, movedAt: movedAt},
+			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(db, 0)}}, findings: []input.Finding{inStep(app), due(db, 0)}, movedAt: movedAt},
 			want:    map[input.Source]record.Given{app: old, db: {Version: v2, Shown: v2.Short()}}, wantMove: movedAt,
 		},
 		"Wait": {
@@ -49,13 +49,13 @@ func TestRemember(t *testing.T) {
 		"Observe": {
 			reason:  "what was only told counts as given; the template shows nothing new",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Observe, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}},
+			outcome: outcome{decision: Decision{Verb: Observe, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}},
 			want:    given(record.Given{Version: v2, Shown: v1.Short()}),
 		},
 		"NextJob": {
 			reason:  "a CronJob was given what its next Job reads",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Remember, Reason: input.NextJob, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}},
+			outcome: outcome{decision: Decision{Verb: Remember, Delivered: true, Reason: input.NextJob, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}},
 			want:    given(record.Given{Version: v2, Shown: v1.Short()}),
 		},
 		"Baseline": {
@@ -128,7 +128,7 @@ func TestRemember(t *testing.T) {
 func TestShownSkipsWhatDoesNotExist(t *testing.T) {
 	t.Parallel()
 	missing := input.Finding{Source: db, Reason: input.Missing}
-	if got, want := shown([]input.Finding{due(app, 0), missing}).String(), "configmap/app~2222222222"; got != want {
+	if got, want := (input.Order{All: []input.Finding{due(app, 0), missing}}).Shown().String(), "configmap/app~2222222222"; got != want {
 		t.Errorf("shown is %q, want %q", got, want)
 	}
 }

@@ -6,17 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 func web(name string) kube.Key {
 	return kube.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: name}
 }
 
-func TestEventFor(t *testing.T) {
+func TestEventsFor(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason   string
@@ -29,6 +32,12 @@ func TestEventFor(t *testing.T) {
 		"Invalid":       {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "left alone until this is mended"},
 		"Held":          {"a change that does not come is told", Decision{Verb: Hold, Reason: input.Held, Message: "m"}, false, "not rolled out: m"},
 		"UndoneBars":    {"for whatever reason", Decision{Verb: Hold, Reason: input.Undone, Message: "m"}, false, "not rolled out: m"},
+		"Evicting":      {"pods go one by one", Decision{Verb: Evict, Reason: input.Evicting, Message: "m"}, false, "one at a time for m"},
+		"Evicted":       {"the end of it", Decision{Verb: Evict, Reason: input.Evicted, Message: "m"}, false, "newer than m"},
+		"Refreshed":     {"nothing restarts", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m"}, false, "refresh mounted files for m"},
+		"NotRefreshed":  {"an environment cannot be refreshed", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m", Moves: []input.Finding{{Source: app, Env: true}}}, true, "only a restart repeats: configmap/app"},
+		"StrategyOff":   {"somebody has to act", Decision{Verb: Hold, Reason: input.StrategyOff, Message: "m"}, true, "not rolled out: m"},
+		"NoTemplate":    {"somebody has to act", Decision{Verb: Leave, Reason: input.NoTemplate, Message: "m"}, true, "cannot be followed"},
 		"UndoneSettled": {"an undo by itself is the person's own news", Decision{Verb: Leave, Reason: input.Undone}, false, ""},
 		"InStep":        {"nothing happened", Decision{Verb: Leave, Reason: input.InStep}, false, ""},
 		"Baseline":      {"installing is silent", Decision{Verb: Remember, Reason: input.Baseline}, false, ""},
@@ -37,14 +46,43 @@ func TestEventFor(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, told := eventFor(&kube.Workload{}, tc.decision)
+			var e kube.Event
+			events := eventsFor(&kube.Workload{}, tc.decision)
+			told := len(events) > 0
+			if told {
+				e = events[len(events)-1]
+			}
 			if told != (tc.says != "") || !strings.Contains(e.Note, tc.says) || e.Warning != tc.warning {
 				t.Errorf("%s: event %+v, told %t", tc.reason, e, told)
 			}
-			if told && (e.Reason != string(tc.decision.Reason) || e.Action == "") {
-				t.Errorf("the event has the reason %q and the action %q", e.Reason, e.Action)
+			if told && (events[0].Reason != string(tc.decision.Reason) || e.Action == "") {
+				t.Errorf("the event has the reason %q and the action %q", events[0].Reason, e.Action)
 			}
 		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	absent := input.Finding{Source: db, Listed: true, Current: fingerprint.Version{Basis: "1:*", Sum: "absent"}}
+	in := Input{
+		Intent:   settings.Intent{Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}}},
+		Findings: []input.Finding{inStep(app), absent, {Source: app, Warning: "configmap/app: odd"}},
+	}
+	var notes []string
+	for _, e := range warnings(&kube.Workload{Key: web("a")}, in) {
+		notes = append(notes, e.Reason+": "+e.Note)
+		if !e.Warning {
+			t.Errorf("%q is no warning", e.Note)
+		}
+	}
+	want := []string{
+		`InvalidAnnotation: namespace shop: annotation k: "v" is not understood; accepted: a; it has no effect`,
+		"SourceUnknown: the annotation names secret/db, which does not exist",
+		"InvalidAnnotation: configmap/app: odd; it has no effect",
+	}
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
@@ -107,7 +145,7 @@ func TestOptionsValidate(t *testing.T) {
 		says   []string
 	}{
 		"Default":   {"the defaults are valid", func(*Options) {}, nil},
-		"Negative":  {"a window before the change", func(o *Options) { o.Defaults.Quiet = -1 }, []string{"quiet"}},
+		"Negative":  {"a window before the change", func(o *Options) { o.Quiet = -1 }, []string{"quiet"}},
 		"Crossed":   {"a bound below what it bounds", func(o *Options) { o.MaxDelay = time.Second }, []string{"maximum delay 1s", "5s"}},
 		"NoWorkers": {"nobody works", func(o *Options) { o.Workers = 0 }, []string{"workers"}},
 		"Two":       {"everything that is wrong is told at once", func(o *Options) { o.Workers, o.MaxDelay = 0, 0 }, []string{"workers", "maximum delay"}},

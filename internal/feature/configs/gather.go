@@ -85,8 +85,13 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 // needsHistory: only what looks due, and a workload that was made while nobody
 // watched, are worth a question to the API server.
 func needsHistory(v Verdict, w *kube.Workload, recordSince time.Time) bool {
-	madeMeanwhile := !recordSince.IsZero() && w.Created.After(recordSince)
-	return v.Standing == input.Due || v.Reason == input.Baseline && madeMeanwhile
+	return v.Standing == input.Due || v.Reason == input.Baseline && madeMeanwhile(w, recordSince)
+}
+
+// madeMeanwhile reports whether the workload is younger than the record, and was
+// not made before our eyes: it came with a list, so its beginning is unknown.
+func madeMeanwhile(w *kube.Workload, recordSince time.Time) bool {
+	return !recordSince.IsZero() && w.Created.After(recordSince) && w.TemplateWritten.Min == 0
 }
 
 func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source, given record.Entry) Observation {
@@ -120,7 +125,7 @@ func (i *Inputs) followedSince(w *kube.Workload) kube.Bounds {
 
 func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []kube.Revision, given record.Entry) *Away {
 	a := &Away{
-		MadeMeanwhile: !i.options.RecordSince().IsZero() && w.Created.After(i.options.RecordSince()),
+		MadeMeanwhile: madeMeanwhile(w, i.options.RecordSince()),
 		SourceCreated: source.Created,
 		DataWrittenAt: source.DataWrittenAt,
 	}

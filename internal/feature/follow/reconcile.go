@@ -92,7 +92,9 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
 	c, err := controller.NewTyped("follow", mgr, controller.TypedOptions[kube.Key]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: r.options.Workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[kube.Key](500*time.Millisecond, time.Minute),
+		// An API server that takes requests and never answers must not keep workers.
+		ReconciliationTimeout: time.Minute,
+		RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[kube.Key](500*time.Millisecond, time.Minute),
 		LogConstructor: func(key *kube.Key) logr.Logger {
 			if key == nil {
 				return r.Log

@@ -46,6 +46,9 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	switch {
 	case o.decision.Verb == Move || f.Reason == input.DeliveredBefore:
 		given.Shown = f.Shows
+	case known && f.Shows != "" && o.template[f.Source] == f.Shows:
+		// Whoever wrote it, the template shows what exists.
+		given.Shown = f.Shows
 	case f.Standing == input.Record && o.template[f.Source] != given.Shown:
 		// Somebody else wrote this template; what it shows is not ours to compare.
 		given.Shown = ""

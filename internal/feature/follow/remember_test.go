@@ -102,6 +102,12 @@ func TestRemember(t *testing.T) {
 			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{Source: app, Reason: input.Unreadable, Given: v1}}},
 			want:    given(old),
 		},
+		"RolledByHand": {
+			reason:  "a template that shows what exists was not taken back, whoever wrote it",
+			before:  map[input.Source]record.Given{app: {Version: v1, Shown: "0000000000"}},
+			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, template: input.Shown{app: v1.Short()}},
+			want:    map[input.Source]record.Given{app: {Version: v1, Shown: v1.Short()}},
+		},
 		"UnreadableNeverSeen": {
 			reason:  "and what was never read is not made up",
 			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{Source: app, Reason: input.Unreadable}}},

@@ -92,6 +92,10 @@ lint: ## Run the linters; .golangci.yml says which and why
 fmt: ## Format the code
 	$(LINT) fmt
 
+.PHONY: docs
+docs: ## Write the parts of docs/ that follow from the code
+	go generate ./internal/docgen
+
 .PHONY: verify
 verify: verify-format verify-modules verify-generated verify-documents verify-product ## Check that everything derived is up to date
 

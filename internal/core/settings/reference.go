@@ -1,0 +1,28 @@
+package settings
+
+// Reference is one row of the reference of annotations and labels.
+type Reference struct {
+	Key string
+	// On names the objects that carry it.
+	On string
+	// Accepted are the values.
+	Accepted string
+	Meaning  string
+}
+
+// References lists every key that people write or see, in the order in which
+// they are met.
+func References() []Reference {
+	return []Reference{
+		{Reload, "workload", acceptedReload, "What the workload follows: everything its template references, the listed sources (referenced or not), or nothing."},
+		{Reload, "namespace", acceptedScope, "Default for the workloads of the namespace that say nothing themselves."},
+		{Reload, "ConfigMap, Secret", acceptedScope, "`never`: a change of this source moves nobody, unless a workload lists it by name. `auto`: every workload that references it follows it."},
+		{Quiet, "workload", acceptedDuration, "How long the workload's sources must be unchanged before it is moved, instead of `--quiet`."},
+		{Strategy, "workload", acceptedStrategy, "How the workload is moved: by its pod template, by evicting its pods one at a time, or without a restart by refreshing mounted files. The last two need `--pod-strategies`."},
+		{Hold, "workload", "any text, also none", "No automatic change while it is there; taking it away delivers what has gathered, in one rollout."},
+		{Hold, "ConfigMap, Secret", "any text, also none", "Changes of this source are not delivered while it is there. Because any rollout would load the live content, it holds each workload for which this source is due."},
+		{Observe, "workload, namespace", acceptedBool, "`true`: decide and report, and write nothing to the workload. What was observed counts as given: switching it off restarts nobody."},
+		{Inputs, "pod template", "written by Lockstep", "The versions that this revision was given: `configmap/app~3fa9c1d2e4,secret/db~77ab01c9de`. Digests of Secrets are keyed."},
+		{StateLabel, "ConfigMap (label)", "written by Lockstep", "Marks the ConfigMaps in which Lockstep remembers what it delivered."},
+	}
+}

@@ -1,0 +1,104 @@
+// Command docgen writes the parts of docs/ that follow from the code: the
+// references of annotations, reasons and metrics, and the command line.
+//
+// "make docs" runs it; "make verify" fails when what it writes is not committed.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra/doc"
+
+	"github.com/lockstep-dev/lockstep/internal/cli"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+//go:generate go run . ../../docs
+
+const notice = "<!-- Written by internal/docgen. Change the code, then run \"make docs\". -->\n\n"
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: docgen FOLDER")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "docgen:", err)
+		os.Exit(1)
+	}
+}
+
+// write writes every generated document below the folder.
+func write(folder string) error {
+	metrics, err := metricsPage()
+	if err != nil {
+		return err
+	}
+	pages := map[string]string{
+		"annotations.md": annotationsPage(),
+		"reasons.md":     reasonsPage(),
+		"metrics.md":     metrics,
+	}
+	reference := filepath.Join(folder, "reference")
+	if err := os.MkdirAll(reference, 0o755); err != nil { //nolint:gosec // Documents are for everybody.
+		return err
+	}
+	for name, text := range pages {
+		if err := os.WriteFile(filepath.Join(reference, name), []byte(notice+text), 0o644); err != nil { //nolint:gosec // Documents are for everybody.
+			return err
+		}
+	}
+	return writeCommandLine(filepath.Join(folder, "cli"))
+}
+
+// writeCommandLine writes a page for each command. The folder is made anew, so
+// that a command that is gone leaves no page behind.
+func writeCommandLine(folder string) error {
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // Documents are for everybody.
+		return err
+	}
+	root := cli.Document()
+	root.DisableAutoGenTag = true // a date would make every day's output differ
+	return doc.GenMarkdownTreeCustom(root, folder, func(string) string { return notice }, func(name string) string { return name })
+}
+
+func annotationsPage() string {
+	t := newTable("key", "on", "values", "meaning")
+	for _, r := range settings.References() {
+		t.row("`"+r.Key+"`", r.On, r.Accepted, r.Meaning)
+	}
+	return "# Annotations and labels\n\nWhat is not understood is reported by a warning event on the workload, which names the\n" +
+		"annotation, the value and what is accepted; the workload is left alone until it is mended.\n\n" + t.String()
+}
+
+func reasonsPage() string {
+	t := newTable("reason", "meaning")
+	for _, e := range input.Explanations() {
+		t.row("`"+string(e.Reason)+"`", e.Meaning)
+	}
+	return "# Reasons\n\nOne word says why Lockstep did something, or why it did not. It is the same in events, in the\n" +
+		"log (`reason=`), in the label `reason` of metrics and in the code (`internal/core/input`).\n\n" + t.String()
+}
+
+// table is a Markdown table.
+type table struct{ text strings.Builder }
+
+func newTable(columns ...string) *table {
+	t := &table{}
+	t.row(columns...)
+	t.row(strings.Split(strings.Repeat("--- ", len(columns)-1)+"---", " ")...)
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	t.text.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+func (t *table) String() string { return t.text.String() }

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockstep-dev/lockstep/internal/cli"
+)
+
+// metric is one row of the reference.
+type metric struct{ name, kind, labels, help string }
+
+// catalogue is a registry that only notes what is registered.
+type catalogue struct{ metrics []metric }
+
+// Register implements prometheus.Registerer.
+func (c *catalogue) Register(collector prometheus.Collector) error {
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descriptions)
+		collector.Describe(descriptions)
+	}()
+	var wrong []error
+	for d := range descriptions {
+		m, err := parse(d.String())
+		m.kind = kindOf(collector, m.name)
+		c.metrics = append(c.metrics, m)
+		wrong = append(wrong, err)
+	}
+	return errors.Join(wrong...)
+}
+
+// MustRegister implements prometheus.Registerer.
+func (c *catalogue) MustRegister(collectors ...prometheus.Collector) {
+	for _, collector := range collectors {
+		if err := c.Register(collector); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// Unregister implements prometheus.Registerer.
+func (c *catalogue) Unregister(prometheus.Collector) bool { return false }
+
+// parse reads a description, whose fields the library shows as text only:
+// Desc{fqName: "a", help: "b", constLabels: {}, variableLabels: {c,d}}.
+func parse(text string) (metric, error) {
+	parts := regexp.MustCompile(`^Desc\{fqName: "(.*?)", help: "(.*?)", .*variableLabels: \{(.*)\}\}$`).FindStringSubmatch(text)
+	if parts == nil {
+		return metric{}, fmt.Errorf("unexpected description of a metric: %s", text)
+	}
+	m := metric{name: parts[1], help: parts[2]}
+	if parts[3] != "" {
+		m.labels = "`" + strings.ReplaceAll(parts[3], ",", "`, `") + "`"
+	}
+	return m, nil
+}
+
+// kindOf is the type that Prometheus shows. Names of counters end in _total, which
+// the linter sees to.
+func kindOf(c prometheus.Collector, name string) string {
+	switch c.(type) {
+	case *prometheus.HistogramVec, prometheus.Histogram:
+		return "histogram"
+	}
+	if strings.HasSuffix(name, "_total") {
+		return "counter"
+	}
+	return "gauge"
+}
+
+func metricsPage() (string, error) {
+	all := &catalogue{}
+	if err := cli.DocumentMetrics(all); err != nil {
+		return "", err
+	}
+	slices.SortFunc(all.metrics, func(a, b metric) int { return strings.Compare(a.name, b.name) })
+	t := newTable("metric", "type", "labels", "meaning")
+	for _, m := range all.metrics {
+		t.row("`"+m.name+"`", m.kind, m.labels, m.help)
+	}
+	return `# Metrics
+
+Served at ` + "`/metrics`" + ` on ` + "`--metrics-addr`" + ` (default ` + "`:8080`" + `).
+
+` + t.String() + `
+The values of ` + "`reason`" + ` are those of [reasons](reasons.md). Beside these, the libraries show theirs:
+` + "`workqueue_*` and `controller_runtime_*` (the loop is called `follow`), `rest_client_requests_total`" + `
+(requests to the API server by verb and code), ` + "`leader_election_master_status`" + `, ` + "`go_*`" + ` and ` + "`process_*`" + `.
+
+Worth an alert: ` + "`lockstep_resource_followed == 0`" + ` for longer than minutes (a permission is missing or the
+API server is away; a kind that is not installed is 0 as well), ` + "`increase(lockstep_reloads_total{result=\"failure\"}[10m]) > 0`" + `,
+and ` + "`lockstep_pending_workloads`" + ` that stays above 0 for longer than ` + "`--max-delay`" + ` (a hold, or nothing is written).
+`, nil
+}

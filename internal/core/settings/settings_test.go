@@ -50,7 +50,9 @@ func TestForWorkload(t *testing.T) {
 		"ListBeatsDefault": {reason: "a list is an answer: nothing else is followed", workload: on(settings.Reload, "configmap/app"), namespace: on(settings.Reload, "auto"), defaults: settings.Defaults{Auto: true}, want: listed(app)},
 		"NamespaceWins":    {reason: "the namespace beats the controller", namespace: on(settings.Reload, "never"), defaults: settings.Defaults{Auto: true}, want: settings.Intent{Mode: settings.Never, Auto: true, Quiet: quiet}},
 		"ControllerAuto":   {reason: "the controller asks for everybody", defaults: settings.Defaults{Auto: true}, want: follow},
-		"NamespaceList":    {reason: "a list on a namespace has no meaning and changes nothing", namespace: on(settings.Reload, "configmap/app"), defaults: settings.Defaults{Auto: true}, want: follow},
+		"NamespaceList": {reason: "a list on a namespace has no meaning and is warned of", namespace: on(settings.Reload, "configmap/app"), defaults: settings.Defaults{Auto: true}, want: with(follow, func(in *settings.Intent) {
+			in.Warnings = []settings.Problem{{Key: settings.Reload, Value: "configmap/app", Accepted: "auto or never"}}
+		})},
 		"Quiet":            {reason: "its own window", workload: map[string]string{settings.Reload: "auto", settings.Quiet: "1m30s"}, want: with(follow, func(in *settings.Intent) { in.Quiet = 90 * time.Second })},
 		"QuietZero":        {reason: "no window at all", workload: map[string]string{settings.Reload: "auto", settings.Quiet: "0s"}, want: with(follow, func(in *settings.Intent) { in.Quiet = 0 })},
 		"Hold":             {reason: "any text is a reason", workload: map[string]string{settings.Reload: "auto", settings.Hold: "release freeze"}, want: with(follow, func(in *settings.Intent) { in.Held, in.HeldBy = true, "release freeze" })},

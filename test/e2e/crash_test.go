@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// TestKilledBetweenPatchAndRecord: the patch is made, its record is not, and a
+// person takes the rollout back before the controller returns.
+func TestKilledBetweenPatchAndRecord(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	witness := w.NewWitness(t)
+	account := labtest.NewAccount(t, w.Cluster, w.Own)
+	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules())...)
+	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
+	w.AwaitRecordRight(t, account, true)
+	c := w.StartControllerAs(t, account.Kubeconfig)
+	witness.AwaitKnown(t)
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+
+	account.Allow(t, testkit.OwnRules()...)
+	w.AwaitRecordRight(t, account, false)
+	w.SetConfig(t, "app", "key", "2")
+	shown := w.AwaitRollout(t, testkit.Web, "")
+	c.Signal(t, syscall.SIGKILL)
+	if code := c.ExitCode(t, testkit.Patience); code != 128+int(syscall.SIGKILL) {
+		t.Fatalf("exit code %d", code)
+	}
+	if entry := w.Record(t, testkit.Web); strings.Contains(entry, digest(shown, "configmap/app")) {
+		t.Fatalf("the record %q has what was to be kept from it", entry)
+	}
+	if got := w.Revisions(t, testkit.Web); got != 2 {
+		t.Fatalf("%d revisions before the undo, want 2", got)
+	}
+	undo(t, w, "")
+
+	w.StartReady(t)
+	witness.Pass(t)
+	if got := w.Shown(t, testkit.Web); got != "" {
+		t.Errorf("the undone Deployment shows %q: it was pushed again", got)
+	}
+	if got := w.Revisions(t, testkit.Web); got != 2 {
+		t.Errorf("%d revisions, want the 2 from before", got)
+	}
+	w.SetConfig(t, "app", "key", "3")
+	w.AwaitRollout(t, testkit.Web, "")
+}
+
+// digest is what a template shows of one source.
+func digest(shown, source string) string {
+	for element := range strings.SplitSeq(shown, ",") {
+		if name, value, ok := strings.Cut(element, "~"); ok && name == source {
+			return value
+		}
+	}
+	return ""
+}
+
+func TestTerminationFlushesTheRecord(t *testing.T) {
+	t.Parallel()
+	w, _, c := followed(t)
+	w.SetConfig(t, "app", "key", "2")
+	shown := w.AwaitRollout(t, testkit.Web, "")
+	if code := c.Stop(t); code != 0 {
+		t.Errorf("exit code %d after SIGTERM, want 0", code)
+	}
+	if entry := w.Record(t, testkit.Web); !strings.Contains(entry, digest(shown, "configmap/app")) {
+		t.Errorf("the record %q does not have the delivered %s", entry, shown)
+	}
+}

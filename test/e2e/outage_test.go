@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// lease is a short one, so that a vanished leader is replaced within seconds.
+var lease = []string{"--leader-elect=true", "--lease-duration=3s"}
+
+// overLine is a followed world whose controller is connected by a line.
+func overLine(t *testing.T, flags ...string) (*testkit.World, *testkit.Line, *testkit.Controller) {
+	t.Helper()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	line, kubeconfig := testkit.NewLine(t, w.Cluster.Kubeconfig(), w.Cluster.Server())
+	c := w.StartControllerAs(t, kubeconfig, flags...)
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	return w, line, c
+}
+
+func TestOutageIsSurvived(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason     string
+		begin, end func(*testkit.Line)
+	}{
+		"Cut":    {"connections are refused", (*testkit.Line).Cut, (*testkit.Line).Mend},
+		"Frozen": {"connections hang", (*testkit.Line).Freeze, (*testkit.Line).Thaw},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, line, c := overLine(t)
+			c.AwaitReady(t, true)
+			tc.begin(line)
+			c.AwaitReady(t, false)
+			if code, text := c.Probe(t, "/healthz"); code != 200 {
+				t.Errorf("%s: /healthz answers %d %s; a restart would not help", tc.reason, code, text)
+			}
+			w.SetConfig(t, "app", "key", "2")
+			w.SetSecret(t, "db", "key", "2")
+			tc.end(line)
+			shown := w.AwaitRollout(t, testkit.Web, "")
+			c.AwaitReady(t, true)
+			if !strings.Contains(shown, "configmap/app~") || !strings.Contains(shown, "secret/db~") {
+				t.Errorf("%s: what changed meanwhile is shown as %q", tc.reason, shown)
+			}
+		})
+	}
+}
+
+func TestNotReadyUntilSynced(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	line, kubeconfig := testkit.NewLine(t, w.Cluster.Kubeconfig(), w.Cluster.Server())
+	line.Cut()
+	c := w.StartControllerAs(t, kubeconfig)
+	c.AwaitReady(t, false)
+	if _, text := c.Probe(t, "/readyz"); !strings.Contains(text, "[-]") || !strings.Contains(text, "not ready") {
+		t.Errorf("/readyz does not say what is missing: %q", text)
+	}
+	line.Mend()
+	c.AwaitReady(t, true)
+	if _, text := c.Probe(t, "/readyz?verbose"); !strings.Contains(text, "[+] configmaps in "+w.Namespace+": followed") {
+		t.Errorf("/readyz?verbose does not say what works: %q", text)
+	}
+}
+
+func TestLostLeaseEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	w, line, c := overLine(t, lease...)
+	line.Cut()
+	if code := c.ExitCode(t, testkit.Patience); code != 1 {
+		t.Errorf("exit code %d after the lease was lost, want 1", code)
+	}
+	w.SetConfig(t, "app", "key", "2")
+	w.StartController(t, lease...)
+	w.AwaitRollout(t, testkit.Web, "")
+	if got := w.Revisions(t, testkit.Web); got != 2 {
+		t.Errorf("%d revisions, want one rollout", got)
+	}
+}
+
+func TestAnotherReplicaTakesOver(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	leader := w.StartController(t, lease...)
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	holder := holderOf(t, w)
+	standby := w.StartController(t, lease...)
+	standby.AwaitReady(t, true)
+
+	w.SetConfig(t, "app", "key", "2")
+	first := w.AwaitRollout(t, testkit.Web, "")
+	if strings.Contains(standby.Stderr(), "verb=move") || holderOf(t, w) != holder {
+		t.Errorf("the standby works beside the leader:\n%s", standby.Stderr())
+	}
+	leader.Signal(t, syscall.SIGKILL)
+	leader.ExitCode(t, testkit.Patience)
+	w.SetConfig(t, "app", "key", "3")
+	w.AwaitRollout(t, testkit.Web, first)
+	if got := w.Revisions(t, testkit.Web); got != 3 {
+		t.Errorf("%d revisions after two changes, want 3", got)
+	}
+	if holderOf(t, w) == holder {
+		t.Error("the lease still names the killed leader")
+	}
+}
+
+// holderOf is who holds the lease.
+func holderOf(t *testing.T, w *testkit.World) string {
+	t.Helper()
+	l := &coordinationv1.Lease{}
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Own, Name: "lockstep"}, l); err != nil {
+		t.Fatal(err)
+	}
+	return *l.Spec.HolderIdentity
+}
+
+// TestAPIServerRestarts takes the real API server away, which a line cannot show:
+// its watch cache and its resource versions begin anew.
+func TestAPIServerRestarts(t *testing.T) {
+	t.Parallel()
+	cluster := labtest.Private(t, labtest.Options{})
+	staying, ending := testkit.NewWorldOn(t, cluster), testkit.NewWorldOn(t, cluster)
+	staying.CreateApp(t)
+	ending.CreateApp(t)
+	stays := staying.StartReady(t)
+	ends := ending.StartController(t, lease...)
+	staying.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	ending.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+
+	if err := cluster.StopAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	stays.AwaitReady(t, false)
+	if code := ends.ExitCode(t, testkit.Patience); code != 1 {
+		t.Errorf("exit code %d after the lease was lost, want 1", code)
+	}
+	if err := cluster.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []*testkit.World{staying, ending} {
+		w.SetConfig(t, "app", "key", "2")
+	}
+	ending.StartController(t, lease...)
+	for _, w := range []*testkit.World{staying, ending} {
+		w.AwaitRollout(t, testkit.Web, "")
+		if got := w.Revisions(t, testkit.Web); got != 2 {
+			t.Errorf("%d revisions after the API server's restart and one change, want 2", got)
+		}
+	}
+	stays.AwaitReady(t, true)
+	select {
+	case <-stays.Done():
+		t.Error("the process without leader election ended")
+	default:
+	}
+	freezeAndThaw(t, cluster, staying, stays)
+}
+
+// freezeAndThaw: an API server that hangs is worse than one that is gone.
+func freezeAndThaw(t *testing.T, cluster *labtest.Cluster, w *testkit.World, c *testkit.Controller) {
+	t.Helper()
+	before := w.Shown(t, testkit.Web)
+	if err := cluster.FreezeAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	c.AwaitReady(t, false)
+	if err := cluster.ThawAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Own, Name: "lockstep"}, &coordinationv1.Lease{})
+		return client.IgnoreNotFound(err) == nil, "the thawed API server does not answer"
+	})
+	w.SetConfig(t, "app", "key", "3")
+	w.AwaitRollout(t, testkit.Web, before)
+	c.AwaitReady(t, true)
+}

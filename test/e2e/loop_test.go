@@ -1,0 +1,238 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// followed is a world with an application that is on record, and a witness.
+func followed(t *testing.T, flags ...string) (*testkit.World, *testkit.Witness, *testkit.Controller) {
+	t.Helper()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	witness := w.NewWitness(t)
+	c := w.StartReady(t, flags...)
+	witness.AwaitKnown(t)
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	return w, witness, c
+}
+
+// checkUntouched fails when the Deployment was rolled out at all.
+func checkUntouched(t *testing.T, w *testkit.World, why string) {
+	t.Helper()
+	if revisions, shown := w.Revisions(t, testkit.Web), w.Shown(t, testkit.Web); revisions != 1 || shown != "" {
+		t.Errorf("%s: the Deployment has %d revisions and shows %q, want it untouched", why, revisions, shown)
+	}
+}
+
+func TestOneRolloutForConfigMapAndSecret(t *testing.T) {
+	t.Parallel()
+	w, _, _ := followed(t)
+	// A window in which both changes fall however slow the machine is.
+	w.Annotate(t, testkit.Web, settings.Quiet, "3s")
+	w.SetConfig(t, "app", "key", "2")
+	w.SetSecret(t, "db", "key", "2")
+
+	shown := w.AwaitRollout(t, testkit.Web, "")
+	for _, source := range []string{"configmap/app~", "secret/db~"} {
+		if !strings.Contains(shown, source) {
+			t.Errorf("the template shows %q, want %s in it", shown, source)
+		}
+	}
+	w.AwaitEvent(t, testkit.Web, "Normal Reloaded", "configmap/app", "secret/db", " -> ")
+	w.AwaitRecord(t, testkit.Web, strings.Split(strings.Split(shown, ",")[0], "~")[1])
+	if got := w.Revisions(t, testkit.Web); got != 2 {
+		t.Errorf("%d revisions after two changes at once, want the first one and one more", got)
+	}
+}
+
+func TestNothingIsRestartedForNothing(t *testing.T) {
+	t.Parallel()
+	w, witness, c := followed(t)
+	d := testkit.Deployment("keyed", "", "")
+	d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{
+		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "app"}, Key: "key"},
+	}}}
+	w.Create(t, d)
+	w.AwaitRecord(t, "keyed", "configmap/app")
+	witness.Pass(t)
+	checkUntouched(t, w, "install")
+
+	w.Patch(t, &corev1.ConfigMap{}, "app", `{"metadata":{"labels":{"a":"b"},"annotations":{"c":"d"}}}`)
+	w.Patch(t, &corev1.Secret{}, "db", `{"metadata":{"labels":{"a":"b"},"annotations":{"c":"d"}}}`)
+	witness.Pass(t)
+	checkUntouched(t, w, "a change of labels and annotations")
+
+	w.Patch(t, &corev1.ConfigMap{}, "app", `{"data":null,"binaryData":{"key":"MQ=="}}`)
+	witness.Pass(t)
+	checkUntouched(t, w, "the same bytes in another field")
+
+	recreate(t, w, "app", map[string]string{"key": "1"})
+	witness.Pass(t)
+	checkUntouched(t, w, "deleted and made anew with the same content")
+
+	if code := c.Stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	w.StartReady(t)
+	witness.Pass(t)
+	checkUntouched(t, w, "restart")
+
+	w.SetConfig(t, "app", "other", "x")
+	w.AwaitRollout(t, testkit.Web, "")
+	witness.Pass(t)
+	if shown := w.Shown(t, "keyed"); shown != "" {
+		t.Errorf("a workload that reads one key was rolled out for another: %q", shown)
+	}
+}
+
+func recreate(t *testing.T, w *testkit.World, name string, data map[string]string) {
+	t.Helper()
+	old := &corev1.ConfigMap{}
+	w.Get(t, name, old)
+	if err := w.Client.Delete(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	fresh := testkit.ConfigMap(name, "", "")
+	fresh.Data = data
+	w.Create(t, fresh)
+}
+
+func TestChangeWhileAwayIsDelivered(t *testing.T) {
+	t.Parallel()
+	w, _, c := followed(t)
+	if code := c.Stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	recreate(t, w, "app", map[string]string{"key": "2"})
+	w.SetSecret(t, "db", "key", "2")
+	c = w.StartReady(t)
+	w.AwaitRollout(t, testkit.Web, "")
+	w.AwaitEvent(t, testkit.Web, "Normal Reloaded", "configmap/app", "secret/db")
+	if got := w.Revisions(t, testkit.Web); got != 2 {
+		t.Errorf("%d revisions, want one rollout for what changed meanwhile", got)
+	}
+	_ = c
+}
+
+func TestUndoIsRespected(t *testing.T) {
+	t.Parallel()
+	w, witness, _ := followed(t)
+	w.SetConfig(t, "app", "key", "2")
+	first := w.AwaitRollout(t, testkit.Web, "")
+	w.SetConfig(t, "app", "key", "3")
+	second := w.AwaitRollout(t, testkit.Web, first)
+	witness.Pass(t)
+	undo(t, w, first)
+	witness.Pass(t)
+	if got := w.Shown(t, testkit.Web); got != first {
+		t.Errorf("the undone Deployment shows %q, want %q as the person left it (not %q)", got, first, second)
+	}
+	w.SetConfig(t, "app", "key", "4")
+	w.AwaitRollout(t, testkit.Web, first)
+}
+
+// undo does what "kubectl rollout undo" does: it puts the template of the
+// revision that shows the given versions back.
+func undo(t *testing.T, w *testkit.World, shown string) {
+	t.Helper()
+	sets := &appsv1.ReplicaSetList{}
+	if err := w.Client.List(t.Context(), sets, client.InNamespace(w.Namespace), client.MatchingLabels{"app": testkit.Web}); err != nil {
+		t.Fatal(err)
+	}
+	for _, rs := range sets.Items {
+		if rs.Spec.Template.Annotations[settings.Inputs] != shown {
+			continue
+		}
+		d := w.Deployment(t, testkit.Web)
+		d.Spec.Template = rs.Spec.Template
+		delete(d.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+		if err := w.Client.Update(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("no revision shows %q", shown)
+}
+
+func TestConfigMapAndTemplateTogetherAreOneRollout(t *testing.T) {
+	t.Parallel()
+	w, witness, _ := followed(t)
+	w.Annotate(t, testkit.Web, settings.Quiet, "2s") // an upgrade writes one object after the other
+	w.SetConfig(t, "app", "key", "2")
+	w.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
+	w.AwaitRecord(t, testkit.Web)
+	w.Annotate(t, testkit.Web, settings.Quiet, testkit.Quiet)
+	witness.Pass(t)
+	if got := w.Revisions(t, testkit.Web); got != 2 {
+		t.Errorf("%d revisions after an upgrade of both, want one rollout", got)
+	}
+}
+
+func TestMalformedAnnotation(t *testing.T) {
+	t.Parallel()
+	w, witness, _ := followed(t)
+	w.Annotate(t, testkit.Web, settings.Quiet, "soon")
+	w.AwaitEvent(t, testkit.Web, "Warning InvalidAnnotation", settings.Quiet, `"soon"`, "a duration such as 10s", "left alone")
+	w.SetConfig(t, "app", "key", "2")
+	witness.Pass(t)
+	checkUntouched(t, w, "an annotation that nobody understands")
+
+	w.Annotate(t, testkit.Web, settings.Quiet, testkit.Quiet)
+	w.AwaitRollout(t, testkit.Web, "")
+
+	shown := w.Shown(t, testkit.Web)
+	w.Annotate(t, testkit.Web, settings.Reload, "configmap/app,what")
+	w.AwaitEvent(t, testkit.Web, "Warning InvalidAnnotation", settings.Reload, `"configmap/app,what"`, "auto, never")
+	w.SetConfig(t, "app", "key", "3")
+	witness.Pass(t)
+	w.Annotate(t, testkit.Web, settings.Reload, "auto")
+	w.AwaitRollout(t, testkit.Web, shown)
+}
+
+func TestHoldAndRelease(t *testing.T) {
+	t.Parallel()
+	w, witness, _ := followed(t)
+	w.Annotate(t, testkit.Web, settings.Hold, "release freeze")
+	w.SetConfig(t, "app", "key", "2")
+	w.SetSecret(t, "db", "key", "2")
+	witness.Pass(t)
+	checkUntouched(t, w, "held")
+	w.AwaitEvent(t, testkit.Web, "Held", settings.Hold, "release freeze")
+	w.Annotate(t, testkit.Web, settings.Hold)
+	shown := w.AwaitRollout(t, testkit.Web, "")
+	witness.Pass(t)
+	if got := w.Revisions(t, testkit.Web); got != 2 {
+		t.Errorf("%d revisions after the release, want one rollout for both (%s)", got, shown)
+	}
+}
+
+// TestWritersInTheWayAreNoReasonToGiveUp: whoever writes the Deployment between
+// our decision and our patch makes the patch fail; the change is then decided
+// anew and delivered once.
+func TestWritersInTheWayAreNoReasonToGiveUp(t *testing.T) {
+	t.Parallel()
+	w, witness, _ := followed(t)
+	w.Annotate(t, testkit.Web, settings.Quiet, "0s")
+	for i := range 5 {
+		before := w.Shown(t, testkit.Web)
+		w.SetConfig(t, "app", "key", fmt.Sprint("turn ", i))
+		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+			w.Patch(t, &appsv1.Deployment{}, testkit.Web, fmt.Sprintf(`{"metadata":{"labels":{"noise":"%d"}}}`, w.Deployment(t, testkit.Web).Generation))
+			return w.Shown(t, testkit.Web) != before, "the change is not delivered beside another writer"
+		})
+	}
+	witness.Pass(t)
+	if got := w.Revisions(t, testkit.Web); got != 6 {
+		t.Errorf("%d revisions after 5 changes, want 6", got)
+	}
+}

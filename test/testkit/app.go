@@ -1,0 +1,99 @@
+package testkit
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// Quiet is the quiet window of the tests' workloads.
+const Quiet = "200ms"
+
+// Deployment is a followed Deployment whose pods mount a ConfigMap and read a
+// Secret into their environment, each left out when its name is empty.
+func Deployment(name, configMap, secret string) *appsv1.Deployment {
+	none := int32(0)
+	labels := map[string]string{"app": name}
+	app := corev1.Container{Name: "app", Image: "app"}
+	pod := corev1.PodSpec{}
+	if configMap != "" {
+		pod.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}},
+		}}}
+		app.VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/app"}}
+	}
+	if secret != "" {
+		app.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}}
+	}
+	pod.Containers = []corev1.Container{app}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{settings.Reload: "auto", settings.Quiet: Quiet}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &none, // a rollout shows as a new ReplicaSet; pods would only cost time
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+		},
+	}
+}
+
+// Web is the Deployment that most tests are about.
+const Web = "web"
+
+// CreateApp makes the Deployment "web" with its ConfigMap "app" and its Secret
+// "db", each with the value "1" under "key".
+func (w *World) CreateApp(t testing.TB) {
+	t.Helper()
+	w.Create(t, ConfigMap("app", "key", "1"), Secret("db", "key", "1"), Deployment(Web, "app", "db"))
+}
+
+// Witness is a Deployment by which a test sees that the controller has come past
+// a certain point: nothing proves that something did not happen, except that
+// something later did.
+type Witness struct {
+	world *World
+	name  string
+	turn  int
+}
+
+// NewWitness makes a witness. It has a ConfigMap and a Secret, because each kind
+// of source is watched by itself.
+func (w *World) NewWitness(t testing.TB) *Witness {
+	t.Helper()
+	const name = "witness"
+	w.Create(t, ConfigMap(name, "key", "0"), Secret(name, "key", "0"), Deployment(name, name, name))
+	return &Witness{world: w, name: name}
+}
+
+// AwaitKnown waits until the witness is on record, so that its next change is one.
+func (i *Witness) AwaitKnown(t testing.TB) {
+	t.Helper()
+	i.world.AwaitRecord(t, i.name, "configmap/"+i.name, "secret/"+i.name)
+}
+
+// Pass returns when the controller has delivered a change that was made after
+// the call. What was seen before it has been decided by then: it was queued
+// earlier, and its quiet window is not longer.
+func (i *Witness) Pass(t testing.TB) {
+	t.Helper()
+	i.turn++
+	before := input.ParseShown(i.world.Shown(t, i.name))
+	i.world.SetConfig(t, i.name, "key", fmt.Sprint(i.turn))
+	i.world.SetSecret(t, i.name, "key", fmt.Sprint(i.turn))
+	labtest.Eventually(t, Patience, func() (bool, string) {
+		text := i.world.Shown(t, i.name)
+		shown := input.ParseShown(text)
+		for _, source := range []input.Source{input.ConfigMap(i.name), input.Secret(i.name)} {
+			if shown[source] == before[source] {
+				return false, fmt.Sprintf("%s shows %q, not yet the newest %s", i.name, text, source)
+			}
+		}
+		return true, ""
+	})
+}

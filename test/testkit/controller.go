@@ -1,0 +1,105 @@
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// Controller is the built program, running.
+type Controller struct {
+	*labtest.Running
+
+	probes string
+}
+
+// StartController runs the controller on a world, without leader election and
+// with the given further flags. Only one may act on a world at a time, unless
+// they elect a leader.
+func (w *World) StartController(t testing.TB, flags ...string) *Controller {
+	t.Helper()
+	return w.StartControllerAs(t, w.Cluster.Kubeconfig(), flags...)
+}
+
+// StartControllerAs does the same with the rights and the address of a kubeconfig.
+func (w *World) StartControllerAs(t testing.TB, kubeconfig string, flags ...string) *Controller {
+	t.Helper()
+	args := []string{
+		"controller", "--kubeconfig", kubeconfig, "--namespaces", w.Namespace, "--own-namespace", w.Own,
+		"--metrics-addr", "0", "--probe-addr", "127.0.0.1:0", "--leader-elect=false",
+	}
+	c := &Controller{Running: labtest.StartCommand(t, labtest.Command{
+		Path: labtest.Binary(t, "./cmd/lockstep"), Args: slices.Concat(args, flags),
+		// A line that says nothing is found dead in seconds and not in a minute.
+		Env: []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=1", "HTTP2_PING_TIMEOUT_SECONDS=1"},
+	})}
+	c.probes = c.awaitProbes(t)
+	return c
+}
+
+// StartReady runs the controller and waits until it is ready.
+func (w *World) StartReady(t testing.TB, flags ...string) *Controller {
+	t.Helper()
+	c := w.StartController(t, flags...)
+	c.AwaitReady(t, true)
+	return c
+}
+
+// awaitProbes reads from the log where the probes are served.
+func (c *Controller) awaitProbes(t testing.TB) string {
+	t.Helper()
+	line := regexp.MustCompile(`probes are served"?.*?address"?[=:]"?([0-9.:]+)`)
+	var address string
+	labtest.Eventually(t, Patience, func() (bool, string) {
+		select {
+		case <-c.Done():
+			t.Fatalf("the controller ended before it served probes:\n%s", c.Stderr())
+		default:
+		}
+		found := line.FindStringSubmatch(c.Stderr())
+		if found == nil {
+			return false, "the log does not say where probes are served:\n" + c.Stderr()
+		}
+		address = found[1]
+		return true, ""
+	})
+	return address
+}
+
+// Probe asks a path of the probe server: "/readyz?verbose".
+func (c *Controller) Probe(t testing.TB, path string) (code int, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.probes+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close() //nolint:errcheck // The answer was read.
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(body)
+}
+
+// AwaitReady waits until the controller is ready, or is not.
+func (c *Controller) AwaitReady(t testing.TB, want bool) {
+	t.Helper()
+	status := map[bool]int{true: http.StatusOK, false: http.StatusServiceUnavailable}[want]
+	labtest.Eventually(t, Patience, func() (bool, string) {
+		code, text := c.Probe(t, "/readyz")
+		return code == status, fmt.Sprintf("/readyz answers %d, want %d: %s", code, status, text)
+	})
+}

@@ -93,8 +93,9 @@ func (o *Options) readQuiet(given arguments) error {
 		return nil
 	}
 	ms, err := strconv.ParseFloat(text, 64)
-	if err != nil || ms < 0 || ms > float64(24*time.Hour/time.Millisecond) {
-		return fmt.Errorf("--coalesce-period %q: want milliseconds, not negative", text)
+	// Said the positive way round, so that NaN is refused too.
+	if inRange := ms >= 0 && ms <= float64(24*time.Hour/time.Millisecond); err != nil || !inRange {
+		return fmt.Errorf("--coalesce-period %q: want milliseconds, between 0 and a day", text)
 	}
 	o.Quiet = time.Duration(ms * float64(time.Millisecond))
 	return nil
@@ -134,66 +135,4 @@ func (o *Options) readTypes(given arguments) error {
 		return errors.New("--ignored-config-resource-types leaves nothing to watch")
 	}
 	return nil
-}
-
-// arguments are the values of each flag, by its kebab-case name.
-type arguments map[string][]string
-
-func (a arguments) last(name string) string {
-	values := a[name]
-	if len(values) == 0 {
-		return ""
-	}
-	return values[len(values)-1]
-}
-
-// isTrue reads a flag without a value as true.
-func (a arguments) isTrue(name string) bool {
-	values, set := a[name]
-	return set && (len(values) == 0 || values[len(values)-1] != "false")
-}
-
-// split sorts a command line by flags. Every value up to the next flag belongs
-// to the flag before it; for flags that take one value the last counts.
-func split(args []string) arguments {
-	given := arguments{}
-	name := ""
-	for _, arg := range args {
-		if !strings.HasPrefix(arg, "-") || len(arg) == 1 {
-			if name != "" {
-				given[name] = append(given[name], arg)
-			}
-			continue
-		}
-		flag, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		name = canonical(flag)
-		if _, seen := given[name]; !seen {
-			given[name] = nil
-		}
-		if hasValue {
-			given[name] = append(given[name], value)
-		}
-	}
-	return given
-}
-
-// canonical is the kebab-case name of a flag, its aliases resolved.
-func canonical(flag string) string {
-	aliases := map[string]string{
-		"s": "server", "cacert": "certificate-authority", "cert": "client-certificate", "key": "client-key",
-	}
-	var b strings.Builder
-	for i, r := range flag {
-		if r >= 'A' && r <= 'Z' {
-			if i > 0 {
-				b.WriteByte('-')
-			}
-			r += 'a' - 'A'
-		}
-		b.WriteRune(r)
-	}
-	if long, ok := aliases[b.String()]; ok {
-		return long
-	}
-	return b.String()
 }

@@ -41,6 +41,27 @@ func TestParse(t *testing.T) {
 		"Alternatives": {"further annotations", "--namespace=ns --configmap=state --alternative-configmap-annotation=c/x --alternative-secret-annotation s/x", nil, with(func(o *kubernetesreloader.Options) {
 			o.AlternativeConfigMap, o.AlternativeSecret = "c/x", "s/x"
 		})},
+		"OneValue":   {"a flag of text takes one value; the rest belongs to nobody", "--namespace ns other --configmap state more", nil, base},
+		"Positional": {"a word before the flags belongs to nobody", "watch --namespace ns --configmap state", nil, base},
+		"DoubleDash": {"nothing counts after two dashes", "--namespace ns --configmap state -- --port 1 --help", nil, base},
+		"Repeated":   {"the last of a repeated flag", "--namespace=a --namespace=ns --configmap=state --port=1 --port=8080", nil, base},
+		"Arrays": {"an array goes on behind =, and may repeat", "--resource-type=a b --ignored-config-resource-types=v1.Pod v1.Secret --resourceType c --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) {
+			o.IgnoreSecrets = true
+			o.Warnings = []string{"--ignored-config-resource-types v1.Pod: only v1.ConfigMap and v1.Secret have an effect", "--resource-type has no effect, as in the original"}
+		})},
+		"SwitchThenWord": {"a switch takes no other word", "--insecure-skip-tls-verify word --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Insecure = true })},
+		"SwitchFalse":    {"but it takes false", "--insecure-skip-tls-verify false --namespace=ns --configmap=state", nil, base},
+		"Negated":        {"--no-flag is false", "--insecureSkipTlsVerify --no-insecure-skip-tls-verify --no-help --namespace=ns --configmap=state", nil, base},
+		"NegatedText":    {"--no-flag of text is as if it was not given", "--token=t --no-token --namespace=ns --configmap=state", nil, base},
+		"DashValue":      {"behind = a value may begin with a dash", "--token=-x --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Token = "-x" })},
+		"FlagIsNoValue":  {"behind a space it is the next flag", "--token --namespace ns --configmap state", nil, base},
+		"EqualsInside":   {"only the first = separates", "--token=a=b --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Token = "a=b" })},
+		"ShortEquals":    {"-s=URL", "-s=https://x --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Server = "https://x" })},
+		"Letters":        {"letters behind one dash are flags of their own", "-namespace x --namespace=ns --configmap=state", nil, base},
+		"Exponent":       {"a number in any spelling", "--namespace=ns --configmap=state --coalesce-period 1e3", nil, with(func(o *kubernetesreloader.Options) { o.Quiet = time.Second })},
+		"Zero":           {"no quiet at all", "--namespace=ns --configmap=state --coalesce-period 0", nil, with(func(o *kubernetesreloader.Options) { o.Quiet = 0 })},
+		"Basic":          {"undeclared and accepted", "--username u --password p --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Username, o.Password = "u", "p" })},
+		"EmptyPort":      {"a variable without a value", "--namespace=ns --configmap=state", map[string]string{"PORT": ""}, base},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +83,13 @@ func TestParseRefuses(t *testing.T) {
 		"--configmap=state": "missing required arguments: namespace",
 		"":                  "missing required arguments: namespace, configmap",
 		"--namespace=n --configmap=s --coalesce-period=-1":                                   "want milliseconds",
+		"--namespace=n --configmap=s --coalesce-period -1":                                   "want milliseconds",
+		"--namespace=n --configmap=s --coalesce-period=NaN":                                  "want milliseconds",
+		"--namespace=n --configmap=s --coalesce-period=Infinity":                             "want milliseconds",
 		"--namespace=n --configmap=s --coalesce-period=5s":                                   "want milliseconds",
+		"--namespace=n --configmap=":                                                         "missing required arguments: configmap",
+		"-- --namespace=n --configmap=s":                                                     "missing required arguments: namespace, configmap",
+		"--namespace=n --configmap=s --port=70000":                                           "want a number",
 		"--namespace=n --configmap=s --port=http":                                            "want a number",
 		"--namespace=n --configmap=s --ignored-config-resource-types v1.Secret v1.ConfigMap": "nothing to watch",
 	} {

@@ -116,7 +116,7 @@ func (s *story) changeBoth(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := pause(ctx, quiet/3); err != nil {
+	if err := pause(ctx, quiet/2); err != nil {
 		return err
 	}
 	if err := s.step(ctx, "change secret/web-password: a new password", func(ctx context.Context) error {
@@ -128,7 +128,7 @@ func (s *story) changeBoth(ctx context.Context) error {
 		return err
 	}
 	// A second rollout would come within another quiet window.
-	if err := pause(ctx, quiet+quiet/3); err != nil {
+	if err := pause(ctx, quiet+quiet/2); err != nil {
 		return err
 	}
 	return s.settled(ctx)

@@ -37,7 +37,7 @@ const (
 	// workload is how Lockstep's log names it.
 	workload = "Deployment/" + namespace + "/" + deployment
 	// quiet is the quiet window of the story; the product's default is 5 s.
-	quiet = 3 * time.Second
+	quiet = 2 * time.Second
 	// patience bounds every wait for something that must happen.
 	patience = 20 * time.Second
 )

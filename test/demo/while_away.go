@@ -36,7 +36,7 @@ func whileAway(ctx context.Context, s *story) error {
 	if err := s.decided(ctx, 0, "move"); err != nil {
 		return err
 	}
-	if err := pause(ctx, quiet/3); err != nil {
+	if err := pause(ctx, quiet/2); err != nil {
 		return err
 	}
 	if err := s.settled(ctx); err != nil {

@@ -58,7 +58,7 @@ func write(folder string) error {
 // writeCommandLine writes a page for each command. The folder is made anew, so
 // that a command that is gone leaves no page behind.
 func writeCommandLine(folder string) error {
-	if err := os.RemoveAll(folder); err != nil {
+	if err := os.RemoveAll(folder); err != nil { //nolint:gosec // The caller names the folder, and that is us.
 		return err
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // Documents are for everybody.

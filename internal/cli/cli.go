@@ -55,13 +55,11 @@ func Run(ctx context.Context, args []string, env Environment) int {
 		return exitOK
 	}
 	_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
-	var usage usageError
-	if errors.As(err, &usage) {
+	if _, wrong := errors.AsType[usageError](err); wrong {
 		_, _ = fmt.Fprintf(env.Stderr, "Run %q for usage.\n", command.CommandPath()+" --help")
 		return exitUsage
 	}
-	var cluster clusterError
-	if errors.As(err, &cluster) {
+	if _, missing := errors.AsType[clusterError](err); missing {
 		return exitUsage
 	}
 	return exitFailed

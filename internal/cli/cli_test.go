@@ -48,8 +48,8 @@ func TestSetFromEnvironment(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := setFromEnvironment(fs, variables(tc.env))
-			var usage usageError
-			if (err != nil) != (tc.says != "") || err != nil && (!errors.As(err, &usage) || !strings.Contains(err.Error(), tc.says)) {
+			_, usage := errors.AsType[usageError](err)
+			if usage != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}
 			if err == nil && *got != tc.want {

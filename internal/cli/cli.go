@@ -36,6 +36,12 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// clusterError is a cluster that cannot be found. It says itself what to do, so
+// no usage is offered.
+type clusterError struct{ error }
+
+func (e clusterError) Unwrap() error { return e.error }
+
 // Run runs one command line and returns the exit code: 0 done, 1 failed, 2 used
 // wrongly.
 func Run(ctx context.Context, args []string, env Environment) int {
@@ -48,13 +54,15 @@ func Run(ctx context.Context, args []string, env Environment) int {
 	if err == nil {
 		return exitOK
 	}
-	var usage usageError
-	if !errors.As(err, &usage) {
-		_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
-		return exitFailed
+	_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
+	if _, wrong := errors.AsType[usageError](err); wrong {
+		_, _ = fmt.Fprintf(env.Stderr, "Run %q for usage.\n", command.CommandPath()+" --help")
+		return exitUsage
 	}
-	_, _ = fmt.Fprintf(env.Stderr, "Error: %v\nRun %q for usage.\n", err, command.CommandPath()+" --help")
-	return exitUsage
+	if _, missing := errors.AsType[clusterError](err); missing {
+		return exitUsage
+	}
+	return exitFailed
 }
 
 func newRoot(env Environment) *cobra.Command {

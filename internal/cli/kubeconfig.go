@@ -31,12 +31,12 @@ func (o *kubeOptions) config() (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.context}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
-		return nil, usageError{fmt.Errorf(
+		return nil, clusterError{fmt.Errorf(
 			"no cluster found: looked for --kubeconfig, $KUBECONFIG, %s and a service account in %s; pass --kubeconfig FILE or run in a pod",
 			clientcmd.RecommendedHomeFile, serviceAccountFolder)}
 	}
 	if err != nil {
-		return nil, usageError{fmt.Errorf("read the kubeconfig: %w", err)}
+		return nil, clusterError{fmt.Errorf("read the kubeconfig: %w", err)}
 	}
 	// No client-side throttle: the API server's own fairness is the better judge,
 	// and a throttle of 5 requests a second makes a change for 50 workloads take 10 s.

@@ -15,12 +15,12 @@ import (
 )
 
 // followed is a world with an application that is on record, and a witness.
-func followed(t *testing.T, flags ...string) (*testkit.World, *testkit.Witness, *testkit.Controller) {
+func followed(t *testing.T) (*testkit.World, *testkit.Witness, *testkit.Controller) {
 	t.Helper()
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
 	witness := w.NewWitness(t)
-	c := w.StartReady(t, flags...)
+	c := w.StartReady(t)
 	witness.AwaitKnown(t)
 	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
 	return w, witness, c
@@ -115,13 +115,12 @@ func TestChangeWhileAwayIsDelivered(t *testing.T) {
 	}
 	recreate(t, w, "app", map[string]string{"key": "2"})
 	w.SetSecret(t, "db", "key", "2")
-	c = w.StartReady(t)
+	w.StartReady(t)
 	w.AwaitRollout(t, testkit.Web, "")
 	w.AwaitEvent(t, testkit.Web, "Normal Reloaded", "configmap/app", "secret/db")
 	if got := w.Revisions(t, testkit.Web); got != 2 {
 		t.Errorf("%d revisions, want one rollout for what changed meanwhile", got)
 	}
-	_ = c
 }
 
 func TestUndoIsRespected(t *testing.T) {

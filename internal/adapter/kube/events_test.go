@@ -15,6 +15,7 @@ type told struct {
 	kind, note string
 }
 
+//nolint:revive // The signature is that of client-go's recorder.
 func (r *told) Eventf(regarding, _ runtime.Object, kind, _, _, note string, args ...any) {
 	r.regarding, r.kind, r.note = regarding.(*corev1.ObjectReference), kind, args[0].(string)
 	if note != "%s" {

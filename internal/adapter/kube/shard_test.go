@@ -10,17 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func text(s string) *string { return &s }
-
 // held is a ConfigMap as the API server holds it.
 func held(resourceVersion string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: resourceVersion}, Data: data}
 }
 
-// shardAt is a shard that is in step with a ConfigMap.
-func shardAt(resourceVersion string, data map[string]string) *shard {
+// shardAt is a shard that is in step with a ConfigMap at version 5.
+func shardAt(data map[string]string) *shard {
 	s := newShard("state-00")
-	s.adopt(held(resourceVersion, data))
+	s.adopt(held("5", data))
 	return s
 }
 
@@ -36,12 +34,12 @@ func checkShard(t *testing.T, s *shard, stored map[string]string, dirty map[stri
 
 func TestShardSetAndGet(t *testing.T) {
 	t.Parallel()
-	s := shardAt("5", map[string]string{"a": "1"})
-	s.set("a", text("1"))
+	s := shardAt(map[string]string{"a": "1"})
+	s.set("a", new("1"))
 	s.set("b", nil)
 	checkShard(t, s, map[string]string{"a": "1"}, map[string]*string{})
 
-	s.set("a", text("2"))
+	s.set("a", new("2"))
 	if got, ok := s.get("a"); !ok || got != "2" {
 		t.Errorf("get gives %q, %t before the write, want the newest text", got, ok)
 	}
@@ -49,7 +47,7 @@ func TestShardSetAndGet(t *testing.T) {
 	if got, ok := s.get("a"); ok {
 		t.Errorf("get gives %q after a removal that is not written yet", got)
 	}
-	s.set("a", text("1"))
+	s.set("a", new("1"))
 	checkShard(t, s, map[string]string{"a": "1"}, map[string]*string{})
 }
 
@@ -70,32 +68,32 @@ func TestShardAdopt(t *testing.T) {
 		},
 		"Old": {
 			reason:  "a watch that is behind takes nothing back",
-			set:     map[string]*string{"a": text("mine")},
+			set:     map[string]*string{"a": new("mine")},
 			arrives: held("4", map[string]string{"a": "0"}),
-			stored:  map[string]string{"a": "1"}, dirty: map[string]*string{"a": text("mine")},
+			stored:  map[string]string{"a": "1"}, dirty: map[string]*string{"a": new("mine")},
 		},
 		"Echo": {
 			reason:  "nor does the same version again",
-			set:     map[string]*string{"a": text("mine")},
+			set:     map[string]*string{"a": new("mine")},
 			arrives: held("5", map[string]string{"a": "x"}),
-			stored:  map[string]string{"a": "1"}, dirty: map[string]*string{"a": text("mine")},
+			stored:  map[string]string{"a": "1"}, dirty: map[string]*string{"a": new("mine")},
 		},
 		"OtherKeys": {
 			reason:  "what others write beside ours leaves ours to be written",
-			set:     map[string]*string{"a": text("mine")},
+			set:     map[string]*string{"a": new("mine")},
 			arrives: held("6", map[string]string{"a": "1", "b": "theirs"}),
-			stored:  map[string]string{"a": "1", "b": "theirs"}, dirty: map[string]*string{"a": text("mine")},
+			stored:  map[string]string{"a": "1", "b": "theirs"}, dirty: map[string]*string{"a": new("mine")},
 		},
 		"Overruled": {
 			reason:    "theirs stands, and the decision behind ours is taken again",
-			set:       map[string]*string{"a": text("mine")},
+			set:       map[string]*string{"a": new("mine")},
 			arrives:   held("6", map[string]string{"a": "theirs"}),
 			overruled: []string{"a"},
 			stored:    map[string]string{"a": "theirs"}, dirty: map[string]*string{},
 		},
 		"RemovedUnderOurs": {
 			reason:    "a removal is a change too",
-			set:       map[string]*string{"a": text("mine")},
+			set:       map[string]*string{"a": new("mine")},
 			arrives:   held("6", nil),
 			overruled: []string{"a"},
 			stored:    map[string]string{}, dirty: map[string]*string{},
@@ -109,7 +107,7 @@ func TestShardAdopt(t *testing.T) {
 		},
 		"SameAsOurs": {
 			reason:  "two that write the same do not overrule each other",
-			set:     map[string]*string{"a": text("2")},
+			set:     map[string]*string{"a": new("2")},
 			arrives: held("6", map[string]string{"a": "2"}),
 			stored:  map[string]string{"a": "2"}, dirty: map[string]*string{},
 		},
@@ -123,7 +121,7 @@ func TestShardAdopt(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := shardAt("5", map[string]string{"a": "1"})
+			s := shardAt(map[string]string{"a": "1"})
 			for key, value := range tc.set {
 				s.set(key, value)
 			}
@@ -139,23 +137,23 @@ func TestShardAdopt(t *testing.T) {
 // answer to it arrives, and by then there may be a newer text to write.
 func TestShardHearsItsOwnWriteFirst(t *testing.T) {
 	t.Parallel()
-	s := shardAt("5", map[string]string{"a": "1"})
-	s.set("a", text("2"))
+	s := shardAt(map[string]string{"a": "1"})
+	s.set("a", new("2"))
 	sent := s.send()
-	s.set("a", text("3"))
+	s.set("a", new("3"))
 	if got := s.adopt(held("6", map[string]string{"a": "2"})); len(got) > 0 {
 		t.Errorf("our own write overrules us: %v", got)
 	}
 	s.written(sent, "6")
-	checkShard(t, s, map[string]string{"a": "2"}, map[string]*string{"a": text("3")})
+	checkShard(t, s, map[string]string{"a": "2"}, map[string]*string{"a": new("3")})
 }
 
 // TestShardKnowsBetterThanALateAnswer: by the time our write is answered, the
 // watch may have shown us what somebody wrote after it.
 func TestShardKnowsBetterThanALateAnswer(t *testing.T) {
 	t.Parallel()
-	s := shardAt("5", map[string]string{"a": "1"})
-	s.set("a", text("2"))
+	s := shardAt(map[string]string{"a": "1"})
+	s.set("a", new("2"))
 	sent := s.send()
 	s.adopt(held("7", map[string]string{"a": "theirs"}))
 	s.written(sent, "6")
@@ -167,22 +165,22 @@ func TestShardKnowsBetterThanALateAnswer(t *testing.T) {
 
 func TestShardWritten(t *testing.T) {
 	t.Parallel()
-	s := shardAt("5", map[string]string{"a": "1", "b": "1"})
-	s.set("a", text("2"))
+	s := shardAt(map[string]string{"a": "1", "b": "1"})
+	s.set("a", new("2"))
 	s.set("b", nil)
 	sent := s.send()
-	s.set("c", text("late"))
+	s.set("c", new("late"))
 	s.written(sent, "6")
-	checkShard(t, s, map[string]string{"a": "2"}, map[string]*string{"c": text("late")})
+	checkShard(t, s, map[string]string{"a": "2"}, map[string]*string{"c": new("late")})
 }
 
 func TestShardLost(t *testing.T) {
 	t.Parallel()
-	s := shardAt("5", map[string]string{"a": "1", "b": "1", "c": "1"})
-	s.set("a", text("2"))
+	s := shardAt(map[string]string{"a": "1", "b": "1", "c": "1"})
+	s.set("a", new("2"))
 	s.set("b", nil)
 	s.lost()
-	checkShard(t, s, map[string]string{}, map[string]*string{"a": text("2"), "c": text("1")})
+	checkShard(t, s, map[string]string{}, map[string]*string{"a": new("2"), "c": new("1")})
 	if s.resourceVersion != "" {
 		t.Errorf("a lost shard has the version %s; it would not be created", s.resourceVersion)
 	}
@@ -190,8 +188,8 @@ func TestShardLost(t *testing.T) {
 
 func TestShardForget(t *testing.T) {
 	t.Parallel()
-	s := shardAt("5", map[string]string{"a": "1"})
-	s.set("a", text("2"))
+	s := shardAt(map[string]string{"a": "1"})
+	s.set("a", new("2"))
 	s.forget()
 	checkShard(t, s, map[string]string{}, map[string]*string{})
 	if s.name != "state-00" || s.resourceVersion != "" {

@@ -1,0 +1,279 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// problems collects what was reported.
+type problems struct {
+	mu  sync.Mutex
+	all []error
+}
+
+func (p *problems) report(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, err)
+}
+
+func (p *problems) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return fmt.Sprint(errors.Join(p.all...))
+}
+
+// newRecords is a record in the world's own namespace that nobody watches yet.
+func newRecords(t *testing.T, w *testkit.World) (*Records, *problems) {
+	t.Helper()
+	p := &problems{}
+	return NewRecords(testkit.NewClient(t, w.Cluster.Kubeconfig()), RecordsOptions{
+		Namespace: w.Own, Name: "state", Now: time.Now, Report: p.report, Status: func(Status) {},
+	}), p
+}
+
+// watchRecords follows the record until the test ends and waits for its first list.
+func watchRecords(t *testing.T, r *Records) {
+	t.Helper()
+	runInBackground(t, r.Watch)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return r.Status().Works(), fmt.Sprintf("%+v", r.Status()) })
+}
+
+// entryOf is an entry of a workload that was given one version.
+func entryOf(key Key, version string) record.Entry {
+	return record.Entry{ID: key.ID(), UID: "4711", Inputs: map[input.Source]record.Given{
+		input.ConfigMap("app"): {Version: fingerprint.Version{Basis: "1:*", Sum: strings.Repeat(version, 32)}},
+	}}
+}
+
+func put(t *testing.T, r *Records, key Key, version string) {
+	t.Helper()
+	if err := r.Put(key, entryOf(key, version)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkEntry fails unless the record says that the workload was given a version.
+func checkEntry(t *testing.T, r *Records, key Key, version string) {
+	t.Helper()
+	if got, ok := r.Entry(key); !ok || !got.Equal(entryOf(key, version)) {
+		t.Errorf("the record of %s is %+v, %t; want version %s", key, got, ok, version)
+	}
+}
+
+func shardsOf(t *testing.T, w *testkit.World) []corev1.ConfigMap {
+	t.Helper()
+	list := &corev1.ConfigMapList{}
+	if err := w.Client.List(t.Context(), list, client.InNamespace(w.Own), client.MatchingLabels{settings.StateLabel: "true"}); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// neighbours are two workloads of one shard.
+func neighbours(r *Records) (a, b Key) {
+	a = deploymentKey("shop", "a")
+	for i := 0; ; i++ {
+		b = deploymentKey("shop", fmt.Sprint("b", i))
+		if r.shardOf(a) == r.shardOf(b) {
+			return a, b
+		}
+	}
+}
+
+func TestRecordsAreWrittenInBatches(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	r, p := newRecords(t, w)
+	const workloads = 300
+	for version := range 3 {
+		for i := range workloads {
+			put(t, r, deploymentKey("shop", fmt.Sprint("w", i)), fmt.Sprint(version))
+		}
+	}
+	r.flush(t.Context())
+	succeeded, failed := r.Writes()
+	if succeeded > shardCount || succeeded == 0 || failed != 0 {
+		t.Errorf("%d writes, %d failed (%s), want at most one a shard, %d", succeeded, failed, p.text(), shardCount)
+	}
+	r.flush(t.Context())
+	if again, _ := r.Writes(); again != succeeded {
+		t.Errorf("%d writes of nothing", again-succeeded)
+	}
+
+	reader, _ := newRecords(t, w)
+	watchRecords(t, reader)
+	for i := range workloads {
+		checkEntry(t, reader, deploymentKey("shop", fmt.Sprint("w", i)), "2")
+	}
+	if got := len(reader.Keys()); got != workloads {
+		t.Errorf("%d workloads on record, want %d", got, workloads)
+	}
+	if reader.Since().IsZero() {
+		t.Error("a record that exists has no beginning")
+	}
+}
+
+func TestRecordsOfTwoWriters(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	one, _ := newRecords(t, w)
+	two, problems := newRecords(t, w)
+	a, b := neighbours(one)
+	var told woken
+	two.Wake(told.wake)
+
+	// Neither watches, so the second knows nothing of what the first wrote.
+	put(t, one, a, "1")
+	one.flush(t.Context())
+	put(t, two, a, "2")
+	put(t, two, b, "2")
+	two.flush(t.Context())
+	checkEntry(t, two, a, "1")
+	if told.times(a) != 1 || told.times(b) != 0 {
+		t.Errorf("woken: a %d times, b %d times; want the overruled one only", told.times(a), told.times(b))
+	}
+	two.flush(t.Context())
+	checkEntry(t, two, b, "2")
+
+	// Now the first one is behind: its patch conflicts.
+	put(t, one, a, "3")
+	one.flush(t.Context())
+	one.flush(t.Context())
+	checkEntry(t, one, a, "3")
+	checkEntry(t, one, b, "2")
+
+	reader, _ := newRecords(t, w)
+	watchRecords(t, reader)
+	checkEntry(t, reader, a, "3")
+	checkEntry(t, reader, b, "2")
+	if text := problems.text(); text != "<nil>" {
+		t.Errorf("a conflict is no problem: %s", text)
+	}
+}
+
+func TestRecordsOverruledByARemoval(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	one, _ := newRecords(t, w)
+	two, _ := newRecords(t, w)
+	a, b := neighbours(one)
+	put(t, one, a, "1")
+	put(t, one, b, "1")
+	one.flush(t.Context())
+	watchRecords(t, two)
+	var told woken
+	two.Wake(told.wake)
+
+	put(t, two, a, "2")
+	one.Forget(a)
+	one.flush(t.Context())
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return told.times(a) > 0, "the workload whose entry was removed under ours is not woken"
+	})
+	if e, ok := two.Entry(a); ok {
+		t.Errorf("the removed entry is %+v", e)
+	}
+	checkEntry(t, two, b, "1")
+}
+
+func TestRecordsSurviveTheirDeletion(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	r, _ := newRecords(t, w)
+	watchRecords(t, r)
+	runInBackground(t, func(ctx context.Context) { _ = r.Run(ctx) })
+	a, b := neighbours(r)
+	put(t, r, a, "1")
+	put(t, r, b, "1")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return len(shardsOf(t, w)) == 1, "the record is not written" })
+	for _, shard := range shardsOf(t, w) {
+		if err := w.Client.Delete(t.Context(), &shard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		shards := shardsOf(t, w)
+		return len(shards) == 1 && len(shards[0].Data) == 2, fmt.Sprintf("the deleted record is not written again: %d shards", len(shards))
+	})
+	checkEntry(t, r, a, "1")
+}
+
+func TestRecordsKeepWhatTheyCannotRead(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	r, problems := newRecords(t, w)
+	a, b := neighbours(r)
+	const garbage = `{"v":99,"what":"ever"}`
+	readable, err := entryOf(b, "1").Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Create(t, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Own, Name: r.shardOf(a).name, Labels: map[string]string{settings.StateLabel: "true"}},
+		Data:       map[string]string{storageKey(a): garbage, storageKey(b): readable},
+	})
+	watchRecords(t, r)
+	if e, ok := r.Entry(a); ok {
+		t.Errorf("garbage is read as %+v", e)
+	}
+	checkEntry(t, r, b, "1")
+	if text := problems.text(); !strings.Contains(text, a.String()) || !strings.Contains(text, "format 99") {
+		t.Errorf("the problem is reported as %q, want the workload and the cause", text)
+	}
+
+	put(t, r, a, "2")
+	r.flush(t.Context())
+	checkEntry(t, r, a, "2")
+	data := shardsOf(t, w)[0].Data
+	if data["unreadable."+storageKey(a)] != garbage || len(data) != 3 {
+		t.Errorf("the shard has %q, want the unreadable text kept aside", data)
+	}
+}
+
+func TestRecordsRefuseAForeignConfigMap(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	r, problems := newRecords(t, w)
+	a, _ := neighbours(r)
+	foreign := testkit.ConfigMap(r.shardOf(a).name, "theirs", "1")
+	foreign.Namespace = w.Own
+	w.Create(t, foreign)
+	put(t, r, a, "1")
+	r.flush(t.Context())
+	text := problems.text()
+	for _, want := range []string{foreign.Name, "not ours", settings.StateLabel, "--state-name"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the problem %q does not say %q", text, want)
+		}
+	}
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil || len(foreign.Data) != 1 {
+		t.Errorf("the foreign ConfigMap has %v, error %v", foreign.Data, err)
+	}
+	checkEntry(t, r, a, "1") // still known, and tried again
+}
+
+func TestStorageKeysFitAConfigMap(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 253)
+	a, b := deploymentKey(long[:63], long), deploymentKey(long[:63], long[:252])
+	if storageKey(a) == storageKey(b) || len("unreadable."+storageKey(a)) > 253 {
+		t.Errorf("keys %q and %q", storageKey(a), storageKey(b))
+	}
+}

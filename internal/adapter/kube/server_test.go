@@ -1,0 +1,296 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// These tests run on a real API server: what they are about, the server decides.
+
+// woken collects the workloads that were woken.
+type woken struct {
+	mu   sync.Mutex
+	keys map[Key]int
+}
+
+func (w *woken) wake(key Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.keys == nil {
+		w.keys = map[Key]int{}
+	}
+	w.keys[key]++
+}
+
+func (w *woken) times(key Key) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.keys[key]
+}
+
+// runInBackground runs something until the test ends, and waits for its end.
+func runInBackground(t *testing.T, run func(context.Context)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() { run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		group.Wait()
+	})
+}
+
+// startCache runs a cache on the world's namespace until it has every answer.
+func startCache(t *testing.T, w *testkit.World, kubeconfig string) *Cache {
+	t.Helper()
+	c := NewCache(testkit.NewClient(t, kubeconfig), CacheOptions{
+		Kinds: Kinds(), Sources: []input.Kind{input.KindConfigMap, input.KindSecret}, Namespaces: []string{w.Namespace},
+		Vocabulary: settings.Native{}, Now: time.Now, Report: func(Status) {},
+	})
+	runInBackground(t, func(ctx context.Context) {
+		c.Run(ctx, Hashers{Kinds: map[input.Kind]fingerprint.Hasher{input.KindConfigMap: {}, input.KindSecret: fingerprint.NewKeyedHasher([]byte("key"))}})
+	})
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return c.Answered(), fmt.Sprintf("%+v", c.Status()) })
+	return c
+}
+
+func TestCacheFollowsTheServer(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	c := startCache(t, w, w.Cluster.Kubeconfig())
+	web := deploymentKey(w.Namespace, testkit.Web)
+	var told woken
+	c.Wake(told.wake)
+
+	if d, ok := c.Workload(web); !ok || len(d.Refs) != 2 || d.Annotations[settings.Reload] != "auto" {
+		t.Fatalf("the workload is known as %+v", d)
+	}
+	before, ok := c.Source(w.Namespace, input.ConfigMap("app"))
+	if !ok || !before.ChangedAt.IsZero() {
+		t.Fatalf("the listed source is known as %+v", before)
+	}
+	want := fingerprint.Hasher{}.Content(map[string]string{"key": "1"}, nil)
+	if !before.Content.Equal(want) {
+		t.Errorf("the content is known as %+v, want %+v", before.Content, want)
+	}
+
+	w.SetConfig(t, "app", "key", "2")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return told.times(web) > 0, "the workload is not woken"
+	})
+	after, _ := c.Source(w.Namespace, input.ConfigMap("app"))
+	if after.ContentWritten.Min != after.ContentWritten.Max || !after.ContentWritten.After(before.ContentWritten) {
+		t.Errorf("the watched change is bounded by %+v, the state before by %+v", after.ContentWritten, before.ContentWritten)
+	}
+	if after.ChangedAt.IsZero() || after.DataWrittenAt.IsZero() {
+		t.Errorf("the change has no time: ours %s, the server's %s", after.ChangedAt, after.DataWrittenAt)
+	}
+
+	if err := w.Client.Delete(t.Context(), w.Deployment(t, testkit.Web)); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		_, known := c.Workload(web)
+		return !known && c.Lists(web), "the deleted workload is still known"
+	})
+}
+
+func TestCacheKnowsWhatItMayNotRead(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	account := labtest.NewAccount(t, w.Cluster, w.Namespace)
+	account.Allow(t,
+		labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}},
+		labtest.Rule{Groups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list", "watch"}})
+	c := startCache(t, w, account.Kubeconfig)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return c.Knows(input.KindConfigMap, w.Namespace), fmt.Sprintf("%+v", c.Status())
+	})
+	if c.Knows(input.KindSecret, w.Namespace) {
+		t.Error("Secrets that may not be listed are taken for known")
+	}
+	for _, s := range c.Status() {
+		if s.Resource == "secrets in "+w.Namespace && !s.Forbidden() {
+			t.Errorf("the missing right shows as %+v", s)
+		}
+	}
+}
+
+func TestInstallationKeyIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	keys := make([][]byte, 6)
+	errs := make([]error, len(keys))
+	var group sync.WaitGroup
+	for i := range keys {
+		c := testkit.NewClient(t, w.Cluster.Kubeconfig())
+		group.Go(func() { keys[i], errs[i] = InstallationKey(t.Context(), c, w.Own, "key") })
+	}
+	group.Wait()
+	for i, key := range keys {
+		if errs[i] != nil || len(key) != installationKeySize || string(key) != string(keys[0]) {
+			t.Errorf("process %d has a key of %d bytes, error %v; the same as the first: %t", i, len(key), errs[i], string(key) == string(keys[0]))
+		}
+	}
+	secret := &corev1.Secret{}
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Own, Name: "key"}, secret); err != nil || secret.Immutable == nil || !*secret.Immutable {
+		t.Errorf("the Secret is immutable: %v, error %v", secret.Immutable, err)
+	}
+}
+
+func TestInstallationKeyThatIsTooShort(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	short := testkit.Secret("key", installationKeyField, "short")
+	short.Namespace = w.Own
+	w.Create(t, short)
+	if key, err := InstallationKey(t.Context(), w.Client, w.Own, "key"); err == nil {
+		t.Errorf("a key of %d bytes is taken", len(key))
+	}
+}
+
+// asCached reads an object as the cache would.
+func asCached(t *testing.T, w *testkit.World, kind Kind, o client.Object) *Workload {
+	t.Helper()
+	w.Get(t, o.GetName(), o)
+	workload, err := slimWorkload(kind, o, settings.Native{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workload
+}
+
+// order gives a workload one ConfigMap at a version.
+func order(version string) input.Order {
+	return input.Order{All: []input.Finding{{Source: input.ConfigMap("app"), Shows: version}}}
+}
+
+func TestMoveHasAPrecondition(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	patcher := NewPatcher(w.Client, AsAnnotation)
+	seen := asCached(t, w, Deployment(), w.Deployment(t, testkit.Web))
+
+	w.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"metadata":{"labels":{"somebody":"else"}}}`)
+	if _, err := patcher.Move(t.Context(), seen, order("1111111111")); !apierrors.IsConflict(err) {
+		t.Errorf("a stale decision answers %v, want a conflict", err)
+	}
+	current := asCached(t, w, Deployment(), w.Deployment(t, testkit.Web))
+	if shown := w.Shown(t, testkit.Web); shown != "" {
+		t.Fatalf("a refused patch shows %q", shown)
+	}
+
+	at, err := patcher.Move(t.Context(), current, order("1111111111"))
+	if err != nil || at.IsZero() {
+		t.Fatalf("moved at %s, error %v", at, err)
+	}
+	d := w.Deployment(t, testkit.Web)
+	if got := d.Spec.Template.Annotations; len(got) != 1 || got[settings.Inputs] != "configmap/app~1111111111" {
+		t.Errorf("the template's annotations are %v", got)
+	}
+	if _, err := patcher.Move(t.Context(), current, order("2222222222")); !apierrors.IsConflict(err) {
+		t.Errorf("the same decision carried out twice answers %v, want a conflict", err)
+	}
+}
+
+// TestMoveSparesANamesake: the decision was made on a Deployment that was deleted
+// and made anew meanwhile.
+func TestMoveSparesANamesake(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	seen := asCached(t, w, Deployment(), w.Deployment(t, testkit.Web))
+	if err := w.Client.Delete(t.Context(), w.Deployment(t, testkit.Web)); err != nil {
+		t.Fatal(err)
+	}
+	w.Create(t, testkit.Deployment(testkit.Web, "app", "db"))
+	if _, err := NewPatcher(w.Client, AsAnnotation).Move(t.Context(), seen, order("1111111111")); !apierrors.IsConflict(err) {
+		t.Errorf("a decision on another object of the name answers %v, want a conflict", err)
+	}
+	if shown := w.Shown(t, testkit.Web); shown != "" {
+		t.Errorf("the namesake shows %q", shown)
+	}
+}
+
+// workloadOf is a workload of a kind with the pods of a Deployment.
+func workloadOf(kind string) (Kind, client.Object) {
+	d := testkit.Deployment(testkit.Web, "app", "")
+	switch kind {
+	case "StatefulSet":
+		return StatefulSet(), &appsv1.StatefulSet{ObjectMeta: d.ObjectMeta, Spec: appsv1.StatefulSetSpec{Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template}}
+	case "DaemonSet":
+		d.Spec.Template.Spec.NodeSelector = map[string]string{"no": "node"}
+		return DaemonSet(), &appsv1.DaemonSet{ObjectMeta: d.ObjectMeta, Spec: appsv1.DaemonSetSpec{Selector: d.Spec.Selector, Template: d.Spec.Template}}
+	}
+	return Deployment(), d
+}
+
+func TestRevisionsShowWhatTheyWereGiven(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := testkit.NewWorld(t)
+			kind, object := workloadOf(name)
+			w.Create(t, object)
+			w.Create(t, strangersRevision(t, w))
+			if got := awaitRevisions(t, w, kind, object, 1); got[0].Shown.String() != "" {
+				t.Errorf("the first revision shows %q", got[0].Shown)
+			}
+			if _, err := NewPatcher(w.Client, AsAnnotation).Move(t.Context(), asCached(t, w, kind, object), order("1111111111")); err != nil {
+				t.Fatal(err)
+			}
+			shows := map[string]bool{}
+			for _, r := range awaitRevisions(t, w, kind, object, 2) {
+				shows[r.Shown.String()] = true
+				if r.Created.IsZero() || r.Name == "" {
+					t.Errorf("revision %+v", r)
+				}
+			}
+			if !shows[""] || !shows["configmap/app~1111111111"] {
+				t.Errorf("the revisions show %v, want none and the moved one", shows)
+			}
+		})
+	}
+}
+
+// strangersRevision is a ReplicaSet that the selector of "web" finds and that
+// belongs to somebody else.
+func strangersRevision(t *testing.T, w *testkit.World) *appsv1.ReplicaSet {
+	t.Helper()
+	owner, yes := testkit.ConfigMap("owner", "key", "1"), true
+	w.Create(t, owner)
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "stranger", Labels: map[string]string{"app": testkit.Web}}}
+	rs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: &yes}}
+	d := testkit.Deployment("stranger", "", "")
+	rs.Spec = appsv1.ReplicaSetSpec{Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template}
+	return rs
+}
+
+func awaitRevisions(t *testing.T, w *testkit.World, kind Kind, object client.Object, count int) []Revision {
+	t.Helper()
+	var found []Revision
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		var err error
+		found, err = Revisions(t.Context(), w.Client, asCached(t, w, kind, object))
+		return err == nil && len(found) == count, fmt.Sprintf("%d revisions, want %d; error %v", len(found), count, err)
+	})
+	return found
+}

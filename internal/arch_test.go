@@ -1,0 +1,260 @@
+// Package internal_test holds the code to what ARCHITECTURE.md promises.
+package internal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const module = "github.com/lockstep-dev/lockstep"
+
+// pkg is what the go command says of a package.
+type pkg struct {
+	ImportPath   string
+	Doc          string
+	GoFiles      []string
+	Imports      []string
+	Deps         []string
+	TestImports  []string
+	XTestImports []string
+}
+
+// short is the path inside the module: "internal/core/input".
+func short(importPath string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(importPath, module), "/")
+}
+
+// packages lists the module's packages; the go command is asked once.
+var packages = sync.OnceValues(func() ([]pkg, error) {
+	if err := touchSources(); err != nil {
+		return nil, err
+	}
+	command := exec.Command("go", "list", "-json=ImportPath,Doc,GoFiles,Imports,Deps,TestImports,XTestImports", "./...")
+	command.Dir = ".."
+	out, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var list []pkg
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read go list: %w", err)
+		}
+		list = append(list, p)
+	}
+})
+
+// touchSources looks at every Go file. The go command remembers which files a
+// test looked at and runs it again when one has changed; it does not see what a
+// program looks at that the test runs.
+func touchSources() error {
+	return filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != ".." {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) == ".go" {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+}
+
+// packagesUnder are those in a folder; "" is the whole module.
+func packagesUnder(t *testing.T, folder string) []pkg {
+	t.Helper()
+	all, err := packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := slices.DeleteFunc(slices.Clone(all), func(p pkg) bool { return folder != "" && !isUnder(short(p.ImportPath), folder) })
+	if len(found) == 0 {
+		t.Fatalf("no package is under %q", folder)
+	}
+	return found
+}
+
+// rule says what the packages under a folder must not import.
+type rule struct {
+	reason string
+	under  string
+	// except are folders below it to which the rule does not apply.
+	except []string
+	// denied are import paths with all that is below them; "=" marks a single one.
+	denied []string
+}
+
+func rules() []rule {
+	labtest := module + "/internal/labtest"
+	return []rule{
+		{
+			reason: "the core is values in, values out",
+			under:  "internal/core",
+			denied: []string{
+				"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "=context", "=os", "os/exec", "=net", "net/http", "log",
+				"github.com/go-logr/logr", module + "/internal/adapter", module + "/internal/feature",
+				module + "/internal/server", module + "/internal/cli", module + "/internal/compat",
+			},
+		},
+		{
+			reason: "adapters know no capability",
+			under:  "internal/adapter",
+			denied: []string{module + "/internal/feature", module + "/internal/server", module + "/internal/cli", module + "/internal/compat"},
+		},
+		{
+			reason: "a capability knows no process and no command line",
+			under:  "internal/feature",
+			denied: []string{module + "/internal/server", module + "/internal/cli", module + "/internal/compat", "github.com/spf13"},
+		},
+		{
+			reason: "the server is wiring and knows no capability",
+			under:  "internal/server",
+			denied: []string{module + "/internal/feature", module + "/internal/cli", module + "/internal/adapter", module + "/internal/compat"},
+		},
+		{
+			reason: "the lab is for tests, the demo and benchmarks",
+			under:  "internal", except: []string{"internal/labtest"},
+			denied: []string{labtest, module + "/test", module + "/lab"},
+		},
+		{
+			reason: "the product never links the lab",
+			under:  "cmd",
+			denied: []string{labtest, module + "/test", module + "/lab", module + "/bench"},
+		},
+		{
+			reason: "the lab's command is compiled before anything else on a bare machine",
+			under:  "internal/labtest",
+			denied: []string{"k8s.io", "sigs.k8s.io"},
+		},
+	}
+}
+
+func (r rule) appliesTo(path string) bool {
+	return isUnder(path, r.under) && !slices.ContainsFunc(r.except, func(e string) bool { return isUnder(path, e) })
+}
+
+func (r rule) denies(path string) bool {
+	return slices.ContainsFunc(r.denied, func(d string) bool {
+		if single, ok := strings.CutPrefix(d, "="); ok {
+			return path == single
+		}
+		return isUnder(path, d)
+	})
+}
+
+func isUnder(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+func TestImportsPointInward(t *testing.T) {
+	t.Parallel()
+	for _, p := range packagesUnder(t, "") {
+		for _, r := range rules() {
+			if !r.appliesTo(short(p.ImportPath)) {
+				continue
+			}
+			for _, imported := range p.Imports {
+				if r.denies(imported) {
+					t.Errorf("%s -> %s: %s", short(p.ImportPath), imported, r.reason)
+				}
+			}
+		}
+	}
+}
+
+// TestRulesFindSomething: a rule that is misspelled would allow everything.
+func TestRulesFindSomething(t *testing.T) {
+	t.Parallel()
+	all := packagesUnder(t, "")
+	for _, r := range rules() {
+		if !slices.ContainsFunc(all, func(p pkg) bool { return r.appliesTo(short(p.ImportPath)) }) {
+			t.Errorf("no package is under %s", r.under)
+		}
+	}
+	core := rules()[0]
+	for path, want := range map[string]bool{"os": true, "os/exec": true, "net": true, "net/url": false, "log/slog": true, "context": true, "strings": false, "k8s.io/api/core/v1": false} {
+		if got := core.denies(path); got != want {
+			t.Errorf("the core may import %s: %t", path, !got)
+		}
+	}
+}
+
+func TestFeaturesDoNotImportOneAnother(t *testing.T) {
+	t.Parallel()
+	const features = "internal/feature/"
+	for _, p := range packagesUnder(t, strings.TrimSuffix(features, "/")) {
+		own, _, _ := strings.Cut(strings.TrimPrefix(short(p.ImportPath), features), "/")
+		for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			other, ok := strings.CutPrefix(short(imported), features)
+			if !ok {
+				continue
+			}
+			if name, _, _ := strings.Cut(other, "/"); name != own {
+				t.Errorf("%s -> %s: capabilities are joined by the command line", short(p.ImportPath), short(imported))
+			}
+		}
+	}
+}
+
+// TestProductLinksNothingOfTheLab looks at everything that ends up in a binary.
+func TestProductLinksNothingOfTheLab(t *testing.T) {
+	t.Parallel()
+	lab := []string{module + "/internal/labtest", module + "/lab", module + "/test", "k8s.io/kubernetes", "go.etcd.io", "testing"}
+	for _, p := range packagesUnder(t, "cmd") {
+		for _, dep := range p.Deps {
+			if slices.ContainsFunc(lab, func(l string) bool { return isUnder(dep, l) }) {
+				t.Errorf("%s links %s", short(p.ImportPath), dep)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItKnows(t *testing.T) {
+	t.Parallel()
+	for _, p := range packagesUnder(t, "") {
+		if p.Doc == "" && len(p.GoFiles) > 0 {
+			t.Errorf("%s has no package comment", short(p.ImportPath))
+		}
+	}
+}
+
+// TestDocumentedPathsExist: a map with a street that is gone misleads.
+func TestDocumentedPathsExist(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "ARCHITECTURE.md"))
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := regexp.MustCompile("`((?:cmd|internal|lab|test|docs|charts|bench|examples)/[A-Za-z0-9_./-]*)`").FindAllSubmatch(text, -1)
+	if len(paths) == 0 {
+		t.Error("ARCHITECTURE.md names no path; either it is no map or this test reads it wrongly")
+	}
+	for _, match := range paths {
+		path := string(match[1])
+		if _, err := os.Stat(filepath.Join("..", strings.TrimSuffix(path, "/..."))); err != nil {
+			t.Errorf("ARCHITECTURE.md names %s: %v", path, err)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+)
+
+// variables is an environment of given variables.
+func variables(pairs map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := pairs[name]
+		return value, ok
+	}
+}
+
+func TestSetFromEnvironment(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		args   []string
+		env    map[string]string
+		want   time.Duration
+		says   string // of the error, empty when there must be none
+	}{
+		"Default":  {"neither flag nor variable", nil, nil, time.Minute, ""},
+		"Variable": {"the variable of the flag", nil, map[string]string{"LOCKSTEP_MAX_DELAY": "5s"}, 5 * time.Second, ""},
+		"FlagWins": {"who types a flag means it", []string{"--max-delay=7s"}, map[string]string{"LOCKSTEP_MAX_DELAY": "5s"}, 7 * time.Second, ""},
+		"Bad":      {"the variable and its value are named", nil, map[string]string{"LOCKSTEP_MAX_DELAY": "soon"}, 0, `LOCKSTEP_MAX_DELAY="soon"`},
+		"Others":   {"variables of others mean nothing", nil, map[string]string{"MAX_DELAY": "5s", "LOCKSTEP_PORT": "tcp://10.0.0.1:80"}, time.Minute, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+			got := fs.Duration("max-delay", time.Minute, "")
+			if err := fs.Parse(tc.args); err != nil {
+				t.Fatal(err)
+			}
+			err := setFromEnvironment(fs, variables(tc.env))
+			_, usage := errors.AsType[usageError](err)
+			if usage != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%s: error %v", tc.reason, err)
+			}
+			if err == nil && *got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, *got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRunSaysHowToFindACluster(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	missing := filepath.Join(t.TempDir(), "kubeconfig")
+	code := Run(t.Context(), []string{"controller", "--kubeconfig", missing}, Environment{Stdout: &stdout, Stderr: &stderr, Lookup: variables(nil)})
+	if code != exitUsage || !strings.Contains(stderr.String(), missing) || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("exit code %d and %q, want 2 and one line that names the file", code, stderr.String())
+	}
+}
+
+func TestOwnNamespace(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason, flag string
+		env          map[string]string
+		want         string
+	}{
+		"Flag":     {"the flag wins", "a", map[string]string{"POD_NAMESPACE": "b"}, "a"},
+		"Variable": {"then the pod's own", "", map[string]string{"POD_NAMESPACE": "b"}, "b"},
+		"Default":  {"outside of a pod there is a default", "", map[string]string{"POD_NAMESPACE": ""}, "lockstep-system"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := ownNamespace(tc.flag, variables(tc.env)); got != tc.want {
+				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no role"))
+	noMatch := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}}
+	ok := func(name string, role kube.Role) kube.Status {
+		return kube.Status{Resource: name, Role: role, Synced: true}
+	}
+	bad := func(name string, role kube.Role, err error) kube.Status {
+		return kube.Status{Resource: name, Role: role, Err: err}
+	}
+	sources, workloads, record := ok("configmaps", kube.RoleSource), ok("deployments", kube.RoleWorkload), ok("record", kube.RoleRecord)
+	cases := map[string]struct {
+		reason string
+		all    []kube.Status
+		want   bool
+		detail string // in the last check
+	}{
+		"Everything":     {"all works", []kube.Status{sources, workloads, record}, true, "followed"},
+		"NotListedYet":   {"the first list is not there", []kube.Status{sources, workloads, {Resource: "secrets", Role: kube.RoleSource}}, false, "waiting for the first list"},
+		"Forbidden":      {"a missing permission keeps the others from nothing", []kube.Status{sources, workloads, bad("secrets", kube.RoleSource, forbidden)}, true, "permission is missing: secrets is forbidden"},
+		"Revoked":        {"also one that was there", []kube.Status{sources, workloads, {Resource: "secrets", Role: kube.RoleSource, Synced: true, Err: forbidden}}, true, "permission is missing"},
+		"NotInstalled":   {"a kind that the cluster does not have", []kube.Status{sources, workloads, bad("rollouts", kube.RoleWorkload, noMatch)}, true, "not installed"},
+		"Outage":         {"the API server does not answer", []kube.Status{sources, workloads, {Resource: "secrets", Role: kube.RoleSource, Synced: true, Err: errors.New("connection refused")}}, false, "connection refused"},
+		"NoSource":       {"nothing to follow", []kube.Status{workloads, bad("secrets", kube.RoleSource, forbidden)}, false, "permission"},
+		"NoWorkload":     {"nobody to move", []kube.Status{sources, bad("deployments", kube.RoleWorkload, forbidden)}, false, "permission"},
+		"OnlySettings":   {"settings alone are no work", []kube.Status{ok("namespaces", kube.RoleSettings), record}, false, "followed"},
+		"NothingAtAll":   {"no status is no readiness", nil, false, ""},
+		"NamespacesGone": {"defaults of namespaces are optional", []kube.Status{sources, workloads, bad("namespaces", kube.RoleSettings, forbidden)}, true, "permission"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := readiness(tc.all)
+			if got.OK != tc.want || len(got.Checks) != len(tc.all) {
+				t.Fatalf("%s: %+v", tc.reason, got)
+			}
+			if n := len(got.Checks); n > 0 {
+				last := got.Checks[n-1]
+				if !strings.Contains(last.Detail, tc.detail) || last.OK != tc.all[n-1].Works() {
+					t.Errorf("%s: the last check is %+v", tc.reason, last)
+				}
+			}
+		})
+	}
+}
+
+func TestKeyCheck(t *testing.T) {
+	t.Parallel()
+	if c := keyCheck(nil); c.OK || !strings.Contains(c.Detail, "waiting") {
+		t.Errorf("before the first answer: %+v", c)
+	}
+	problem := errors.New("secrets is forbidden")
+	if c := keyCheck(&problem); c.OK || !strings.Contains(c.Detail, "forbidden") {
+		t.Errorf("after a refusal: %+v", c)
+	}
+}

@@ -1,0 +1,187 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// scene is everything around the loop: one workload with given inputs, a record,
+// and an API server that answers as it is told.
+type scene struct {
+	workload *kube.Workload
+	listed   bool
+	findings []input.Finding
+	assess   error
+	answers  []error // of the API server, in turn; nil when there are no more
+
+	moved    []input.Order
+	entry    *record.Entry
+	recorded int
+	told     []kube.Event
+}
+
+func newScene() *scene {
+	return &scene{
+		workload: &kube.Workload{
+			Key: web("web"), Kind: kube.Deployment(), UID: "4711",
+			Annotations: map[string]string{settings.Reload: "auto"},
+		},
+		listed: true, findings: []input.Finding{due(app, time.Hour)},
+	}
+}
+
+func (s *scene) Workload(kube.Key) (*kube.Workload, bool) { return s.workload, s.workload != nil }
+func (s *scene) Lists(kube.Key) bool                      { return s.listed }
+func (s *scene) Namespace(string) (*kube.Namespace, bool) { return nil, false }
+func (s *scene) Announce(e kube.Event)                    { s.told = append(s.told, e) }
+func (s *scene) Forget(kube.Key)                          { s.entry = nil }
+func (s *scene) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry) ([]input.Finding, error) {
+	return s.findings, s.assess
+}
+
+func (s *scene) Entry(kube.Key) (record.Entry, bool) {
+	if s.entry == nil {
+		return record.Entry{}, false
+	}
+	return *s.entry, true
+}
+
+func (s *scene) Put(_ kube.Key, e record.Entry) error {
+	s.entry = &e
+	s.recorded++
+	return nil
+}
+
+func (s *scene) PutNow(_ context.Context, key kube.Key, e record.Entry) (time.Time, error) {
+	return now, s.Put(key, e)
+}
+
+func (s *scene) Move(_ context.Context, _ *kube.Workload, o input.Order) (time.Time, error) {
+	if len(s.answers) > 0 {
+		answer := s.answers[0]
+		s.answers = s.answers[1:]
+		if answer != nil {
+			return time.Time{}, answer
+		}
+	}
+	s.moved = append(s.moved, o)
+	return now, nil
+}
+
+func (s *scene) loop() *Reconciler {
+	return New(DefaultOptions(), Dependencies{
+		Vocabulary: settings.Native{Defaults: settings.Defaults{Quiet: 5 * time.Second}},
+		Cluster:    s, Inputs: s, Records: s, Mover: s, Announcer: s,
+		Metrics: prometheus.NewRegistry(), Log: logr.Discard(), Now: func() time.Time { return now },
+	})
+}
+
+// TestConflictLeadsToANewDecision: what was decided on has changed, so nothing is
+// written, recorded or told, and the workload is looked at again.
+func TestConflictLeadsToANewDecision(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.answers = []error{apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))}
+	loop := s.loop()
+	result, err := loop.Reconcile(t.Context(), s.workload.Key)
+	if err != nil || result.RequeueAfter <= 0 {
+		t.Fatalf("result %+v, error %v; want another look soon", result, err)
+	}
+	if len(s.moved)+s.recorded+len(s.told) != 0 {
+		t.Errorf("after a conflict: moved %v, recorded %d times, told %v", s.moved, s.recorded, s.told)
+	}
+
+	// Whoever wrote it meanwhile rolled it out; the next look sees that.
+	s.findings = []input.Finding{recorded(app, input.DeliveredByRollout)}
+	if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.moved) != 0 || s.recorded != 1 {
+		t.Errorf("the old decision was carried out: moved %v, recorded %d times", s.moved, s.recorded)
+	}
+}
+
+func TestRefusedChangeIsToldOnceAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	refusal := errors.New("quota exceeded")
+	s.answers = []error{refusal, refusal}
+	loop := s.loop()
+	for range 2 {
+		if _, err := loop.Reconcile(t.Context(), s.workload.Key); !errors.Is(err, refusal) {
+			t.Fatalf("error %v, want the refusal: the queue tries again", err)
+		}
+	}
+	if len(s.told) != 1 || s.told[0].Reason != string(input.ReloadFailed) {
+		t.Errorf("told %+v, want the failure once", s.told)
+	}
+	if s.recorded != 0 {
+		t.Error("an undelivered change is on record as delivered")
+	}
+	if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil || len(s.moved) != 1 || s.recorded != 1 {
+		t.Errorf("then: error %v, %d moves, %d records", err, len(s.moved), s.recorded)
+	}
+}
+
+func TestNothingIsDoneOnGuesses(t *testing.T) {
+	t.Parallel()
+	known := record.Entry{ID: web("web").ID(), UID: "4711"}
+	cases := map[string]struct {
+		reason string
+		change func(*scene)
+		forget bool
+		fails  bool
+	}{
+		"GatherFails": {"what cannot be read is not decided on", func(s *scene) { s.assess = errors.New("no answer") }, false, true},
+		"Gone":        {"a workload that is certainly gone is forgotten", func(s *scene) { s.workload = nil }, true, false},
+		"MaybeGone":   {"one that is not listed may well exist", func(s *scene) { s.workload, s.listed = nil, false }, false, false},
+		"Deleting":    {"a workload on its way out is left alone", func(s *scene) { s.workload.Deleting = true }, false, false},
+		"NotFollowed": {"never drops the entry", func(s *scene) { s.findings = nil }, true, false},
+		"BadSetting":  {"a setting that nobody understands keeps it", func(s *scene) { s.workload.Annotations[settings.Quiet] = "soon" }, false, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			entry := known.Clone()
+			s.entry = &entry
+			tc.change(s)
+			_, err := s.loop().Reconcile(t.Context(), web("web"))
+			if (err != nil) != tc.fails {
+				t.Errorf("%s: error %v", tc.reason, err)
+			}
+			if len(s.moved) != 0 || s.recorded != 0 {
+				t.Errorf("%s: moved %v, recorded %d times", tc.reason, s.moved, s.recorded)
+			}
+			if (s.entry == nil) != tc.forget {
+				t.Errorf("%s: the entry is %+v", tc.reason, s.entry)
+			}
+		})
+	}
+}
+
+// TestAnotherUIDIsAnotherWorkload: an entry of a namesake says nothing.
+func TestAnotherUIDIsAnotherWorkload(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "old", PendingSince: ago(time.Hour), Inputs: map[input.Source]record.Given{db: {Version: v1}}}
+	s.findings = []input.Finding{recorded(app, input.Baseline)}
+	if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
+		t.Fatal(err)
+	}
+	if s.entry.UID != "4711" || len(s.entry.Inputs) != 1 || !s.entry.PendingSince.IsZero() {
+		t.Errorf("the entry is %+v, want a new one", s.entry)
+	}
+}

@@ -180,7 +180,9 @@ func templateAt(o *unstructured.Unstructured, path []string) (*corev1.PodTemplat
 	if _, borrowed, _ := unstructured.NestedMap(o.Object, "spec", "workloadRef"); borrowed && !found {
 		return template, nil
 	}
-	if !found {
+	// Any map can be read as a template with nothing in it. One without a pod
+	// specification is a wrong path: a field too high or too low.
+	if _, isTemplate := fields["spec"].(map[string]any); !isTemplate {
 		return nil, errors.New("nothing there")
 	}
 	return template, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template)

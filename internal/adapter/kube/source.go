@@ -32,6 +32,9 @@ type Source struct {
 	Legacy string
 	// ContentWritten bounds the last change of the content.
 	ContentWritten Bounds
+	// New is true while the content is the one that the source was made with, before
+	// our eyes.
+	New bool
 	// ChangedAt is when our watch saw the content change, by our clock; zero when
 	// it has not changed since we first saw it.
 	ChangedAt time.Time
@@ -50,10 +53,10 @@ func (s *Source) GetObjectMeta() metav1.Object {
 
 // follow carries over from the earlier copy what only a comparison can tell.
 func (s *Source) follow(old *Source, arrival arrival) {
-	s.ContentWritten, s.ChangedAt, s.SeenAt = old.ContentWritten, old.ChangedAt, old.SeenAt
+	s.ContentWritten, s.ChangedAt, s.SeenAt, s.New = old.ContentWritten, old.ChangedAt, old.SeenAt, old.New
 	if !s.Content.Equal(old.Content) {
 		s.ContentWritten = writtenBetween(old.ResourceVersion, s.ResourceVersion, arrival.watched)
-		s.ChangedAt = arrival.at
+		s.ChangedAt, s.New = arrival.at, false
 	}
 }
 
@@ -63,7 +66,7 @@ func (s *Source) first(arrival arrival) {
 	s.ContentWritten, s.SeenAt = writtenUpTo(s.ResourceVersion), arrival.at
 	if arrival.watched {
 		s.ContentWritten = writtenBetween("", s.ResourceVersion, true)
-		s.ChangedAt = arrival.at
+		s.ChangedAt, s.New = arrival.at, true
 	}
 }
 

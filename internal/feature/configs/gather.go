@@ -107,7 +107,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 	}
 	if source != nil {
 		o.Current = source.Content.Version(ref.Keys)
-		o.Content = source.ContentWritten
+		o.Content, o.New = source.ContentWritten, source.New
 		o.CurrentShown = source.Content.Version(fingerprint.AllKeys()).Short()
 	}
 	return o

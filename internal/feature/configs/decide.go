@@ -43,8 +43,8 @@ type Away struct {
 	// RevisionCreated is when the workload's newest revision was made, zero when
 	// unknown.
 	RevisionCreated time.Time
-	// NewerRevisionShows is true when a revision that is newer than our record
-	// shows the current version.
+	// NewerRevisionShows is true when a revision that is newer than our record, or
+	// a template that we wrote since, shows the current version.
 	NewerRevisionShows bool
 }
 

@@ -25,6 +25,9 @@ type Source struct {
 	Created         time.Time
 	// Annotations are the source's own settings for Lockstep, nothing else.
 	Annotations map[string]string
+	// OwnRecord is true for a ConfigMap in which Lockstep keeps its record. It is no
+	// source: each rollout would change it, and so lead to the next one.
+	OwnRecord bool
 	// Content is a digest per key.
 	Content fingerprint.Content
 	// Legacy is the digest that a predecessor would have made of the content, where
@@ -111,6 +114,7 @@ func newSource(id input.Source, o client.Object, words settings.Vocabulary) *Sou
 		ResourceVersion: o.GetResourceVersion(),
 		Created:         o.GetCreationTimestamp().Time,
 		Annotations:     ownSettings(o.GetAnnotations(), words),
+		OwnRecord:       o.GetLabels()[settings.StateLabel] != "",
 		DataWrittenAt:   dataWrittenAt(o.GetManagedFields()),
 	}
 }

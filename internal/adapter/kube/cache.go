@@ -142,7 +142,11 @@ func (c *Cache) Source(namespace string, id input.Source) (*Source, bool) {
 	if !ok || a.sources[id.Kind] == nil {
 		return nil, false
 	}
-	return a.sources[id.Kind].Get(namespace, id.Name)
+	s, ok := a.sources[id.Kind].Get(namespace, id.Name)
+	if !ok || s.OwnRecord {
+		return nil, false
+	}
+	return s, true
 }
 
 // Absent is the version of a source that does not exist.
@@ -171,7 +175,7 @@ func (c *Cache) SourcesMatching(namespace string, match func(input.Source) bool)
 	var found []input.Source
 	for _, mirror := range a.sources {
 		mirror.Each(func(s *Source) {
-			if s.Namespace == namespace && match(s.ID) {
+			if s.Namespace == namespace && !s.OwnRecord && match(s.ID) {
 				found = append(found, s.ID)
 			}
 		})

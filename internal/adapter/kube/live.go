@@ -6,7 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
@@ -117,9 +119,13 @@ func (l *Live) readSources(ctx context.Context, c client.Client) error {
 		ids = append(ids, ref.Source)
 	}
 	for _, p := range intent.Listed {
-		if !p.IsGlob() {
-			ids = append(ids, input.Source(p))
+		if p.IsGlob() {
+			if err := l.readMatching(ctx, c, p); err != nil {
+				return err
+			}
+			continue
 		}
+		ids = append(ids, input.Source(p))
 	}
 	for _, id := range ids {
 		if err := l.readSource(ctx, c, id); err != nil {
@@ -127,6 +133,17 @@ func (l *Live) readSources(ctx context.Context, c client.Client) error {
 		}
 	}
 	return nil
+}
+
+// readMatching reads the sources that a pattern means.
+func (l *Live) readMatching(ctx context.Context, c client.Client, p settings.Pattern) error {
+	list := newSourceList(p.Kind)
+	if err := c.List(ctx, list, client.InNamespace(l.workload.Key.Namespace)); err != nil {
+		return fmt.Errorf("list what %s/%s means: %w", p.Kind, p.Name, err)
+	}
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		return l.keep(o, p.Matches)
+	})
 }
 
 func (l *Live) readSource(ctx context.Context, c client.Client, id input.Source) error {
@@ -141,11 +158,16 @@ func (l *Live) readSource(ctx context.Context, c client.Client, id input.Source)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", id, err)
 	}
-	s, err := l.hashers.slimSource(o, settings.Native{})
-	if err != nil {
+	return l.keep(o, func(input.Source) bool { return true })
+}
+
+// keep keeps what is needed of a source, if it is wanted.
+func (l *Live) keep(object any, wanted func(input.Source) bool) error {
+	s, err := l.hashers.slimSource(object, settings.Native{})
+	if err != nil || s.OwnRecord || !wanted(s.ID) {
 		return err
 	}
 	s.first(arrival{})
-	l.sources[id] = s
+	l.sources[s.ID] = s
 	return nil
 }

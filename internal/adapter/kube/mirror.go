@@ -202,8 +202,9 @@ func (m *Mirror[T]) Replace(objects []any, _ string) error {
 		m.place(key, item, arrival{at: m.now()})
 	}
 	m.mu.Unlock()
-	m.notifyAll(before, fresh)
+	// Whoever is woken asks at once whether this list is complete.
 	m.link.synced()
+	m.notifyAll(before, fresh)
 	return nil
 }
 

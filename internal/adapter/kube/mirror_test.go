@@ -112,6 +112,53 @@ func TestMirrorTellsDifferencesThatMatter(t *testing.T) {
 	}
 }
 
+// TestMirrorKnowsWhatItTells: whoever is told of a list's objects must find the
+// list complete, or would take the others for missing and not come back.
+func TestMirrorKnowsWhatItTells(t *testing.T) {
+	t.Parallel()
+	m := newSourceMirror()
+	told := false
+	m.changed = func(_, now *Source) {
+		told = true
+		if _, found := m.Get("shop", now.ID.Name); !found || !m.link.status().Synced {
+			t.Errorf("%s is told of before the list is known: found %t, synced %t", now.ID, found, m.link.status().Synced)
+		}
+	}
+	if err := m.Replace([]any{configMap("a", 1, "1"), configMap("b", 2, "1")}, "3"); err != nil {
+		t.Fatal(err)
+	}
+	if !told {
+		t.Error("a list was not told of")
+	}
+}
+
+// TestMirrorKnowsNewSources: what a source was made with is no change of it.
+func TestMirrorKnowsNewSources(t *testing.T) {
+	t.Parallel()
+	m := newSourceMirror()
+	labelled := configMap("b", 4, "1")
+	labelled.Labels = map[string]string{"team": "shop"}
+	for _, step := range []struct {
+		reason string
+		do     func() error
+		source string
+		want   bool
+	}{
+		{"how old a listed source is nobody knows", func() error { return m.Replace([]any{configMap("a", 1, "1")}, "2") }, "a", false},
+		{"a watch shows it being made", func() error { return m.Add(configMap("b", 3, "1")) }, "b", true},
+		{"labels change nothing", func() error { return m.Update(labelled) }, "b", true},
+		{"another content does", func() error { return m.Update(configMap("b", 5, "2")) }, "b", false},
+		{"and stays one", func() error { return m.Update(configMap("b", 6, "2")) }, "b", false},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.source(t, step.source).New; got != step.want {
+			t.Errorf("%s: new=%t, want %t", step.reason, got, step.want)
+		}
+	}
+}
+
 // TestMirrorBoundsWrites: a watched write is known exactly, one between two lists
 // only as far as the lists tell.
 func TestMirrorBoundsWrites(t *testing.T) {

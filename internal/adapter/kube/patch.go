@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,7 +66,13 @@ func AsAnnotation(w *Workload, order input.Order) (Document, error) {
 func AsVariable(w *Workload, order input.Order) (Document, error) {
 	v := w.Place(settings.InputsVariable)
 	v.Value = order.Text(w.Shown, w.Target.ResourceVersion)
-	body, err := patch.Environment(w.patchTarget(), []patch.Variable{v})
+	var stale []string
+	if w.annotated {
+		// The annotation wins over the variable, and would show for ever what was
+		// given before the form was changed.
+		stale = append(stale, settings.Inputs)
+	}
+	body, err := patch.Environment(w.patchTarget(), []patch.Variable{v}, stale...)
 	return Document{types.JSONPatchType, body}, err
 }
 
@@ -85,7 +92,7 @@ func (w *Workload) Place(name string) patch.Variable {
 }
 
 // writtenBy is when the manager last wrote the object, by the API server's clock.
-func writtenBy(o client.Object, manager string) time.Time {
+func writtenBy(o metav1.Object, manager string) time.Time {
 	var latest time.Time
 	for _, e := range o.GetManagedFields() {
 		if e.Manager == manager && e.Time != nil && e.Time.After(latest) {

@@ -73,7 +73,7 @@ func NewRecords(c client.WithWatch, o RecordsOptions) *Records {
 }
 
 // Entry returns what is remembered of a workload. An entry that cannot be read
-// is reported and counts as none, so that its workload takes a new baseline.
+// is reported and returned as lost, so that its workload takes a new baseline.
 func (r *Records) Entry(key Key) (record.Entry, bool) {
 	r.mu.Lock()
 	text, ok := r.shardOf(key).get(storageKey(key))
@@ -87,7 +87,7 @@ func (r *Records) Entry(key Key) (record.Entry, bool) {
 	}
 	if err != nil {
 		r.options.Report(fmt.Errorf("read the record of %s (a new baseline is taken): %w", key, err))
-		return record.Entry{}, false
+		return record.Entry{Lost: true}, true
 	}
 	return entry, true
 }
@@ -128,7 +128,9 @@ func (r *Records) PutNow(ctx context.Context, key Key, entry record.Entry) (time
 func (r *Records) Forget(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shardOf(key).set(storageKey(key), nil)
+	s := r.shardOf(key)
+	r.keepUnreadable(s, storageKey(key))
+	s.set(storageKey(key), nil)
 }
 
 // Keys lists the workloads that something is remembered of.

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // Revision is what one ReplicaSet or ControllerRevision of a workload tells.
@@ -48,7 +48,7 @@ func replicaSets(ctx context.Context, c client.Reader, w *Workload, selector lab
 	for i := range list.Items {
 		rs := &list.Items[i]
 		if controlledBy(rs, w.UID) {
-			found = append(found, newRevision(rs, rs.Spec.Template.Annotations))
+			found = append(found, newRevision(rs, &rs.Spec.Template))
 		}
 	}
 	return found, nil
@@ -63,34 +63,28 @@ func controllerRevisions(ctx context.Context, c client.Reader, w *Workload, sele
 	for i := range list.Items {
 		cr := &list.Items[i]
 		if controlledBy(cr, w.UID) {
-			found = append(found, newRevision(cr, revisionAnnotations(cr)))
+			found = append(found, newRevision(cr, revisionTemplate(cr)))
 		}
 	}
 	return found, nil
 }
 
-// revisionAnnotations reads the template's annotations out of the patch that a
-// ControllerRevision stores.
-func revisionAnnotations(cr *appsv1.ControllerRevision) map[string]string {
+// revisionTemplate reads the template out of the patch that a ControllerRevision
+// stores.
+func revisionTemplate(cr *appsv1.ControllerRevision) *corev1.PodTemplateSpec {
 	var data struct {
 		Spec struct {
-			Template struct {
-				Metadata metav1.ObjectMeta `json:"metadata"`
-			} `json:"template"`
+			Template corev1.PodTemplateSpec `json:"template"`
 		} `json:"spec"`
 	}
 	if err := json.Unmarshal(cr.Data.Raw, &data); err != nil {
-		return nil
+		return &corev1.PodTemplateSpec{}
 	}
-	return data.Spec.Template.Metadata.Annotations
+	return &data.Spec.Template
 }
 
-func newRevision(o client.Object, annotations map[string]string) Revision {
-	return Revision{
-		Name:    o.GetName(),
-		Created: o.GetCreationTimestamp().Time,
-		Shown:   input.ParseShown(annotations[settings.Inputs]),
-	}
+func newRevision(o client.Object, template *corev1.PodTemplateSpec) Revision {
+	return Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Shown: shownIn(template)}
 }
 
 func controlledBy(o client.Object, uid string) bool {

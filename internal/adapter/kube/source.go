@@ -25,6 +25,9 @@ type Source struct {
 	Created         time.Time
 	// Annotations are the source's own settings for Lockstep, nothing else.
 	Annotations map[string]string
+	// OwnRecord is true for a ConfigMap in which Lockstep keeps its record. It is no
+	// source: each rollout would change it, and so lead to the next one.
+	OwnRecord bool
 	// Content is a digest per key.
 	Content fingerprint.Content
 	// Legacy is the digest that a predecessor would have made of the content, where
@@ -32,6 +35,9 @@ type Source struct {
 	Legacy string
 	// ContentWritten bounds the last change of the content.
 	ContentWritten Bounds
+	// New is true while the content is the one that the source was made with, before
+	// our eyes.
+	New bool
 	// ChangedAt is when our watch saw the content change, by our clock; zero when
 	// it has not changed since we first saw it.
 	ChangedAt time.Time
@@ -50,10 +56,10 @@ func (s *Source) GetObjectMeta() metav1.Object {
 
 // follow carries over from the earlier copy what only a comparison can tell.
 func (s *Source) follow(old *Source, arrival arrival) {
-	s.ContentWritten, s.ChangedAt, s.SeenAt = old.ContentWritten, old.ChangedAt, old.SeenAt
+	s.ContentWritten, s.ChangedAt, s.SeenAt, s.New = old.ContentWritten, old.ChangedAt, old.SeenAt, old.New
 	if !s.Content.Equal(old.Content) {
 		s.ContentWritten = writtenBetween(old.ResourceVersion, s.ResourceVersion, arrival.watched)
-		s.ChangedAt = arrival.at
+		s.ChangedAt, s.New = arrival.at, false
 	}
 }
 
@@ -63,7 +69,7 @@ func (s *Source) first(arrival arrival) {
 	s.ContentWritten, s.SeenAt = writtenUpTo(s.ResourceVersion), arrival.at
 	if arrival.watched {
 		s.ContentWritten = writtenBetween("", s.ResourceVersion, true)
-		s.ChangedAt = arrival.at
+		s.ChangedAt, s.New = arrival.at, true
 	}
 }
 
@@ -108,6 +114,7 @@ func newSource(id input.Source, o client.Object, words settings.Vocabulary) *Sou
 		ResourceVersion: o.GetResourceVersion(),
 		Created:         o.GetCreationTimestamp().Time,
 		Annotations:     ownSettings(o.GetAnnotations(), words),
+		OwnRecord:       o.GetLabels()[settings.StateLabel] != "",
 		DataWrittenAt:   dataWrittenAt(o.GetManagedFields()),
 	}
 }

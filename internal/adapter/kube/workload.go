@@ -56,8 +56,13 @@ type Workload struct {
 	TemplateWritten Bounds
 	// SettingsWritten bounds the last change of Annotations.
 	SettingsWritten Bounds
+	// MovedAt is the API server's time of the last write of ours that is still to be
+	// seen in the object that has the template, zero when there is none.
+	MovedAt time.Time
 
 	templateSum [sha256.Size]byte
+	// annotated is true when the template has our annotation.
+	annotated bool
 }
 
 // Target is an object that can be patched, as it was when it was read.
@@ -74,6 +79,7 @@ func (w *Workload) borrowing(lender *Workload) *Workload {
 	joined.Target = lender.Target
 	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
 	joined.TemplateWritten = lender.TemplateWritten
+	joined.MovedAt, joined.annotated = lender.MovedAt, lender.annotated
 	if joined.Selector == nil {
 		joined.Selector = lender.Selector
 	}
@@ -146,11 +152,18 @@ func slimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.Selector, w.Replicas = selectorOf(object), replicasOf(object)
 	w.Refs = podrefs.Extract(&template.Spec)
 	w.Containers = containersOf(&template.Spec)
-	w.Shown = input.ParseShown(template.Annotations[settings.Inputs])
-	if len(w.Shown) == 0 {
-		w.Shown = shownInEnvironment(w.Containers)
-	}
+	w.Shown = shownIn(template)
+	_, w.annotated = template.Annotations[settings.Inputs]
+	w.MovedAt = writtenBy(m, FieldManager)
 	return w, nil
+}
+
+// shownIn reads the versions that a pod template shows, in either form.
+func shownIn(template *corev1.PodTemplateSpec) input.Shown {
+	if shown := input.ParseShown(template.Annotations[settings.Inputs]); len(shown) > 0 {
+		return shown
+	}
+	return shownInEnvironment(containersOf(&template.Spec))
 }
 
 // podTemplate returns the pod template of an object. A kind that Go does not
@@ -180,7 +193,9 @@ func templateAt(o *unstructured.Unstructured, path []string) (*corev1.PodTemplat
 	if _, borrowed, _ := unstructured.NestedMap(o.Object, "spec", "workloadRef"); borrowed && !found {
 		return template, nil
 	}
-	if !found {
+	// Any map can be read as a template with nothing in it. One without a pod
+	// specification is a wrong path: a field too high or too low.
+	if _, isTemplate := fields["spec"].(map[string]any); !isTemplate {
 		return nil, errors.New("nothing there")
 	}
 	return template, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template)

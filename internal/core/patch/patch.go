@@ -52,7 +52,12 @@ type Variable struct {
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value"`
+	Value any    `json:"value,omitempty"`
+}
+
+// escape writes a key as an element of a JSON pointer.
+func escape(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
 type envVar struct {
@@ -64,12 +69,17 @@ type envVar struct {
 // containers. It speaks of positions, so that it serves kinds for which the API
 // server knows no merge keys; the resource version makes sure that they hold. A
 // variable that is new goes to the front, where a strategic merge puts it too.
-func Environment(t Target, variables []Variable) ([]byte, error) {
+// The stale annotations of the template are removed.
+func Environment(t Target, variables []Variable, stale ...string) ([]byte, error) {
 	operations := []operation{
 		{"replace", "/metadata/uid", t.UID},
 		{"replace", "/metadata/resourceVersion", t.ResourceVersion},
 	}
-	containers := "/" + strings.ReplaceAll(t.Template, ".", "/") + "/spec/containers"
+	template := "/" + strings.ReplaceAll(t.Template, ".", "/")
+	for _, key := range stale {
+		operations = append(operations, operation{"remove", template + "/metadata/annotations/" + escape(key), nil})
+	}
+	containers := template + "/spec/containers"
 	begun := map[int]bool{}
 	var added []Variable
 	for _, v := range variables {

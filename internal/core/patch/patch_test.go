@@ -42,6 +42,35 @@ func TestTemplateAnnotations(t *testing.T) {
 	}
 }
 
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	inputs := func(container, index int, first bool) patch.Variable {
+		return patch.Variable{Name: "LOCKSTEP_INPUTS", Value: "configmap/app~3fa9c1d2e4", Container: container, Index: index, First: first}
+	}
+	cases := map[string]struct {
+		reason    string
+		variables []patch.Variable
+		stale     []string
+	}{
+		"env-first":   {"the container has no variables: the list comes first", []patch.Variable{inputs(0, -1, true)}, nil},
+		"env-more":    {"a new variable goes to the front", []patch.Variable{inputs(0, -1, false)}, nil},
+		"env-replace": {"where it is, also in another container", []patch.Variable{inputs(2, 5, false)}, nil},
+		"env-both":    {"what moves others comes after what names positions", []patch.Variable{inputs(0, -1, false), inputs(1, 3, false)}, nil},
+		"env-stale":   {"the annotation of the other form is taken out", []patch.Variable{inputs(0, 0, false)}, []string{"lockstep.dev/inputs"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target := patch.Target{UID: "4711", ResourceVersion: "42", Template: "spec.template"}
+			got, err := patch.Environment(target, tc.variables, tc.stale...)
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			golden(t, name+".json", got)
+		})
+	}
+}
+
 // golden compares a JSON document with the one in testdata, indented for people.
 func golden(t *testing.T, name string, document []byte) {
 	t.Helper()

@@ -45,6 +45,8 @@ type Entry struct {
 	// younger have what is delivered.
 	EvictFor   string
 	EvictSince time.Time
+	// Lost is true when there was an entry that cannot be read. It is not stored.
+	Lost bool
 }
 
 // Clone returns a copy that shares nothing.

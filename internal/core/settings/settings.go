@@ -122,7 +122,8 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	if in.Mode == Unset && defaults.Auto {
 		in.Mode, in.Auto = Follow, true
 	}
-	in.Observe = defaults.Observe || namespace[Observe] == "true"
+	in.Observe = defaults.Observe
+	in.readNamespaceObserve(namespace)
 	in.readObserve(workload)
 	in.Quiet = defaults.Quiet
 	in.readQuiet(workload)
@@ -267,6 +268,22 @@ func (in *Intent) readObserve(annotations map[string]string) {
 		// the promise that nothing is written there.
 	default:
 		in.Problems = append(in.Problems, Problem{Key: Observe, Value: value, Accepted: acceptedBool})
+	}
+}
+
+// readNamespaceObserve takes a value that it does not understand for a wish to be
+// careful: whoever writes "yes" wants nothing to be written.
+func (in *Intent) readNamespaceObserve(annotations map[string]string) {
+	value, set := annotations[Observe]
+	switch strings.TrimSpace(value) {
+	case "true":
+		in.Observe = true
+	case "false":
+	default:
+		if set {
+			in.Observe = true
+			in.Warnings = append(in.Warnings, Problem{Key: Observe, Value: value, Accepted: acceptedBool})
+		}
 	}
 }
 

@@ -59,6 +59,10 @@ func TestForWorkload(t *testing.T) {
 		"HoldEmpty":        {reason: "also none", workload: map[string]string{settings.Reload: "auto", settings.Hold: ""}, want: with(follow, func(in *settings.Intent) { in.Held = true })},
 		"Observe":          {reason: "the workload wants to be told only", workload: map[string]string{settings.Reload: "auto", settings.Observe: "true"}, want: with(follow, func(in *settings.Intent) { in.Observe = true })},
 		"ObserveNamespace": {reason: "the namespace wants to be told only", workload: on(settings.Reload, "auto"), namespace: on(settings.Observe, "true"), want: with(follow, func(in *settings.Intent) { in.Observe = true })},
+		"ObserveUnclear": {reason: "a namespace that says it badly wants nothing to be written", workload: on(settings.Reload, "auto"), namespace: on(settings.Observe, "yes"), want: with(follow, func(in *settings.Intent) {
+			in.Observe = true
+			in.Warnings = []settings.Problem{{Key: settings.Observe, Value: "yes", Accepted: "true or false"}}
+		})},
 		"ObserveIsAVow":    {reason: "an observing controller writes nothing, whatever a workload says", workload: map[string]string{settings.Reload: "auto", settings.Observe: "false"}, defaults: settings.Defaults{Observe: true}, want: with(follow, func(in *settings.Intent) { in.Observe = true })},
 		"Evict":            {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: " evict"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyEvict })},
 		"Refresh":          {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: "refresh"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh })},

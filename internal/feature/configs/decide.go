@@ -17,6 +17,8 @@ type Observation struct {
 	Current fingerprint.Version
 	// Required is true when pods cannot start without the source.
 	Required bool
+	// New is true when the source was made with its current content.
+	New bool
 
 	// Content bounds the source's last change; Template the workload's last
 	// template; Followed the moment since which the workload asks to be followed.
@@ -41,8 +43,8 @@ type Away struct {
 	// RevisionCreated is when the workload's newest revision was made, zero when
 	// unknown.
 	RevisionCreated time.Time
-	// NewerRevisionShows is true when a revision that is newer than our record
-	// shows the current version.
+	// NewerRevisionShows is true when a revision that is newer than our record, or
+	// a template that we wrote since, shows the current version.
 	NewerRevisionShows bool
 }
 
@@ -88,12 +90,18 @@ func sourceMissing(o Observation) (Verdict, bool) {
 }
 
 // firstSight takes what exists as given, unless the source certainly changed
-// after the workload took up its template and asked to be followed.
+// after the workload took up its template and asked to be followed. A required
+// source that was made after it is no change: the pods waited for it, and only we
+// look at the two so late that it exists already.
 func firstSight(o Observation) (Verdict, bool) {
 	if !o.Given.IsZero() {
 		return Verdict{}, false
 	}
-	if o.Content.After(o.Template.Later(o.Followed)) || o.changedAfterUnseenStart() {
+	later := o.Content.After(o.Template.Later(o.Followed))
+	if later && o.Required && o.New {
+		return Verdict{input.Record, input.Arrived}, true
+	}
+	if later || o.changedAfterUnseenStart() {
 		return Verdict{input.Due, input.Changed}, true
 	}
 	return Verdict{input.Record, input.Baseline}, true

@@ -61,6 +61,14 @@ func decideCases() map[string]decideCase {
 			"the source certainly changed after the workload took up its template and asked",
 			configs.Observation{Current: v1, Content: exactly(50), Template: exactly(40), Followed: exactly(45)}, due,
 		},
+		"ArrivedBeforeFirstSight": {
+			"a required source that was made after its workload: the pods waited for it",
+			configs.Observation{Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40)}, recorded(input.Arrived),
+		},
+		"OptionalArrivedBeforeFirstSight": {
+			"the pods may have started without it",
+			configs.Observation{Current: v1, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40)}, due,
+		},
 		"AskedAfterTheChange": {
 			"who asks to be followed now is not restarted for what was before",
 			configs.Observation{Current: v1, Content: exactly(50), Template: exactly(40), Followed: exactly(60)}, recorded(input.Baseline),

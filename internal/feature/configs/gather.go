@@ -65,7 +65,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		source, exists := i.options.View.Source(w.Key.Namespace, ref.Source)
 		o := i.observe(w, ref, source, given)
 		v := Decide(o)
-		if exists && source.ChangedAt.IsZero() && needsHistory(v, w, i.options.RecordSince()) {
+		if exists && source.ChangedAt.IsZero() && needsHistory(v, w, i.options.RecordSince(), given) {
 			revisions, err := i.history(ctx, w)
 			if err != nil {
 				return nil, err
@@ -84,14 +84,15 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 
 // needsHistory: only what looks due, and a workload that was made while nobody
 // watched, are worth a question to the API server.
-func needsHistory(v Verdict, w *kube.Workload, recordSince time.Time) bool {
-	return v.Standing == input.Due || v.Reason == input.Baseline && madeMeanwhile(w, recordSince)
+func needsHistory(v Verdict, w *kube.Workload, recordSince time.Time, given record.Entry) bool {
+	return v.Standing == input.Due || v.Reason == input.Baseline && madeMeanwhile(w, recordSince, given)
 }
 
 // madeMeanwhile reports whether the workload is younger than the record, and was
-// not made before our eyes: it came with a list, so its beginning is unknown.
-func madeMeanwhile(w *kube.Workload, recordSince time.Time) bool {
-	return !recordSince.IsZero() && w.Created.After(recordSince) && w.TemplateWritten.Min == 0
+// not made before our eyes: it came with a list, so its beginning is unknown. One
+// whose entry cannot be read had one.
+func madeMeanwhile(w *kube.Workload, recordSince time.Time, given record.Entry) bool {
+	return !given.Lost && !recordSince.IsZero() && w.Created.After(recordSince) && w.TemplateWritten.Min == 0
 }
 
 func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source, given record.Entry) Observation {
@@ -107,7 +108,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 	}
 	if source != nil {
 		o.Current = source.Content.Version(ref.Keys)
-		o.Content = source.ContentWritten
+		o.Content, o.New = source.ContentWritten, source.New
 		o.CurrentShown = source.Content.Version(fingerprint.AllKeys()).Short()
 	}
 	return o
@@ -125,7 +126,7 @@ func (i *Inputs) followedSince(w *kube.Workload) kube.Bounds {
 
 func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []kube.Revision, given record.Entry) *Away {
 	a := &Away{
-		MadeMeanwhile: madeMeanwhile(w, i.options.RecordSince()),
+		MadeMeanwhile: madeMeanwhile(w, i.options.RecordSince(), given),
 		SourceCreated: source.Created,
 		DataWrittenAt: source.DataWrittenAt,
 	}
@@ -137,6 +138,11 @@ func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []kube.Re
 		if r.Created.After(given.MovedAt) && r.Shown[source.ID] == current {
 			a.NewerRevisionShows = true
 		}
+	}
+	// Content that went back to an earlier version finds that one's revision again,
+	// which is older than our record; the write of the template is not.
+	if w.Shown[source.ID] == current && w.MovedAt.After(given.MovedAt) {
+		a.NewerRevisionShows = true
 	}
 	return a
 }

@@ -207,6 +207,29 @@ func TestAssessBelievesNewerRevisionsOnly(t *testing.T) {
 		"Another":  {"a newer revision that shows another version", []kube.Revision{{Created: at(31), Shown: input.Shown{app: "0"}}}, input.Changed},
 		"NoneKept": {"history may be gone", nil, input.Changed},
 	}
+	templates := map[string]struct {
+		reason  string
+		shown   input.Shown
+		movedAt time.Time
+		want    input.Reason
+	}{
+		"WrittenSince": {"we patched and were killed, and the content had been there before", shows, at(31), input.DeliveredBefore},
+		"UndoneTo":     {"an undo showed it, and then the content went back as well: the pods have not read it", shows, at(30), input.Changed},
+		"Another":      {"we wrote another version", input.Shown{app: "0"}, at(31), input.Changed},
+	}
+	for name, tc := range templates {
+		t.Run("Template"+name, func(t *testing.T) {
+			t.Parallel()
+			e := given(map[input.Source]string{app: "1"})
+			e.MovedAt = at(30)
+			w := web()
+			w.Shown, w.MovedAt = tc.shown, tc.movedAt
+			findings, err := inputs(clusterOf(source(app, "2")), &history{}).Assess(t.Context(), w, reload("auto"), e)
+			if err != nil || findings[0].Reason != tc.want {
+				t.Errorf("%s: %+v, %v; want %s", tc.reason, findings, err, tc.want)
+			}
+		})
+	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -217,6 +240,24 @@ func TestAssessBelievesNewerRevisionsOnly(t *testing.T) {
 				t.Errorf("%s: %s, want %s", tc.reason, got[app], tc.want)
 			}
 		})
+	}
+}
+
+// TestAssessLostEntry: a workload whose entry cannot be read is not one that was
+// made while nobody watched; it takes a baseline whatever its revisions say.
+func TestAssessLostEntry(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	for lost, want := range map[bool]input.Reason{true: input.Baseline, false: input.Changed} {
+		w := web()
+		w.Created, w.TemplateWritten = at(6), upTo(60)
+		s := source(app, "2")
+		s.DataWrittenAt = at(9)
+		h := &history{revisions: []kube.Revision{{Created: at(7)}}}
+		findings, err := inputs(clusterOf(s), h).Assess(t.Context(), w, reload("auto"), record.Entry{Lost: lost})
+		if err != nil || findings[0].Reason != want {
+			t.Errorf("lost=%t: %+v, %v; want %s", lost, findings, err, want)
+		}
 	}
 }
 

@@ -85,7 +85,8 @@ func Decide(in Input) Decision {
 		return settled(in)
 	}
 	d := Decision{Moves: due, Message: changes(due), PendingSince: in.Entry.PendingSince}
-	if d.PendingSince.IsZero() {
+	// A time to come was written by a process whose clock is ahead of ours.
+	if d.PendingSince.IsZero() || d.PendingSince.After(in.Now) {
 		d.PendingSince = in.Now
 	}
 	return in.decideDue(d)

@@ -110,6 +110,11 @@ func decideCases() map[string]decideCase {
 			findings: []input.Finding{due(app, 0)}, pending: ago(58 * time.Second),
 			want: Decision{Verb: Wait, Reason: input.QuietWindow, PendingSince: ago(58 * time.Second), Recheck: 2 * time.Second},
 		},
+		"PendingSinceTheFuture": {
+			reason:   "a clock that was five minutes ahead does not lengthen the maximum delay",
+			findings: []input.Finding{due(app, 0)}, pending: now.Add(5 * time.Minute),
+			want: Decision{Verb: Wait, Reason: input.QuietWindow, PendingSince: now, Recheck: 5 * time.Second},
+		},
 		"MaximumDelayIsOver": {
 			reason:   "although it changed just now",
 			findings: []input.Finding{due(app, 0)}, pending: ago(time.Minute),

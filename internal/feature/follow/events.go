@@ -1,8 +1,11 @@
 package follow
 
 import (
+	"slices"
+
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // eventsFor is what people see of a decision on the workload. Most decisions
@@ -53,7 +56,7 @@ func warnings(w *kube.Workload, in Input) []kube.Event {
 		events = append(events, kube.Event{About: w, Warning: true, Reason: string(reason), Action: string(Leave), Note: note})
 	}
 	for _, p := range in.Intent.Warnings {
-		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+"; it has no effect")
+		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+effect(p))
 	}
 	for _, f := range in.Findings {
 		if f.Listed && f.Current.IsAbsent() {
@@ -64,6 +67,29 @@ func warnings(w *kube.Workload, in Input) []kube.Event {
 		}
 	}
 	return events
+}
+
+// effect is what becomes of a namespace's setting that cannot be understood.
+func effect(p settings.Problem) string {
+	if p.Key == settings.Observe {
+		return "; it is taken for true until this is mended"
+	}
+	return "; it has no effect"
+}
+
+// joined makes one event of those with the same reason. Events of one reason that
+// come together would be counted as one that repeats, and only the first be read.
+func joined(events []kube.Event) []kube.Event {
+	var all []kube.Event
+	for _, e := range events {
+		same := func(other kube.Event) bool { return other.Reason == e.Reason }
+		if i := slices.IndexFunc(all, same); i >= 0 {
+			all[i].Note += "; " + e.Note
+			continue
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // failureEvent is what people see of a change that the API server refused.

@@ -39,8 +39,9 @@ func (r *Reconciler) intent(w *kube.Workload) settings.Intent {
 // entry is what is on record. Another UID under the same name is another
 // workload, about which nothing is known.
 func (r *Reconciler) entry(w *kube.Workload) record.Entry {
-	if e, ok := r.Records.Entry(w.Key); ok && e.UID == w.UID {
+	e, ok := r.Records.Entry(w.Key)
+	if ok && e.UID == w.UID {
 		return e
 	}
-	return record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.Source]record.Given{}}
+	return record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.Source]record.Given{}, Lost: e.Lost}
 }

@@ -31,16 +31,21 @@ const (
 // before the first pod goes, so that a restart continues the series and does not
 // begin it again.
 func (r *Reconciler) evict(ctx context.Context, w *kube.Workload, in Input, d Decision) (record.Entry, Decision, error) {
-	e, err := r.beginEviction(ctx, w, in, d)
+	e, begun, err := r.beginEviction(ctx, w, in, d)
 	if err != nil {
 		return e, d, err
+	}
+	d.Recheck = evictionCheck
+	if begun {
+		// Times of the API server are a second coarse. A pod that replaces one evicted
+		// right now could bear the very time of the decision, and would be evicted too.
+		return e, d, nil
 	}
 	pods, err := r.Pods.List(ctx, w)
 	if err != nil {
 		return e, d, err
 	}
 	victim, done := nextEviction(pods, w.Replicas, e.EvictSince)
-	d.Recheck = evictionCheck
 	switch {
 	case done:
 		d.Recheck, d.Reason = 0, input.Evicted
@@ -58,22 +63,18 @@ func (r *Reconciler) evict(ctx context.Context, w *kube.Workload, in Input, d De
 	return e, d, err
 }
 
-// beginEviction puts the decision on record, with the API server's time: our
-// clock may be off, and pods are compared with it.
-func (r *Reconciler) beginEviction(ctx context.Context, w *kube.Workload, in Input, d Decision) (record.Entry, error) {
+// beginEviction puts the decision on record, unless it is there, with the API
+// server's time: our clock may be off, and pods are compared with it. That time
+// is known only after a first write; the second one follows before any eviction.
+func (r *Reconciler) beginEviction(ctx context.Context, w *kube.Workload, in Input, d Decision) (e record.Entry, begun bool, err error) {
 	want := input.Order{All: in.Findings, Due: d.Moves}.Shown().String()
-	e := in.Entry.Clone()
+	e = in.Entry.Clone()
 	if e.EvictFor == want && !e.EvictSince.IsZero() {
-		return e, nil
+		return e, false, nil
 	}
-	// Our own time makes the text differ, so that the write is one.
-	e.EvictFor, e.EvictSince, e.PendingSince = want, in.Now, d.PendingSince
-	at, err := r.Records.PutNow(ctx, w.Key, e)
-	if err != nil {
-		return e, err
-	}
-	e.EvictSince = at
-	return e, nil
+	e.EvictFor, e.EvictSince, e.PendingSince = want, time.Time{}, d.PendingSince
+	e.EvictSince, err = r.Records.PutNow(ctx, w.Key, e)
+	return e, true, err
 }
 
 // nextEviction chooses the next pod: one that is not younger than the decision,

@@ -205,8 +205,8 @@ func (r *Reconciler) warn(w *kube.Workload, in Input) {
 	if !r.reported.isNewWarning(w.Key, strings.Join(texts, "\n")) {
 		return
 	}
-	for _, e := range events {
-		r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
+	r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Add(float64(len(events)))
+	for _, e := range joined(events) {
 		r.Announcer.Announce(e)
 	}
 }

@@ -66,7 +66,7 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	absent := input.Finding{Source: db, Listed: true, Current: fingerprint.Version{Basis: "1:*", Sum: "absent"}}
 	in := Input{
-		Intent:   settings.Intent{Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}}},
+		Intent:   settings.Intent{Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}},
 		Findings: []input.Finding{inStep(app), absent, {Source: app, Warning: "configmap/app: odd"}},
 	}
 	var notes []string
@@ -78,10 +78,22 @@ func TestWarnings(t *testing.T) {
 	}
 	want := []string{
 		`InvalidAnnotation: namespace shop: annotation k: "v" is not understood; accepted: a; it has no effect`,
+		`InvalidAnnotation: namespace shop: annotation lockstep.dev/observe: "yes" is not understood; accepted: a; it is taken for true until this is mended`,
 		"SourceUnknown: the annotation names secret/db, which does not exist",
 		"InvalidAnnotation: configmap/app: odd; it has no effect",
 	}
 	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestJoined: events of one reason are one event, because those that come together
+// would be counted as one that repeats, and only the first be read.
+func TestJoined(t *testing.T) {
+	t.Parallel()
+	got := joined([]kube.Event{{Reason: "A", Note: "one"}, {Reason: "B", Note: "two"}, {Reason: "A", Note: "three"}})
+	want := []kube.Event{{Reason: "A", Note: "one; three"}, {Reason: "B", Note: "two"}}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -1,0 +1,98 @@
+package kube
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+func TestParseKind(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason, text string
+		want         Kind
+		wrong        bool
+	}{
+		"Custom": {
+			reason: "group, version, kind and path", text: "example.com/v1/Worker=spec.pod.template",
+			want: Kind{schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Worker"}, "spec.pod.template"},
+		},
+		"Core": {
+			reason: "the core group has no name", text: "v1/ReplicationController=spec.template",
+			want: Kind{schema.GroupVersionKind{Version: "v1", Kind: "ReplicationController"}, "spec.template"},
+		},
+		"NoPath":       {reason: "nobody guesses where the template is", text: "example.com/v1/Worker", wrong: true},
+		"EmptyPath":    {reason: "a path has fields", text: "example.com/v1/Worker=", wrong: true},
+		"EmptyField":   {reason: "each with a name", text: "example.com/v1/Worker=spec..template", wrong: true},
+		"TrailingDot":  {reason: "also the last", text: "example.com/v1/Worker=spec.template.", wrong: true},
+		"NoVersion":    {reason: "a group alone is no version", text: "example.com//Worker=spec.template", wrong: true},
+		"NoKind":       {reason: "what is it called?", text: "example.com/v1/=spec.template", wrong: true},
+		"OnlyKind":     {reason: "of which version?", text: "Worker=spec.template", wrong: true},
+		"TooManyParts": {reason: "one slash too many", text: "a/b/v1/Worker=spec.template", wrong: true},
+		"Nothing":      {reason: "an empty flag is a mistake", wrong: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := ParseKind(tc.text)
+			if (err != nil) != tc.wrong || got != tc.want {
+				t.Errorf("%s: ParseKind(%q) = %+v, %v; want %+v, an error: %t", tc.reason, tc.text, got, err, tc.want, tc.wrong)
+			}
+			if err == nil && got.String() != tc.text {
+				t.Errorf("%s: written as %q, want %q", tc.reason, got, tc.text)
+			}
+		})
+	}
+}
+
+// FuzzParseKind: what is read can be written and read again.
+func FuzzParseKind(f *testing.F) {
+	f.Add("example.com/v1/Worker=spec.template")
+	f.Add("v1/Pod=spec")
+	f.Fuzz(func(t *testing.T, text string) {
+		kind, err := ParseKind(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseKind(kind.String())
+		if err != nil || again != kind {
+			t.Errorf("%q is read as %+v, written as %q and read as %+v, %v", text, kind, kind, again, err)
+		}
+	})
+}
+
+func TestTemplateAtPath(t *testing.T) {
+	t.Parallel()
+	pod := map[string]any{"containers": []any{map[string]any{"name": "app", "envFrom": []any{
+		map[string]any{"configMapRef": map[string]any{"name": "app"}},
+	}}}}
+	cases := map[string]struct {
+		reason string
+		spec   map[string]any
+		refs   int
+		wrong  bool
+	}{
+		"Template":    {reason: "a pod template", spec: map[string]any{"template": map[string]any{"spec": pod}}, refs: 1},
+		"Nothing":     {reason: "no such field", spec: map[string]any{"size": int64(3)}, wrong: true},
+		"NotAMap":     {reason: "a field of another type", spec: map[string]any{"template": "large"}, wrong: true},
+		"TooHigh":     {reason: "the field above the template", spec: map[string]any{"template": map[string]any{"template": map[string]any{"spec": pod}}}, wrong: true},
+		"TooLow":      {reason: "the pod specification itself", spec: map[string]any{"template": pod}, wrong: true},
+		"BadTemplate": {reason: "containers that are none", spec: map[string]any{"template": map[string]any{"spec": map[string]any{"containers": "app"}}}, wrong: true},
+	}
+	kind := Kind{schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Worker"}, "spec.template"}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, err := slimWorkload(kind, &unstructured.Unstructured{Object: map[string]any{"spec": tc.spec}}, settings.Native{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (w.Problem != "") != tc.wrong || len(w.Refs) != tc.refs {
+				t.Errorf("%s: problem %q and %d sources, want a problem: %t, and %d", tc.reason, w.Problem, len(w.Refs), tc.wrong, tc.refs)
+			}
+		})
+	}
+}

@@ -1,0 +1,23 @@
+// Package reload_test runs the built controller through what is promised of
+// following ConfigMaps and Secrets.
+package reload_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// TestMain lets more tests run at once than there are cores: they mostly wait for
+// the control plane and for quiet windows.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}

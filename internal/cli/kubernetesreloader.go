@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -60,7 +62,7 @@ func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.L
 	if err != nil {
 		return err
 	}
-	c, err := client.NewWithWatch(config, client.Options{})
+	c, err := client.NewWithWatch(config, client.Options{Mapper: reloaderMapper()})
 	if err != nil {
 		return fmt.Errorf("make the client: %w", err)
 	}
@@ -88,7 +90,7 @@ func newReloaderParts(o kubernetesreloader.Options, c client.WithWatch, log logr
 		StateName: o.StateName, Quiet: o.Quiet,
 	}}
 	p.cache = kube.NewCache(c, kube.CacheOptions{
-		Kinds:   []kube.Kind{kube.Deployment(), kube.DaemonSet(), kube.StatefulSet()},
+		Kinds:   reloaderKinds(),
 		Sources: p.sources(), Namespaces: []string{o.Namespace},
 		Vocabulary: p.words, IgnoreNamespaces: true, Now: time.Now,
 		Report: func(s kube.Status) { reportStatus(log, s) },
@@ -127,7 +129,7 @@ func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 		Revisions: func(context.Context, *kube.Workload) ([]kube.Revision, error) { return nil, nil },
 	})
 	options := follow.DefaultOptions()
-	options.Quiet, options.MaxDelay = p.options.Quiet, max(options.MaxDelay, p.options.Quiet)
+	options.Quiet, options.MaxDelay = p.options.Quiet, p.options.MaxDelay()
 	loop := follow.New(options, follow.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Inputs: inputs, Records: p.records,
 		Mover:     kube.NewPatcher(p.client, kube.AsLegacyVariables),
@@ -147,6 +149,23 @@ func (p *reloaderParts) watch(ctx context.Context) error {
 	p.cache.Run(ctx, kube.Hashers{Legacy: true, Kinds: map[input.Kind]fingerprint.Hasher{}})
 	watches.Wait()
 	return nil
+}
+
+// reloaderMapper knows the few kinds that are used, so that no discovery is
+// needed: an aggregated API that does not answer must not keep us from starting.
+func reloaderMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range reloaderKinds() {
+		mapper.Add(kind.GroupVersionKind, meta.RESTScopeNamespace)
+	}
+	return mapper
+}
+
+func reloaderKinds() []kube.Kind {
+	return []kube.Kind{kube.Deployment(), kube.DaemonSet(), kube.StatefulSet()}
 }
 
 // reloaderConfig finds the cluster as the original did: --server, else the pod's

@@ -15,8 +15,12 @@ import (
 // variable already or in the first one.
 func AsLegacyVariables(w *Workload, order input.Order) (Document, error) {
 	variables := make([]patch.Variable, 0, len(order.Due))
+	all := make([]input.Source, len(order.All))
+	for i, f := range order.All {
+		all[i] = f.Source
+	}
 	for _, f := range order.Due {
-		v := w.Place(w.legacyVariable(f.Source, order.All))
+		v := w.Place(w.legacyVariable(f.Source, all))
 		v.Value = legacyValue(f, w.marker(v))
 		variables = append(variables, v)
 	}
@@ -26,10 +30,12 @@ func AsLegacyVariables(w *Workload, order input.Order) (Document, error) {
 
 // legacyValue is the SHA-1. Where that is what the template shows already (it
 // does not see binary data, and it has collisions), a part of the strong digest
-// is added, so that the template changes.
+// is added, so that the template changes; where that is shown as well, because a
+// template was taken back, it is left out again.
 func legacyValue(f input.Finding, shown string) string {
-	if shown == f.Legacy || strings.HasPrefix(shown, f.Legacy+"-") {
-		return f.Legacy + "-" + f.Current.Short()
+	strong := f.Legacy + "-" + f.Current.Short()
+	if shown != strong && (shown == f.Legacy || strings.HasPrefix(shown, f.Legacy+"-")) {
+		return strong
 	}
 	return f.Legacy
 }
@@ -37,11 +43,11 @@ func legacyValue(f input.Finding, shown string) string {
 // legacyVariable is the source's variable. It is set apart when another source
 // of the workload has the same, or when the user has a variable of that name
 // that takes its value from somewhere.
-func (w *Workload) legacyVariable(s input.Source, all []input.Finding) string {
+func (w *Workload) legacyVariable(s input.Source, all []input.Source) string {
 	plain := legacy.SourceVariable(s, false)
 	shared := w.hasForeign(plain)
-	for _, f := range all {
-		shared = shared || f.Source != s && legacy.SourceVariable(f.Source, false) == plain
+	for _, other := range all {
+		shared = shared || other != s && legacy.SourceVariable(other, false) == plain
 	}
 	return legacy.SourceVariable(s, shared)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,6 +54,7 @@ type LegacyRecords struct {
 	dirty     map[string]*string
 	given     map[Key]record.Entry
 	saidError string
+	retry     retry
 }
 
 // NewLegacyRecords makes a record that is empty until Watch.
@@ -90,7 +92,8 @@ func (r *LegacyRecords) Keys() []Key {
 func (r *LegacyRecords) Wake(func(Key)) {}
 
 // Entry returns what the workload was given: what this process gave it, or what
-// its template and the state show.
+// its template and the state show. That is settled at first sight: a SHA-1 alone
+// would not tell of a later change that it does not see.
 func (r *LegacyRecords) Entry(key Key) (record.Entry, bool) {
 	w, ok := r.cache.Workload(key)
 	if !ok {
@@ -98,65 +101,97 @@ func (r *LegacyRecords) Entry(key Key) (record.Entry, bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.entry(w), true
+	_, known := r.given[key]
+	e := r.entry(w)
+	if !known {
+		r.settleAll(key.Namespace, e)
+	}
+	return e, true
 }
 
 func (r *LegacyRecords) entry(w *Workload) record.Entry {
-	if e, ok := r.given[w.Key]; ok && e.UID == w.UID {
-		return e.Clone()
+	e, ok := r.given[w.Key]
+	if !ok || e.UID != w.UID {
+		e = r.firstSight(w)
 	}
+	r.recogniseSums(w, e)
+	if len(e.Inputs) > 0 {
+		r.given[w.Key] = e
+	}
+	return e.Clone()
+}
+
+// firstSight is what template and state tell of a workload.
+func (r *LegacyRecords) firstSight(w *Workload) record.Entry {
 	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.Source]record.Given{}}
-	for _, p := range r.options.Words.Intent(w.Annotations, nil).Listed {
-		source, exists := r.cache.Source(w.Key.Namespace, input.Source(p))
-		if !exists {
-			continue
-		}
-		if v, known := r.known(w, source); known {
-			e.Inputs[source.ID] = record.Given{Version: v}
+	for _, id := range r.listed(w) {
+		if v, known := r.known(w, id); known {
+			e.Inputs[id] = record.Given{Version: v}
 		}
 	}
 	return e
 }
 
+func (r *LegacyRecords) listed(w *Workload) []input.Source {
+	patterns := r.options.Words.Intent(w.Annotations, nil).Listed
+	list := make([]input.Source, len(patterns))
+	for i, p := range patterns {
+		list[i] = input.Source(p)
+	}
+	return list
+}
+
 // known is the version that a source had when the workload was last given it.
-func (r *LegacyRecords) known(w *Workload, s *Source) (fingerprint.Version, bool) {
-	current := s.Content.Version(fingerprint.AllKeys())
-	sum, strong := r.state(s.ID)
+func (r *LegacyRecords) known(w *Workload, id input.Source) (fingerprint.Version, bool) {
+	sum, strong := r.state(id)
+	s, exists := r.cache.Source(w.Key.Namespace, id)
 	switch {
-	case w.showsLegacy(s, current) && (sum != s.Legacy || strong.IsZero()):
-		return current, true
+	case exists && w.showsLegacy(s, r.listed(w), sum):
+		return s.Content.Version(fingerprint.AllKeys()), true
 	case !strong.IsZero():
 		return strong, true
-	case sum == s.Legacy:
-		return current, true
 	case sum != "":
-		// Another content, of which only a SHA-1 is known: different is all that
-		// has to be said of it.
-		return fingerprint.Version{Basis: current.Basis, Sum: sum}, true
+		return fingerprint.Version{Basis: r.basis(id.Kind), Sum: sum}, true
 	}
 	return fingerprint.Version{}, false
 }
 
-// showsLegacy reports whether the template shows the source's content.
-func (w *Workload) showsLegacy(s *Source, current fingerprint.Version) bool {
-	for _, shared := range []bool{false, true} {
-		name := legacy.SourceVariable(s.ID, shared)
-		for _, c := range w.Containers {
-			if m, ok := c.Markers[name]; ok && (m.Value == s.Legacy || m.Value == s.Legacy+"-"+current.Short()) {
-				return true
-			}
+func (r *LegacyRecords) basis(kind input.Kind) string {
+	return r.cache.Absent(kind, fingerprint.AllKeys()).Basis
+}
+
+// recogniseSums replaces each version of which only the SHA-1 is known by the
+// current one, where that has the same SHA-1.
+func (r *LegacyRecords) recogniseSums(w *Workload, e record.Entry) {
+	for id, given := range e.Inputs {
+		if s, exists := r.cache.Source(w.Key.Namespace, id); exists && given.Version.Sum == s.Legacy {
+			given.Version = s.Content.Version(fingerprint.AllKeys())
+			e.Inputs[id] = given
+		}
+	}
+}
+
+// showsLegacy reports whether the template shows that the workload has the
+// source's content: the strong form says so by itself, the SHA-1 where the state
+// knows of another one.
+func (w *Workload) showsLegacy(s *Source, listed []input.Source, sum string) bool {
+	name := w.legacyVariable(s.ID, listed)
+	strong := s.Legacy + "-" + s.Content.Version(fingerprint.AllKeys()).Short()
+	for _, c := range w.Containers {
+		if m, ok := c.Markers[name]; ok && (m.Value == strong || m.Value == s.Legacy && sum != s.Legacy) {
+			return true
 		}
 	}
 	return false
 }
 
 // state reads a source's digests; the strong one is zero when there is none that
-// goes with the SHA-1.
+// goes with the SHA-1 and was made as this program makes them.
 func (r *LegacyRecords) state(id input.Source) (sum string, strong fingerprint.Version) {
 	key := legacy.SourceKey(id)
 	sum = r.value(key)
 	text, goesWith, _ := strings.Cut(r.value(key+strongSuffix), " ")
-	if v, err := fingerprint.ParseVersion(text); err == nil && goesWith == sum {
+	if v, err := fingerprint.ParseVersion(text); err == nil && goesWith == sum && v.Basis == r.basis(id.Kind) {
 		strong = v
 	}
 	return sum, strong
@@ -178,9 +213,7 @@ func (r *LegacyRecords) Put(key Key, entry record.Entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.given[key] = entry.Clone()
-	for source := range entry.Inputs {
-		r.settle(key.Namespace, source)
-	}
+	r.settleAll(key.Namespace, entry)
 	return nil
 }
 
@@ -190,7 +223,7 @@ func (r *LegacyRecords) PutNow(context.Context, Key, record.Entry) (time.Time, e
 }
 
 // Forget removes what is remembered of a workload; its sources may now be with
-// everyone who is left.
+// everyone who is left, or with nobody.
 func (r *LegacyRecords) Forget(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,37 +232,49 @@ func (r *LegacyRecords) Forget(key Key) {
 		return
 	}
 	delete(r.given, key)
-	for source := range entry.Inputs {
-		r.settle(key.Namespace, source)
+	r.settleAll(key.Namespace, entry)
+	r.prune()
+}
+
+func (r *LegacyRecords) settleAll(namespace string, e record.Entry) {
+	for id := range e.Inputs {
+		r.settle(namespace, id)
 	}
 }
 
-// settle notes the digests of a source that every workload has.
+// settle notes the digests of a source that every workload has. Of a source that
+// was never there it notes that, so that its coming is a change.
 func (r *LegacyRecords) settle(namespace string, id input.Source) {
-	source, exists := r.cache.Source(namespace, id)
-	users := r.cache.Users(namespace, id)
-	if !exists || len(users) == 0 {
+	followers := r.followers(namespace, id)
+	if len(followers) == 0 {
 		return
 	}
-	current := source.Content.Version(fingerprint.AllKeys())
-	for _, key := range users {
-		w, ok := r.cache.Workload(key)
-		if ok && r.follows(w, id) && r.entry(w).Inputs[id].Version != current {
+	current, sum := r.cache.Absent(id.Kind, fingerprint.AllKeys()), ""
+	source, exists := r.cache.Source(namespace, id)
+	if exists {
+		current, sum = source.Content.Version(fingerprint.AllKeys()), source.Legacy
+	}
+	for _, w := range followers {
+		if r.entry(w).Inputs[id].Version != current {
 			return
 		}
 	}
 	key := legacy.SourceKey(id)
-	r.set(key, source.Legacy)
-	r.set(key+strongSuffix, current.String()+" "+source.Legacy)
+	if exists {
+		r.set(key, sum)
+	}
+	r.set(key+strongSuffix, strings.TrimSuffix(current.String()+" "+sum, " "))
 }
 
-func (r *LegacyRecords) follows(w *Workload, id input.Source) bool {
-	for _, p := range r.options.Words.Intent(w.Annotations, nil).Listed {
-		if input.Source(p) == id {
-			return true
+// followers are the workloads whose annotations name the source.
+func (r *LegacyRecords) followers(namespace string, id input.Source) []*Workload {
+	var found []*Workload
+	for _, key := range r.cache.Users(namespace, id) {
+		if w, ok := r.cache.Workload(key); ok && slices.Contains(r.listed(w), id) {
+			found = append(found, w)
 		}
 	}
-	return false
+	return found
 }
 
 func (r *LegacyRecords) set(key, text string) {
@@ -240,62 +285,71 @@ func (r *LegacyRecords) set(key, text string) {
 	r.dirty[key] = &text
 }
 
+// stateChanged takes what the state's ConfigMap says now. What somebody took
+// out, or all when the object is gone, is written again: this process still
+// knows it, and the next one would not.
 func (r *LegacyRecords) stateChanged(_, now *shardCopy) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := r.stored
+	r.stored = map[string]string{}
 	if now != nil {
-		r.stored = maps.Clone(now.Data)
-		if r.stored == nil {
-			r.stored = map[string]string{}
-		}
-		return
+		maps.Copy(r.stored, now.Data)
 	}
-	// Deleted: all that it said has to be said again.
-	for key, text := range r.stored {
-		if _, newer := r.dirty[key]; !newer {
+	for key, text := range before {
+		_, kept := r.stored[key]
+		if _, newer := r.dirty[key]; !kept && !newer {
 			r.dirty[key] = &text
 		}
 	}
-	r.stored = map[string]string{}
+	// The object may just have become writable.
+	r.retry = retry{}
 }
 
 // Run writes changes until the context ends, and then once more.
 func (r *LegacyRecords) Run(ctx context.Context) error {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
-	prune := time.NewTicker(pruneEvery)
-	defer prune.Stop()
+	pruned := false
 	for {
 		select {
-		case <-prune.C:
-			r.prune()
 		case <-ticker.C:
-			r.flush(ctx)
+			pruned = pruned || r.pruneOnce()
+			if now := r.options.Now(); !now.Before(r.notBefore()) {
+				r.flush(ctx, now)
+			}
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
-			r.flush(last)
+			r.flush(last, r.options.Now())
 			return nil
 		}
 	}
 }
 
-// pruneEvery is how often digests that nobody needs are taken out.
-const pruneEvery = time.Minute
-
-// prune takes out the digests of sources that no workload names; the original
-// kept them until the ConfigMap was full.
-func (r *LegacyRecords) prune() {
-	if !r.cache.Answered() {
-		return
-	}
+// pruneOnce takes out what the original left, once the workloads are known.
+func (r *LegacyRecords) pruneOnce() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.prune()
+}
+
+// prune takes out the digests of sources that no workload names; the original
+// kept them until the ConfigMap was full. It reports whether it could tell: a
+// kind of workload that cannot be listed may name any source.
+func (r *LegacyRecords) prune() bool {
+	for _, s := range append(r.cache.Status(), r.Status()) {
+		if s.Role != RoleSource && !s.Synced {
+			return false
+		}
+	}
 	for key := range r.stored {
-		if id, ok := sourceOfKey(key); ok && len(r.cache.Users(r.options.Namespace, id)) == 0 {
+		id, ok := sourceOfKey(key)
+		if ok && !r.options.Words.Ignores(id.Kind) && len(r.followers(r.options.Namespace, id)) == 0 {
 			r.dirty[key] = nil
 		}
 	}
+	return true
 }
 
 // sourceOfKey reads whose digest a key holds. Names of objects have none of the
@@ -312,10 +366,28 @@ func sourceOfKey(key string) (input.Source, bool) {
 	return input.Source{Kind: input.Kind(kind), Name: name}, true
 }
 
+// retry spaces out attempts that fail: every second at first, every minute in
+// the end, so that a right that is missing for good costs next to nothing.
+type retry struct {
+	failures  int
+	notBefore time.Time
+}
+
+func (t retry) failed(now time.Time) retry {
+	delay := min(flushEvery<<min(t.failures, 6), time.Minute)
+	return retry{t.failures + 1, now.Add(delay)}
+}
+
+func (r *LegacyRecords) notBefore() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.retry.notBefore
+}
+
 // flush writes what changed with one patch, which is all that the original's
 // role allows. Without the object and without the right to make it the process
 // goes on from memory.
-func (r *LegacyRecords) flush(ctx context.Context) {
+func (r *LegacyRecords) flush(ctx context.Context, now time.Time) {
 	r.mu.Lock()
 	changes := maps.Clone(r.dirty)
 	r.mu.Unlock()
@@ -326,13 +398,14 @@ func (r *LegacyRecords) flush(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
+		r.retry = r.retry.failed(now)
 		if r.saidError != err.Error() {
 			r.options.Report(fmt.Errorf("write configmap %s/%s (going on from memory): %w", r.options.Namespace, r.options.Name, err))
 		}
 		r.saidError = err.Error()
 		return
 	}
-	r.saidError = ""
+	r.saidError, r.retry = "", retry{}
 	for key, text := range changes {
 		if r.dirty[key] == text {
 			delete(r.dirty, key)

@@ -31,6 +31,13 @@ type Options struct {
 	Warnings []string
 }
 
+// MaxDelay bounds how long changes that keep coming can postpone a rollout, which
+// the original did not bound: ten periods, but no more than a minute unless the
+// period is longer itself.
+func (o Options) MaxDelay() time.Duration {
+	return max(o.Quiet, min(10*o.Quiet, time.Minute))
+}
+
 // Usage is what --help prints.
 const Usage = `kubernetes-reloader: roll the workloads of a namespace when the ConfigMaps and
 Secrets that they name change. This is Lockstep in the place of the original.

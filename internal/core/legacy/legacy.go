@@ -62,6 +62,11 @@ func (w Words) Intent(workload, _ map[string]string) settings.Intent {
 	return in
 }
 
+// Ignores reports whether sources of the kind are left out.
+func (w Words) Ignores(kind input.Kind) bool {
+	return kind == input.KindConfigMap && w.IgnoreConfigMaps || kind == input.KindSecret && w.IgnoreSecrets
+}
+
 func (w Words) listed(kind input.Kind, lists ...string) []settings.Pattern {
 	var found []settings.Pattern
 	seen := map[string]bool{"": true}

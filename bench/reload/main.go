@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case errors.As(err, &usageError{}):
+		fmt.Fprintln(os.Stderr, "reload:", err)
+		os.Exit(exitUsage)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "reload:", err)
+		os.Exit(exitFailure)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	if len(o.compare) > 0 {
+		return compareFiles(os.Stdout, o.compare)
+	}
+	o, cleanUp, err := o.withPrograms(ctx)
+	if err != nil {
+		return err
+	}
+	defer cleanUp()
+	return measureAll(ctx, o)
+}
+
+// measureAll runs every scenario with every program, one after the other, and
+// writes the report after each, so that an interrupted run leaves what it has.
+func measureAll(ctx context.Context, o options) error {
+	r := newReport(o)
+	for _, s := range o.scenarios {
+		for _, c := range o.contenders {
+			say("%s, %s: begins", s.name, c.name)
+			result, err := measure(ctx, o, s, c)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", s.name, c.name, err)
+			}
+			r.add(result)
+			say("%s, %s: %s", s.name, c.name, result.summary())
+			if err := r.write(o.out); err != nil {
+				return err
+			}
+		}
+	}
+	r.print(os.Stdout)
+	if o.out != "" {
+		say("written to %s", o.out)
+	}
+	return r.faults()
+}
+
+// say tells whoever waits how far the run is.
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// result is what one program did under one scenario.
+type result struct {
+	Scenario   string `json:"scenario"`
+	About      string `json:"about"`
+	Program    string `json:"program"`
+	Kubernetes string `json:"kubernetes"`
+	Sources    int    `json:"sources"`
+	Workloads  int    `json:"workloads"`
+
+	// The start, until the program rests.
+	StartSeconds    float64  `json:"startSeconds"`
+	StartCPUSeconds float64  `json:"startCPUSeconds"`
+	StartRollouts   int      `json:"startRollouts"`
+	StartRequests   requests `json:"startRequests"`
+	StartPeakMiB    float64  `json:"startPeakMiB"`
+
+	// The load, and everything that follows from it.
+	Updates     int     `json:"updates"`
+	LoadSeconds float64 `json:"loadSeconds"`
+	Rollouts    int     `json:"rollouts"`
+	// Stale workloads after the load; Misshown are those whose template shows
+	// another version than the live one.
+	Stale    int `json:"stale"`
+	Misshown int `json:"misshown"`
+	// LagSeconds is from the last change to the last rollout that it needed, the
+	// program's own waiting included; -1 when patience ended before.
+	LagSeconds float64  `json:"lagSeconds"`
+	Requests   requests `json:"requests"`
+	CPUSeconds float64  `json:"cpuSeconds"`
+	PeakMiB    float64  `json:"peakMiB"`
+	Jobs       int      `json:"jobs"`
+	Faults     []string `json:"faults,omitempty"`
+}
+
+func (r *result) start(s snapshot, took time.Duration) {
+	r.StartSeconds, r.StartCPUSeconds = round(took.Seconds()), round(s.used.cpu.Seconds())
+	r.StartRollouts, r.StartRequests = s.rollouts, s.requests
+	r.StartPeakMiB = round(float64(s.used.peak) / (1 << 20))
+	r.LagSeconds = -1
+}
+
+func (r *result) end(started, ended snapshot) {
+	r.Rollouts = ended.rollouts - started.rollouts
+	r.Requests = ended.requests.minus(started.requests)
+	r.CPUSeconds = round((ended.used.cpu - started.used.cpu).Seconds())
+	r.PeakMiB = round(float64(ended.used.peak) / (1 << 20))
+}
+
+// judge lists what no reloader should do.
+func (r *result) judge(s scenario) []string {
+	var faults []string
+	fault := func(n int, text string) {
+		if n > 0 {
+			faults = append(faults, fmt.Sprintf("%d %s", n, text))
+		}
+	}
+	fault(r.Stale, "workloads stale")
+	fault(r.Misshown, "templates show another version than the live one")
+	fault(r.StartRollouts, "rollouts because the program started")
+	fault(r.Jobs, "Jobs started off schedule")
+	if s.still {
+		fault(r.Rollouts, "rollouts although no content changed")
+	}
+	return faults
+}
+
+func (r *result) summary() string {
+	text := fmt.Sprintf("%d updates, %d rollouts, %d stale, lag %s, peak %.0f MiB, CPU %.1f s at start and %.1f s after",
+		r.Updates, r.Rollouts, r.Stale, r.lag(), r.PeakMiB, r.StartCPUSeconds, r.CPUSeconds)
+	if len(r.Faults) > 0 {
+		text += "; FAULT: " + strings.Join(r.Faults, ", ")
+	}
+	return text
+}
+
+func (r *result) lag() string {
+	if r.LagSeconds < 0 {
+		return "never"
+	}
+	return fmt.Sprintf("%.2f s", r.LagSeconds)
+}
+
+// report is everything that one run measured.
+type report struct {
+	When       time.Time `json:"when"`
+	Command    []string  `json:"command"`
+	Kubernetes string    `json:"kubernetes"`
+	Machine    machine   `json:"machine"`
+	Programs   []string  `json:"programs"`
+	Results    []result  `json:"results"`
+}
+
+func newReport(o options) *report {
+	r := &report{When: time.Now().UTC().Truncate(time.Second), Kubernetes: o.kubernetes, Machine: thisMachine()}
+	r.Command = append([]string{"go", "run", "./bench/reload"}, o.args...)
+	for _, c := range o.contenders {
+		r.Programs = append(r.Programs, c.name)
+	}
+	return r
+}
+
+func (r *report) add(one result) { r.Results = append(r.Results, one) }
+
+// write replaces the file in one step.
+func (r *report) write(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func (r *report) print(to io.Writer) {
+	t := tabwriter.NewWriter(to, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "scenario\tprogram\tupdates\trollouts\tstale\tlag\tlist\tget\tpatch\tevents\tother writes\tpeak MiB\tstart s\tstart CPU s\tCPU s\t")
+	for _, one := range r.Results {
+		asked := one.Requests
+		events := asked["create events"] + asked["patch events"]
+		writes := asked.verb("create", "update", "patch", "delete") - events
+		states := asked["patch configmaps"] + asked["create configmaps"]
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%.0f\t%.1f\t%.1f\t%.1f\t\n",
+			one.Scenario, one.Program, one.Updates, one.Rollouts, one.Stale, one.lag(),
+			asked.verb("list", "stream"), asked.verb("get"), writes-states, events, states,
+			one.PeakMiB, one.StartSeconds, one.StartCPUSeconds, one.CPUSeconds)
+	}
+	_ = t.Flush()
+	for _, one := range r.Results {
+		for _, fault := range one.Faults {
+			fmt.Fprintf(to, "FAULT %s, %s: %s\n", one.Scenario, one.Program, fault)
+		}
+	}
+}
+
+// faults is an error when the first program, which is ours unless somebody asked
+// otherwise, did what no reloader should.
+func (r *report) faults() error {
+	for _, one := range r.Results {
+		if one.Program == r.Programs[0] && len(one.Faults) > 0 {
+			return fmt.Errorf("%s has faults", one.Program)
+		}
+	}
+	return nil
+}
+
+// compareFiles shows where two runs are more than a fifth apart.
+func compareFiles(to io.Writer, paths []string) error {
+	var both [2]report
+	for i, path := range paths {
+		text, err := os.ReadFile(path) //nolint:gosec // The caller names the file.
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, &both[i]); err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+	}
+	t := tabwriter.NewWriter(to, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(t, "scenario\tprogram\tfigure\tfirst\tsecond\tdifference\t")
+	compared, apart := 0, 0
+	for _, a := range both[0].Results {
+		i := slices.IndexFunc(both[1].Results, func(b result) bool { return a.Scenario == b.Scenario && a.Program == b.Program })
+		if i < 0 {
+			continue
+		}
+		for _, f := range figures(a, both[1].Results[i]) {
+			compared++
+			if f.apart() <= 0.2 {
+				continue
+			}
+			apart++
+			fmt.Fprintf(t, "%s\t%s\t%s\t%.2f\t%.2f\t%.0f %%\t\n", a.Scenario, a.Program, f.name, f.a, f.b, 100*f.apart())
+		}
+	}
+	_ = t.Flush()
+	fmt.Fprintf(to, "%d of %d figures are more than 20 %% apart\n", apart, compared)
+	if compared == 0 {
+		return errors.New("the files have no scenario in common")
+	}
+	return nil
+}
+
+type figure struct {
+	name string
+	a, b float64
+	// least is a difference that means nothing: the resolution of the measure.
+	least float64
+}
+
+func (f figure) apart() float64 {
+	if math.Abs(f.a-f.b) <= f.least {
+		return 0
+	}
+	return math.Abs(f.a-f.b) / max(f.a, f.b)
+}
+
+func figures(a, b result) []figure {
+	return []figure{
+		{"stale", float64(a.Stale), float64(b.Stale), 0},
+		{"rollouts", float64(a.Rollouts), float64(b.Rollouts), 0},
+		{"lag, s", a.LagSeconds, b.LagSeconds, 0.1},
+		{"requests", float64(a.Requests.total()), float64(b.Requests.total()), 2},
+		{"peak memory, MiB", a.PeakMiB, b.PeakMiB, 0},
+		{"CPU at start, s", a.StartCPUSeconds, b.StartCPUSeconds, 0.1},
+		{"CPU, s", a.CPUSeconds, b.CPUSeconds, 0.1},
+	}
+}
+
+func round(f float64) float64 { return math.Round(f*100) / 100 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -34,6 +35,7 @@ type Cluster struct {
 	mu        sync.Mutex
 	programs  map[string]program.Built
 	processes map[string]*process.Process
+	held      []io.Closer // ends that other processes watch
 }
 
 // Start builds what is missing and starts a control plane. It returns when the
@@ -151,6 +153,8 @@ func (c *Cluster) launch(ctx context.Context, component Component) error {
 		err = c.launchKWOK(ctx)
 	case ArgoRollouts:
 		err = c.launchArgoRollouts(ctx)
+	case Node:
+		err = c.launchNode(ctx)
 	default:
 		err = errors.New("unknown component")
 	}
@@ -198,5 +202,9 @@ func (c *Cluster) Stop() error {
 		errs = append(errs, p.Kill())
 	}
 	clear(c.processes)
-	return errors.Join(append(errs, os.RemoveAll(c.run.Dir))...)
+	for _, end := range c.held {
+		errs = append(errs, end.Close())
+	}
+	c.held = nil
+	return errors.Join(append(errs, c.run.clean())...)
 }

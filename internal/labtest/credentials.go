@@ -26,6 +26,10 @@ const (
 	serviceAccountFile = "service-account.key"
 )
 
+// serviceAddress is that of the service "kubernetes", the first one of the range.
+// Pods on a real node reach the API server at it.
+const serviceAddress = "10.96.0.1"
+
 // authority signs the certificates of one control plane.
 type authority struct {
 	certificate *x509.Certificate
@@ -57,8 +61,8 @@ func credentials() (map[string][]byte, error) {
 	}
 	serverCert, serverKey, err := ca.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		DNSNames:    []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(serviceAddress)},
+		DNSNames:    []string{"localhost", "kubernetes.default.svc"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	if err != nil {

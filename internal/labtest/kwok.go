@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,13 +37,17 @@ func (c *Cluster) launchKWOK(ctx context.Context) error {
 	if _, err := c.api.create(ctx, "/api/v1/nodes", nodeManifest); err != nil {
 		return err
 	}
-	if err := c.spawn(program.Scheduler, "--kubeconfig="+c.Kubeconfig(), "--leader-elect=false", "--secure-port=0"); err != nil {
+	if err := c.startScheduler(); err != nil {
 		return err
 	}
 	if err := c.spawn(program.KWOK, "--kubeconfig="+c.Kubeconfig(), "--config="+config, "--manage-all-nodes"); err != nil {
 		return err
 	}
-	return c.await(ctx, program.KWOK, c.nodeReady)
+	return c.await(ctx, program.KWOK, c.nodeReady("fake-0"))
+}
+
+func (c *Cluster) startScheduler() error {
+	return c.spawn(program.Scheduler, "--kubeconfig="+c.Kubeconfig(), "--leader-elect=false", "--secure-port=0")
 }
 
 // kwokStages joins the files that say how a fake node and a fake pod live.
@@ -68,23 +71,26 @@ func kwokStages(kwok program.Built) ([]byte, error) {
 	return bytes.Join(all, []byte("\n---\n")), nil
 }
 
-func (c *Cluster) nodeReady(ctx context.Context) error {
-	answer, err := c.api.get(ctx, "/api/v1/nodes/fake-0")
-	if err != nil {
-		return err
-	}
-	var node struct {
-		Status struct {
-			Conditions []struct{ Type, Status string }
+// nodeReady asks whether a node is ready for pods.
+func (c *Cluster) nodeReady(name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		answer, err := c.api.get(ctx, "/api/v1/nodes/"+name)
+		if err != nil {
+			return err
 		}
-	}
-	if err := json.Unmarshal(answer, &node); err != nil {
-		return err
-	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == "Ready" && condition.Status == "True" {
-			return nil
+		var node struct {
+			Status struct {
+				Conditions []struct{ Type, Status string }
+			}
 		}
+		if err := json.Unmarshal(answer, &node); err != nil {
+			return err
+		}
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == "Ready" && condition.Status == "True" {
+				return nil
+			}
+		}
+		return fmt.Errorf("node %s is not ready", name)
 	}
-	return errors.New("the fake node is not ready")
 }

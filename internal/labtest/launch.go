@@ -132,6 +132,10 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--endpoint-reconciler-type=none", // No address of this machine is worth publishing.
 		"--allow-privileged=true",
+		// For logs and exec on a real node, whose kubelet is joined to this loopback.
+		"--kubelet-client-certificate=" + c.file(adminCertFile),
+		"--kubelet-client-key=" + c.file(adminKeyFile),
+		"--kubelet-preferred-address-types=Hostname",
 	}, c.options.APIServerFlags...)...)
 	if err != nil {
 		return err

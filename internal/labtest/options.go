@@ -15,12 +15,16 @@ type Component string
 const (
 	// KWOK makes a fake node on which scheduled pods become Running and Ready.
 	KWOK Component = "kwok"
+	// Node is a real node: kubelet, containerd and runc in namespaces of their own.
+	// It needs root on Linux, and does not go together with KWOK, which would take
+	// its pods for fake ones.
+	Node Component = "node"
 	// ArgoRollouts serves the Rollout kind and runs its controller.
 	ArgoRollouts Component = "argo-rollouts"
 )
 
 // Components lists every component.
-func Components() []Component { return []Component{KWOK, ArgoRollouts} }
+func Components() []Component { return []Component{KWOK, ArgoRollouts, Node} }
 
 // ParseComponents reads a list such as "kwok,argo-rollouts". The empty text is
 // the empty list.
@@ -89,8 +93,12 @@ func (o Options) Programs() []string {
 }
 
 func (c Component) programs() []string {
-	if c == KWOK {
+	switch c {
+	case KWOK:
 		return []string{program.Scheduler, program.KWOK}
+	case Node:
+		return []string{program.Scheduler, program.Kubelet}
+	case ArgoRollouts:
 	}
 	return []string{string(c)}
 }

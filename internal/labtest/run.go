@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/labtest/controlgroup"
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
@@ -32,6 +33,7 @@ type Run struct {
 	Kubernetes string           `json:"kubernetes"`
 	Server     string           `json:"server"`
 	With       []Component      `json:"with,omitempty"`
+	Group      string           `json:"group,omitempty"` // the control group of a real node
 	Processes  []Member         `json:"processes"`
 }
 
@@ -89,7 +91,16 @@ func (r *Run) End() error {
 	for _, p := range r.Processes {
 		errs = append(errs, p.Kill())
 	}
-	return errors.Join(append(errs, os.RemoveAll(r.Dir))...)
+	return errors.Join(append(errs, r.clean())...)
+}
+
+// clean removes what is left when every process has ended.
+func (r *Run) clean() error {
+	var err error
+	if r.Group != "" {
+		err = controlgroup.Remove(r.Group)
+	}
+	return errors.Join(err, os.RemoveAll(r.Dir))
 }
 
 // started replaces what is recorded of a program.

@@ -30,6 +30,9 @@ type Spec struct {
 	Stdout io.Writer
 	Stderr io.Writer
 
+	// Apart gives the process mount, network and process namespaces of its own;
+	// when it ends the kernel ends everything in them. Linux only.
+	Apart bool
 	// Detached processes outlive their starter; somebody must end them by
 	// their Identity.
 	Detached bool
@@ -83,6 +86,9 @@ func command(spec Spec) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !spec.Foreground && !spec.Detached, Setsid: spec.Detached}
 	if !spec.Detached {
 		dieWithStarter(cmd.SysProcAttr)
+	}
+	if spec.Apart {
+		setApart(cmd.SysProcAttr)
 	}
 	return cmd
 }

@@ -10,6 +10,10 @@ import (
 
 func dieWithStarter(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
+func setApart(attr *syscall.SysProcAttr) {
+	attr.Cloneflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID
+}
+
 // birth is the boot's id and the clock tick, counted from that boot, at which
 // the process began.
 func birth(pid int) string {

@@ -22,3 +22,5 @@ func birth(pid int) string {
 	}
 	return strings.TrimSpace(start)
 }
+
+func setApart(*syscall.SysProcAttr) {}

@@ -1,0 +1,114 @@
+// Package image makes container images of a few files, in the moment that they
+// are needed: no registry, no base image, no build tool.
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// Image is an image to be made.
+type Image struct {
+	// Name with a tag, such as "lab.local/lockstep:1".
+	Name string
+	// Files of this machine by their path in the image. They may be executed.
+	Files map[string]string
+	// Entrypoint is the command and its first arguments.
+	Entrypoint []string
+}
+
+// Write makes the image and writes it to a file that container runtimes import.
+func (i Image) Write(file string) error {
+	tag, err := name.NewTag(i.Name)
+	if err != nil {
+		return fmt.Errorf("make image %s: %w", i.Name, err)
+	}
+	image, err := i.build()
+	if err != nil {
+		return fmt.Errorf("make image %s: %w", i.Name, err)
+	}
+	if err := tarball.WriteToFile(file, tag, image); err != nil {
+		return fmt.Errorf("write image %s: %w", i.Name, err)
+	}
+	return nil
+}
+
+func (i Image) build() (v1.Image, error) {
+	files, err := i.archive()
+	if err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(files)), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, err
+	}
+	return mutate.ConfigFile(image, &v1.ConfigFile{
+		OS: "linux", Architecture: runtime.GOARCH,
+		RootFS: v1.RootFS{Type: "layers", DiffIDs: diffIDs(layer)},
+		Config: v1.Config{Entrypoint: i.Entrypoint, Env: []string{"PATH=/"}},
+	})
+}
+
+func diffIDs(layer v1.Layer) []v1.Hash {
+	id, err := layer.DiffID()
+	if err != nil {
+		return nil
+	}
+	return []v1.Hash{id}
+}
+
+// archive packs the files, sorted, without times: the same files are the same
+// image.
+func (i Image) archive() ([]byte, error) {
+	var buffer bytes.Buffer
+	w := tar.NewWriter(&buffer)
+	made := map[string]bool{}
+	for _, target := range slices.Sorted(maps.Keys(i.Files)) {
+		content, err := os.ReadFile(i.Files[target])
+		if err != nil {
+			return nil, err
+		}
+		if err := folders(w, path.Dir(target), made); err != nil {
+			return nil, err
+		}
+		header := &tar.Header{Name: strings.TrimPrefix(target, "/"), Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(content); err != nil {
+			return nil, err
+		}
+	}
+	return buffer.Bytes(), w.Close()
+}
+
+func folders(w *tar.Writer, dir string, made map[string]bool) error {
+	if dir == "/" || dir == "." || made[dir] {
+		return nil
+	}
+	if err := folders(w, path.Dir(dir), made); err != nil {
+		return err
+	}
+	made[dir] = true
+	return w.WriteHeader(&tar.Header{Name: strings.TrimPrefix(dir, "/") + "/", Mode: 0o755, Typeflag: tar.TypeDir})
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+)
+
+// Sockets in the control plane's folder. Sockets in the file system reach across
+// network namespaces, so nothing has to be added to the host's network. The
+// names are relative: the folder's path may be longer than a socket's may be.
+const (
+	apiSocket     = "api.sock"
+	kubeletSocket = "kubelet.sock"
+)
+
+// gateway joins the host's side: api.sock to the API server's port, and the
+// kubelet's port, where the API server looks for it, to kubelet.sock.
+func gateway(args []string) error {
+	if len(args) != 2 {
+		return errors.New("want: gateway API-ADDRESS KUBELET-ADDRESS")
+	}
+	return serve(
+		link{"unix", apiSocket, "tcp", args[0]},
+		link{"tcp", args[1], "unix", kubeletSocket},
+	)
+}
+
+// link takes connections at one address to another.
+type link struct {
+	network, address     string
+	toNetwork, toAddress string
+}
+
+// serve joins the links until one of them fails.
+func serve(links ...link) error {
+	failed := make(chan error)
+	for _, l := range links {
+		if l.network == "unix" {
+			_ = os.Remove(l.address)
+		}
+		listener, err := net.Listen(l.network, l.address)
+		if err != nil {
+			return fmt.Errorf("listen on %s: %w", l.address, err)
+		}
+		go func() { failed <- l.accept(listener) }()
+	}
+	return <-failed
+}
+
+func (l link) accept(listener net.Listener) error {
+	for {
+		from, err := listener.Accept()
+		if err != nil {
+			return fmt.Errorf("accept on %s: %w", l.address, err)
+		}
+		go l.join(from)
+	}
+}
+
+// join copies both ways until both have ended.
+func (l link) join(from net.Conn) {
+	defer from.Close() //nolint:errcheck // The other side hears of the end by it, nothing is lost.
+	to, err := net.Dial(l.toNetwork, l.toAddress)
+	if err != nil {
+		return
+	}
+	defer to.Close() //nolint:errcheck // As above.
+	done := make(chan struct{}, 2)
+	half := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from)
+		if c, ok := to.(interface{ CloseWrite() error }); ok {
+			_ = c.CloseWrite()
+		}
+		done <- struct{}{}
+	}
+	go half(to, from)
+	go half(from, to)
+	<-done
+	<-done
+}

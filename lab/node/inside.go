@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/controlgroup"
+)
+
+// Addresses of the node. They exist in its own network namespace only.
+const (
+	bridge         = "labcni0"
+	bridgeAddress  = "10.99.0.1"
+	serviceAddress = "10.96.0.1" // that of the service "kubernetes"
+)
+
+// inside is the first process of the namespaces. It only starts the work, as a
+// child, and collects the orphans that containers leave: waiting for any child
+// and waiting for a certain one do not go together in one process. When it ends
+// the kernel ends every process of the namespace.
+func inside(args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	work := exec.Command(self, append([]string{"run"}, args...)...) //nolint:gosec,noctx // Its own program; it ends with this process.
+	work.Stdout, work.Stderr = os.Stdout, os.Stderr
+	if err := work.Start(); err != nil {
+		return err
+	}
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return fmt.Errorf("wait for processes: %w", err)
+		case pid == work.Process.Pid:
+			return fmt.Errorf("the node's programs have ended (%d)", status.ExitStatus())
+		}
+	}
+}
+
+// run makes the node: a shield around the host, a network, containerd, kubelet.
+// Its arguments are the control group, the kubelet's port and the kubelet's path.
+func run(args []string) error {
+	if len(args) != 3 {
+		return errors.New("want: run CONTROL-GROUP KUBELET-PORT KUBELET")
+	}
+	group, port, kubelet := args[0], args[1], args[2]
+	for _, step := range []func() error{shield, network, func() error { return controlgroup.Make(group) }} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	failed := make(chan error)
+	go func() {
+		failed <- serve(
+			link{"tcp", serviceAddress + ":443", "unix", apiSocket},
+			link{"unix", kubeletSocket, "tcp", "127.0.0.1:" + port},
+		)
+	}()
+	go func() { failed <- program("containerd", "containerd", "--config", "containerd.toml") }()
+	if err := awaitSocket("containerd.sock"); err != nil {
+		return err
+	}
+	go func() {
+		failed <- program("kubelet", kubelet, "--config=kubelet.yaml", "--kubeconfig=kubelet.kubeconfig",
+			"--root-dir="+workingFolder("kubelet"), "--cert-dir="+workingFolder("kubelet/pki"),
+			"--hostname-override=localhost", "--node-ip="+bridgeAddress)
+	}()
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGTERM)
+	select {
+	case err := <-failed:
+		return err
+	case <-ended:
+		return nil
+	}
+}
+
+// program runs a program with its log beside its data; the end of it is an error.
+func program(name, path string, args ...string) error {
+	log, err := os.OpenFile(name+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()                  //nolint:errcheck // The program has its own handle.
+	cmd := exec.Command(path, args...) //nolint:gosec,noctx // The lab says what to run; it ends with the namespace.
+	cmd.Stdout, cmd.Stderr = log, log
+	err = cmd.Run()
+	return fmt.Errorf("%s ended: %w", name, err)
+}
+
+// awaitSocket waits until a program listens on its socket.
+func awaitSocket(path string) error {
+	for range 400 {
+		if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+			return nil
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	return fmt.Errorf("%s did not appear within 10s", path)
+}
+
+// network makes the bridge to which pods are joined. The address of the service
+// "kubernetes" is on it too: pods reach the API server without kube-proxy.
+func network() error {
+	for _, line := range []string{
+		"link set lo up",
+		"link add " + bridge + " type bridge",
+		"addr add " + bridgeAddress + "/24 dev " + bridge,
+		"addr add " + serviceAddress + "/32 dev " + bridge,
+		"link set " + bridge + " up",
+	} {
+		out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput() //nolint:gosec,noctx // Fixed words.
+		if err != nil {
+			return fmt.Errorf("ip %s: %w: %s", line, err, out)
+		}
+	}
+	return nil
+}
+
+func workingFolder(name string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return name
+	}
+	return dir + "/" + name
+}

@@ -1,0 +1,38 @@
+// Command node is the small program around a real node of the lab. It is run by
+// the lab, not by people, in one of these roles:
+//
+//	inside    first process of the node's own namespaces: shields the host, makes
+//	          the bridge, runs containerd and kubelet, and takes everything with it
+//	          when it ends
+//	gateway   on the host: joins the API server's port and the kubelet's port with
+//	          the node, through sockets in the control plane's folder
+//	janitor   on the host: waits for the starter's end, however it comes, and
+//	          removes the node's control groups
+//	pause     in every pod: holds its namespaces
+//	show      in test pods: prints an environment variable and a file whenever
+//	          they change
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "node is run by the lab: go run ./lab up --with node")
+		os.Exit(2)
+	}
+	roles := map[string]func(args []string) error{
+		"inside": inside, "run": run, "gateway": gateway, "janitor": janitor, "pause": pause, "show": show,
+	}
+	role, ok := roles[os.Args[1]]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "unknown role %q\n", os.Args[1])
+		os.Exit(2)
+	}
+	if err := role(os.Args[2:]); err != nil {
+		fmt.Fprintf(os.Stderr, "node %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+}

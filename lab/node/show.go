@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// show prints an environment variable once and a file whenever it changes:
+//
+//	env hello
+//	file one
+//
+// Its arguments are the variable's name and the file's path.
+func show(args []string) error {
+	if len(args) != 2 {
+		return errors.New("want: show VARIABLE FILE")
+	}
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	fmt.Println("env", os.Getenv(args[0])) //nolint:forbidigo // Printing is this role's purpose.
+	last := ""
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for {
+		content, err := os.ReadFile(args[1])
+		if text := strings.TrimSpace(string(content)); err == nil && text != last {
+			fmt.Println("file", text) //nolint:forbidigo // As above.
+			last = text
+		}
+		select {
+		case <-end:
+			return nil
+		case <-look.C:
+		}
+	}
+}

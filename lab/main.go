@@ -21,22 +21,29 @@ import (
 const usage = `A real Kubernetes control plane on this machine, built from source.
 
 Usage:
-  lab up     [--kubernetes 1.36|1.34] [--with LIST]   start one and leave it running
-  lab status                                          what runs, where, which versions
-  lab down                                            end what "lab up" started
-  lab exec   [--kubernetes 1.36|1.34] [--with LIST] -- COMMAND [ARGUMENT…]
-                                                      start one, run COMMAND against it, end it
-  lab build  [PROGRAM…]                               build programs without starting them
+  lab up     [FLAGS]                          start one and leave it running
+  lab status                                  what runs, where, which versions
+  lab down                                    end what "lab up" started
+  lab exec   [FLAGS] -- COMMAND [ARGUMENT…]   start one, run COMMAND against it, end it
+  lab build  [PROGRAM…]                       build programs without starting them
+
+Flags:
+  --kubernetes 1.36|1.34   the release (1.36)
+  --node real|fake         a node for pods: "real" is kubelet, containerd and runc in
+                           namespaces of their own (root on Linux), "fake" is the same
+                           as --with kwok
+  --with LIST              what runs beside it, see below
 
 The control plane is etcd, kube-apiserver and kube-controller-manager. LIST adds to it:
   kwok             a fake node on which pods become ready, and kube-scheduler
   argo-rollouts    the Rollout kind and its controller
+  node             a real node, and kube-scheduler; the same as --node real
 
 Programs are built once, from Go modules only, and kept in the user's cache folder
 (LOCKSTEP_LAB_CACHE moves it). The first build takes about seven minutes on two cores.
 
 Examples:
-  eval "$(go run ./lab up --with kwok)"      then use any client: KUBECONFIG is set
+  eval "$(go run ./lab up --node real)"      then use any client: KUBECONFIG is set
   go run ./lab exec -- go test ./...         tests share the control plane of "exec"
   go run ./lab build helm registry           programs for chart and registry tests
 
@@ -116,9 +123,18 @@ func parse(args []string, std streams) (labtest.Options, []string, error) {
 	options := labtest.Options{Progress: std.err}
 	flags := newFlags()
 	flags.StringVar(&options.Kubernetes, "kubernetes", program.DefaultKubernetes, "")
-	flags.Func("with", "", func(text string) (err error) {
-		options.With, err = labtest.ParseComponents(text)
+	flags.Func("with", "", func(text string) error {
+		components, err := labtest.ParseComponents(text)
+		options.With = append(options.With, components...)
 		return err
+	})
+	flags.Func("node", "", func(text string) error {
+		component, ok := map[string]labtest.Component{"real": labtest.Node, "fake": labtest.KWOK}[text]
+		if !ok {
+			return fmt.Errorf("%q is no node; there are real and fake", text)
+		}
+		options.With = append(options.With, component)
+		return nil
 	})
 	if err := parseFlags(flags, args); err != nil {
 		return options, nil, err

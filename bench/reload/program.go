@@ -113,4 +113,3 @@ func (p *program) rested(ctx context.Context, atMost time.Duration) (time.Time, 
 		}
 	}
 }
-

@@ -303,4 +303,3 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
-

@@ -81,7 +81,9 @@ func (m *Mirror[T]) run(ctx context.Context, c client.WithWatch, sc scope) {
 			return list, m.link.report(err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := c.Watch(ctx, sc.list.DeepCopyObject().(client.ObjectList), options(&o))
+			w, err := openWatch(ctx, func(ctx context.Context) (watch.Interface, error) {
+				return c.Watch(ctx, sc.list.DeepCopyObject().(client.ObjectList), options(&o))
+			})
 			return w, m.link.report(err)
 		},
 	}

@@ -230,8 +230,8 @@ func TestRecordsKeepWhatTheyCannotRead(t *testing.T) {
 		Data:       map[string]string{storageKey(a): garbage, storageKey(b): readable},
 	})
 	watchRecords(t, r)
-	if e, ok := r.Entry(a); ok {
-		t.Errorf("garbage is read as %+v", e)
+	if e, ok := r.Entry(a); !ok || !e.Lost || len(e.Inputs) > 0 {
+		t.Errorf("garbage is read as %+v, %t; want an entry that was lost", e, ok)
 	}
 	checkEntry(t, r, b, "1")
 	if text := problems.text(); !strings.Contains(text, a.String()) || !strings.Contains(text, "format 99") {

@@ -1,0 +1,50 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// openTimeout bounds the wait for the answer to a new watch.
+const openTimeout = 10 * time.Second
+
+var errNoAnswer = errors.New("the API server does not answer") //nolint:gochecknoglobals // An error to compare with.
+
+// openWatch opens a watch and tells the truth about it. Of a connection that was
+// closed or that hangs, client-go makes ten further attempts and then an empty
+// watch without an error, so that an outage would look like a quiet cluster.
+func openWatch(ctx context.Context, open func(context.Context) (watch.Interface, error)) (watch.Interface, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(openTimeout, cancel)
+	w, err := open(ctx)
+	switch {
+	case !late.Stop():
+		err = errNoAnswer
+	case err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()):
+		err = errNoAnswer
+	case err == nil:
+		return openedWatch{w, cancel}, nil
+	}
+	cancel()
+	if w != nil {
+		w.Stop()
+	}
+	return nil, err
+}
+
+// openedWatch gives its context back when it is stopped.
+type openedWatch struct {
+	watch.Interface
+
+	cancel context.CancelFunc
+}
+
+// Stop implements watch.Interface.
+func (w openedWatch) Stop() {
+	w.Interface.Stop()
+	w.cancel()
+}

@@ -25,13 +25,14 @@ import (
 type stage struct {
 	*testkit.World
 	witness *testkit.Witness
+	counter *counter
 }
 
 // newStage makes a stage with the objects of a YAML text on it.
 func newStage(t testing.TB, manifest string, needs ...labtest.Component) *stage {
 	t.Helper()
 	w := testkit.NewWorldOn(t, labtest.Shared(t, needs...))
-	s := &stage{World: w, witness: w.NewWitness(t)}
+	s := &stage{World: w, witness: w.NewWitness(t), counter: newCounter(t, w)}
 	s.make(t, manifest)
 	return s
 }
@@ -56,7 +57,7 @@ func (s *stage) make(t testing.TB, manifest string) {
 			return
 		}
 		if err != nil {
-			t.Fatalf("read manifest: %v\n%s", err, manifest)
+			t.Fatalf("read manifest: %v", err)
 		}
 		if o.Object != nil {
 			s.Create(t, o)
@@ -141,11 +142,14 @@ func (s *stage) delete(t testing.TB, ref string) {
 	})
 }
 
-// rollouts is how often the specification was changed since the object was made.
-// The API server counts that: no change of labels, annotations or status counts.
+// rollouts is how often the pod template was changed since the object was made.
 func (s *stage) rollouts(t testing.TB, ref string) int {
 	t.Helper()
-	return int(s.read(t, ref).GetGeneration()) - 1
+	o := s.read(t, ref)
+	if o.GetKind() == "Deployment" {
+		return s.counter.rollouts(t, o)
+	}
+	return int(o.GetGeneration()) - 1
 }
 
 // awaitRollouts waits until the object was rolled out that often.

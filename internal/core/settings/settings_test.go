@@ -63,10 +63,10 @@ func TestForWorkload(t *testing.T) {
 			in.Observe = true
 			in.Warnings = []settings.Problem{{Key: settings.Observe, Value: "yes", Accepted: "true or false"}}
 		})},
-		"ObserveIsAVow":    {reason: "an observing controller writes nothing, whatever a workload says", workload: map[string]string{settings.Reload: "auto", settings.Observe: "false"}, defaults: settings.Defaults{Observe: true}, want: with(follow, func(in *settings.Intent) { in.Observe = true })},
-		"Evict":            {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: " evict"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyEvict })},
-		"Refresh":          {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: "refresh"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh })},
-		"Stranger":         {reason: "other tools' annotations mean nothing here", workload: on("reloader.example.com/auto", "true"), want: settings.Intent{Auto: true, Quiet: quiet}},
+		"ObserveIsAVow": {reason: "an observing controller writes nothing, whatever a workload says", workload: map[string]string{settings.Reload: "auto", settings.Observe: "false"}, defaults: settings.Defaults{Observe: true}, want: with(follow, func(in *settings.Intent) { in.Observe = true })},
+		"Evict":         {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: " evict"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyEvict })},
+		"Refresh":       {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: "refresh"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh })},
+		"Stranger":      {reason: "other tools' annotations mean nothing here", workload: on("reloader.example.com/auto", "true"), want: settings.Intent{Auto: true, Quiet: quiet}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

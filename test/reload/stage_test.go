@@ -26,6 +26,8 @@ type stage struct {
 	*testkit.World
 	witness *testkit.Witness
 	counter *counter
+	// pass returns when everything that was done before has been decided.
+	pass func(t testing.TB)
 }
 
 // newStage makes a stage with the objects of a YAML text on it.
@@ -33,6 +35,7 @@ func newStage(t testing.TB, manifest string, needs ...labtest.Component) *stage 
 	t.Helper()
 	w := testkit.NewWorldOn(t, labtest.Shared(t, needs...))
 	s := &stage{World: w, witness: w.NewWitness(t), counter: newCounter(t, w)}
+	s.pass = s.witness.Pass
 	s.make(t, manifest)
 	return s
 }
@@ -77,7 +80,7 @@ func kinds() map[string]schema.GroupVersionKind {
 		"rollout":     {Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"},
 		"configmap":   core.WithKind("ConfigMap"),
 		"secret":      core.WithKind("Secret"),
-		"pod":         core.WithKind("Pod"),
+		"budget":      {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 	}
 }
 
@@ -168,7 +171,7 @@ func (s *stage) awaitRollouts(t testing.TB, ref string, want int) {
 // before, and fails when the object was not rolled out exactly that often.
 func (s *stage) checkRollouts(t testing.TB, why string, want int, refs ...string) {
 	t.Helper()
-	s.witness.Pass(t)
+	s.pass(t)
 	for _, ref := range refs {
 		if got := s.rollouts(t, ref); got != want {
 			t.Errorf("%s: %s was rolled out %d times, want %d; it shows %q", why, ref, got, want, s.shown(t, ref))

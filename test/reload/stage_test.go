@@ -25,13 +25,17 @@ import (
 type stage struct {
 	*testkit.World
 	witness *testkit.Witness
+	counter *counter
+	// pass returns when everything that was done before has been decided.
+	pass func(t testing.TB)
 }
 
 // newStage makes a stage with the objects of a YAML text on it.
 func newStage(t testing.TB, manifest string, needs ...labtest.Component) *stage {
 	t.Helper()
 	w := testkit.NewWorldOn(t, labtest.Shared(t, needs...))
-	s := &stage{World: w, witness: w.NewWitness(t)}
+	s := &stage{World: w, witness: w.NewWitness(t), counter: newCounter(t, w)}
+	s.pass = s.witness.Pass
 	s.make(t, manifest)
 	return s
 }
@@ -56,7 +60,7 @@ func (s *stage) make(t testing.TB, manifest string) {
 			return
 		}
 		if err != nil {
-			t.Fatalf("read manifest: %v\n%s", err, manifest)
+			t.Fatalf("read manifest: %v", err)
 		}
 		if o.Object != nil {
 			s.Create(t, o)
@@ -76,7 +80,7 @@ func kinds() map[string]schema.GroupVersionKind {
 		"rollout":     {Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"},
 		"configmap":   core.WithKind("ConfigMap"),
 		"secret":      core.WithKind("Secret"),
-		"pod":         core.WithKind("Pod"),
+		"budget":      {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 	}
 }
 
@@ -141,11 +145,14 @@ func (s *stage) delete(t testing.TB, ref string) {
 	})
 }
 
-// rollouts is how often the specification was changed since the object was made.
-// The API server counts that: no change of labels, annotations or status counts.
+// rollouts is how often the pod template was changed since the object was made.
 func (s *stage) rollouts(t testing.TB, ref string) int {
 	t.Helper()
-	return int(s.read(t, ref).GetGeneration()) - 1
+	o := s.read(t, ref)
+	if o.GetKind() == "Deployment" {
+		return s.counter.rollouts(t, o)
+	}
+	return int(o.GetGeneration()) - 1
 }
 
 // awaitRollouts waits until the object was rolled out that often.
@@ -164,7 +171,7 @@ func (s *stage) awaitRollouts(t testing.TB, ref string, want int) {
 // before, and fails when the object was not rolled out exactly that often.
 func (s *stage) checkRollouts(t testing.TB, why string, want int, refs ...string) {
 	t.Helper()
-	s.witness.Pass(t)
+	s.pass(t)
 	for _, ref := range refs {
 		if got := s.rollouts(t, ref); got != want {
 			t.Errorf("%s: %s was rolled out %d times, want %d; it shows %q", why, ref, got, want, s.shown(t, ref))

@@ -22,7 +22,8 @@ type Controller struct {
 
 // StartController runs the controller on a world, without leader election and
 // with the given further flags. Only one may act on a world at a time, unless
-// they elect a leader.
+// they elect a leader. It follows the application's namespace, unless the flags
+// select others.
 func (w *World) StartController(t testing.TB, flags ...string) *Controller {
 	t.Helper()
 	return w.StartControllerAs(t, w.Cluster.Kubeconfig(), flags...)
@@ -32,8 +33,11 @@ func (w *World) StartController(t testing.TB, flags ...string) *Controller {
 func (w *World) StartControllerAs(t testing.TB, kubeconfig string, flags ...string) *Controller {
 	t.Helper()
 	args := []string{
-		"controller", "--kubeconfig", kubeconfig, "--namespaces", w.Namespace, "--own-namespace", w.Own,
+		"controller", "--kubeconfig", kubeconfig, "--own-namespace", w.Own,
 		"--metrics-addr", "0", "--probe-addr", "127.0.0.1:0", "--leader-elect=false",
+	}
+	if !slices.Contains(flags, "--namespace-selector") {
+		args = append(args, "--namespaces", w.Namespace)
 	}
 	c := &Controller{Running: labtest.StartCommand(t, labtest.Command{
 		Path: labtest.Binary(t, "./cmd/lockstep"), Args: slices.Concat(args, flags),

@@ -1,0 +1,228 @@
+package reload_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// digest is what a template shows of one source.
+func digest(t testing.TB, shown, source string) string {
+	t.Helper()
+	id, err := input.ParseSource(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return input.ParseShown(shown)[id]
+}
+
+func containsAny(text string, parts ...string) bool {
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestNothingIsRestartedFor goes through what looks like a change and is none.
+func TestNothingIsRestartedFor(t *testing.T) {
+	t.Parallel()
+	items := "containers: [{name: app, image: app}], volumes: [{name: v, configMap: {name: app, items: [{key: %s, path: p}]}}]"
+	s := newStage(t, configMap("app", "key: one, other: one")+configMap("gone", "key: one")+secret("db", "key: one")+
+		deployment("web", auto, uses("configmap/app", "configmap/gone", "secret/db"))+
+		deployment("keyed", auto, fmt.Sprintf(items, "key"))+
+		deployment("reborn", auto, uses("configmap/app")))
+	c := s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app", "configmap/gone", "secret/db")
+	s.awaitKnown(t, deploy, "keyed", "configmap/app")
+	s.awaitKnown(t, deploy, "reborn", "configmap/app")
+	all := []string{web, "deployment/keyed", "deployment/reborn"}
+
+	s.delete(t, "configmap/gone")
+	s.checkRollouts(t, "a source was deleted", 0, all...)
+	s.make(t, configMap("gone", "key: one"))
+	s.checkRollouts(t, "it came back as it was", 0, all...)
+
+	s.change(t, "deployment/keyed", "{spec: {template: {spec: {volumes: [{name: v, configMap: {name: app, items: [{key: other, path: p}]}}]}}}}")
+	s.checkRollouts(t, "another list of keys is the person's own rollout", 1, "deployment/keyed")
+	s.change(t, "deployment/keyed", "{metadata: {annotations: {"+settings.Quiet+": 100ms}}}")
+	s.checkRollouts(t, "a setting", 1, "deployment/keyed")
+
+	s.delete(t, "deployment/reborn")
+	s.make(t, deployment("reborn", auto, uses("configmap/app")))
+	s.checkRollouts(t, "made anew under its old name", 0, "deployment/reborn")
+	s.delete(t, "deployment/reborn")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, web, 1)
+	s.make(t, deployment("reborn", auto, uses("configmap/app")))
+	s.checkRollouts(t, "made anew after a change", 0, "deployment/reborn")
+	s.checkRollouts(t, "its key has not changed", 1, "deployment/keyed")
+
+	if code := c.Stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	s.delete(t, "deployment/reborn")
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	s.make(t, deployment("reborn", auto, uses("configmap/app")))
+	s.run(t, "--log-level", "debug")
+	s.awaitRollouts(t, web, 2)
+	s.checkRollouts(t, "made anew while nobody watched, after the change", 0, "deployment/reborn")
+}
+
+// TestSourceArrivesAfterItsWorkload: pods that need it have waited for it; pods
+// that do not may have started without.
+func TestSourceArrivesAfterItsWorkload(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.run(t)
+	optional := "containers: [{name: app, image: app, envFrom: [{configMapRef: {name: %s, optional: true}}]}]"
+	const turns = 8
+	for i := range turns { // the two watches bring them in either order
+		name := fmt.Sprintf("at-once-%d", i)
+		s.make(t, deployment(name, auto, uses("configmap/"+name))+configMap(name, "key: one"))
+	}
+	s.make(t, deployment("required", auto, uses("configmap/required", "secret/required"))+
+		deployment("optional", auto, fmt.Sprintf(optional, "optional"))+
+		deployment("listed", settings.Reload+": configmap/listed", plain))
+	s.awaitKnown(t, deploy, "required", "absent")
+	s.awaitKnown(t, deploy, "optional", "absent")
+	s.awaitKnown(t, deploy, "listed", "absent")
+	s.make(t, configMap("required", "key: one")+secret("required", "key: one")+configMap("optional", "key: one")+configMap("listed", "key: one"))
+	s.awaitRollouts(t, "deployment/optional", 1)
+	s.awaitRollouts(t, "deployment/listed", 1)
+	s.checkRollouts(t, "the pods waited for it", 0, "deployment/required")
+	for i := range turns {
+		s.checkRollouts(t, "made right after its workload", 0, fmt.Sprintf("deployment/at-once-%d", i))
+	}
+
+	s.change(t, "configmap/required", "{data: {key: two}}")
+	s.awaitRollouts(t, "deployment/required", 1)
+	s.change(t, "configmap/at-once-0", "{data: {key: two}}")
+	s.awaitRollouts(t, "deployment/at-once-0", 1)
+}
+
+// TestRecreatedWithOtherContent: what counts is what is in it.
+func TestRecreatedWithOtherContent(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, configMap("app", "key: one")+secret("db", "key: one")+deployment("web", auto, uses("configmap/app", "secret/db")))
+	c := s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app", "secret/db")
+	s.delete(t, "configmap/app")
+	s.make(t, configMap("app", "key: two"))
+	s.awaitRollouts(t, web, 1)
+	s.checkRollouts(t, "recreated with other content", 1, web)
+	s.awaitKnown(t, deploy, "web", digest(t, s.shown(t, web), "configmap/app"))
+
+	kill(t, c)
+	s.delete(t, "configmap/app")
+	s.make(t, configMap("app", "key: three"))
+	s.delete(t, "secret/db")
+	s.make(t, secret("db", "key: two"))
+	c = s.run(t)
+	s.awaitRollouts(t, web, 2)
+	s.checkRollouts(t, "both recreated while nobody watched", 2, web)
+	s.awaitKnown(t, deploy, "web", digest(t, s.shown(t, web), "configmap/app"))
+
+	kill(t, c)
+	s.delete(t, "configmap/app")
+	c = s.run(t)
+	s.checkRollouts(t, "deleted while nobody watched", 2, web)
+	kill(t, c)
+	s.make(t, configMap("app", "key: four"))
+	s.run(t)
+	s.awaitRollouts(t, web, 3)
+	s.checkRollouts(t, "came back with other content, seen missing in between", 3, web)
+}
+
+// TestWorkloadMadeWhileAway: what changed after its revision was made is due when
+// somebody looks again, and nothing else is.
+func TestWorkloadMadeWhileAway(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, configMap("app", "key: one")+configMap("calm", "key: one"))
+	c := s.run(t)
+	kill(t, c)
+	s.awaitSecondAfter(t, s.recordBegan(t))
+	s.make(t, deployment("missed", auto, uses("configmap/app"))+deployment("calm", auto, uses("configmap/calm")))
+	made, turn := s.awaitRevision(t, "missed"), 0
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		turn++ // times are a second coarse: write until it is a later one
+		s.change(t, "configmap/app", fmt.Sprintf("{data: {key: turn-%d}}", turn))
+		for _, entry := range s.read(t, "configmap/app").GetManagedFields() {
+			if entry.Time != nil && entry.Time.After(made) {
+				return true, ""
+			}
+		}
+		return false, "the ConfigMap was not written in a later second"
+	})
+	s.run(t)
+	s.awaitRollouts(t, "deployment/missed", 1)
+	s.checkRollouts(t, "its source is as it was", 0, "deployment/calm")
+}
+
+// awaitRevision waits until a Deployment has a ReplicaSet, and returns when the
+// newest was made.
+func (s *stage) awaitRevision(t testing.TB, name string) time.Time {
+	t.Helper()
+	var newest time.Time
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		sets := &appsv1.ReplicaSetList{}
+		if err := s.Client.List(t.Context(), sets, client.InNamespace(s.Namespace), client.MatchingLabels{"app": name}); err != nil {
+			t.Fatal(err)
+		}
+		for _, set := range sets.Items {
+			if set.CreationTimestamp.After(newest) {
+				newest = set.CreationTimestamp.Time
+			}
+		}
+		return !newest.IsZero(), name + " has no ReplicaSet"
+	})
+	return newest
+}
+
+// kill ends the controller as a crash would.
+func kill(t testing.TB, c *testkit.Controller) {
+	t.Helper()
+	c.Signal(t, syscall.SIGKILL)
+	if code := c.ExitCode(t, testkit.Patience); code != 128+int(syscall.SIGKILL) {
+		t.Fatalf("exit code %d of a killed controller", code)
+	}
+}
+
+// recordBegan is when the record was begun, by the API server's clock.
+func (s *stage) recordBegan(t testing.TB) time.Time {
+	t.Helper()
+	shards := s.shards(t)
+	if len(shards) == 0 {
+		t.Fatal("there is no record")
+	}
+	began := shards[0].CreationTimestamp.Time
+	for _, shard := range shards[1:] {
+		if shard.CreationTimestamp.Time.Before(began) {
+			began = shard.CreationTimestamp.Time
+		}
+	}
+	return began
+}
+
+// awaitSecondAfter returns when what is made from now on is certainly younger
+// than the given time: the API server's times are a second coarse.
+func (s *stage) awaitSecondAfter(t testing.TB, moment time.Time) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		probe := testkit.ConfigMap("clock-"+strings.ToLower(rand.Text()[:8]), "key", "")
+		s.Create(t, probe)
+		return probe.CreationTimestamp.After(moment), "it is still " + moment.String()
+	})
+}

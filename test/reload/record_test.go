@@ -1,0 +1,195 @@
+package reload_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// simple is a followed Deployment "web" with a ConfigMap "app".
+func simple() string {
+	return configMap("app", "key: one") + deployment("web", auto, uses("configmap/app"))
+}
+
+// deleteShards deletes the record.
+func (s *stage) deleteShards(t testing.TB) {
+	t.Helper()
+	err := s.Client.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(s.Own), client.HasLabels{settings.StateLabel})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRecordIsDeleted: a running controller writes it again; one that finds none
+// takes a baseline. Either way nobody is restarted, and the next change is one.
+func TestRecordIsDeleted(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	c := s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, web, 1)
+	given := digest(t, s.shown(t, web), "configmap/app")
+	s.awaitKnown(t, deploy, "web", given)
+
+	s.deleteShards(t)
+	s.awaitKnown(t, deploy, "web", given)
+	s.checkRollouts(t, "the record was deleted under a running controller", 1, web)
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	s.awaitRollouts(t, web, 2)
+
+	if code := c.Stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	s.deleteShards(t)
+	s.change(t, "configmap/app", "{data: {key: four}}")
+	s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	s.checkRollouts(t, "nothing is known, so nothing has changed", 2, web)
+	s.change(t, "configmap/app", "{data: {key: five}}")
+	s.awaitRollouts(t, web, 3)
+}
+
+// shardOf is the ConfigMap that remembers a Deployment.
+func (s *stage) shardOf(t testing.TB, name string) corev1.ConfigMap {
+	t.Helper()
+	for _, shard := range s.shards(t) {
+		if _, ok := shard.Data[deploy+"_"+s.Namespace+"_"+name]; ok {
+			return shard
+		}
+	}
+	t.Fatalf("%s is not on record", name)
+	return corev1.ConfigMap{}
+}
+
+// patchShard writes into the record as another writer would.
+func (s *stage) patchShard(t testing.TB, shard corev1.ConfigMap, key, text string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"data":{%q:%q}}`, key, text)
+	if err := s.Client.Patch(t.Context(), &shard, client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRecordCannotBeRead: it is kept, reported and rebuilt as a baseline; nobody
+// is restarted, not even a workload that is younger than the record.
+func TestRecordCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	c := s.run(t)
+	s.awaitSecondAfter(t, s.recordBegan(t))
+	s.make(t, configMap("late", "key: one")+deployment("late", auto, uses("configmap/late")))
+	s.awaitSecondAfter(t, s.read(t, "configmap/late").GetCreationTimestamp().Time)
+	s.change(t, "deployment/late", "{spec: {template: {metadata: {labels: {release: second}}}}}")
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	s.awaitKnown(t, deploy, "late", "configmap/late")
+	s.witness.Pass(t)
+	made := s.awaitRevision(t, "late")
+	if code := c.Stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	names := []string{"web", "late"}
+	for _, name := range names {
+		s.patchShard(t, s.shardOf(t, name), deploy+"_"+s.Namespace+"_"+name, "{torn")
+	}
+	s.awaitSecondAfter(t, made)
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.change(t, "configmap/late", "{data: {key: two}}")
+	c = s.run(t)
+	for _, name := range names {
+		s.awaitKnown(t, deploy, name, "configmap/")
+		if kept := s.stored(t, "unreadable."+deploy+"_"+s.Namespace+"_"+name); kept != "{torn" {
+			t.Errorf("what could not be read of %s was not kept: %q", name, kept)
+		}
+		if want := "read the record of Deployment/" + s.Namespace + "/" + name; !strings.Contains(c.Stderr(), want) {
+			t.Errorf("the log does not say %q", want)
+		}
+	}
+	s.checkRollouts(t, "a baseline was taken", 0, web)
+	s.checkRollouts(t, "a baseline was taken; the one rollout is the person's", 1, "deployment/late")
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	s.awaitRollouts(t, web, 1)
+}
+
+// TestTwoWriters: two controllers without a leader, and a person, write one record.
+// Nothing of theirs is lost, and each change is one rollout.
+func TestTwoWriters(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	s.run(t)
+	s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	for turn := 1; turn <= 4; turn++ {
+		s.patchShard(t, s.shardOf(t, "web"), "note-of-a-person", fmt.Sprint(turn))
+		s.change(t, "configmap/app", fmt.Sprintf("{data: {key: turn-%d}}", turn))
+		s.awaitRollouts(t, web, turn)
+		s.awaitKnown(t, deploy, "web", digest(t, s.shown(t, web), "configmap/app"))
+	}
+	s.checkRollouts(t, "four changes", 4, web)
+	if got := s.shardOf(t, "web").Data["note-of-a-person"]; got != "4" {
+		t.Errorf("what another wrote is %q, want it kept", got)
+	}
+}
+
+// undo puts back the template of the revision that shows the given versions, as
+// "kubectl rollout undo" does.
+func (s *stage) undo(t testing.TB, name, shown string) {
+	t.Helper()
+	sets := &appsv1.ReplicaSetList{}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		if err := s.Client.List(t.Context(), sets, client.InNamespace(s.Namespace), client.MatchingLabels{"app": name}); err != nil {
+			t.Fatal(err)
+		}
+		for _, set := range sets.Items {
+			if set.Spec.Template.Annotations[settings.Inputs] != shown {
+				continue
+			}
+			d := s.Deployment(t, name)
+			d.Spec.Template = set.Spec.Template
+			delete(d.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+			if err := s.Client.Update(t.Context(), d); err != nil {
+				return false, err.Error()
+			}
+			return true, ""
+		}
+		return false, fmt.Sprintf("no revision of %s shows %q", name, shown)
+	})
+}
+
+// TestUndoneAndThenTheContentGoesBack: the template shows already what is to be
+// delivered, and the pods have not loaded it: that is a rollout all the same.
+func TestUndoneAndThenTheContentGoesBack(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	c := s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, web, 1)
+	second := s.shown(t, web)
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	s.awaitRollouts(t, web, 2)
+	s.awaitKnown(t, deploy, "web", digest(t, s.shown(t, web), "configmap/app"))
+	s.undo(t, "web", second)
+	s.checkRollouts(t, "the person's undo, and nothing after it", 3, web)
+
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, web, 4)
+	if shown := s.shown(t, web); !strings.HasPrefix(shown, second+",again:") {
+		t.Errorf("the template shows %q, want %q once more", shown, second)
+	}
+	s.checkRollouts(t, "the content went back to what the template shows", 4, web)
+
+	kill(t, c)
+	s.run(t)
+	s.checkRollouts(t, "a restart", 4, web)
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	s.awaitRollouts(t, web, 5)
+}

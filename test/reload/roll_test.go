@@ -1,0 +1,71 @@
+package reload_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// roll runs "lockstep roll" in the stage's namespace.
+func (s *stage) roll(t testing.TB, args ...string) (output string, code int) {
+	t.Helper()
+	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{
+		Path: labtest.Binary(t, "./cmd/lockstep"),
+		Args: append([]string{"roll", "--kubeconfig", s.Cluster.Kubeconfig(), "--namespace", s.Namespace, "--own-namespace", s.Own}, args...),
+	})
+	return stdout + stderr, code
+}
+
+// TestRoll moves workloads by hand, beside a controller that takes it as delivered.
+func TestRoll(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple()+
+		deployment("held", auto+", "+settings.Hold+": freeze", uses("configmap/app"))+
+		deployment("listed", settings.Reload+`: "configmap/a*", `+settings.Quiet+": 1h", plain)+
+		deployment("nothing", auto, plain)+
+		deployment("silent", "a: b", uses("configmap/app"))+
+		strings.ReplaceAll(cronJob, "%s", uses("configmap/app")))
+	s.annotate(t, web, settings.Quiet, "1h")
+	s.run(t, "--max-delay", "2h")
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	s.awaitKnown(t, deploy, "held", "configmap/app")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitKnown(t, deploy, "web", `"pending":`)
+
+	cases := []struct {
+		reason string
+		args   []string
+		says   []string
+		code   int
+	}{
+		{"waits for quiet", []string{web, "--now"}, []string{"rolled out", "configmap/app~"}, 0},
+		{"once is enough", []string{web, "--now"}, []string{"already"}, 0},
+		{"a hold is respected", []string{"deployment/held"}, []string{"held", "freeze", "--now"}, 1},
+		{"unless it is urgent", []string{"deployment/held", "--now"}, []string{"rolled out"}, 0},
+		{"a pattern means what exists", []string{"deployment/listed", "--now"}, []string{"rolled out", "configmap/app~"}, 0},
+		{"asking by hand is asking", []string{"Deployment/silent", "--quiet", "500ms"}, []string{"without a change", "rolled out"}, 0},
+		{"nothing to move it to", []string{"deployment/nothing"}, []string{"no ConfigMap or Secret"}, 1},
+		{"its next Job reads it", []string{"cronjob/nightly"}, []string{"next Job"}, 1},
+		{"no such workload", []string{"deployment/nobody"}, []string{"nobody", "not found"}, 1},
+		{"no such kind", []string{"gadget/web"}, []string{"gadget", "deployment", "--kind"}, 2},
+		{"half a name", []string{"web"}, []string{"KIND/NAME"}, 2},
+		{"no name", nil, []string{"name one workload"}, 2},
+	}
+	for _, tc := range cases {
+		output, code := s.roll(t, tc.args...)
+		if code != tc.code {
+			t.Errorf("%s: lockstep roll %q: exit code %d, want %d\n%s", tc.reason, tc.args, code, tc.code, output)
+		}
+		for _, text := range tc.says {
+			if !strings.Contains(output, text) {
+				t.Errorf("%s: lockstep roll %q does not say %q:\n%s", tc.reason, tc.args, text, output)
+			}
+		}
+	}
+	s.awaitKnown(t, deploy, "web", versionOf("two"))
+	s.awaitKnown(t, deploy, "held", versionOf("two"))
+	s.checkRollouts(t, "by hand, and not again by the controller", 1, web, "deployment/held", "deployment/listed", "deployment/silent")
+	s.checkRollouts(t, "left alone", 0, "deployment/nothing", "cronjob/nightly")
+}

@@ -1,0 +1,279 @@
+package reload_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// beside is a second stage with the same controller's namespace, or of nobody.
+func (s *stage) beside(t testing.TB, manifest string) *stage {
+	t.Helper()
+	other := newStage(t, manifest)
+	other.Own = s.Own
+	return other
+}
+
+// describe changes labels or annotations of the stage's namespace.
+func (s *stage) describe(t testing.TB, patch string) {
+	t.Helper()
+	ns := &corev1.Namespace{}
+	ns.Name = s.Namespace
+	if err := s.Client.Patch(t.Context(), ns, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNamespaces: one or several, and nothing of the others.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	second, outside := s.beside(t, simple()), s.beside(t, simple())
+	s.run(t, "--namespaces", second.Namespace)
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	second.awaitKnown(t, deploy, "web", "configmap/app")
+	for _, each := range []*stage{outside, second, s} {
+		each.change(t, "configmap/app", "{data: {key: two}}")
+	}
+	s.awaitRollouts(t, web, 1)
+	second.awaitRollouts(t, web, 1)
+	second.checkRollouts(t, "a namespace that is watched", 1, web)
+	if got := outside.rollouts(t, web); got != 0 || outside.remembered(t, deploy, "web") != "" {
+		t.Errorf("a namespace that is not watched: %d rollouts, record %q", got, outside.remembered(t, deploy, "web"))
+	}
+}
+
+// TestNamespaceSelector: each chosen namespace is watched by itself, so that an
+// account which may read only those is enough; labels are followed as they come
+// and go.
+func TestNamespaceSelector(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	other := s.beside(t, simple())
+	team := strings.ToLower(s.Own)
+	s.describe(t, `{"metadata":{"labels":{"team":"`+team+`"}}}`)
+	// The account may list namespaces, and read what is in the two chosen ones.
+	account := labtest.NewAccount(t, s.Cluster, s.Own)
+	account.AllowEverywhere(t,
+		labtest.Rule{Groups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
+		labtest.Rule{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules(), testkit.FollowRules(), testkit.SecretRules())...)
+	for _, each := range []*stage{s, other} {
+		each.bind(t, account)
+	}
+	s.AwaitRecordRight(t, account, true)
+	c := s.runSelected(t, account.Kubeconfig, "team="+team)
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, web, 1)
+	if text := other.remembered(t, deploy, "web"); text != "" {
+		t.Errorf("a namespace without the label is followed: %s", text)
+	}
+
+	other.describe(t, `{"metadata":{"labels":{"team":"`+team+`"}}}`)
+	other.awaitKnown(t, deploy, "web", "configmap/app")
+	other.change(t, "configmap/app", "{data: {key: two}}")
+	other.awaitRollouts(t, web, 1)
+	other.awaitKnown(t, deploy, "web", versionOf("two"))
+
+	other.describe(t, `{"metadata":{"labels":{"team":null}}}`)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		_, text := c.Probe(t, "/readyz?verbose")
+		return !strings.Contains(text, " in "+other.Namespace), "the namespace is still watched:\n" + text
+	})
+	other.change(t, "configmap/app", "{data: {key: three}}")
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	s.awaitRollouts(t, web, 2)
+	if got := other.rollouts(t, web); got != 1 {
+		t.Errorf("%d rollouts without the label, want the one from before", got)
+	}
+	other.describe(t, `{"metadata":{"labels":{"team":"`+team+`"}}}`)
+	other.awaitRollouts(t, web, 2)
+	other.checkRollouts(t, "the label is back: what was missed is delivered", 2, web)
+	if log := c.Stderr(); strings.Contains(log, "forbidden") {
+		t.Errorf("more was asked for than the chosen namespaces:\n%s", log)
+	}
+}
+
+// bind lets an account follow workloads in this namespace.
+func (s *stage) bind(t testing.TB, account *labtest.Account) {
+	t.Helper()
+	s.make(t, fmt.Sprintf(`
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: follow}
+rules:
+- {apiGroups: [""], resources: [configmaps, secrets], verbs: [list, watch]}
+- {apiGroups: [apps], resources: [deployments, statefulsets, daemonsets], verbs: [list, watch, patch]}
+- {apiGroups: [apps], resources: [replicasets, controllerrevisions], verbs: [list]}
+- {apiGroups: [batch], resources: [cronjobs], verbs: [list, watch]}
+- {apiGroups: [argoproj.io], resources: [rollouts], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: follow}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: follow}
+subjects: [{kind: ServiceAccount, name: %s, namespace: %s}]
+`, account.Name, account.Namespace))
+}
+
+// runSelected runs the controller on the namespaces with the labels.
+func (s *stage) runSelected(t testing.TB, kubeconfig, selector string) *testkit.Controller {
+	t.Helper()
+	c := s.StartControllerAs(t, kubeconfig, "--namespace-selector", selector, "--quiet", testkit.Quiet)
+	c.AwaitReady(t, true)
+	s.witness.AwaitKnown(t)
+	return c
+}
+
+// TestDefaultsAndRefusals: who decides about a workload, from the whole controller
+// to a single source.
+func TestDefaultsAndRefusals(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, configMap("app", "key: one")+configMap("refusing", "key: one")+configMap("asking", "key: one")+
+		deployment("silent", "a: b", uses("configmap/app"))+
+		deployment("refusing", settings.Reload+": never", uses("configmap/app"))+
+		deployment("named", settings.Reload+": configmap/refusing", uses("configmap/refusing"))+
+		deployment("refused", "a: b", uses("configmap/refusing"))+
+		deployment("asked", "a: b", uses("configmap/asking")))
+	s.annotate(t, "configmap/refusing", settings.Reload, "never")
+	s.annotate(t, "configmap/asking", settings.Reload, "auto")
+	c := s.run(t)
+	turn := 0
+	changeAll := func() {
+		turn++
+		for _, name := range []string{"app", "refusing", "asking"} {
+			s.change(t, "configmap/"+name, fmt.Sprintf("{data: {key: turn-%d}}", turn))
+		}
+	}
+	changeAll()
+	s.awaitRollouts(t, "deployment/named", 1)
+	s.awaitRollouts(t, "deployment/asked", 1)
+	s.checkRollouts(t, "nobody asks for it", 0, "deployment/silent", "deployment/refusing", "deployment/refused")
+
+	s.describe(t, `{"metadata":{"annotations":{"`+settings.Reload+`":"auto"}}}`)
+	s.awaitKnown(t, deploy, "silent", "configmap/app")
+	s.checkRollouts(t, "a new default restarts nobody", 0, "deployment/silent", "deployment/refusing", "deployment/refused")
+	changeAll()
+	s.awaitRollouts(t, "deployment/silent", 1)
+	s.checkRollouts(t, "a refusal wins over the default", 0, "deployment/refusing", "deployment/refused")
+
+	s.describe(t, `{"metadata":{"annotations":{"`+settings.Reload+`":null}}}`)
+	if code := c.Stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	s.run(t, "--auto")
+	s.awaitKnown(t, deploy, "silent", "configmap/app")
+	changeAll()
+	s.awaitRollouts(t, "deployment/silent", 2)
+	s.checkRollouts(t, "and over the controller's", 0, "deployment/refusing", "deployment/refused")
+
+	// Who refuses is forgotten, and who follows again takes a baseline.
+	s.annotate(t, "deployment/silent", settings.Reload, "never")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return s.remembered(t, deploy, "silent") == "", "a workload that refuses is still on record"
+	})
+	changeAll()
+	s.annotate(t, "deployment/silent", settings.Reload, "auto")
+	s.checkRollouts(t, "followed again from now on", 2, "deployment/silent")
+}
+
+// TestHeldSource: one held source keeps the whole workload, because any rollout
+// would load it; the release delivers all in one patch.
+func TestHeldSource(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, configMap("app", "key: one")+secret("db", "key: one")+deployment("web", auto, uses("configmap/app", "secret/db")))
+	s.annotate(t, "secret/db", settings.Hold, "rotation at noon")
+	c := s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app", "secret/db")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, web, 1) // a hold on what has not changed is in nobody's way
+	s.change(t, "secret/db", "{stringData: {key: two}}")
+	s.AwaitEvent(t, "web", "Held", "secret/db", "rotation at noon")
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	s.checkRollouts(t, "the Secret is held", 1, web)
+	kill(t, c)
+	s.run(t)
+	s.checkRollouts(t, "also after a restart", 1, web)
+	s.annotate(t, "secret/db", settings.Hold)
+	s.awaitRollouts(t, web, 2)
+	s.checkRollouts(t, "released", 2, web)
+	if shown := s.shown(t, web); digest(t, shown, "configmap/app") == "" || digest(t, shown, "secret/db") == "" {
+		t.Errorf("the template shows %q, want both", shown)
+	}
+}
+
+// TestObserve: decided and told, and nothing written to a workload; switching it
+// off restarts nobody, whether there was a record before or not.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		flags   []string
+		on, off func(*testing.T, *stage)
+	}{
+		"Controller": {flags: []string{"--observe"}},
+		"Namespace": {
+			on: func(t *testing.T, s *stage) {
+				s.describe(t, `{"metadata":{"annotations":{"lockstep.dev/observe":"true"}}}`)
+			},
+			off: func(t *testing.T, s *stage) {
+				s.describe(t, `{"metadata":{"annotations":{"lockstep.dev/observe":null}}}`)
+			},
+		},
+		"Workload": {
+			on:  func(t *testing.T, s *stage) { s.annotate(t, web, settings.Observe, "true") },
+			off: func(t *testing.T, s *stage) { s.annotate(t, web, settings.Observe) },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, simple())
+			s.observedPass(name != "Workload")
+			c := s.run(t)
+			s.awaitKnown(t, deploy, "web", "configmap/app")
+			s.change(t, "configmap/app", "{data: {key: two}}")
+			s.awaitRollouts(t, web, 1)
+			s.awaitKnown(t, deploy, "web", versionOf("two"))
+			if tc.on == nil {
+				c.Stop(t)
+				c = s.run(t, tc.flags...)
+			} else {
+				tc.on(t, s)
+			}
+			before := s.read(t, web).GetResourceVersion()
+			s.change(t, "configmap/app", "{data: {key: three}}")
+			s.AwaitEvent(t, "web", "Normal WouldReload", "configmap/app", "nothing written")
+			s.awaitKnown(t, deploy, "web", versionOf("three"))
+			if after := s.read(t, web); tc.flags != nil && after.GetResourceVersion() != before || s.rollouts(t, web) != 1 {
+				t.Errorf("the Deployment was written to: %d rollouts, version %s, was %s", s.rollouts(t, web), after.GetResourceVersion(), before)
+			}
+			if tc.off == nil {
+				c.Stop(t)
+				s.run(t)
+			} else {
+				tc.off(t, s)
+			}
+			s.pass = s.witness.Pass
+			s.checkRollouts(t, "switched off", 1, web)
+			s.change(t, "configmap/app", "{data: {key: four}}")
+			s.awaitRollouts(t, web, 2)
+		})
+	}
+}
+
+// observedPass is for a stage whose witness is observed too.
+func (s *stage) observedPass(witness bool) {
+	if witness {
+		s.pass = func(testing.TB) {}
+	}
+}

@@ -1,0 +1,212 @@
+package reload_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// TestWhatIsWritten: one annotation, by our name, that shows each source's version
+// and lets nobody test guesses of a Secret.
+func TestWhatIsWritten(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, configMap("app", "key: one")+secret("db", "key: one")+deployment("web", auto, uses("configmap/app", "secret/db")))
+	s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app", "secret/db")
+	before := s.Deployment(t, "web")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, web, 1)
+
+	after := s.Deployment(t, "web")
+	shown := after.Spec.Template.Annotations[settings.Inputs]
+	if !regexp.MustCompile(`^configmap/app~[0-9a-f]{10},secret/db~[0-9a-f]{10}$`).MatchString(shown) {
+		t.Errorf("the template shows %q, want each source and ten digits", shown)
+	}
+	content := fingerprint.Hasher{}.Content(map[string]string{"key": "two"}, nil)
+	if want := content.Version(fingerprint.AllKeys()).Short(); digest(t, shown, "configmap/app") != want {
+		t.Errorf("the ConfigMap is shown as %q, want %s", shown, want)
+	}
+	plain := fingerprint.Hasher{}.Content(map[string]string{"key": "one"}, nil).Version(fingerprint.AllKeys()).Short()
+	sum := sha256.Sum256([]byte("one"))
+	if got := digest(t, shown, "secret/db"); got == plain || strings.HasPrefix(hex.EncodeToString(sum[:]), got) {
+		t.Errorf("the Secret is shown as %s, which anybody can compute of a guess", got)
+	}
+	delete(after.Spec.Template.Annotations, settings.Inputs)
+	if len(after.Spec.Template.Annotations) != 0 || after.Spec.Template.Spec.String() != before.Spec.Template.Spec.String() {
+		t.Errorf("more than one annotation of the template was changed:\n%v", after.Spec.Template)
+	}
+	s.checkFieldManager(t, after)
+}
+
+// checkFieldManager: our name stands at our annotation and nowhere else.
+func (s *stage) checkFieldManager(t *testing.T, d *appsv1.Deployment) {
+	t.Helper()
+	found := false
+	for _, entry := range d.ManagedFields {
+		if entry.Manager != "lockstep" {
+			continue
+		}
+		found = true
+		want := `{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{".":{},"f:lockstep.dev/inputs":{}}}}}}`
+		if got := string(entry.FieldsV1.Raw); got != want {
+			t.Errorf("lockstep owns %s, want %s", got, want)
+		}
+	}
+	if !found {
+		t.Error("no managed fields of lockstep")
+	}
+}
+
+// TestEnvironmentForm: the versions as a variable of the first container, where it
+// stays; switching to it takes the annotation out.
+func TestEnvironmentForm(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, configMap("app", "key: one")+configMap("other", "key: one")+
+		deployment("web", auto, uses("configmap/app", "configmap/other"))+
+		deployment("several", auto, "containers: [{name: a, image: a, env: [{name: A, value: x}]}, {name: b, image: b, envFrom: [{configMapRef: {name: app}}]}]"))
+	c := s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, web, 1)
+	s.awaitRollouts(t, "deployment/several", 1)
+	s.awaitKnown(t, deploy, "web", digest(t, s.shown(t, web), "configmap/app"))
+	s.awaitKnown(t, deploy, "several", digest(t, s.shown(t, "deployment/several"), "configmap/app"))
+	if code := c.Stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+
+	// The witness shows nothing in its annotation now: its rollouts are counted.
+	turns := 0
+	s.pass = func(t testing.TB) {
+		t.Helper()
+		turns++
+		s.change(t, "configmap/witness", fmt.Sprintf("{data: {key: turn-%d}}", turns))
+		s.awaitRollouts(t, "deployment/witness", turns)
+	}
+	c = s.run(t, "--strategy", "env")
+	s.checkRollouts(t, "switched to variables", 1, web, "deployment/several")
+	for turn := 2; turn <= 3; turn++ {
+		s.change(t, "configmap/app", fmt.Sprintf("{data: {key: turn-%d}}", turn))
+		for _, name := range []string{"web", "several"} {
+			s.awaitRollouts(t, "deployment/"+name, turn)
+			s.checkVariable(t, name)
+		}
+	}
+	s.change(t, "configmap/other", "{data: {key: two}}")
+	s.awaitRollouts(t, web, 4)
+	s.checkRollouts(t, "nothing of the old form is in the way", 4, web)
+	s.awaitKnown(t, deploy, "web", digest(t, s.variable(t, "web"), "configmap/other"))
+
+	kill(t, c)
+	s.undoVariable(t, "web")
+	s.run(t, "--strategy", "env")
+	s.checkRollouts(t, "the undo is respected after a restart", 5, web)
+}
+
+// variable is what the first container's variable shows.
+func (s *stage) variable(t testing.TB, name string) string {
+	t.Helper()
+	for _, v := range s.Deployment(t, name).Spec.Template.Spec.Containers[0].Env {
+		if v.Name == settings.InputsVariable {
+			return v.Value
+		}
+	}
+	return ""
+}
+
+func (s *stage) checkVariable(t *testing.T, name string) {
+	t.Helper()
+	d := s.Deployment(t, name)
+	var all []string
+	for _, c := range d.Spec.Template.Spec.Containers {
+		for _, v := range c.Env {
+			all = append(all, c.Name+" "+v.Name)
+		}
+	}
+	want := map[string]string{"web": "[app LOCKSTEP_INPUTS]", "several": "[a LOCKSTEP_INPUTS a A]"}[name]
+	if fmt.Sprint(all) != want || !strings.HasPrefix(s.variable(t, name), "configmap/app~") {
+		t.Errorf("%s has the variables %v, want %s; it shows %q", name, all, want, s.variable(t, name))
+	}
+	if _, still := d.Spec.Template.Annotations[settings.Inputs]; still {
+		t.Errorf("%s shows its versions in the annotation too", name)
+	}
+}
+
+// undoVariable puts the revision before the last one back.
+func (s *stage) undoVariable(t testing.TB, name string) {
+	t.Helper()
+	d := s.Deployment(t, name)
+	newest := s.variable(t, name)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		sets := &appsv1.ReplicaSetList{}
+		if err := s.Client.List(t.Context(), sets, client.InNamespace(s.Namespace), client.MatchingLabels{"app": name}); err != nil {
+			t.Fatal(err)
+		}
+		var before *appsv1.ReplicaSet
+		newestMade := false
+		for i, set := range sets.Items {
+			env := set.Spec.Template.Spec.Containers[0].Env
+			switch {
+			case len(env) == 0:
+			case env[0].Value == newest:
+				newestMade = true
+			default:
+				before = &sets.Items[i]
+			}
+		}
+		if before == nil || !newestMade {
+			return false, "the revisions are not there yet"
+		}
+		d.Spec.Template = before.Spec.Template
+		delete(d.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+		d.ResourceVersion = ""
+		return true, ""
+	})
+	if err := s.Client.Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestConflictIsANewDecision: whoever writes the Deployment all the time makes our
+// patch fail, and is neither overwritten nor a reason for a second rollout.
+func TestConflictIsANewDecision(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	stop := s.disturb(t, 15*time.Millisecond, func(turn int) (client.Object, string) {
+		d := testkit.Deployment("web", "", "")
+		return d, fmt.Sprintf(`{"metadata":{"labels":{"turn":"%d"}}}`, turn)
+	})
+	for turn := 1; turn <= 3; turn++ {
+		s.change(t, "configmap/app", fmt.Sprintf("{data: {key: turn-%d}}", turn))
+		s.awaitRollouts(t, web, turn)
+	}
+	s.checkRollouts(t, "three changes beside another writer", 3, web)
+	stop()
+
+	// A person's template written while the change waits delivers it.
+	s.annotate(t, web, settings.Quiet, "2s")
+	s.change(t, "configmap/app", "{data: {key: four}}")
+	s.change(t, web, "{spec: {template: {metadata: {labels: {release: second}}}}}")
+	s.awaitKnown(t, deploy, "web", versionOf("four"))
+	s.annotate(t, web, settings.Quiet, testkit.Quiet)
+	s.checkRollouts(t, "the person's own rollout loads it", 4, web)
+}
+
+// versionOf is how the record writes the version of a ConfigMap with one key.
+func versionOf(value string) string {
+	return fingerprint.Hasher{}.Content(map[string]string{"key": value}, nil).Version(fingerprint.AllKeys()).String()
+}

@@ -263,6 +263,9 @@ func burst(t *testing.T, s *site) {
 		s.update(t, cm)
 	}
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_BURST": sum("6")})
+	if n := len(d.Spec.Template.Spec.Containers[0].Env); n != 1 {
+		t.Errorf("the container has %d variables, want one", n)
+	}
 }
 
 // oneRolloutForTwo: changes of several sources are one patch.

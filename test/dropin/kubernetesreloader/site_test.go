@@ -220,6 +220,13 @@ func (s *site) update(t *testing.T, o client.Object) {
 	}
 }
 
+// set writes another value into a ConfigMap.
+func (s *site) set(t *testing.T, cm *corev1.ConfigMap, value string) {
+	t.Helper()
+	cm.Data["key"] = value
+	s.update(t, cm)
+}
+
 func (s *site) remove(t *testing.T, o client.Object) {
 	t.Helper()
 	if err := s.admin.Delete(t.Context(), o); err != nil {
@@ -358,8 +365,7 @@ func (s *site) fence(t *testing.T) {
 	cm := s.configMap(name, "before")
 	d := s.deployment(name, name)
 	s.create(t, cm, d)
-	cm.Data["key"] = "after"
-	s.update(t, cm)
+	s.set(t, cm, "after")
 	s.awaitRolled(t, d, 1, map[string]string{"main/" + variable("CONFIGMAP", name): sum("after")})
 }
 

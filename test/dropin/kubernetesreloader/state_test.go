@@ -62,8 +62,7 @@ func TestRestart(t *testing.T) {
 	if code := program.Stop(t); code != 0 {
 		t.Errorf("exit code %d after SIGTERM, want 0", code)
 	}
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	s.create(t, s.configMap("later", "1"))
 	s.remove(t, s.configMap("away", ""))
 	s.run(t)
@@ -88,8 +87,7 @@ func TestBelievesTheOriginal(t *testing.T) {
 	state := &corev1.ConfigMap{ObjectMeta: s.meta(stateName), Data: s.state(t)}
 	state.Data["v1.ConfigMap_web"] = sum("2")
 	s.update(t, state)
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	s.run(t)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("2")})
 	s.fence(t)
@@ -105,8 +103,7 @@ func TestKilledBeforePatch(t *testing.T) {
 	s.create(t, cm, d)
 	program := s.run(t, "--coalesce-period=600000")
 	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("1")})
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	awaitLog(t, program, "verb=wait")
 	s.awaitFlush(t)
 	program.Signal(t, syscall.SIGKILL)
@@ -137,8 +134,7 @@ func TestKilledBeforeStateWrite(t *testing.T) {
 	program := s.run(t)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("1"), "v1.ConfigMap_binary": sum("1")})
 	refusal := s.gate.answer(writesState(), always, status(http.StatusServiceUnavailable, "ServiceUnavailable"))
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	binary.BinaryData = map[string][]byte{"image": {0xff}}
 	s.update(t, binary)
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("2")})
@@ -184,8 +180,7 @@ func TestNoState(t *testing.T) {
 	s.create(t, cm, d)
 	program := s.run(t)
 	awaitLog(t, program, "the state has a problem")
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("2")})
 	if said := strings.Count(program.Stdout(), "the state has a problem"); said != 1 {
 		t.Errorf("the same problem is in the log %d times, want once", said)
@@ -250,8 +245,7 @@ func TestPatchFails(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}),
 	}
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	want := map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("2")}
 	s.awaitRolled(t, first, 1, want)
 	s.awaitRolled(t, second, 1, want)
@@ -279,12 +273,10 @@ func TestTemplateChangesUnderway(t *testing.T) {
 		spec.Containers = append([]corev1.Container{injected}, spec.Containers...)
 		s.update(t, d)
 		// A rollout of somebody else delivers what exists; another change does not.
-		cm.Data["key"] = "3"
-		s.update(t, cm)
+		s.set(t, cm, "3")
 		s.gate.proxy.ServeHTTP(w, r)
 	})
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	s.awaitRolled(t, &appsv1.Deployment{ObjectMeta: s.meta("web")}, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("3")})
 	spec := s.podSpec(t, d)
 	if env := spec.Containers[0].Env; len(env) != 1 || env[0].Name != "A" {

@@ -58,7 +58,7 @@ func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.L
 	for _, warning := range o.Warnings {
 		log.Info("flag without effect", "message", warning)
 	}
-	config, err := reloaderConfig(o)
+	config, err := reloaderConfig(o, rest.InClusterConfig)
 	if err != nil {
 		return err
 	}
@@ -169,10 +169,11 @@ func reloaderKinds() []kube.Kind {
 }
 
 // reloaderConfig finds the cluster as the original did: --server, else the pod's
-// service account, never a kubeconfig.
-func reloaderConfig(o kubernetesreloader.Options) (*rest.Config, error) {
+// service account, never a kubeconfig. The pod's token stays a file, which is
+// read again when the kubelet has renewed it.
+func reloaderConfig(o kubernetesreloader.Options, inCluster func() (*rest.Config, error)) (*rest.Config, error) {
 	if o.Server == "" {
-		config, err := rest.InClusterConfig()
+		config, err := inCluster()
 		if err != nil {
 			return nil, errors.New("no cluster: neither --server nor a pod's service account; pass --server URL with --token, or run in a pod")
 		}

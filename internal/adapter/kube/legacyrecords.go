@@ -189,7 +189,9 @@ func (w *Workload) showsLegacy(s *Source, listed []input.Source, sum string) boo
 // goes with the SHA-1 and was made as this program makes them.
 func (r *LegacyRecords) state(id input.Source) (sum string, strong fingerprint.Version) {
 	key := legacy.SourceKey(id)
-	sum = r.value(key)
+	if sum = r.value(key); !fingerprint.IsLegacy(sum) {
+		sum = ""
+	}
 	text, goesWith, _ := strings.Cut(r.value(key+strongSuffix), " ")
 	if v, err := fingerprint.ParseVersion(text); err == nil && goesWith == sum && v.Basis == r.basis(id.Kind) {
 		strong = v
@@ -295,6 +297,7 @@ func (r *LegacyRecords) stateChanged(_, now *shardCopy) {
 	r.stored = map[string]string{}
 	if now != nil {
 		maps.Copy(r.stored, now.Data)
+		r.reportOdd(before)
 	}
 	for key, text := range before {
 		_, kept := r.stored[key]
@@ -304,6 +307,16 @@ func (r *LegacyRecords) stateChanged(_, now *shardCopy) {
 	}
 	// The object may just have become writable.
 	r.retry = retry{}
+}
+
+// reportOdd tells of entries that are no digests; they count as not there.
+func (r *LegacyRecords) reportOdd(before map[string]string) {
+	for key, text := range r.stored {
+		_, ours := sourceOfKey(key)
+		if ours && !strings.HasSuffix(key, strongSuffix) && !fingerprint.IsLegacy(text) && before[key] != text {
+			r.options.Report(fmt.Errorf("configmap %s/%s: %s is no SHA-1; what exists is taken as delivered", r.options.Namespace, r.options.Name, key))
+		}
+	}
 }
 
 // Run writes changes until the context ends, and then once more.

@@ -106,3 +106,18 @@ func FuzzParse(f *testing.F) {
 		_, _ = kubernetesreloader.Parse(strings.Fields(line), func(string) (string, bool) { return "", false })
 	})
 }
+
+func TestMaxDelay(t *testing.T) {
+	t.Parallel()
+	for quiet, want := range map[time.Duration]time.Duration{
+		0:                      0,
+		300 * time.Millisecond: 3 * time.Second,
+		5 * time.Second:        50 * time.Second,
+		10 * time.Second:       time.Minute,
+		2 * time.Minute:        2 * time.Minute,
+	} {
+		if got := (kubernetesreloader.Options{Quiet: quiet}).MaxDelay(); got != want {
+			t.Errorf("with a period of %s the maximum delay is %s, want %s", quiet, got, want)
+		}
+	}
+}

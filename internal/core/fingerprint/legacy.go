@@ -22,6 +22,11 @@ func LegacySecret(data map[string][]byte) string {
 	return legacySum(data, func(key string) string { return base64.StdEncoding.EncodeToString(data[key]) })
 }
 
+// IsLegacy reports whether the text has the form of such a SHA-1.
+func IsLegacy(text string) bool {
+	return len(text) == 2*sha1.Size && strings.Trim(text, "0123456789abcdef") == ""
+}
+
 func legacySum[V any](data map[string]V, value func(key string) string) string {
 	h := sha1.New() //nolint:gosec // see above
 	for _, key := range legacyOrder(data) {

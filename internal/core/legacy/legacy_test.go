@@ -82,3 +82,11 @@ func TestIntent(t *testing.T) {
 		})
 	}
 }
+
+func TestIgnores(t *testing.T) {
+	t.Parallel()
+	words := legacy.Words{IgnoreSecrets: true}
+	if !words.Ignores(input.KindSecret) || words.Ignores(input.KindConfigMap) {
+		t.Error("only Secrets are to be ignored")
+	}
+}

@@ -41,11 +41,9 @@ func collidingNames(t *testing.T, s *site) {
 	d := s.deployment("colliding", "colliding-name,colliding.name")
 	s.create(t, dash, dot, d)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_colliding-name": sum("1"), "v1.ConfigMap_colliding.name": sum("1")})
-	dash.Data["key"] = "2"
-	s.update(t, dash)
+	s.set(t, dash, "2")
 	s.awaitVariables(t, d, 1)
-	dot.Data["key"] = "2" // The same value as the other one shows.
-	s.update(t, dot)
+	s.set(t, dot, "2") // The same value as the other one shows.
 	s.awaitVariables(t, d, 2)
 	for name := range variables(d.Spec.Template.Spec) {
 		if !strings.HasPrefix(name, "main/_RELOADER_CONFIGMAP_COLLIDING_NAME_") {
@@ -62,8 +60,7 @@ func renamed(t *testing.T, s *site) {
 	s.awaitState(t, map[string]string{"v1.ConfigMap_renamed": sum("1")})
 	d.Spec.Template.Spec.Containers[0].Name = "new"
 	s.update(t, d)
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	s.awaitRolled(t, d, 1, map[string]string{"new/_RELOADER_CONFIGMAP_RENAMED": sum("2")})
 	if n := len(d.Spec.Template.Spec.Containers); n != 1 {
 		t.Errorf("the template has %d containers, want 1", n)
@@ -80,8 +77,7 @@ func valueFrom(t *testing.T, s *site) {
 	}}
 	s.create(t, cm, d)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_from": sum("1")})
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	s.awaitVariables(t, d, 1)
 	for name, value := range variables(d.Spec.Template.Spec) {
 		if !strings.HasPrefix(name, "main/_RELOADER_CONFIGMAP_FROM_") || value != sum("2") {

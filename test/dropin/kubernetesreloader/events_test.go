@@ -45,8 +45,7 @@ func change(t *testing.T, s *site) {
 	ss := &appsv1.StatefulSet{ObjectMeta: d.ObjectMeta, Spec: appsv1.StatefulSetSpec{Selector: selector("change"), Template: template("change")}}
 	s.create(t, cm, d, ds, ss)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_change": sum("1")})
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	want := map[string]string{"main/_RELOADER_CONFIGMAP_CHANGE": sum("2")}
 	s.awaitRolled(t, d, 1, want)
 	s.awaitRolled(t, ds, 1, want)
@@ -84,8 +83,7 @@ func binaryData(t *testing.T, s *site) {
 	d := s.deployment("binary", "binary")
 	s.create(t, cm, d)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_binary": sum("1")})
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_BINARY": sum("2")})
 	for i, bytes := range []string{"\xff1", "\xff2"} {
 		before := s.state(t)["v1.ConfigMap_binary.sha256"]
@@ -178,8 +176,7 @@ func newAnnotation(t *testing.T, s *site) {
 	s.awaitState(t, map[string]string{"v1.ConfigMap_named": sum("1")})
 	s.fence(t)
 	s.mustHave(t, d, 0)
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_NAMED": sum("2")})
 }
 
@@ -188,8 +185,7 @@ func reapplied(t *testing.T, s *site) {
 	cm := s.configMap("reapplied", "1")
 	d := s.deployment("reapplied", "reapplied")
 	s.create(t, cm, d)
-	cm.Data["key"] = "2"
-	s.update(t, cm)
+	s.set(t, cm, "2")
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_REAPPLIED": sum("2")})
 	d.Spec.Template.Spec.Containers[0].Env = nil
 	s.update(t, d)
@@ -204,8 +200,7 @@ func undone(t *testing.T, s *site) {
 	s.create(t, cm, d)
 	variable := map[string]string{}
 	for i, value := range []string{"2", "3"} {
-		cm.Data["key"] = value
-		s.update(t, cm)
+		s.set(t, cm, value)
 		variable["main/_RELOADER_CONFIGMAP_UNDONE"] = sum(value)
 		s.awaitRolled(t, d, i+1, variable)
 	}
@@ -259,10 +254,12 @@ func burst(t *testing.T, s *site) {
 	s.create(t, cm, d)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_burst": sum("0")})
 	for _, value := range []string{"1", "2", "3", "4", "5", "6"} {
-		cm.Data["key"] = value
-		s.update(t, cm)
+		s.set(t, cm, value)
 	}
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_BURST": sum("6")})
+	if n := len(d.Spec.Template.Spec.Containers[0].Env); n != 1 {
+		t.Errorf("the container has %d variables, want one", n)
+	}
 }
 
 // oneRolloutForTwo: changes of several sources are one patch.

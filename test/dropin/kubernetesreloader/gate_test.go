@@ -3,8 +3,8 @@ package kubernetesreloader_test
 import (
 	"io"
 	"math"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strconv"
@@ -18,13 +18,13 @@ import (
 // gate stands between the program and the API server: it notes every request,
 // and answers some of them itself when a test asks for that.
 type gate struct {
-	server *httptest.Server
-	proxy  *httputil.ReverseProxy
+	proxy   *httputil.ReverseProxy
+	address string
 
-	mu    sync.Mutex
-	calls []call
-	rules []*rule
-	down  bool
+	mu     sync.Mutex
+	server *http.Server
+	calls  []call
+	rules  []*rule
 }
 
 // call is one request and the status of its answer.
@@ -67,38 +67,60 @@ func newGate(t *testing.T, config *rest.Config) *gate {
 		// A client that goes away while it watches is nothing to write about.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	g.server = httptest.NewServer(g)
-	t.Cleanup(func() {
-		g.server.CloseClientConnections()
-		g.server.Close()
-	})
+	g.address = "127.0.0.1:0"
+	g.open(t)
+	t.Cleanup(g.close)
 	return g
+}
+
+// open lets the program reach the API server, always at the same address.
+func (g *gate) open(t *testing.T) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", g.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.address = listener.Addr().String()
+	g.server = &http.Server{Handler: g}
+	go g.server.Serve(listener) //nolint:errcheck // It ends when it is closed.
+}
+
+// close refuses connections, and ends those that there are.
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_ = g.server.Close()
+}
+
+// cut ends every connection at once, as a network that fails does.
+func (g *gate) cut(t *testing.T) {
+	t.Helper()
+	g.close()
+	g.open(t)
 }
 
 // ServeHTTP answers by rule, or passes the request on.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer, down := g.take(r)
-	switch {
-	case down:
-		panic(http.ErrAbortHandler)
-	case answer != nil:
+	if answer := g.take(r); answer != nil {
 		answer(w, r)
-	default:
-		g.proxy.ServeHTTP(w, r)
+		return
 	}
+	g.proxy.ServeHTTP(w, r)
 }
 
-func (g *gate) take(r *http.Request) (http.HandlerFunc, bool) {
+func (g *gate) take(r *http.Request) http.HandlerFunc {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, rule := range g.rules {
 		if rule.turns > 0 && rule.match(r) {
 			rule.turns--
 			rule.took++
-			return rule.answer, g.down
+			return rule.answer
 		}
 	}
-	return nil, g.down
+	return nil
 }
 
 func (g *gate) note(r *http.Request, status int) {
@@ -128,23 +150,6 @@ func (g *gate) took(ru *rule) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return ru.took
-}
-
-// cut ends every connection at once, as a network that fails does.
-func (g *gate) cut() { g.server.CloseClientConnections() }
-
-// close makes the API server unreachable until open.
-func (g *gate) close() {
-	g.setDown(true)
-	g.cut()
-}
-
-func (g *gate) open() { g.setDown(false) }
-
-func (g *gate) setDown(down bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.down = down
 }
 
 // seen lists the requests that the API server answered and that match.

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha1"
 	"encoding/hex"
+	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,9 +15,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -34,10 +38,21 @@ const (
 	configMapAnnotation = "reloader.k8s.collaborne.com/configmap"
 	secretAnnotation    = "reloader.k8s.collaborne.com/secret"
 	// patience bounds every wait for something that must happen.
-	patience = 90 * time.Second
+	patience = time.Minute
 	// period is the coalesce period of most tests, in milliseconds.
 	period = "--coalesce-period=300"
 )
+
+// TestMain runs many tests at once, on few processors as well: they wait far more
+// than they work.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
 
 // role is the Role of the original's manifest.
 func role() []labtest.Rule {
@@ -135,11 +150,27 @@ func connect(t *testing.T, kubeconfig string) client.Client {
 	return c
 }
 
+// built is the program, which is built once for all tests of this folder.
+var (
+	built     string
+	buildOnce sync.Mutex
+)
+
+func lockstep(t *testing.T) string {
+	t.Helper()
+	buildOnce.Lock()
+	defer buildOnce.Unlock()
+	if built == "" {
+		built = labtest.Binary(t, "./cmd/lockstep")
+	}
+	return built
+}
+
 // program is an executable called kubernetes-reloader.
 func program(t *testing.T) string {
 	t.Helper()
 	link := filepath.Join(t.TempDir(), "kubernetes-reloader")
-	if err := os.Symlink(labtest.Binary(t, "./cmd/lockstep"), link); err != nil {
+	if err := os.Symlink(lockstep(t), link); err != nil {
 		t.Fatal(err)
 	}
 	return link
@@ -161,7 +192,7 @@ func (s *site) start(t *testing.T, more ...string) *labtest.Running {
 	t.Helper()
 	args := append([]string{
 		"--port=0", "--namespace=" + s.namespace, "--configmap=" + stateName,
-		"--server", s.gate.server.URL, "--token", s.config.BearerToken, period,
+		"--server", "http://" + s.gate.address, "--token", s.config.BearerToken, period,
 	}, more...)
 	return labtest.StartCommand(t, labtest.Command{Path: program(t), Args: args})
 }
@@ -187,6 +218,13 @@ func (s *site) update(t *testing.T, o client.Object) {
 	if err := s.admin.Update(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// set writes another value into a ConfigMap.
+func (s *site) set(t *testing.T, cm *corev1.ConfigMap, value string) {
+	t.Helper()
+	cm.Data["key"] = value
+	s.update(t, cm)
 }
 
 func (s *site) remove(t *testing.T, o client.Object) {
@@ -306,11 +344,16 @@ func (s *site) awaitRolled(t *testing.T, o client.Object, patches int, want map[
 func (s *site) mustHave(t *testing.T, o client.Object, patches int) {
 	t.Helper()
 	kind := strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1."))
-	got := s.gate.seen(func(c call) bool {
-		return c.method == http.MethodPatch && c.status == http.StatusOK && strings.HasSuffix(c.path, "/"+kind+"s/"+o.GetName())
+	var got int
+	// The gate learns of an answer a little later than the API server acts.
+	labtest.Eventually(t, patience, func() (bool, string) {
+		got = len(s.gate.seen(func(c call) bool {
+			return c.method == http.MethodPatch && c.status == http.StatusOK && strings.HasSuffix(c.path, "/"+kind+"s/"+o.GetName())
+		}))
+		return got >= patches, fmt.Sprintf("%s %s was patched %d times, want %d", kind, o.GetName(), got, patches)
 	})
-	if len(got) != patches {
-		t.Errorf("%s %s was patched %d times, want %d; it shows %v", kind, o.GetName(), len(got), patches, variables(s.podSpec(t, o)))
+	if got != patches {
+		t.Errorf("%s %s was patched %d times, want %d; it shows %v", kind, o.GetName(), got, patches, variables(s.podSpec(t, o)))
 	}
 }
 
@@ -322,8 +365,7 @@ func (s *site) fence(t *testing.T) {
 	cm := s.configMap(name, "before")
 	d := s.deployment(name, name)
 	s.create(t, cm, d)
-	cm.Data["key"] = "after"
-	s.update(t, cm)
+	s.set(t, cm, "after")
 	s.awaitRolled(t, d, 1, map[string]string{"main/" + variable("CONFIGMAP", name): sum("after")})
 }
 
@@ -375,4 +417,13 @@ func (s *site) awaitVariables(t *testing.T, d *appsv1.Deployment, count int) {
 		return len(variables(spec)) == count, fmt.Sprintf("%v", variables(spec))
 	})
 	s.mustHave(t, d, count)
+}
+
+// awaitStateExists waits until somebody has made the state.
+func (s *site) awaitStateExists(t *testing.T) {
+	t.Helper()
+	labtest.Eventually(t, patience, func() (bool, string) {
+		err := s.admin.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: stateName}, &corev1.ConfigMap{})
+		return err == nil, fmt.Sprintf("the state: %v", err)
+	})
 }

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-dev/lockstep/internal/compat/kubernetesreloader"
+)
+
+// TestReloaderFollowsItsToken: a token of a pod ends after an hour. Client-go
+// reads the file again every minute, as long as the configuration names it.
+func TestReloaderFollowsItsToken(t *testing.T) {
+	t.Parallel()
+	inPod := func() (*rest.Config, error) {
+		return &rest.Config{Host: "https://api", BearerToken: "first", BearerTokenFile: "token"}, nil
+	}
+	config, err := reloaderConfig(kubernetesreloader.Options{}, inPod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.BearerTokenFile != "token" {
+		t.Errorf("the token file is %q; the first token would be used for ever", config.BearerTokenFile)
+	}
+}
+
+func TestReloaderConfig(t *testing.T) {
+	t.Parallel()
+	outside := func() (*rest.Config, error) { return nil, errors.New("no pod") }
+	if _, err := reloaderConfig(kubernetesreloader.Options{}, outside); err == nil {
+		t.Error("neither --server nor a pod is no error")
+	}
+	all := kubernetesreloader.Options{
+		Server: "https://api", Token: "t", Username: "u", Password: "p",
+		CAFile: "ca", ClientCertFile: "cert", ClientKeyFile: "key",
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*kubernetesreloader.Options)
+		want   rest.Config
+	}{
+		"Token": {"the token comes first", func(*kubernetesreloader.Options) {}, rest.Config{BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAFile: "ca"}}},
+		"Basic": {"then name and password", func(o *kubernetesreloader.Options) { o.Token = "" }, rest.Config{Username: "u", Password: "p", TLSClientConfig: rest.TLSClientConfig{CAFile: "ca"}}},
+		"Certificate": {"then the certificate", func(o *kubernetesreloader.Options) { o.Token, o.Username = "", "" }, rest.Config{
+			TLSClientConfig: rest.TLSClientConfig{CAFile: "ca", CertFile: "cert", KeyFile: "key"},
+		}},
+		"Insecure": {"a certificate is not checked against an authority that is not asked", func(o *kubernetesreloader.Options) { o.Insecure = true }, rest.Config{
+			BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := all
+			tc.change(&o)
+			got, err := reloaderConfig(o, outside)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tc.want.Host, tc.want.QPS = "https://api", -1
+			if got.String() != tc.want.String() || got.BearerToken != tc.want.BearerToken || got.Password != tc.want.Password {
+				t.Errorf("%s: got %v, want %v", tc.reason, got, tc.want.String())
+			}
+		})
+	}
+}

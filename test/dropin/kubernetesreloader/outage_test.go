@@ -1,0 +1,103 @@
+package kubernetesreloader_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// TestConnectionIsCut: watches are begun again, also when the first answer is
+// that they come too late.
+func TestConnectionIsCut(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	cm, d := s.configMap("web", "0"), s.deployment("web", "web")
+	s.create(t, cm, d)
+	s.run(t)
+	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("0")})
+	s.gate.cut(t)
+	s.set(t, cm, "1")
+	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("1")})
+	expired := s.gate.answer(watches("configmaps"), 2, gone)
+	s.gate.cut(t)
+	labtest.Eventually(t, patience, func() (bool, string) { return s.gate.took(expired) == 2, "no watch was begun again" })
+	s.set(t, cm, "2")
+	s.awaitRolled(t, d, 2, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("2")})
+}
+
+// TestServerIsGone: the process lives without an API server, from its start on,
+// and delivers what changed meanwhile. What was deleted meanwhile is forgotten.
+func TestServerIsGone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.gate.close()
+	program := s.start(t)
+	awaitLog(t, program, "cannot follow")
+	s.gate.open(t)
+	cm, d, lost := s.configMap("web", "0"), s.deployment("web", "web"), s.deployment("lost", "web")
+	s.create(t, cm, d, lost)
+	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("0")})
+	s.gate.close()
+	s.remove(t, lost)
+	s.set(t, cm, "1")
+	s.gate.open(t)
+	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("1")})
+	select {
+	case <-program.Done():
+		t.Fatal("the program has ended")
+	default:
+	}
+	if dead := s.gate.seen(func(c call) bool { return strings.HasSuffix(c.path, "/lost") }); len(dead) > 0 {
+		t.Errorf("a workload that is gone was patched: %v", dead)
+	}
+}
+
+// TestWatchIsRefused: an answer that is no watch is not the end.
+func TestWatchIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	cm, d := s.configMap("web", "0"), s.deployment("web", "web")
+	s.create(t, cm, d)
+	program := s.run(t)
+	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("0")})
+	for code, reason := range map[int]string{
+		http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "TooManyRequests", http.StatusGone: "Expired",
+	} {
+		s.gate.answer(watches("configmaps"), 1, status(code, reason))
+	}
+	s.gate.cut(t)
+	s.set(t, cm, "1")
+	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("1")})
+	awaitLog(t, program, "the gate says")
+}
+
+// TestBrokenDiscovery: an aggregated API that does not answer is no concern.
+func TestBrokenDiscovery(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.gate.answer(func(r *http.Request) bool { return !strings.Contains(r.URL.Path, "/namespaces/") }, always,
+		status(http.StatusServiceUnavailable, "ServiceUnavailable"))
+	s.run(t)
+	s.fence(t)
+}
+
+// TestContinuousChanges: changes that never pause are delivered all the same.
+func TestContinuousChanges(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	cm, d := s.configMap("web", "0"), s.deployment("web", "web")
+	s.create(t, cm, d)
+	s.run(t, "--coalesce-period=1000")
+	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("0")})
+	begun := time.Now()
+	for i := 1; len(variables(s.podSpec(t, d))) == 0; i++ {
+		if time.Since(begun) > patience {
+			t.Fatalf("%d changes in %s were not delivered", i, time.Since(begun))
+		}
+		s.set(t, cm, strconv.Itoa(i))
+	}
+}

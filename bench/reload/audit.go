@@ -38,6 +38,19 @@ func (r requests) verb(verbs ...string) int {
 	return sum
 }
 
+// discovery is the number of questions for the kinds that are installed. They
+// have nothing to do with a change: a kind that is absent is asked for again and
+// again, ever more rarely.
+func (r requests) discovery() int {
+	sum := 0
+	for what, n := range r {
+		if strings.HasPrefix(what, "get discovery") {
+			sum += n
+		}
+	}
+	return sum
+}
+
 func (r requests) total() int {
 	sum := 0
 	for _, n := range r {

@@ -46,6 +46,7 @@ type options struct {
 	contenders []contender
 	scenarios  []scenario
 	kubernetes string
+	streams    bool
 	out        string
 	duration   time.Duration
 	patience   time.Duration
@@ -79,6 +80,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	names := fs.String("scenario", "all", "scenarios, separated by commas; "+scenarioNames())
 	compare := fs.Bool("compare", false, "compare two files instead of measuring")
 	fs.StringVar(&o.kubernetes, "kubernetes", "1.36", "release of the control plane, 1.36 or 1.34")
+	fs.BoolVar(&o.streams, "streams", true, "let the API server stream lists; false measures the path of servers that cannot")
 	fs.StringVar(&o.out, "out", "", "file for the report as JSON")
 	fs.DurationVar(&o.duration, "duration", 30*time.Second, "how long each load lasts")
 	fs.DurationVar(&o.patience, "patience", 2*time.Minute, "how long to wait after the load until every workload is in step")

@@ -56,7 +56,7 @@ type plane struct {
 	token      string
 }
 
-func startPlane(ctx context.Context, release string) (*plane, error) {
+func startPlane(ctx context.Context, o options) (*plane, error) {
 	dir, err := os.MkdirTemp("", "bench-plane-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the control plane: %w", err)
@@ -66,10 +66,11 @@ func startPlane(ctx context.Context, release string) (*plane, error) {
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		return nil, errors.Join(err, p.stop())
 	}
-	p.cluster, err = labtest.Start(ctx, labtest.Options{
-		Kubernetes: release, Progress: os.Stderr,
-		APIServerFlags: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + p.auditLog()},
-	})
+	flags := []string{"--audit-policy-file=" + policy, "--audit-log-path=" + p.auditLog()}
+	if !o.streams {
+		flags = append(flags, "--feature-gates=WatchList=false")
+	}
+	p.cluster, err = labtest.Start(ctx, labtest.Options{Kubernetes: o.kubernetes, Progress: os.Stderr, APIServerFlags: flags})
 	if err != nil {
 		return nil, errors.Join(err, p.stop())
 	}

@@ -45,6 +45,9 @@ type result struct {
 	CPUSeconds float64  `json:"cpuSeconds"`
 	PeakMiB    float64  `json:"peakMiB"`
 	Jobs       int      `json:"jobs"`
+	// FloorSeconds is how long the load generator needs to patch every workload
+	// without any program, 0 where that was not measured.
+	FloorSeconds float64 `json:"floorSeconds,omitempty"`
 	Faults     []string `json:"faults,omitempty"`
 }
 
@@ -83,6 +86,9 @@ func (r *result) judge(s scenario) []string {
 func (r *result) summary() string {
 	text := fmt.Sprintf("%d updates, %d rollouts, %d stale, lag %s, peak %.0f MiB, CPU %.1f s at start and %.1f s after",
 		r.Updates, r.Rollouts, r.Stale, r.lag(), r.PeakMiB, r.StartCPUSeconds, r.CPUSeconds)
+	if r.FloorSeconds > 0 {
+		text += fmt.Sprintf(", bare patches take %.2f s", r.FloorSeconds)
+	}
 	if len(r.Faults) > 0 {
 		text += "; FAULT: " + strings.Join(r.Faults, ", ")
 	}
@@ -137,7 +143,7 @@ func (r *report) write(path string) error {
 
 func (r *report) print(to io.Writer) {
 	t := tabwriter.NewWriter(to, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "scenario\tprogram\tupdates\trollouts\tstale\tlag\tlist\tget\tpatch\tevents\tother writes\tpeak MiB\tstart s\tstart CPU s\tCPU s\t")
+	fmt.Fprintln(t, "scenario\tprogram\tupdates\trollouts\tstale\tlag\tlists\tgets\tpatches\tevents\tstate writes\tpeak MiB\tstart s\tstart CPU s\tCPU s\t")
 	for _, one := range r.Results {
 		asked := one.Requests
 		events := asked["create events"] + asked["patch events"]
@@ -145,7 +151,7 @@ func (r *report) print(to io.Writer) {
 		states := asked["patch configmaps"] + asked["create configmaps"]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%.0f\t%.1f\t%.1f\t%.1f\t\n",
 			one.Scenario, one.Program, one.Updates, one.Rollouts, one.Stale, one.lag(),
-			asked.verb("list", "stream"), asked.verb("get"), writes-states, events, states,
+			asked.verb("list", "stream"), asked.verb("get")-asked.discovery(), writes-states, events, states,
 			one.PeakMiB, one.StartSeconds, one.StartCPUSeconds, one.CPUSeconds)
 	}
 	_ = t.Flush()

@@ -20,6 +20,8 @@ type scenario struct {
 	load func(ctx context.Context, r *trial) error
 	// still is true when no workload may be rolled at all.
 	still bool
+	// floor asks for the time that bare patches of all workloads take.
+	floor bool
 }
 
 // The names of groups of scenarios, in the order in which they run.
@@ -247,7 +249,7 @@ func pair() scenario {
 // fanOut changes twice, the second time when all have followed the first.
 func fanOut(n int) scenario {
 	return scenario{
-		name: fmt.Sprintf("%s/%d", groupFanOut, n), about: fmt.Sprintf("1 ConfigMap that %d Deployments use; 2 changes, one after the other", n),
+		name: fmt.Sprintf("%s/%d", groupFanOut, n), floor: true, about: fmt.Sprintf("1 ConfigMap that %d Deployments use; 2 changes, one after the other", n),
 		build: func(w *world) {
 			shared := w.configMap("config")
 			for i := range n {

@@ -25,7 +25,7 @@ const setUp = 15 * time.Minute
 func measure(ctx context.Context, o options, s scenario, c contender) (result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, setUp+o.duration+2*o.patience, errors.New("the scenario takes too long"))
 	defer cancel()
-	p, err := startPlane(ctx, o.kubernetes)
+	p, err := startPlane(ctx, o)
 	if err != nil {
 		return result{}, err
 	}
@@ -78,7 +78,10 @@ func (r *trial) observe(ctx context.Context, s scenario, made result, began time
 	if err != nil {
 		return made, err
 	}
-	if !inStep.IsZero() {
+	switch {
+	case s.still:
+		made.LagSeconds = 0
+	case !inStep.IsZero():
 		made.LagSeconds = round(max(0, inStep.Sub(r.world.lastChange()).Seconds()))
 	}
 	// What is written late (events, state) and what is rolled once too often count.
@@ -105,9 +108,27 @@ func (r *trial) finish(ctx context.Context, s scenario, made result, started sna
 	if made.Jobs, err = r.world.jobs(ctx); err != nil {
 		return made, err
 	}
+	if s.floor {
+		if made.FloorSeconds, err = r.floor(ctx); err != nil {
+			return made, err
+		}
+	}
 	made.Stale, made.Misshown = len(stale), len(misshown)
 	made.Faults = made.judge(s)
 	return made, nil
+}
+
+// floor is how long the load generator itself needs to patch every workload,
+// once the program has ended: what the control plane costs on this machine, to
+// hold the lag against.
+func (r *trial) floor(ctx context.Context) (float64, error) {
+	if err := r.program.process.Kill(); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	all := r.world.all()
+	err := parallel(ctx, len(all), func(ctx context.Context, i int) error { return all[i].roll(ctx, r.world.client) })
+	return round(time.Since(began).Seconds()), err
 }
 
 // snapshot is what can be counted at one moment.

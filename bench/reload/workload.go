@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
@@ -119,6 +120,13 @@ func (w *workload) create(ctx context.Context, c kubernetes.Interface) error {
 
 func (w *workload) remove(ctx context.Context, c kubernetes.Interface) error {
 	return c.AppsV1().Deployments(namespace).Delete(ctx, w.name, metav1.DeleteOptions{})
+}
+
+// roll patches the pod template, as a reloader does.
+func (w *workload) roll(ctx context.Context, c kubernetes.Interface) error {
+	body := []byte(`{"spec":{"template":{"metadata":{"annotations":{"bench.example.com/rolled":"true"}}}}}`)
+	_, err := c.AppsV1().Deployments(namespace).Patch(ctx, w.name, types.MergePatchType, body, metav1.PatchOptions{})
+	return err
 }
 
 // observe takes in what the watch delivers of the workload.

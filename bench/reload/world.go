@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,13 +73,15 @@ func (w *world) populate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var all []*workload
-	w.mu.Lock()
-	for _, made := range w.workloads {
-		all = append(all, made)
-	}
-	w.mu.Unlock()
+	all := w.all()
 	return parallel(ctx, len(all), func(ctx context.Context, i int) error { return all[i].create(ctx, w.client) })
+}
+
+// all are the workloads, in no order.
+func (w *world) all() []*workload {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.workloads))
 }
 
 // parallel calls do for 0 to n-1, several at a time, until one fails.

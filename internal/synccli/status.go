@@ -86,7 +86,7 @@ func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, erro
 func printStatus(out io.Writer, s podsync.Status) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "observed\t%s\npublished\t%s\t%d files, %d bytes\n", orNone(s.Observed), orNone(s.Published), s.Files, s.Bytes)
-	fmt.Fprintf(w, "confirmed\t%s\nreason\t%s\n", orNone(s.Confirmed), s.Reason)
+	fmt.Fprintf(w, "confirmed\t%s\t%s\nreason\t%s\n", orNone(s.Confirmed), unconfirmed(s), s.Reason)
 	for name, id := range map[string]string{"rejected": s.Rejected, "rolled back": s.Barred} {
 		if id != "" {
 			fmt.Fprintf(w, "%s\t%s\n", name, id)
@@ -110,6 +110,20 @@ func printStatus(out io.Writer, s podsync.Status) error {
 	}
 	_, err := fmt.Fprintf(out, "the checker printed:\n%s\n", strings.TrimRight(s.CheckOutput, "\n"))
 	return err
+}
+
+// unconfirmed says why the published set is not the confirmed one, when that is
+// as it should be.
+func unconfirmed(s podsync.Status) string {
+	switch {
+	case s.Published == "" || s.Confirmed == s.Published:
+		return ""
+	case s.Initial == s.Published:
+		return "the application reads the published set when it starts"
+	case s.Delivered == s.Published:
+		return "the application was told of the published set and is not asked"
+	}
+	return ""
 }
 
 func orNone(s string) string {

@@ -15,6 +15,9 @@ type State struct {
 	// that it has shown to run.
 	Delivered string `json:"delivered,omitempty"`
 	Confirmed string `json:"confirmed,omitempty"`
+	// Initial is a set that the application read when it started, so that it
+	// was neither told nor asked.
+	Initial string `json:"initial,omitempty"`
 	// Barred is the set that was rolled back; it is left alone until the
 	// sources hold something else.
 	Barred string `json:"barred,omitempty"`
@@ -39,7 +42,7 @@ func (s State) Settled(confirms bool) bool {
 	if s.Delivered != s.Published {
 		return false
 	}
-	return !confirms || s.Confirmed == s.Published
+	return !confirms || s.Confirmed == s.Published || s.Initial == s.Published
 }
 
 // Outcome is how a step ended.
@@ -71,7 +74,7 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 	case Publish:
 		s = s.published(id)
 		if o.Unread {
-			s.Delivered, s.Confirmed = id, id
+			s.Delivered, s.Initial = id, id
 		}
 	case Notify:
 		s = s.notified(o, confirms)
@@ -79,12 +82,12 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 		s.Confirmed = id
 		s = s.succeeded()
 	case RollBack:
-		s.Barred, s.Published, s.Delivered = s.Published, id, ""
+		s.Barred, s.Published, s.Delivered, s.Initial = s.Published, id, "", ""
 		s = s.succeeded()
 		s.Restarting = o.Decision.Reason == ChildStopped
 	case StartChild:
 		// An application that has just started has read these very files.
-		s.Delivered, s.Confirmed, s.Restarting = id, id, false
+		s.Delivered, s.Initial, s.Restarting = id, id, false
 		s = s.succeeded()
 	case Wait, Exit:
 	}
@@ -95,7 +98,7 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 // after this notification counts.
 func (s State) notified(o Outcome, confirms bool) State {
 	id := o.Decision.Generation
-	s.Delivered, s.LastNotify = id, o.Now
+	s.Delivered, s.LastNotify, s.Initial = id, o.Now, ""
 	if confirms {
 		if s.Confirmed == id {
 			s.Confirmed = ""
@@ -119,7 +122,7 @@ func (s State) published(id string) State {
 	if s.Published != "" && s.Published != id && s.Failures == 0 && s.Delivered == s.Published {
 		s.Previous = s.Published
 	}
-	s.Published, s.Delivered, s.Barred, s.Rejected = id, "", "", ""
+	s.Published, s.Delivered, s.Initial, s.Barred, s.Rejected = id, "", "", "", ""
 	return s.succeeded()
 }
 

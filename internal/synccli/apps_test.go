@@ -217,6 +217,14 @@ func TestHAProxyFailedReloadIsNoticed(t *testing.T) {
 	a := startIn(t, root, "--directory="+source, "--app=haproxy", "--app-socket="+socket, "--no-check", "--roll-back", "--max-failures=1",
 		"--notify=socket:"+socket+":reload", "--", "haproxy", "-W", "-S", socket, "-f", filepath.Join(root, "haproxy.cfg"))
 	wantBody(t, a, "http://127.0.0.1:"+p+"/", "one")
+	// One failure is enough to roll back here, so that the master has to be up.
+	labtest.Eventually(t, patience, func() (bool, string) {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil, fmt.Sprint(err)
+	})
 	write(t, conf, "nonsense\n")
 	labtest.Eventually(t, patience, func() (bool, string) {
 		s := a.status()
@@ -311,7 +319,7 @@ func TestTheCheckSavesApache(t *testing.T) {
 	write(t, conf, config("two"))
 	wantBody(t, a, url, "two")
 	a.wantConfirmed()
-	write(t, conf, "Nonsense\n")
+	write(t, conf, config("two")+"Nonsense\n")
 	a.wantRejected("Invalid command 'Nonsense'")
 	wantBody(t, a, url, "two")
 	write(t, conf, config("three"))
@@ -384,7 +392,7 @@ func txt(p string) string {
 func TestSignalToAnotherUsersProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	sleeper := labtest.StartCommand(t, labtest.Command{Path: "sleep", Args: []string{"1000"}})
+	sleeper := labtest.StartCommand(t, labtest.Command{Path: "sh", Args: []string{"-c", "trap : HUP; while :; do sleep 1000; done"}})
 	pidfile := filepath.Join(dir, "pid")
 	write(t, pidfile, fmt.Sprint(sleeper.PID()))
 	write(t, filepath.Join(dir, "source", "a"), "1")

@@ -34,6 +34,12 @@ func ask(ctx context.Context, socket, line string, timeout time.Duration) (strin
 	if _, err := io.WriteString(conn, line+"\n"); err != nil {
 		return "", err
 	}
+	// HAProxy's master waits for the next line until it is told there is none.
+	if half, ok := conn.(*net.UnixConn); ok {
+		if err := half.CloseWrite(); err != nil {
+			return "", err
+		}
+	}
 	answer, err := io.ReadAll(io.LimitReader(conn, bodyLimit))
 	return string(answer), err
 }

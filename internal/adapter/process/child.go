@@ -148,6 +148,16 @@ func (c *Child) PID() int {
 	return c.cmd.Process.Pid
 }
 
+// Notify sends the application a signal, unless that would end it.
+func (c *Child) Notify(sig unix.Signal) error {
+	if pid := c.PID(); pid != 0 {
+		if err := survives(pid, sig); err != nil {
+			return fmt.Errorf("signal %s to the application: %w", unix.SignalName(sig), err)
+		}
+	}
+	return c.Signal(sig)
+}
+
 // Signal passes a signal on to the application.
 func (c *Child) Signal(sig unix.Signal) error {
 	c.mu.Lock()

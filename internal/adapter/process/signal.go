@@ -99,12 +99,54 @@ func ChildrenOf(pid int) []int {
 type handle struct{ pid, fd int }
 
 func (h handle) signal(sig unix.Signal) error {
+	if err := survives(h.pid, sig); err != nil {
+		return err
+	}
 	err := unix.PidfdSendSignal(h.fd, sig, nil, 0)
 	if errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("pid %d belongs to uid %d and the agent is uid %d: run both with the same runAsUser, or give the agent "+
 			"the capability KILL (SYS_PTRACE is not needed): %w", h.pid, uidOf(h.pid), os.Getuid(), err)
 	}
 	return err
+}
+
+// survives refuses a signal that would end the process: an application that
+// has just started has not installed its handlers yet, and the default action
+// of most signals is to kill.
+func survives(pid int, sig unix.Signal) error {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil || harmless(sig) {
+		return nil //nolint:nilerr // if it is gone, sending will say so
+	}
+	if handled(string(raw), sig) {
+		return nil
+	}
+	return fmt.Errorf("pid %d does not handle %s (yet): it would be killed", pid, unix.SignalName(sig))
+}
+
+// harmless signals do nothing, or are meant to end the process.
+func harmless(sig unix.Signal) bool {
+	switch sig {
+	case unix.SIGCHLD, unix.SIGCONT, unix.SIGURG, unix.SIGWINCH, unix.SIGTERM, unix.SIGKILL, unix.SIGINT, unix.SIGQUIT, unix.SIGSTOP:
+		return true
+	}
+	return false
+}
+
+// handled looks the signal up in the masks of caught and ignored signals, in
+// which signal n is bit n-1: "SigCgt:\t0000000000000001" means HUP.
+func handled(status string, sig unix.Signal) bool {
+	for line := range strings.Lines(status) {
+		name, mask, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name != "SigCgt" && name != "SigIgn" {
+			continue
+		}
+		bits, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+		if err == nil && bits&(1<<(uint(sig)-1)) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func open(t Target) ([]handle, error) {

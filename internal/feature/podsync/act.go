@@ -114,7 +114,9 @@ func (a *Agent) unread() bool {
 // notify tells everybody in order; the first failure ends it.
 func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 	if a.parts.Confirmer != nil {
-		a.baseline = a.parts.Confirmer.Baseline(ctx)
+		if a.baseline, err = a.parts.Confirmer.Baseline(ctx); err != nil {
+			return false, err
+		}
 	}
 	release := Release{Generation: a.state.Published, Dir: a.parts.Root, Changed: a.checking.Changed}
 	acknowledged = len(a.parts.Tellers) > 0

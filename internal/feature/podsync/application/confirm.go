@@ -20,7 +20,7 @@ import (
 // probe is one question to the application. final means that asking again
 // cannot change the answer.
 type probe interface {
-	baseline(ctx context.Context) string
+	baseline(ctx context.Context) (string, error)
 	ask(ctx context.Context, baseline string) (final bool, err error)
 }
 
@@ -91,7 +91,13 @@ func cutLast(s, sep string) (before, after string, found bool) {
 }
 
 // Baseline is the application's answer before it is told.
-func (c *Confirmer) Baseline(ctx context.Context) string { return c.probe.baseline(ctx) }
+func (c *Confirmer) Baseline(ctx context.Context) (string, error) {
+	baseline, err := c.probe.baseline(ctx)
+	if err != nil {
+		return "", fmt.Errorf("before telling the application: %w", err)
+	}
+	return baseline, nil
+}
 
 // Confirm asks with growing pauses.
 func (c *Confirmer) Confirm(ctx context.Context, baseline string) error {
@@ -127,7 +133,7 @@ func newHTTPProbe(url string, settings Settings, judge func(string) error) (prob
 	return httpProbe{o, judge}, o.Validate()
 }
 
-func (httpProbe) baseline(context.Context) string { return "" }
+func (httpProbe) baseline(context.Context) (string, error) { return "", nil }
 
 func (h httpProbe) ask(ctx context.Context, _ string) (bool, error) {
 	body, err := httpcall.Call(ctx, h.options)
@@ -164,7 +170,7 @@ type commandProbe struct {
 	args     []string
 }
 
-func (commandProbe) baseline(context.Context) string { return "" }
+func (commandProbe) baseline(context.Context) (string, error) { return "", nil }
 
 func (c commandProbe) ask(ctx context.Context, _ string) (bool, error) {
 	output, err := c.settings.run(ctx, c.args, podsync.Release{})
@@ -188,12 +194,12 @@ func (w workersProbe) workers() ([]int, error) {
 	return process.Children(w.target)
 }
 
-func (w workersProbe) baseline(context.Context) string {
+func (w workersProbe) baseline(context.Context) (string, error) {
 	pids, err := w.workers()
-	if err != nil {
-		return ""
+	if err == nil && len(pids) == 0 {
+		err = errors.New("the application has no worker processes yet")
 	}
-	return fmt.Sprint(pids)
+	return fmt.Sprint(pids), err
 }
 
 func (w workersProbe) ask(_ context.Context, baseline string) (bool, error) {
@@ -216,25 +222,25 @@ type haproxyProbe struct {
 	timeout time.Duration
 }
 
-func (h haproxyProbe) baseline(ctx context.Context) string {
-	answer, err := httpcall.Ask(ctx, h.socket, "show proc", h.timeout)
-	if err != nil {
-		return ""
-	}
-	return answer
+func (h haproxyProbe) baseline(ctx context.Context) (string, error) { return h.showProc(ctx) }
+
+// showProc asks with little patience: the master answers at once or is busy
+// with starting.
+func (h haproxyProbe) showProc(ctx context.Context) (string, error) {
+	return httpcall.Ask(ctx, h.socket, "show proc", min(h.timeout, 2*time.Second))
 }
 
 func (h haproxyProbe) ask(ctx context.Context, baseline string) (bool, error) {
-	answer, err := httpcall.Ask(ctx, h.socket, "show proc", h.timeout)
+	answer, err := h.showProc(ctx)
 	if err != nil {
 		return false, err
 	}
 	now, ok := parseReloads(answer)
 	before, known := parseReloads(baseline)
 	switch {
-	case !ok:
+	case !ok || !known:
 		return false, errors.New("the master socket does not tell of reloads")
-	case known && now.total <= before.total:
+	case now.total <= before.total:
 		return false, errors.New("haproxy has not reloaded yet")
 	case now.failed > 0:
 		return true, fmt.Errorf("haproxy refused its configuration (%d failed reloads)", now.failed)

@@ -17,7 +17,7 @@ import (
 
 // Child is the agent's own child, for signals and restarts; nil when it has none.
 type Child interface {
-	Signal(sig unix.Signal) error
+	Notify(sig unix.Signal) error
 	Restart(ctx context.Context) error
 	PID() int
 }
@@ -157,7 +157,7 @@ func parseTarget(s string, settings Settings) (process.Target, error) {
 // Tell sends the signal. That it was sent says nothing about its effect.
 func (s signalTeller) Tell(context.Context, podsync.Release) (bool, error) {
 	if s.target == (process.Target{}) {
-		return false, s.child.Signal(s.signal)
+		return false, s.child.Notify(s.signal)
 	}
 	return false, process.Signal(s.target, s.signal)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -124,7 +125,10 @@ func (v *values) config(child []string) (syncrun.Config, error) {
 	if v.url == "" && len(child) == 0 {
 		err = errors.Join(err, errors.New("--reload-http is missing; it can only be left out with a command after --"))
 	}
-	c.Selectors = []objectwatch.Selector{selector}
+	if v.url != "" && !strings.HasPrefix(v.url, "http://") && !strings.HasPrefix(v.url, "https://") {
+		err = errors.Join(err, errors.New("--reload-http: want http://host:port/path"))
+	}
+	c.Selectors, c.Warnings = []objectwatch.Selector{selector}, v.warnings(selector)
 	c.Volume.Root, c.Volume.Overwrite, c.HealthAddr = v.root, true, v.healthAddr
 	c.Volume.FileMode, c.Volume.DirMode = lessUmask(fileMode), lessUmask(dirMode)
 	c.Sync.InitialNotify, c.Sync.OnDelete = podsync.NotifyAlways, podsync.DeleteKeeps
@@ -166,6 +170,19 @@ func parseConfigMap(s string) (objectwatch.Selector, error) {
 		return objectwatch.Selector{}, fmt.Errorf("--configmap %q: want NAME or NAMESPACE/NAME", s)
 	}
 	return objectwatch.Selector{Kind: filemap.ConfigMap, Namespace: namespace, Name: name}, nil
+}
+
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// warnings tells those who left the namespace out and are elsewhere.
+func (v *values) warnings(s objectwatch.Selector) []string {
+	raw, err := os.ReadFile(namespaceFile)
+	own := strings.TrimSpace(string(raw))
+	if err != nil || own == s.Namespace || strings.Contains(v.configMap, "/") {
+		return nil
+	}
+	return []string{fmt.Sprintf("--configmap %s means the namespace default, but this pod is in %s: write --configmap=%s/%s if that is meant",
+		v.configMap, own, own, s.Name)}
 }
 
 // lessUmask applies the process's umask, which can only be read by setting it.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -226,15 +225,12 @@ func (r *runner) run(ctx context.Context) error {
 	return r.agent.Run(ctx)
 }
 
-// returnMemory gives what loading the sources took back to the node, once:
-// the runtime would hold on to it much longer.
+// returnMemory gives back what loading the sources took, soon after the start
+// and then rarely: the runtime and the kernel would hold on to it much longer.
 func returnMemory(ctx context.Context) {
-	timer := time.NewTimer(20 * time.Second)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-		debug.FreeOSMemory()
+	for wait := 20 * time.Second; ctx.Err() == nil; wait = 10 * time.Minute {
+		pause(ctx, wait)
+		process.ReturnMemory()
 	}
 }
 

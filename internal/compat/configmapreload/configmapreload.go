@@ -46,7 +46,7 @@ func Parse(args []string, _ func(string) (string, bool)) (syncrun.Config, error)
 	codes, err := httpcall.ParseCodes(*code)
 	c.Directories, c.App.Notify, c.App.HTTP.Method, c.App.HTTP.Codes = dirs, urls, *method, codes
 	c.HealthAddr = *address
-	c.Sync.Timing.Quiet, c.Sync.Timing.MaxFailures = 100*time.Millisecond, max(1, *retries)
+	c.Sync.Timing.Quiet, c.Sync.Timing.MaxFailures = 10*time.Millisecond, max(1, *retries)
 	return c, errors.Join(err, check(dirs, archives, urls))
 }
 

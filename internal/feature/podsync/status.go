@@ -88,7 +88,11 @@ func (a *Agent) report(d Decision) {
 		s.Message = ""
 	}
 	a.status = s
-	a.writeStatus()
+	// On the way to publishing every file operation delays the change, and the
+	// disk itself tells a restarted agent how far it got.
+	if d.Verb != Stage && d.Verb != Publish {
+		a.writeStatus()
+	}
 }
 
 // writeStatus writes the file when anything but its time changed.

@@ -259,7 +259,7 @@ func TestRefusedSet(t *testing.T) {
 			t.Errorf("published %v, told %v", w.published, w.told)
 		}
 		wantProbe(t, agent, "/healthz", http.StatusOK)
-		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "lockstep_sync_degraded 1") {
+		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 1\n") {
 			t.Errorf("metrics\n%s", metrics)
 		}
 		resolves.Store(true) // a name that did not resolve does so again
@@ -292,7 +292,7 @@ func TestRollBack(t *testing.T) {
 			t.Fatalf("published %v", w.published)
 		}
 		wantProbe(t, agent, "/healthz", http.StatusOK)
-		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "lockstep_sync_degraded 1") {
+		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 1\n") {
 			t.Errorf("metrics\n%s", metrics)
 		}
 		told := len(w.told)
@@ -306,7 +306,7 @@ func TestRollBack(t *testing.T) {
 		if len(w.published) != 4 {
 			t.Errorf("published %v", w.published)
 		}
-		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "lockstep_sync_degraded 0") {
+		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 0\n") {
 			t.Errorf("metrics\n%s", metrics)
 		}
 	})
@@ -324,7 +324,7 @@ func TestDeletedObject(t *testing.T) {
 		if len(w.published) != 1 {
 			t.Errorf("published %v", w.published)
 		}
-		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "lockstep_sync_degraded 1") {
+		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 1\n") {
 			t.Errorf("metrics\n%s", metrics)
 		}
 		put("2")

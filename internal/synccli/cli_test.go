@@ -79,6 +79,13 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 	}
 }
 
+func TestMissingDirectory(t *testing.T) {
+	_, stderr, code := run(t, "--directory=/does/not/exist", "--root="+t.TempDir())
+	if code != 1 || !strings.Contains(stderr, "the directory /does/not/exist is not there") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}
+
 // A preset whose checker is not there is refused, not run without.
 func TestPresetWithoutItsChecker(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())

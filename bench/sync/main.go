@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -24,10 +25,16 @@ import (
 // Result is one run. Limits are checked at the end: a figure beyond its limit
 // makes the command fail.
 type Result struct {
-	When       string  `json:"when"`
-	Kubernetes string  `json:"kubernetes"`
-	BinaryMB   float64 `json:"binaryMB"`
+	When       string `json:"when"`
+	Kubernetes string `json:"kubernetes"`
+	// LoadAverage of the machine at the start: with more than one process per
+	// core the latencies are those of the machine.
+	LoadAverage string  `json:"loadAverage"`
+	BinaryMB    float64 `json:"binaryMB"`
 
+	// WriteMs is the API server's part of LatencyMs: from sending the change
+	// to its answer.
+	WriteMs Percentiles `json:"writeMs"`
 	// LatencyMs is from sending the change to the API server to reading it
 	// from the file.
 	LatencyMs Percentiles `json:"latencyMs"`
@@ -89,6 +96,9 @@ func run(ctx context.Context, out string) error {
 		return err
 	}
 	result := &Result{When: time.Now().UTC().Format(time.RFC3339), Kubernetes: cluster.Version()}
+	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
+		result.LoadAverage = strings.TrimSpace(string(raw))
+	}
 	for _, measure := range []func(context.Context, *Result) error{b.size, b.latency, b.idle, b.loaded, b.mounted} {
 		if err := measure(ctx, result); err != nil {
 			return err

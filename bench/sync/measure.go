@@ -110,7 +110,7 @@ func (b *bench) latency(ctx context.Context, r *Result) error {
 	if err := await(ctx, file, "0"); err != nil {
 		return err
 	}
-	var series []time.Duration
+	var series, writes []time.Duration
 	for i := 1; i <= updates; i++ {
 		value := strconv.Itoa(i)
 		seen := make(chan time.Time, 1)
@@ -124,9 +124,10 @@ func (b *bench) latency(ctx context.Context, r *Result) error {
 		if err := b.apply(ctx, "app", value); err != nil {
 			return err
 		}
+		writes = append(writes, time.Since(begin))
 		series = append(series, (<-seen).Sub(begin))
 	}
-	r.LatencyMs = percentiles(series)
+	r.LatencyMs, r.WriteMs = percentiles(series), percentiles(writes)
 	return nil
 }
 

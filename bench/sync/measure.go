@@ -62,7 +62,7 @@ func (b *bench) apply(ctx context.Context, name, value string) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	_, err = io.Copy(io.Discard, answer.Body)
 	if answer.StatusCode > 299 {
 		return fmt.Errorf("apply %s: %s", name, answer.Status)
@@ -255,7 +255,7 @@ func (b *bench) measureMounted(ctx context.Context, path, argument string) (Moun
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called <- time.Now() }), ReadHeaderTimeout: time.Second}
 	go func() { _ = server.Serve(listener) }()
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	dir, err := os.MkdirTemp(b.dir, "mounted-")
 	if err != nil {
 		return Mounted{}, err
@@ -341,17 +341,14 @@ func memory(pid int, field string) (float64, error) {
 
 // cpu is the CPU time that a process has used.
 func cpu(pid int) (time.Duration, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
-	if err != nil {
-		return 0, err
-	}
 	total := time.Duration(0)
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
 		return 0, err
 	}
 	for _, task := range tasks {
-		if raw, err = os.ReadFile(task); err != nil {
+		raw, err := os.ReadFile(task)
+		if err != nil {
 			continue // the thread has ended
 		}
 		ns, err := strconv.ParseInt(strings.Fields(string(raw))[0], 10, 64)

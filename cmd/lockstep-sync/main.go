@@ -11,7 +11,7 @@ import (
 )
 
 // version is set when the program is linked.
-var version = "dev" //nolint:gochecknoglobals // the linker needs a variable
+var version = "dev"
 
 func main() {
 	os.Exit(synccli.Run(context.Background(), synccli.Env{

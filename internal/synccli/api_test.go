@@ -85,7 +85,7 @@ func TestFollowsASelection(t *testing.T) {
 	a.wantFiles(map[string]string{"one.json": "1", "two.json": "2"})
 	c.apply(object{kind: "ConfigMap", name: "three", labels: on, data: map[string]string{"three.json": "3"}})
 	a.wantFiles(map[string]string{"one.json": "1", "two.json": "2", "three.json": "3"})
-	c.delete("ConfigMap", "three")
+	c.delete("three")
 	a.wantFiles(map[string]string{"one.json": "1", "two.json": "2"})
 
 	// Another source with the same file, found later: the old set stays.
@@ -95,7 +95,7 @@ func TestFollowsASelection(t *testing.T) {
 	})
 	a.wantFiles(map[string]string{"one.json": "1", "two.json": "2"})
 	a.wantMetric("lockstep_sync_degraded", "1")
-	c.delete("ConfigMap", "clash")
+	c.delete("clash")
 	a.wantMetric("lockstep_sync_degraded", "0")
 }
 
@@ -105,7 +105,7 @@ func TestADeletedObjectKeepsItsFilesAndIsFollowedWhenItComesBack(t *testing.T) {
 	c.configMap("app", map[string]string{"a": "1"})
 	a := start(t, c.kube("--configmap=app")...)
 	a.wantFiles(map[string]string{"a": "1"})
-	c.delete("ConfigMap", "app")
+	c.delete("app")
 	a.wantMetric("lockstep_sync_degraded", "1")
 	a.wantFiles(map[string]string{"a": "1"})
 	if got := a.status().Sources[0].State; got != "deleted, files kept" {

@@ -121,7 +121,7 @@ func TestDropInRetriesUntilTheApplicationIsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := &http.Server{Handler: app}
-	go server.Serve(listener)
+	go func() { _ = server.Serve(listener) }()
 	defer server.Close()
 	labtest.Eventually(t, 2*time.Minute, func() (bool, string) { return app.count() == 3, fmt.Sprint(app.count(), a.Stderr()) })
 	a.wantProbe("/healthz", http.StatusOK)
@@ -197,8 +197,8 @@ func TestK8sSidecar(t *testing.T) {
 		return strings.Contains(a.status().Message, "is absolute"), fmt.Sprint(a.status())
 	})
 	a.wantFiles(map[string]string{"one.json": "{}", "team/a/two.json": "{}"})
-	c.delete("ConfigMap", "evil")
-	c.delete("ConfigMap", "two")
+	c.delete("evil")
+	c.delete("two")
 	a.wantFiles(map[string]string{"one.json": "{}"})
 }
 
@@ -221,7 +221,7 @@ func TestConfigmapReload(t *testing.T) {
 		t.Error("called without a change")
 	}
 	labtest.Eventually(t, patience, func() (bool, string) {
-		os.Remove(filepath.Join(dir, "..tmp"))
+		_ = os.Remove(filepath.Join(dir, "..tmp")) // usually not there
 		if err := os.Symlink("..two", filepath.Join(dir, "..tmp")); err != nil {
 			t.Fatal(err)
 		}

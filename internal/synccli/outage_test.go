@@ -142,7 +142,7 @@ func TestAPIServerAway(t *testing.T) {
 	a := start(t, "--kubeconfig="+h.through(t, c.lab.Kubeconfig(), c.lab.Server()), "--namespace="+c.namespace, "--selector=x=y", "--stall-deadline=4s")
 	a.wantFiles(map[string]string{"one": "1", "two": "1"})
 	h.open.Store(true)
-	c.delete("ConfigMap", "one")
+	c.delete("one")
 	c.apply(object{kind: "ConfigMap", name: "two", labels: on, data: map[string]string{"two": "2"}})
 	a.wantProbe("/healthz", http.StatusServiceUnavailable)
 	h.open.Store(false)

@@ -122,7 +122,7 @@ func newRootCommand(env Env) *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			return checkArgs(cmd.ArgsLenAtDash(), args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return runNative(cmd, env, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return runNative(cmd.Context(), env, f, args) },
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	f.bind(cmd.Flags(), env.Lookup)
@@ -143,7 +143,7 @@ func checkArgs(dash int, args []string) error {
 	return nil
 }
 
-func runNative(cmd *cobra.Command, env Env, f *flags, args []string) error {
+func runNative(ctx context.Context, env Env, f *flags, args []string) error {
 	if f.install != "" {
 		return install(env, f.install)
 	}
@@ -151,7 +151,7 @@ func runNative(cmd *cobra.Command, env Env, f *flags, args []string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	return runAgent(cmd.Context(), env, config, f.log)
+	return runAgent(ctx, env, config, f.log)
 }
 
 // runAgent validates before anything is touched, so that a mistake costs one

@@ -49,7 +49,7 @@ func clusterOn(t *testing.T, lab *labtest.Cluster) *cluster {
 	return &cluster{t: t, lab: lab, namespace: labtest.Namespace(t, lab), client: client}
 }
 
-func (c *cluster) do(method, path, contentType string, body any) []byte {
+func (c *cluster) do(method, path, contentType string, body any) {
 	c.t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -69,7 +69,6 @@ func (c *cluster) do(method, path, contentType string, body any) []byte {
 	if err != nil || answer.StatusCode > 299 {
 		c.t.Fatalf("%s %s: %s %v\n%s", method, path, answer.Status, err, text)
 	}
-	return text
 }
 
 // object is a ConfigMap or a Secret to apply.
@@ -107,9 +106,9 @@ func (c *cluster) configMap(name string, data map[string]string) {
 	c.apply(object{kind: "ConfigMap", name: name, data: data})
 }
 
-func (c *cluster) delete(kind, name string) {
+func (c *cluster) delete(name string) {
 	c.t.Helper()
-	c.do(http.MethodDelete, c.path(kind, name), "application/json", nil)
+	c.do(http.MethodDelete, c.path("ConfigMap", name), "application/json", nil)
 }
 
 // agent is the real program.
@@ -121,7 +120,10 @@ type agent struct {
 	addr string
 }
 
-func binary(t *testing.T) string { return labtest.Binary(t, "./cmd/lockstep-sync") }
+func binary(t *testing.T) string {
+	t.Helper()
+	return labtest.Binary(t, "./cmd/lockstep-sync")
+}
 
 // start runs the program with a fresh root and health address.
 func start(t *testing.T, args ...string) *agent {

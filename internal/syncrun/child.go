@@ -27,7 +27,7 @@ func (r *runner) runChild(ctx context.Context) error {
 		case <-ctx.Done():
 			stopAgent()
 			<-ended
-			return r.stopChild(signals)
+			return r.stopChild(context.WithoutCancel(ctx), signals)
 		case sig := <-signals:
 			s, ok := sig.(unix.Signal)
 			if !ok || !r.forward(s) {
@@ -35,15 +35,14 @@ func (r *runner) runChild(ctx context.Context) error {
 			}
 			stopAgent()
 			<-ended
-			return r.stopChild(signals)
+			return r.stopChild(context.WithoutCancel(ctx), signals)
 		}
 	}
 }
 
 // lastWords makes sure that the application does not outlive a failed agent.
 func (r *runner) lastWords(ctx context.Context, err error) error {
-	var exit *podsync.ExitError
-	if !errors.As(err, &exit) {
+	if _, ended := errors.AsType[*podsync.ExitError](err); !ended {
 		r.child.Stop(ctx)
 	}
 	return err
@@ -51,26 +50,25 @@ func (r *runner) lastWords(ctx context.Context, err error) error {
 
 // forward passes a signal on. It says whether the signal asks to stop.
 func (r *runner) forward(sig unix.Signal) (stop bool) {
-	switch sig {
-	case unix.SIGTERM, unix.SIGINT:
+	if sig == unix.SIGTERM || sig == unix.SIGINT {
 		return true
-	case unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE:
-		return false // the kernel's and the Go runtime's own business
-	default:
-		if err := r.child.Signal(sig); err != nil {
-			r.log.Debug("a signal was not passed on", "error", err)
-		}
-		return false
 	}
+	if sig == unix.SIGCHLD || sig == unix.SIGURG || sig == unix.SIGPIPE {
+		return false // the kernel's and the Go runtime's own business
+	}
+	if err := r.child.Signal(sig); err != nil {
+		r.log.Debug("a signal was not passed on", "error", err)
+	}
+	return false
 }
 
 // stopChild ends the application within its grace period; a second request
 // shortens it. The exit code is the application's own.
-func (r *runner) stopChild(signals <-chan os.Signal) error {
+func (r *runner) stopChild(ctx context.Context, signals <-chan os.Signal) error {
 	if !r.child.Running() && r.child.Done() == nil {
 		return nil // never started
 	}
-	hurry, hurryUp := context.WithCancel(context.Background()) //nolint:forbidigo // the caller's context has ended: that is why we stop
+	hurry, hurryUp := context.WithCancel(ctx)
 	defer hurryUp()
 	stopped := make(chan struct{})
 	go func() {

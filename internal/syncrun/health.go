@@ -12,11 +12,11 @@ import (
 
 // serveHealth answers probes until the returned function is called. Without an
 // address it does nothing.
-func (r *runner) serveHealth(helpers *sync.WaitGroup) (func(), error) {
+func (r *runner) serveHealth(ctx context.Context, helpers *sync.WaitGroup) (func(), error) {
 	if r.config.HealthAddr == "" {
 		return func() {}, nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", r.config.HealthAddr) //nolint:forbidigo // listening does not wait
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.config.HealthAddr)
 	if err != nil {
 		return nil, fmt.Errorf("serve probes on %s: %w", r.config.HealthAddr, err)
 	}

@@ -205,7 +205,7 @@ func (r *runner) run(ctx context.Context) error {
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	defer cancel()
-	stopHealth, err := r.serveHealth(&helpers)
+	stopHealth, err := r.serveHealth(ctx, &helpers)
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func Install(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("install into %s: %w", dir, err)
 	}
-	defer source.Close()
+	defer func() { _ = source.Close() }()
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // another container has to reach it
 		return "", fmt.Errorf("install into %s: %w", dir, err)
 	}
@@ -304,5 +304,5 @@ func copyProgram(source io.Reader, name string) error {
 		return err
 	}
 	_, err = io.Copy(target, source)
-	return errors.Join(err, target.Chmod(0o755), target.Close()) //nolint:gosec // a program
+	return errors.Join(err, target.Chmod(0o755), target.Close())
 }

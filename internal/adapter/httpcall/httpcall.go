@@ -117,7 +117,7 @@ func call(ctx context.Context, o Options) (string, error) {
 	if err != nil {
 		return "", withoutURL(err)
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, bodyLimit))
 	if err != nil {
 		return "", fmt.Errorf("read the answer: %w", withoutURL(err))
@@ -131,8 +131,7 @@ func call(ctx context.Context, o Options) (string, error) {
 // withoutURL drops the URL that net/http puts into its errors: it may carry a
 // password.
 func withoutURL(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}
 	return err

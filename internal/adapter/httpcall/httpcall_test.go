@@ -159,7 +159,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "by socket") })}
-	go server.Serve(listener)
+	go func() { _ = server.Serve(listener) }()
 	defer server.Close()
 	o := options("http://localhost/x")
 	o.UnixSocket = socket

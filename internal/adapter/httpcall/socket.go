@@ -25,7 +25,7 @@ func ask(ctx context.Context, socket, line string, timeout time.Duration) (strin
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := conn.SetDeadline(deadline); err != nil {
 			return "", err

@@ -118,7 +118,7 @@ func (g *guarded) Stop() {
 	g.Interface.Stop()
 	// The filter may be about to hand over an event that nobody takes.
 	go func() {
-		for range g.ResultChan() { //nolint:revive // emptied until it is closed
+		for range g.ResultChan() {
 		}
 	}()
 }

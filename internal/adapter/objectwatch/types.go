@@ -37,7 +37,7 @@ type objectList struct {
 // DeepCopyObject is what the client library's decoders ask for.
 func (o *object) DeepCopyObject() runtime.Object {
 	c := *o
-	c.ObjectMeta = *o.ObjectMeta.DeepCopy()
+	c.ObjectMeta = *o.DeepCopy()
 	return &c
 }
 

@@ -110,5 +110,5 @@ func peek() (int, error) {
 // has; the library leaves the union behind them without names.
 func siginfoPID(info *unix.Siginfo) int {
 	const header = 3*unsafe.Sizeof(int32(0)) + unsafe.Sizeof(uintptr(0)) - unsafe.Sizeof(int32(0))
-	return int(*(*int32)(unsafe.Add(unsafe.Pointer(info), header)))
+	return int(*(*int32)(unsafe.Add(unsafe.Pointer(info), header))) //nolint:gosec // within the structure: its size is 128 bytes
 }

@@ -79,7 +79,7 @@ func Children(target Target) ([]int, error) {
 	var children []int
 	for _, h := range handles {
 		children = append(children, ChildrenOf(h.pid)...)
-		unix.Close(h.fd)
+		_ = unix.Close(h.fd)
 	}
 	return children, nil
 }
@@ -126,11 +126,9 @@ func survives(pid int, sig unix.Signal) error {
 
 // harmless signals do nothing, or are meant to end the process.
 func harmless(sig unix.Signal) bool {
-	switch sig {
-	case unix.SIGCHLD, unix.SIGCONT, unix.SIGURG, unix.SIGWINCH, unix.SIGTERM, unix.SIGKILL, unix.SIGINT, unix.SIGQUIT, unix.SIGSTOP:
-		return true
-	}
-	return false
+	return slices.Contains([]unix.Signal{
+		unix.SIGCHLD, unix.SIGCONT, unix.SIGURG, unix.SIGWINCH, unix.SIGTERM, unix.SIGKILL, unix.SIGINT, unix.SIGQUIT, unix.SIGSTOP,
+	}, sig)
 }
 
 // handled looks the signal up in the masks of caught and ignored signals, in
@@ -199,7 +197,7 @@ func openByName(t Target) ([]handle, error) {
 			continue // it ended meanwhile
 		}
 		if !slices.Contains(topmost(t.Name), pid) {
-			unix.Close(h.fd)
+			_ = unix.Close(h.fd)
 			continue
 		}
 		handles = append(handles, h)

@@ -235,12 +235,12 @@ func (e *exchange) rename(name string, to *os.Root, newName string, flags uint) 
 	if err != nil {
 		return err
 	}
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	into, err := to.Open(".")
 	if err != nil {
 		return err
 	}
-	defer into.Close()
+	defer func() { _ = into.Close() }()
 	return unix.Renameat2(int(from.Fd()), name, int(into.Fd()), newName, flags)
 }
 

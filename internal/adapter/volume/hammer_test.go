@@ -50,11 +50,11 @@ func TestReaderNeverSeesATornMissingOrMixedSet(t *testing.T) {
 // disk would only slow the writer down.
 func memoryDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "lockstep-hammer-")
+	dir, err := os.MkdirTemp("/dev/shm", "lockstep-hammer-") //nolint:usetesting // t.TempDir is on the disk
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 
@@ -80,6 +80,7 @@ func publishPair(t *testing.T, v *volume.Volume, n int) {
 }
 
 func hammer(t *testing.T, root string, layout volume.Layout, stop <-chan struct{}) int {
+	t.Helper()
 	for reads := 0; ; reads++ {
 		select {
 		case <-stop:

@@ -82,7 +82,7 @@ func (o *objects) has(d filemap.Digest) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil || filemap.Digest(h.Sum(nil)) != d {
 		return false

@@ -52,7 +52,7 @@ func (d *Directory) Scan() (filemap.Object, bool, error) {
 	if err != nil {
 		return d.seen, false, fmt.Errorf("read the directory %s: %w", d.path, err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	files, signature, err := list(root)
 	if err != nil {
 		return d.seen, false, fmt.Errorf("read the directory %s: %w", d.path, err)
@@ -83,7 +83,7 @@ func (d *Directory) open() (*os.Root, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return root, nil
 	}
-	root.Close()
+	_ = root.Close()
 	return data, err
 }
 
@@ -92,7 +92,7 @@ func (d *Directory) read(root *os.Root, name string) (filemap.Entry, error) {
 	if err != nil {
 		return filemap.Entry{}, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
 		return filemap.Entry{}, err

@@ -2,6 +2,7 @@ package volume_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -112,7 +113,7 @@ func TestWatchWakesForEveryKindOfChange(t *testing.T) {
 		waitFor(t, what, woken, change)
 	}
 	cancel()
-	if err := <-done; err != context.Canceled {
+	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("watch ended with %v", err)
 	}
 }
@@ -136,7 +137,7 @@ func waitFor(t *testing.T, what string, woken <-chan struct{}, change func()) {
 func swapLink(t *testing.T, dir, target string) {
 	t.Helper()
 	temporary := filepath.Join(dir, "..data_tmp")
-	os.Remove(temporary)
+	_ = os.Remove(temporary) // usually not there
 	mustLink(t, target, temporary)
 	if err := os.Rename(temporary, filepath.Join(dir, "..data")); err != nil {
 		t.Fatal(err)
@@ -153,7 +154,11 @@ func TestWatchPollsWhenInotifyIsUsedUp(t *testing.T) {
 	if err := os.WriteFile(limit, []byte("0"), 0o644); err != nil {
 		t.Fatalf("this test lowers %s: run it as root (%v)", limit, err)
 	}
-	t.Cleanup(func() { os.WriteFile(limit, before, 0o644) })
+	t.Cleanup(func() {
+		if err := os.WriteFile(limit, before, 0o644); err != nil {
+			t.Error(err)
+		}
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	told := make(chan error, 1)
 	woken := make(chan struct{}, 100)

@@ -76,7 +76,7 @@ func (v *Volume) finishDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	if v.opts.UID >= 0 || v.opts.GID >= 0 {
 		if err := d.Chown(v.opts.UID, v.opts.GID); err != nil {
 			return err
@@ -107,7 +107,7 @@ func (v *Volume) copyObject(object, target string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	out, err := v.base.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

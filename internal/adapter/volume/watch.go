@@ -35,7 +35,7 @@ func Watch(ctx context.Context, dir string, opts WatchOptions, changed func()) e
 	if err != nil {
 		return fmt.Errorf("watch the directory %s: %w", dir, err)
 	}
-	defer watcher.Close()
+	defer func() { _ = watcher.Close() }()
 	rescan := time.NewTicker(opts.Rescan)
 	defer rescan.Stop()
 	for {
@@ -60,7 +60,7 @@ func newWatcher(dir string) (*fsnotify.Watcher, error) {
 		return nil, err
 	}
 	if err := addAll(watcher, dir); err != nil {
-		watcher.Close()
+		_ = watcher.Close()
 		return nil, err
 	}
 	return watcher, nil

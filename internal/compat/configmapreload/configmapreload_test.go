@@ -1,6 +1,7 @@
 package configmapreload_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestParse(t *testing.T) {
 		if diff := cmp.Diff([]string{"http://localhost:9090/-/reload", "http://localhost/two"}, c.App.Notify); diff != "" {
 			t.Error(diff)
 		}
-		if c.Volume.Root != "" || c.Directories[0] != "/etc/config" || c.HealthAddr != ":9999" || c.App.HTTP.Method != "PUT" {
+		if c.Volume.Root != "" || c.Directories[0] != "/etc/config" || c.HealthAddr != ":9999" || c.App.HTTP.Method != http.MethodPut {
 			t.Errorf("configuration %+v", c)
 		}
 		if c.App.HTTP.Codes.Accept(200) || !c.App.HTTP.Codes.Accept(204) || c.Sync.Timing.MaxFailures != 3 {

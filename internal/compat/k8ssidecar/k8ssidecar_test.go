@@ -1,6 +1,7 @@
 package k8ssidecar_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func TestRequestAndFiles(t *testing.T) {
 		t.Error(diff)
 	}
 	h := c.App.HTTP
-	if h.Method != "POST" || h.Body != `{"a":1}` || h.UsernameFile != "/u" || h.Password != "p" || h.Timeout != 2500*time.Millisecond {
+	if h.Method != http.MethodPost || h.Body != `{"a":1}` || h.UsernameFile != "/u" || h.Password != "p" || h.Timeout != 2500*time.Millisecond {
 		t.Errorf("request %+v", h)
 	}
 	if !c.Sync.Once || c.HealthAddr != "" || c.Sync.InitialNotify != podsync.NotifyNever {

@@ -32,7 +32,7 @@ func (a *Agent) step(ctx context.Context, d Decision) error {
 	case Wait, Exit:
 	}
 	if ctx.Err() != nil && o.Err != nil {
-		return nil // stopped in the middle: the next start goes on from the state on the disk
+		return nil //nolint:nilerr // stopped in the middle: the next start goes on from the state on the disk
 	}
 	o.Now = a.parts.Now()
 	a.state = a.state.After(o, a.opts.Timing, a.parts.Confirmer != nil)
@@ -132,8 +132,7 @@ func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 
 // shortMessage is an error's text for one line of a log: without output.
 func shortMessage(err error) string {
-	var check *CheckError
-	if errors.As(err, &check) {
+	if check, ok := errors.AsType[*CheckError](err); ok {
 		return check.Err.Error()
 	}
 	return err.Error()

@@ -56,14 +56,14 @@ func newProbe(spec string, settings Settings) (probe, error) {
 	case "http", "https":
 		return newHTTPProbe(spec, settings, nil)
 	case "body":
-		pattern, url, _ := cutLast(rest, "@")
+		pattern, url := cutURL(rest)
 		expr, err := regexp.Compile(pattern)
 		if err != nil {
 			return nil, fmt.Errorf("confirm body: %w", err)
 		}
 		return newHTTPProbe(url, settings, matches(expr))
 	case "metric":
-		condition, url, _ := cutLast(rest, "@")
+		condition, url := cutURL(rest)
 		c, err := expofmt.ParseCondition(condition)
 		if err != nil {
 			return nil, fmt.Errorf("confirm metric: %w", err)
@@ -81,13 +81,13 @@ func newProbe(spec string, settings Settings) (probe, error) {
 	return nil, fmt.Errorf("confirm %q: want a URL, body:…, metric:…, exec:…, workers:… or haproxy:…", kind)
 }
 
-// cutLast cuts before the last @, because patterns may hold one.
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep+"http")
+// cutURL cuts before the last @http, because patterns may hold an @.
+func cutURL(s string) (before, url string) {
+	i := strings.LastIndex(s, "@http")
 	if i < 0 {
-		return s, "", false
+		return s, ""
 	}
-	return s[:i], s[i+len(sep):], true
+	return s[:i], s[i+1:]
 }
 
 // Baseline is the application's answer before it is told.

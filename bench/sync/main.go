@@ -1,0 +1,154 @@
+// Command sync measures the in-pod agent against a real API server: how long a
+// change takes to become a file, what a process costs in memory and CPU, and
+// how large the program is. configmap-reload is measured in the same run.
+//
+//	go run ./bench/sync -out bench/sync/result.json
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// Result is one run. Limits are checked at the end: a figure beyond its limit
+// makes the command fail.
+type Result struct {
+	When       string `json:"when"`
+	Kubernetes string `json:"kubernetes"`
+	// LoadAverage of the machine at the start: with more than one process per
+	// core the latencies are those of the machine.
+	LoadAverage string  `json:"loadAverage"`
+	BinaryMB    float64 `json:"binaryMB"`
+
+	// WriteMs is the API server's part of LatencyMs: from sending the change
+	// to its answer.
+	WriteMs Percentiles `json:"writeMs"`
+	// LatencyMs is from sending the change to the API server to reading it
+	// from the file.
+	LatencyMs Percentiles `json:"latencyMs"`
+	// IdleRSSMiB is with one ConfigMap; IdleCPUms is CPU time in IdleSeconds.
+	IdleRSSMiB  float64 `json:"idleRSSMiB"`
+	IdleCPUms   float64 `json:"idleCPUms"`
+	IdleSeconds float64 `json:"idleSeconds"`
+	// Loaded is with 300 ConfigMaps of 50 kB.
+	LoadedPeakMiB float64 `json:"loadedPeakMiB"`
+	LoadedRSSMiB  float64 `json:"loadedRSSMiBAfterAMinute"`
+
+	// Mounted compares the two programs on the same mounted directory.
+	Mounted []Mounted `json:"mounted"`
+}
+
+// Percentiles are of one series of measurements.
+type Percentiles struct {
+	Count int     `json:"count"`
+	P50   float64 `json:"p50"`
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
+}
+
+// Mounted is a program that watches a mounted directory and calls a URL.
+type Mounted struct {
+	Program   string      `json:"program"`
+	BinaryMB  float64     `json:"binaryMB"`
+	RSSMiB    float64     `json:"rssMiB"`
+	LatencyMs Percentiles `json:"latencyMs"`
+}
+
+func main() {
+	out := flag.String("out", "", "file for the result; empty means standard output only")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *out); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, out string) error {
+	dir, err := os.MkdirTemp("", "lockstep-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	cluster, err := labtest.Start(ctx, labtest.Options{Progress: os.Stderr})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := cluster.Stop(); err != nil {
+			log.Print(err)
+		}
+	}()
+	b, err := newBench(ctx, dir, cluster)
+	if err != nil {
+		return err
+	}
+	result := &Result{When: time.Now().UTC().Format(time.RFC3339), Kubernetes: cluster.Version()}
+	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
+		result.LoadAverage = strings.TrimSpace(string(raw))
+	}
+	for _, measure := range []func(context.Context, *Result) error{b.size, b.latency, b.idle, b.loaded, b.mounted} {
+		if err := measure(ctx, result); err != nil {
+			return err
+		}
+	}
+	return errors.Join(write(result, out), result.check())
+}
+
+func write(result *Result, out string) error {
+	raw, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return err
+	}
+	raw = append(raw, '\n')
+	if _, err := os.Stdout.Write(raw); err != nil || out == "" {
+		return err
+	}
+	return os.WriteFile(out, raw, 0o644)
+}
+
+// check holds the figures against their limits.
+func (r *Result) check() error {
+	var failed []error
+	for _, c := range []struct {
+		what       string
+		got, limit float64
+	}{
+		{"binary (MB)", r.BinaryMB, 16},
+		{"change to file, p50 (ms)", r.LatencyMs.P50, 10},
+		{"change to file, p99 (ms)", r.LatencyMs.P99, 100},
+		{"idle memory (MiB)", r.IdleRSSMiB, 14},
+		{"peak memory while loading (MiB)", r.LoadedPeakMiB, 40},
+		{"memory a minute after loading (MiB)", r.LoadedRSSMiB, 16},
+		{"CPU while idle (ms in 30 s)", r.IdleCPUms, 30},
+	} {
+		log.Printf("%-40s %8.2f  limit %g", c.what, c.got, c.limit)
+		if c.got > c.limit {
+			failed = append(failed, fmt.Errorf("%s: %.2f is over the limit of %g", c.what, c.got, c.limit))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// build makes the program as it is shipped.
+func build(ctx context.Context, dir string) (string, error) {
+	path := filepath.Join(dir, "lockstep-sync")
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/lockstep-sync")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the agent: %w\n%s", err, output)
+	}
+	return path, nil
+}

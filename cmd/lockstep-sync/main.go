@@ -1,0 +1,20 @@
+// Command lockstep-sync keeps the files of one pod in step with ConfigMaps and
+// Secrets, and the application in step with the files.
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/synccli"
+)
+
+// version is set when the program is linked.
+var version = "dev"
+
+func main() {
+	os.Exit(synccli.Run(context.Background(), synccli.Env{
+		Args: os.Args, Lookup: os.LookupEnv, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version,
+	}))
+}

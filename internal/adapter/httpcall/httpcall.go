@@ -1,0 +1,235 @@
+// Package httpcall knows how to make one HTTP request to an application in the
+// same pod: with credentials that are read from files each time, through TLS
+// or a unix socket, within a time limit, and with nothing secret in an error.
+package httpcall
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// Options describe the request.
+type Options struct {
+	URL    string
+	Method string
+	// Headers are "Name: value" lines.
+	Headers []string
+	Body    string
+	// UsernameFile, PasswordFile and BearerFile are read for each request, so
+	// that a rotated credential is used at once.
+	UsernameFile, PasswordFile, BearerFile string
+	// Username and Password are for predecessors that take them as values.
+	Username, Password string
+	// CAFile verifies the server; CertFile and KeyFile identify the agent.
+	CAFile, CertFile, KeyFile string
+	ServerName                string
+	// Insecure accepts any certificate.
+	Insecure bool
+	// UnixSocket is dialled instead of the URL's host.
+	UnixSocket string
+	// Codes are the accepted answers; empty means 200 to 299.
+	Codes   Codes
+	Timeout time.Duration
+}
+
+// Validate reports every mistake in the options.
+func (o Options) Validate() error {
+	var mistakes []error
+	u, err := url.Parse(o.URL)
+	switch {
+	case err != nil || u.Host == "":
+		mistakes = append(mistakes, fmt.Errorf("URL %q: want http://host:port/path", redact(o.URL)))
+	case u.Scheme != "http" && u.Scheme != "https":
+		mistakes = append(mistakes, fmt.Errorf("URL %q: want the scheme http or https", redact(o.URL)))
+	}
+	for _, h := range o.Headers {
+		if name, _, ok := strings.Cut(h, ":"); !ok || strings.TrimSpace(name) == "" {
+			mistakes = append(mistakes, errors.New("an HTTP header is not of the form Name: value"))
+		}
+	}
+	if o.Timeout <= 0 {
+		mistakes = append(mistakes, fmt.Errorf("HTTP timeout %s: want a positive time", o.Timeout))
+	}
+	if (o.CertFile == "") != (o.KeyFile == "") {
+		mistakes = append(mistakes, errors.New("a client certificate needs both its file and its key file"))
+	}
+	return errors.Join(mistakes...)
+}
+
+// redact shows a URL without user information and query, where credentials hide.
+func redact(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "(unreadable)"
+	}
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	return shown.String()
+}
+
+// Name is the target as it may be shown.
+func (o Options) Name() string { return redact(o.URL) }
+
+// bodyLimit bounds what is read of an answer.
+const bodyLimit = 4 << 20
+
+// StatusError is an answer with a code that is not accepted.
+type StatusError struct {
+	Code int
+	Text string
+}
+
+// Error shows the code; the answer's own text may hold configuration.
+func (e *StatusError) Error() string { return fmt.Sprintf("answered %d %s", e.Code, e.Text) }
+
+// Call makes the request once and returns the answer's body.
+func Call(ctx context.Context, o Options) (string, error) {
+	body, err := call(ctx, o)
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", o.method(), o.Name(), err)
+	}
+	return body, nil
+}
+
+func call(ctx context.Context, o Options) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	request, err := o.request(ctx)
+	if err != nil {
+		return "", err
+	}
+	transport, err := o.transport()
+	if err != nil {
+		return "", err
+	}
+	defer transport.CloseIdleConnections()
+	answer, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return "", withoutURL(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, bodyLimit))
+	if err != nil {
+		return "", fmt.Errorf("read the answer: %w", withoutURL(err))
+	}
+	if !o.Codes.Accept(answer.StatusCode) {
+		return "", &StatusError{Code: answer.StatusCode, Text: http.StatusText(answer.StatusCode)}
+	}
+	return string(body), nil
+}
+
+// withoutURL drops the URL that net/http puts into its errors: it may carry a
+// password.
+func withoutURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}
+
+func (o Options) method() string {
+	if o.Method == "" {
+		return http.MethodPost
+	}
+	return o.Method
+}
+
+func (o Options) request(ctx context.Context) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, o.method(), o.URL, bytes.NewReader([]byte(o.Body)))
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	for _, h := range o.Headers {
+		name, value, _ := strings.Cut(h, ":")
+		request.Header.Set(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	if host := request.Header.Get("Host"); host != "" {
+		request.Host = host
+	}
+	return request, o.authorize(request)
+}
+
+func (o Options) authorize(request *http.Request) error {
+	if o.BearerFile != "" {
+		token, err := readCredential(o.BearerFile)
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		return nil
+	}
+	user, password := o.Username, o.Password
+	for file, into := range map[string]*string{o.UsernameFile: &user, o.PasswordFile: &password} {
+		if file == "" {
+			continue
+		}
+		value, err := readCredential(file)
+		if err != nil {
+			return err
+		}
+		*into = value
+	}
+	if user != "" || password != "" {
+		request.SetBasicAuth(user, password)
+	}
+	return nil
+}
+
+func readCredential(file string) (string, error) {
+	raw, err := os.ReadFile(file) //nolint:gosec // the user names the file
+	if err != nil {
+		return "", fmt.Errorf("read a credential: %w", err)
+	}
+	return strings.TrimRight(string(raw), "\r\n"), nil
+}
+
+func (o Options) transport() (*http.Transport, error) {
+	config, err := o.tls()
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{}
+	t := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	if o.UnixSocket != "" {
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", o.UnixSocket)
+		}
+	}
+	return t, nil
+}
+
+func (o Options) tls() (*tls.Config, error) {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: o.ServerName,
+		InsecureSkipVerify: o.Insecure, //nolint:gosec // only when the user says so
+	}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the CA: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("the CA file %s holds no certificate", o.CAFile)
+		}
+	}
+	if o.CertFile == "" {
+		return config, nil
+	}
+	pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the client certificate: %w", err)
+	}
+	config.Certificates = []tls.Certificate{pair}
+	return config, nil
+}

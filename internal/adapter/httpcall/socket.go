@@ -1,0 +1,45 @@
+package httpcall
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// Ask sends one line to a unix socket and returns the answer until the other
+// side closes. HAProxy's master and several other programs are asked like this.
+func Ask(ctx context.Context, socket, line string, timeout time.Duration) (string, error) {
+	answer, err := ask(ctx, socket, line, timeout)
+	if err != nil {
+		return "", fmt.Errorf("ask %s on the socket %s: %w", line, socket, err)
+	}
+	return answer, nil
+}
+
+func ask(ctx context.Context, socket, line string, timeout time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return "", err
+		}
+	}
+	if _, err := io.WriteString(conn, line+"\n"); err != nil {
+		return "", err
+	}
+	// HAProxy's master waits for the next line until it is told there is none.
+	if half, ok := conn.(*net.UnixConn); ok {
+		if err := half.CloseWrite(); err != nil {
+			return "", err
+		}
+	}
+	answer, err := io.ReadAll(io.LimitReader(conn, bodyLimit))
+	return string(answer), err
+}

@@ -1,0 +1,198 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// ChildOptions say how the application is run.
+type ChildOptions struct {
+	Args []string
+	// StopSignal asks it to end; Grace is how long it has before its whole
+	// process group is killed.
+	StopSignal unix.Signal
+	Grace      time.Duration
+}
+
+// Validate reports every mistake in the options.
+func (o ChildOptions) Validate() error {
+	var mistakes []error
+	if len(o.Args) == 0 {
+		mistakes = append(mistakes, errors.New("the command after -- is missing"))
+	}
+	if o.StopSignal <= 0 {
+		mistakes = append(mistakes, errors.New("the stop signal is missing"))
+	}
+	if o.Grace <= 0 {
+		mistakes = append(mistakes, fmt.Errorf("grace %s: want a positive time", o.Grace))
+	}
+	return errors.Join(mistakes...)
+}
+
+// Child is the application in subprocess mode.
+type Child struct {
+	parent *Parent
+	opts   ChildOptions
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{}
+	code int
+}
+
+// NewChild makes a child that is not started yet.
+func NewChild(parent *Parent, opts ChildOptions) *Child {
+	return &Child{parent: parent, opts: opts}
+}
+
+// Start runs the application with the agent's own streams. It is an error to
+// start it while it runs: there are never two.
+func (c *Child) Start() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running() {
+		return errors.New("start the application: it is already running")
+	}
+	cmd := exec.Command(c.opts.Args[0], c.opts.Args[1:]...) //nolint:gosec,noctx // the user's own command; its end is Stop
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = childAttributes()
+	if err := c.parent.start(cmd); err != nil {
+		return fmt.Errorf("start the application: %w", err)
+	}
+	done := make(chan struct{})
+	c.cmd, c.done = cmd, done
+	go func() {
+		err := c.parent.wait(cmd)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.code = exitCode(cmd, err)
+		close(done)
+	}()
+	return nil
+}
+
+// childAttributes puts the application into a process group of its own; at a
+// terminal that group gets the keyboard.
+func childAttributes() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		attr.Foreground, attr.Ctty = true, int(os.Stdin.Fd())
+	}
+	return attr
+}
+
+// exitCode is the child's own, or 128+n when a signal ended it.
+func exitCode(cmd *exec.Cmd, err error) int {
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	switch {
+	case ok && status.Signaled():
+		return 128 + int(status.Signal())
+	case ok:
+		return status.ExitStatus()
+	case err != nil:
+		return 1
+	}
+	return 0
+}
+
+func (c *Child) running() bool {
+	if c.done == nil {
+		return false
+	}
+	select {
+	case <-c.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Running says whether the application runs now.
+func (c *Child) Running() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running()
+}
+
+// Done is closed when the application that runs now has ended; before the
+// first start it is nil and blocks for ever.
+func (c *Child) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done
+}
+
+// ExitCode is how the last application ended.
+func (c *Child) ExitCode() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.code
+}
+
+// PID is the application's number, 0 when it does not run.
+func (c *Child) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.running() {
+		return 0
+	}
+	return c.cmd.Process.Pid
+}
+
+// Notify sends the application a signal, unless that would end it.
+func (c *Child) Notify(sig unix.Signal) error {
+	if pid := c.PID(); pid != 0 {
+		if err := survives(pid, sig); err != nil {
+			return fmt.Errorf("signal %s to the application: %w", unix.SignalName(sig), err)
+		}
+	}
+	return c.Signal(sig)
+}
+
+// Signal passes a signal on to the application.
+func (c *Child) Signal(sig unix.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.running() {
+		return fmt.Errorf("signal %s to the application: it does not run", unix.SignalName(sig))
+	}
+	if err := c.cmd.Process.Signal(sig); err != nil {
+		return fmt.Errorf("signal %s to the application: %w", unix.SignalName(sig), err)
+	}
+	return nil
+}
+
+// Stop asks the application to end, waits for the grace period or until hurry
+// ends, and then kills its process group. It returns when it is gone.
+func (c *Child) Stop(hurry context.Context) {
+	pid, done := c.PID(), c.Done()
+	if pid == 0 {
+		return
+	}
+	_ = c.Signal(c.opts.StopSignal) // it may have ended in between
+	timer := time.NewTimer(c.opts.Grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-hurry.Done():
+	}
+	// What is left of the group goes too, also when the child itself is gone.
+	_ = unix.Kill(-pid, unix.SIGKILL)
+	<-done
+}
+
+// Restart ends the application and starts it again.
+func (c *Child) Restart(ctx context.Context) error {
+	c.Stop(ctx)
+	return c.Start()
+}

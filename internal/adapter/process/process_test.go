@@ -1,0 +1,179 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestParseSignal(t *testing.T) {
+	for in, want := range map[string]unix.Signal{"HUP": 1, "SIGHUP": 1, "sighup": 1, "1": 1, "usr2": 12, "15": 15} {
+		if got, err := ParseSignal(in); err != nil || got != want {
+			t.Errorf("%q: %v, %v", in, got, err)
+		}
+	}
+	for _, in := range []string{"", "0", "65", "-1", "FOO", "SIG"} {
+		if got, err := ParseSignal(in); err == nil {
+			t.Errorf("%q became %v", in, got)
+		}
+	}
+}
+
+func TestRunReportsOutputAndFailure(t *testing.T) {
+	p := NewParent()
+	output, err := p.Run(t.Context(), Command{Args: []string{"sh", "-c", "echo $X; echo wrong >&2; exit 3"}, Env: []string{"X=y"}})
+	if output != "y\nwrong\n" || err == nil || err.Error() != "run sh: exit status 3" {
+		t.Errorf("output %q, error %v", output, err)
+	}
+	if _, err := p.Run(t.Context(), Command{Args: []string{"/does/not/exist"}}); err == nil || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The timeout ends everything that the command started.
+func TestRunKillsTheGroup(t *testing.T) {
+	pidfile := filepath.Join(t.TempDir(), "pid")
+	_, err := NewParent().Run(t.Context(), Command{Args: []string{"sh", "-c", "sleep 1000 & echo $! > " + pidfile + "; wait"}, Timeout: 300 * time.Millisecond})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("error %v", err)
+	}
+	raw, err := os.ReadFile(pidfile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for alive(pid) {
+		if time.Now().After(deadline) {
+			t.Fatal("the command's own child lives on")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func alive(pid int) bool {
+	for _, p := range allProcesses() {
+		if p.pid == pid {
+			return !p.zombie
+		}
+	}
+	return false
+}
+
+func TestTailKeepsTheEnd(t *testing.T) {
+	w := &tail{limit: 5}
+	for _, s := range []string{"abc", "defg", "0123456789"} {
+		if n, err := w.Write([]byte(s)); n != len(s) || err != nil {
+			t.Errorf("wrote %d, %v", n, err)
+		}
+	}
+	if w.String() != "56789" {
+		t.Errorf("kept %q", w)
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	got, ok := parseStat("12 (a) b (c) S 7 12 12 0 -1")
+	if !ok || got.pid != 12 || got.parent != 7 || got.comm != "a) b (c" || got.zombie {
+		t.Errorf("%+v %v", got, ok)
+	}
+	if got, ok := parseStat("12 (x) Z 1"); !ok || !got.zombie {
+		t.Errorf("%+v %v", got, ok)
+	}
+	for _, s := range []string{"", "12", "x (a) S 1", "1 (a S 1", "1 (a) S"} {
+		if _, ok := parseStat(s); ok {
+			t.Errorf("%q was accepted", s)
+		}
+	}
+}
+
+func TestHandled(t *testing.T) {
+	const status = "Name:\tx\nSigIgn:\t0000000000000800\nSigCgt:\t0000000000000001\n"
+	for sig, want := range map[unix.Signal]bool{unix.SIGHUP: true, unix.SIGUSR2: true, unix.SIGUSR1: false} {
+		if got := handled(status, sig); got != want {
+			t.Errorf("%v: %v", sig, got)
+		}
+	}
+}
+
+// Only pages that cannot have been written to may be given back.
+func TestProgramPages(t *testing.T) {
+	const program = "/bin/x"
+	for line, want := range map[string]bool{
+		"00400000-00401000 r-xp 00000000 fe:00 1 /bin/x": true,
+		"00400000-00401000 r--p 00000000 fe:00 1 /bin/x": true,
+		"00400000-00401000 rw-p 00000000 fe:00 1 /bin/x": false,
+		"00400000-00401000 r-xp 00000000 fe:00 1 /bin/y": false,
+		"00400000-00401000 rw-p 00000000 00:00 0":        false,
+		"00401000-00400000 r-xp 00000000 fe:00 1 /bin/x": false,
+	} {
+		if _, size, ok := programPages(line, program); ok != want || (ok && size != 0x1000) {
+			t.Errorf("%s: %v, size %x", line, ok, size)
+		}
+	}
+}
+
+func TestReturnMemoryLeavesTheProgramRunning(t *testing.T) {
+	for range 3 {
+		ReturnMemory()
+		if got := strings.Repeat("x", 3); got != "xxx" {
+			t.Fatal(got)
+		}
+	}
+}
+
+func TestSignalByNameWantsExactlyOne(t *testing.T) {
+	dir := t.TempDir()
+	name := "lockstep-victim"
+	raw, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), raw, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Signal(Target{Name: name}, unix.SIGHUP); err == nil || !strings.Contains(err.Error(), "no such process; the pod needs shareProcessNamespace") {
+		t.Errorf("error %v", err)
+	}
+	p := NewParent()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{}, 2)
+	for range 2 {
+		go func() {
+			_, _ = p.Run(ctx, Command{Args: []string{filepath.Join(dir, name), "1000"}})
+			done <- struct{}{}
+		}()
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for len(topmost(name)) != 2 && time.Now().Before(deadline) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := Signal(Target{Name: name}, unix.SIGTERM); err == nil || !strings.Contains(err.Error(), "2 processes match") {
+		t.Errorf("error %v", err)
+	}
+	if err := Signal(Target{Name: name, All: true}, unix.SIGTERM); err != nil {
+		t.Errorf("all: %v", err)
+	}
+	<-done
+	<-done
+	cancel()
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add("12 (a) b (c) S 7 12")
+	f.Fuzz(func(t *testing.T, s string) {
+		if p, ok := parseStat(s); ok && !strings.HasPrefix(s, strconv.Itoa(p.pid)) && !strings.HasPrefix(s, "+") && !strings.HasPrefix(s, "0") && !strings.HasPrefix(s, "-") {
+			t.Errorf("%q became %+v", s, p)
+		}
+	})
+}

@@ -1,0 +1,294 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ParseSignal reads HUP, SIGHUP, sighup or 1.
+func ParseSignal(s string) (unix.Signal, error) {
+	name := strings.ToUpper(s)
+	if n, err := strconv.Atoi(s); err == nil && n > 0 && n < 65 {
+		return unix.Signal(n), nil
+	}
+	if !strings.HasPrefix(name, "SIG") {
+		name = "SIG" + name
+	}
+	if sig := unix.SignalNum(name); sig != 0 {
+		return sig, nil
+	}
+	return 0, fmt.Errorf("signal %q is unknown: want a name such as HUP or USR1, or a number", s)
+}
+
+// Target says which process of this PID namespace is meant.
+type Target struct {
+	// Pidfile holds the number of the process.
+	Pidfile string
+	// Name is the program's name, as in its executable or first argument.
+	Name string
+	// All allows more than one match for Name.
+	All bool
+}
+
+// Validate reports a target that cannot mean anything.
+func (t Target) Validate() error {
+	if (t.Pidfile == "") == (t.Name == "") {
+		return errors.New("a signal needs either a pidfile or a process name")
+	}
+	return nil
+}
+
+// String names the target as on the command line.
+func (t Target) String() string {
+	if t.Pidfile != "" {
+		return "pidfile:" + t.Pidfile
+	}
+	return "name:" + t.Name
+}
+
+// Signal sends a signal to the processes that the target means.
+func Signal(target Target, sig unix.Signal) error {
+	handles, err := open(target)
+	if err != nil {
+		return fmt.Errorf("signal %s to %s: %w", unix.SignalName(sig), target, err)
+	}
+	var failures []error
+	for _, h := range handles {
+		failures = append(failures, h.signal(sig), unix.Close(h.fd))
+	}
+	if err := errors.Join(failures...); err != nil {
+		return fmt.Errorf("signal %s to %s: %w", unix.SignalName(sig), target, err)
+	}
+	return nil
+}
+
+// Children lists the children of the processes that the target means. New ones
+// after a reload are the proof that a master process took it.
+func Children(target Target) ([]int, error) {
+	handles, err := open(target)
+	if err != nil {
+		return nil, fmt.Errorf("list the children of %s: %w", target, err)
+	}
+	var children []int
+	for _, h := range handles {
+		children = append(children, ChildrenOf(h.pid)...)
+		_ = unix.Close(h.fd)
+	}
+	return children, nil
+}
+
+// ChildrenOf lists the children of one process.
+func ChildrenOf(pid int) []int {
+	var children []int
+	for _, p := range allProcesses() {
+		if p.parent == pid && !p.zombie {
+			children = append(children, p.pid)
+		}
+	}
+	return children
+}
+
+// handle is a process that cannot be mistaken for a later one of that number.
+type handle struct{ pid, fd int }
+
+func (h handle) signal(sig unix.Signal) error {
+	if err := survives(h.pid, sig); err != nil {
+		return err
+	}
+	err := unix.PidfdSendSignal(h.fd, sig, nil, 0)
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("pid %d belongs to uid %d and the agent is uid %d: run both with the same runAsUser, or give the agent "+
+			"the capability KILL (SYS_PTRACE is not needed): %w", h.pid, uidOf(h.pid), os.Getuid(), err)
+	}
+	return err
+}
+
+// survives refuses a signal that would end the process: an application that
+// has just started has not installed its handlers yet, and the default action
+// of most signals is to kill.
+func survives(pid int, sig unix.Signal) error {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil || harmless(sig) {
+		return nil //nolint:nilerr // if it is gone, sending will say so
+	}
+	if handled(string(raw), sig) {
+		return nil
+	}
+	return fmt.Errorf("pid %d does not handle %s (yet): it would be killed", pid, unix.SignalName(sig))
+}
+
+// harmless signals do nothing, or are meant to end the process.
+func harmless(sig unix.Signal) bool {
+	return slices.Contains([]unix.Signal{
+		unix.SIGCHLD, unix.SIGCONT, unix.SIGURG, unix.SIGWINCH, unix.SIGTERM, unix.SIGKILL, unix.SIGINT, unix.SIGQUIT, unix.SIGSTOP,
+	}, sig)
+}
+
+// handled looks the signal up in the masks of caught and ignored signals, in
+// which signal n is bit n-1: "SigCgt:\t0000000000000001" means HUP.
+func handled(status string, sig unix.Signal) bool {
+	for line := range strings.Lines(status) {
+		name, mask, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name != "SigCgt" && name != "SigIgn" {
+			continue
+		}
+		bits, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+		if err == nil && bits&(1<<(uint(sig)-1)) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func open(t Target) ([]handle, error) {
+	if t.Pidfile != "" {
+		pid, err := readPidfile(t.Pidfile)
+		if err != nil {
+			return nil, err
+		}
+		h, err := openPID(pid)
+		return []handle{h}, err
+	}
+	return openByName(t)
+}
+
+func openPID(pid int) (handle, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return handle{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	return handle{pid: pid, fd: fd}, nil
+}
+
+func readPidfile(name string) (int, error) {
+	raw, err := os.ReadFile(name) //nolint:gosec // the user names the pidfile
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(raw)), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil || pid <= 0 {
+		return 0, fmt.Errorf("%s holds no process number", name)
+	}
+	return pid, nil
+}
+
+// openByName finds processes, opens them and looks again: a handle taken from
+// a number that changed owners in between is thrown away.
+func openByName(t Target) ([]handle, error) {
+	found := topmost(t.Name)
+	if len(found) == 0 {
+		return nil, errors.New("no such process; the pod needs shareProcessNamespace: true for processes of other containers")
+	}
+	if len(found) > 1 && !t.All {
+		return nil, fmt.Errorf("%d processes match (%v): name one by a pidfile, or allow all of them", len(found), found)
+	}
+	var handles []handle
+	for _, pid := range found {
+		h, err := openPID(pid)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		if !slices.Contains(topmost(t.Name), pid) {
+			_ = unix.Close(h.fd)
+			continue
+		}
+		handles = append(handles, h)
+	}
+	if len(handles) == 0 {
+		return nil, errors.New("the process ended before it could be signalled")
+	}
+	return handles, nil
+}
+
+// topmost gives the matching processes whose parent does not match: a master
+// and its workers have the same name, and the master is meant.
+func topmost(name string) []int {
+	matching := map[int]int{}
+	for _, p := range allProcesses() {
+		if p.matches(name) && p.pid != os.Getpid() {
+			matching[p.pid] = p.parent
+		}
+	}
+	var top []int
+	for pid, parent := range matching {
+		if _, nested := matching[parent]; !nested {
+			top = append(top, pid)
+		}
+	}
+	slices.Sort(top)
+	return top
+}
+
+// entry is what /proc tells about one process.
+type entry struct {
+	pid, parent int
+	comm        string
+	zombie      bool
+}
+
+func allProcesses() []entry {
+	names, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil
+	}
+	var found []entry
+	for _, name := range names {
+		raw, err := os.ReadFile(name) //nolint:gosec // a name below /proc
+		if err != nil {
+			continue
+		}
+		if p, ok := parseStat(string(raw)); ok {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// parseStat reads "12 (name) S 1 …". The name may hold blanks and brackets, so
+// the last bracket counts.
+func parseStat(s string) (entry, bool) {
+	number, rest, ok := strings.Cut(s, " (")
+	end := strings.LastIndex(rest, ") ")
+	if !ok || end < 0 {
+		return entry{}, false
+	}
+	fields := strings.Fields(rest[end+2:])
+	if len(fields) < 2 {
+		return entry{}, false
+	}
+	pid, err1 := strconv.Atoi(number)
+	parent, err2 := strconv.Atoi(fields[1])
+	return entry{pid: pid, parent: parent, comm: rest[:end], zombie: fields[0] == "Z"}, err1 == nil && err2 == nil
+}
+
+// matches compares with the kernel's name of at most 15 bytes, the executable
+// and the first argument, because each can be hidden or rewritten.
+func (e entry) matches(name string) bool {
+	if e.zombie {
+		return false
+	}
+	dir := "/proc/" + strconv.Itoa(e.pid)
+	if exe, err := os.Readlink(dir + "/exe"); err == nil && (exe == name || filepath.Base(exe) == name) {
+		return true
+	}
+	cmdline, _ := os.ReadFile(dir + "/cmdline") //nolint:gosec // a name below /proc
+	first, _, _ := strings.Cut(string(cmdline), "\x00")
+	first, _, _ = strings.Cut(first, ":") // "nginx: master process"
+	return e.comm == name || first == name || filepath.Base(first) == name
+}
+
+func uidOf(pid int) int {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/"+strconv.Itoa(pid), &st); err != nil {
+		return -1
+	}
+	return int(st.Uid)
+}

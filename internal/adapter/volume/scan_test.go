@@ -1,0 +1,185 @@
+package volume_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/core/filemap"
+)
+
+func keys(o filemap.Object) []string {
+	var got []string
+	for _, e := range o.Entries {
+		got = append(got, e.Key)
+	}
+	sort.Strings(got)
+	return got
+}
+
+// The kubelet's layout and plain directories must read the same.
+func TestScan(t *testing.T) {
+	plain := t.TempDir()
+	mkdir(t, filepath.Join(plain, "sub"))
+	write(t, filepath.Join(plain, "a"), "1")
+	write(t, filepath.Join(plain, "sub", "b"), "2")
+
+	mounted := t.TempDir()
+	mkdir(t, filepath.Join(mounted, "..2026_11_15"))
+	mkdir(t, filepath.Join(mounted, "..2026_11_15", "sub"))
+	write(t, filepath.Join(mounted, "..2026_11_15", "a"), "1")
+	write(t, filepath.Join(mounted, "..2026_11_15", "sub", "b"), "2")
+	mustLink(t, "..2026_11_15", filepath.Join(mounted, "..data"))
+	mustLink(t, "..data/a", filepath.Join(mounted, "a"))
+	mustLink(t, "..data/sub", filepath.Join(mounted, "sub"))
+
+	for name, dir := range map[string]string{"plain": plain, "mounted": mounted} {
+		t.Run(name, func(t *testing.T) {
+			got, changed, err := volume.NewDirectory(dir, volume.HashOnly{}).Scan()
+			if err != nil || !changed {
+				t.Fatalf("changed %v, error %v", changed, err)
+			}
+			if diff := cmp.Diff([]string{"a", "sub/b"}, keys(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// countingKeeper tells how often contents were read.
+type countingKeeper struct{ reads int }
+
+func (c *countingKeeper) KeepFrom(r io.Reader) (filemap.Digest, error) {
+	c.reads++
+	return volume.HashOnly{}.KeepFrom(r)
+}
+
+func TestScanReadsOnlyWhenSomethingDiffers(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a"), "1")
+	keeper := &countingKeeper{}
+	d := volume.NewDirectory(dir, keeper)
+	for range 3 {
+		if _, _, err := d.Scan(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if keeper.reads != 1 {
+		t.Errorf("a quiet file was read %d times", keeper.reads)
+	}
+	write(t, filepath.Join(dir, "a"), "22")
+	got, changed, err := d.Scan()
+	if err != nil || !changed || keeper.reads != 2 || got.Entries[0].Size != 2 {
+		t.Errorf("after a change: changed %v, reads %d, %+v, error %v", changed, keeper.reads, got.Entries, err)
+	}
+}
+
+func TestScanDoesNotFollowLinksOutOfTheDirectory(t *testing.T) {
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "secret"), "x")
+	dir := t.TempDir()
+	mustLink(t, filepath.Join(outside, "secret"), filepath.Join(dir, "a"))
+	if got, _, err := volume.NewDirectory(dir, volume.HashOnly{}).Scan(); err == nil || len(got.Entries) != 0 {
+		t.Errorf("read %v, error %v", keys(got), err)
+	}
+}
+
+func TestWatchWakesForEveryKindOfChange(t *testing.T) {
+	dir := t.TempDir()
+	mkdir(t, filepath.Join(dir, "sub"))
+	mkdir(t, filepath.Join(dir, "..one"))
+	mkdir(t, filepath.Join(dir, "..two"))
+	mustLink(t, "..one", filepath.Join(dir, "..data"))
+	woken := make(chan struct{}, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- volume.Watch(ctx, dir, volume.WatchOptions{Rescan: time.Hour, Poll: time.Hour}, func() { woken <- struct{}{} })
+	}()
+	for what, change := range map[string]func(){
+		"new file":           func() { write(t, filepath.Join(dir, "a"), "1") },
+		"file below":         func() { write(t, filepath.Join(dir, "sub", "b"), "2") },
+		"swap of the volume": func() { swapLink(t, dir, "..two") },
+	} {
+		waitFor(t, what, woken, change)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("watch ended with %v", err)
+	}
+}
+
+// waitFor repeats the change until it is seen: the watch may not have begun.
+func waitFor(t *testing.T, what string, woken <-chan struct{}, change func()) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		change()
+		select {
+		case <-woken:
+			return
+		case <-time.After(50 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("%s was not noticed", what)
+		}
+	}
+}
+
+func swapLink(t *testing.T, dir, target string) {
+	t.Helper()
+	temporary := filepath.Join(dir, "..data_tmp")
+	_ = os.Remove(temporary) // usually not there
+	mustLink(t, target, temporary)
+	if err := os.Rename(temporary, filepath.Join(dir, "..data")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// With all inotify instances of the user taken the agent looks regularly.
+func TestWatchPollsWhenInotifyIsUsedUp(t *testing.T) {
+	const limit = "/proc/sys/fs/inotify/max_user_instances"
+	before, err := os.ReadFile(limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(limit, []byte("0"), 0o644); err != nil {
+		t.Fatalf("this test lowers %s: run it as root (%v)", limit, err)
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile(limit, before, 0o644); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	told := make(chan error, 1)
+	woken := make(chan struct{}, 100)
+	done := make(chan error, 1)
+	go func() {
+		done <- volume.Watch(ctx, t.TempDir(), volume.WatchOptions{
+			Rescan: time.Hour, Poll: time.Millisecond, Polling: func(err error) { told <- err },
+		}, func() { woken <- struct{}{} })
+	}()
+	if err := <-told; err == nil || !strings.Contains(err.Error(), "too many open files") {
+		t.Errorf("told %v", err)
+	}
+	<-woken
+	<-woken
+	cancel()
+	<-done
+}
+
+func mkdir(t *testing.T, name string) {
+	t.Helper()
+	if err := os.Mkdir(name, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}

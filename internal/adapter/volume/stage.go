@@ -1,0 +1,196 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/filemap"
+)
+
+// Stage builds a generation beside the visible one and returns its directory.
+// A generation that is already complete is taken as it is.
+func (v *Volume) Stage(id string, tree filemap.Tree) (string, error) {
+	dir := v.swapper.dir(id)
+	full := filepath.Join(v.base.Name(), dir)
+	if v.Has(id) {
+		return full, nil
+	}
+	if err := v.build(dir, tree); err != nil {
+		return "", fmt.Errorf("stage generation %s: %w", id, err)
+	}
+	if err := v.swapper.staged(id, tree); err != nil {
+		return "", fmt.Errorf("stage generation %s: %w", id, err)
+	}
+	return full, v.markFinished(id)
+}
+
+func (v *Volume) build(dir string, tree filemap.Tree) error {
+	if err := v.base.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := v.base.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	made := map[string]bool{}
+	for _, f := range tree.Files {
+		if err := filemap.CheckPath(f.Path); err != nil {
+			return err
+		}
+		if err := v.makeParents(dir, path.Dir(f.Path), made); err != nil {
+			return err
+		}
+		if err := v.place(f, path.Join(dir, f.Path)); err != nil {
+			return fmt.Errorf("file %s: %w", f.Path, err)
+		}
+	}
+	return v.finishDir(dir)
+}
+
+// makeParents creates the directories of one file, each once.
+func (v *Volume) makeParents(dir, parent string, made map[string]bool) error {
+	if parent == "." || made[parent] {
+		return nil
+	}
+	if err := v.makeParents(dir, path.Dir(parent), made); err != nil {
+		return err
+	}
+	made[parent] = true
+	full := path.Join(dir, parent)
+	if err := v.base.Mkdir(full, 0o700); err != nil {
+		return err
+	}
+	return v.finishDir(full)
+}
+
+// finishDir gives a directory its mode and owner through its own handle, which
+// cannot be turned into a link in between.
+func (v *Volume) finishDir(dir string) error {
+	d, err := v.base.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	if v.opts.UID >= 0 || v.opts.GID >= 0 {
+		if err := d.Chown(v.opts.UID, v.opts.GID); err != nil {
+			return err
+		}
+	}
+	if err := d.Chmod(v.opts.DirMode); err != nil {
+		return err
+	}
+	if v.opts.Durable {
+		return d.Sync()
+	}
+	return nil
+}
+
+// place links an object into a generation. A file system without hard links
+// gets a copy.
+func (v *Volume) place(f filemap.File, target string) error {
+	object := path.Join(filepath.Base(v.state.Name()), v.objects.name(f.Digest))
+	err := v.base.Link(object, target)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return v.copyObject(object, target)
+}
+
+func (v *Volume) copyObject(object, target string) error {
+	in, err := v.base.Open(object)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := v.base.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, finishFile(out, v.opts), out.Close())
+}
+
+// Publish makes a staged generation the one that readers see.
+func (v *Volume) Publish(id string) error {
+	if !v.Has(id) {
+		return fmt.Errorf("publish generation %s: it is not staged", id)
+	}
+	old, err := v.swapper.current()
+	if err != nil {
+		return err
+	}
+	if err := v.swapper.swap(id); err != nil {
+		return fmt.Errorf("publish generation %s: %w", id, err)
+	}
+	if old != "" && old != id {
+		v.retired[old] = v.now()
+	}
+	delete(v.retired, id)
+	if v.opts.Durable {
+		return v.syncBase()
+	}
+	return nil
+}
+
+func (v *Volume) syncBase() error {
+	d, err := v.base.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Prune removes generations that are neither visible nor to be kept, once
+// their grace has passed, and contents that nobody needs any more. It returns
+// when the next one falls due; the zero time means nothing is left to do.
+func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time.Time, error) {
+	current, err := v.swapper.current()
+	if err != nil {
+		return time.Time{}, err
+	}
+	ids, err := v.swapper.generations()
+	if err != nil {
+		return time.Time{}, err
+	}
+	var next time.Time
+	for _, id := range ids {
+		if id == current || slices.Contains(keep, id) {
+			continue
+		}
+		due := v.retired[id].Add(v.opts.Grace)
+		if v.now().Before(due) {
+			next = earliest(next, due)
+			continue
+		}
+		if err := v.removeGeneration(id); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return next, v.objects.sweep(live)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// removeGeneration first takes the generation off the list of complete ones,
+// so that being killed in the middle leaves nothing that looks whole.
+func (v *Volume) removeGeneration(id string) error {
+	if err := v.state.RemoveAll(finishedDir + "/" + id); err != nil {
+		return err
+	}
+	if err := v.base.RemoveAll(v.swapper.dir(id)); err != nil {
+		return fmt.Errorf("remove generation %s: %w", id, err)
+	}
+	delete(v.retired, id)
+	return v.swapper.forget(id)
+}

@@ -1,0 +1,26 @@
+package volume_test
+
+import (
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// asUser runs f with another file system identity. It changes one thread only,
+// and that thread is thrown away after the test.
+func asUser(t *testing.T, uid int, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		// The library's Setfsuid changes all threads; this changes one.
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uid), 0, 0); errno != 0 {
+			t.Error(errno)
+			return
+		}
+		f()
+	}()
+	<-done
+}

@@ -1,0 +1,101 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// WatchOptions say how closely a directory is followed.
+type WatchOptions struct {
+	// Rescan is how often the directory is looked at although no event came.
+	Rescan time.Duration
+	// Poll is how often it is looked at when the node has no inotify left.
+	Poll time.Duration
+	// Polling is told, once, why events are not used.
+	Polling func(err error)
+}
+
+// Watch calls changed whenever the directory may have changed, until ctx ends.
+// An event only wakes the caller up: what changed is for a scan to find out.
+// When the node's inotify limits are used up it looks regularly instead.
+func Watch(ctx context.Context, dir string, opts WatchOptions, changed func()) error {
+	watcher, err := newWatcher(dir)
+	if exhausted(err) {
+		opts.Polling(err)
+		return tick(ctx, opts.Poll, changed)
+	}
+	if err != nil {
+		return fmt.Errorf("watch the directory %s: %w", dir, err)
+	}
+	defer func() { _ = watcher.Close() }()
+	rescan := time.NewTicker(opts.Rescan)
+	defer rescan.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-rescan.C:
+		case <-watcher.Events:
+		case <-watcher.Errors: // an overflow loses events, not the need to look
+		}
+		// Directories come and go with every swap; adding one twice is harmless.
+		if err := addAll(watcher, dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !exhausted(err) {
+			return fmt.Errorf("watch the directory %s: %w", dir, err)
+		}
+		changed()
+	}
+}
+
+func newWatcher(dir string) (*fsnotify.Watcher, error) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, err
+	}
+	if err := addAll(watcher, dir); err != nil {
+		_ = watcher.Close()
+		return nil, err
+	}
+	return watcher, nil
+}
+
+// addAll watches the directory and the directories below it. Generations of a
+// mounted volume need no watch: the swap of ..data shows in the directory.
+func addAll(watcher *fsnotify.Watcher, dir string) error {
+	return filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !d.IsDir() {
+			return nil
+		}
+		if p != dir && strings.HasPrefix(d.Name(), "..") {
+			return fs.SkipDir
+		}
+		return watcher.Add(p)
+	})
+}
+
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOSPC)
+}
+
+func tick(ctx context.Context, every time.Duration, changed func()) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+			changed()
+		}
+	}
+}

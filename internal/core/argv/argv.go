@@ -1,0 +1,81 @@
+// Package argv knows how a command line in one string becomes the arguments
+// of a program, without a shell: nothing is expanded but our own placeholders.
+package argv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Split cuts a command line at blanks. Single quotes keep everything, double
+// quotes keep blanks, a backslash keeps the next character.
+func Split(line string) ([]string, error) {
+	s := splitter{}
+	for _, r := range line {
+		s.take(r)
+	}
+	if s.quote != 0 || s.escaped {
+		return nil, fmt.Errorf("command %q: a quote or a backslash is not closed", line)
+	}
+	s.end()
+	if len(s.words) == 0 {
+		return nil, errors.New("the command is empty")
+	}
+	return s.words, nil
+}
+
+// splitter is the state between two characters.
+type splitter struct {
+	words   []string
+	word    strings.Builder
+	started bool
+	escaped bool
+	quote   rune
+}
+
+func (s *splitter) take(r rune) {
+	switch {
+	case s.escaped:
+		s.escaped = false
+		s.add(r)
+	case r == '\\' && s.quote != '\'':
+		s.escaped = true
+	case s.quote != 0 && r == s.quote:
+		s.quote = 0
+	case s.quote == 0 && (r == '\'' || r == '"'):
+		s.quote, s.started = r, true
+	case s.quote == 0 && (r == ' ' || r == '\t' || r == '\n'):
+		s.end()
+	default:
+		s.add(r)
+	}
+}
+
+func (s *splitter) add(r rune) {
+	s.started = true
+	s.word.WriteRune(r)
+}
+
+func (s *splitter) end() {
+	if s.started {
+		s.words = append(s.words, s.word.String())
+	}
+	s.word.Reset()
+	s.started = false
+}
+
+// Expand replaces {name} in every argument by the name's value. Braces around
+// anything else stay as they are.
+func Expand(args []string, values map[string]string) []string {
+	pairs := make([]string, 0, 2*len(values))
+	for name, value := range values {
+		pairs = append(pairs, "{"+name+"}", value)
+	}
+	replacer := strings.NewReplacer(pairs...)
+	expanded := make([]string, len(args))
+	for i, arg := range args {
+		expanded[i] = replacer.Replace(arg)
+	}
+	return expanded
+}

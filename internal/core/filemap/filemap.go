@@ -1,0 +1,261 @@
+// Package filemap knows which file each key of a ConfigMap, a Secret or a
+// directory becomes. It sees names, sizes and digests, never contents, and it
+// refuses every name that would leave the directory it is meant for.
+package filemap
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Kind says what sort of thing an object is.
+type Kind string
+
+// The kinds of objects that files come from.
+const (
+	ConfigMap Kind = "configmap"
+	Secret    Kind = "secret"
+	Directory Kind = "directory"
+)
+
+// Ref names one object. A directory has no namespace; its name is its path.
+type Ref struct {
+	Kind      Kind   `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// String gives the form that people see: configmap/default/app.
+func (r Ref) String() string {
+	if r.Kind == Directory {
+		return string(r.Kind) + " " + r.Name
+	}
+	return string(r.Kind) + "/" + r.Namespace + "/" + r.Name
+}
+
+// compare orders objects by namespace and name, so that every agent that sees
+// the same objects comes to the same result.
+func (r Ref) compare(o Ref) int {
+	return cmp.Or(cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name), cmp.Compare(r.Kind, o.Kind))
+}
+
+// Digest is the SHA-256 of one value.
+type Digest [sha256.Size]byte
+
+// String gives the digest in hexadecimal.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// Entry is one key of an object: what it is called and what it holds.
+type Entry struct {
+	Key    string
+	Digest Digest
+	Size   int64
+}
+
+// Object is one source of files.
+type Object struct {
+	Ref
+	// Subdir is the directory that the object itself asks for, relative to the
+	// root. It is only honoured when Rules.Subdirs says so.
+	Subdir  string
+	Entries []Entry
+}
+
+// File is one file of a generation.
+type File struct {
+	// Path is relative, slash separated and safe: see CheckPath.
+	Path   string
+	Digest Digest
+	Size   int64
+	Source Ref
+}
+
+// Tree is a complete set of files, sorted by path.
+type Tree struct {
+	Files []File
+}
+
+// Plan decides which files the objects become. All mistakes are reported
+// together; with a mistake there is no tree, because half a set is worse than
+// the set that is already in place.
+func Plan(objects []Object, rules Rules) (Tree, error) {
+	objects = slices.Clone(objects)
+	slices.SortFunc(objects, func(a, b Object) int { return a.compare(b.Ref) })
+	p := planner{rules: rules, byPath: map[string]File{}, unused: rules.itemSet()}
+	for _, o := range objects {
+		p.addObject(o)
+	}
+	p.checkItems()
+	p.checkDirectories()
+	if err := errors.Join(p.mistakes...); err != nil {
+		return Tree{}, err
+	}
+	return Tree{Files: p.sorted()}, nil
+}
+
+// planner gathers files and mistakes while Plan walks the objects.
+type planner struct {
+	rules    Rules
+	byPath   map[string]File
+	unused   map[Item]bool
+	mistakes []error
+}
+
+func (p *planner) addObject(o Object) {
+	entries := slices.Clone(o.Entries)
+	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
+	for _, e := range entries {
+		if !p.rules.wants(e.Key) {
+			continue
+		}
+		p.addFile(File{Path: p.path(o, e.Key), Digest: e.Digest, Size: e.Size, Source: o.Ref}, e.Key)
+	}
+}
+
+func (p *planner) addFile(f File, key string) {
+	if err := CheckPath(f.Path); err != nil {
+		p.mistakes = append(p.mistakes, fmt.Errorf("key %q of %s: %w", key, f.Source, err))
+		return
+	}
+	other, taken := p.byPath[f.Path]
+	if !taken {
+		p.byPath[f.Path] = f
+		return
+	}
+	if p.rules.Collision == FirstWins {
+		return
+	}
+	p.mistakes = append(p.mistakes, fmt.Errorf("%s and %s both have the file %q: rename one, map it with --item, "+
+		"or set --collision=prefix or --collision=first", other.Source, f.Source, f.Path))
+}
+
+// path gives the place of one key below the root.
+func (p *planner) path(o Object, key string) string {
+	name := key
+	if item, ok := p.rules.item(o, key); ok {
+		delete(p.unused, item)
+		return item.Path
+	}
+	if sep := p.rules.Separator; sep != "" && o.Kind != Directory {
+		name = strings.ReplaceAll(name, sep, "/")
+	}
+	if p.rules.Collision == Prefix && o.Kind != Directory {
+		dir, base := path.Split(name)
+		name = dir + "namespace_" + o.Namespace + "." + string(o.Kind) + "_" + o.Name + "." + base
+	}
+	if p.rules.Subdirs && o.Subdir != "" {
+		name = strings.TrimSuffix(o.Subdir, "/") + "/" + name
+	}
+	return name
+}
+
+func (p *planner) checkItems() {
+	for _, item := range p.rules.Items {
+		if p.unused[item] {
+			p.mistakes = append(p.mistakes, fmt.Errorf("--item %s: no source has this key", item))
+		}
+	}
+}
+
+// checkDirectories finds a file that another file needs as its directory.
+func (p *planner) checkDirectories() {
+	for _, f := range p.sorted() {
+		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
+			if other, taken := p.byPath[dir]; taken {
+				p.mistakes = append(p.mistakes, fmt.Errorf("%s has the file %q and %s has the file %q: one name cannot be both file and directory",
+					other.Source, other.Path, f.Source, f.Path))
+			}
+		}
+	}
+}
+
+func (p *planner) sorted() []File {
+	files := make([]File, 0, len(p.byPath))
+	for _, f := range p.byPath {
+		files = append(files, f)
+	}
+	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	return files
+}
+
+// idLength is how many hexadecimal digits of the hash name a generation: 80
+// bits, short enough to read out.
+const idLength = 20
+
+// ID names the tree by what it holds. attributes carries what else makes files
+// differ, such as their mode. The key, when there is one, makes the name
+// useless to somebody who wants to test guesses of a Secret's value.
+func (t Tree) ID(key []byte, attributes string) string {
+	h := newHash(key)
+	writeString(h, attributes)
+	for _, f := range t.Files {
+		writeString(h, f.Path)
+		h.Write(f.Digest[:])
+	}
+	return hex.EncodeToString(h.Sum(nil))[:idLength]
+}
+
+func newHash(key []byte) hash.Hash {
+	if len(key) == 0 {
+		return sha256.New()
+	}
+	return hmac.New(sha256.New, key)
+}
+
+// writeString puts the length before the text, so that no two lists of names
+// run together into the same bytes.
+func writeString(h hash.Hash, s string) {
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(s))))
+	h.Write([]byte(s))
+}
+
+// Bytes is the sum of the sizes of the tree's files.
+func (t Tree) Bytes() int64 {
+	var n int64
+	for _, f := range t.Files {
+		n += f.Size
+	}
+	return n
+}
+
+// TopNames lists the first element of every path, once each, sorted: the names
+// that a reader sees in the root.
+func (t Tree) TopNames() []string {
+	var names []string
+	for _, f := range t.Files {
+		name, _, _ := strings.Cut(f.Path, "/")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Changed lists the paths that differ between two trees: added, removed or with
+// other content.
+func Changed(from, to Tree) []string {
+	old := map[string]Digest{}
+	for _, f := range from.Files {
+		old[f.Path] = f.Digest
+	}
+	var changed []string
+	for _, f := range to.Files {
+		if d, ok := old[f.Path]; !ok || d != f.Digest {
+			changed = append(changed, f.Path)
+		}
+		delete(old, f.Path)
+	}
+	for gone := range old {
+		changed = append(changed, gone)
+	}
+	slices.Sort(changed)
+	return changed
+}

@@ -1,0 +1,170 @@
+package filemap
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Collision says what happens when two sources have the same file.
+type Collision string
+
+// The collision policies.
+const (
+	// Refuse keeps the set that is in place and reports both sources.
+	Refuse Collision = "error"
+	// Prefix puts namespace, kind and name of its object before every file name.
+	Prefix Collision = "prefix"
+	// FirstWins takes the object that comes first by namespace and name.
+	FirstWins Collision = "first"
+)
+
+// Item gives one key a path of its own.
+type Item struct {
+	// Object limits the item to objects of this name; empty means any.
+	Object string
+	Key    string
+	Path   string
+}
+
+// String gives the item as it is written on the command line.
+func (i Item) String() string {
+	if i.Object == "" {
+		return i.Key + "=" + i.Path
+	}
+	return i.Object + ":" + i.Key + "=" + i.Path
+}
+
+// ParseItem reads [OBJECT:]KEY=PATH.
+func ParseItem(s string) (Item, error) {
+	key, target, ok := strings.Cut(s, "=")
+	if !ok {
+		return Item{}, fmt.Errorf("item %q: want KEY=PATH or OBJECT:KEY=PATH", s)
+	}
+	item := Item{Key: key, Path: target}
+	if object, rest, scoped := strings.Cut(key, ":"); scoped {
+		item.Object, item.Key = object, rest
+		if object == "" {
+			return Item{}, fmt.Errorf("item %q: the object before the colon is empty", s)
+		}
+	}
+	if item.Key == "" {
+		return Item{}, fmt.Errorf("item %q: the key is empty", s)
+	}
+	if err := CheckPath(item.Path); err != nil {
+		return Item{}, fmt.Errorf("item %q: %w", s, err)
+	}
+	return item, nil
+}
+
+// Rules say how keys become files.
+type Rules struct {
+	// Items give single keys a path; other keys keep their names.
+	Items []Item
+	// Separator stands for a slash inside keys, for example "__"; empty means none.
+	Separator string
+	// Include, when not empty, limits the files to keys that match one of the globs.
+	Include []string
+	// Exclude drops keys that match one of the globs.
+	Exclude []string
+	// Collision is the policy for two sources with the same file; empty means Refuse.
+	Collision Collision
+	// Subdirs lets an object choose a directory below the root for its files.
+	Subdirs bool
+}
+
+// Validate reports every mistake in the rules.
+func (r Rules) Validate() error {
+	var mistakes []error
+	switch r.Collision {
+	case "", Refuse, Prefix, FirstWins:
+	default:
+		mistakes = append(mistakes, fmt.Errorf("collision policy %q: want error, prefix or first", r.Collision))
+	}
+	for _, glob := range slices.Concat(r.Include, r.Exclude) {
+		if _, err := path.Match(glob, ""); err != nil {
+			mistakes = append(mistakes, fmt.Errorf("key pattern %q: %w", glob, err))
+		}
+	}
+	for _, item := range r.Items {
+		if err := CheckPath(item.Path); err != nil {
+			mistakes = append(mistakes, fmt.Errorf("item %s: %w", item, err))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+func (r Rules) wants(key string) bool {
+	if len(r.Include) > 0 && !matchesAny(r.Include, key) {
+		return false
+	}
+	return !matchesAny(r.Exclude, key)
+}
+
+func matchesAny(globs []string, key string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool {
+		ok, err := path.Match(glob, key)
+		return err == nil && ok
+	})
+}
+
+func (r Rules) item(o Object, key string) (Item, bool) {
+	for _, item := range r.Items {
+		if item.Key == key && (item.Object == "" || item.Object == o.Name) {
+			return item, true
+		}
+	}
+	return Item{}, false
+}
+
+func (r Rules) itemSet() map[Item]bool {
+	set := map[Item]bool{}
+	for _, item := range r.Items {
+		set[item] = true
+	}
+	return set
+}
+
+// The longest names that Linux takes.
+const (
+	maxName = 255
+	maxPath = 4095
+)
+
+// CheckPath refuses every path that is not plainly a file below its root.
+// Elements that begin with two dots are reserved: that is where generations
+// and the agent's own state live.
+func CheckPath(p string) error {
+	switch {
+	case p == "":
+		return errors.New("the path is empty")
+	case strings.HasPrefix(p, "/"):
+		return fmt.Errorf("path %q is absolute; give it relative to the root", p)
+	case len(p) > maxPath:
+		return fmt.Errorf("the path has %d bytes, at most %d are possible", len(p), maxPath)
+	case strings.ContainsRune(p, 0):
+		return fmt.Errorf("path %q holds a NUL byte", p)
+	}
+	for element := range strings.SplitSeq(p, "/") {
+		if err := checkElement(p, element); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkElement(p, element string) error {
+	switch {
+	case element == "" || element == ".":
+		return fmt.Errorf("path %q has an empty element", p)
+	case element == "..":
+		return fmt.Errorf("path %q leaves the root", p)
+	case strings.HasPrefix(element, ".."):
+		return fmt.Errorf("path %q: names that begin with two dots are reserved", p)
+	case len(element) > maxName:
+		return fmt.Errorf("path %.40q…: a name has %d bytes, at most %d are possible", p, len(element), maxName)
+	}
+	return nil
+}

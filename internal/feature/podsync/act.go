@@ -1,0 +1,139 @@
+package podsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockstep-dev/lockstep/internal/core/filemap"
+)
+
+// step carries one decision out and takes its outcome into the state. Its
+// error ends the agent.
+func (a *Agent) step(ctx context.Context, d Decision) error {
+	o := Outcome{Decision: d, Jitter: a.parts.Jitter()}
+	switch d.Verb {
+	case Stage:
+		o.Err = a.stage(d.Generation)
+	case Check:
+		o.Err = a.check(ctx)
+	case Publish:
+		o.Unread = a.unread()
+		o.Err = a.publish(d.Generation)
+	case Notify:
+		o.Acknowledged, o.Err = a.notify(ctx)
+	case Confirm:
+		o.Err = a.parts.Confirmer.Confirm(ctx, a.baseline)
+	case RollBack:
+		o.Err = a.parts.Publisher.Publish(d.Generation)
+	case StartChild:
+		o.Err = a.parts.Child.Start()
+		a.started = o.Err == nil
+	case Wait, Exit:
+	}
+	if ctx.Err() != nil && o.Err != nil {
+		return nil //nolint:nilerr // stopped in the middle: the next start goes on from the state on the disk
+	}
+	o.Now = a.parts.Now()
+	a.state = a.state.After(o, a.opts.Timing, a.parts.Confirmer != nil)
+	a.record(o)
+	return a.fatal(o)
+}
+
+// fatal is the failure of a step that nobody can wait out.
+func (a *Agent) fatal(o Outcome) error {
+	switch {
+	case o.Err == nil:
+		return nil
+	case o.Decision.Verb == StartChild:
+		return o.Err
+	case a.state.Published == "" && (a.opts.Once || a.parts.Child != nil):
+		return o.Err
+	}
+	return nil
+}
+
+func (a *Agent) stage(id string) error {
+	dir, err := a.parts.Publisher.Stage(id, a.planned.tree)
+	a.checking = Release{Generation: id, Dir: dir, Changed: filemap.Changed(a.last, a.planned.tree)}
+	return err
+}
+
+// CheckError is a generation that its checker refused.
+type CheckError struct {
+	Output string
+	Err    error
+}
+
+// Error shows the end of what the checker printed, because that is what has to
+// be read.
+func (e *CheckError) Error() string {
+	return fmt.Sprintf("check failed: %v\n%s", e.Err, e.Output)
+}
+
+// Unwrap gives the reason without the output.
+func (e *CheckError) Unwrap() error { return e.Err }
+
+func (a *Agent) check(ctx context.Context) error {
+	output, err := a.parts.Checker.Check(ctx, a.checking)
+	a.setCheckOutput(output)
+	if err != nil {
+		return &CheckError{Output: output, Err: err}
+	}
+	return nil
+}
+
+func (a *Agent) publish(id string) error {
+	if err := a.parts.Publisher.Publish(id); err != nil {
+		return err
+	}
+	a.inventory.Settle()
+	a.last = a.planned.tree
+	a.fresh = false
+	if a.pruneAt.IsZero() {
+		a.pruneAt = a.parts.Now().Add(a.opts.PruneInterval)
+	}
+	return nil
+}
+
+// unread says that the application reads the set about to be published when it
+// starts, and need not be told of it.
+func (a *Agent) unread() bool {
+	switch {
+	case a.opts.Once:
+		return true
+	case a.opts.InitialNotify == NotifyAlways || a.parts.Child != nil:
+		return false
+	case a.opts.InitialNotify == NotifyNever:
+		return a.fresh || a.state.Published == ""
+	default:
+		return a.fresh
+	}
+}
+
+// notify tells everybody in order; the first failure ends it.
+func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
+	if a.parts.Confirmer != nil {
+		if a.baseline, err = a.parts.Confirmer.Baseline(ctx); err != nil {
+			return false, err
+		}
+	}
+	release := Release{Generation: a.state.Published, Dir: a.parts.Root, Changed: a.checking.Changed}
+	acknowledged = len(a.parts.Tellers) > 0
+	for _, teller := range a.parts.Tellers {
+		answered, err := teller.Tell(ctx, release)
+		if err != nil {
+			return false, err
+		}
+		acknowledged = acknowledged && answered
+	}
+	return acknowledged, nil
+}
+
+// shortMessage is an error's text for one line of a log: without output.
+func shortMessage(err error) string {
+	if check, ok := errors.AsType[*CheckError](err); ok {
+		return check.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,224 @@
+package podsync
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/filemap"
+)
+
+// Agent drives one directory and one application.
+type Agent struct {
+	opts      Options
+	parts     Parts
+	inventory *Inventory
+	wake      chan struct{}
+
+	state    State
+	planned  plan
+	checking Release
+	baseline string
+	last     filemap.Tree // the published set, as far as this process knows it
+	fresh    bool         // nothing was published when the agent started
+	started  bool         // the child was started
+	seen     bool         // the sources were complete once
+	pruneAt  time.Time
+
+	mu       sync.Mutex
+	status   Status
+	attempts map[attempt]int
+	written  string
+}
+
+// plan is the observed set and what it became.
+type plan struct {
+	version  int
+	snapshot Snapshot
+	tree     filemap.Tree
+	id       string
+	err      error
+}
+
+// New joins an agent. store is where the sources' contents are kept.
+func New(opts Options, parts Parts, store Store) (*Agent, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), attempts: map[attempt]int{}}
+	a.planned.version = -1
+	a.inventory = NewInventory(opts, store, parts.Now, a.Wake)
+	if err := a.restore(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Inventory is where the sources report to.
+func (a *Agent) Inventory() *Inventory { return a.inventory }
+
+// Wake makes the agent look again.
+func (a *Agent) Wake() {
+	select {
+	case a.wake <- struct{}{}:
+	default: // it is already awake
+	}
+}
+
+// ExitError asks the process to end with a code.
+type ExitError struct{ Code int }
+
+// Error says how the application ended.
+func (e *ExitError) Error() string { return "the application ended with code " + strconv.Itoa(e.Code) }
+
+// Run works until ctx ends, the application ends, or the start fails. With
+// Options.Once it returns after the first set.
+func (a *Agent) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		in := a.gather()
+		if err := a.refusal(); err != nil {
+			return err
+		}
+		d := Decide(in)
+		a.report(d)
+		if d.Verb == Exit {
+			return &ExitError{Code: a.parts.Child.ExitCode()}
+		}
+		if d.Verb != Wait {
+			if err := a.step(ctx, d); err != nil {
+				return err
+			}
+			continue
+		}
+		if a.opts.Once && a.finished(d) {
+			return nil
+		}
+		a.rest(ctx, d.Until)
+	}
+	return nil
+}
+
+// finished says that a one-shot agent has done its work.
+func (a *Agent) finished(d Decision) bool {
+	return d.Reason == InStep && a.state.Published == a.planned.id
+}
+
+// refusal is the error that ends the agent at its start: what is wrong then is
+// most likely wrong in the configuration, and nobody depends on it yet.
+func (a *Agent) refusal() error {
+	snap := a.planned.snapshot
+	if a.seen || len(snap.Unread) > 0 {
+		return nil
+	}
+	if len(snap.Missing) > 0 {
+		if a.opts.WaitForSources {
+			return nil
+		}
+		return &MissingError{Sources: snap.Missing}
+	}
+	a.seen = true
+	if a.planned.err != nil {
+		return fmt.Errorf("the sources do not fit together: %w", a.planned.err)
+	}
+	return nil
+}
+
+// gather reads the world into the input of a decision.
+func (a *Agent) gather() Input {
+	a.plan()
+	in := Input{
+		Now: a.parts.Now(), Timing: a.opts.Timing, State: a.state, Child: a.childPhase(),
+		Checks: a.parts.Checker != nil, Confirms: a.parts.Confirmer != nil,
+		Observed: Observed{
+			FirstChange: a.planned.snapshot.FirstChange, LastChange: a.planned.snapshot.LastChange,
+			Conflict: a.planned.err != nil && a.planned.snapshot.Complete(),
+		},
+	}
+	if a.planned.err == nil && a.planned.snapshot.Complete() {
+		in.Observed.Generation = a.planned.id
+	}
+	return in
+}
+
+// plan works the observed set out again when the inventory changed.
+func (a *Agent) plan() {
+	snap := a.inventory.Snapshot()
+	if snap.Version == a.planned.version {
+		a.planned.snapshot = snap
+		return
+	}
+	p := plan{version: snap.Version, snapshot: snap}
+	if snap.Complete() {
+		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules)
+		p.id = p.tree.ID(a.key(), a.opts.Attributes)
+	}
+	if p.id != "" && p.id == a.state.Published {
+		a.inventory.Settle()
+		a.last = p.tree
+	}
+	a.planned = p
+}
+
+func (a *Agent) key() []byte {
+	if a.opts.Keyed {
+		return a.parts.Key
+	}
+	return nil
+}
+
+func (a *Agent) childPhase() ChildPhase {
+	switch {
+	case a.parts.Child == nil:
+		return NoChild
+	case !a.started:
+		return ChildPending
+	case a.parts.Child.Running():
+		return ChildRunning
+	default:
+		return ChildExited
+	}
+}
+
+// rest waits for a change, the end of the child, or a time.
+func (a *Agent) rest(ctx context.Context, until time.Time) {
+	a.prune()
+	var timer <-chan time.Time
+	if at := sooner(until, a.pruneAt); !at.IsZero() {
+		t := time.NewTimer(max(0, at.Sub(a.parts.Now())))
+		defer t.Stop()
+		timer = t.C
+	}
+	var childDone <-chan struct{}
+	if a.parts.Child != nil && a.started {
+		childDone = a.parts.Child.Done()
+	}
+	select {
+	case <-ctx.Done():
+	case <-a.wake:
+	case <-timer:
+	case <-childDone:
+	}
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// prune cleans the disk up when something may be left on it.
+func (a *Agent) prune() {
+	now := a.parts.Now()
+	if a.pruneAt.IsZero() || now.Before(a.pruneAt) {
+		return
+	}
+	next, err := a.parts.Publisher.Prune([]string{a.state.Previous, a.state.Staged}, a.inventory.Live)
+	a.pruneAt = next
+	if err != nil {
+		a.parts.Log.Warn("cleaning up failed, trying again in a minute", "error", err)
+		a.pruneAt = now.Add(time.Minute)
+	}
+}

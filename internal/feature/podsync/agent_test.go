@@ -1,0 +1,336 @@
+package podsync_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/core/filemap"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+)
+
+// world is an application and a disk that live in memory, in the bubble's time.
+type world struct {
+	*volume.Mounted
+
+	mu        sync.Mutex
+	complete  map[string]bool
+	published []string
+	told      []string
+	toldAt    []time.Time
+	tell      func(n int) error
+	confirm   func() error
+	check     func(id string) error
+	log       strings.Builder
+}
+
+func newWorld() *world {
+	return &world{
+		Mounted: volume.NewMounted("/live"), complete: map[string]bool{},
+		tell: func(int) error { return nil }, check: func(string) error { return nil },
+	}
+}
+
+func (w *world) Has(id string) bool { return w.complete[id] }
+
+func (w *world) Stage(id string, _ filemap.Tree) (string, error) {
+	w.complete[id] = true
+	return "/staged/" + id, nil
+}
+
+func (w *world) Publish(id string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.published = append(w.published, id)
+	return w.Mounted.Publish(id)
+}
+
+func (w *world) Keep(value []byte) (filemap.Digest, error) { return sha256.Sum256(value), nil }
+
+func (w *world) Check(_ context.Context, r podsync.Release) (string, error) {
+	return "checked " + r.Dir, w.check(r.Generation)
+}
+
+func (w *world) Tell(_ context.Context, r podsync.Release) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, r.Generation)
+	w.toldAt = append(w.toldAt, time.Now())
+	return true, w.tell(len(w.told))
+}
+
+func (w *world) Baseline(context.Context) (string, error) { return "", nil }
+func (w *world) Confirm(context.Context, string) error    { return w.confirm() }
+func (w *world) Write(p []byte) (int, error)              { return w.log.Write(p) }
+
+const source = "configmap/ns/app"
+
+// run starts an agent in the bubble. The returned function gives the source a
+// new content.
+func run(t *testing.T, w *world, change func(*podsync.Options)) (*podsync.Agent, func(content string)) {
+	t.Helper()
+	opts := podsync.DefaultOptions()
+	opts.Sources = []podsync.Source{{Name: source, Named: true}}
+	opts.InitialNotify = podsync.NotifyAlways
+	opts.Timing.Quiet = 0
+	if change != nil {
+		change(&opts)
+	}
+	parts := podsync.Parts{
+		Publisher: w, States: w, Checker: w, Tellers: []podsync.Teller{w}, Log: slog.New(slog.NewTextHandler(w, nil)),
+		Now: time.Now, Jitter: func() float64 { return 0 },
+	}
+	if w.confirm != nil {
+		parts.Confirmer = w
+	}
+	agent, err := podsync.New(opts, parts, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- agent.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the agent ended with %v", err)
+		}
+	})
+	put := func(content string) {
+		entry := filemap.Entry{Key: "a", Digest: sha256.Sum256([]byte(content))}
+		agent.Inventory().Replace(source, []filemap.Object{{Ref: filemap.Ref{Kind: filemap.ConfigMap, Namespace: "ns", Name: "app"}, Entries: []filemap.Entry{entry}}})
+	}
+	return agent, put
+}
+
+func probe(agent *podsync.Agent, path string) (int, string) {
+	recorder := httptest.NewRecorder()
+	agent.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+	return recorder.Code, recorder.Body.String()
+}
+
+func wantProbe(t *testing.T, agent *podsync.Agent, path string, want int) {
+	t.Helper()
+	if code, body := probe(agent, path); code != want {
+		t.Errorf("%s: %d %s, want %d", path, code, body, want)
+	}
+}
+
+// Events of an unchanged object are no change: labels, resyncs, relists.
+func TestMetadataOnlyChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		_, put := run(t, w, nil)
+		put("1")
+		synctest.Wait()
+		for range 5 {
+			put("1")
+			time.Sleep(time.Minute)
+		}
+		if len(w.told) != 1 || len(w.published) != 1 {
+			t.Errorf("published %v, told %v", w.published, w.told)
+		}
+	})
+}
+
+// A burst is one reload with the latest content, and reloads keep their
+// distance.
+func TestBurstAndMinimumInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		_, put := run(t, w, func(o *podsync.Options) { o.Timing.MinInterval = 10 * time.Second })
+		put("0")
+		synctest.Wait()
+		for i := range 30 {
+			put(fmt.Sprint("edit ", i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(w.told) != 2 {
+			t.Fatalf("told %d times", len(w.told))
+		}
+		if gap := w.toldAt[1].Sub(w.toldAt[0]); gap != 10*time.Second {
+			t.Errorf("%s between two reloads", gap)
+		}
+	})
+}
+
+// Sources that never rest are delivered after the longest wait.
+func TestQuietPeriodIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		_, put := run(t, w, func(o *podsync.Options) { o.Timing.Quiet, o.Timing.MaxWait = time.Second, 5*time.Second })
+		put("0")
+		synctest.Wait()
+		for i := range 200 {
+			put(fmt.Sprint("edit ", i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(w.told) - 1; n < 3 || n > 5 {
+			t.Errorf("20 s of edits were %d reloads, want about one in 5 s", n)
+		}
+	})
+}
+
+// A failed reload is tried again until it works; health turns bad after the
+// allowed failures and good with the first success.
+func TestFailedReloadIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.tell = func(n int) error {
+			if n < 9 {
+				return errors.New("refused")
+			}
+			return nil
+		}
+		agent, put := run(t, w, nil)
+		put("1")
+		synctest.Wait()
+		wantProbe(t, agent, "/healthz", http.StatusOK)
+		wantProbe(t, agent, "/startupz", http.StatusOK)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		wantProbe(t, agent, "/healthz", http.StatusServiceUnavailable)
+		wantProbe(t, agent, "/healthz/application", http.StatusServiceUnavailable)
+		wantProbe(t, agent, "/healthz/source", http.StatusOK)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		wantProbe(t, agent, "/healthz", http.StatusOK)
+		if len(w.told) != 9 {
+			t.Errorf("told %d times", len(w.told))
+		}
+	})
+}
+
+// Something newer does not wait for the retries of the old.
+func TestNewerContentReplacesARetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.tell = func(n int) error {
+			if n < 4 {
+				return errors.New("refused")
+			}
+			return nil
+		}
+		_, put := run(t, w, func(o *podsync.Options) { o.Timing.Retry, o.Timing.MaxRetry = time.Hour, time.Hour })
+		put("1")
+		synctest.Wait()
+		before := time.Now()
+		put("2")
+		put("3")
+		synctest.Wait()
+		if time.Since(before) > time.Second || len(w.told) < 2 {
+			t.Errorf("told %v after %s", w.told, time.Since(before))
+		}
+	})
+}
+
+// A refused set is not published; its checker is asked again later.
+func TestRefusedSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		agent, put := run(t, w, nil)
+		put("good")
+		synctest.Wait()
+		var resolves atomic.Bool
+		w.check = func(string) error {
+			if resolves.Load() {
+				return nil
+			}
+			return errors.New("line 3 is wrong")
+		}
+		put("bad")
+		synctest.Wait()
+		if len(w.published) != 1 || len(w.told) != 1 {
+			t.Errorf("published %v, told %v", w.published, w.told)
+		}
+		wantProbe(t, agent, "/healthz", http.StatusOK)
+		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 1\n") {
+			t.Errorf("metrics\n%s", metrics)
+		}
+		resolves.Store(true) // a name that did not resolve does so again
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(w.published) != 2 {
+			t.Errorf("published %v", w.published)
+		}
+	})
+}
+
+// Too many failures: the old set is back, confirmed, and health is good.
+func TestRollBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.confirm = func() error { return nil }
+		agent, put := run(t, w, func(o *podsync.Options) { o.Timing.RollBack, o.Timing.MaxFailures = true, 3 })
+		put("good")
+		synctest.Wait()
+		w.confirm = func() error {
+			if w.published[len(w.published)-1] == w.published[0] {
+				return nil
+			}
+			return errors.New("not taken")
+		}
+		put("bad")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(w.published) != 3 || w.published[2] != w.published[0] {
+			t.Fatalf("published %v", w.published)
+		}
+		wantProbe(t, agent, "/healthz", http.StatusOK)
+		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 1\n") {
+			t.Errorf("metrics\n%s", metrics)
+		}
+		told := len(w.told)
+		time.Sleep(time.Hour)
+		if len(w.told) != told {
+			t.Errorf("told %d more times while nothing changed", len(w.told)-told)
+		}
+		w.confirm = func() error { return nil }
+		put("better")
+		synctest.Wait()
+		if len(w.published) != 4 {
+			t.Errorf("published %v", w.published)
+		}
+		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 0\n") {
+			t.Errorf("metrics\n%s", metrics)
+		}
+	})
+}
+
+// A deleted named object keeps its files and is reported.
+func TestDeletedObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		agent, put := run(t, w, nil)
+		put("1")
+		synctest.Wait()
+		agent.Inventory().Remove(source, filemap.Ref{Kind: filemap.ConfigMap, Namespace: "ns", Name: "app"})
+		synctest.Wait()
+		if len(w.published) != 1 {
+			t.Errorf("published %v", w.published)
+		}
+		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 1\n") {
+			t.Errorf("metrics\n%s", metrics)
+		}
+		put("2")
+		synctest.Wait()
+		if len(w.published) != 2 {
+			t.Errorf("the object came back, published %v", w.published)
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package application
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/httpcall"
+	"github.com/lockstep-dev/lockstep/internal/adapter/process"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+)
+
+// child takes note of what it is told.
+type child struct{ signals []unix.Signal }
+
+func (c *child) Notify(sig unix.Signal) error {
+	c.signals = append(c.signals, sig)
+	return nil
+}
+func (c *child) Restart(context.Context) error { return errors.New("restarted") }
+func (c *child) PID() int                      { return 0 }
+
+func settings(c Child) Settings {
+	return Settings{HTTP: httpcall.Options{Method: "POST", Timeout: time.Second}, Timeout: time.Second, Parent: process.NewParent(), Child: c}
+}
+
+func TestTellers(t *testing.T) {
+	var method string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { method = r.Method }))
+	defer server.Close()
+	c := &child{}
+	release := podsync.Release{Generation: "g1", Dir: "/d", Changed: []string{"a", "b"}}
+	for spec, want := range map[string]struct {
+		acknowledged bool
+		err          string
+	}{
+		server.URL:          {true, ""},
+		"signal:USR1":       {false, ""},
+		"signal:USR1@child": {false, ""},
+		"restart":           {false, "restarted"},
+		"exec:test {generation} = g1 -a {dir} = /d":                                                   {true, ""},
+		`exec:sh -c 'test "$LOCKSTEP_CHANGED_FILES" = "a` + "\n" + `b" -a $LOCKSTEP_GENERATION = g1'`: {true, ""},
+		"exec:sh -c 'echo first; echo the reason; exit 1'":                                            {false, "exit status 1: the reason"},
+		"socket:/does/not/exist:reload":                                                               {false, "ask reload on the socket /does/not/exist"},
+		"signal:HUP@pidfile:/does/not/exist":                                                          {false, "no such file"},
+	} {
+		teller, err := NewTeller(spec, settings(c))
+		if err != nil {
+			t.Errorf("%s: %v", spec, err)
+			continue
+		}
+		acknowledged, err := teller.Tell(t.Context(), release)
+		if acknowledged && err == nil != want.acknowledged || (err == nil) != (want.err == "") || (err != nil && !strings.Contains(err.Error(), want.err)) {
+			t.Errorf("%s: acknowledged %v, error %v", spec, acknowledged, err)
+		}
+	}
+	if method != "POST" || len(c.signals) != 2 || c.signals[0] != unix.SIGUSR1 {
+		t.Errorf("method %s, signals %v", method, c.signals)
+	}
+}
+
+func TestConfirmers(t *testing.T) {
+	answers := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answers++
+		if answers < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("# TYPE ok gauge\nok 1\nversion=7 " + r.Method + "\n"))
+	}))
+	defer server.Close()
+	for spec, want := range map[string]string{
+		server.URL:                          "",
+		"body:version=7 GET@" + server.URL:  "",
+		"body:version=8@" + server.URL:      "does not match",
+		"metric:ok==1@" + server.URL:        "",
+		"metric:ok==0@" + server.URL:        "the metric ok is not == 0",
+		"metric:none==0@" + server.URL:      "there is no metric none",
+		"exec:true":                         "",
+		"exec:sh -c 'echo not yet; exit 1'": "not yet",
+	} {
+		confirmer, err := NewConfirmer(spec, 500*time.Millisecond, settings(nil))
+		if err != nil {
+			t.Errorf("%s: %v", spec, err)
+			continue
+		}
+		err = confirmer.Confirm(t.Context(), "")
+		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v", spec, err)
+		}
+	}
+}
+
+func TestParseReloads(t *testing.T) {
+	for answer, want := range map[string]struct {
+		reloads reloads
+		ok      bool
+	}{
+		"#<PID> <type> <reloads>\n21225 master 3 [failed: 1] 0d00h 2.6\n# workers\n2 worker 0 0d 2.6\n": {reloads{3, 1}, true},
+		"1 master 2 0d00h 2.2\n": {reloads{2, 0}, true},
+		"1 worker 2\n":           {reloads{}, false},
+		"1 master x\n":           {reloads{}, false},
+		"":                       {reloads{}, false},
+	} {
+		if got, ok := parseReloads(answer); got != want.reloads || ok != want.ok {
+			t.Errorf("%q: %+v %v", answer, got, ok)
+		}
+	}
+}
+
+func FuzzSpecs(f *testing.F) {
+	for _, s := range []string{"http://h/", "signal:HUP@name:x", "exec:a b", "socket:/a:b", "restart", "body:x@http://h", "metric:a==1@http://h", "workers:child", "haproxy:/s", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, spec string) {
+		if teller, err := NewTeller(spec, settings(&child{})); err == nil && teller == nil {
+			t.Errorf("%q: neither a teller nor an error", spec)
+		}
+		if c, err := NewConfirmer(spec, time.Second, settings(&child{})); err == nil && c == nil {
+			t.Errorf("%q: neither a confirmer nor an error", spec)
+		}
+	})
+}

@@ -1,0 +1,272 @@
+package application
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/httpcall"
+	"github.com/lockstep-dev/lockstep/internal/adapter/process"
+	"github.com/lockstep-dev/lockstep/internal/core/argv"
+	"github.com/lockstep-dev/lockstep/internal/core/expofmt"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+)
+
+// probe is one question to the application. final means that asking again
+// cannot change the answer.
+type probe interface {
+	baseline(ctx context.Context) (string, error)
+	ask(ctx context.Context, baseline string) (final bool, err error)
+}
+
+// Confirmer asks until the answer is right or the time is over.
+type Confirmer struct {
+	probe   probe
+	timeout time.Duration
+}
+
+// NewConfirmer reads one way of asking the application:
+//
+//	http://host:port/path                     an accepted status code
+//	body:REGEXP@http://host:port/path         a body that matches
+//	metric:NAME==VALUE@http://host/metrics    a metric
+//	exec:command arguments                    a command that succeeds
+//	workers:child, workers:name:nginx         new child processes since the reload
+//	haproxy:/run/haproxy-master.sock          HAProxy's own count of reloads
+func NewConfirmer(spec string, timeout time.Duration, settings Settings) (*Confirmer, error) {
+	if timeout <= 0 {
+		return nil, fmt.Errorf("confirm timeout %s: want a positive time", timeout)
+	}
+	settings.HTTP.Method, settings.HTTP.Body = "GET", ""
+	p, err := newProbe(spec, settings)
+	if err != nil {
+		return nil, err
+	}
+	return &Confirmer{probe: p, timeout: timeout}, nil
+}
+
+func newProbe(spec string, settings Settings) (probe, error) {
+	kind, rest, _ := strings.Cut(spec, ":")
+	switch kind {
+	case "http", "https":
+		return newHTTPProbe(spec, settings, nil)
+	case "body":
+		pattern, url := cutURL(rest)
+		expr, err := regexp.Compile(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("confirm body: %w", err)
+		}
+		return newHTTPProbe(url, settings, matches(expr))
+	case "metric":
+		condition, url := cutURL(rest)
+		c, err := expofmt.ParseCondition(condition)
+		if err != nil {
+			return nil, fmt.Errorf("confirm metric: %w", err)
+		}
+		return newHTTPProbe(url, settings, holds(c))
+	case "exec":
+		args, err := argv.Split(rest)
+		return commandProbe{settings, args}, err
+	case "workers":
+		target, err := parseTarget(rest, settings)
+		return workersProbe{target: target, child: settings.Child}, err
+	case "haproxy":
+		return haproxyProbe{socket: rest, timeout: settings.Timeout}, nil
+	}
+	return nil, fmt.Errorf("confirm %q: want a URL, body:…, metric:…, exec:…, workers:… or haproxy:…", kind)
+}
+
+// cutURL cuts before the last @http, because patterns may hold an @.
+func cutURL(s string) (before, url string) {
+	i := strings.LastIndex(s, "@http")
+	if i < 0 {
+		return s, ""
+	}
+	return s[:i], s[i+1:]
+}
+
+// Baseline is the application's answer before it is told.
+func (c *Confirmer) Baseline(ctx context.Context) (string, error) {
+	baseline, err := c.probe.baseline(ctx)
+	if err != nil {
+		return "", fmt.Errorf("before telling the application: %w", err)
+	}
+	return baseline, nil
+}
+
+// Confirm asks with growing pauses.
+func (c *Confirmer) Confirm(ctx context.Context, baseline string) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		final, err := c.probe.ask(ctx, baseline)
+		if err == nil {
+			return nil
+		}
+		timer := time.NewTimer(pause)
+		if final {
+			timer.Stop()
+			return fmt.Errorf("confirm: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("not confirmed within %s: %w", c.timeout, err)
+		case <-timer.C:
+		}
+	}
+}
+
+type httpProbe struct {
+	options httpcall.Options
+	judge   func(body string) error
+}
+
+func newHTTPProbe(url string, settings Settings, judge func(string) error) (probe, error) {
+	o := settings.HTTP
+	o.URL = url
+	return httpProbe{o, judge}, o.Validate()
+}
+
+func (httpProbe) baseline(context.Context) (string, error) { return "", nil }
+
+func (h httpProbe) ask(ctx context.Context, _ string) (bool, error) {
+	body, err := httpcall.Call(ctx, h.options)
+	if err != nil || h.judge == nil {
+		return false, err
+	}
+	return false, h.judge(body)
+}
+
+func matches(expr *regexp.Regexp) func(string) error {
+	return func(body string) error {
+		if expr.MatchString(body) {
+			return nil
+		}
+		return fmt.Errorf("the answer does not match %q", expr)
+	}
+}
+
+func holds(c expofmt.Condition) func(string) error {
+	return func(body string) error {
+		switch ok, found := c.Holds(body); {
+		case ok:
+			return nil
+		case !found:
+			return fmt.Errorf("there is no metric %s", c.Metric)
+		default:
+			return fmt.Errorf("the metric %s is not %s %v", c.Metric, c.Operator, c.Value)
+		}
+	}
+}
+
+type commandProbe struct {
+	settings Settings
+	args     []string
+}
+
+func (commandProbe) baseline(context.Context) (string, error) { return "", nil }
+
+func (c commandProbe) ask(ctx context.Context, _ string) (bool, error) {
+	output, err := c.settings.run(ctx, c.args, podsync.Release{})
+	if err != nil {
+		return false, fmt.Errorf("%w: %s", err, lastLine(output))
+	}
+	return false, nil
+}
+
+// workersProbe looks for child processes that were not there before: a master
+// that refuses its new configuration keeps the old ones.
+type workersProbe struct {
+	target process.Target
+	child  Child
+}
+
+func (w workersProbe) workers() ([]int, error) {
+	if w.target == (process.Target{}) {
+		return process.ChildrenOf(w.child.PID()), nil
+	}
+	return process.Children(w.target)
+}
+
+func (w workersProbe) baseline(context.Context) (string, error) {
+	pids, err := w.workers()
+	if err == nil && len(pids) == 0 {
+		err = errors.New("the application has no worker processes yet")
+	}
+	return fmt.Sprint(pids), err
+}
+
+func (w workersProbe) ask(_ context.Context, baseline string) (bool, error) {
+	pids, err := w.workers()
+	if err != nil {
+		return false, err
+	}
+	before := strings.Fields(strings.Trim(baseline, "[]"))
+	for _, pid := range pids {
+		if !slices.Contains(before, strconv.Itoa(pid)) {
+			return true, nil
+		}
+	}
+	return false, errors.New("no new worker process appeared")
+}
+
+// haproxyProbe reads the master's own account of its reloads.
+type haproxyProbe struct {
+	socket  string
+	timeout time.Duration
+}
+
+func (h haproxyProbe) baseline(ctx context.Context) (string, error) { return h.showProc(ctx) }
+
+// showProc asks with little patience: the master answers at once or is busy
+// with starting.
+func (h haproxyProbe) showProc(ctx context.Context) (string, error) {
+	return httpcall.Ask(ctx, h.socket, "show proc", min(h.timeout, 2*time.Second))
+}
+
+func (h haproxyProbe) ask(ctx context.Context, baseline string) (bool, error) {
+	answer, err := h.showProc(ctx)
+	if err != nil {
+		return false, err
+	}
+	now, ok := parseReloads(answer)
+	before, known := parseReloads(baseline)
+	switch {
+	case !ok || !known:
+		return false, errors.New("the master socket does not tell of reloads")
+	case now.total <= before.total:
+		return false, errors.New("haproxy has not reloaded yet")
+	case now.failed > 0:
+		return true, fmt.Errorf("haproxy refused its configuration (%d failed reloads)", now.failed)
+	}
+	return true, nil
+}
+
+// reloads is the master's line in "show proc".
+type reloads struct{ total, failed int }
+
+// parseReloads reads "1234 master 3 [failed: 1] 0d00h00m05s 2.6.12".
+func parseReloads(answer string) (reloads, bool) {
+	for line := range strings.Lines(answer) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || fields[1] != "master" {
+			continue
+		}
+		total, err := strconv.Atoi(fields[2])
+		if err != nil {
+			return reloads{}, false
+		}
+		r := reloads{total: total}
+		if len(fields) > 4 && fields[3] == "[failed:" {
+			r.failed, err = strconv.Atoi(strings.TrimSuffix(fields[4], "]"))
+		}
+		return r, err == nil
+	}
+	return reloads{}, false
+}

@@ -1,0 +1,189 @@
+package application
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/httpcall"
+	"github.com/lockstep-dev/lockstep/internal/adapter/process"
+	"github.com/lockstep-dev/lockstep/internal/core/argv"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+)
+
+// Child is the agent's own child, for signals and restarts; nil when it has none.
+type Child interface {
+	Notify(sig unix.Signal) error
+	Restart(ctx context.Context) error
+	PID() int
+}
+
+// Settings are what all ways of talking to the application share.
+type Settings struct {
+	// HTTP is the template for requests; its URL is filled in.
+	HTTP httpcall.Options
+	// Timeout bounds commands and questions on sockets.
+	Timeout time.Duration
+	Parent  *process.Parent
+	Child   Child
+}
+
+// run runs a command for a release.
+func (s Settings) run(ctx context.Context, args []string, release podsync.Release) (string, error) {
+	return s.Parent.Run(ctx, process.Command{
+		Args:    argv.Expand(args, map[string]string{"dir": release.Dir, "generation": release.Generation}),
+		Env:     []string{"LOCKSTEP_DIR=" + release.Dir, "LOCKSTEP_GENERATION=" + release.Generation, "LOCKSTEP_CHANGED_FILES=" + strings.Join(release.Changed, "\n")},
+		Timeout: s.Timeout,
+	})
+}
+
+// Checker runs a command on a staged generation.
+type Checker struct {
+	settings Settings
+	args     []string
+}
+
+// NewChecker reads the command line of a check.
+func NewChecker(line string, settings Settings) (*Checker, error) {
+	args, err := argv.Split(line)
+	if err != nil {
+		return nil, fmt.Errorf("--check: %w", err)
+	}
+	return &Checker{settings: settings, args: args}, nil
+}
+
+// Check runs the command and returns what it printed.
+func (c *Checker) Check(ctx context.Context, release podsync.Release) (string, error) {
+	return c.settings.run(ctx, c.args, release)
+}
+
+// NewTeller reads one way of telling the application:
+//
+//	http://host:port/path              a request
+//	signal:HUP                         to the agent's own child
+//	signal:HUP@pidfile:/run/x.pid      to the process in a pidfile
+//	signal:HUP@name:nginx              to the process of that name
+//	exec:command arguments             a command
+//	socket:/run/x.sock:line            a line on a unix socket
+//	restart                            the agent's own child anew
+func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
+	kind, rest, _ := strings.Cut(spec, ":")
+	switch kind {
+	case "http", "https":
+		o := settings.HTTP
+		o.URL = spec
+		return httpTeller{o}, o.Validate()
+	case "signal":
+		return newSignalTeller(rest, settings)
+	case "exec":
+		args, err := argv.Split(rest)
+		return commandTeller{settings, args}, err
+	case "socket":
+		return newSocketTeller(rest, settings)
+	case "restart":
+		if settings.Child == nil {
+			return nil, errors.New("notify restart: there is no child; give its command after --")
+		}
+		return restartTeller{settings.Child}, nil
+	}
+	return nil, fmt.Errorf("notify %q: want a URL, signal:…, exec:…, socket:… or restart", kind)
+}
+
+type httpTeller struct{ options httpcall.Options }
+
+// Tell makes the request.
+func (h httpTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
+	_, err := httpcall.Call(ctx, h.options)
+	return true, err
+}
+
+type commandTeller struct {
+	settings Settings
+	args     []string
+}
+
+// Tell runs the command; what it printed is in the error when it fails.
+func (c commandTeller) Tell(ctx context.Context, release podsync.Release) (bool, error) {
+	output, err := c.settings.run(ctx, c.args, release)
+	if err != nil {
+		return false, fmt.Errorf("%w: %s", err, lastLine(output))
+	}
+	return true, nil
+}
+
+func lastLine(output string) string {
+	output = strings.TrimSpace(output)
+	return output[strings.LastIndex(output, "\n")+1:]
+}
+
+type signalTeller struct {
+	signal unix.Signal
+	target process.Target // empty means the child
+	child  Child
+}
+
+func newSignalTeller(spec string, settings Settings) (podsync.Teller, error) {
+	name, to, _ := strings.Cut(spec, "@")
+	sig, err := process.ParseSignal(name)
+	if err != nil {
+		return nil, err
+	}
+	target, err := parseTarget(to, settings)
+	return signalTeller{signal: sig, target: target, child: settings.Child}, err
+}
+
+// parseTarget reads child, pidfile:PATH, name:NAME or all:NAME; nothing means
+// the child.
+func parseTarget(s string, settings Settings) (process.Target, error) {
+	kind, value, _ := strings.Cut(s, ":")
+	switch kind {
+	case "", "child":
+		if settings.Child == nil {
+			return process.Target{}, errors.New("there is no child to signal: give its command after --, or a target such as @name:nginx or @pidfile:/run/nginx.pid")
+		}
+		return process.Target{}, nil
+	case "pidfile":
+		return process.Target{Pidfile: value}, process.Target{Pidfile: value}.Validate()
+	case "name", "all":
+		return process.Target{Name: value, All: kind == "all"}, process.Target{Name: value}.Validate()
+	}
+	return process.Target{}, fmt.Errorf("process %q: want child, pidfile:PATH, name:NAME or all:NAME", s)
+}
+
+// Tell sends the signal. That it was sent says nothing about its effect.
+func (s signalTeller) Tell(context.Context, podsync.Release) (bool, error) {
+	if s.target == (process.Target{}) {
+		return false, s.child.Notify(s.signal)
+	}
+	return false, process.Signal(s.target, s.signal)
+}
+
+type socketTeller struct {
+	settings     Settings
+	socket, line string
+}
+
+func newSocketTeller(spec string, settings Settings) (podsync.Teller, error) {
+	socket, line, ok := strings.Cut(spec, ":")
+	if !ok || socket == "" || line == "" {
+		return nil, fmt.Errorf("socket %q: want socket:PATH:LINE", spec)
+	}
+	return socketTeller{settings, socket, line}, nil
+}
+
+// Tell sends the line; the answer is for a confirmation to judge.
+func (s socketTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
+	_, err := httpcall.Ask(ctx, s.socket, s.line, s.settings.Timeout)
+	return false, err
+}
+
+type restartTeller struct{ child Child }
+
+// Tell restarts the child.
+func (r restartTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
+	return false, r.child.Restart(ctx)
+}

@@ -1,0 +1,249 @@
+package podsync
+
+import "time"
+
+// Verb is what to do next.
+type Verb string
+
+// The verbs, in the order of the pipeline.
+const (
+	Wait       Verb = "wait"
+	Stage      Verb = "stage"
+	Check      Verb = "check"
+	Publish    Verb = "publish"
+	Notify     Verb = "notify"
+	Confirm    Verb = "confirm"
+	RollBack   Verb = "rollback"
+	StartChild Verb = "start"
+	Exit       Verb = "exit"
+)
+
+// Reason says why. The same word is in the log, the status file, the metrics
+// and the documentation.
+type Reason string
+
+// The reasons.
+const (
+	// WaitingForSources: not every source has been read yet.
+	WaitingForSources Reason = "WaitingForSources"
+	// SourceConflict: the sources cannot become one set of files; the published
+	// set stays.
+	SourceConflict Reason = "SourceConflict"
+	// Changed: the sources hold something that is not published.
+	Changed Reason = "Changed"
+	// WaitingForQuiet: changes may still be coming in.
+	WaitingForQuiet Reason = "WaitingForQuiet"
+	// TooSoon: the last reload is less than the minimum interval ago.
+	TooSoon Reason = "TooSoon"
+	// Rejected: the checker refused the observed set; it is tried again later.
+	Rejected Reason = "Rejected"
+	// NotDelivered: the application has not been told of the published set.
+	NotDelivered Reason = "NotDelivered"
+	// NotConfirmed: the application was told and has not shown the result.
+	NotConfirmed Reason = "NotConfirmed"
+	// RetryLater: telling failed and is tried again after a pause.
+	RetryLater Reason = "RetryLater"
+	// TooManyFailures: telling failed as often as allowed.
+	TooManyFailures Reason = "TooManyFailures"
+	// ChildStopped: the application ended by itself.
+	ChildStopped Reason = "ChildStopped"
+	// ChildNotStarted: the first set is in place and the application is next.
+	ChildNotStarted Reason = "ChildNotStarted"
+	// RolledBack: an earlier set is in place because the newest one failed.
+	RolledBack Reason = "RolledBack"
+	// InStep: nothing to do.
+	InStep Reason = "InStep"
+)
+
+// Observed is what the sources hold.
+type Observed struct {
+	// Generation names the set; empty until every source was read.
+	Generation string
+	// FirstChange and LastChange bound the burst that led to it.
+	FirstChange, LastChange time.Time
+	// Conflict is set when the sources cannot become one set.
+	Conflict bool
+}
+
+// ChildPhase says what the application in subprocess mode does.
+type ChildPhase int
+
+// The phases of a child.
+const (
+	NoChild ChildPhase = iota
+	ChildPending
+	ChildRunning
+	ChildExited
+)
+
+// Timing is the part of the options that deciding depends on.
+type Timing struct {
+	// Quiet is how long the sources have to be still; MaxWait bounds it.
+	Quiet, MaxWait time.Duration
+	// MinInterval is the least time between two reloads.
+	MinInterval time.Duration
+	// MaxFailures is how many failed deliveries in a row are too many.
+	MaxFailures int
+	// RollBack puts the previous set back after too many.
+	RollBack bool
+	// Retry and MaxRetry are the first and the longest pause between tries.
+	Retry, MaxRetry time.Duration
+}
+
+// Input is everything that the next step depends on.
+type Input struct {
+	Now      time.Time
+	Timing   Timing
+	Observed Observed
+	State    State
+	Child    ChildPhase
+	// Checks and Confirms say whether these stages are configured.
+	Checks, Confirms bool
+}
+
+// Decision is the next step.
+type Decision struct {
+	Verb       Verb
+	Reason     Reason
+	Generation string
+	// Until is when to look again although nothing happened; zero means never.
+	Until time.Time
+}
+
+// Decide says what comes next. It is the whole policy of the agent.
+func Decide(in Input) Decision {
+	if in.Child == ChildExited {
+		return in.afterChild()
+	}
+	if d, moving := in.towardsObserved(); moving {
+		return d
+	}
+	if in.State.Published == "" {
+		return Decision{Verb: Wait, Reason: in.holdReason()}
+	}
+	if in.Child == ChildPending {
+		if in.Observed.Generation == "" && !in.Observed.Conflict {
+			return Decision{Verb: Wait, Reason: WaitingForSources}
+		}
+		return Decision{Verb: StartChild, Reason: ChildNotStarted, Generation: in.State.Published}
+	}
+	return in.deliver()
+}
+
+// reloadWindow is how soon after a reload the end of the application is put
+// down to that reload.
+const reloadWindow = 10 * time.Second
+
+// afterChild attributes the end of the application to the reload that was
+// under way, if there was one and there is something to go back to.
+func (in Input) afterChild() Decision {
+	s := in.State
+	reloaded := !s.LastNotify.IsZero() && in.Now.Sub(s.LastNotify) < reloadWindow
+	if reloaded && in.mayRollBack() {
+		return Decision{Verb: RollBack, Reason: ChildStopped, Generation: s.Previous}
+	}
+	if s.Restarting {
+		return Decision{Verb: StartChild, Reason: ChildStopped, Generation: s.Published}
+	}
+	return Decision{Verb: Exit, Reason: ChildStopped}
+}
+
+// towardsObserved moves the observed set as far as publishing. moving is false
+// when there is nothing to move or it may not be moved now.
+func (in Input) towardsObserved() (d Decision, moving bool) {
+	target := in.Observed.Generation
+	if target == "" || in.Observed.Conflict || target == in.State.Published || target == in.State.Barred {
+		return Decision{}, false
+	}
+	if target == in.State.Rejected && in.Now.Before(in.State.NextCheck) {
+		return in.whileRejected()
+	}
+	if at, reason := in.notBefore(); in.Now.Before(at) {
+		return Decision{Verb: Wait, Reason: reason, Until: at}, true
+	}
+	d = Decision{Reason: Changed, Generation: target}
+	switch {
+	case in.State.Staged != target:
+		d.Verb = Stage
+	case in.Checks && in.State.Checked != target:
+		d.Verb = Check
+	default:
+		d.Verb = Publish
+	}
+	return d, true
+}
+
+// whileRejected lets the published set be delivered further and looks at the
+// refused one again later: a checker may fail for reasons that pass, such as a
+// name that did not resolve.
+func (in Input) whileRejected() (Decision, bool) {
+	if in.State.Published != "" && in.State.Settled(in.Confirms) && in.Child != ChildPending {
+		return Decision{Verb: Wait, Reason: Rejected, Until: in.State.NextCheck}, true
+	}
+	if in.State.Published == "" {
+		return Decision{Verb: Wait, Reason: Rejected, Until: in.State.NextCheck}, true
+	}
+	return Decision{}, false
+}
+
+// notBefore is when the observed set may move. The first one moves at once:
+// nobody reads yet, and the sources were read as a whole.
+func (in Input) notBefore() (time.Time, Reason) {
+	if in.State.Published == "" {
+		return time.Time{}, Changed
+	}
+	quiet := in.Observed.LastChange.Add(in.Timing.Quiet)
+	if limit := in.Observed.FirstChange.Add(in.Timing.MaxWait); in.Timing.MaxWait > 0 && limit.Before(quiet) {
+		quiet = limit
+	}
+	interval := in.State.LastNotify.Add(in.Timing.MinInterval)
+	if in.State.LastNotify.IsZero() || interval.Before(quiet) {
+		return quiet, WaitingForQuiet
+	}
+	return interval, TooSoon
+}
+
+func (in Input) holdReason() Reason {
+	if in.Observed.Conflict {
+		return SourceConflict
+	}
+	return WaitingForSources
+}
+
+// deliver brings the application in step with the published set.
+func (in Input) deliver() Decision {
+	s := in.State
+	if s.Settled(in.Confirms) {
+		return Decision{Verb: Wait, Reason: in.restReason()}
+	}
+	if in.Now.Before(s.NextTry) {
+		return Decision{Verb: Wait, Reason: RetryLater, Until: s.NextTry}
+	}
+	if s.Failures >= in.Timing.MaxFailures && in.mayRollBack() {
+		return Decision{Verb: RollBack, Reason: TooManyFailures, Generation: s.Previous}
+	}
+	if s.Delivered != s.Published {
+		return Decision{Verb: Notify, Reason: NotDelivered, Generation: s.Published}
+	}
+	return Decision{Verb: Confirm, Reason: NotConfirmed, Generation: s.Published}
+}
+
+// mayRollBack is false after a roll-back: going back twice would bring a set
+// back that the application refused.
+func (in Input) mayRollBack() bool {
+	s := in.State
+	return in.Timing.RollBack && s.Previous != "" && s.Previous != s.Published && s.Barred == ""
+}
+
+func (in Input) restReason() Reason {
+	switch {
+	case in.Observed.Conflict:
+		return SourceConflict
+	case in.State.Barred != "" && in.State.Barred == in.Observed.Generation:
+		return RolledBack
+	case in.Observed.Generation == "":
+		return WaitingForSources
+	default:
+		return InStep
+	}
+}

@@ -1,0 +1,18 @@
+// Package podsync keeps the files of one pod in step with ConfigMaps, Secrets
+// or a mounted directory, and the application in step with the files.
+//
+// One generation (a content hash) at a time goes through
+//
+//	observe → stage → check → publish → notify → confirm
+//
+// and only the newest matters. What comes next is decided by [Decide], a
+// function of values; everything else gathers, acts and reports.
+//
+// Invariants:
+//   - a generation that its checker refused is never published, and the
+//     application is not touched for it;
+//   - a generation counts as confirmed only when the application said so;
+//   - what is delivered is written down after it was delivered, so that an agent
+//     killed at any point goes on where it was;
+//   - contents never reach a log, an error, a metric or the status file.
+package podsync

@@ -1,0 +1,101 @@
+package podsync
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/expofmt"
+)
+
+// Finding is one part of the agent's health.
+type Finding struct {
+	Name string
+	// Problem is empty when the part is well.
+	Problem string
+}
+
+// applicationFailed says that the application is known not to run what is
+// published: told as often as allowed, and never with success.
+func applicationFailed(s Status, maxFailures int) bool {
+	return s.Published != "" && s.Failures >= maxFailures
+}
+
+func contains(list []string, s string) bool { return slices.Contains(list, s) }
+
+// Health tells whether the application runs what is published and whether the
+// sources are heard of.
+func (a *Agent) Health() []Finding {
+	a.mu.Lock()
+	s := a.status
+	a.mu.Unlock()
+	application := Finding{Name: "application"}
+	if applicationFailed(s, a.opts.Timing.MaxFailures) {
+		application.Problem = fmt.Sprintf("does not run generation %s after %d attempts: %s", s.Published, s.Failures, s.Message)
+	}
+	source := Finding{Name: "source"}
+	if a.parts.Age != nil {
+		if name, age := a.parts.Age(); age > a.opts.Stall {
+			source.Problem = fmt.Sprintf("nothing heard of %s for %s", name, age.Round(time.Second))
+		}
+	}
+	return []Finding{application, source}
+}
+
+// Startup is well once the first set is in place and the application, if it is
+// the agent's own child, has been started.
+func (a *Agent) Startup() []Finding {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f := Finding{Name: "published"}
+	if a.status.Published == "" || a.status.Observed == "" {
+		f.Problem = "no set of files is in place yet: " + string(a.status.Reason)
+		if a.status.Message != "" {
+			f.Problem += ": " + a.status.Message
+		}
+	}
+	return []Finding{f}
+}
+
+// Ready is startup and health together.
+func (a *Agent) Ready() []Finding { return append(a.Startup(), a.Health()...) }
+
+// Handler serves /healthz, /readyz, /startupz and /metrics. A part of the
+// health can be asked for by its name, as in /healthz/application.
+func (a *Agent) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for path, findings := range map[string]func() []Finding{"/healthz": a.Health, "/readyz": a.Ready, "/startupz": a.Startup} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { answer(w, findings()) })
+		mux.HandleFunc("GET "+path+"/{part}", func(w http.ResponseWriter, r *http.Request) {
+			part := slices.DeleteFunc(findings(), func(f Finding) bool { return f.Name != r.PathValue("part") })
+			if len(part) == 0 {
+				http.NotFound(w, r)
+				return
+			}
+			answer(w, part)
+		})
+	}
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = w.Write(expofmt.Append(nil, a.Metrics()...)) // the client is gone: nothing to do
+	})
+	return mux
+}
+
+func answer(w http.ResponseWriter, findings []Finding) {
+	var text strings.Builder
+	code := http.StatusOK
+	for _, f := range findings {
+		if f.Problem == "" {
+			fmt.Fprintf(&text, "%s: ok\n", f.Name)
+			continue
+		}
+		code = http.StatusServiceUnavailable
+		fmt.Fprintf(&text, "%s: %s\n", f.Name, f.Problem)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(text.String())) // the client is gone: nothing to do
+}

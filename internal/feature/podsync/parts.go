@@ -1,0 +1,91 @@
+package podsync
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/filemap"
+)
+
+// Publisher puts generations of files in place.
+type Publisher interface {
+	// Current names what readers see; Has says whether a generation is complete
+	// on the disk.
+	Current() (string, error)
+	Has(id string) bool
+	// Stage builds a generation aside and returns its directory; Publish makes
+	// it visible in one step.
+	Stage(id string, tree filemap.Tree) (string, error)
+	Publish(id string) error
+	// Prune removes what is neither visible, nor to be kept, nor live, and
+	// returns when it has to be called again.
+	Prune(keep []string, live func() map[filemap.Digest]bool) (time.Time, error)
+}
+
+// StateStore keeps small files over a restart.
+type StateStore interface {
+	ReadState(name string) ([]byte, error)
+	WriteState(name string, content []byte) error
+}
+
+// Release is a generation as the application's side sees it.
+type Release struct {
+	Generation string
+	// Dir is where its files are: the staged directory for a check, the root
+	// afterwards.
+	Dir string
+	// Changed lists the paths that differ from the set before.
+	Changed []string
+}
+
+// Checker looks at a staged generation before anybody else does. It returns
+// what the check printed.
+type Checker interface {
+	Check(ctx context.Context, release Release) (output string, err error)
+}
+
+// Teller tells the application that its files changed. acknowledged is true
+// when success means that the application answered.
+type Teller interface {
+	Tell(ctx context.Context, release Release) (acknowledged bool, err error)
+}
+
+// Confirmer finds out whether the application runs what it was told.
+type Confirmer interface {
+	// Baseline is taken before the application is told. It fails when the
+	// application cannot be asked at all, for example because it is starting.
+	Baseline(ctx context.Context) (string, error)
+	// Confirm waits until the application shows the new set, or fails.
+	Confirm(ctx context.Context, baseline string) error
+}
+
+// Child is the application in subprocess mode.
+type Child interface {
+	Start() error
+	Running() bool
+	Done() <-chan struct{}
+	ExitCode() int
+}
+
+// Parts are what an agent is joined from. Checker, Confirmer, Child and Age may
+// be nil.
+type Parts struct {
+	Publisher Publisher
+	States    StateStore
+	Checker   Checker
+	Tellers   []Teller
+	Confirmer Confirmer
+	Child     Child
+	// Age is how long ago the source heard of least recently showed a sign of
+	// life, and which one that is.
+	Age func() (source string, age time.Duration)
+	// Root is the directory that the application reads.
+	Root string
+	// Key makes names of generations secret; see Options.Keyed.
+	Key []byte
+	Log *slog.Logger
+	Now func() time.Time
+	// Jitter returns a number between 0 and 1.
+	Jitter func() float64
+}

@@ -1,0 +1,160 @@
+package podsync
+
+import (
+	"math"
+	"time"
+)
+
+// State is what the agent knows about its own deeds. The exported fields with
+// JSON names survive a restart; the others begin anew.
+type State struct {
+	// Published is what readers see, Previous the last set that was good.
+	Published string `json:"published"`
+	Previous  string `json:"previous,omitempty"`
+	// Delivered is the set that the application was told of, Confirmed the one
+	// that it has shown to run.
+	Delivered string `json:"delivered,omitempty"`
+	Confirmed string `json:"confirmed,omitempty"`
+	// Initial is a set that the application read when it started, so that it
+	// was neither told nor asked.
+	Initial string `json:"initial,omitempty"`
+	// Barred is the set that was rolled back; it is left alone until the
+	// sources hold something else.
+	Barred string `json:"barred,omitempty"`
+
+	Staged     string    `json:"-"`
+	Checked    string    `json:"-"`
+	Rejected   string    `json:"-"`
+	NextCheck  time.Time `json:"-"`
+	Rejections int       `json:"-"`
+
+	Failures   int       `json:"failures,omitempty"`
+	NextTry    time.Time `json:"-"`
+	LastNotify time.Time `json:"lastNotify,omitzero"`
+
+	// Restarting is true when the application ended and is to be started with
+	// the set that was put back.
+	Restarting bool `json:"-"`
+}
+
+// Settled says that the application needs nothing more for the published set.
+func (s State) Settled(confirms bool) bool {
+	if s.Delivered != s.Published {
+		return false
+	}
+	return !confirms || s.Confirmed == s.Published || s.Initial == s.Published
+}
+
+// Outcome is how a step ended.
+type Outcome struct {
+	Decision Decision
+	Err      error
+	Now      time.Time
+	// Acknowledged is true when telling the application was itself an answer:
+	// an accepted HTTP code or a command's success, not a signal.
+	Acknowledged bool
+	// Unread is true for the first set of a new volume: the application reads
+	// it when it starts and need not be told.
+	Unread bool
+	// Jitter between 0 and 1 spreads retries.
+	Jitter float64
+}
+
+// After is the state once a step has ended.
+func (s State) After(o Outcome, t Timing, confirms bool) State {
+	if o.Err != nil {
+		return s.afterFailure(o, t)
+	}
+	id := o.Decision.Generation
+	switch o.Decision.Verb {
+	case Stage:
+		s.Staged = id
+	case Check:
+		s.Checked, s.Rejected, s.Rejections = id, "", 0
+	case Publish:
+		s = s.published(id)
+		if o.Unread {
+			s.Delivered, s.Initial = id, id
+		}
+	case Notify:
+		s = s.notified(o, confirms)
+	case Confirm:
+		s.Confirmed = id
+		s = s.succeeded()
+	case RollBack:
+		s.Barred, s.Published, s.Delivered, s.Initial = s.Published, id, "", ""
+		s = s.succeeded()
+		s.Restarting = o.Decision.Reason == ChildStopped
+	case StartChild:
+		// An application that has just started has read these very files.
+		s.Delivered, s.Initial, s.Restarting = id, id, false
+		s = s.succeeded()
+	case Wait, Exit:
+	}
+	return s
+}
+
+// notified takes an earlier confirmation of the same set back: only an answer
+// after this notification counts.
+func (s State) notified(o Outcome, confirms bool) State {
+	id := o.Decision.Generation
+	s.Delivered, s.LastNotify, s.Initial = id, o.Now, ""
+	if confirms {
+		if s.Confirmed == id {
+			s.Confirmed = ""
+		}
+		return s
+	}
+	if o.Acknowledged {
+		s.Confirmed = id
+	}
+	s.Failures, s.NextTry = 0, time.Time{}
+	return s
+}
+
+func (s State) succeeded() State {
+	s.Failures, s.NextTry = 0, time.Time{}
+	return s
+}
+
+// published remembers the set before as the one to go back to, if it was good.
+func (s State) published(id string) State {
+	if s.Published != "" && s.Published != id && s.Failures == 0 && s.Delivered == s.Published {
+		s.Previous = s.Published
+	}
+	s.Published, s.Delivered, s.Initial, s.Barred, s.Rejected = id, "", "", "", ""
+	return s.succeeded()
+}
+
+func (s State) afterFailure(o Outcome, t Timing) State {
+	switch o.Decision.Verb {
+	case Check:
+		s.Rejected, s.Rejections = o.Decision.Generation, s.Rejections+1
+		s.NextCheck = o.Now.Add(t.pause(s.Rejections, o.Jitter))
+	case Notify, Confirm:
+		s.Failures, s.Delivered = s.Failures+1, ""
+		s.NextTry = o.Now.Add(t.pause(s.Failures, o.Jitter))
+		if t.RollBack && s.Failures == t.MaxFailures {
+			s.NextTry = o.Now // the roll-back, if there is one, need not wait
+		}
+		if o.Decision.Verb == Notify {
+			s.LastNotify = o.Now
+		}
+	case Stage, Publish, RollBack, StartChild:
+		// Not the application's fault: a full disk, a foreign file. It is tried
+		// again, and the observed set waits like a refused one.
+		s.Rejected, s.Rejections = o.Decision.Generation, s.Rejections+1
+		s.NextCheck = o.Now.Add(t.pause(s.Rejections, o.Jitter))
+		s.NextTry = s.NextCheck
+	case Wait, Exit:
+	}
+	return s
+}
+
+// pause doubles with every failure: 0.5 s, 1 s, 2 s … up to the limit, and is
+// shortened by up to a half so that replicas do not retry in step.
+func (t Timing) pause(failures int, jitter float64) time.Duration {
+	pause := float64(t.Retry) * math.Pow(2, float64(min(failures, 30)-1))
+	pause = min(pause, float64(t.MaxRetry))
+	return time.Duration(pause * (1 - jitter/2))
+}

@@ -1,0 +1,160 @@
+package podsync
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// StatusFile is the name of the status file beside the data.
+const StatusFile = "status.json"
+
+// Status is what people and other programs may know of an agent. It holds
+// names and times, never contents; CheckOutput is what the checker printed.
+type Status struct {
+	State
+
+	Observed string `json:"observed,omitempty"`
+	// Staged names the set that is being prepared.
+	Rejected string `json:"rejected,omitempty"`
+	Reason   Reason `json:"reason"`
+	// Message is the last failure in words.
+	Message     string    `json:"message,omitempty"`
+	CheckOutput string    `json:"checkOutput,omitempty"`
+	Files       int       `json:"files"`
+	Bytes       int64     `json:"bytes"`
+	Healthy     bool      `json:"healthy"`
+	Degraded    bool      `json:"degraded"`
+	Updated     time.Time `json:"updated"`
+
+	Sources []SourceStatus `json:"sources"`
+}
+
+// SourceStatus is one source in the status.
+type SourceStatus struct {
+	Name    string `json:"name"`
+	State   string `json:"state"`
+	Failure string `json:"failure,omitempty"`
+}
+
+// restore takes up what an earlier process left. The disk decides what is
+// published; the file tells what the application knows of it.
+func (a *Agent) restore() error {
+	current, err := a.parts.Publisher.Current()
+	if err != nil {
+		return err
+	}
+	raw, err := a.parts.States.ReadState(StatusFile)
+	if err != nil {
+		return fmt.Errorf("read the status file: %w", err)
+	}
+	var old Status
+	if len(raw) > 0 && json.Unmarshal(raw, &old) != nil {
+		old = Status{} // damaged: as if nothing were known
+	}
+	a.state = old.State
+	if a.state.Published != current {
+		// Killed between publishing and writing it down.
+		a.state = State{Published: current, Previous: old.Published, Confirmed: old.Confirmed}
+	}
+	if !a.parts.Publisher.Has(a.state.Previous) {
+		a.state.Previous = ""
+	}
+	a.fresh = current == ""
+	if a.opts.InitialNotify == NotifyAlways && a.parts.Child == nil {
+		a.state.Delivered = ""
+	}
+	a.state.NextTry = time.Time{}
+	a.pruneAt = a.parts.Now()
+	return nil
+}
+
+// report makes the state of things visible: status file, health and metrics.
+func (a *Agent) report(d Decision) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	snap := a.planned.snapshot
+	s := Status{
+		State: a.state, Observed: a.planned.id, Rejected: a.state.Rejected, Reason: d.Reason,
+		Message: a.status.Message, CheckOutput: a.status.CheckOutput,
+		Files: len(a.last.Files), Bytes: a.last.Bytes(), Sources: sourceStatuses(a.opts.Sources, snap),
+	}
+	if a.planned.err != nil {
+		s.Message = a.planned.err.Error()
+	}
+	s.Healthy = !applicationFailed(s, a.opts.Timing.MaxFailures)
+	s.Degraded = s.Barred != "" || s.Rejected != "" || !s.Healthy || a.planned.err != nil || len(snap.Deleted)+len(snap.Missing) > 0
+	if d.Reason == InStep && !s.Degraded {
+		s.Message = ""
+	}
+	a.status = s
+	// On the way to publishing every file operation delays the change, and the
+	// disk itself tells a restarted agent how far it got.
+	if d.Verb != Stage && d.Verb != Publish {
+		a.writeStatus()
+	}
+}
+
+// writeStatus writes the file when anything but its time changed.
+func (a *Agent) writeStatus() {
+	raw, err := json.Marshal(a.status)
+	if err != nil || string(raw) == a.written {
+		return
+	}
+	a.written = string(raw)
+	dated := a.status
+	dated.Updated = a.parts.Now().UTC().Truncate(time.Second)
+	if raw, err = json.MarshalIndent(dated, "", "  "); err == nil {
+		err = a.parts.States.WriteState(StatusFile, append(raw, '\n'))
+	}
+	if err != nil {
+		a.parts.Log.Warn("the status file cannot be written", "error", err)
+	}
+}
+
+func sourceStatuses(sources []Source, snap Snapshot) []SourceStatus {
+	var all []SourceStatus
+	for _, s := range sources {
+		state := "read"
+		switch {
+		case contains(snap.Unread, s.Name):
+			state = "unread"
+		case contains(snap.Missing, s.Name):
+			state = "missing"
+		case contains(snap.Deleted, s.Name):
+			state = "deleted, files kept"
+		}
+		all = append(all, SourceStatus{Name: s.Name, State: state, Failure: snap.Failures[s.Name]})
+	}
+	return all
+}
+
+func (a *Agent) setCheckOutput(output string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status.CheckOutput = output
+}
+
+// attempt is one label set of the attempts metric.
+type attempt struct {
+	stage  Verb
+	result string
+}
+
+// record counts and logs the end of a step.
+func (a *Agent) record(o Outcome) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	result := "ok"
+	if o.Err != nil {
+		result = "failed"
+	}
+	a.attempts[attempt{o.Decision.Verb, result}]++
+	log := a.parts.Log.With("stage", o.Decision.Verb, "generation", o.Decision.Generation, "reason", o.Decision.Reason)
+	if o.Err == nil {
+		log.Info("step done")
+		return
+	}
+	a.status.Message = shortMessage(o.Err)
+	log.Warn("step failed", "error", shortMessage(o.Err), "failures", a.state.Failures)
+}

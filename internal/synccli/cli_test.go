@@ -1,0 +1,184 @@
+package synccli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/lockstep-dev/lockstep/internal/synccli"
+)
+
+// run runs the command line in this process.
+func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = synccli.Run(t.Context(), synccli.Env{
+		Args: append([]string{"lockstep-sync"}, args...), Lookup: func(string) (string, bool) { return "", false },
+		Stdout: &out, Stderr: &errs, Now: time.Now, Version: "test",
+	})
+	return out.String(), errs.String(), code
+}
+
+// Every mistake is one line that says what is wrong, before anything is touched.
+func TestMistakesOnTheCommandLine(t *testing.T) {
+	source := t.TempDir()
+	good := []string{"--directory=" + source, "--root=" + filepath.Join(t.TempDir(), "config")}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing":                 {nil, "no source: give --configmap, --secret, --selector or --directory"},
+		"no root":                 {[]string{"--configmap=app"}, "the root directory is missing: give --root"},
+		"dashes alone":            {append(good, "--"), "there is no command after --"},
+		"stray argument":          {append(good, "nginx"), "the application's command comes after --"},
+		"unknown flag":            {[]string{"--confgmap=x"}, "unknown flag: --confgmap"},
+		"bad URL":                 {append(good, "--notify=http:///x"), `URL "http:///x": want http://host:port/path`},
+		"unknown way to tell":     {append(good, "--notify=mail:me"), `notify "mail": want a URL, signal:…`},
+		"unknown signal":          {append(good, "--notify=signal:FOO@name:x"), `signal "FOO" is unknown`},
+		"signal without a target": {append(good, "--notify=signal:HUP"), "there is no child to signal"},
+		"restart without a child": {append(good, "--notify=restart"), "there is no child"},
+		"path leaves the root":    {append(good, "--item=a=../b"), `path "../b" leaves the root`},
+		"absolute path":           {append(good, "--item=a=/etc/passwd"), "is absolute; give it relative to the root"},
+		"reserved path":           {append(good, "--item=a=..data"), "names that begin with two dots are reserved"},
+		"bad mode":                {append(good, "--file-mode=rw"), `mode "rw": want an octal number`},
+		"mode nobody can read":    {append(good, "--file-mode=0"), "want permission bits with at least 0400"},
+		"bad codes":               {append(good, "--http-codes=ok"), "HTTP codes"},
+		"bad collision":           {append(good, "--collision=last"), `collision policy "last": want error, prefix or first`},
+		"bad layout":              {append(good, "--layout=tree"), `layout "tree": want links or exchange`},
+		"bad name":                {append(good, "--configmap=a/b/c"), `configmap "a/b/c": want NAME or NAMESPACE/NAME`},
+		"bad selector":            {append(good, "--selector=a in (b"), "label selector"},
+		"bad health address":      {append(good, "--health-addr=8080"), `health address "8080"`},
+		"bad confirm":             {append(good, "--confirm=metric:x@http://h/"), "confirm metric"},
+		"bad expression":          {append(good, "--confirm=body:[@http://h/"), "confirm body"},
+		"bad check":               {append(good, "--check='"), "--check: command"},
+		"unknown application":     {append(good, "--app=iis"), `application "iis": want one of apache, haproxy, nginx`},
+		"haproxy without socket":  {append(good, "--app=haproxy"), "--app-socket"},
+		"roll-back of a mount":    {[]string{"--directory=" + source, "--roll-back"}, "rolling back needs a --root"},
+		"short stall deadline":    {[]string{"--configmap=a", "--root=/x", "--stall-deadline=1s"}, "stall deadline 1s: want at least 4s"},
+		"bad log format":          {append(good, "--log-format=xml"), `log format "xml"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, stderr, code := run(t, c.args...)
+			if code != 2 || !strings.Contains(stderr, c.want) {
+				t.Errorf("code %d: %s", code, stderr)
+			}
+			if lines := strings.Count(stderr, "\n"); lines != 2 {
+				t.Errorf("%d lines, want the mistake and how to get help:\n%s", lines, stderr)
+			}
+		})
+	}
+}
+
+func TestMissingDirectory(t *testing.T) {
+	_, stderr, code := run(t, "--directory=/does/not/exist", "--root="+t.TempDir())
+	if code != 1 || !strings.Contains(stderr, "the directory /does/not/exist is not there") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}
+
+// A preset whose checker is not there is refused, not run without.
+func TestPresetWithoutItsChecker(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, stderr, code := run(t, "--directory="+t.TempDir(), "--root="+t.TempDir(), "--app=nginx")
+	if code != 2 || !strings.Contains(stderr, "its checker nginx is not in this image") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	root := t.TempDir()
+	if _, stderr, code := run(t, "status", "--root="+root); code != 1 || !strings.Contains(stderr, "no agent has published into") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	write(t, filepath.Join(root, "..lockstep", "status.json"), `{"published":"aaa","observed":"bbb","rejected":"bbb","confirmed":"aaa","reason":"Rejected",
+		"message":"run nginx: exit status 1","checkOutput":"nginx: [emerg] line 3\n","files":2,"bytes":10,"healthy":true,"degraded":true,
+		"updated":"2026-11-15T02:53:30Z","sources":[{"name":"configmap/web/nginx","state":"read"}]}`)
+	stdout, stderr, code := run(t, "status", "--root="+root, "--check")
+	want := "observed   bbb\npublished  aaa  2 files, 10 bytes\nconfirmed  aaa  \nreason     Rejected\nrejected   bbb\nmessage    run nginx: exit status 1\n" +
+		"source     configmap/web/nginx  read  \nupdated    2026-11-15 02:53:30 UTC\nthe checker printed:\nnginx: [emerg] line 3\n"
+	if stdout != want || code != 0 {
+		t.Errorf("code %d %s, got\n%s\nwant\n%s", code, stderr, stdout, want)
+	}
+	write(t, filepath.Join(root, "..lockstep", "status.json"), `{"published":"aaa","healthy":false}`)
+	if _, _, code := run(t, "status", "--root="+root, "--check"); code != 1 {
+		t.Errorf("unhealthy: code %d", code)
+	}
+}
+
+// The documentation names every flag group that exists and every reason.
+func TestDocumentation(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/sync.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	file, err := parser.ParseFile(token.NewFileSet(), "../feature/podsync/decide.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Reason" && !strings.Contains(text, "`"+spec.Names[0].Name+"`") {
+				t.Errorf("docs/sync.md does not explain the reason %s", spec.Names[0].Name)
+			}
+		}
+		return true
+	})
+	help, _, _ := run(t, "--help")
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz-", r) }) {
+		if strings.HasPrefix(word, "--") && strings.Trim(word, "-") != "" && !strings.Contains(help, word) && word != "--check" && word != "--config-file" {
+			t.Errorf("docs/sync.md names the flag %s, which does not exist", word)
+		}
+	}
+}
+
+// The examples pass the API server's strict validation.
+func TestExamplesAreValid(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	names, err := filepath.Glob("../../examples/sync/*.yaml")
+	if err != nil || len(names) < 3 {
+		t.Fatalf("examples %v (%v)", names, err)
+	}
+	paths := map[string]string{
+		"ServiceAccount": "/api/v1/namespaces/%/serviceaccounts", "ConfigMap": "/api/v1/namespaces/%/configmaps",
+		"Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/%/roles", "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/%/rolebindings",
+		"Deployment": "/apis/apps/v1/namespaces/%/deployments", "StatefulSet": "/apis/apps/v1/namespaces/%/statefulsets",
+	}
+	for _, name := range names {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(raw), "\n---\n") {
+			var object map[string]any
+			if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			path, known := paths[object["kind"].(string)]
+			if !known {
+				t.Fatalf("%s: unexpected kind %v", name, object["kind"])
+			}
+			c.do(http.MethodPost, strings.ReplaceAll(path, "%", c.namespace)+"?dryRun=All&fieldValidation=Strict", "application/json", json.RawMessage(mustJSON(t, object)))
+		}
+	}
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}

@@ -1,0 +1,237 @@
+package synccli_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// reloads is an application that counts its reloads.
+type reloads struct {
+	mu     sync.Mutex
+	times  []time.Time
+	bodies []string
+	answer func(n int) int
+}
+
+func (r *reloads) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.mu.Lock()
+	r.times = append(r.times, time.Now())
+	r.bodies = append(r.bodies, request.Method+" "+request.URL.Path)
+	code := r.answer(len(r.times))
+	r.mu.Unlock()
+	w.WriteHeader(code)
+}
+
+func (r *reloads) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.times)
+}
+
+func always(code int) func(int) int { return func(int) int { return code } }
+
+// dropIn starts the program under the original's name.
+func dropIn(t *testing.T, c *cluster, env []string, args ...string) *agent {
+	t.Helper()
+	a := &agent{t: t, root: filepath.Join(t.TempDir(), "config"), addr: freeAddr(t)}
+	a.Running = labtest.StartCommand(t, labtest.Command{
+		Path: originalName(t), Args: append([]string{"--kubeconfig=" + c.lab.Kubeconfig(), "--health-addr=" + a.addr}, args...),
+		Env: append([]string{"CONFIG_CONTROLLER_CONFIGROOT=" + a.root, "CONFIG_CONTROLLER_CONFIGMAP=" + c.namespace + "/app"}, env...),
+	})
+	return a
+}
+
+// originalName is a link with the name of the original's program.
+func originalName(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "config-controller")
+	if err := os.Symlink(binary(t), name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// The sidecar with its variables only: files, the first reload, and a change.
+func TestDropInSidecar(t *testing.T) {
+	t.Parallel()
+	defer syscall.Umask(syscall.Umask(0o022))
+	c := newCluster(t)
+	c.apply(object{kind: "ConfigMap", name: "app", data: map[string]string{"a.conf": "1", "b.conf": "x"}, binary: map[string][]byte{"blob": {1}}})
+	app := &reloads{answer: always(http.StatusNoContent)}
+	server := httptest.NewServer(app)
+	defer server.Close()
+	a := dropIn(t, c, []string{"CONFIG_CONTROLLER_URL=" + server.URL + "/-/reload", "CONFIG_CONTROLLER_METHOD=PUT"})
+	a.wantFiles(map[string]string{"a.conf": "1", "b.conf": "x", "blob": "\x01"})
+	labtest.Eventually(t, patience, func() (bool, string) { return app.count() == 1, fmt.Sprint(app.count()) })
+	info, err := os.Stat(filepath.Join(a.root, "a.conf"))
+	if err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("mode %v (%v), want 0666 less the umask", info.Mode(), err)
+	}
+
+	// Changes right after a reload are one reload, ten seconds after it, with
+	// the latest content.
+	for i := range 10 {
+		c.configMap("app", map[string]string{"a.conf": fmt.Sprint(i + 2)})
+	}
+	a.wantFiles(map[string]string{"a.conf": "11"})
+	labtest.Eventually(t, patience, func() (bool, string) { return app.count() == 2, fmt.Sprint(app.count()) })
+	if gap := app.times[1].Sub(app.times[0]); gap < 9900*time.Millisecond {
+		t.Errorf("%s between two reloads", gap)
+	}
+	if app.bodies[0] != "PUT /-/reload" {
+		t.Errorf("request %s", app.bodies[0])
+	}
+	if code := a.Stop(t); code != 0 {
+		t.Errorf("SIGTERM: code %d", code)
+	}
+}
+
+// An application that is not up yet is not a reason to exit, and one that
+// fails is told again until it works.
+func TestDropInRetriesUntilTheApplicationIsUp(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configMap("app", map[string]string{"a": "1"})
+	addr := freeAddr(t)
+	a := dropIn(t, c, []string{"CONFIG_CONTROLLER_URL=http://" + addr + "/reload"})
+	a.wantFiles(map[string]string{"a": "1"})
+	body := a.wantProbe("/healthz", http.StatusServiceUnavailable)
+	if !strings.Contains(body, "connection refused") {
+		t.Errorf("healthz says %s", body)
+	}
+	app := &reloads{answer: func(n int) int {
+		if n < 3 {
+			return http.StatusInternalServerError
+		}
+		return http.StatusAccepted
+	}}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: app}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	labtest.Eventually(t, 2*time.Minute, func() (bool, string) { return app.count() == 3, fmt.Sprint(app.count(), a.Stderr()) })
+	a.wantProbe("/healthz", http.StatusOK)
+}
+
+// Keys that were removed while the agent was away disappear; other people's
+// files stay; so does the set of an earlier agent until the new one is there.
+func TestDropInOverARestart(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configMap("app", map[string]string{"a": "1", "b": "2"})
+	app := &reloads{answer: always(http.StatusOK)}
+	server := httptest.NewServer(app)
+	defer server.Close()
+	a := dropIn(t, c, []string{"CONFIG_CONTROLLER_URL=" + server.URL})
+	a.wantFiles(map[string]string{"a": "1", "b": "2"})
+	write(t, filepath.Join(a.root, "foreign"), "mine")
+	a.Stop(t)
+	c.configMap("app", map[string]string{"a": "1"})
+	next := labtest.StartCommand(t, labtest.Command{Path: originalName(t), Args: []string{
+		"--kubeconfig=" + c.lab.Kubeconfig(), "--configroot=" + a.root, "--configmap=" + c.namespace + "/app", "--reload-http=" + server.URL}})
+	a.Running = next
+	a.wantFiles(map[string]string{"a": "1", "foreign": "mine"})
+}
+
+func TestDropInUsage(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"--configmap=a --configroot=/x --":                             {2, "there is no command after --"},
+		"--configroot=/x --":                                           {2, "there is no command after --"},
+		"--configmap=a --configroot=/x":                                {2, "--reload-http is missing"},
+		"--configmap=a --configroot=/x --reload-http=localhost:9090/x": {2, "--reload-http: want http://host:port/path"},
+	} {
+		_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: originalName(t), Args: strings.Fields(args)})
+		if code != want.code || !strings.Contains(stderr, want.text) || strings.Contains(stderr, "panic") {
+			t.Errorf("%s: code %d, %s", args, code, stderr)
+		}
+	}
+}
+
+func TestDropInMissingConfigMap(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	a := dropIn(t, c, nil, "--", "sh", "-c", "echo started")
+	if code := a.ExitCode(t, patience); code != 1 || a.Stdout() != "" || !strings.Contains(a.Stderr(), "/app not found") {
+		t.Errorf("code %d, %q, %s", code, a.Stdout(), a.Stderr())
+	}
+}
+
+// Environment of kiwigrid's sidecar: selection, folders, one reload, and its
+// security holes closed.
+func TestK8sSidecar(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	on := map[string]string{"grafana_dashboard": "1"}
+	c.apply(object{kind: "ConfigMap", name: "one", labels: on, data: map[string]string{"one.json": "{}", "steal.url": "http://127.0.0.1:1/"}})
+	c.apply(object{kind: "ConfigMap", name: "two", labels: on, notes: map[string]string{"k8s-sidecar-target-directory": "team/a"}, data: map[string]string{"two.json": "{}"}})
+	app := &reloads{answer: always(http.StatusOK)}
+	server := httptest.NewServer(app)
+	defer server.Close()
+	a := &agent{t: t, root: filepath.Join(t.TempDir(), "dashboards"), addr: freeAddr(t)}
+	a.Running = labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: []string{"k8s-sidecar"}, Env: []string{
+		"KUBECONFIG=" + c.lab.Kubeconfig(), "LABEL=grafana_dashboard", "LABEL_VALUE=1", "FOLDER=" + a.root, "NAMESPACE=" + c.namespace,
+		"REQ_URL=" + server.URL + "/reload", "REQ_METHOD=POST", "HEALTH_PORT=" + a.addr[strings.LastIndex(a.addr, ":")+1:]}})
+	a.wantFiles(map[string]string{"one.json": "{}", "team/a/two.json": "{}"})
+	labtest.Eventually(t, patience, func() (bool, string) { return app.count() == 1, fmt.Sprint(app.count()) })
+
+	c.apply(object{kind: "ConfigMap", name: "evil", labels: on, notes: map[string]string{"k8s-sidecar-target-directory": "/etc"}, data: map[string]string{"passwd": "x"}})
+	labtest.Eventually(t, patience, func() (bool, string) {
+		return strings.Contains(a.status().Message, "is absolute"), fmt.Sprint(a.status())
+	})
+	a.wantFiles(map[string]string{"one.json": "{}", "team/a/two.json": "{}"})
+	c.delete("evil")
+	c.delete("two")
+	a.wantFiles(map[string]string{"one.json": "{}"})
+}
+
+// configmap-reload's flags: watch a mounted directory, call, write nothing.
+func TestConfigmapReload(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "..one", "a"), "1")
+	write(t, filepath.Join(dir, "..two", "a"), "2")
+	if err := os.Symlink("..one", filepath.Join(dir, "..data")); err != nil {
+		t.Fatal(err)
+	}
+	app := &reloads{answer: always(http.StatusOK)}
+	server := httptest.NewServer(app)
+	defer server.Close()
+	a := &agent{t: t, addr: freeAddr(t)}
+	a.Running = labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: []string{"configmap-reload", "-volume-dir=" + dir, "-webhook-url=" + server.URL, "-web.listen-address=" + a.addr}})
+	a.wantProbe("/startupz", http.StatusOK)
+	if app.count() != 0 {
+		t.Error("called without a change")
+	}
+	labtest.Eventually(t, patience, func() (bool, string) {
+		_ = os.Remove(filepath.Join(dir, "..tmp")) // usually not there
+		if err := os.Symlink("..two", filepath.Join(dir, "..tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+		return app.count() == 1, fmt.Sprint(app.count(), a.Stderr())
+	})
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("the directory holds %v (%v)", entries, err)
+	}
+}

@@ -1,0 +1,252 @@
+package synccli_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// hole is a proxy that can swallow everything without closing anything: what a
+// dead firewall or a crashed node does to a connection.
+type hole struct {
+	listener net.Listener
+	target   string
+	open     atomic.Bool
+	mu       sync.Mutex
+	conns    []net.Conn
+}
+
+func newHole(t *testing.T, target string) *hole {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hole{listener: listener, target: target}
+	t.Cleanup(func() {
+		listener.Close()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, c := range h.conns {
+			c.Close()
+		}
+	})
+	go h.serve()
+	return h
+}
+
+func (h *hole) serve() {
+	for {
+		client, err := h.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", h.target)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		h.mu.Lock()
+		h.conns = append(h.conns, client, server)
+		h.mu.Unlock()
+		// A connection made inside the hole stays in it.
+		swallowed := &atomic.Bool{}
+		swallowed.Store(h.open.Load())
+		go h.copy(client, server, swallowed)
+		go h.copy(server, client, swallowed)
+	}
+}
+
+func (h *hole) copy(to io.Writer, from io.Reader, swallowed *atomic.Bool) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if h.open.Load() {
+			swallowed.Store(true)
+		}
+		if !swallowed.Load() && n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// through makes a kubeconfig that leads through the proxy.
+func (h *hole) through(t *testing.T, kubeconfig, server string) string {
+	t.Helper()
+	raw, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, path, strings.ReplaceAll(string(raw), server, "https://"+h.listener.Addr().String()))
+	return path
+}
+
+// A watch that leads into a black hole makes the agent unhealthy within its
+// deadline, and it recovers by itself.
+func TestBlackHole(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configMap("app", map[string]string{"a": "1"})
+	u, err := url.Parse(c.lab.Server())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHole(t, u.Host)
+	a := start(t, "--kubeconfig="+h.through(t, c.lab.Kubeconfig(), c.lab.Server()), "--configmap="+c.namespace+"/app", "--stall-deadline=4s")
+	a.wantFiles(map[string]string{"a": "1"})
+	a.wantProbe("/healthz", http.StatusOK)
+
+	h.open.Store(true)
+	c.configMap("app", map[string]string{"a": "2"})
+	body := a.wantProbe("/healthz", http.StatusServiceUnavailable)
+	if !strings.Contains(body, "nothing heard of configmap/"+c.namespace+"/app") {
+		t.Errorf("healthz says %s", body)
+	}
+	a.wantProbe("/healthz/application", http.StatusOK)
+	a.wantFiles(map[string]string{"a": "1"})
+
+	h.open.Store(false)
+	a.wantFiles(map[string]string{"a": "2"})
+	a.wantProbe("/healthz", http.StatusOK)
+}
+
+// Objects that are changed and deleted while the API server is away are found
+// when it is back.
+func TestAPIServerAway(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	on := map[string]string{"x": "y"}
+	c.apply(object{kind: "ConfigMap", name: "one", labels: on, data: map[string]string{"one": "1"}})
+	c.apply(object{kind: "ConfigMap", name: "two", labels: on, data: map[string]string{"two": "1"}})
+	u, err := url.Parse(c.lab.Server())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHole(t, u.Host)
+	a := start(t, "--kubeconfig="+h.through(t, c.lab.Kubeconfig(), c.lab.Server()), "--namespace="+c.namespace, "--selector=x=y", "--stall-deadline=4s")
+	a.wantFiles(map[string]string{"one": "1", "two": "1"})
+	h.open.Store(true)
+	c.delete("one")
+	c.apply(object{kind: "ConfigMap", name: "two", labels: on, data: map[string]string{"two": "2"}})
+	a.wantProbe("/healthz", http.StatusServiceUnavailable)
+	h.open.Store(false)
+	a.wantFiles(map[string]string{"two": "2"})
+}
+
+// An agent that is killed at any point, at the nth system call of each kind
+// that changes the disk, leaves a whole set behind, and the next one converges.
+func TestKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	need(t, "strace", "strace")
+	for _, layout := range []string{"links", "exchange"} {
+		t.Run(layout, func(t *testing.T) {
+			t.Parallel()
+			killed := 0
+			for _, call := range []string{"mkdirat", "linkat", "symlinkat", "renameat", "renameat2", "unlinkat", "fchmod"} {
+				for n := 1; n < 60; n++ {
+					if !killAt(t, layout, call, n) {
+						break
+					}
+					killed++
+				}
+			}
+			t.Logf("killed at %d points", killed)
+			if killed < 15 {
+				t.Errorf("only %d points were met", killed)
+			}
+		})
+	}
+}
+
+// killAt goes from one set to another with an agent that is killed at the nth
+// call, and checks what is left. It says whether there was an nth call.
+func killAt(t *testing.T, layout, call string, n int) bool {
+	t.Helper()
+	dir := t.TempDir()
+	source, root, told := filepath.Join(dir, "source"), filepath.Join(dir, "volume", "config"), filepath.Join(dir, "told")
+	args := []string{"--directory=" + source, "--root=" + root, "--layout=" + layout, "--keep-old=0", "--quiet=0", "--initial-notify=if-changed",
+		"--notify=exec:sh -c 'cat " + root + "/a " + root + "/b > " + told + "'"}
+	once := func() (string, int) {
+		_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: binary(t), Args: append(args, "--once")})
+		return stderr, code
+	}
+	write(t, filepath.Join(source, "a"), "old")
+	write(t, filepath.Join(source, "b"), "old")
+	if stderr, code := once(); code != 0 {
+		t.Fatal(stderr)
+	}
+	write(t, filepath.Join(source, "a"), "new")
+	write(t, filepath.Join(source, "b"), "new")
+	write(t, filepath.Join(source, "sub", "c"), "new")
+	inject := fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n)
+	_, _, code := labtest.RunCommand(t, labtest.Command{Path: "strace", Args: append([]string{"-f", "-qq", "-o", "/dev/null", "-e", inject, binary(t)}, append(args, "--once")...)})
+	a, b := read(root+"/a"), read(root+"/b")
+	if a != b || (a != "old" && a != "new") {
+		t.Errorf("killed at %s %d: a is %q, b is %q", call, n, a, b)
+	}
+	// The next agent is a normal one: it has to tell, and to clean up.
+	next := labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: args})
+	labtest.Eventually(t, patience, func() (bool, string) {
+		return read(root+"/a")+read(root+"/b")+read(root+"/sub/c") == "newnewnew", fmt.Sprintf("killed at %s %d: files %v\n%s", call, n, files(root), next.Stderr())
+	})
+	next.Stop(t)
+	return code != 0
+}
+
+func read(name string) string {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
+// Killed while it checks, tells or asks: the next agent finishes the delivery.
+func TestKilledWhileTalkingToTheApplication(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []string{"check", "notify", "confirm"} {
+		t.Run(stage, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			source, root, mark, told := filepath.Join(dir, "source"), filepath.Join(dir, "config"), filepath.Join(dir, "mark"), filepath.Join(dir, "told")
+			write(t, filepath.Join(source, "a"), "1")
+			// The first time the stage kills its parent, the agent.
+			command := func(name, then string) string {
+				if name != stage {
+					return "sh -c '" + then + "'"
+				}
+				return "sh -c 'if [ -f " + mark + " ]; then rm " + mark + "; kill -9 $PPID; exit 1; fi; " + then + "'"
+			}
+			flags := []string{"--directory=" + source, "--check=" + command("check", "true"),
+				"--notify=exec:" + command("notify", "cat "+root+"/a > "+told), "--confirm=exec:" + command("confirm", "test -f "+told)}
+			a := startIn(t, root, flags...)
+			a.wantFiles(map[string]string{"a": "1"})
+			write(t, mark, "")
+			write(t, filepath.Join(source, "a"), "2")
+			if code := a.ExitCode(t, patience); code != 137 && code != -1 {
+				t.Fatalf("the agent was not killed: code %d\n%s", code, a.Stderr())
+			}
+			next := startIn(t, root, flags...)
+			next.wantConfirmed()
+			if got := read(told); got != "2" {
+				t.Errorf("the application was told of %q", got)
+			}
+		})
+	}
+}

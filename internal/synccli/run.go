@@ -1,0 +1,202 @@
+// Package synccli is the command line of the in-pod agent: flags, environment,
+// exit codes. It links nothing of the controller.
+package synccli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-dev/lockstep/internal/compat/configcontroller"
+	"github.com/lockstep-dev/lockstep/internal/compat/configmapreload"
+	"github.com/lockstep-dev/lockstep/internal/compat/k8ssidecar"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/syncrun"
+)
+
+// Env is what the process was given.
+type Env struct {
+	// Args are the arguments with the program's name first.
+	Args           []string
+	Lookup         func(name string) (string, bool)
+	Stdout, Stderr io.Writer
+	Now            func() time.Time
+	Version        string
+}
+
+// The exit codes besides an application's own.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+// Unwrap gives the mistake itself.
+func (u usageError) Unwrap() error { return u.error }
+
+// Run runs the command line and returns the exit code.
+func Run(ctx context.Context, env Env) int {
+	// The client library's own log would repeat what we report, in another form.
+	klog.SetLogger(logr.Discard())
+	err := dispatch(ctx, env)
+	var exit *podsync.ExitError
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &exit):
+		return exit.Code
+	case errors.As(err, &usage):
+		fmt.Fprintf(env.Stderr, "lockstep-sync: %v\nRun with --help for usage.\n", err)
+		return exitUsage
+	default:
+		fmt.Fprintf(env.Stderr, "lockstep-sync: %v\n", err)
+		return exitError
+	}
+}
+
+// predecessor is a command line of another program that is understood.
+type predecessor func(args []string, lookup func(string) (string, bool)) (syncrun.Config, error)
+
+func predecessors() map[string]predecessor {
+	return map[string]predecessor{
+		"config-controller":       configcontroller.Parse,
+		"start-config-controller": configcontroller.Parse,
+		"configmap-reload":        configmapreload.Parse,
+		"k8s-sidecar":             k8ssidecar.Parse,
+	}
+}
+
+// dispatch looks at the name the program was started with, then at the first
+// argument: that is how links in an image and plain arguments both work.
+func dispatch(ctx context.Context, env Env) error {
+	name, args := filepath.Base(env.Args[0]), env.Args[1:]
+	parse, replaces := predecessors()[name]
+	if !replaces && len(args) > 0 {
+		if parse, replaces = predecessors()[args[0]]; replaces {
+			args = args[1:]
+		}
+	}
+	if replaces {
+		config, err := parse(args, env.Lookup)
+		if err != nil {
+			return usageError{err}
+		}
+		return runAgent(ctx, env, config, logOptions{format: "text"})
+	}
+	return native(ctx, env, args)
+}
+
+func native(ctx context.Context, env Env, args []string) error {
+	root := newRootCommand(env)
+	root.SetArgs(args)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	return root.ExecuteContext(ctx)
+}
+
+func newRootCommand(env Env) *cobra.Command {
+	f := newFlags()
+	cmd := &cobra.Command{
+		Use:   "lockstep-sync [flags] [-- COMMAND ARGS…]",
+		Short: "Keep a pod's files in step with ConfigMaps and Secrets, and the application in step with the files",
+		Long: "Keeps a directory equal to ConfigMaps, Secrets or a mounted directory: staged, checked, published atomically,\n" +
+			"the application told and asked. With a command after -- the agent is its parent process.",
+		SilenceErrors: true, SilenceUsage: true, Version: env.Version,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return checkArgs(cmd.ArgsLenAtDash(), args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runNative(cmd.Context(), env, f, args) },
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	f.bind(cmd.Flags(), env.Lookup)
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.AddCommand(newStatusCommand(env), newInstallCommand(env))
+	return cmd
+}
+
+func checkArgs(dash int, args []string) error {
+	switch {
+	case dash < 0 && len(args) > 0:
+		return usageError{fmt.Errorf("unknown command or argument %q: the application's command comes after --", args[0])}
+	case dash == 0 && len(args) == 0:
+		return usageError{errors.New("there is no command after --: write it there, or leave -- out for sidecar mode")}
+	case dash > 0:
+		return usageError{fmt.Errorf("unexpected argument %q before --", args[0])}
+	}
+	return nil
+}
+
+func runNative(ctx context.Context, env Env, f *flags, args []string) error {
+	if f.install != "" {
+		return install(env, f.install)
+	}
+	config, err := f.config(args, env.Lookup)
+	if err != nil {
+		return usageError{err}
+	}
+	return runAgent(ctx, env, config, f.log)
+}
+
+// runAgent validates before anything is touched, so that a mistake costs one
+// line and not a crash in the middle.
+func runAgent(ctx context.Context, env Env, config syncrun.Config, options logOptions) error {
+	if err := config.Validate(); err != nil {
+		return usageError{oneLine(err)}
+	}
+	log, err := options.logger(env.Stderr)
+	if err != nil {
+		return usageError{err}
+	}
+	// A small heap is worth more in every pod than a rare collection.
+	debug.SetGCPercent(30)
+	if len(config.Child.Args) == 0 {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, unix.SIGTERM, unix.SIGINT)
+		defer stop()
+	}
+	return syncrun.Run(ctx, config, log, env.Now)
+}
+
+// oneLine joins several mistakes into one line.
+func oneLine(err error) error {
+	lines := strings.Split(err.Error(), "\n")
+	return errors.New(strings.Join(slices.Compact(lines), "; "))
+}
+
+// logOptions say how the log looks.
+type logOptions struct {
+	format string
+	debug  bool
+}
+
+func (o logOptions) logger(w io.Writer) (*slog.Logger, error) {
+	level := slog.LevelInfo
+	if o.debug {
+		level = slog.LevelDebug
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch o.format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return nil, fmt.Errorf("log format %q: want text or json", o.format)
+}

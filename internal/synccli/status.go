@@ -1,0 +1,134 @@
+package synccli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/syncrun"
+)
+
+func newInstallCommand(env Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "install DIRECTORY", Short: "Copy this program into a directory that other containers share",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return install(env, args[0]) },
+	}
+}
+
+func install(env Env, dir string) error {
+	target, err := syncrun.Install(dir)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "installed %s\n", target)
+	return err
+}
+
+func newStatusCommand(env Env) *cobra.Command {
+	var root, layout, output string
+	var check bool
+	cmd := &cobra.Command{
+		Use: "status --root DIRECTORY", Short: "Tell what an agent observed, published and confirmed",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			s, raw, err := readStatus(root, volume.Layout(layout))
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				_, err = env.Stdout.Write(raw)
+			} else {
+				err = printStatus(env.Stdout, s)
+			}
+			if check && !s.Healthy {
+				return errors.Join(err, errors.New("the application does not run the published set"))
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&root, "root", "", "directory that the agent publishes into")
+	cmd.Flags().StringVar(&layout, "layout", string(volume.Links), "the agent's --layout")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with 1 when the application does not run the published set; for exec probes")
+	return cmd
+}
+
+func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, error) {
+	var s podsync.Status
+	if root == "" {
+		return s, nil, usageError{errors.New("give the agent's directory with --root")}
+	}
+	name := filepath.Join(volume.StateDir(root, layout), podsync.StatusFile)
+	raw, err := os.ReadFile(name) //nolint:gosec // the user names the root
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil, fmt.Errorf("no agent has published into %s yet (there is no %s)", root, name)
+	}
+	if err != nil {
+		return s, nil, fmt.Errorf("read the status: %w", err)
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return s, nil, fmt.Errorf("read the status in %s: %w", name, err)
+	}
+	return s, raw, nil
+}
+
+func printStatus(out io.Writer, s podsync.Status) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "observed\t%s\npublished\t%s\t%d files, %d bytes\n", orNone(s.Observed), orNone(s.Published), s.Files, s.Bytes)
+	fmt.Fprintf(w, "confirmed\t%s\t%s\nreason\t%s\n", orNone(s.Confirmed), unconfirmed(s), s.Reason)
+	for name, id := range map[string]string{"rejected": s.Rejected, "rolled back": s.Barred} {
+		if id != "" {
+			fmt.Fprintf(w, "%s\t%s\n", name, id)
+		}
+	}
+	if s.Failures > 0 {
+		fmt.Fprintf(w, "failures\t%d\n", s.Failures)
+	}
+	if s.Message != "" {
+		fmt.Fprintf(w, "message\t%s\n", strings.ReplaceAll(s.Message, "\n", "; "))
+	}
+	for _, source := range s.Sources {
+		fmt.Fprintf(w, "source\t%s\t%s\t%s\n", source.Name, source.State, source.Failure)
+	}
+	fmt.Fprintf(w, "updated\t%s\n", s.Updated.Format("2006-01-02 15:04:05 MST"))
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if s.CheckOutput == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "the checker printed:\n%s\n", strings.TrimRight(s.CheckOutput, "\n"))
+	return err
+}
+
+// unconfirmed says why the published set is not the confirmed one, when that is
+// as it should be.
+func unconfirmed(s podsync.Status) string {
+	switch {
+	case s.Published == "" || s.Confirmed == s.Published:
+		return ""
+	case s.Initial == s.Published:
+		return "the application reads the published set when it starts"
+	case s.Delivered == s.Published:
+		return "the application was told of the published set and is not asked"
+	}
+	return ""
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,179 @@
+// Package syncrun joins the parts of one in-pod agent and runs it. It knows no
+// flags: command lines of today and of predecessors become its Config.
+package syncrun
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/httpcall"
+	"github.com/lockstep-dev/lockstep/internal/adapter/objectwatch"
+	"github.com/lockstep-dev/lockstep/internal/adapter/process"
+	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync/application"
+)
+
+// Kube says how the API server is reached. Nothing set means from inside the
+// cluster, with the pod's own service account.
+type Kube struct {
+	Kubeconfig string
+	Overrides  clientcmdapi.Context
+	Context    string
+	Server     string
+	Token      string
+	Username   string
+	Password   string
+	CAFile     string
+	CertFile   string
+	KeyFile    string
+	Insecure   bool
+}
+
+// App says how the application is checked, told and asked, in the words of the
+// command line: see the package application.
+type App struct {
+	Check   string
+	Notify  []string
+	Confirm string
+	HTTP    httpcall.Options
+	// CheckTimeout, CommandTimeout and ConfirmTimeout bound the three.
+	CheckTimeout, CommandTimeout, ConfirmTimeout time.Duration
+}
+
+// Config is everything that one agent is told.
+type Config struct {
+	Kube        Kube
+	Selectors   []objectwatch.Selector
+	Directories []string
+	// Volume is where files are published. An empty root means that somebody
+	// else publishes and the agent only tells.
+	Volume volume.Options
+	Sync   podsync.Options
+	// SubdirAnnotation lets objects choose a directory below the root.
+	SubdirAnnotation string
+	App              App
+	// Child is the application in subprocess mode; no arguments mean none.
+	Child process.ChildOptions
+	// HealthAddr is where probes and metrics are served; empty means nowhere.
+	HealthAddr string
+	// Rescan and Poll are how often directories are looked at.
+	Rescan, Poll time.Duration
+	// Warnings are told once at the start.
+	Warnings []string
+}
+
+// Default is the native configuration without sources.
+func Default() Config {
+	return Config{
+		Volume: volume.DefaultOptions(""), Sync: podsync.DefaultOptions(),
+		App: App{
+			HTTP:         httpcall.Options{Method: "POST", Timeout: 10 * time.Second},
+			CheckTimeout: 30 * time.Second, CommandTimeout: 30 * time.Second, ConfirmTimeout: 30 * time.Second,
+		},
+		Child:  process.ChildOptions{StopSignal: 15, Grace: 25 * time.Second},
+		Rescan: time.Minute, Poll: 5 * time.Second,
+	}
+}
+
+// complete fills in what follows from other fields.
+func (c Config) complete() Config {
+	c.Sync.Sources = nil
+	c.Sync.Keyed = len(c.Directories) > 0
+	for _, s := range c.Selectors {
+		c.Sync.Sources = append(c.Sync.Sources, podsync.Source{Name: s.String(), Named: s.Name != ""})
+		c.Sync.Keyed = c.Sync.Keyed || s.Kind != "configmap"
+	}
+	for _, d := range c.Directories {
+		c.Sync.Sources = append(c.Sync.Sources, podsync.Source{Name: "directory " + d})
+	}
+	c.Sync.ReadOnly = c.Volume.Root == ""
+	c.Sync.Rules.Subdirs = c.SubdirAnnotation != ""
+	c.Sync.Attributes = fmt.Sprintf("%o %o %d %d", c.Volume.FileMode, c.Volume.DirMode, c.Volume.UID, c.Volume.GID)
+	return c
+}
+
+// Validate reports every mistake in the configuration.
+func (c Config) Validate() error {
+	c = c.complete()
+	mistakes := []error{c.Sync.Validate(), c.checkApplication()}
+	if len(c.Selectors) > 0 {
+		mistakes = append(mistakes, c.watchOptions().Validate())
+	}
+	switch {
+	case c.Volume.Root != "":
+		mistakes = append(mistakes, c.Volume.Validate())
+	case len(c.Selectors) > 0 || len(c.Directories) > 1:
+		mistakes = append(mistakes, errors.New("the root directory is missing: give --root"))
+	}
+	if len(c.Child.Args) > 0 {
+		mistakes = append(mistakes, c.Child.Validate())
+	}
+	if c.HealthAddr != "" {
+		if _, _, err := net.SplitHostPort(c.HealthAddr); err != nil {
+			mistakes = append(mistakes, fmt.Errorf("health address %q: want host:port or :port", c.HealthAddr))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// checkApplication finds mistakes in the words for the application before
+// anything is touched.
+func (c Config) checkApplication() error {
+	parent := process.NewParent()
+	settings := application.Settings{HTTP: c.App.HTTP, Timeout: c.App.CommandTimeout, Parent: parent}
+	if len(c.Child.Args) > 0 {
+		settings.Child = process.NewChild(parent, c.Child)
+	}
+	var mistakes []error
+	for _, spec := range c.App.Notify {
+		_, err := application.NewTeller(spec, settings)
+		mistakes = append(mistakes, err)
+	}
+	if c.App.Confirm != "" {
+		_, err := application.NewConfirmer(c.App.Confirm, c.App.ConfirmTimeout, settings)
+		mistakes = append(mistakes, err)
+	}
+	if c.App.Check != "" {
+		_, err := application.NewChecker(c.App.Check, settings)
+		mistakes = append(mistakes, err)
+	}
+	return errors.Join(mistakes...)
+}
+
+func (c Config) watchOptions() objectwatch.Options {
+	return objectwatch.Options{Selectors: c.Selectors, Stall: c.Sync.Stall, SubdirAnnotation: c.SubdirAnnotation}
+}
+
+// restConfig finds the API server.
+func (k Kube) restConfig() (*rest.Config, error) {
+	config, err := k.load()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	// The server has its own fairness; a limit here would only delay the start.
+	config.QPS = -1
+	config.UserAgent = "lockstep-sync"
+	return config, nil
+}
+
+func (k Kube) load() (*rest.Config, error) {
+	if k.Kubeconfig == "" && k.Server == "" {
+		return rest.InClusterConfig()
+	}
+	overrides := &clientcmd.ConfigOverrides{
+		CurrentContext: k.Context, Context: k.Overrides,
+		ClusterInfo: clientcmdapi.Cluster{Server: k.Server, CertificateAuthority: k.CAFile, InsecureSkipTLSVerify: k.Insecure},
+		AuthInfo: clientcmdapi.AuthInfo{
+			Token: k.Token, Username: k.Username, Password: k.Password, ClientCertificate: k.CertFile, ClientKey: k.KeyFile,
+		},
+	}
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: k.Kubeconfig}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+}

@@ -163,7 +163,7 @@ func (c *Cluster) FreezeAPIServer() error {
 	if err != nil {
 		return err
 	}
-	return p.Signal(syscall.SIGSTOP)
+	return p.Freeze()
 }
 
 // ThawAPIServer lets a frozen API server run again.

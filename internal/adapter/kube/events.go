@@ -4,13 +4,20 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 // Event is something that people see on a workload with kubectl describe.
 type Event struct {
 	About *Workload
+	// Source is the changed source that the event is about too, nil when there is
+	// none. Events of one workload that differ only in their note are folded into
+	// one by the client library; another version of a source keeps them apart.
+	Source *input.Finding
 	// Warning is true when somebody has to do something.
 	Warning bool
 	Reason  string
@@ -52,7 +59,18 @@ func (a *Announcer) Announce(e Event) {
 		// Half a character would be written as a longer one.
 		note = strings.ToValidUTF8(note[:noteLimit-3], "") + "..."
 	}
-	a.recorder.Eventf(about, nil, kind, e.Reason, e.Action, "%s", note)
+	a.recorder.Eventf(about, e.related(), kind, e.Reason, e.Action, "%s", note)
+}
+
+// related is the source as the API names objects; a plain nil when there is none.
+func (e Event) related() runtime.Object {
+	if e.Source == nil {
+		return nil
+	}
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: string(e.Source.Source.Kind), Namespace: e.About.Key.Namespace,
+		Name: e.Source.Source.Name, ResourceVersion: e.Source.ResourceVersion,
+	}
 }
 
 // Silent announces nothing, for a process that has no right to write events.

@@ -249,8 +249,19 @@ func (r *Records) flush(ctx context.Context) {
 		_, err := r.write(ctx, s)
 		r.countWrite(err)
 		if err != nil {
-			r.options.Report(fmt.Errorf("write the record %s/%s: %w", r.options.Namespace, s.name, err))
+			r.complain(s, fmt.Errorf("write the record %s/%s: %w", r.options.Namespace, s.name, err))
 		}
+	}
+}
+
+// complain reports a failed write, once for as long as it fails in the same way.
+func (r *Records) complain(s *shard, err error) {
+	r.mu.Lock()
+	said := s.complaint == err.Error()
+	s.complaint = err.Error()
+	r.mu.Unlock()
+	if !said {
+		r.options.Report(err)
 	}
 }
 
@@ -323,6 +334,7 @@ func (r *Records) create(ctx context.Context, s *shard, changes map[string]*stri
 func (r *Records) settle(s *shard, changes map[string]*string, cm *corev1.ConfigMap) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	s.complaint = ""
 	s.written(changes, cm.ResourceVersion)
 	r.noteAge(cm.CreationTimestamp.Time)
 	return writtenBy(cm, FieldManager)

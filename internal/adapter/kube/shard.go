@@ -34,6 +34,7 @@ type shard struct {
 	// conflicts with itself.
 	writing         sync.Mutex
 	resourceVersion string
+	complaint       string // why the last write failed
 	stored          map[string]string
 	// dirty holds the texts that differ from stored; nil removes a key.
 	dirty map[string]*string

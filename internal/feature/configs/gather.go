@@ -160,6 +160,7 @@ func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube
 		return f
 	}
 	f.ChangedAt, f.Legacy = changedAt(source, quiet), source.Legacy
+	f.ResourceVersion = source.ResourceVersion
 	if wrong := settings.ScopeProblems(source.Annotations); len(wrong) > 0 {
 		f.Warning = source.ID.String() + ": " + wrong[0].String()
 	}

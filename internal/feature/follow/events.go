@@ -13,7 +13,9 @@ import (
 func eventsFor(w *kube.Workload, d Decision) []kube.Event {
 	events := []kube.Event{}
 	if note, warning, ok := note(d); ok {
-		events = append(events, kube.Event{About: w, Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note})
+		events = append(events, kube.Event{
+			About: w, Source: latest(d.Moves), Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note,
+		})
 	}
 	if lost := unrefreshable(d.Moves); d.Verb == Refresh && len(lost) > 0 {
 		events = append(events, kube.Event{
@@ -22,6 +24,17 @@ func eventsFor(w *kube.Workload, d Decision) []kube.Event {
 		})
 	}
 	return events
+}
+
+// latest is the source that changed last, nil when none did.
+func latest(due []input.Finding) *input.Finding {
+	var last *input.Finding
+	for i, f := range due {
+		if last == nil || f.ChangedAt.After(last.ChangedAt) {
+			last = &due[i]
+		}
+	}
+	return last
 }
 
 func note(d Decision) (text string, warning, ok bool) {
@@ -95,7 +108,7 @@ func joined(events []kube.Event) []kube.Event {
 // failureEvent is what people see of a change that the API server refused.
 func failureEvent(w *kube.Workload, d Decision, err error) kube.Event {
 	return kube.Event{
-		About: w, Warning: true, Reason: string(input.ReloadFailed), Action: string(d.Verb),
+		About: w, Source: latest(d.Moves), Warning: true, Reason: string(input.ReloadFailed), Action: string(d.Verb),
 		Note: "could not roll out " + d.Message + ": " + err.Error(),
 	}
 }

@@ -96,10 +96,11 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
 		ReconciliationTimeout: time.Minute,
 		RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[kube.Key](500*time.Millisecond, time.Minute),
 		LogConstructor: func(key *kube.Key) logr.Logger {
+			// What the library tells of its own work is for debugging.
 			if key == nil {
-				return r.Log
+				return r.Log.V(1)
 			}
-			return r.Log.WithValues("workload", key.String())
+			return r.Log.V(1).WithValues("workload", key.String())
 		},
 	})
 	if err != nil {

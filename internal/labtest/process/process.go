@@ -123,6 +123,22 @@ func (p *Process) ExitCode() int {
 // process of a container. It is no error when the process has ended.
 func (p *Process) Signal(sig syscall.Signal) error { return p.send(p.id.PID, sig) }
 
+// Freeze stops the process from running, and returns when it stands: the signal
+// alone is on its way while the process may still answer a request.
+func (p *Process) Freeze() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for !p.id.stands() {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s (process %d) still runs 10s after SIGSTOP", p.Name(), p.id.PID)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
 // Kill ends the process and, unless it is in the foreground, every process of
 // its group with SIGKILL, and waits until it has ended.
 func (p *Process) Kill() error {

@@ -32,6 +32,16 @@ func birth(pid int) string {
 	return strings.TrimSpace(string(boot)) + "/" + tick
 }
 
+// stands tells whether the process was stopped by a signal.
+func (id Identity) stands() bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(id.PID) + "/stat")
+	if err != nil {
+		return true
+	}
+	state, _ := parseStat(stat)
+	return state == "T"
+}
+
 // parseStat returns the fields 3 (state) and 22 (start time) of a stat line,
 // such as `4711 (a) b) S 1 4711 …`. The second field is the program's name in
 // parentheses and may itself hold blanks and parentheses, hence the search from

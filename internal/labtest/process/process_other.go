@@ -24,3 +24,6 @@ func birth(pid int) string {
 }
 
 func setApart(*syscall.SysProcAttr) {}
+
+// stands cannot be asked here; the signal has to do.
+func (id Identity) stands() bool { return true }

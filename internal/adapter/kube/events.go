@@ -4,8 +4,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 // Event is something that people see on a workload with kubectl describe.
@@ -17,6 +20,11 @@ type Event struct {
 	// Action is the verb, for machines.
 	Action string
 	Note   string
+	// Source is what led to it, as it was at SourceVersion; zero when nothing did.
+	// Without it, events on a workload that is not written to in between (observed,
+	// held, refreshed) would be counted as one that repeats, with the first note.
+	Source        input.Source
+	SourceVersion string
 }
 
 // An Announcer publishes events on workloads.
@@ -52,7 +60,18 @@ func (a *Announcer) Announce(e Event) {
 		// Half a character would be written as a longer one.
 		note = strings.ToValidUTF8(note[:noteLimit-3], "") + "..."
 	}
-	a.recorder.Eventf(about, nil, kind, e.Reason, e.Action, "%s", note)
+	a.recorder.Eventf(about, e.related(), kind, e.Reason, e.Action, "%s", note)
+}
+
+// related is the source as events name it, nil when there is none.
+func (e Event) related() runtime.Object {
+	if e.Source == (input.Source{}) {
+		return nil
+	}
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: string(e.Source.Kind),
+		Namespace: e.About.Key.Namespace, Name: e.Source.Name, ResourceVersion: e.SourceVersion,
+	}
 }
 
 // Silent announces nothing, for a process that has no right to write events.

@@ -31,6 +31,8 @@ type Finding struct {
 	// Shows is the short digest of the whole content, for templates and people;
 	// empty when the source does not exist.
 	Shows string
+	// ResourceVersion is that of the source, empty when it does not exist.
+	ResourceVersion string
 	// ChangedAt is when the content was last seen to change.
 	ChangedAt time.Time
 	// Barred says why this input must not be moved now, empty when it may be.

@@ -21,7 +21,19 @@ func eventsFor(w *kube.Workload, d Decision) []kube.Event {
 			Note: "read as environment or by sub-path, which only a restart repeats: " + names(lost),
 		})
 	}
+	newest := latest(d.Moves)
+	for i := range events {
+		events[i].Source, events[i].SourceVersion = newest.Source, newest.ResourceVersion
+	}
 	return events
+}
+
+// latest is the one of the changed sources that changed last, zero when none did.
+func latest(due []input.Finding) input.Finding {
+	if len(due) == 0 {
+		return input.Finding{}
+	}
+	return slices.MaxFunc(due, func(a, b input.Finding) int { return a.ChangedAt.Compare(b.ChangedAt) })
 }
 
 func note(d Decision) (text string, warning, ok bool) {

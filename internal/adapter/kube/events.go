@@ -14,16 +14,17 @@ import (
 // Event is something that people see on a workload with kubectl describe.
 type Event struct {
 	About *Workload
-	// Source is the changed source that the event is about too, nil when there is
-	// none. Events of one workload that differ only in their note are folded into
-	// one by the client library; another version of a source keeps them apart.
-	Source *input.Finding
 	// Warning is true when somebody has to do something.
 	Warning bool
 	Reason  string
 	// Action is the verb, for machines.
 	Action string
 	Note   string
+	// Source is what led to it, as it was at SourceVersion; zero when nothing did.
+	// Without it, events on a workload that is not written to in between (observed,
+	// held, refreshed) would be counted as one that repeats, with the first note.
+	Source        input.Source
+	SourceVersion string
 }
 
 // An Announcer publishes events on workloads.
@@ -62,14 +63,14 @@ func (a *Announcer) Announce(e Event) {
 	a.recorder.Eventf(about, e.related(), kind, e.Reason, e.Action, "%s", note)
 }
 
-// related is the source as the API names objects; a plain nil when there is none.
+// related is the source as events name it, nil when there is none.
 func (e Event) related() runtime.Object {
-	if e.Source == nil {
+	if e.Source == (input.Source{}) {
 		return nil
 	}
 	return &corev1.ObjectReference{
-		APIVersion: "v1", Kind: string(e.Source.Source.Kind), Namespace: e.About.Key.Namespace,
-		Name: e.Source.Source.Name, ResourceVersion: e.Source.ResourceVersion,
+		APIVersion: "v1", Kind: string(e.Source.Kind),
+		Namespace: e.About.Key.Namespace, Name: e.Source.Name, ResourceVersion: e.SourceVersion,
 	}
 }
 

@@ -31,7 +31,7 @@ type Finding struct {
 	// Shows is the short digest of the whole content, for templates and people;
 	// empty when the source does not exist.
 	Shows string
-	// ResourceVersion of the source as it was read, empty when it does not exist.
+	// ResourceVersion is that of the source, empty when it does not exist.
 	ResourceVersion string
 	// ChangedAt is when the content was last seen to change.
 	ChangedAt time.Time

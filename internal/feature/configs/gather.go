@@ -159,8 +159,7 @@ func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube
 	if source == nil {
 		return f
 	}
-	f.ChangedAt, f.Legacy = changedAt(source, quiet), source.Legacy
-	f.ResourceVersion = source.ResourceVersion
+	f.ChangedAt, f.ResourceVersion, f.Legacy = changedAt(source, quiet), source.ResourceVersion, source.Legacy
 	if wrong := settings.ScopeProblems(source.Annotations); len(wrong) > 0 {
 		f.Warning = source.ID.String() + ": " + wrong[0].String()
 	}

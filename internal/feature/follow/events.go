@@ -13,9 +13,7 @@ import (
 func eventsFor(w *kube.Workload, d Decision) []kube.Event {
 	events := []kube.Event{}
 	if note, warning, ok := note(d); ok {
-		events = append(events, kube.Event{
-			About: w, Source: latest(d.Moves), Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note,
-		})
+		events = append(events, kube.Event{About: w, Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note})
 	}
 	if lost := unrefreshable(d.Moves); d.Verb == Refresh && len(lost) > 0 {
 		events = append(events, kube.Event{
@@ -23,18 +21,19 @@ func eventsFor(w *kube.Workload, d Decision) []kube.Event {
 			Note: "read as environment or by sub-path, which only a restart repeats: " + names(lost),
 		})
 	}
+	newest := latest(d.Moves)
+	for i := range events {
+		events[i].Source, events[i].SourceVersion = newest.Source, newest.ResourceVersion
+	}
 	return events
 }
 
-// latest is the source that changed last, nil when none did.
-func latest(due []input.Finding) *input.Finding {
-	var last *input.Finding
-	for i, f := range due {
-		if last == nil || f.ChangedAt.After(last.ChangedAt) {
-			last = &due[i]
-		}
+// latest is the one of the changed sources that changed last, zero when none did.
+func latest(due []input.Finding) input.Finding {
+	if len(due) == 0 {
+		return input.Finding{}
 	}
-	return last
+	return slices.MaxFunc(due, func(a, b input.Finding) int { return a.ChangedAt.Compare(b.ChangedAt) })
 }
 
 func note(d Decision) (text string, warning, ok bool) {
@@ -108,7 +107,7 @@ func joined(events []kube.Event) []kube.Event {
 // failureEvent is what people see of a change that the API server refused.
 func failureEvent(w *kube.Workload, d Decision, err error) kube.Event {
 	return kube.Event{
-		About: w, Source: latest(d.Moves), Warning: true, Reason: string(input.ReloadFailed), Action: string(d.Verb),
+		About: w, Warning: true, Reason: string(input.ReloadFailed), Action: string(d.Verb),
 		Note: "could not roll out " + d.Message + ": " + err.Error(),
 	}
 }

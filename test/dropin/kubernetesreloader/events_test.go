@@ -95,6 +95,7 @@ func binaryData(e event) {
 	s.awaitState(t, map[string]string{"v1.ConfigMap_binary": sum("1")})
 	s.set(t, cm, "2")
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_BINARY": sum("2")})
+	s.awaitState(t, map[string]string{"v1.ConfigMap_binary": sum("2")})
 	for i, bytes := range []string{"\xff1", "\xff2"} {
 		before := s.state(t)["v1.ConfigMap_binary.sha256"]
 		cm.BinaryData = map[string][]byte{"image": []byte(bytes)}

@@ -332,9 +332,7 @@ func (r *LegacyRecords) Run(ctx context.Context) error {
 				r.flush(ctx, now)
 			}
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			defer cancel()
-			r.flush(last, r.options.Now())
+			r.flush(context.WithoutCancel(ctx), r.options.Now())
 			return nil
 		}
 	}
@@ -379,6 +377,9 @@ func sourceOfKey(key string) (input.Source, bool) {
 	return input.Source{Kind: input.Kind(kind), Name: name}, true
 }
 
+// writeTimeout bounds a write: a connection that hangs must not end all writing.
+const writeTimeout = 10 * time.Second
+
 // retry spaces out attempts that fail: every second at first, every minute in
 // the end, so that a right that is missing for good costs next to nothing.
 type retry struct {
@@ -407,6 +408,8 @@ func (r *LegacyRecords) flush(ctx context.Context, now time.Time) {
 	if len(changes) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	err := r.write(ctx, changes)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,7 @@
 package fingerprint
 
 import (
+	"cmp"
 	"crypto/sha1" //nolint:gosec // what a predecessor stored has to be recognised; nothing is decided by it alone
 	"encoding/base64"
 	"encoding/hex"
@@ -48,7 +49,7 @@ func legacyOrder[V any](data map[string]V) []string {
 		j, bIndex := arrayIndex(b)
 		switch {
 		case aIndex && bIndex:
-			return int(i) - int(j)
+			return cmp.Compare(i, j)
 		case aIndex:
 			return -1
 		case bIndex:

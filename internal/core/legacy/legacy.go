@@ -18,7 +18,7 @@ import (
 // ConfigMaps or Secrets, separated by commas.
 const (
 	ConfigMapAnnotation = "reloader.k8s.collaborne.com/configmap"
-	SecretAnnotation    = "reloader.k8s.collaborne.com/secret"
+	SecretAnnotation    = "reloader.k8s.collaborne.com/secret" //nolint:gosec // the name of an annotation
 )
 
 // Words is the language of kubernetes-reloader.

@@ -2,14 +2,14 @@ package kubernetesreloader_test
 
 import (
 	"strings"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // containers: the variable goes to the first container that has it, else to the
 // first; init containers do not count. New variables come first.
-func containers(t *testing.T, s *site) {
+func containers(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("containers", "1")
 	other := s.configMap("containers-2", "1")
 	d := s.deployment("containers", "containers,containers-2")
@@ -36,7 +36,8 @@ func containers(t *testing.T, s *site) {
 }
 
 // collidingNames: two sources whose plain variables are one get one each.
-func collidingNames(t *testing.T, s *site) {
+func collidingNames(e event) {
+	t, s := e.t, e.site
 	dash, dot := s.configMap("colliding-name", "1"), s.configMap("colliding.name", "1")
 	d := s.deployment("colliding", "colliding-name,colliding.name")
 	s.create(t, dash, dot, d)
@@ -53,7 +54,8 @@ func collidingNames(t *testing.T, s *site) {
 }
 
 // renamed: the template is patched as it is when the time has come.
-func renamed(t *testing.T, s *site) {
+func renamed(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("renamed", "1")
 	d := s.deployment("renamed", "renamed")
 	s.create(t, cm, d)
@@ -68,7 +70,8 @@ func renamed(t *testing.T, s *site) {
 }
 
 // valueFrom: a variable that takes its value from somewhere is not ours.
-func valueFrom(t *testing.T, s *site) {
+func valueFrom(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("from", "1")
 	d := s.deployment("from", "from")
 	d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{

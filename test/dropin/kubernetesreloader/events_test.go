@@ -17,7 +17,7 @@ func TestEvents(t *testing.T) {
 		"--alternative-secret-annotation", "secret.reloader.stakater.com/reload")
 	s.fence(t)
 	t.Run("group", func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T, *site){
+		for name, test := range map[string]func(event){
 			"Change": change, "Secret": secretChange, "Metadata": metadata, "BinaryData": binaryData,
 			"Collision": collision, "Created": created, "CreatedRequired": createdRequired, "Deleted": deleted, "Recreated": recreated, "NewAnnotation": newAnnotation,
 			"Reapplied": reapplied, "SpacesAndUnion": spacesAndUnion, "OwnState": ownState, "Burst": burst,
@@ -26,7 +26,7 @@ func TestEvents(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				test(t, s)
+				test(event{t, s})
 			})
 		}
 	})
@@ -37,8 +37,15 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// event is what a row of the table works with.
+type event struct {
+	t    *testing.T
+	site *site
+}
+
 // change: every kind of dependent is rolled, none is rolled for being found.
-func change(t *testing.T, s *site) {
+func change(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("change", "1")
 	d := s.deployment("change", "change")
 	ds := &appsv1.DaemonSet{ObjectMeta: d.ObjectMeta, Spec: appsv1.DaemonSetSpec{Selector: selector("change"), Template: template("change")}}
@@ -53,7 +60,8 @@ func change(t *testing.T, s *site) {
 	s.awaitState(t, map[string]string{"v1.ConfigMap_change": sum("2")})
 }
 
-func secretChange(t *testing.T, s *site) {
+func secretChange(e event) {
+	t, s := e.t, e.site
 	secret := s.secret("tls-1", "letmein")
 	d := s.deployment("tls", "")
 	d.Annotations = map[string]string{secretAnnotation: "tls-1"}
@@ -66,7 +74,8 @@ func secretChange(t *testing.T, s *site) {
 }
 
 // metadata: a change of labels or annotations is none.
-func metadata(t *testing.T, s *site) {
+func metadata(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("metadata", "1")
 	d := s.deployment("metadata", "metadata")
 	s.create(t, cm, d)
@@ -78,13 +87,15 @@ func metadata(t *testing.T, s *site) {
 }
 
 // binaryData: the SHA-1 does not see it, so a part of the strong digest is added.
-func binaryData(t *testing.T, s *site) {
+func binaryData(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("binary", "1")
 	d := s.deployment("binary", "binary")
 	s.create(t, cm, d)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_binary": sum("1")})
 	s.set(t, cm, "2")
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_BINARY": sum("2")})
+	s.awaitState(t, map[string]string{"v1.ConfigMap_binary": sum("2")})
 	for i, bytes := range []string{"\xff1", "\xff2"} {
 		before := s.state(t)["v1.ConfigMap_binary.sha256"]
 		cm.BinaryData = map[string][]byte{"image": []byte(bytes)}
@@ -95,7 +106,8 @@ func binaryData(t *testing.T, s *site) {
 }
 
 // collision: the two contents have one SHA-1.
-func collision(t *testing.T, s *site) {
+func collision(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("collision", "")
 	cm.Data = map[string]string{"a": "1", "b": "2"}
 	d := s.deployment("collision", "collision")
@@ -111,7 +123,8 @@ func collision(t *testing.T, s *site) {
 
 // created: a source that arrives after its dependent is a change, because the
 // template does not need it and so the pods run without it.
-func created(t *testing.T, s *site) {
+func created(e event) {
+	t, s := e.t, e.site
 	d := s.deployment("created", "created")
 	s.create(t, d)
 	s.fence(t)
@@ -120,7 +133,8 @@ func created(t *testing.T, s *site) {
 }
 
 // createdRequired: pods that need the source could not start before it came.
-func createdRequired(t *testing.T, s *site) {
+func createdRequired(e event) {
+	t, s := e.t, e.site
 	d := s.deployment("required", "required")
 	d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: "required"},
@@ -135,7 +149,8 @@ func createdRequired(t *testing.T, s *site) {
 
 // deleted: nobody is restarted onto a missing source, also not when the deletion
 // is the first that is heard of it.
-func deleted(t *testing.T, s *site) {
+func deleted(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("deleted", "1")
 	d := s.deployment("deleted", "deleted")
 	s.create(t, cm, d)
@@ -152,7 +167,8 @@ func deleted(t *testing.T, s *site) {
 }
 
 // recreated: with equal content it is nothing, with other content a change.
-func recreated(t *testing.T, s *site) {
+func recreated(e event) {
+	t, s := e.t, e.site
 	d := s.deployment("recreated", "recreated")
 	s.create(t, s.configMap("recreated", "1"), d)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_recreated": sum("1")})
@@ -166,7 +182,8 @@ func recreated(t *testing.T, s *site) {
 }
 
 // newAnnotation: a workload that begins to name a source has it already.
-func newAnnotation(t *testing.T, s *site) {
+func newAnnotation(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("named", "1")
 	d := s.deployment("named", "")
 	s.create(t, cm, d)
@@ -181,7 +198,8 @@ func newAnnotation(t *testing.T, s *site) {
 }
 
 // reapplied: somebody took the variable out, which is a rollout of its own.
-func reapplied(t *testing.T, s *site) {
+func reapplied(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("reapplied", "1")
 	d := s.deployment("reapplied", "reapplied")
 	s.create(t, cm, d)
@@ -194,7 +212,8 @@ func reapplied(t *testing.T, s *site) {
 }
 
 // undone: what a person took back is not pushed forward again.
-func undone(t *testing.T, s *site) {
+func undone(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("undone", "1")
 	d := s.deployment("undone", "undone")
 	s.create(t, cm, d)
@@ -211,7 +230,8 @@ func undone(t *testing.T, s *site) {
 }
 
 // spacesAndUnion: names are trimmed, and both annotations of a kind count.
-func spacesAndUnion(t *testing.T, s *site) {
+func spacesAndUnion(e event) {
+	t, s := e.t, e.site
 	d := s.deployment("spaces", " spaces-1 , spaces-2,,")
 	d.Annotations["configmap.reloader.stakater.com/reload"] = "spaces-3,spaces-1"
 	d.Annotations["secret.reloader.stakater.com/reload"] = "spaces-4"
@@ -233,7 +253,8 @@ func spacesAndUnion(t *testing.T, s *site) {
 }
 
 // ownState: the state is no source, though an annotation names it.
-func ownState(t *testing.T, s *site) {
+func ownState(e event) {
+	t, s := e.t, e.site
 	d := s.deployment("own-state", stateName+",own")
 	s.create(t, s.configMap("own", "1"), d)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_own": sum("1")})
@@ -248,7 +269,8 @@ func ownState(t *testing.T, s *site) {
 }
 
 // burst: many changes in a row are one rollout, to the last content.
-func burst(t *testing.T, s *site) {
+func burst(e event) {
+	t, s := e.t, e.site
 	cm := s.configMap("burst", "0")
 	d := s.deployment("burst", "burst")
 	s.create(t, cm, d)
@@ -263,7 +285,8 @@ func burst(t *testing.T, s *site) {
 }
 
 // oneRolloutForTwo: changes of several sources are one patch.
-func oneRolloutForTwo(t *testing.T, s *site) {
+func oneRolloutForTwo(e event) {
+	t, s := e.t, e.site
 	cm, secret := s.configMap("two", "1"), s.secret("two", "1")
 	d := s.deployment("two", "two")
 	d.Annotations[secretAnnotation] = "two"
@@ -277,7 +300,8 @@ func oneRolloutForTwo(t *testing.T, s *site) {
 
 // pruned: a source that nobody names any more leaves the state, also while a
 // template still mounts it.
-func pruned(t *testing.T, s *site) {
+func pruned(e event) {
+	t, s := e.t, e.site
 	d := s.deployment("pruned", "pruned")
 	d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
 		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "pruned"}},

@@ -17,7 +17,10 @@ LAB_TESTS := $(LAB_CONTROL_PLANE) kube-scheduler kwok argo-rollouts kubelet
 # The release of the tests' shared control plane: 1.36 or 1.34.
 KUBERNETES ?= 1.36
 
-# Packages and further flags of "make test", "make bench" and "make deflake".
+# What "make bench" measures: every command under bench/.
+BENCH ?= $(notdir $(patsubst %/,%,$(dir $(wildcard bench/*/main.go))))
+
+# Packages and further flags of "make test" and "make deflake".
 PKG ?= ./...
 TESTFLAGS ?=
 
@@ -74,8 +77,9 @@ deflake: ## Run the tests ten times; PKG and TESTFLAGS choose which
 	@$(MAKE) test TESTFLAGS='-count=10 $(TESTFLAGS)'
 
 .PHONY: bench
-bench: ## Run the benchmarks
-	go test -run='^$$' -bench=. -benchmem $(TESTFLAGS) $(PKG)
+bench: bin/lab ## Measure on a real control plane; BENCH=reload for one, ARGS='--scenario burst' for its flags
+	@bin/lab build $(LAB_CONTROL_PLANE) >/dev/null
+	@for name in $(BENCH); do echo "bench $$name"; go run ./bench/$$name $(ARGS); done
 
 .PHONY: compiler
 compiler: # The C compiler of the race detector: CI gets one or fails, a laptop may do without

@@ -77,8 +77,11 @@ func (m *Mirror[T]) run(ctx context.Context, c client.WithWatch, sc scope) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list := sc.list.DeepCopyObject().(client.ObjectList)
-			err := c.List(ctx, list, options(&o))
-			return list, m.link.report(err)
+			o.ResourceVersion = pagedVersion(o.ResourceVersion)
+			if err := c.List(ctx, list, options(&o)); err != nil {
+				return nil, m.link.report(err)
+			}
+			return m.slimPage(list)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := openWatch(ctx, func(ctx context.Context) (watch.Interface, error) {
@@ -90,6 +93,7 @@ func (m *Mirror[T]) run(ctx context.Context, c client.WithWatch, sc scope) {
 	// The reflector logs each failed attempt; the link tells of each change instead.
 	silent := logr.Discard()
 	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.name, TypeDescription: m.name, Logger: &silent})
+	reflector.WatchListPageSize = pageSize
 	reflector.RunWithContext(logr.NewContext(ctx, silent))
 }
 
@@ -131,12 +135,18 @@ func (m *Mirror[T]) Len() int {
 // Transformer implements cache.TransformingStore: the reflector calls it on each
 // object of a streaming list as it arrives.
 func (m *Mirror[T]) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) {
-		if _, done := object.(T); done {
-			return object, nil
-		}
-		return m.slim(object)
+	return func(object any) (any, error) { return m.copyOf(object) }
+}
+
+// copyOf returns the slim copy of an object, or the one that was made before.
+func (m *Mirror[T]) copyOf(object any) (T, error) {
+	switch o := object.(type) {
+	case T:
+		return o, nil
+	case *listed[T]:
+		return o.item, nil
 	}
+	return m.slim(object)
 }
 
 // Add implements cache.ReflectorStore.
@@ -154,7 +164,8 @@ func (m *Mirror[T]) Update(object any) error {
 	key := nameOf(item)
 	m.mu.Lock()
 	old, known := m.items[key]
-	m.place(key, item, arrival{at: m.now(), watched: true})
+	settle(item, old, known, arrival{at: m.now(), watched: true})
+	m.items[key] = item
 	m.mu.Unlock()
 	m.notify(old, item, known)
 	return nil
@@ -183,26 +194,21 @@ func (m *Mirror[T]) Delete(object any) error {
 func (m *Mirror[T]) Replace(objects []any, _ string) error {
 	fresh := make(map[types.NamespacedName]T, len(objects))
 	for i, object := range objects {
-		item, ok := object.(T)
-		if !ok {
-			made, err := m.slim(object)
-			if err != nil {
-				continue
-			}
-			item = made
+		item, err := m.copyOf(object)
+		if err != nil {
+			continue
 		}
 		fresh[nameOf(item)] = item
 		objects[i] = nil
 	}
+	how := arrival{at: m.now()}
 	m.mu.Lock()
 	before := m.items
-	m.items = make(map[types.NamespacedName]T, len(fresh))
 	for key, item := range fresh {
-		if old, known := before[key]; known {
-			m.items[key] = old
-		}
-		m.place(key, item, arrival{at: m.now()})
+		old, known := before[key]
+		settle(item, old, known, how)
 	}
+	m.items = fresh // Only the reflector's goroutine changes it, so reading on is safe.
 	m.mu.Unlock()
 	// Whoever is woken asks at once whether this list is complete.
 	m.link.synced()
@@ -215,14 +221,13 @@ func (m *Mirror[T]) Resync() error {
 	return nil
 }
 
-// place stores the item, comparing it with the copy that it follows.
-func (m *Mirror[T]) place(key types.NamespacedName, item T, how arrival) {
-	if old, known := m.items[key]; known {
+// settle compares the item with the copy that it follows, if there is one.
+func settle[T slimObject[T]](item, old T, known bool, how arrival) {
+	if known {
 		item.follow(old, how)
-	} else {
-		item.first(how)
+		return
 	}
-	m.items[key] = item
+	item.first(how)
 }
 
 func (m *Mirror[T]) notify(old, item T, known bool) {

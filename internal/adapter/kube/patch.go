@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,7 +44,8 @@ func (p *Patcher) Move(ctx context.Context, w *Workload, order input.Order) (tim
 	if err != nil {
 		return time.Time{}, err
 	}
-	o := &unstructured.Unstructured{}
+	// The answer is asked for as metadata only: nothing else of it is read.
+	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(w.Target.Kind.GroupVersionKind)
 	o.SetNamespace(w.Key.Namespace)
 	o.SetName(w.Target.Name)

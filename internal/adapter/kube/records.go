@@ -296,7 +296,9 @@ func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: r.meta(s)}
+	// The answer is asked for as metadata only: a full shard would come back whole.
+	cm := &metav1.PartialObjectMetadata{ObjectMeta: r.meta(s)}
+	cm.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	err = r.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager))
 	switch {
 	case apierrors.IsNotFound(err):
@@ -331,12 +333,12 @@ func (r *Records) create(ctx context.Context, s *shard, changes map[string]*stri
 }
 
 // settle notes what the API server has taken, and when.
-func (r *Records) settle(s *shard, changes map[string]*string, cm *corev1.ConfigMap) time.Time {
+func (r *Records) settle(s *shard, changes map[string]*string, cm client.Object) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.complaint = ""
-	s.written(changes, cm.ResourceVersion)
-	r.noteAge(cm.CreationTimestamp.Time)
+	s.written(changes, cm.GetResourceVersion())
+	r.noteAge(cm.GetCreationTimestamp().Time)
 	return writtenBy(cm, FieldManager)
 }
 

@@ -20,7 +20,6 @@ import (
 type Source struct {
 	ID              input.Source
 	Namespace       string
-	UID             string
 	ResourceVersion string
 	Created         time.Time
 	// Annotations are the source's own settings for Lockstep, nothing else.
@@ -110,7 +109,6 @@ func newSource(id input.Source, o client.Object, words settings.Vocabulary) *Sou
 	return &Source{
 		ID:              id,
 		Namespace:       o.GetNamespace(),
-		UID:             string(o.GetUID()),
 		ResourceVersion: o.GetResourceVersion(),
 		Created:         o.GetCreationTimestamp().Time,
 		Annotations:     ownSettings(o.GetAnnotations(), words),

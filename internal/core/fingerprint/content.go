@@ -50,14 +50,14 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 	slices.Sort(c.keys)
 	c.keys = slices.Clip(slices.Compact(c.keys))
 	c.sums = make([][sumSize]byte, len(c.keys))
-	digest := h.newHash()
+	digest := fields{Hash: h.newHash()}
 	for i, key := range c.keys {
 		digest.Reset()
-		writeField(digest, []byte(key))
+		digest.text(key)
 		if value, ok := text[key]; ok {
-			writeField(digest, []byte(value))
+			digest.text(value)
 		} else {
-			writeField(digest, binaries[key])
+			digest.bytes(binaries[key])
 		}
 		copy(c.sums[i][:], digest.Sum(nil))
 	}
@@ -67,10 +67,10 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 // Version is the version of the given keys. Keys that the object does not have
 // contribute nothing, so that adding one of them is a change.
 func (c Content) Version(keys Keys) Version {
-	digest := sha256.New()
+	digest := fields{Hash: sha256.New()}
 	for i, key := range c.keys {
 		if keys.Has(key) {
-			writeField(digest, []byte(key))
+			digest.text(key)
 			digest.Write(c.sums[i][:])
 		}
 	}
@@ -94,11 +94,35 @@ func (h Hasher) newHash() hash.Hash {
 	return hmac.New(sha256.New, h.key)
 }
 
-// writeField writes the length before the bytes: without it {a:"1",b:"2"} and
-// {a:"1b=2"} could digest alike, which is how changes got lost elsewhere.
-func writeField(h hash.Hash, field []byte) {
+// fields writes each field with its length before it: without that {a:"1",b:"2"}
+// and {a:"1b=2"} could digest alike, which is how changes got lost elsewhere.
+type fields struct {
+	hash.Hash
+	// piece is where a text is copied to on its way. A conversion would copy the
+	// whole of it, which at 35,000 ConfigMaps of 20 KB is half a gigabyte of
+	// garbage at start-up.
+	piece []byte
+}
+
+func (f *fields) bytes(field []byte) {
+	f.length(len(field))
+	f.Write(field)
+}
+
+func (f *fields) text(field string) {
+	f.length(len(field))
+	if f.piece == nil {
+		f.piece = make([]byte, 512)
+	}
+	for len(field) > 0 {
+		n := copy(f.piece, field)
+		f.Write(f.piece[:n])
+		field = field[n:]
+	}
+}
+
+func (f *fields) length(n int) {
 	var length [8]byte
-	binary.BigEndian.PutUint64(length[:], uint64(len(field)))
-	h.Write(length[:])
-	h.Write(field)
+	binary.BigEndian.PutUint64(length[:], uint64(n))
+	f.Write(length[:])
 }

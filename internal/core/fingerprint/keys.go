@@ -48,9 +48,9 @@ func (k Keys) ID() string {
 	if k.all {
 		return "*"
 	}
-	h := sha256.New()
+	h := fields{Hash: sha256.New()}
 	for _, name := range k.names {
-		writeField(h, []byte(name))
+		h.text(name)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:4])
 }

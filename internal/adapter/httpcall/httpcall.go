@@ -199,7 +199,7 @@ func (o Options) transport() (*http.Transport, error) {
 		return nil, err
 	}
 	dialer := &net.Dialer{}
-	t := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	t := &http.Transport{TLSClientConfig: config}
 	if o.UnixSocket != "" {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", o.UnixSocket)

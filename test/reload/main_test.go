@@ -6,11 +6,15 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // TestMain lets more tests run at once than there are cores: they mostly wait for
 // the control plane and for quiet windows.
 func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard()) // the tests' own clients have nothing to tell
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })

@@ -174,6 +174,7 @@ func TestUndoneAndThenTheContentGoesBack(t *testing.T) {
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.awaitRollouts(t, web, 1)
 	second := s.shown(t, web)
+	s.Revisions(t, "web") // it is to have its ReplicaSet, for the undo
 	s.change(t, "configmap/app", "{data: {key: three}}")
 	s.awaitRollouts(t, web, 2)
 	s.awaitKnown(t, deploy, "web", digest(t, s.shown(t, web), "configmap/app"))

@@ -102,10 +102,12 @@ func TestEnvironmentForm(t *testing.T) {
 		for _, name := range []string{"web", "several"} {
 			s.awaitRollouts(t, "deployment/"+name, turn)
 			s.checkVariable(t, name)
+			s.Revisions(t, name) // each is to have its ReplicaSet, for the undo
 		}
 	}
 	s.change(t, "configmap/other", "{data: {key: two}}")
 	s.awaitRollouts(t, web, 4)
+	s.Revisions(t, "web")
 	s.checkRollouts(t, "nothing of the old form is in the way", 4, web)
 	s.awaitKnown(t, deploy, "web", digest(t, s.variable(t, "web"), "configmap/other"))
 

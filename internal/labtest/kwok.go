@@ -40,7 +40,10 @@ func (c *Cluster) launchKWOK(ctx context.Context) error {
 	if err := c.startScheduler(); err != nil {
 		return err
 	}
-	if err := c.spawn(program.KWOK, "--kubeconfig="+c.Kubeconfig(), "--config="+config, "--manage-all-nodes"); err != nil {
+	// Without a lease to renew, the node would be taken for dead after 50 seconds,
+	// and its pods would never be ready again.
+	lease := "--node-lease-duration-seconds=40"
+	if err := c.spawn(program.KWOK, "--kubeconfig="+c.Kubeconfig(), "--config="+config, "--manage-all-nodes", lease); err != nil {
 		return err
 	}
 	return c.await(ctx, program.KWOK, c.nodeReady("fake-0"))

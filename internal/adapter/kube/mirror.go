@@ -68,7 +68,8 @@ type scope struct {
 // kinds that are not installed are retried with back-off, for ever.
 func (m *Mirror[T]) run(ctx context.Context, c client.WithWatch, sc scope) {
 	options := func(raw *metav1.ListOptions) client.ListOption {
-		o := &client.ListOptions{Raw: raw, Namespace: sc.namespace, LabelSelector: sc.selector}
+		// The client overrules the raw limit and continuation with its own.
+		o := &client.ListOptions{Raw: raw, Namespace: sc.namespace, LabelSelector: sc.selector, Limit: raw.Limit, Continue: raw.Continue}
 		if sc.name != "" {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", sc.name)
 		}

@@ -1,0 +1,89 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// pagingServer is an API server that does not stream lists: it answers with
+// pages, as long as it is asked for pages.
+type pagingServer struct {
+	client.WithWatch
+	pages int
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func (s *pagingServer) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	o := (&client.ListOptions{}).ApplyOptions(options).AsListOptions()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, fmt.Sprintf("version %q limit %d continue %q", o.ResourceVersion, o.Limit, o.Continue))
+	page := len(s.asked)
+	maps := list.(*corev1.ConfigMapList)
+	maps.ResourceVersion = "100"
+	if page < s.pages {
+		maps.Continue = fmt.Sprint("after-", page)
+	}
+	maps.Items = []corev1.ConfigMap{*configMap(fmt.Sprint("a", page), page, "1"), *configMap(fmt.Sprint("b", page), page, "1")}
+	return nil
+}
+
+func (s *pagingServer) Watch(_ context.Context, _ client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+	o := (&client.ListOptions{}).ApplyOptions(options).AsListOptions()
+	if o.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+	}
+	return watch.NewFake(), nil
+}
+
+// TestMirrorListsInPages: where lists do not stream, they are asked for in pages,
+// at a version for which the API server heeds the page size.
+func TestMirrorListsInPages(t *testing.T) {
+	t.Parallel()
+	m := newSourceMirror()
+	server := &pagingServer{pages: 3}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		m.run(ctx, server, scope{list: &corev1.ConfigMapList{}, namespace: metav1.NamespaceAll})
+	}()
+	for m.Len() == 0 {
+		select {
+		case <-ctx.Done():
+			t.Fatal("nothing was listed")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	cancel()
+	<-ended
+	want := []string{
+		fmt.Sprintf(`version "" limit %d continue ""`, pageSize),
+		fmt.Sprintf(`version "" limit %d continue "after-1"`, pageSize),
+		fmt.Sprintf(`version "" limit %d continue "after-2"`, pageSize),
+	}
+	if diff := cmp.Diff(want, server.asked); diff != "" {
+		t.Errorf("asked (-want +got)\n%s", diff)
+	}
+	var names []string
+	m.Each(func(s *Source) { names = append(names, s.ID.Name) })
+	slices.Sort(names)
+	if diff := cmp.Diff([]string{"a1", "a2", "a3", "b1", "b2", "b3"}, names); diff != "" {
+		t.Errorf("listed (-want +got)\n%s", diff)
+	}
+}

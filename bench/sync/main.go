@@ -70,8 +70,9 @@ func main() {
 	out := flag.String("out", "", "file for the result; empty means standard output only")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *out); err != nil {
+	err := run(ctx, *out)
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 }

@@ -3,6 +3,7 @@
 package node_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -126,7 +126,7 @@ func application(annotations map[string]string) *appsv1.Deployment {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "app"}},
 				Spec: corev1.PodSpec{
-					TerminationGracePeriodSeconds: ptr.To(int64(3)),
+					TerminationGracePeriodSeconds: new(int64(3)),
 					Containers: []corev1.Container{{
 						Name: "app", Image: showImage, ImagePullPolicy: corev1.PullNever,
 						Env: []corev1.EnvVar{{Name: "GREETING", ValueFrom: &corev1.EnvVarSource{
@@ -218,7 +218,7 @@ func applyExample(t *testing.T, c client.Client, path string) {
 	for {
 		o := &unstructured.Unstructured{}
 		err := decoder.Decode(&o.Object)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {

@@ -30,7 +30,7 @@ func freeAddress(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() //nolint:errcheck // Nothing was sent over it.
+	defer listener.Close()
 	return listener.Addr().String()
 }
 
@@ -44,7 +44,7 @@ func scrape(t testing.TB, address string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // The answer was read.
+	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)

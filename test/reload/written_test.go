@@ -60,7 +60,7 @@ func (s *stage) checkFieldManager(t *testing.T, d *appsv1.Deployment) {
 		}
 		found = true
 		want := `{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{".":{},"f:lockstep.dev/inputs":{}}}}}}`
-		if got := string(entry.FieldsV1.Raw); got != want {
+		if got := string(entry.FieldsV1.GetRawBytes()); got != want {
 			t.Errorf("lockstep owns %s, want %s", got, want)
 		}
 	}

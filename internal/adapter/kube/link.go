@@ -72,13 +72,13 @@ type Status struct {
 type Role int
 
 const (
-	// RoleSource: changes come from here.
+	// RoleSource is for what changes come from.
 	RoleSource Role = iota
-	// RoleWorkload: changes go there.
+	// RoleWorkload is for what changes go to.
 	RoleWorkload
-	// RoleSettings: defaults are read from here; work goes on without.
+	// RoleSettings is for defaults; work goes on without them.
 	RoleSettings
-	// RoleRecord: what was delivered is remembered there.
+	// RoleRecord is for what was delivered.
 	RoleRecord
 )
 

@@ -12,7 +12,7 @@ import (
 // openTimeout bounds the wait for the answer to a new watch.
 const openTimeout = 10 * time.Second
 
-var errNoAnswer = errors.New("the API server does not answer") //nolint:gochecknoglobals // An error to compare with.
+var errNoAnswer = errors.New("the API server does not answer")
 
 // openWatch opens a watch and tells the truth about it. Of a connection that was
 // closed or that hangs, client-go makes ten further attempts and then an empty

@@ -121,7 +121,7 @@ func newSource(id input.Source, o client.Object, words settings.Vocabulary) *Sou
 func dataWrittenAt(entries []metav1.ManagedFieldsEntry) time.Time {
 	var latest time.Time
 	for _, e := range entries {
-		if e.Time == nil || e.FieldsV1 == nil || !ownsData(e.FieldsV1.Raw) {
+		if e.Time == nil || e.FieldsV1 == nil || !ownsData(e.FieldsV1.GetRawBytes()) {
 			continue
 		}
 		if e.Time.After(latest) {

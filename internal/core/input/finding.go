@@ -11,11 +11,11 @@ import (
 type Standing int
 
 const (
-	// Settled: nothing.
+	// Settled asks for nothing.
 	Settled Standing = iota
-	// Record: the current version counts as given; only our record changes.
+	// Record takes the current version as given; only our record changes.
 	Record
-	// Due: the workload has to be moved.
+	// Due means that the workload has to be moved.
 	Due
 )
 

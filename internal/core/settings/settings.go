@@ -14,11 +14,11 @@ import (
 type Mode int
 
 const (
-	// Unset: nothing is asked for here; look at the next wider scope.
+	// Unset asks for nothing here; the next wider scope decides.
 	Unset Mode = iota
-	// Never: hands off.
+	// Never means hands off.
 	Never
-	// Follow: follow the referenced sources, the listed ones, or both.
+	// Follow asks for the referenced sources, the listed ones, or both.
 	Follow
 )
 

@@ -56,8 +56,9 @@ func note(d Decision) (text string, warning, ok bool) {
 		return "not rolled out: " + d.Message, true, true
 	case input.Held, input.Undone:
 		return "not rolled out: " + d.Message, false, d.Verb == Hold
+	default:
+		return "", false, false
 	}
-	return "", false, false
 }
 
 // warnings is what people see of names that do not exist and of settings around

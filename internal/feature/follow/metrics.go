@@ -46,6 +46,7 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 		m.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
 	case input.Reloaded, input.WouldReload, input.Evicted, input.Refreshed:
 		m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(d.Reason), "success").Inc()
+	default:
 	}
 	if !d.Delivered || d.Verb == Observe || d.Verb == Remember {
 		return

@@ -48,7 +48,7 @@ func Make(name string) error {
 	}
 	for _, root := range roots {
 		group := filepath.Join(root, name)
-		if err := os.Mkdir(group, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // As the kernel does.
+		if err := os.Mkdir(group, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("make a control group: %w", err)
 		}
 		// A new group of cpuset has no processors until it is given its parent's.

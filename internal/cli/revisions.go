@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
+)
+
+// revisionsOptions are the controller's flags for objects whose names carry
+// their content.
+type revisionsOptions struct {
+	revisions.Options
+	enabled bool
+}
+
+func (o *revisionsOptions) bind(fs *pflag.FlagSet) {
+	o.Options = revisions.DefaultOptions()
+	fs.BoolVar(&o.enabled, "revisions", true, "attach ConfigMaps and Secrets labelled "+settings.Revisioned+"=true to the revisions that use them")
+	fs.DurationVar(&o.Grace, "revisions-grace", o.Grace, "age from which such an object is reported when no revision uses it")
+}
+
+// addRevisions adds the watches, on every replica, and the loop, on the leader.
+func (p *parts) addRevisions(mgr ctrl.Manager) error {
+	if !p.options.revisions.enabled {
+		return nil
+	}
+	p.ownership = kube.NewOwnership(p.client, kube.OwnershipOptions{
+		Namespaces: p.options.watched, Now: time.Now, Report: p.reportStatus,
+	})
+	err := mgr.Add(onEveryReplica(func(ctx context.Context) error {
+		p.ownership.Run(ctx)
+		return nil
+	}))
+	if err != nil {
+		return err
+	}
+	return revisions.New(p.options.revisions.Options, revisions.Dependencies{
+		Cluster: p.ownership,
+		Owners: func(ctx context.Context, object kube.ObjectKey, uid string, owners []metav1.OwnerReference) error {
+			return kube.AddOwners(ctx, p.client, object, uid, owners)
+		},
+		Observes:  p.observes,
+		Announcer: kube.NewAnnouncer(mgr.GetEventRecorder("lockstep")),
+		Metrics:   ctrlmetrics.Registry,
+		Log:       p.log, Now: time.Now,
+	}).Setup(mgr)
+}
+
+// observes reports whether a namespace asks only to be told.
+func (p *parts) observes(namespace string) bool {
+	ns, ok := p.cache.Namespace(namespace)
+	return ok && ns.Annotations[settings.Observe] == "true"
+}
+
+// ownershipStatus is how well revisions can be followed; nothing when nobody
+// asked for that.
+func (p *parts) ownershipStatus() []kube.Status {
+	if p.ownership == nil {
+		return nil
+	}
+	return p.ownership.Status()
+}

@@ -33,7 +33,8 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 		return nil
 	}
 	p.ownership = kube.NewOwnership(p.client, kube.OwnershipOptions{
-		Namespaces: p.options.watched, Now: time.Now, Report: p.reportStatus,
+		Namespaces: p.options.watched, Now: time.Now,
+		Report: func(s kube.Status) { reportStatus(p.log, s) },
 	})
 	err := mgr.Add(onEveryReplica(func(ctx context.Context) error {
 		p.ownership.Run(ctx)
@@ -42,22 +43,28 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	return revisions.New(p.options.revisions.Options, revisions.Dependencies{
+	o := p.options.revisions.Options
+	o.Observe = p.options.observe
+	return revisions.New(o, revisions.Dependencies{
 		Cluster: p.ownership,
 		Owners: func(ctx context.Context, object kube.ObjectKey, uid string, owners []metav1.OwnerReference) error {
 			return kube.AddOwners(ctx, p.client, object, uid, owners)
 		},
-		Observes:  p.observes,
+		Scope:     p.revisionScope,
 		Announcer: kube.NewAnnouncer(mgr.GetEventRecorder("lockstep")),
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: time.Now,
 	}).Setup(mgr)
 }
 
-// observes reports whether a namespace asks only to be told.
-func (p *parts) observes(namespace string) bool {
-	ns, ok := p.cache.Namespace(namespace)
-	return ok && ns.Annotations[settings.Observe] == "true"
+// revisionScope says what is asked for in a namespace. Where namespaces are chosen
+// by label, only the chosen ones are known.
+func (p *parts) revisionScope(namespace string) revisions.Scope {
+	ns, known := p.cache.Namespace(namespace)
+	return revisions.Scope{
+		Outside: p.options.scope != "" && !known,
+		Observe: known && ns.Annotations[settings.Observe] == "true",
+	}
 }
 
 // ownershipStatus is how well revisions can be followed; nothing when nobody

@@ -78,13 +78,5 @@ func (a *Announcer) AnnounceObject(e ObjectEvent) {
 		Namespace: e.About.Key.Namespace, Name: e.About.Key.Source.Name,
 		UID: types.UID(e.About.UID), ResourceVersion: e.About.ResourceVersion,
 	}
-	kind := corev1.EventTypeNormal
-	if e.Warning {
-		kind = corev1.EventTypeWarning
-	}
-	note := e.Note
-	if len(note) > noteLimit {
-		note = note[:noteLimit-3] + "..."
-	}
-	a.recorder.Eventf(about, nil, kind, e.Reason, e.Action, "%s", note)
+	a.recorder.Eventf(about, nil, eventType(e.Warning), e.Reason, e.Action, "%s", shortNote(e.Note))
 }

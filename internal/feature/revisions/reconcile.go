@@ -84,7 +84,7 @@ func (r *Reconciler) Setup(mgr ctrl.Manager) error {
 			if key == nil {
 				return r.Log
 			}
-			return r.Log.WithValues("object", key.String())
+			return r.Log.WithValues("source", key.String())
 		},
 	})
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *Reconciler) report(o *kube.Owned, d Decision) {
 	if d.Verb == Attach || d.Verb == Observe || d.Verb == Report {
 		level = 0
 	}
-	r.Log.V(level).Info("decided", "object", o.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
+	r.Log.V(level).Info("decided", "source", o.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
 	if e, ok := eventFor(o, d); ok {
 		r.Announcer.AnnounceObject(e)
 	}

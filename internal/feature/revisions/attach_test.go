@@ -105,12 +105,12 @@ func TestStaleHash(t *testing.T) {
 
 			request := l.rolloutRequest(newer)
 			change(&request)
-			done := make(chan error)
+			done := make(chan error, 1)
 			go func() {
 				_, err := l.attach(request)
 				done <- err
 			}()
-			l.wire.await(t, "WATCH replicasets")
+			l.wire.await(t, "WATCH replicasets", done)
 			rollout.act("2", newer)
 			rollout.publish("2")
 			if err := <-done; err != nil {
@@ -141,12 +141,12 @@ func TestAppliedAfterTheJob(t *testing.T) {
 	request := l.rolloutRequest(newer)
 	request.RequireReference, request.AsController = false, true
 	request.Grace = request.Timeout
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() {
 		_, err := l.attach(request)
 		done <- err
 	}()
-	l.wire.await(t, "WATCH replicasets")
+	l.wire.await(t, "WATCH replicasets", done)
 	rollout.change(newer)
 	rollout.act("2", newer)
 	rollout.publish("2")
@@ -335,12 +335,12 @@ func TestEndsWithItsContext(t *testing.T) {
 	l.source(cm)
 	l.slowRollout(cm)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() {
 		a := &revisions.Attacher{Client: l.client, Report: func(revisions.Outcome) {}}
 		done <- a.Attach(ctx, l.rolloutRequest(cm))
 	}()
-	l.wire.await(t, "WATCH replicasets")
+	l.wire.await(t, "WATCH replicasets", done)
 	cancel()
 	if err := <-done; err == nil {
 		t.Error("no error although nothing was attached")

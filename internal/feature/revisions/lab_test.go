@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -108,8 +109,9 @@ func (w *wire) sent() []string {
 	return append([]string{}, w.requests...)
 }
 
-// await waits until a request was sent.
-func (w *wire) await(t *testing.T, request string) {
+// await waits until a request was sent; it must be before ended says that the
+// tested code has returned.
+func (w *wire) await(t *testing.T, request string, ended <-chan error) {
 	t.Helper()
 	for {
 		for _, sent := range w.sent() {
@@ -119,8 +121,10 @@ func (w *wire) await(t *testing.T, request string) {
 		}
 		select {
 		case <-w.changed:
-		case <-t.Context().Done():
-			t.Fatalf("never sent: %s", request)
+		case err := <-ended:
+			t.Fatalf("ended with error %v before it sent %s", err, request)
+		case <-time.After(time.Minute):
+			t.Fatalf("not sent within a minute: %s", request)
 		}
 	}
 }

@@ -135,15 +135,15 @@ func TestWithoutRevisionedObjectsNothingIsWatched(t *testing.T) {
 	t.Parallel()
 	l := newLoop(t, revisions.Scope{})
 	l.source(input.ConfigMap("plain"))
-	l.wire.await(t, "WATCH secrets")
-	l.wire.await(t, "WATCH configmaps")
+	l.wire.await(t, "WATCH secrets", nil)
+	l.wire.await(t, "WATCH configmaps", nil)
 	for _, request := range l.wire.sent() {
 		if strings.Contains(request, "replicasets") || strings.Contains(request, "jobs") {
 			t.Errorf("revisions are watched: %s", request)
 		}
 	}
 	l.revisioned(input.ConfigMap("first"))
-	l.wire.await(t, "WATCH replicasets")
+	l.wire.await(t, "WATCH replicasets", nil)
 }
 
 // TestUnreferencedIsReportedOnce: after its grace an object that nobody uses is

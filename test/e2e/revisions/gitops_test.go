@@ -83,7 +83,7 @@ func TestGitOpsEngineKeepsOldRevisions(t *testing.T) {
 	w.continuous()
 	r := newRepository(w)
 	plain := func(name string) string {
-		return fmt.Sprintf("\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, labels: {app: demo, lockstep.dev/revisioned: \"true\"}}\ndata: {x: y}\n", name)
+		return fmt.Sprintf("\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s, labels: {app: demo}}\ndata: {key: value}\n", name, w.namespace)
 	}
 	r.commit("red", plain("unused"))
 	r.sync()

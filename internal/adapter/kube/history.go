@@ -34,7 +34,7 @@ type History struct {
 }
 
 // errWatchEnded says that a watch has to be started again.
-var errWatchEnded = errors.New("the watch ended") //nolint:gochecknoglobals // a sentinel that only this file compares
+var errWatchEnded = errors.New("the watch ended")
 
 // FollowHistory calls see with the history of a workload, at once and after each
 // change, until see is done or the context ends. It reads once and then watches.

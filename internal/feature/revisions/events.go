@@ -16,7 +16,7 @@ func eventFor(o *kube.Owned, d Decision) (kube.ObjectEvent, bool) {
 		e.Note = "observe mode, nothing written; would attach " + d.Message
 	case Report:
 		e.Warning, e.Note = true, d.Message
-	default:
+	case Leave, Wait:
 		return kube.ObjectEvent{}, false
 	}
 	return e, true

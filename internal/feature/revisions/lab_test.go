@@ -3,6 +3,7 @@ package revisions_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -64,22 +65,21 @@ type wire struct {
 	mu       sync.Mutex
 	requests []string
 	accepts  []string
-	refusals []*http.Response
+	refusals []int
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	w.requests = append(w.requests, describe(r))
 	w.accepts = append(w.accepts, r.Header.Get("Accept"))
-	var refusal *http.Response
+	refusal := 0
 	if r.Method == http.MethodPatch && len(w.refusals) > 0 {
 		refusal, w.refusals = w.refusals[0], w.refusals[1:]
 	}
 	w.mu.Unlock()
 	w.changed <- struct{}{}
-	if refusal != nil {
-		refusal.Request = r
-		return refusal, nil
+	if refusal != 0 {
+		return &http.Response{StatusCode: refusal, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
 	return w.next.RoundTrip(r)
 }
@@ -114,10 +114,8 @@ func (w *wire) sent() []string {
 func (w *wire) await(t *testing.T, request string, ended <-chan error) {
 	t.Helper()
 	for {
-		for _, sent := range w.sent() {
-			if sent == request {
-				return
-			}
+		if slices.Contains(w.sent(), request) {
+			return
 		}
 		select {
 		case <-w.changed:
@@ -193,7 +191,7 @@ func selector() *metav1.LabelSelector {
 }
 
 // deployment makes a Deployment that the real controller follows.
-func (l *lab) deployment(sources ...input.Source) *appsv1.Deployment {
+func (l *lab) deployment(sources ...input.Source) {
 	l.t.Helper()
 	none := int32(0)
 	d := &appsv1.Deployment{
@@ -201,7 +199,6 @@ func (l *lab) deployment(sources ...input.Source) *appsv1.Deployment {
 		Spec:       appsv1.DeploymentSpec{Replicas: &none, Selector: selector(), Template: template(sources...)},
 	}
 	l.create(d)
-	return d
 }
 
 func (l *lab) key(kind, group string) kube.Key {

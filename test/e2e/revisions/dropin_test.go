@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
@@ -98,7 +97,7 @@ func TestDropInSpeaksAsBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.deploy(release("hunter2", "revisions: {attach: controller}"))
-	red := w.configMapOf("color", "hunter2")
+	red := w.configMapOf("hunter2")
 	w.awaitReplicaSet(red)
 	a := newAsBefore(w)
 	a.env = append(a.env, "LOG_LEVEL=debug")
@@ -134,7 +133,7 @@ func TestDropInTriesEveryName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.deploy(release("red", "revisions: {attach: controller}"))
-	red := w.configMapOf("color", "red")
+	red := w.configMapOf("red")
 	rs := w.awaitReplicaSet(red)
 	w.newConfigMap("operator")
 	yes := true
@@ -200,7 +199,7 @@ func TestBlockingIsNotPermitted(t *testing.T) {
 	})
 	w := newWorldOn(t, cluster)
 	w.deploy(release("red", "revisions: {attach: controller}"))
-	red := w.configMapOf("color", "red")
+	red := w.configMapOf("red")
 	rs := w.awaitReplicaSet(red)
 	account := labtest.NewAccount(t, cluster, w.namespace)
 	account.AllowEverywhere(t, append(originalRole(), labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}})...)

@@ -87,8 +87,10 @@ func TestGitOpsEngineKeepsOldRevisions(t *testing.T) {
 	}
 	r.commit("red", plain("unused"))
 	r.sync()
-	w.eventually(func() (bool, string) { return len(w.configMaps()) == 2, fmt.Sprint("nothing was applied: ", w.configMaps()) })
-	red := w.configMapOf("color", "red")
+	w.eventually(func() (bool, string) {
+		return len(w.configMaps()) == 2, fmt.Sprint("nothing was applied: ", w.configMaps())
+	})
+	red := w.configMapOf("red")
 	rsRed := w.awaitReplicaSet(red)
 	w.awaitOwners(map[string][]string{red: {rsRed.Name}, "unused": {}})
 
@@ -97,6 +99,6 @@ func TestGitOpsEngineKeepsOldRevisions(t *testing.T) {
 		_, there := w.configMaps()["unused"]
 		return !there, "what is no longer in Git was not pruned"
 	})
-	blue := w.configMapOf("color", "blue")
+	blue := w.configMapOf("blue")
 	w.awaitOwners(map[string][]string{red: {rsRed.Name}, blue: {w.awaitReplicaSet(blue).Name}})
 }

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // release is the application of the walk-through: three pods, a canary of one
@@ -40,6 +38,7 @@ func TestWalkThrough(t *testing.T) {
 }
 
 func walkThrough(t *testing.T, attach string) {
+	t.Helper()
 	w := newWorld(t)
 	if attach == "controller" {
 		w.continuous()
@@ -51,7 +50,7 @@ func walkThrough(t *testing.T, attach string) {
 		} else if job != nil {
 			t.Fatalf("a Job is rendered although the controller attaches: %q", job)
 		}
-		return w.configMapOf("color", color)
+		return w.configMapOf(color)
 	}
 
 	// 1. Deploy: a ReplicaSet, three pods, a ConfigMap that belongs to it.
@@ -105,10 +104,10 @@ func TestAbortKeepsBothConfigurations(t *testing.T) {
 	w := newWorld(t)
 	w.continuous()
 	w.deploy(release("red", "revisions: {attach: controller}"))
-	red := w.configMapOf("color", "red")
+	red := w.configMapOf("red")
 	w.awaitPods(map[string]int{red: 3})
 	w.deploy(release("blue", "revisions: {attach: controller}"))
-	blue := w.configMapOf("color", "blue")
+	blue := w.configMapOf("blue")
 	w.awaitPause()
 	w.awaitPods(map[string]int{red: 2, blue: 1})
 
@@ -134,7 +133,7 @@ func TestImageOnlyChangeSharesTheConfigMap(t *testing.T) {
 					w.runJob(job)
 				}
 			}
-			red := w.configMapOf("color", "red")
+			red := w.configMapOf("red")
 			w.eventually(func() (bool, string) { return len(w.replicaSets()) == 2, "want two ReplicaSets" })
 			both := w.replicaSets()
 			w.awaitOwners(map[string][]string{red: {both[0].Name, both[1].Name}})
@@ -156,7 +155,7 @@ func TestHistoryLimitOfOne(t *testing.T) {
 	names := map[string]string{}
 	for _, color := range []string{"red", "blue", "green"} {
 		w.deploy(release(color, more))
-		names[color] = w.configMapOf("color", color)
+		names[color] = w.configMapOf(color)
 		w.awaitPods(map[string]int{names[color]: 3})
 		// Owned before the next one comes, as between two deploys of a person.
 		w.eventually(func() (bool, string) {
@@ -177,10 +176,10 @@ func TestHelmKeepsAndRollsBack(t *testing.T) {
 	w.continuous()
 	const more = "revisions: {attach: controller}\nworkload: {kind: Deployment}"
 	w.deploy(release("red", more))
-	red := w.configMapOf("color", "red")
+	red := w.configMapOf("red")
 	w.awaitPods(map[string]int{red: 3})
 	w.deploy(release("blue", more))
-	blue := w.configMapOf("color", "blue")
+	blue := w.configMapOf("blue")
 	w.awaitPods(map[string]int{red: 0, blue: 3})
 	owners := map[string][]string{red: {w.awaitReplicaSet(red).Name}, blue: {w.awaitReplicaSet(blue).Name}}
 	w.awaitOwners(owners)
@@ -201,10 +200,10 @@ func TestUndoFindsItsConfigMap(t *testing.T) {
 	w.continuous()
 	const more = "revisions: {attach: controller}\nworkload: {kind: Deployment}"
 	w.deploy(release("red", more))
-	red := w.configMapOf("color", "red")
+	red := w.configMapOf("red")
 	w.awaitPods(map[string]int{red: 3})
 	w.deploy(release("blue", more))
-	blue := w.configMapOf("color", "blue")
+	blue := w.configMapOf("blue")
 	w.awaitPods(map[string]int{red: 0, blue: 3})
 
 	old := w.awaitReplicaSet(red)
@@ -235,12 +234,12 @@ func TestOwnerLooksAsBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.deploy(release("red", "revisions: {attach: controller}"))
-	red := w.configMapOf("color", "red")
+	red := w.configMapOf("red")
 	rs := w.awaitReplicaSet(red)
 	w.runAsBefore("-rollout", "demo", "-namespace", w.namespace, "-configmaps", red)
 	yes := true
 	want := []metav1.OwnerReference{{
-		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: rs.Name, UID: types.UID(rs.UID), Controller: &yes, BlockOwnerDeletion: &yes,
+		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: rs.Name, UID: rs.UID, Controller: &yes, BlockOwnerDeletion: &yes,
 	}}
 	if diff := cmp.Diff(want, w.configMap(red).OwnerReferences); diff != "" {
 		t.Errorf("owner references (-want +got):\n%s", diff)

@@ -60,9 +60,9 @@ func newWorldOn(t *testing.T, cluster *labtest.Cluster) *world {
 }
 
 // continuous starts the controller for this test's namespace.
-func (w *world) continuous() *labtest.Running {
+func (w *world) continuous() {
 	w.t.Helper()
-	return labtest.StartCommand(w.t, labtest.Command{Path: w.lockstep, Env: []string{"KUBECONFIG=" + w.kubeconfig}, Args: []string{
+	labtest.StartCommand(w.t, labtest.Command{Path: w.lockstep, Env: []string{"KUBECONFIG=" + w.kubeconfig}, Args: []string{
 		"controller", "--namespaces", w.namespace, "--own-namespace", w.namespace, "--leader-elect=false",
 		"--metrics-addr", "0", "--probe-addr", "0", "--revisions-grace", "1s", "--log-level", "debug",
 	}})
@@ -70,10 +70,10 @@ func (w *world) continuous() *labtest.Running {
 
 // deploy installs or upgrades the chart with values, and returns what the attach
 // Job of the release would have been given.
-func (w *world) deploy(values string, extra ...string) (jobArgs []string) {
+func (w *world) deploy(values string) (jobArgs []string) {
 	w.t.Helper()
 	file := helmtest.ValuesFile(w.t, values)
-	args := append([]string{"demo", w.helm.Chart("app"), "-n", w.namespace, "-f", file}, extra...)
+	args := []string{"demo", w.helm.Chart("app"), "-n", w.namespace, "-f", file}
 	// The fake node runs no programs, so the tests run the Job's command
 	// themselves; Helm must not wait for the Job that does nothing.
 	w.helm.Run(w.t, append([]string{"upgrade", "--install", "--no-hooks"}, args...)...)
@@ -211,17 +211,17 @@ func (w *world) awaitPods(want map[string]int) {
 	})
 }
 
-// configMapOf finds the one ConfigMap whose key has a value.
-func (w *world) configMapOf(key, value string) string {
+// configMapOf finds the one ConfigMap of a color.
+func (w *world) configMapOf(color string) string {
 	w.t.Helper()
 	list := &corev1.ConfigMapList{}
 	w.list(list)
 	for _, cm := range list.Items {
-		if cm.Data[key] == value {
+		if cm.Data["color"] == color {
 			return cm.Name
 		}
 	}
-	w.t.Fatalf("no ConfigMap has %s=%s", key, value)
+	w.t.Fatalf("no ConfigMap has the color %s", color)
 	return ""
 }
 

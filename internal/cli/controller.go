@@ -28,20 +28,21 @@ const (
 
 // controllerOptions are the flags of "lockstep controller".
 type controllerOptions struct {
-	kube    kubeOptions
-	log     logOptions
-	server  server.Options
-	follow  follow.Options
-	ownNS   string
-	state   string
-	key     string
-	watched []string
-	scope   string
-	kinds   []string
-	auto    bool
-	observe bool
-	form    string
-	pods    bool
+	kube      kubeOptions
+	log       logOptions
+	server    server.Options
+	follow    follow.Options
+	revisions revisionsOptions
+	ownNS     string
+	state     string
+	key       string
+	watched   []string
+	scope     string
+	kinds     []string
+	auto      bool
+	observe   bool
+	form      string
+	pods      bool
 }
 
 func newController(env Environment) *cobra.Command {
@@ -80,6 +81,7 @@ starting the controller restarts nobody.`,
 func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.kube.bind(fs)
 	o.log.bind(fs)
+	o.revisions.bind(fs)
 	fs.StringSliceVar(&o.watched, "namespaces", nil, "namespaces to watch, separated by commas (default all)")
 	fs.StringVar(&o.scope, "namespace-selector", "", "watch only namespaces with these labels, such as team=shop; each is watched by itself, nothing of the others is read")
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
@@ -146,7 +148,7 @@ func (o *controllerOptions) validate() error {
 	if o.server.LeaseDuration < time.Second {
 		return fmt.Errorf("--lease-duration %s: need at least 1s", o.server.LeaseDuration)
 	}
-	return o.follow.Validate()
+	return errors.Join(o.follow.Validate(), o.revisions.Validate())
 }
 
 // serve makes the parts and runs them.

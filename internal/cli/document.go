@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
 
 // Document returns the whole command line, for its reference. It is not run.
@@ -25,5 +26,6 @@ func DocumentMetrics(r prometheus.Registerer) error {
 		return err
 	}
 	follow.New(p.options.follow, follow.Dependencies{Metrics: r})
+	revisions.New(revisions.DefaultOptions(), revisions.Dependencies{Metrics: r})
 	return r.Register(kube.NewCollector(p.cache, p.records))
 }

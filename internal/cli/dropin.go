@@ -13,6 +13,7 @@ type dropIn func(ctx context.Context, args []string, env Environment) int
 // executable. "lockstep NAME …" does the same as an executable called NAME.
 func dropIns() map[string]dropIn {
 	return map[string]dropIn{
+		"configmap-attacher":  runConfigmapAttacher,
 		"kubernetes-reloader": runKubernetesReloader,
 	}
 }

@@ -26,10 +26,7 @@ func (o *kubeOptions) bind(fs *pflag.FlagSet) {
 
 // config finds the cluster. It says what was looked for when there is none.
 func (o *kubeOptions) config() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.context}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	config, err := o.loader().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
 		return nil, clusterError{fmt.Errorf(
 			"no cluster found: looked for --kubeconfig, $KUBECONFIG, %s and a service account in %s; pass --kubeconfig FILE or run in a pod",
@@ -42,6 +39,21 @@ func (o *kubeOptions) config() (*rest.Config, error) {
 	// and a throttle of 5 requests a second makes a change for 50 workloads take 10 s.
 	config.QPS = -1
 	return config, nil
+}
+
+func (o *kubeOptions) loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context})
+}
+
+// namespace is the one that kubectl would use: the context's, the pod's own, or
+// else default.
+func (o *kubeOptions) namespace() string {
+	if ns, _, err := o.loader().Namespace(); err == nil {
+		return ns
+	}
+	return "default"
 }
 
 // ownNamespace is where the process keeps its own objects: what the flag says,

@@ -31,6 +31,8 @@ type parts struct {
 	cache   *kube.Cache
 	records *kube.Records
 	words   settings.Vocabulary
+	// ownership is nil when revisions are not attached.
+	ownership *kube.Ownership
 	// keyProblem is the outcome of the last attempt to read the installation key,
 	// nil before the first.
 	keyProblem  atomic.Pointer[error]
@@ -86,6 +88,9 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 		return err
 	}
 	if err := mgr.Add(manager.RunnableFunc(p.records.Run)); err != nil {
+		return err
+	}
+	if err := p.addRevisions(mgr); err != nil {
 		return err
 	}
 	return p.addLoop(mgr)

@@ -10,7 +10,8 @@ func (p *parts) ready() server.Readiness {
 	if problem := p.keyProblem.Load(); problem == nil || *problem != nil {
 		return server.Readiness{Checks: []server.Check{keyCheck(problem)}}
 	}
-	return readiness(append(p.cache.Status(), p.records.Status()))
+	all := append(p.cache.Status(), p.records.Status())
+	return readiness(append(all, p.ownershipStatus()...))
 }
 
 func keyCheck(problem *error) server.Check {

@@ -90,7 +90,7 @@ Served at ` + "`/metrics`" + ` on ` + "`--metrics-addr`" + ` (default ` + "`:808
 
 ` + t.String() + `
 The values of ` + "`reason`" + ` are those of [reasons](reasons.md). Beside these, the libraries show theirs:
-` + "`workqueue_*` and `controller_runtime_*` (the loop is called `follow`), `rest_client_requests_total`" + `
+` + "`workqueue_*` and `controller_runtime_*` (the loops are called `follow` and `revisions`), `rest_client_requests_total`" + `
 (requests to the API server by verb and code), ` + "`leader_election_master_status`" + `, ` + "`go_*`" + ` and ` + "`process_*`" + `.
 
 Worth an alert: ` + "`lockstep_resource_followed == 0`" + ` for longer than minutes (a permission is missing or the

@@ -29,6 +29,7 @@ func TestDemoPlaysToTheEnd(t *testing.T) {
 		"no further rollout (ReplicaSets of the Deployment: 2)",
 		"the change is delivered, by one rollout (ReplicaSets of the Deployment: 3)",
 		"rolls Deployment/shop/web: configmap/web-settings",
+		"Kubernetes removed configmap/settings-red with its ReplicaSet; settings-blue stays",
 		"The end, after",
 	} {
 		if !strings.Contains(demo.Stdout(), want) {

@@ -31,6 +31,7 @@ func chapters() []chapter {
 		{"Two inputs change, one rollout follows", oneRollout},
 		{"What restarts nobody", restartsNobody},
 		{"A change while Lockstep is away", whileAway},
+		{"Every revision keeps its configuration", ownConfiguration},
 	}
 }
 

@@ -14,6 +14,7 @@ type logLine struct {
 	Level    string `json:"level"`
 	Message  string `json:"msg"`
 	Workload string `json:"workload"`
+	Source   string `json:"source"`
 	Verb     string `json:"verb"`
 	Reason   string `json:"reason"`
 	Detail   string `json:"message"`
@@ -80,6 +81,9 @@ func (l logLine) words() string {
 		return ""
 	}
 	reason := " (" + l.Reason + ")"
+	if l.Source != "" {
+		return l.ofSource() + reason
+	}
 	switch l.Verb {
 	case "remember":
 		return "remembers what " + l.Workload + " has: " + l.Detail + reason
@@ -93,6 +97,14 @@ func (l logLine) words() string {
 		return "holds " + l.Workload + ": " + l.Detail + reason
 	}
 	return ""
+}
+
+// ofSource says what is done about a ConfigMap or Secret.
+func (l logLine) ofSource() string {
+	if l.Verb == "attach" {
+		return "attaches " + l.Source + " " + l.Detail
+	}
+	return "looks at " + l.Source + ": " + l.Detail
 }
 
 // hasDecision reports whether a decision about the application was read after

@@ -51,16 +51,23 @@ func (a *Announcer) Announce(e Event) {
 		UID:             types.UID(e.About.UID),
 		ResourceVersion: e.About.ResourceVersion,
 	}
-	kind := corev1.EventTypeNormal
-	if e.Warning {
-		kind = corev1.EventTypeWarning
+	a.recorder.Eventf(about, e.related(), eventType(e.Warning), e.Reason, e.Action, "%s", shortNote(e.Note))
+}
+
+func eventType(warning bool) string {
+	if warning {
+		return corev1.EventTypeWarning
 	}
-	note := e.Note
-	if len(note) > noteLimit {
-		// Half a character would be written as a longer one.
-		note = strings.ToValidUTF8(note[:noteLimit-3], "") + "..."
+	return corev1.EventTypeNormal
+}
+
+// shortNote cuts a note that the API server would refuse.
+func shortNote(note string) string {
+	if len(note) <= noteLimit {
+		return note
 	}
-	a.recorder.Eventf(about, e.related(), kind, e.Reason, e.Action, "%s", note)
+	// Half a character would be written as a longer one.
+	return strings.ToValidUTF8(note[:noteLimit-3], "") + "..."
 }
 
 // related is the source as events name it, nil when there is none.

@@ -70,6 +70,31 @@ const (
 	ReloadFailed Reason = "ReloadFailed"
 )
 
+// Reasons of an object whose name carries its content.
+const (
+	// Attached: revisions that use the object became its owners.
+	Attached Reason = "Attached"
+	// AlreadyAttached: every revision that uses the object owns it.
+	AlreadyAttached Reason = "AlreadyAttached"
+	// WouldAttach: observe mode; this is what would have been done.
+	WouldAttach Reason = "WouldAttach"
+	// AttachFailed: the API server refused the owners.
+	AttachFailed Reason = "AttachFailed"
+	// OwnedWithoutUse: no revision uses the object, and its owners keep it.
+	OwnedWithoutUse Reason = "OwnedWithoutUse"
+	// AwaitingRevision: the object is young; its revision may still appear.
+	AwaitingRevision Reason = "AwaitingRevision"
+	// Unreferenced: no revision uses the object and nothing owns it.
+	Unreferenced Reason = "Unreferenced"
+	// GenerationNotObserved: the workload's controller has not acted on its
+	// newest version yet.
+	GenerationNotObserved Reason = "GenerationNotObserved"
+	// RevisionMissing: the workload's newest version has no revision yet.
+	RevisionMissing Reason = "RevisionMissing"
+	// NotReferenced: the workload's newest revision does not name the object.
+	NotReferenced Reason = "NotReferenced"
+)
+
 // Explanation is one row of the reference of reasons.
 type Explanation struct {
 	Reason  Reason
@@ -104,5 +129,15 @@ func Explanations() []Explanation {
 		{Reloaded, "The pod template was moved to the current versions: one rollout."},
 		{WouldReload, "Observe mode: a rollout would have been started."},
 		{ReloadFailed, "The API server refused the change; it is tried again."},
+		{Attached, "The revisions that use the object became its owners; it is collected with the last of them."},
+		{AlreadyAttached, "Every revision that uses the object owns it already."},
+		{WouldAttach, "Observe mode: owners would have been added."},
+		{AttachFailed, "The API server refused the owners; it is tried again."},
+		{OwnedWithoutUse, "No revision uses the object; it goes when its present owners go."},
+		{AwaitingRevision, "The object is young, and the revision that will use it may still appear."},
+		{Unreferenced, "No revision uses the object and nothing owns it: it stays until somebody deletes it."},
+		{GenerationNotObserved, "The workload's controller has not acted on the workload's newest version yet."},
+		{RevisionMissing, "The workload's newest version has no ReplicaSet or ControllerRevision yet."},
+		{NotReferenced, "The pod template of the workload's newest revision does not name the object."},
 	}
 }

@@ -22,6 +22,10 @@ const (
 // StateLabel marks the ConfigMaps in which Lockstep remembers what it delivered.
 const StateLabel = Prefix + "state"
 
+// Revisioned marks, as a label with the value "true", a ConfigMap or Secret whose
+// name carries its content: it is attached to the revisions that use it.
+const Revisioned = Prefix + "revisioned"
+
 // Inputs on a pod template, written by us: the versions this revision was given.
 const Inputs = Prefix + "inputs"
 

@@ -22,6 +22,7 @@ func References() []Reference {
 		{Hold, "workload", "any text, also none", "No automatic change while it is there; taking it away delivers what has gathered, in one rollout."},
 		{Hold, "ConfigMap, Secret", "any text, also none", "Changes of this source are not delivered while it is there. Because any rollout would load the live content, it holds each workload for which this source is due."},
 		{Observe, "workload, namespace", acceptedBool, "`true`: decide and report, and write nothing to the workload. What was observed counts as given: switching it off restarts nobody."},
+		{Revisioned, "ConfigMap, Secret (label)", "true", "Its name carries its content: the revisions that use it become its owners, and Kubernetes removes it with the last of them."},
 		{Inputs, "pod template", "written by Lockstep", "The versions that this revision was given: `configmap/app~3fa9c1d2e4,secret/db~77ab01c9de`. Digests of Secrets are keyed."},
 		{StateLabel, "ConfigMap (label)", "written by Lockstep", "Marks the ConfigMaps in which Lockstep remembers what it delivered."},
 	}

@@ -26,6 +26,7 @@ const (
 	KWOK              = "kwok"
 	Helm              = "helm"
 	Registry          = "registry"
+	GitOps            = "gitops-agent"
 )
 
 // DefaultKubernetes is the release that is used unless another is asked for.
@@ -51,6 +52,7 @@ type Program struct {
 func All() []Program {
 	const k8s, etcd, argo = "k8s.io/kubernetes", "go.etcd.io/etcd/server/v3", "github.com/argoproj/argo-rollouts"
 	const kwok, helm, registry = "sigs.k8s.io/kwok", "helm.sh/helm/v4", "github.com/distribution/distribution/v3"
+	const gitops = "github.com/argoproj/gitops-engine"
 	crds := []string{"manifests/crds/*-crd.yaml"}
 	stages := []string{"kustomize/stage/node/fast/*.yaml", "kustomize/stage/node/heartbeat-with-lease/*.yaml", "kustomize/stage/pod/fast/*.yaml"}
 	return []Program{
@@ -63,6 +65,7 @@ func All() []Program {
 		{Kubelet, "kubernetes", k8s, k8s + "/cmd/kubelet", 2 * time.Minute, nil},
 		{Helm, "helm", helm, helm + "/cmd/helm", 3 * time.Minute, nil},
 		{Registry, "registry", registry, registry + "/cmd/registry", time.Minute, nil},
+		{GitOps, "gitops", gitops, gitops + "/agent", 3 * time.Minute, nil},
 		{Etcd + "@1.34", "kubernetes-1.34", etcd, etcd, 30 * time.Second, nil},
 		{APIServer + "@1.34", "kubernetes-1.34", k8s, k8s + "/cmd/kube-apiserver", 5 * time.Minute, nil},
 		{ControllerManager + "@1.34", "kubernetes-1.34", k8s, k8s + "/cmd/kube-controller-manager", time.Minute, nil},

@@ -1,0 +1,43 @@
+{{/* app.check fails, with advice, for values that cannot become a working application. */}}
+{{- define "app.check" -}}
+{{- $v := .Values -}}
+{{- if not $v.appName -}}
+{{- fail "\n\nappName is empty: set it to the name of your application, for example --set appName=web" -}}
+{{- end -}}
+{{- if or (gt (len $v.appName) 63) (not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" $v.appName)) -}}
+{{- fail (printf "\n\nappName %q: want at most 63 lower-case letters, digits and dashes, beginning and ending with a letter or digit" $v.appName) -}}
+{{- end -}}
+{{- range $group := list "configmaps" "secrets" -}}
+{{- range $key, $spec := index $v $group -}}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" $key) -}}
+{{- fail (printf "\n\n%s.%s: the key becomes part of an object's name: use lower-case letters, digits and dashes" $group $key) -}}
+{{- end -}}
+{{- if gt (add (len $v.appName) (len $key) 13) 253 -}}
+{{- fail (printf "\n\n%s.%s: the key is too long: with appName and the hash a name may have 253 characters" $group $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if eq $v.mount.layout "flat" -}}
+{{- include "app.checkClashes" (dict "root" . "group" "configmaps") -}}
+{{- include "app.checkClashes" (dict "root" . "group" "secrets") -}}
+{{- end -}}
+{{- end -}}
+
+{{/* app.checkClashes finds two objects that bring the same file into one folder. */}}
+{{- define "app.checkClashes" -}}
+{{- $seen := dict -}}
+{{- $root := .root -}}
+{{- $group := .group -}}
+{{- if ne $root.Values.mount.clashes "last" -}}
+{{- range $key, $spec := index $root.Values $group -}}
+{{- if has (($spec).use | default "files") (list "files" "both") -}}
+{{- range $file := include "app.files" (dict "root" $root "group" $group "key" $key) | fromJsonArray -}}
+{{- if hasKey $seen $file -}}
+{{- fail (printf "\n\n%s.%s and %s.%s both bring the file %q, and one of them would hide the other.\nRename one, or set mount.layout=directories to give each a folder of its own,\nor set mount.clashes=last to let the last one win." $group (get $seen $file) $group $key $file) -}}
+{{- end -}}
+{{- $_ := set $seen $file $key -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,124 @@
+{{/*
+app.content is the final content of one ConfigMap or Secret, as JSON:
+{"data": {key: text}, "binaryData": {key: base64}}. A Secret has only the latter,
+as Kubernetes keeps it. Everything else here starts from it: names, objects,
+mounts.
+*/}}
+{{- define "app.content" -}}
+{{- $root := .root -}}
+{{- $path := printf "%s.%s" .group .key -}}
+{{- $spec := index $root.Values .group .key | default dict -}}
+{{- $data := dict -}}
+{{- $binary := dict -}}
+{{- range $name, $value := $spec.kv_data -}}
+{{- $_ := set $data $name (include "app.scalar" (dict "value" $value "path" (printf "%s.kv_data.%s" $path $name))) -}}
+{{- end -}}
+{{- range $name, $value := $spec.raw_data -}}
+{{- if hasKey $data $name -}}
+{{- fail (printf "\n\n%s: the key %q is in kv_data and in raw_data; keep one" $path $name) -}}
+{{- end -}}
+{{- $text := include "app.scalar" (dict "value" $value "path" (printf "%s.raw_data.%s" $path $name)) -}}
+{{- if ne (toString $spec.templated) "false" -}}
+{{- $text = tpl $text $root -}}
+{{- end -}}
+{{- $_ := set $data $name $text -}}
+{{- end -}}
+{{- range $name, $value := $spec.binaryData -}}
+{{- if hasKey $data $name -}}
+{{- fail (printf "\n\n%s: the key %q is in binaryData and in kv_data or raw_data; keep one" $path $name) -}}
+{{- end -}}
+{{- $encoded := regexReplaceAll "\\s" (toString $value) "" -}}
+{{- if not (regexMatch "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$" $encoded) -}}
+{{- fail (printf "\n\n%s.binaryData.%s: no valid base64; encode the file with: base64 -w0 FILE" $path $name) -}}
+{{- end -}}
+{{- $_ := set $binary $name $encoded -}}
+{{- end -}}
+{{- if eq .group "secrets" -}}
+{{- range $name, $text := $data -}}
+{{- $_ := set $binary $name (b64enc $text) -}}
+{{- end -}}
+{{- $data = dict -}}
+{{- end -}}
+{{- toJson (dict "data" $data "binaryData" $binary) -}}
+{{- end -}}
+
+{{/* app.scalar is one value as the text that was meant. */}}
+{{- define "app.scalar" -}}
+{{- $value := .value -}}
+{{- if kindIs "string" $value -}}
+{{- $value -}}
+{{- else if kindIs "invalid" $value -}}
+{{- else if kindIs "bool" $value -}}
+{{- toString $value -}}
+{{- else if or (kindIs "float64" $value) (kindIs "int" $value) (kindIs "int64" $value) -}}
+{{- if or (ge (float64 $value) 9007199254740992.0) (le (float64 $value) -9007199254740992.0) -}}
+{{- fail (printf "\n\n%s: the number is too large to be kept exactly; put it into quotes" .path) -}}
+{{- end -}}
+{{- toJson $value -}}
+{{- else -}}
+{{- fail (printf "\n\n%s is a %s: want text, a number or a boolean; put structured content into quotes or a block (|)" .path (kindOf $value)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* app.files lists the keys of an object, as a JSON list. */}}
+{{- define "app.files" -}}
+{{- $content := include "app.content" . | fromJson -}}
+{{- concat (keys $content.data) (keys $content.binaryData) | sortAlpha | toJson -}}
+{{- end -}}
+
+{{/*
+app.quote is text as a YAML scalar that gives back exactly this text. JSON is
+YAML, but for a few characters that YAML takes for line breaks or refuses.
+*/}}
+{{- define "app.quote" -}}
+{{- $text := toJson . -}}
+{{- range $code := concat (untilStep 127 160 1) (list 65534 65535) -}}
+{{- $text = replace (printf "%c" (int $code)) (printf "\\u%04x" (int $code)) $text -}}
+{{- end -}}
+{{- $text -}}
+{{- end -}}
+
+{{/* app.digest is the hash of an object's final content. */}}
+{{- define "app.digest" -}}
+{{- $salt := "" -}}
+{{- if eq .group "secrets" -}}
+{{- $salt = .root.Values.revisions.secretSalt -}}
+{{- end -}}
+{{- printf "%s%s" $salt (include "app.content" .) | sha256sum -}}
+{{- end -}}
+
+{{/* app.objectName is the name of a ConfigMap or Secret; its end follows its content. */}}
+{{- define "app.objectName" -}}
+{{- $suffix := include "app.digest" . | trunc 10 -}}
+{{- if eq .root.Values.revisions.naming "adler32" -}}
+{{- $suffix = print (index .root.Values .group .key) | adler32sum -}}
+{{- end -}}
+{{- printf "%s-%s-%s" .root.Values.appName .key $suffix -}}
+{{- end -}}
+
+{{/* app.objects lists what the attach Job attaches: configmap/NAME,secret/NAME,… */}}
+{{- define "app.objects" -}}
+{{- $root := . -}}
+{{- $names := list -}}
+{{- range $group, $kind := dict "configmaps" "configmap" "secrets" "secret" -}}
+{{- range $key, $spec := index $root.Values $group -}}
+{{- if ne (($spec).use | default "files") "none" -}}
+{{- $names = append $names (printf "%s/%s" $kind (include "app.objectName" (dict "root" $root "group" $group "key" $key))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- join "," $names -}}
+{{- end -}}
+
+{{/* app.checksum changes with the content of any ConfigMap or Secret. */}}
+{{- define "app.checksum" -}}
+{{- $root := . -}}
+{{- $sums := list -}}
+{{- range $group := list "configmaps" "secrets" -}}
+{{- range $key, $spec := index $root.Values $group -}}
+{{- $of := dict "root" $root "group" $group "key" $key -}}
+{{- $sums = append $sums (printf "%s %s %s" $group (include "app.objectName" $of) (include "app.digest" $of)) -}}
+{{- end -}}
+{{- end -}}
+{{- join "\n" $sums | sha256sum -}}
+{{- end -}}

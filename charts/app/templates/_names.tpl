@@ -1,0 +1,66 @@
+{{/* app.labels are the labels of every object that is no revision's own. */}}
+{{- define "app.labels" -}}
+app: {{ .Values.appName }}
+app.kubernetes.io/name: {{ .Values.appName }}
+app.kubernetes.io/instance: {{ .Release.Name | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* app.kubeVersion is the Kubernetes version to render for. */}}
+{{- define "app.kubeVersion" -}}
+{{- .Values.kubeTargetVersionOverride | default .Capabilities.KubeVersion.Version -}}
+{{- end -}}
+
+{{/* app.image is the image of the application. */}}
+{{- define "app.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%v" .Values.image.repository .Values.image.tag -}}
+{{- end -}}
+{{- end -}}
+
+{{/* app.attachImage is the image of the attach Job. */}}
+{{- define "app.attachImage" -}}
+{{- printf "%s:%v" .Values.configmapAttacher.repository (.Values.configmapAttacher.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+
+{{/* app.attachJob is whether there is an attach Job: "true" or nothing. */}}
+{{- define "app.attachJob" -}}
+{{- if and (eq .Values.revisions.attach "job") (include "app.objects" .) -}}true{{- end -}}
+{{- end -}}
+
+{{/* app.attachRole is whether its service account is made: "true" or nothing. */}}
+{{- define "app.attachRole" -}}
+{{- if and (include "app.attachJob" .) .Values.rbac.enabled (not .Values.configmapAttacher.serviceAccountName) -}}true{{- end -}}
+{{- end -}}
+
+{{/* app.attachAccount is the name of the attach Job's service account and role. */}}
+{{- define "app.attachAccount" -}}
+{{- $name := printf "%s-attach" .Values.appName -}}
+{{- if ne (include "app.attachNamespace" .) .Release.Namespace -}}
+{{- $name = printf "%s-%s-attach" .Release.Namespace .Values.appName -}}
+{{- end -}}
+{{- .Values.configmapAttacher.serviceAccountName | default $name -}}
+{{- end -}}
+
+{{/* app.attachNamespace is where the attach Job runs. */}}
+{{- define "app.attachNamespace" -}}
+{{- .Values.configmapAttacher.namespace | default .Release.Namespace -}}
+{{- end -}}
+
+{{/*
+app.revisionedMeta marks an object whose name carries its content. Helm and Argo
+CD would remove it with the deploy that no longer names it, while old pods still
+need it; the garbage collector removes it with its last revision.
+*/}}
+{{- define "app.revisionedMeta" -}}
+labels:
+  app: {{ .Values.appName }}
+  lockstep.dev/revisioned: "true"
+annotations:
+  helm.sh/resource-policy: keep
+  argocd.argoproj.io/sync-options: Prune=false
+  argocd.argoproj.io/compare-options: IgnoreExtraneous
+{{- end -}}

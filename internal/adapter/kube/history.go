@@ -1,0 +1,280 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// History is a workload with its revisions at one moment.
+type History struct {
+	Workload Key
+	// Observed is true when the workload's controller has acted on the workload
+	// as it is now, so that Current is not a leftover.
+	Observed bool
+	// Paused is true when the workload's controller is told not to act.
+	Paused bool
+	// Current is the revision of the workload as it is now, nil while there is
+	// none. For a CronJob it is the CronJob.
+	Current *Holder
+	// Holders are the living revisions, Current among them, by name.
+	Holders []*Holder
+}
+
+// errWatchEnded says that a watch has to be started again.
+var errWatchEnded = errors.New("the watch ended")
+
+// FollowHistory calls see with the history of a workload, at once and after each
+// change, until see is done or the context ends. It reads once and then watches.
+func FollowHistory(ctx context.Context, c client.WithWatch, key Key, see func(History) (done bool)) error {
+	f := &follower{client: c, key: key, see: see}
+	return Retry(ctx, func(ctx context.Context) error {
+		err := f.follow(ctx)
+		if errors.Is(err, errWatchEnded) {
+			return apierrors.NewServiceUnavailable(fmt.Sprintf("watch %s: %v", key, err))
+		}
+		return err
+	})
+}
+
+// follower holds what was last read of one workload.
+type follower struct {
+	client client.WithWatch
+	key    Key
+	see    func(History) bool
+
+	facts     facts
+	workload  client.Object
+	revisions map[types.UID]client.Object
+}
+
+func (f *follower) follow(ctx context.Context) error {
+	if err := f.getWorkload(ctx); err != nil {
+		return err
+	}
+	version, err := f.listRevisions(ctx)
+	if err != nil {
+		return err
+	}
+	if f.see(f.history()) {
+		return nil
+	}
+	return f.watch(ctx, version)
+}
+
+func (f *follower) getWorkload(ctx context.Context) error {
+	o, err := newWorkloadObject(f.key)
+	if err != nil {
+		return err
+	}
+	if err := f.client.Get(ctx, types.NamespacedName{Namespace: f.key.Namespace, Name: f.key.Name}, o); err != nil {
+		return f.unknown(ctx, err)
+	}
+	return f.setWorkload(o)
+}
+
+func (f *follower) setWorkload(o client.Object) error {
+	facts, err := readFacts(o)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", f.key, err)
+	}
+	f.workload, f.facts = o, facts
+	return nil
+}
+
+// unknown says which part of the name does not exist, as far as the permissions
+// reach.
+func (f *follower) unknown(ctx context.Context, err error) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
+		return fmt.Errorf("get %s %s in namespace %s: %w", f.key.Kind, f.key.Name, f.key.Namespace, err)
+	}
+	if details := status.Status().Details; details == nil || details.Name == "" {
+		return fmt.Errorf("get %s %s: the cluster has no kind %s in %s", f.key.Kind, f.key.Name, f.key.Kind, f.key.Group)
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(namespaceKind())
+	if apierrors.IsNotFound(f.client.Get(ctx, types.NamespacedName{Name: f.key.Namespace}, namespace)) {
+		return fmt.Errorf("get %s %s: there is no namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)
+	}
+	return fmt.Errorf("get %s %s: there is none in namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)
+}
+
+// listRevisions returns the version that a watch continues from.
+func (f *follower) listRevisions(ctx context.Context) (version string, err error) {
+	list := f.revisionList()
+	if err := f.client.List(ctx, list, f.revisionOptions("")...); err != nil {
+		return "", fmt.Errorf("list the revisions of %s: %w", f.key, err)
+	}
+	f.revisions = map[types.UID]client.Object{}
+	switch l := list.(type) {
+	case *appsv1.ReplicaSetList:
+		keepControlled(f, l.Items, func(o *appsv1.ReplicaSet) client.Object { return o })
+	case *appsv1.ControllerRevisionList:
+		keepControlled(f, l.Items, func(o *appsv1.ControllerRevision) client.Object { return o })
+	case *batchv1.JobList:
+		keepControlled(f, l.Items, func(o *batchv1.Job) client.Object { return o })
+	}
+	return list.GetResourceVersion(), nil
+}
+
+func keepControlled[T any](f *follower, items []T, object func(*T) client.Object) {
+	for i := range items {
+		f.setRevision(object(&items[i]))
+	}
+}
+
+func (f *follower) setRevision(o client.Object) {
+	if controlledBy(o, string(f.workload.GetUID())) {
+		f.revisions[o.GetUID()] = o
+	}
+}
+
+func (f *follower) revisionList() client.ObjectList {
+	switch f.key.Kind {
+	case "StatefulSet", "DaemonSet":
+		return &appsv1.ControllerRevisionList{}
+	case "CronJob":
+		return &batchv1.JobList{}
+	}
+	return &appsv1.ReplicaSetList{}
+}
+
+func (f *follower) revisionOptions(from string) []client.ListOption {
+	return []client.ListOption{&client.ListOptions{
+		Namespace: f.key.Namespace, LabelSelector: f.facts.selector,
+		Raw: &metav1.ListOptions{ResourceVersion: from},
+	}}
+}
+
+// watch follows workload and revisions from what was read.
+func (f *follower) watch(ctx context.Context, from string) error {
+	workloads, err := f.watchWorkload(ctx)
+	if err != nil {
+		return err
+	}
+	defer workloads.Stop()
+	revisions, err := f.client.Watch(ctx, f.revisionList(), f.revisionOptions(from)...)
+	if err != nil {
+		return fmt.Errorf("watch the revisions of %s: %w", f.key, err)
+	}
+	defer revisions.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case event, ok := <-workloads.ResultChan():
+			err = f.workloadEvent(event, ok)
+		case event, ok := <-revisions.ResultChan():
+			err = f.revisionEvent(event, ok)
+		}
+		if err != nil {
+			return err
+		}
+		if f.see(f.history()) {
+			return nil
+		}
+	}
+}
+
+func (f *follower) watchWorkload(ctx context.Context) (watch.Interface, error) {
+	w, err := f.client.Watch(ctx, newWorkloadList(f.workload), &client.ListOptions{
+		Namespace: f.key.Namespace,
+		Raw:       &metav1.ListOptions{ResourceVersion: f.workload.GetResourceVersion(), FieldSelector: "metadata.name=" + f.key.Name},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", f.key, err)
+	}
+	return w, nil
+}
+
+func (f *follower) workloadEvent(event watch.Event, open bool) error {
+	o, err := eventObject(event, open)
+	if err != nil {
+		return err
+	}
+	if event.Type == watch.Deleted {
+		return fmt.Errorf("%s %s was deleted meanwhile", f.key.Kind, f.key.Name)
+	}
+	return f.setWorkload(o)
+}
+
+func (f *follower) revisionEvent(event watch.Event, open bool) error {
+	o, err := eventObject(event, open)
+	if err != nil {
+		return err
+	}
+	if event.Type == watch.Deleted {
+		delete(f.revisions, o.GetUID())
+		return nil
+	}
+	f.setRevision(o)
+	return nil
+}
+
+func eventObject(event watch.Event, open bool) (client.Object, error) {
+	if !open {
+		return nil, errWatchEnded
+	}
+	if event.Type == watch.Error {
+		return nil, apierrors.FromObject(event.Object)
+	}
+	o, ok := event.Object.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("watch sent a %T: %w", event.Object, errWatchEnded)
+	}
+	return o, nil
+}
+
+// history makes a History of what was last read.
+func (f *follower) history() History {
+	h := History{Workload: f.key, Observed: f.facts.observed, Paused: f.facts.paused}
+	all := slices.Collect(maps.Values(f.revisions))
+	if f.facts.holdsItself {
+		all = append(all, f.workload)
+	}
+	current := f.facts.current(all)
+	for _, o := range all {
+		holder, err := slimHolder(o)
+		if err != nil || !holder.Holds() {
+			continue
+		}
+		h.Holders = append(h.Holders, holder)
+		if current != nil && current.GetUID() == o.GetUID() {
+			h.Current = holder
+		}
+	}
+	slices.SortFunc(h.Holders, func(a, b *Holder) int { return strings.Compare(a.String(), b.String()) })
+	return h
+}
+
+// newWorkloadList returns an empty list of the object's kind, to watch with.
+func newWorkloadList(o client.Object) client.ObjectList {
+	if _, custom := o.(*unstructured.Unstructured); custom {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
+		return list
+	}
+	switch o.(type) {
+	case *appsv1.StatefulSet:
+		return &appsv1.StatefulSetList{}
+	case *appsv1.DaemonSet:
+		return &appsv1.DaemonSetList{}
+	case *batchv1.CronJob:
+		return &batchv1.CronJobList{}
+	}
+	return &appsv1.DeploymentList{}
+}

@@ -1,0 +1,82 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// Owned is what is kept of a ConfigMap or Secret that belongs to revisions: its
+// metadata. Its content never reaches us. It is never changed after it was stored.
+type Owned struct {
+	Key             ObjectKey
+	UID             string
+	ResourceVersion string
+	Created         time.Time
+	Deleting        bool
+	// Owners are the UIDs of its owners.
+	Owners []string
+}
+
+// OwnedBy reports whether the holder is an owner.
+func (o *Owned) OwnedBy(h *Holder) bool {
+	return slices.Contains(o.Owners, h.UID)
+}
+
+// GetObjectMeta lets client-go's stores find the object's name.
+func (o *Owned) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: o.Key.Namespace, Name: o.Key.Source.Name, ResourceVersion: o.ResourceVersion}
+}
+
+func (o *Owned) follow(*Owned, arrival) {}
+
+func (o *Owned) first(arrival) {}
+
+// sameAs reports whether the difference between two copies can matter to anyone.
+func (o *Owned) sameAs(old *Owned) bool {
+	return o.UID == old.UID && o.Deleting == old.Deleting && slices.Equal(o.Owners, old.Owners)
+}
+
+// slimOwned makes an Owned of an object's metadata.
+func slimOwned(kind input.Kind, object any) (*Owned, error) {
+	m, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return nil, fmt.Errorf("unexpected type %T", object)
+	}
+	o := &Owned{
+		Key: ObjectKey{Namespace: m.Namespace, Source: input.Source{Kind: kind, Name: m.Name}},
+		UID: string(m.UID), ResourceVersion: m.ResourceVersion, Created: m.CreationTimestamp.Time,
+		Deleting: m.DeletionTimestamp != nil,
+	}
+	for _, owner := range m.OwnerReferences {
+		o.Owners = append(o.Owners, string(owner.UID))
+	}
+	return o, nil
+}
+
+// ObjectEvent is something that people see on an object with kubectl describe.
+type ObjectEvent struct {
+	About *Owned
+	// Warning is true when somebody has to do something.
+	Warning bool
+	Reason  string
+	// Action is the verb, for machines.
+	Action string
+	Note   string
+}
+
+// AnnounceObject publishes the event in the background, as Announce does.
+func (a *Announcer) AnnounceObject(e ObjectEvent) {
+	about := &corev1.ObjectReference{
+		APIVersion: "v1", Kind: string(e.About.Key.Source.Kind),
+		Namespace: e.About.Key.Namespace, Name: e.About.Key.Source.Name,
+		UID: types.UID(e.About.UID), ResourceVersion: e.About.ResourceVersion,
+	}
+	a.recorder.Eventf(about, nil, eventType(e.Warning), e.Reason, e.Action, "%s", shortNote(e.Note))
+}

@@ -1,0 +1,71 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// ObjectKey names a ConfigMap or Secret of the cluster.
+type ObjectKey struct {
+	Namespace string
+	Source    input.Source
+}
+
+// String is how people name it: "configmap/web-3fa9c1d2e4 in shop".
+func (k ObjectKey) String() string {
+	return k.Source.String() + " in " + k.Namespace
+}
+
+// AddOwners adds owners to an object and leaves those that it has: the list's
+// merge key is the UID, so one request adds without reading. When uid is not
+// empty, an object of that name with another UID is refused with a conflict.
+//
+// The request asks for metadata only: no content is read, of a Secret neither.
+func AddOwners(ctx context.Context, c client.Writer, object ObjectKey, uid string, owners []metav1.OwnerReference) error {
+	body, err := ownersPatch(uid, owners)
+	if err != nil {
+		return fmt.Errorf("word the owners of %s: %w", object, err)
+	}
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Source.Name}}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(object.Source.Kind)))
+	err = c.Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, body), client.FieldOwner(FieldManager))
+	if anotherUID(err) {
+		resource := schema.GroupResource{Resource: string(object.Source.Kind)}
+		return apierrors.NewConflict(resource, object.Source.Name, err)
+	}
+	return err
+}
+
+// anotherUID recognises how the API server says that an object of that name is
+// not the one that was meant.
+func anotherUID(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field == "metadata.uid"
+	})
+}
+
+func ownersPatch(uid string, owners []metav1.OwnerReference) ([]byte, error) {
+	type metadata struct {
+		UID    string                  `json:"uid,omitempty"`
+		Owners []metav1.OwnerReference `json:"ownerReferences"`
+	}
+	return json.Marshal(struct {
+		Metadata metadata `json:"metadata"`
+	}{metadata{uid, owners}})
+}

@@ -1,0 +1,299 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// OwnershipOptions say what an Ownership watches.
+type OwnershipOptions struct {
+	// Namespaces to watch; none means all of them.
+	Namespaces []string
+	// Now is the clock.
+	Now func() time.Time
+	// Report is called when a resource can be followed, or no longer.
+	Report func(Status)
+}
+
+// Ownership knows the revisioned objects of a cluster and everything that may
+// hold them. Revisions are watched only from the first revisioned object on: a
+// cluster without any pays for two empty watches.
+type Ownership struct {
+	client  client.WithWatch
+	options OwnershipOptions
+	objects map[input.Kind]map[string]*Mirror[*Owned]
+	holders map[string]map[string]*Mirror[*Holder]
+	used    *uses
+
+	needed  chan struct{} // closed when there is a revisioned object
+	setNeed func()
+
+	mu       sync.RWMutex
+	started  bool // the revisions are watched
+	wakes    []func(ObjectKey)
+	statuses map[Role][]func() Status
+}
+
+// NewOwnership makes an Ownership that is empty until Run.
+func NewOwnership(c client.WithWatch, o OwnershipOptions) *Ownership {
+	if len(o.Namespaces) == 0 {
+		o.Namespaces = []string{corev1.NamespaceAll}
+	}
+	w := &Ownership{
+		client: c, options: o, used: newUses(), needed: make(chan struct{}),
+		objects:  map[input.Kind]map[string]*Mirror[*Owned]{},
+		holders:  map[string]map[string]*Mirror[*Holder]{},
+		statuses: map[Role][]func() Status{},
+	}
+	w.setNeed = sync.OnceFunc(func() { close(w.needed) })
+	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
+		slim := func(object any) (*Owned, error) { return slimOwned(kind, object) }
+		w.objects[kind] = map[string]*Mirror[*Owned]{}
+		for _, ns := range o.Namespaces {
+			m := newMirror("revisioned "+resourceName(string(kind), ns), slim, w.objectChanged, o.Now)
+			w.objects[kind][ns] = inSight(w, RoleSource, m)
+		}
+	}
+	for kind := range holderLists() {
+		w.holders[kind] = map[string]*Mirror[*Holder]{}
+		for _, ns := range o.Namespaces {
+			m := newMirror(resourceName(kind, ns), slimHolder, w.holderChanged, o.Now)
+			w.holders[kind][ns] = inSight(w, RoleWorkload, m)
+		}
+	}
+	return w
+}
+
+// holderLists are the kinds that hold objects.
+func holderLists() map[string]client.ObjectList {
+	return map[string]client.ObjectList{
+		"ReplicaSet": &appsv1.ReplicaSetList{}, "ControllerRevision": &appsv1.ControllerRevisionList{},
+		"CronJob": &batchv1.CronJobList{}, "Job": &batchv1.JobList{},
+	}
+}
+
+// inSight lets the ownership tell how well the mirror is doing. To the process
+// as a whole none of these is vital, so they all count as settings there.
+func inSight[T slimObject[T]](w *Ownership, role Role, m *Mirror[T]) *Mirror[T] {
+	status := func() Status { return m.status(RoleSettings) }
+	m.link.changed = func() { w.options.Report(status()) }
+	w.statuses[role] = append(w.statuses[role], status)
+	return m
+}
+
+// Run keeps the ownership in step until the context ends, and returns when all
+// its watches have ended.
+func (w *Ownership) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	for kind, mirrors := range w.objects {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind) + "List"))
+		for ns, mirror := range mirrors {
+			group.Go(func() {
+				mirror.run(ctx, w.client, scope{list: list, namespace: ns, selector: labels.SelectorFromSet(labels.Set{settings.Revisioned: "true"})})
+			})
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-w.needed:
+		w.runHolders(ctx, &group)
+	}
+	group.Wait()
+}
+
+func (w *Ownership) runHolders(ctx context.Context, group *sync.WaitGroup) {
+	w.mu.Lock()
+	w.started = true
+	w.mu.Unlock()
+	for kind, list := range holderLists() {
+		for ns, mirror := range w.holders[kind] {
+			group.Go(func() { mirror.run(ctx, w.client, scope{list: list, namespace: ns}) })
+		}
+	}
+}
+
+// Feed calls add with every revisioned object that has to be looked at: once
+// each, as soon as everything is known, and then when something happened to it or
+// to a revision that uses it. It returns at once and ends with the context.
+func (w *Ownership) Feed(ctx context.Context, add func(ObjectKey)) {
+	go func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.needed:
+		}
+		known := func(context.Context) (bool, error) { return w.answered(), nil }
+		if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, known) != nil {
+			return
+		}
+		w.mu.Lock()
+		w.wakes = append(w.wakes, add)
+		w.mu.Unlock()
+		w.eachObject(func(o *Owned) { add(o.Key) })
+	}()
+}
+
+// Object returns the copy of a revisioned object.
+func (w *Ownership) Object(key ObjectKey) (*Owned, bool) {
+	mirror, ok := mirrorOf(w.objects[key.Source.Kind], key.Namespace)
+	if !ok {
+		return nil, false
+	}
+	return mirror.Get(key.Namespace, key.Source.Name)
+}
+
+// Users returns the living revisions that use an object, by name.
+func (w *Ownership) Users(key ObjectKey) []*Holder {
+	found := w.used.of(key)
+	slices.SortFunc(found, func(a, b *Holder) int { return cmp.Compare(a.String(), b.String()) })
+	return found
+}
+
+// Blind names the kinds of revisions that cannot be read in a namespace, for want
+// of a permission: an object may have users that we cannot see.
+func (w *Ownership) Blind(namespace string) []string {
+	var blind []string
+	for kind, mirrors := range w.holders {
+		if m, ok := mirrorOf(mirrors, namespace); ok && !m.link.status().Synced {
+			blind = append(blind, kind)
+		}
+	}
+	slices.Sort(blind)
+	return blind
+}
+
+// Status tells how well each resource that is needed now can be followed.
+func (w *Ownership) Status() []Status {
+	w.mu.RLock()
+	roles := []Role{RoleSource}
+	if w.started {
+		roles = append(roles, RoleWorkload)
+	}
+	w.mu.RUnlock()
+	var all []Status
+	for _, role := range roles {
+		for _, status := range w.statuses[role] {
+			all = append(all, status())
+		}
+	}
+	return all
+}
+
+// answered reports whether the API server has said of every revision and object
+// what there is to know. Before the first object that is never so.
+func (w *Ownership) answered() bool {
+	w.mu.RLock()
+	started := w.started
+	w.mu.RUnlock()
+	return started && !slices.ContainsFunc(w.Status(), func(s Status) bool { return !s.Answered() })
+}
+
+// mirrorOf returns the mirror of a namespace, or that of all.
+func mirrorOf[T slimObject[T]](mirrors map[string]*Mirror[T], namespace string) (*Mirror[T], bool) {
+	if mirror, ok := mirrors[namespace]; ok {
+		return mirror, true
+	}
+	mirror, ok := mirrors[corev1.NamespaceAll]
+	return mirror, ok
+}
+
+func (w *Ownership) eachObject(visit func(*Owned)) {
+	for _, mirrors := range w.objects {
+		for _, mirror := range mirrors {
+			mirror.Each(visit)
+		}
+	}
+}
+
+func (w *Ownership) objectChanged(old, now *Owned) {
+	w.setNeed()
+	if now == nil {
+		w.wake(old.Key)
+		return
+	}
+	w.wake(now.Key)
+}
+
+// holderChanged wakes the revisioned objects that the holder uses or used.
+func (w *Ownership) holderChanged(old, now *Holder) {
+	w.used.replace(old, now)
+	for _, h := range []*Holder{old, now} {
+		if h == nil {
+			continue
+		}
+		for _, source := range h.Uses {
+			key := ObjectKey{Namespace: h.Namespace, Source: source}
+			if _, revisioned := w.Object(key); revisioned {
+				w.wake(key)
+			}
+		}
+	}
+}
+
+func (w *Ownership) wake(key ObjectKey) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, f := range w.wakes {
+		f(key)
+	}
+}
+
+// uses is the index from objects to the living revisions that use them.
+type uses struct {
+	mu sync.RWMutex
+	by map[ObjectKey]map[string]*Holder
+}
+
+func newUses() *uses {
+	return &uses{by: map[ObjectKey]map[string]*Holder{}}
+}
+
+func (u *uses) of(key ObjectKey) []*Holder {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	found := make([]*Holder, 0, len(u.by[key]))
+	for _, h := range u.by[key] {
+		found = append(found, h)
+	}
+	return found
+}
+
+// replace takes out the old copy and puts in the new one. Either may be nil.
+func (u *uses) replace(old, now *Holder) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if old != nil {
+		for _, source := range old.Uses {
+			key := ObjectKey{old.Namespace, source}
+			delete(u.by[key], old.UID)
+			if len(u.by[key]) == 0 {
+				delete(u.by, key)
+			}
+		}
+	}
+	if now == nil || !now.Holds() {
+		return
+	}
+	for _, source := range now.Uses {
+		key := ObjectKey{now.Namespace, source}
+		if u.by[key] == nil {
+			u.by[key] = map[string]*Holder{}
+		}
+		u.by[key][now.UID] = now
+	}
+}

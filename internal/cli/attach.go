@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
+)
+
+// attachOptions are the flags of "lockstep attach".
+type attachOptions struct {
+	kube      kubeOptions
+	log       logOptions
+	namespace string
+	request   revisions.Request
+}
+
+func newAttach(env Environment) *cobra.Command {
+	o := attachOptions{request: revisions.DefaultRequest()}
+	cmd := &cobra.Command{
+		Use:   "attach KIND/NAME OBJECT...",
+		Short: "Attach ConfigMaps and Secrets to the newest revision of a workload",
+		Long: `Attach ConfigMaps and Secrets, whose names carry their content, to the revisions of
+a workload that use them. Kubernetes then removes each object with the last
+revision that needs it, and never before.
+
+KIND is rollout, deployment, statefulset, daemonset or cronjob. An OBJECT is
+configmap/NAME or secret/NAME in the workload's namespace.
+
+The command waits until the workload's controller has made the revision whose pod
+template names the objects. It does not wait for that revision to become healthy:
+a canary that waits for a person is no reason to fail. Owners are added, never
+replaced, and a second run changes nothing.
+
+Where "lockstep controller" runs, label the objects lockstep.dev/revisioned=true
+instead: it does the same by itself, also for changes that no job accompanies.
+
+Exit codes: 0 attached, 1 something was not attached, 2 used wrongly.`,
+		Example: `  # after a deploy
+  lockstep attach --namespace shop rollout/web configmap/web-settings-3fa9c1d2e4 secret/web-db-77ab01c9de
+
+  # an object that an admission webhook adds to the pods
+  lockstep attach -n shop deployment/web configmap/injected-1a2b3c4d5e --require-reference=false`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args, env)
+		},
+	}
+	fs := cmd.Flags()
+	o.kube.bind(fs)
+	o.log.bind(fs)
+	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workload and the objects (default the kubeconfig's, or the pod's own)")
+	fs.BoolVar(&o.request.RequireReference, "require-reference", o.request.RequireReference, "attach only what the newest revision's pod template references")
+	fs.DurationVar(&o.request.Grace, "reference-grace", o.request.Grace, "without --require-reference: how long to wait for a reference first")
+	fs.DurationVar(&o.request.Timeout, "timeout", o.request.Timeout, "how long to wait for the revision")
+	return cmd
+}
+
+func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) error {
+	if o.namespace == "" {
+		o.namespace = o.kube.namespace()
+	}
+	if err := o.read(args); err != nil {
+		return usageError{err}
+	}
+	if _, err := o.log.logger(env.Stderr); err != nil {
+		return err
+	}
+	config, err := o.kube.config()
+	if err != nil {
+		return err
+	}
+	c, err := kube.NewDirectClient(config)
+	if err != nil {
+		return err
+	}
+	attacher := &revisions.Attacher{Client: c, Report: func(r revisions.Outcome) {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s attached to %s\n", r.Object, strings.Join(r.Owners, ", "))
+		if r.Warning != "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", r.Warning)
+		}
+	}}
+	return attacher.Attach(cmd.Context(), o.request)
+}
+
+// read takes the workload and the objects from the arguments.
+func (o *attachOptions) read(args []string) error {
+	if len(args) == 0 {
+		return errors.New("no workload: want KIND/NAME and at least one OBJECT, such as rollout/web configmap/web-3fa9c1d2e4")
+	}
+	if wrong := validation.IsDNS1123Label(o.namespace); len(wrong) > 0 {
+		return fmt.Errorf("namespace %q: %s", o.namespace, wrong[0])
+	}
+	if o.request.Timeout <= 0 {
+		return fmt.Errorf("--timeout %s: must be positive", o.request.Timeout)
+	}
+	var err error
+	if o.request.Workload, err = parseWorkload(args[0], o.namespace); err != nil {
+		return err
+	}
+	var wrong []error
+	o.request.Objects, wrong = parseObjects(args[1:], o.namespace)
+	if len(wrong) > 0 {
+		return errors.Join(wrong...)
+	}
+	if len(o.request.Objects) == 0 {
+		return errors.New("no objects: want at least one configmap/NAME or secret/NAME after the workload")
+	}
+	return nil
+}
+
+func parseWorkload(text, namespace string) (kube.Key, error) {
+	kinds := kube.AttachableKinds()
+	kind, name, found := strings.Cut(text, "/")
+	gvk, known := kinds[strings.ToLower(kind)]
+	if !found || !known {
+		return kube.Key{}, fmt.Errorf("workload %q: want KIND/NAME, where KIND is one of %s", text, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+	}
+	if err := inNamespace(name, namespace); err != nil {
+		return kube.Key{}, fmt.Errorf("workload %q: %w", text, err)
+	}
+	return kube.Key{GroupKind: gvk.GroupKind(), Namespace: namespace, Name: name}, nil
+}
+
+// parseObjects reads arguments of which each may be a list separated by commas.
+// Spaces, empty elements and repetitions are dropped.
+func parseObjects(args []string, namespace string) (objects []input.Source, wrong []error) {
+	for element := range strings.SplitSeq(strings.Join(args, ","), ",") {
+		element = strings.TrimSpace(element)
+		if element == "" {
+			continue
+		}
+		object, err := parseObject(element, namespace)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("object %q: %w", element, err))
+			continue
+		}
+		if !slices.Contains(objects, object) {
+			objects = append(objects, object)
+		}
+	}
+	return objects, wrong
+}
+
+func parseObject(text, namespace string) (input.Source, error) {
+	kind, name, _ := strings.Cut(text, "/")
+	if err := inNamespace(name, namespace); err != nil {
+		return input.Source{}, err
+	}
+	return input.ParseSource(kind + "/" + name)
+}
+
+// inNamespace refuses names that cannot be those of an object in the namespace,
+// above all names of objects in another one.
+func inNamespace(name, namespace string) error {
+	if other, _, qualified := strings.Cut(name, "/"); qualified {
+		return fmt.Errorf("it is in namespace %s, not %s: an owner must be in the same namespace as what it owns", other, namespace)
+	}
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return fmt.Errorf("no valid name: %s", wrong[0])
+	}
+	return nil
+}

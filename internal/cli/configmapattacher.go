@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/compat/configmapattacher"
+	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
+)
+
+// runConfigmapAttacher takes the place of the program of that name: it attaches ConfigMaps to the
+// newest ReplicaSet of a Rollout, and says so in JSON on the standard output.
+func runConfigmapAttacher(ctx context.Context, args []string, env Environment) int {
+	in, err := configmapattacher.Parse(args, env.Lookup, env.Stderr)
+	log := attacherLog(env.Stdout, in.Level)
+	var usage configmapattacher.UsageError
+	switch {
+	case errors.As(err, &usage):
+		return exitFailed
+	case err != nil:
+		if code := configmapattacher.ExitCode(err); code != exitFailed {
+			return code
+		}
+		return fatal(ctx, log, err)
+	}
+	ctrl.SetLogger(logr.Discard())
+	log.InfoContext(ctx, "starting "+configmapattacher.Name, "version", cmp.Or(in.Version, env.Version))
+	log.InfoContext(ctx, "attaching", "configmaps", names(in), "rollout", in.Rollout, "namespace", in.Namespace, "job", in.JobName)
+	if err := attachAsBefore(ctx, in, env, log); err != nil {
+		return fatal(ctx, log, err)
+	}
+	log.InfoContext(ctx, "done")
+	return exitOK
+}
+
+func attachAsBefore(ctx context.Context, in configmapattacher.Invocation, env Environment, log *slog.Logger) error {
+	config, err := attacherConfig(in.InCluster, env.Lookup)
+	if err != nil {
+		return err
+	}
+	c, err := kube.NewDirectClient(config)
+	if err != nil {
+		return err
+	}
+	attacher := &revisions.Attacher{Client: c, Report: func(o revisions.Outcome) {
+		if o.Warning != "" {
+			log.WarnContext(ctx, o.Warning, "configmap", o.Object.Name)
+		}
+		log.InfoContext(ctx, "attached", "configmap", o.Object.Name, "owners", strings.Join(o.Owners, ","))
+	}}
+	request := revisions.DefaultRequest()
+	request.RequireReference, request.AsController = false, true
+	request.Objects = in.ConfigMaps
+	request.Workload = kube.Key{
+		GroupKind: schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"},
+		Namespace: in.Namespace, Name: in.Rollout,
+	}
+	err = nil
+	if len(in.ConfigMaps) > 0 {
+		err = attacher.Attach(ctx, request)
+	}
+	return errors.Join(append(in.Refused, err)...)
+}
+
+// attacherConfig finds the cluster where the original looked for it: KUBECONFIG
+// was never consulted.
+func attacherConfig(inCluster bool, lookup func(string) (string, bool)) (*rest.Config, error) {
+	if inCluster {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("use the pod's service account: %w", err)
+		}
+		return config, nil
+	}
+	for _, variable := range []string{"HOME", "USERPROFILE"} {
+		home, _ := lookup(variable)
+		file := filepath.Join(home, ".kube", "config")
+		if _, err := os.Stat(file); home == "" || err != nil {
+			continue
+		}
+		config, err := clientcmd.BuildConfigFromFlags("", file)
+		if err != nil {
+			return nil, fmt.Errorf("read kubeconfig %s: %w", file, err)
+		}
+		return config, nil
+	}
+	return nil, errors.New("find a kubeconfig: IS_IN_CLUSTER is false and there is no .kube/config in $HOME or %USERPROFILE%")
+}
+
+// attacherLog writes one JSON object a line with the keys level, msg and time.
+func attacherLog(w io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch v := a.Value.Any().(type) {
+		case slog.Level:
+			return slog.String(slog.LevelKey, configmapattacher.LevelName(v))
+		case time.Time:
+			return slog.String(slog.TimeKey, v.Format(time.RFC3339))
+		}
+		return a
+	}}))
+}
+
+// fatal says why the program fails, each cause in a line of its own.
+func fatal(ctx context.Context, log *slog.Logger, err error) int {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		log.Log(ctx, configmapattacher.LevelFatal, line)
+	}
+	return exitFailed
+}
+
+func names(in configmapattacher.Invocation) string {
+	list := make([]string, len(in.ConfigMaps))
+	for i, s := range in.ConfigMaps {
+		list[i] = s.Name
+	}
+	return strings.Join(list, ",")
+}

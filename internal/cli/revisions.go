@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
+)
+
+// revisionsOptions are the controller's flags for objects whose names carry
+// their content.
+type revisionsOptions struct {
+	revisions.Options
+	enabled bool
+}
+
+func (o *revisionsOptions) bind(fs *pflag.FlagSet) {
+	o.Options = revisions.DefaultOptions()
+	fs.BoolVar(&o.enabled, "revisions", true, "attach ConfigMaps and Secrets labelled "+settings.Revisioned+"=true to the revisions that use them")
+	fs.DurationVar(&o.Grace, "revisions-grace", o.Grace, "age from which such an object is reported when no revision uses it")
+}
+
+// addRevisions adds the watches, on every replica, and the loop, on the leader.
+func (p *parts) addRevisions(mgr ctrl.Manager) error {
+	if !p.options.revisions.enabled {
+		return nil
+	}
+	p.ownership = kube.NewOwnership(p.client, kube.OwnershipOptions{
+		Namespaces: p.options.watched, Now: time.Now,
+		Report: func(s kube.Status) { reportStatus(p.log, s) },
+	})
+	err := mgr.Add(onEveryReplica(func(ctx context.Context) error {
+		p.ownership.Run(ctx)
+		return nil
+	}))
+	if err != nil {
+		return err
+	}
+	o := p.options.revisions.Options
+	o.Observe = p.options.observe
+	return revisions.New(o, revisions.Dependencies{
+		Cluster: p.ownership,
+		Owners: func(ctx context.Context, object kube.ObjectKey, uid string, owners []metav1.OwnerReference) error {
+			return kube.AddOwners(ctx, p.client, object, uid, owners)
+		},
+		Scope:     p.revisionScope,
+		Announcer: kube.NewAnnouncer(mgr.GetEventRecorder("lockstep")),
+		Metrics:   ctrlmetrics.Registry,
+		Log:       p.log, Now: time.Now,
+	}).Setup(mgr)
+}
+
+// revisionScope says what is asked for in a namespace. Where namespaces are chosen
+// by label, only the chosen ones are known.
+func (p *parts) revisionScope(namespace string) revisions.Scope {
+	ns, known := p.cache.Namespace(namespace)
+	return revisions.Scope{
+		Outside: p.options.scope != "" && !known,
+		Observe: known && ns.Annotations[settings.Observe] == "true",
+	}
+}
+
+// ownershipStatus is how well revisions can be followed; nothing when nobody
+// asked for that.
+func (p *parts) ownershipStatus() []kube.Status {
+	if p.ownership == nil {
+		return nil
+	}
+	return p.ownership.Status()
+}

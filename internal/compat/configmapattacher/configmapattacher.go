@@ -1,0 +1,160 @@
+// Package configmapattacher knows how configmap-attacher is called: its flags,
+// its environment and what it takes as an error. It does nothing itself.
+package configmapattacher
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// Name is that of the program.
+const Name = "configmap-attacher"
+
+// Invocation is what a command line and an environment ask for.
+type Invocation struct {
+	Rollout   string
+	Namespace string
+	// ConfigMaps without spaces, empty elements and repetitions.
+	ConfigMaps []input.Source
+	// Refused are the names that cannot be attached, with the reason.
+	Refused []error
+	// InCluster is false when the kubeconfig of the home folder is to be used.
+	InCluster bool
+	Level     slog.Level
+	// Version and JobName are only logged.
+	Version, JobName string
+}
+
+// UsageError is a command line that lacks something. The program prints its
+// flags for it and exits with 1.
+type UsageError struct{ Missing string }
+
+// Error names the flag.
+func (e UsageError) Error() string { return "flag -" + e.Missing + " is missing or empty" }
+
+// Parse reads the arguments, with one dash or two, and the environment. Flags
+// are explained on stderr when they cannot be read, and [flag.ErrHelp] is
+// returned when that was all that was asked for.
+func Parse(args []string, lookup func(string) (string, bool), stderr io.Writer) (Invocation, error) {
+	var in Invocation
+	fs := flag.NewFlagSet(Name, flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.StringVar(&in.Rollout, "rollout", "", "Rollout whose newest ReplicaSet becomes the owner")
+	fs.StringVar(&in.Namespace, "namespace", "", "namespace of the Rollout and the ConfigMaps")
+	list := fs.String("configmaps", "", "ConfigMaps that get the owner, separated by commas")
+	if err := fs.Parse(args); err != nil {
+		return Invocation{}, syntaxError{err}
+	}
+	in.readNames(*list)
+	if missing := in.missing(); missing != "" {
+		fs.PrintDefaults()
+		return Invocation{}, UsageError{missing}
+	}
+	return in, in.readEnvironment(lookup)
+}
+
+// syntaxError is a command line that Go's flag package refuses.
+type syntaxError struct{ error }
+
+func (e syntaxError) Unwrap() error { return e.error }
+
+// ExitCode is what the program returns for an error of Parse.
+func ExitCode(err error) int {
+	var syntax syntaxError
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.As(err, &syntax):
+		return 2
+	}
+	return 1
+}
+
+func (in *Invocation) missing() string {
+	switch {
+	case in.Rollout == "":
+		return "rollout"
+	case in.Namespace == "":
+		return "namespace"
+	case len(in.ConfigMaps)+len(in.Refused) == 0:
+		return "configmaps"
+	}
+	return ""
+}
+
+// readNames splits the list. A name that cannot be one is refused by itself, so
+// that the others are still attached.
+func (in *Invocation) readNames(list string) {
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		source := input.ConfigMap(name)
+		switch {
+		case name == "" || slices.Contains(in.ConfigMaps, source):
+		case strings.Contains(name, "/"):
+			in.Refused = append(in.Refused, fmt.Errorf("attach ConfigMap %q: an owner must be in the same namespace as what it owns", name))
+		case len(validation.IsDNS1123Subdomain(name)) > 0:
+			in.Refused = append(in.Refused, fmt.Errorf("attach ConfigMap %q: %s", name, validation.IsDNS1123Subdomain(name)[0]))
+		default:
+			in.ConfigMaps = append(in.ConfigMaps, source)
+		}
+	}
+}
+
+func (in *Invocation) readEnvironment(lookup func(string) (string, bool)) error {
+	in.InCluster, in.Level = true, slog.LevelInfo
+	in.Version, _ = lookup("VERSION")
+	in.JobName, _ = lookup("JOB_NAME")
+	if text, set := lookup("IS_IN_CLUSTER"); set {
+		in.InCluster = false
+		inCluster, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("environment variable IS_IN_CLUSTER=%q: want true or false", text)
+		}
+		in.InCluster = inCluster
+	}
+	if text, set := lookup("LOG_LEVEL"); set {
+		level, ok := Levels()[strings.ToLower(text)]
+		if !ok {
+			return fmt.Errorf("environment variable LOG_LEVEL=%q: want trace, debug, info, warn, error, fatal or panic", text)
+		}
+		in.Level = level
+	}
+	return nil
+}
+
+// LevelFatal is the level of the line with which the program ends in failure.
+const LevelFatal = slog.LevelError + 4
+
+// Levels are the names that the program accepts.
+func Levels() map[string]slog.Level {
+	return map[string]slog.Level{
+		"trace": slog.LevelDebug - 4, "debug": slog.LevelDebug, "info": slog.LevelInfo,
+		"warn": slog.LevelWarn, "warning": slog.LevelWarn,
+		"error": slog.LevelError, "fatal": LevelFatal, "panic": LevelFatal + 4,
+	}
+}
+
+// LevelName is how the program writes a level.
+func LevelName(level slog.Level) string {
+	switch {
+	case level >= LevelFatal:
+		return "fatal"
+	case level >= slog.LevelError:
+		return "error"
+	case level >= slog.LevelWarn:
+		return "warning"
+	case level >= slog.LevelInfo:
+		return "info"
+	}
+	return "debug"
+}

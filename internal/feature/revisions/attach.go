@@ -1,0 +1,208 @@
+package revisions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// Request is what one run attaches.
+type Request struct {
+	Workload kube.Key
+	// Objects are in the workload's namespace: owner references cannot leave it.
+	Objects []input.Source
+	// RequireReference attaches only what the newest revision's template names.
+	RequireReference bool
+	// Grace is how long a template may go without naming an object before the
+	// object is attached all the same; only without RequireReference. A workload
+	// that is applied a moment after this run began is no reason to attach to the
+	// revision before it. Default 10 s.
+	Grace time.Duration
+	// Timeout bounds the whole run. Default 5 minutes.
+	Timeout time.Duration
+	// AsController makes the newest revision the controller of an object that has
+	// none, as configmap-attacher did.
+	AsController bool
+}
+
+// DefaultRequest returns a request that lacks only names.
+func DefaultRequest() Request {
+	return Request{RequireReference: true, Grace: 10 * time.Second, Timeout: 5 * time.Minute}
+}
+
+// Outcome is what was done to one object.
+type Outcome struct {
+	Object input.Source
+	// Owners that were added or found, by name.
+	Owners []string
+	// Warning is something that the caller should know although all went well.
+	Warning string
+}
+
+// Attacher makes objects dependents of the revisions that use them, once.
+type Attacher struct {
+	// Client reads the workload and its revisions, and writes owners.
+	Client client.WithWatch
+	// Report is told of each object that was attached, as it happens.
+	Report func(Outcome)
+}
+
+// Attach attaches every object of the request, waiting for the revision that
+// names it. All objects are tried; the error joins what went wrong.
+func (a *Attacher) Attach(ctx context.Context, r Request) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, errTooLate)
+	defer cancel()
+	run := &run{Attacher: a, request: r, pending: map[input.Source]Verdict{}}
+	for _, object := range r.Objects {
+		run.pending[object] = Verdict{Message: "nothing was read yet"}
+	}
+	if err := run.attachAll(ctx); err != nil {
+		run.giveUp(err)
+	}
+	return errors.Join(run.failed...)
+}
+
+var (
+	errTooLate      = errors.New("timeout")
+	errUnreferenced = errors.New("the template does not reference it")
+)
+
+// run is the state of one Attach.
+type run struct {
+	*Attacher
+	request Request
+	// pending objects with what was last missing for them.
+	pending map[input.Source]Verdict
+	failed  []error
+}
+
+// attachAll attaches each object when the newest revision names it. When the
+// request does not insist on that, what had its time without being named is
+// attached as soon as there is a newest revision.
+func (r *run) attachAll(ctx context.Context) error {
+	if r.request.RequireReference {
+		return r.follow(ctx, ctx, Judge)
+	}
+	patience, cancel := context.WithTimeoutCause(ctx, r.request.Grace, errUnreferenced)
+	defer cancel()
+	err := r.follow(ctx, patience, Judge)
+	if err == nil || ctx.Err() != nil || patience.Err() == nil {
+		return err
+	}
+	return r.follow(ctx, ctx, judgeLeniently)
+}
+
+// follow attaches objects as their verdicts allow, until none is pending or
+// patience ends.
+func (r *run) follow(ctx, patience context.Context, judge func(kube.History, input.Source) Verdict) error {
+	return kube.FollowHistory(patience, r.Client, r.request.Workload, func(h kube.History) bool {
+		for _, object := range r.request.Objects {
+			if _, waits := r.pending[object]; !waits {
+				continue
+			}
+			v := judge(h, object)
+			r.pending[object] = v
+			if len(v.Owners) > 0 {
+				delete(r.pending, object)
+				r.attach(ctx, h, object, v)
+			}
+		}
+		return len(r.pending) == 0
+	})
+}
+
+// attach writes the owners of one object.
+func (r *run) attach(ctx context.Context, h kube.History, object input.Source, v Verdict) {
+	key := kube.ObjectKey{Namespace: r.request.Workload.Namespace, Source: object}
+	warning, err := r.write(ctx, key, r.references(h, v))
+	if err != nil {
+		r.failed = append(r.failed, err)
+		return
+	}
+	o := Outcome{Object: object, Warning: strings.Trim(v.Message+"; "+warning, "; ")}
+	for _, owner := range v.Owners {
+		o.Owners = append(o.Owners, owner.String())
+	}
+	r.Report(o)
+}
+
+// references are the owners to add.
+func (r *run) references(h kube.History, v Verdict) []metav1.OwnerReference {
+	var refs []metav1.OwnerReference
+	for _, owner := range v.Owners {
+		ref := owner.OwnerReference()
+		if r.request.AsController && owner == h.Current {
+			yes := true
+			ref.Controller, ref.BlockOwnerDeletion = &yes, &yes
+		}
+		refs = append(refs, ref)
+	}
+	return refs
+}
+
+// write adds the owners. An object that has a controller keeps it and gets a
+// plain owner; so does one whose owner we may not block.
+func (r *run) write(ctx context.Context, key kube.ObjectKey, refs []metav1.OwnerReference) (warning string, err error) {
+	err = r.patch(ctx, key, refs)
+	if r.request.AsController && (apierrors.IsInvalid(err) || mayNotBlock(err)) {
+		warning = plainBecause(err)
+		err = r.patch(ctx, key, plain(refs))
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", fmt.Errorf("attach %s: there is none in namespace %s", key.Source, key.Namespace)
+	case err != nil:
+		return "", fmt.Errorf("attach %s: %w", key, err)
+	}
+	return warning, nil
+}
+
+func (r *run) patch(ctx context.Context, key kube.ObjectKey, refs []metav1.OwnerReference) error {
+	return kube.Retry(ctx, func(ctx context.Context) error {
+		return kube.AddOwners(ctx, r.Client, key, "", refs)
+	})
+}
+
+// mayNotBlock recognises the admission plugin that guards owner references.
+func mayNotBlock(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "blockOwnerDeletion")
+}
+
+func plainBecause(err error) string {
+	if mayNotBlock(err) {
+		return "owner added without blockOwnerDeletion: not permitted to set it"
+	}
+	return "owner added beside the controller that the object has"
+}
+
+func plain(refs []metav1.OwnerReference) []metav1.OwnerReference {
+	refs = slices.Clone(refs)
+	for i := range refs {
+		refs[i].Controller, refs[i].BlockOwnerDeletion = nil, nil
+	}
+	return refs
+}
+
+// giveUp says what was missing for each object that is still pending, or once
+// what kept all of them from being attached.
+func (r *run) giveUp(err error) {
+	if !errors.Is(err, errTooLate) && !errors.Is(err, context.DeadlineExceeded) {
+		r.failed = append(r.failed, err)
+		return
+	}
+	for _, object := range r.request.Objects {
+		if v, waits := r.pending[object]; waits {
+			r.failed = append(r.failed, fmt.Errorf("attach %s: gave up after %s: %s", object, r.request.Timeout, v.Message))
+		}
+	}
+}

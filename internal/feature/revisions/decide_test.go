@@ -1,0 +1,161 @@
+package revisions_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
+)
+
+func replicaSet(name string, uses ...input.Source) *kube.Holder {
+	return &kube.Holder{
+		GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, Namespace: "shop",
+		Name: name, UID: "uid-" + name, ControllerUID: "uid-web", Uses: uses,
+	}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	const grace = 10 * time.Minute
+	old := func(owners ...string) *kube.Owned {
+		return &kube.Owned{Created: now.Add(-time.Hour), Owners: owners}
+	}
+	a, b := replicaSet("a"), replicaSet("b")
+	ref := func(name string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: types.UID("uid-" + name)}
+	}
+	cases := map[string]struct {
+		reason string
+		in     revisions.Input
+		want   revisions.Decision
+	}{
+		"new revision": {
+			reason: "the revision that uses it becomes its owner",
+			in:     revisions.Input{Object: old(), Users: []*kube.Holder{a}},
+			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/a", Owners: []metav1.OwnerReference{ref("a")}},
+		},
+		"shared": {
+			reason: "only the owner that is missing is added; the others stay by themselves",
+			in:     revisions.Input{Object: old("uid-a"), Users: []*kube.Holder{a, b}},
+			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/b", Owners: []metav1.OwnerReference{ref("b")}},
+		},
+		"foreign owner": {
+			reason: "somebody else's owner does not stand for a revision",
+			in:     revisions.Input{Object: old("uid-operator"), Users: []*kube.Holder{a}},
+			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/a", Owners: []metav1.OwnerReference{ref("a")}},
+		},
+		"in step": {
+			reason: "nothing is written twice",
+			in:     revisions.Input{Object: old("uid-b", "uid-a"), Users: []*kube.Holder{a, b}},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"},
+		},
+		"observe": {
+			reason: "observe mode writes nothing",
+			in:     revisions.Input{Object: old(), Users: []*kube.Holder{a}, Observe: true},
+			want:   revisions.Decision{Verb: revisions.Observe, Reason: input.WouldAttach, Message: "to ReplicaSet/a", Owners: []metav1.OwnerReference{ref("a")}},
+		},
+		"being deleted": {
+			reason: "an owner would not stop the deletion",
+			in:     revisions.Input{Object: &kube.Owned{Deleting: true}, Users: []*kube.Holder{a}},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "it is being deleted"},
+		},
+		"owned without use": {
+			reason: "its owners are somebody's decision, and the garbage collector follows them",
+			in:     revisions.Input{Object: old("uid-operator")},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.OwnedWithoutUse, Message: "no revision uses it; it goes when its owners go"},
+		},
+		"young": {
+			reason: "the revision follows the object",
+			in:     revisions.Input{Object: &kube.Owned{Created: now.Add(-4 * time.Minute)}},
+			want:   revisions.Decision{Verb: revisions.Wait, Reason: input.AwaitingRevision, Message: "no revision uses it yet", Recheck: 6 * time.Minute},
+		},
+		"unreferenced": {
+			reason: "nothing is attached by guess",
+			in:     revisions.Input{Object: old()},
+			want:   revisions.Decision{Verb: revisions.Report, Reason: input.Unreferenced, Message: "no revision uses it and nothing owns it; delete it if it is not needed"},
+		},
+		"blind": {
+			reason: "without the right to read Jobs nobody can say that none uses it",
+			in:     revisions.Input{Object: old(), Blind: []string{"Job"}},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Message: "no revision that can be read uses it, and these cannot be read here: Job"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.in.Now, c.in.Grace = now, grace
+			if diff := cmp.Diff(c.want, revisions.Decide(c.in)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	object := input.ConfigMap("app-1")
+	user, bystander := replicaSet("user", object), replicaSet("bystander")
+	workload := kube.Key{Namespace: "shop", Name: "web"}
+	workload.Kind = "Rollout"
+	cases := map[string]struct {
+		reason string
+		in     kube.History
+		want   revisions.Verdict
+	}{
+		"not observed": {
+			reason: "the status may be that of the version before",
+			in:     kube.History{Current: user, Holders: []*kube.Holder{user}},
+			want:   revisions.Verdict{Reason: input.GenerationNotObserved, Message: "the controller of Rollout web has not acted on its newest version"},
+		},
+		"no revision": {
+			reason: "a hash can be published before its ReplicaSet exists",
+			in:     kube.History{Observed: true, Holders: []*kube.Holder{user}},
+			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web has no revision"},
+		},
+		"paused": {
+			reason: "the person who paused it should read why nothing happens",
+			in:     kube.History{Observed: true, Paused: true},
+			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web has no revision (it is paused)"},
+		},
+		"not referenced": {
+			reason: "an older user does not stand for the newest revision",
+			in:     kube.History{Observed: true, Current: bystander, Holders: []*kube.Holder{bystander, user}},
+			want: revisions.Verdict{Reason: input.NotReferenced, Message: "the pod template of ReplicaSet/bystander, the newest revision of Rollout web, " +
+				"does not reference configmap/app-1"},
+		},
+		"ready": {
+			reason: "every living revision that names it becomes an owner, no other",
+			in:     kube.History{Observed: true, Current: user, Holders: []*kube.Holder{bystander, user, replicaSet("older", object)}},
+			want:   revisions.Verdict{Reason: input.Attached, Owners: []*kube.Holder{user, replicaSet("older", object)}},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.in.Workload = workload
+			if diff := cmp.Diff(c.want, revisions.Judge(c.in, object)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestOptionsNameEveryMistake(t *testing.T) {
+	t.Parallel()
+	if err := revisions.DefaultOptions().Validate(); err != nil {
+		t.Errorf("the defaults are wrong: %v", err)
+	}
+	err := revisions.Options{Workers: 0, Grace: -1}.Validate()
+	want := "workers for revisions 0: need at least one\ngrace for unreferenced objects -1ns: must not be negative"
+	if err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+}

@@ -1,0 +1,31 @@
+package revisions
+
+import (
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// eventFor is what people see of a decision on the object. Most decisions change
+// nothing and are no event.
+func eventFor(o *kube.Owned, d Decision) (kube.ObjectEvent, bool) {
+	e := kube.ObjectEvent{About: o, Reason: string(d.Reason), Action: string(d.Verb)}
+	switch d.Verb {
+	case Attach:
+		e.Note = "attached " + d.Message
+	case Observe:
+		e.Note = "observe mode, nothing written; would attach " + d.Message
+	case Report:
+		e.Warning, e.Note = true, d.Message
+	case Leave, Wait:
+		return kube.ObjectEvent{}, false
+	}
+	return e, true
+}
+
+// failureEvent is what people see of owners that the API server refused.
+func failureEvent(o *kube.Owned, d Decision, err error) kube.ObjectEvent {
+	return kube.ObjectEvent{
+		About: o, Warning: true, Reason: string(input.AttachFailed), Action: string(d.Verb),
+		Note: "could not attach " + d.Message + ": " + err.Error(),
+	}
+}

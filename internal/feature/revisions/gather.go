@@ -1,0 +1,16 @@
+package revisions
+
+import "github.com/lockstep-dev/lockstep/internal/adapter/kube"
+
+// gather reads everything that the decision on an object depends on. It asks
+// nobody: all of it is watched.
+func (r *Reconciler) gather(o *kube.Owned, scope Scope) Input {
+	return Input{
+		Object:  o,
+		Users:   r.Cluster.Users(o.Key),
+		Blind:   r.Cluster.Blind(o.Key.Namespace),
+		Observe: r.options.Observe || scope.Observe,
+		Grace:   r.options.Grace,
+		Now:     r.Now(),
+	}
+}

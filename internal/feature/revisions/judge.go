@@ -1,0 +1,64 @@
+package revisions
+
+import (
+	"fmt"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// Verdict says whether an object can be attached to a workload's revisions now.
+type Verdict struct {
+	// Reason is Attached when it can be, otherwise what is missing.
+	Reason input.Reason
+	// Owners are the revisions that become owners; none while something is missing.
+	Owners []*kube.Holder
+	// Message says the same to a person.
+	Message string
+}
+
+// Judge decides on one object of a workload. The owners are all living revisions
+// that name the object: it may be older than the newest one.
+func Judge(h kube.History, object input.Source) Verdict {
+	switch {
+	case !h.Observed:
+		return Verdict{Reason: input.GenerationNotObserved, Message: fmt.Sprintf(
+			"the controller of %s %s has not acted on its newest version%s", h.Workload.Kind, h.Workload.Name, pausedHint(h))}
+	case h.Current == nil:
+		return Verdict{Reason: input.RevisionMissing, Message: fmt.Sprintf(
+			"the newest version of %s %s has no revision%s", h.Workload.Kind, h.Workload.Name, pausedHint(h))}
+	case !h.Current.UsesSource(object):
+		return Verdict{Reason: input.NotReferenced, Message: fmt.Sprintf(
+			"the pod template of %s, the newest revision of %s %s, does not reference %s", h.Current, h.Workload.Kind, h.Workload.Name, object)}
+	}
+	return Verdict{Reason: input.Attached, Owners: users(h.Holders, object)}
+}
+
+// judgeLeniently decides like [Judge], but attaches what the newest revision's
+// template does not name to that revision all the same: admission may add it to
+// the pods, or the program may read it through the API.
+func judgeLeniently(h kube.History, object input.Source) Verdict {
+	v := Judge(h, object)
+	if v.Reason == input.NotReferenced {
+		v.Owners = append(users(h.Holders, object), h.Current)
+		v.Message += "; attached all the same"
+	}
+	return v
+}
+
+func users(holders []*kube.Holder, object input.Source) []*kube.Holder {
+	var found []*kube.Holder
+	for _, h := range holders {
+		if h.UsesSource(object) {
+			found = append(found, h)
+		}
+	}
+	return found
+}
+
+func pausedHint(h kube.History) string {
+	if h.Paused {
+		return " (it is paused)"
+	}
+	return ""
+}

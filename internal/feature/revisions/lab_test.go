@@ -1,0 +1,279 @@
+package revisions_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// lab is one test's part of the shared control plane.
+type lab struct {
+	t         *testing.T
+	namespace string
+	// admin does what other people do.
+	admin client.Client
+	// wire is what the tested code sends; client sends through it.
+	wire   *wire
+	client client.WithWatch
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	cluster := labtest.Shared(t, labtest.ArgoRollouts)
+	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	admin, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, namespace: labtest.Namespace(t, cluster), admin: admin, wire: &wire{changed: make(chan struct{}, 100)}}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		l.wire.next = next
+		return l.wire
+	})
+	if l.client, err = kube.NewDirectClient(config); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// wire records requests on their way to the real API server, and can answer some
+// of them itself, as a busy server would.
+type wire struct {
+	next    http.RoundTripper
+	changed chan struct{}
+
+	mu       sync.Mutex
+	requests []string
+	accepts  []string
+	refusals []int
+}
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	w.requests = append(w.requests, describe(r))
+	w.accepts = append(w.accepts, r.Header.Get("Accept"))
+	refusal := 0
+	if r.Method == http.MethodPatch && len(w.refusals) > 0 {
+		refusal, w.refusals = w.refusals[0], w.refusals[1:]
+	}
+	w.mu.Unlock()
+	w.changed <- struct{}{}
+	if refusal != 0 {
+		return &http.Response{StatusCode: refusal, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	return w.next.RoundTrip(r)
+}
+
+// describe is a request as people would write it: "LIST replicasets".
+func describe(r *http.Request) string {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	at := 0
+	for i, part := range parts {
+		if part == "namespaces" {
+			at = i + 2
+		}
+	}
+	verb := r.Method
+	if verb == http.MethodGet && len(parts) == at+1 {
+		verb = "LIST"
+	}
+	if r.URL.Query().Has("watch") {
+		verb = "WATCH"
+	}
+	return verb + " " + strings.Join(parts[at:], "/")
+}
+
+func (w *wire) sent() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string{}, w.requests...)
+}
+
+// await waits until a request was sent; it must be before ended says that the
+// tested code has returned.
+func (w *wire) await(t *testing.T, request string, ended <-chan error) {
+	t.Helper()
+	for {
+		if slices.Contains(w.sent(), request) {
+			return
+		}
+		select {
+		case <-w.changed:
+		case err := <-ended:
+			t.Fatalf("ended with error %v before it sent %s", err, request)
+		case <-time.After(time.Minute):
+			t.Fatalf("not sent within a minute: %s", request)
+		}
+	}
+}
+
+// source makes a ConfigMap or Secret.
+func (l *lab) source(id input.Source, owners ...metav1.OwnerReference) {
+	l.t.Helper()
+	meta := metav1.ObjectMeta{Namespace: l.namespace, Name: id.Name, OwnerReferences: owners}
+	var o client.Object = &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"k": "hunter2"}}
+	if id.Kind == input.KindSecret {
+		o = &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"k": "hunter2"}}
+	}
+	l.create(o)
+}
+
+func (l *lab) create(o client.Object) {
+	l.t.Helper()
+	o.SetNamespace(l.namespace)
+	if err := l.admin.Create(l.t.Context(), o); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) get(id input.Source) client.Object {
+	l.t.Helper()
+	var o client.Object = &corev1.ConfigMap{}
+	if id.Kind == input.KindSecret {
+		o = &corev1.Secret{}
+	}
+	if err := l.admin.Get(l.t.Context(), client.ObjectKey{Namespace: l.namespace, Name: id.Name}, o); err != nil {
+		l.t.Fatal(err)
+	}
+	return o
+}
+
+// owners are the names of an object's owners.
+func (l *lab) owners(id input.Source) string {
+	l.t.Helper()
+	var names []string
+	for _, o := range l.get(id).GetOwnerReferences() {
+		names = append(names, o.Kind+"/"+o.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// template names sources in a volume each.
+func template(sources ...input.Source) corev1.PodTemplateSpec {
+	t := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+	}
+	for i, s := range sources {
+		v := corev1.Volume{Name: fmt.Sprintf("v%d", i)}
+		if s.Kind == input.KindSecret {
+			v.Secret = &corev1.SecretVolumeSource{SecretName: s.Name}
+		} else {
+			v.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: s.Name}}
+		}
+		t.Spec.Volumes = append(t.Spec.Volumes, v)
+	}
+	return t
+}
+
+func selector() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+}
+
+// deployment makes a Deployment that the real controller follows.
+func (l *lab) deployment(sources ...input.Source) {
+	l.t.Helper()
+	none := int32(0)
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       appsv1.DeploymentSpec{Replicas: &none, Selector: selector(), Template: template(sources...)},
+	}
+	l.create(d)
+}
+
+func (l *lab) key(kind, group string) kube.Key {
+	k := kube.Key{Namespace: l.namespace, Name: "web"}
+	k.Kind, k.Group = kind, group
+	return k
+}
+
+// slowRollout is a Rollout whose controller is this test: the label hands it to
+// a controller instance that does not run.
+type slowRollout struct {
+	*lab
+	object *unstructured.Unstructured
+}
+
+func (l *lab) slowRollout(sources ...input.Source) *slowRollout {
+	l.t.Helper()
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+		"metadata": map[string]any{"name": "web", "labels": map[string]any{"argo-rollouts.argoproj.io/controller-instance-id": "nobody"}},
+		"spec": map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
+			"strategy": map[string]any{"canary": map[string]any{}},
+		},
+	}}
+	r := &slowRollout{l, o}
+	r.setTemplate(sources)
+	l.create(o)
+	return r
+}
+
+func (r *slowRollout) setTemplate(sources []input.Source) {
+	t := template(sources...)
+	converted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&t)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := unstructured.SetNestedMap(r.object.Object, converted, "spec", "template"); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// change gives the Rollout another template, as a deploy does.
+func (r *slowRollout) change(sources ...input.Source) {
+	r.t.Helper()
+	r.setTemplate(sources)
+	if err := r.admin.Update(r.t.Context(), r.object); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// act does what the controller does: it makes the ReplicaSet for a template.
+func (r *slowRollout) act(hash string, sources ...input.Source) {
+	r.t.Helper()
+	t := template(sources...)
+	t.Labels["rollouts-pod-template-hash"] = hash
+	labels := map[string]string{"app": "web", "rollouts-pod-template-hash": hash}
+	none := int32(0)
+	rs := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-" + hash, Labels: labels, OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(r.object, r.object.GroupVersionKind()),
+		}},
+		Spec: appsv1.ReplicaSetSpec{Replicas: &none, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: t},
+	}
+	r.create(rs)
+}
+
+// publish writes the status as the controller does.
+func (r *slowRollout) publish(hash string) {
+	r.t.Helper()
+	status := map[string]any{"currentPodHash": hash, "observedGeneration": fmt.Sprint(r.object.GetGeneration())}
+	if err := unstructured.SetNestedMap(r.object.Object, status, "status"); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.admin.Status().Update(r.t.Context(), r.object); err != nil {
+		r.t.Fatal(err)
+	}
+}

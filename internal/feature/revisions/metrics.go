@@ -1,0 +1,36 @@
+package revisions
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+type metrics struct {
+	attached     *prometheus.CounterVec
+	unreferenced prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		attached: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lockstep_attached_objects_total",
+			Help: "Revisioned objects attached to the revisions that use them, or that would have been or could not be, by kind, namespace and reason.",
+		}, []string{"kind", "namespace", "reason"}),
+		unreferenced: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "lockstep_unreferenced_objects",
+			Help: "Revisioned objects that no revision uses and nothing owns.",
+		}),
+	}
+	r.MustRegister(m.attached, m.unreferenced)
+	return m
+}
+
+// count counts what was done, or not done for a reason that lies with somebody.
+func (m *metrics) count(o *kube.Owned, reason input.Reason) {
+	if reason != input.Attached && reason != input.WouldAttach && reason != input.AttachFailed {
+		return
+	}
+	m.attached.WithLabelValues(string(o.Key.Source.Kind), o.Key.Namespace, string(reason)).Inc()
+}

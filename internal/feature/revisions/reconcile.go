@@ -1,0 +1,149 @@
+package revisions
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// Cluster is what the loop reads.
+type Cluster interface {
+	// Object finds a revisioned object.
+	Object(kube.ObjectKey) (*kube.Owned, bool)
+	// Users lists the living revisions that use it.
+	Users(kube.ObjectKey) []*kube.Holder
+	// Blind lists the kinds of revisions that cannot be read in a namespace.
+	Blind(namespace string) []string
+	// Feed adds keys to a queue: all of them, and then those to look at again.
+	Feed(ctx context.Context, add func(kube.ObjectKey))
+}
+
+// Owners writes owners. An object with another UID is a conflict.
+type Owners func(ctx context.Context, object kube.ObjectKey, uid string, owners []metav1.OwnerReference) error
+
+// Announcer tells people.
+type Announcer interface {
+	AnnounceObject(kube.ObjectEvent)
+}
+
+// Scope is what is asked for in a namespace.
+type Scope struct {
+	// Outside is true where nothing is to be done.
+	Outside bool
+	// Observe is true where people only want to be told.
+	Observe bool
+}
+
+// rescope is how soon an object outside the scope is looked at again.
+const rescope = time.Minute
+
+// Dependencies are the parts that the loop works with.
+type Dependencies struct {
+	Cluster   Cluster
+	Owners    Owners
+	Announcer Announcer
+	// Scope tells what is asked for in a namespace.
+	Scope   func(namespace string) Scope
+	Metrics prometheus.Registerer
+	Log     logr.Logger
+	Now     func() time.Time
+}
+
+// Reconciler attaches revisioned objects to the revisions that use them.
+type Reconciler struct {
+	Dependencies
+	options Options
+	metrics *metrics
+	told    *told
+}
+
+// New makes a Reconciler.
+func New(o Options, d Dependencies) *Reconciler {
+	return &Reconciler{Dependencies: d, options: o, metrics: newMetrics(d.Metrics), told: newTold()}
+}
+
+// Setup adds the loop to the manager. It runs on the leader only.
+func (r *Reconciler) Setup(mgr ctrl.Manager) error {
+	c, err := controller.NewTyped("revisions", mgr, controller.TypedOptions[kube.ObjectKey]{
+		Reconciler:              r,
+		MaxConcurrentReconciles: r.options.Workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[kube.ObjectKey](500*time.Millisecond, time.Minute),
+		LogConstructor: func(key *kube.ObjectKey) logr.Logger {
+			if key == nil {
+				return r.Log
+			}
+			return r.Log.WithValues("source", key.String())
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("set up the loop of revisions: %w", err)
+	}
+	return c.Watch(source.TypedFunc[kube.ObjectKey](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[kube.ObjectKey]) error {
+		r.Cluster.Feed(ctx, q.Add)
+		return nil
+	}))
+}
+
+// Reconcile attaches one object.
+func (r *Reconciler) Reconcile(ctx context.Context, key kube.ObjectKey) (ctrl.Result, error) {
+	o, ok := r.Cluster.Object(key)
+	if !ok {
+		r.metrics.unreferenced.Set(float64(r.told.forget(key)))
+		return ctrl.Result{}, nil
+	}
+	scope := r.Scope(key.Namespace)
+	if scope.Outside {
+		return ctrl.Result{RequeueAfter: rescope}, nil
+	}
+	d := Decide(r.gather(o, scope))
+	if d.Verb == Attach {
+		if err := r.Owners(ctx, key, o.UID, d.Owners); err != nil {
+			return r.failed(o, d, err)
+		}
+	}
+	r.report(o, d)
+	return ctrl.Result{RequeueAfter: d.Recheck}, nil
+}
+
+// failed sorts errors by what follows from them.
+func (r *Reconciler) failed(o *kube.Owned, d Decision, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// Another object of that name, or none; the watch brings which.
+		return ctrl.Result{}, nil
+	}
+	r.metrics.count(o, input.AttachFailed)
+	if r.told.isNew(o.Key, input.AttachFailed, err.Error()) {
+		r.Announcer.AnnounceObject(failureEvent(o, d, err))
+	}
+	return ctrl.Result{}, fmt.Errorf("attach %s %s: %w", o.Key, d.Message, err)
+}
+
+// report tells people once: the same decision in the same situation is silent.
+func (r *Reconciler) report(o *kube.Owned, d Decision) {
+	isNew := r.told.isNew(o.Key, d.Reason, d.Message)
+	r.metrics.unreferenced.Set(float64(r.told.unreferenced()))
+	if !isNew {
+		return
+	}
+	r.metrics.count(o, d.Reason)
+	level := 1
+	if d.Verb == Attach || d.Verb == Observe || d.Verb == Report {
+		level = 0
+	}
+	r.Log.V(level).Info("decided", "source", o.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
+	if e, ok := eventFor(o, d); ok {
+		r.Announcer.AnnounceObject(e)
+	}
+}

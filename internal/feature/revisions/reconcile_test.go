@@ -1,0 +1,262 @@
+package revisions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
+)
+
+// loop runs the reconciler on the real cluster, one call at a time.
+type loop struct {
+	*lab
+	ownership  *kube.Ownership
+	reconciler *revisions.Reconciler
+	fed        chan kube.ObjectKey
+	events     []string
+	registry   *prometheus.Registry
+	now        time.Time
+	writes     func(context.Context, kube.ObjectKey, string, []metav1.OwnerReference) error
+}
+
+func newLoop(t *testing.T, scope revisions.Scope) *loop {
+	t.Helper()
+	l := &loop{lab: newLab(t), fed: make(chan kube.ObjectKey, 100), registry: prometheus.NewRegistry(), now: time.Now()}
+	l.ownership = kube.NewOwnership(l.client, kube.OwnershipOptions{
+		Namespaces: []string{l.namespace}, Now: time.Now, Report: func(kube.Status) {},
+	})
+	l.writes = func(ctx context.Context, o kube.ObjectKey, uid string, owners []metav1.OwnerReference) error {
+		return kube.AddOwners(ctx, l.client, o, uid, owners)
+	}
+	l.reconciler = revisions.New(revisions.DefaultOptions(), revisions.Dependencies{
+		Cluster: l.ownership, Announcer: l, Metrics: l.registry, Log: logr.Discard(),
+		Scope: func(string) revisions.Scope { return scope },
+		Now:   func() time.Time { return l.now },
+		Owners: func(ctx context.Context, o kube.ObjectKey, uid string, owners []metav1.OwnerReference) error {
+			return l.writes(ctx, o, uid, owners)
+		},
+	})
+	go l.ownership.Run(t.Context())
+	l.ownership.Feed(t.Context(), func(key kube.ObjectKey) { l.fed <- key })
+	return l
+}
+
+func (l *loop) AnnounceObject(e kube.ObjectEvent) {
+	l.events = append(l.events, fmt.Sprintf("%s %t %s", e.Reason, e.Warning, e.Note))
+}
+
+// revisioned makes an object with the label.
+func (l *loop) revisioned(id input.Source) {
+	l.t.Helper()
+	l.source(id)
+	o := l.get(id)
+	before := o.DeepCopyObject().(client.Object)
+	o.SetLabels(map[string]string{settings.Revisioned: "true"})
+	if err := l.admin.Patch(l.t.Context(), o, client.MergeFrom(before)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// until reconciles what the cluster brings until check is content.
+func (l *loop) until(check func() bool) {
+	l.t.Helper()
+	deadline := time.After(time.Minute)
+	for {
+		select {
+		case key := <-l.fed:
+			l.reconcile(key)
+			if check() {
+				return
+			}
+		case <-deadline:
+			l.t.Fatal("not within a minute")
+		}
+	}
+}
+
+func (l *loop) reconcile(key kube.ObjectKey) {
+	l.t.Helper()
+	if _, err := l.reconciler.Reconcile(l.t.Context(), key); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *loop) objectKey(id input.Source) kube.ObjectKey {
+	return kube.ObjectKey{Namespace: l.namespace, Source: id}
+}
+
+// TestAdoptsWhatItFinds: objects and revisions that were there before the
+// controller, of every kind, and a Secret whose content is never read.
+func TestAdoptsWhatItFinds(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, revisions.Scope{})
+	cm, secret := input.ConfigMap("cm"), input.Secret("secret")
+	l.deployment(cm, secret)
+	none := int32(0)
+	l.create(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: appsv1.StatefulSetSpec{
+		Replicas: &none, Selector: selector(), Template: template(cm),
+	}})
+	l.revisioned(cm)
+	l.revisioned(secret)
+
+	l.until(func() bool { return len(strings.Fields(l.owners(cm))) == 2 && l.owners(secret) != "" })
+	for _, request := range l.wire.sent() {
+		if strings.HasPrefix(request, "GET configmaps") || strings.HasPrefix(request, "GET secrets") {
+			t.Errorf("content was read: %s", request)
+		}
+	}
+	for i, accept := range l.wire.accepts {
+		if strings.Contains(l.wire.requests[i], "secrets") && !strings.Contains(accept, "as=PartialObjectMetadata") {
+			t.Errorf("%s asks for content: Accept: %s", l.wire.requests[i], accept)
+		}
+	}
+	if n := len(l.metric("lockstep_attached_objects_total")); n != 2 {
+		t.Errorf("%d series count attached objects, want one for each kind", n)
+	}
+}
+
+// TestWithoutRevisionedObjectsNothingIsWatched: a cluster that does not use the
+// feature pays for two empty watches.
+func TestWithoutRevisionedObjectsNothingIsWatched(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, revisions.Scope{})
+	l.source(input.ConfigMap("plain"))
+	l.wire.await(t, "WATCH secrets", nil)
+	l.wire.await(t, "WATCH configmaps", nil)
+	for _, request := range l.wire.sent() {
+		if strings.Contains(request, "replicasets") || strings.Contains(request, "jobs") {
+			t.Errorf("revisions are watched: %s", request)
+		}
+	}
+	l.revisioned(input.ConfigMap("first"))
+	l.wire.await(t, "WATCH replicasets", nil)
+}
+
+// TestUnreferencedIsReportedOnce: after its grace an object that nobody uses is
+// reported, never attached; a revision that comes later adopts it.
+func TestUnreferencedIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, revisions.Scope{})
+	cm := input.ConfigMap("cm")
+	l.revisioned(cm)
+	l.until(func() bool { return true })
+	if len(l.events) != 0 {
+		t.Fatalf("reported within its grace: %v", l.events)
+	}
+	l.now = l.now.Add(revisions.DefaultOptions().Grace + time.Minute)
+	l.reconcile(l.objectKey(cm))
+	l.reconcile(l.objectKey(cm))
+	want := []string{"Unreferenced true no revision uses it and nothing owns it; delete it if it is not needed"}
+	if diff := cmp.Diff(want, l.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if n := l.unreferenced(); n != 1 || l.owners(cm) != "" {
+		t.Errorf("%v objects counted as unreferenced, owners %q", n, l.owners(cm))
+	}
+	l.deployment(cm)
+	l.until(func() bool { return l.owners(cm) != "" })
+	if n := l.unreferenced(); n != 0 {
+		t.Errorf("%v objects still counted as unreferenced", n)
+	}
+}
+
+func TestObserveWritesNothing(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, revisions.Scope{Observe: true})
+	cm := input.ConfigMap("cm")
+	l.deployment(cm)
+	l.revisioned(cm)
+	l.until(func() bool { return len(l.events) > 0 })
+	if !strings.HasPrefix(l.events[0], "WouldAttach false observe mode, nothing written; would attach to ReplicaSet/web-") || l.owners(cm) != "" {
+		t.Errorf("events %v, owners %q", l.events, l.owners(cm))
+	}
+}
+
+func TestOutsideTheScopeNothingIsDone(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, revisions.Scope{Outside: true})
+	cm := input.ConfigMap("cm")
+	l.deployment(cm)
+	l.settled()
+	l.revisioned(cm)
+	l.until(func() bool { return true })
+	result, err := l.reconciler.Reconcile(t.Context(), l.objectKey(cm))
+	if err != nil || result.RequeueAfter != time.Minute || l.owners(cm) != "" || len(l.events) != 0 {
+		t.Errorf("result %v, error %v, owners %q, events %v", result, err, l.owners(cm), l.events)
+	}
+}
+
+// TestRefusedOwnersAreToldOnce: an error is retried, and people hear of it once.
+func TestRefusedOwnersAreToldOnce(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, revisions.Scope{})
+	cm := input.ConfigMap("cm")
+	l.deployment(cm)
+	l.settled()
+	l.writes = func(context.Context, kube.ObjectKey, string, []metav1.OwnerReference) error { return errors.New("no") }
+	l.revisioned(cm)
+	<-l.fed
+	for range 2 {
+		if _, err := l.reconciler.Reconcile(t.Context(), l.objectKey(cm)); err == nil {
+			t.Error("the error is not returned, so nobody tries again")
+		}
+	}
+	if len(l.events) != 1 || !strings.Contains(l.events[0], "AttachFailed true could not attach to ReplicaSet/web-") {
+		t.Errorf("events %v", l.events)
+	}
+}
+
+// TestAnotherObjectOfThatNameIsLeftAlone: the decision was taken for an object
+// that is gone; its successor is decided on by itself.
+func TestAnotherObjectOfThatNameIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	cm := input.ConfigMap("cm")
+	l.source(cm)
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
+	err := kube.AddOwners(t.Context(), l.client, kube.ObjectKey{Namespace: l.namespace, Source: cm}, "another", []metav1.OwnerReference{owner})
+	if err == nil || !kube.Passing(err) || l.owners(cm) != "" {
+		t.Errorf("error %v, owners %q; want a conflict and no owner", err, l.owners(cm))
+	}
+}
+
+// unreferenced is what the metric says.
+func (l *loop) unreferenced() float64 {
+	l.t.Helper()
+	return l.metric("lockstep_unreferenced_objects")[0]
+}
+
+// metric is the value of every series of one metric.
+func (l *loop) metric(name string) []float64 {
+	l.t.Helper()
+	families, err := l.registry.Gather()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var values []float64
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				values = append(values, m.GetGauge().GetValue()+m.GetCounter().GetValue())
+			}
+		}
+	}
+	if values == nil {
+		l.t.Fatalf("there is no metric %s", name)
+	}
+	return values
+}

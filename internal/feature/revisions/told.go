@@ -1,0 +1,62 @@
+package revisions
+
+import (
+	"sync"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// told remembers what people were last told of each object, so that they are
+// told once, and which objects nobody uses.
+type told struct {
+	mu   sync.Mutex
+	last map[kube.ObjectKey]said
+	lost int
+}
+
+type said struct {
+	reason input.Reason
+	text   string
+}
+
+func newTold() *told {
+	return &told{last: map[kube.ObjectKey]said{}}
+}
+
+// isNew reports whether this differs from what was said last, and remembers it.
+func (t *told) isNew(key kube.ObjectKey, reason input.Reason, text string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := said{reason, text}
+	before := t.last[key]
+	if before == now {
+		return false
+	}
+	t.last[key] = now
+	t.lost += lostOnes(now) - lostOnes(before)
+	return true
+}
+
+// unreferenced is how many objects nobody uses.
+func (t *told) unreferenced() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lost
+}
+
+// forget drops an object that is gone, and returns how many others nobody uses.
+func (t *told) forget(key kube.ObjectKey) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lost -= lostOnes(t.last[key])
+	delete(t.last, key)
+	return t.lost
+}
+
+func lostOnes(s said) int {
+	if s.reason == input.Unreferenced {
+		return 1
+	}
+	return 0
+}

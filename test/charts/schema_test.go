@@ -1,0 +1,68 @@
+package charts_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-dev/lockstep/test/helmtest"
+)
+
+// TestSchemaKnowsEveryValue: a value that the schema does not know would be
+// refused, and one that only the schema knows has no effect.
+func TestSchemaKnowsEveryValue(t *testing.T) {
+	t.Parallel()
+	h := helmtest.New(t, "")
+	var values, schema map[string]any
+	read(t, filepath.Join(h.Chart("app"), "values.yaml"), yaml.Unmarshal, &values)
+	read(t, filepath.Join(h.Chart("app"), "values.schema.json"), json.Unmarshal, &schema)
+	values["global"] = nil // Helm's own
+	compare(t, "", values, schema)
+}
+
+func read(t *testing.T, file string, decode func([]byte, any) error, into any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = decode(text, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compare walks down the parts whose properties the schema lists.
+func compare(t *testing.T, path string, values, schema map[string]any) {
+	t.Helper()
+	properties, _ := schema["properties"].(map[string]any)
+	if schema["additionalProperties"] != false {
+		t.Errorf("%s: the schema accepts anything", path)
+	}
+	for name := range properties {
+		if _, known := values[name]; !known {
+			t.Errorf("%s%s is in the schema and not in values.yaml", path, name)
+		}
+	}
+	for name, value := range values {
+		part, known := properties[name].(map[string]any)
+		if !known {
+			t.Errorf("%s%s is in values.yaml and not in the schema", path, name)
+		}
+		if inner, ok := value.(map[string]any); ok && part["properties"] != nil {
+			compare(t, path+name+".", inner, part)
+		}
+	}
+}
+
+func TestHelmLints(t *testing.T) {
+	t.Parallel()
+	h := helmtest.New(t, "")
+	for name, values := range examples(t) {
+		if out, stderr, code := h.Try(t, "lint", "--strict", h.Chart("app"), "-f", helmtest.ValuesFile(t, values)); code != 0 {
+			t.Errorf("%s: %s%s", name, out, stderr)
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package charts_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const minimal = "appName: web\nconfigmaps: {c: {kv_data: {x: y}}}\n"
+
+// TestPredefinedStrategies have exactly the content that they had.
+func TestPredefinedStrategies(t *testing.T) {
+	t.Parallel()
+	const metadata = `"stableMetadata": {"labels": {"role": "stable", "canary": "false"}}, "canaryMetadata": {"labels": {"role": "canary", "canary": "true"}}`
+	onePod := `{"canary": {"maxSurge": 0, "maxUnavailable": 1, ` + metadata + `, "steps": [{"setWeight": 1}, {"pause": {}}]}}`
+	cases := map[string]struct {
+		values string
+		want   string
+	}{
+		"by default": {"", onePod},
+		"one pod":    {"rollout: {preDefinedStrategy: manual-canary-1-pod}", onePod},
+		"a fifth":    {"rollout: {preDefinedStrategy: manual-canary-20-pct}", `{"canary": {` + metadata + `, "steps": [{"setWeight": 20}, {"pause": {}}]}}`},
+		"custom":     {"rollout: {strategy: {canary: {steps: [{setWeight: 10}, {pause: {}}]}}}", `{"canary": {"steps": [{"setWeight": 10}, {"pause": {}}]}}`},
+		"custom with the other one emptied as was needed before": {
+			`rollout: {preDefinedStrategy: "", strategy: {blueGreen: {activeService: web}}}`, `{"blueGreen": {"activeService": "web"}}`,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var want any
+			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(at(t, only(t, "Rollout", minimal+c.values), "spec", "strategy"))
+			var same any
+			if err == nil {
+				err = json.Unmarshal(got, &same)
+			}
+			if diff := cmp.Diff(want, same); diff != "" || err != nil {
+				t.Errorf("strategy, error %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// TestRefusals: what cannot work is refused with advice.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		values string
+		want   string
+	}{
+		"no name":             {"{}", "appName is empty: set it to the name of your application"},
+		"long name":           {"appName: " + strings.Repeat("a", 64), "want at most 63 lower-case letters"},
+		"upper case":          {"appName: Web", "want at most 63 lower-case letters"},
+		"bad key":             {"{appName: a, configmaps: {Bad_Key: {}}}", "configmaps.Bad_Key: the key becomes part of an object's name"},
+		"long key":            {"{appName: a, secrets: {" + strings.Repeat("k", 250) + ": {}}}", "the key is too long"},
+		"clash":               {"{appName: a, configmaps: {c: {kv_data: {x: 1}}, d: {raw_data: {x: 2}}}}", `configmaps.c and configmaps.d both bring the file "x"`},
+		"clash of Secrets":    {"{appName: a, secrets: {c: {kv_data: {x: 1}}, d: {binaryData: {x: AQ==}}}}", `secrets.c and secrets.d both bring the file "x"`},
+		"twice in one":        {"{appName: a, configmaps: {c: {kv_data: {x: 1}, raw_data: {x: 2}}}}", `the key "x" is in kv_data and in raw_data`},
+		"no base64":           {"{appName: a, configmaps: {c: {binaryData: {x: '***'}}}}", "no valid base64; encode the file with: base64 -w0 FILE"},
+		"large number":        {"{appName: a, configmaps: {c: {kv_data: {x: 12345678901234567890}}}}", "put it into quotes"},
+		"structure":           {"{appName: a, configmaps: {c: {kv_data: {x: {y: z}}}}}", "/configmaps/c/kv_data/x"},
+		"unknown value":       {"{appName: a, configMaps: {}}", "additional properties 'configMaps' not allowed"},
+		"unknown part":        {"{appName: a, configmaps: {c: {kv: {}}}}", "additional properties 'kv' not allowed"},
+		"unknown strategy":    {"{appName: a, rollout: {preDefinedStrategy: yolo}}", `rollout.preDefinedStrategy "yolo": want manual-canary-1-pod, manual-canary-20-pct or auto`},
+		"two strategies":      {"{appName: a, rollout: {preDefinedStrategy: manual-canary-1-pod, strategy: {canary: {}}}}", "are both set; keep one"},
+		"no strategy":         {`{appName: a, rollout: {preDefinedStrategy: ""}}`, "a Rollout needs a strategy"},
+		"null strategy":       {`{appName: a, rollout: {preDefinedStrategy: null}}`, "a Rollout needs a strategy"},
+		"kind":                {"{appName: a, workload: {kind: Pod}}", "/workload/kind"},
+		"service lacks ports": {"{appName: a, service: {enabled: true}}", "set ports (of the container) or service.ports"},
+		"nothing to scale":    {"{appName: a, autoscaling: {enabled: true, targetCPUUtilizationPercentage: 0}}", "there is nothing to scale by"},
+		"old attacher": {
+			"{appName: a, secrets: {s: {kv_data: {x: y}}}, configmapAttacher: {repository: quay.io/x/configmap-attacher}}",
+			"attaches ConfigMaps to Rollouts only",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if said := refused(t, c.values); !strings.Contains(said, c.want) {
+				t.Errorf("said %q, want %q", said, c.want)
+			}
+		})
+	}
+}
+
+// TestClashesCanBeAllowed: in folders of their own, or by letting the last win.
+func TestClashesCanBeAllowed(t *testing.T) {
+	t.Parallel()
+	const values = "{appName: a, configmaps: {c: {kv_data: {x: 1}}, d: {kv_data: {x: 2}}}, mount: {%s}}"
+	r := only(t, "Rollout", fmt.Sprintf(values, "clashes: last"))
+	sources := projected(t, r)
+	if len(sources) != 2 || strings.Contains(fmt.Sprint(sources), "items") {
+		t.Errorf("sources are %v", sources)
+	}
+	r = only(t, "Rollout", fmt.Sprintf(values, "layout: directories"))
+	for i, path := range []string{"c/x", "d/x"} {
+		if got := fmt.Sprint(projected(t, r)[i]); !strings.Contains(got, "path:"+path) {
+			t.Errorf("source %d is %s, want %s", i, got, path)
+		}
+	}
+}
+
+func projected(t *testing.T, r *unstructured.Unstructured) []any {
+	t.Helper()
+	volumes := at(t, r, "spec", "template", "spec", "volumes").([]any)
+	sources, _, _ := unstructured.NestedSlice(volumes[0].(map[string]any), "projected", "sources")
+	return sources
+}
+
+// TestNothingToAttach: no ConfigMaps, no volume, no Job, no rights.
+func TestNothingToAttach(t *testing.T) {
+	t.Parallel()
+	for _, values := range []string{"appName: a", "{appName: a, configmaps: null}", "{appName: a, configmaps: {}}"} {
+		if text := render(t, values); strings.Contains(text, "volumes:") || strings.Contains(text, "kind: Job") || strings.Contains(text, "kind: Role") {
+			t.Errorf("%s gives\n%s", values, text)
+		}
+	}
+}
+
+// TestAttachJob: its name follows what it does, it goes by itself, and it is
+// called as the program expects.
+func TestAttachJob(t *testing.T) {
+	t.Parallel()
+	job := only(t, "Job", minimal)
+	cm := only(t, "ConfigMap", minimal).GetName()
+	want := fmt.Sprintf("[attach --namespace shop --timeout 5m rollout/web configmap/%s]", cm)
+	if got := fmt.Sprint(container(t, job)["args"]); got != want {
+		t.Errorf("args are %s, want %s", got, want)
+	}
+	if ttl, limit := at(t, job, "spec", "ttlSecondsAfterFinished"), at(t, job, "spec", "backoffLimit"); ttl != 100.0 || limit != 3.0 || job.GetNamespace() != "shop" {
+		t.Errorf("Job is %v in %s", job.Object["spec"], job.GetNamespace())
+	}
+	for key, value := range map[string]string{
+		"helm.sh/hook": "post-install,post-upgrade,post-rollback", "argocd.argoproj.io/hook": "Sync",
+	} {
+		if job.GetAnnotations()[key] != value {
+			t.Errorf("annotation %s is %q, want %q", key, job.GetAnnotations()[key], value)
+		}
+	}
+	other := only(t, "Job", strings.ReplaceAll(minimal, "x: y", "x: z")).GetName()
+	newer := only(t, "Job", minimal, "--set", "configmapAttacher.tag=9").GetName()
+	if job.GetName() == other || job.GetName() == newer {
+		t.Errorf("Jobs that do something else have the same name: %s %s %s", job.GetName(), other, newer)
+	}
+	long := only(t, "Job", strings.ReplaceAll(minimal, "web", strings.Repeat("w", 63)))
+	if len(long.GetName()) > 63 {
+		t.Errorf("the name %s has %d characters", long.GetName(), len(long.GetName()))
+	}
+}
+
+func container(t *testing.T, o *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	return at(t, o, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)
+}
+
+// TestOldAttacherIsCalledAsBefore: an image of the original, or of its drop-in,
+// gets the original's arguments and environment.
+func TestOldAttacherIsCalledAsBefore(t *testing.T) {
+	t.Parallel()
+	const values = "appName: web\nconfigmaps: {b: {kv_data: {x: y}}, a: {kv_data: {z: y}}}\nconfigmapAttacher: {repository: quay.io/x/configmap-attacher, tag: 1.0.3}\n"
+	job := only(t, "Job", values)
+	names := objects(t, "ConfigMap", values)
+	want := fmt.Sprintf("[-rollout web -namespace shop -configmaps %s,%s]", names[0].GetName(), names[1].GetName())
+	if got := fmt.Sprint(container(t, job)["args"]); got != want {
+		t.Errorf("args are %s, want %s", got, want)
+	}
+	if got := fmt.Sprint(container(t, job)["env"]); !strings.Contains(got, "name:VERSION value:1.0.3") || !strings.Contains(got, "value:info") {
+		t.Errorf("env is %s", got)
+	}
+}
+
+// TestControllerNeedsNoJob: neither Job nor rights.
+func TestControllerNeedsNoJob(t *testing.T) {
+	t.Parallel()
+	text := render(t, minimal+"revisions: {attach: controller}")
+	for _, kind := range []string{"Job", "Role", "RoleBinding", "ServiceAccount", "ClusterRole"} {
+		if strings.Contains(text, "kind: "+kind+"\n") {
+			t.Errorf("there is a %s", kind)
+		}
+	}
+}
+
+// TestTwoReleasesShareNothing: no object of one release has the name of an object
+// of the other in the same place.
+func TestTwoReleasesShareNothing(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, release := range [][]string{{"-n", "one"}, {"-n", "two"}} {
+		for _, kind := range []string{"Job", "ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Rollout"} {
+			for _, o := range objects(t, kind, minimal+"configmapAttacher: {namespace: jobs}\n", release...) {
+				key := o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+				if seen[key] {
+					t.Errorf("both releases have %s", key)
+				}
+				seen[key] = true
+			}
+		}
+	}
+}
+
+// TestVersionOverride: below 1.21 Kubernetes does not know the field.
+func TestVersionOverride(t *testing.T) {
+	t.Parallel()
+	text := render(t, minimal+"kubeTargetVersionOverride: 1.20.5\n")
+	if strings.Contains(text, "ttlSecondsAfterFinished") {
+		t.Error("the field is rendered for Kubernetes 1.20")
+	}
+}
+
+// TestPodTemplateOfBefore: what users of base-app rely on.
+func TestPodTemplateOfBefore(t *testing.T) {
+	t.Parallel()
+	r := only(t, "Rollout", minimal)
+	if r.GetName() != "web" || r.GetLabels()["app"] != "web" || at(t, r, "spec", "selector", "matchLabels", "app") != "web" {
+		t.Errorf("name %s, labels %v", r.GetName(), r.GetLabels())
+	}
+	c := container(t, r)
+	if c["name"] != "web" || c["image"] != "nginx:1.14.1" || c["imagePullPolicy"] != "Always" {
+		t.Errorf("container is %v", c)
+	}
+	want := []any{map[string]any{"name": "configmaps-volume", "mountPath": "/etc/kubernetes/configmaps"}}
+	if diff := cmp.Diff(want, c["volumeMounts"]); diff != "" {
+		t.Errorf("mounts (-want +got):\n%s", diff)
+	}
+	sum := at(t, r, "spec", "template", "metadata", "annotations").(map[string]any)["checksum/config"].(string)
+	other := at(t, only(t, "Rollout", strings.ReplaceAll(minimal, "x: y", "x: z")), "spec", "template", "metadata", "annotations").(map[string]any)["checksum/config"]
+	if len(sum) != 64 || sum == other {
+		t.Errorf("checksum/config is %s, with other content %v", sum, other)
+	}
+}

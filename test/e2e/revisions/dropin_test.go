@@ -1,0 +1,217 @@
+package revisions_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// originalRole is the ClusterRole that users of configmap-attacher have installed.
+func originalRole() []labtest.Rule {
+	read := []string{"get", "list", "watch"}
+	return []labtest.Rule{
+		{Groups: []string{"argoproj.io"}, Resources: []string{"rollouts", "rollouts/status", "rollouts/finalizers"}, Verbs: read},
+		{Groups: []string{"apps"}, Resources: []string{"replicasets"}, Verbs: read},
+		{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: append(read, "patch")},
+	}
+}
+
+// asBefore is configmap-attacher as an old manifest starts it: by its name, with
+// its environment, and with the rights of its role.
+type asBefore struct {
+	program string
+	env     []string
+}
+
+func newAsBefore(w *world) asBefore {
+	w.t.Helper()
+	account := labtest.NewAccount(w.t, w.cluster, w.namespace)
+	account.AllowEverywhere(w.t, originalRole()...)
+	program := filepath.Join(w.t.TempDir(), "configmap-attacher")
+	if err := os.Symlink(w.lockstep, program); err != nil {
+		w.t.Fatal(err)
+	}
+	return asBefore{program: program, env: []string{
+		"HOME=" + home(w.t, account.Kubeconfig), "KUBECONFIG=/nonexistent", "IS_IN_CLUSTER=false", "VERSION=1.0.1", "JOB_NAME=job-1",
+	}}
+}
+
+func (a asBefore) run(w *world, args ...string) (lines []map[string]any, code int) {
+	w.t.Helper()
+	stdout, stderr, code := labtest.RunCommand(w.t, labtest.Command{Path: a.program, Args: args, Env: a.env})
+	if stderr != "" && !strings.Contains(stderr, "-configmaps string") {
+		w.t.Errorf("configmap-attacher wrote to its standard error: %s", stderr)
+	}
+	scanner := bufio.NewScanner(strings.NewReader(stdout))
+	for scanner.Scan() {
+		line := map[string]any{}
+		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
+			w.t.Fatalf("a line that is no JSON: %s", scanner.Text())
+		}
+		lines = append(lines, line)
+	}
+	return lines, code
+}
+
+func (w *world) runAsBefore(args ...string) []map[string]any {
+	w.t.Helper()
+	lines, code := newAsBefore(w).run(w, args...)
+	if code != 0 {
+		w.t.Fatalf("configmap-attacher %q: exit %d\n%v", args, code, lines)
+	}
+	return lines
+}
+
+func (w *world) configMap(name string) *corev1.ConfigMap {
+	w.t.Helper()
+	cm := &corev1.ConfigMap{}
+	if err := w.client.Get(w.t.Context(), w.key(name), cm); err != nil {
+		w.t.Fatal(err)
+	}
+	return cm
+}
+
+func (w *world) newConfigMap(name string, owners ...metav1.OwnerReference) {
+	w.t.Helper()
+	mustCreate(w.t.Context(), w.t, w.client, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{"app": "demo"}, OwnerReferences: owners},
+		Data:       map[string]string{"password": "hunter2"},
+	})
+}
+
+// TestDropInSpeaksAsBefore: JSON lines with level, msg and time on the standard
+// output, a line each for the start, the names and the end; a second run changes
+// nothing; contents are never logged.
+func TestDropInSpeaksAsBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deploy(release("hunter2", "revisions: {attach: controller}"))
+	red := w.configMapOf("hunter2")
+	w.awaitReplicaSet(red)
+	a := newAsBefore(w)
+	a.env = append(a.env, "LOG_LEVEL=debug")
+	args := []string{"--rollout=demo", "-namespace", w.namespace, "-configmaps", " " + red + ",," + red + ","}
+
+	lines, code := a.run(w, args...)
+	if code != 0 {
+		t.Fatalf("exit %d: %v", code, lines)
+	}
+	if first, last := lines[0], lines[len(lines)-1]; first["version"] != "1.0.1" || last["msg"] != "done" {
+		t.Errorf("first line %v, last line %v", first, last)
+	}
+	if second := lines[1]; second["configmaps"] != red || second["rollout"] != "demo" || second["namespace"] != w.namespace || second["job"] != "job-1" {
+		t.Errorf("second line %v", second)
+	}
+	for _, line := range lines {
+		if line["level"] != "info" || line["msg"] == "" || line["time"] == "" {
+			t.Errorf("line without level, msg or time: %v", line)
+		}
+		if strings.Contains(fmt.Sprint(line), "hunter2") {
+			t.Errorf("content is logged: %v", line)
+		}
+	}
+	before := w.configMap(red).ResourceVersion
+	if _, code := a.run(w, args...); code != 0 || w.configMap(red).ResourceVersion != before {
+		t.Errorf("second run: exit %d, version %s, was %s", code, w.configMap(red).ResourceVersion, before)
+	}
+}
+
+// TestDropInTriesEveryName: one that is missing, one of another namespace, one
+// that somebody else controls, and one that the template does not name.
+func TestDropInTriesEveryName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deploy(release("red", "revisions: {attach: controller}"))
+	red := w.configMapOf("red")
+	rs := w.awaitReplicaSet(red)
+	w.newConfigMap("operator")
+	yes := true
+	operator := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "operator", UID: w.configMap("operator").UID, Controller: &yes}
+	w.newConfigMap("controlled", operator)
+	w.newConfigMap("injected")
+
+	lines, code := newAsBefore(w).run(w, "-rollout", "demo", "-namespace", w.namespace,
+		"-configmaps", "missing, other/name,"+red+",controlled,injected")
+	if code != 1 {
+		t.Errorf("exit %d, want 1", code)
+	}
+	want := map[string][]string{red: {rs.Name}, "controlled": {rs.Name, "operator"}, "injected": {rs.Name}, "operator": {}}
+	if diff := cmp.Diff(want, w.configMaps()); diff != "" {
+		t.Errorf("owners (-want +got):\n%s", diff)
+	}
+	if c := metav1.GetControllerOf(w.configMap("controlled")); c == nil || c.Name != "operator" {
+		t.Errorf("the controller is %v, want the operator", c)
+	}
+	var fatal, warning []string
+	for _, line := range lines {
+		switch line["level"] {
+		case "fatal":
+			fatal = append(fatal, line["msg"].(string))
+		case "warning":
+			warning = append(warning, line["msg"].(string))
+		}
+	}
+	wantContains(t, fatal, "missing", "same namespace")
+	wantContains(t, warning, "beside the controller", "does not reference configmap/injected")
+}
+
+func wantContains(t *testing.T, lines []string, parts ...string) {
+	t.Helper()
+	all := strings.Join(lines, "\n")
+	for _, part := range parts {
+		if !strings.Contains(all, part) {
+			t.Errorf("nothing says %q in:\n%s", part, all)
+		}
+	}
+}
+
+// TestDropInNamesWhatIsUnknown: exit 1 and which part of the name is wrong.
+func TestDropInNamesWhatIsUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	lines, code := newAsBefore(w).run(w, "-rollout", "nobody", "-namespace", w.namespace, "-configmaps", "a")
+	if last := lines[len(lines)-1]; code != 1 || last["level"] != "fatal" || !strings.Contains(fmt.Sprint(last["msg"]), "Rollout nobody") {
+		t.Errorf("exit %d, last line %v", code, last)
+	}
+	if _, code := newAsBefore(w).run(w, "-rollout", "x", "-namespace", w.namespace, "-configmaps", " , "); code != 1 {
+		t.Errorf("an empty list: exit %d, want 1", code)
+	}
+}
+
+// TestBlockingIsNotPermitted: where admission guards owner references, the owner
+// is added without blocking; the rights that are needed at all are in the docs.
+func TestBlockingIsNotPermitted(t *testing.T) {
+	t.Parallel()
+	cluster := labtest.Private(t, labtest.Options{
+		With:           []labtest.Component{labtest.ArgoRollouts},
+		APIServerFlags: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
+	})
+	w := newWorldOn(t, cluster)
+	w.deploy(release("red", "revisions: {attach: controller}"))
+	red := w.configMapOf("red")
+	rs := w.awaitReplicaSet(red)
+	account := labtest.NewAccount(t, cluster, w.namespace)
+	account.AllowEverywhere(t, append(originalRole(), labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}})...)
+	a := newAsBefore(w)
+	a.env[0] = "HOME=" + home(t, account.Kubeconfig)
+
+	labtest.Eventually(t, 20*time.Second, func() (bool, string) {
+		lines, code := a.run(w, "-rollout", "demo", "-namespace", w.namespace, "-configmaps", red)
+		return code == 0, fmt.Sprint(lines)
+	})
+	want := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: rs.Name, UID: rs.UID}}
+	if diff := cmp.Diff(want, w.configMap(red).OwnerReferences); diff != "" {
+		t.Errorf("owner references (-want +got):\n%s", diff)
+	}
+}

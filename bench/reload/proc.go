@@ -36,15 +36,15 @@ func parseCost(status, stat string) (cost, error) {
 	if len(fields) < 13 {
 		return cost{}, fmt.Errorf("read times of the program: %q", stat)
 	}
-	var ticks time.Duration
+	var cpu time.Duration
 	for _, field := range fields[11:13] {
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
 			return cost{}, fmt.Errorf("read times of the program: %w", err)
 		}
-		ticks += time.Duration(n)
+		cpu += time.Duration(n) * tick
 	}
-	return cost{peak: peak, cpu: ticks * tick}, nil
+	return cost{peak: peak, cpu: cpu}, nil
 }
 
 // kibibytes finds "Name:   123 kB" and returns bytes.

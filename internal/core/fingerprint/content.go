@@ -123,6 +123,6 @@ func (f *fields) text(field string) {
 
 func (f *fields) length(n int) {
 	var length [8]byte
-	binary.BigEndian.PutUint64(length[:], uint64(n))
+	binary.BigEndian.PutUint64(length[:], uint64(n)) //nolint:gosec // A length is not negative.
 	f.Write(length[:])
 }

@@ -172,7 +172,7 @@ func (o options) withPrograms(ctx context.Context) (options, func(), error) {
 	}
 	cleanUp := func() { _ = os.RemoveAll(dir) }
 	path := filepath.Join(dir, "lockstep")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/lockstep-dev/lockstep/cmd/lockstep")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/lockstep-dev/lockstep/cmd/lockstep") //nolint:gosec // The path is our own.
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		cleanUp()

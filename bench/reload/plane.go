@@ -89,7 +89,7 @@ func (p *plane) stop() error {
 	if p.cluster != nil {
 		err = p.cluster.Stop()
 	}
-	return errors.Join(err, os.RemoveAll(p.dir))
+	return errors.Join(err, os.RemoveAll(p.dir)) //nolint:gosec // The folder is our own.
 }
 
 func (p *plane) prepare(ctx context.Context) error {

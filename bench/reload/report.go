@@ -47,8 +47,8 @@ type result struct {
 	Jobs       int      `json:"jobs"`
 	// FloorSeconds is how long the load generator needs to patch every workload
 	// without any program, 0 where that was not measured.
-	FloorSeconds float64 `json:"floorSeconds,omitempty"`
-	Faults     []string `json:"faults,omitempty"`
+	FloorSeconds float64  `json:"floorSeconds,omitempty"`
+	Faults       []string `json:"faults,omitempty"`
 }
 
 func (r *result) start(s snapshot, took time.Duration) {
@@ -135,7 +135,7 @@ func (r *report) write(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil { //nolint:gosec // The caller names the file.
 		return err
 	}
 	return os.Rename(path+".new", path)

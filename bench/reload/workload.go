@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
@@ -87,7 +86,7 @@ func (w *workload) labels() map[string]string { return map[string]string{"app": 
 func (w *workload) create(ctx context.Context, c kubernetes.Interface) error {
 	about := metav1.ObjectMeta{Name: w.name, Annotations: w.annotations()}
 	selector := &metav1.LabelSelector{MatchLabels: w.labels()}
-	replicas := ptr.To(int32(w.replicas)) //nolint:gosec // A small number.
+	replicas := new(int32(w.replicas)) //nolint:gosec // A small number.
 	template := w.podTemplate()
 	options := metav1.CreateOptions{}
 	var err error

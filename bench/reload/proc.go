@@ -10,7 +10,7 @@ import (
 )
 
 // tick is the unit of the times in /proc/PID/stat on every Linux that Go runs on.
-const tick = 10 * time.Millisecond
+const tick = time.Second / 100
 
 // readCost asks the kernel what a process used: the largest resident set it ever
 // had (VmHWM), and the time that it computed, in user and kernel mode.
@@ -36,15 +36,15 @@ func parseCost(status, stat string) (cost, error) {
 	if len(fields) < 13 {
 		return cost{}, fmt.Errorf("read times of the program: %q", stat)
 	}
-	var cpu time.Duration
+	var ticks int64
 	for _, field := range fields[11:13] {
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
 			return cost{}, fmt.Errorf("read times of the program: %w", err)
 		}
-		cpu += time.Duration(n) * tick
+		ticks += n
 	}
-	return cost{peak: peak, cpu: cpu}, nil
+	return cost{peak: peak, cpu: time.Duration(ticks) * tick}, nil
 }
 
 // kibibytes finds "Name:   123 kB" and returns bytes.

@@ -47,8 +47,8 @@ type result struct {
 	Jobs       int      `json:"jobs"`
 	// FloorSeconds is how long the load generator needs to patch every workload
 	// without any program, 0 where that was not measured.
-	FloorSeconds float64 `json:"floorSeconds,omitempty"`
-	Faults     []string `json:"faults,omitempty"`
+	FloorSeconds float64  `json:"floorSeconds,omitempty"`
+	Faults       []string `json:"faults,omitempty"`
 }
 
 func (r *result) start(s snapshot, took time.Duration) {
@@ -177,7 +177,7 @@ func (r *report) faults() error {
 func compareFiles(to io.Writer, paths []string) error {
 	var both [2]report
 	for i, path := range paths {
-		text, err := os.ReadFile(path) //nolint:gosec // The caller names the file.
+		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}

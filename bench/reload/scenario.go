@@ -293,7 +293,7 @@ func big(s sizes, bytes int) scenario {
 }
 
 func anyOf(among []*source) *source {
-	return among[rand.IntN(len(among))] //nolint:gosec // Any of them will do.
+	return among[rand.IntN(len(among))]
 }
 
 // sleep waits, unless the context ends.

@@ -47,7 +47,7 @@ func newTextPool() *textPool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/"
 	block := make([]byte, 1<<20)
 	for i := range block {
-		block[i] = letters[rand.IntN(len(letters))] //nolint:gosec // Filler, not a secret.
+		block[i] = letters[rand.IntN(len(letters))]
 	}
 	return &textPool{block: string(block)}
 }
@@ -58,7 +58,7 @@ func (p *textPool) cut(serial, size int) string {
 	if len(head) >= size {
 		return head
 	}
-	from := rand.IntN(len(p.block) - size) //nolint:gosec // Filler, not a secret.
+	from := rand.IntN(len(p.block) - size)
 	return head + p.block[from:from+size-len(head)]
 }
 

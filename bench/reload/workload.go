@@ -86,7 +86,7 @@ func (w *workload) labels() map[string]string { return map[string]string{"app": 
 func (w *workload) create(ctx context.Context, c kubernetes.Interface) error {
 	about := metav1.ObjectMeta{Name: w.name, Annotations: w.annotations()}
 	selector := &metav1.LabelSelector{MatchLabels: w.labels()}
-	replicas := new(int32(w.replicas)) //nolint:gosec // A small number.
+	replicas := new(int32(w.replicas))
 	template := w.podTemplate()
 	options := metav1.CreateOptions{}
 	var err error

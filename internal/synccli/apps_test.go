@@ -402,9 +402,11 @@ func TestSignalToAnotherUsersProcess(t *testing.T) {
 		}
 	}
 	a := &agent{t: t, root: filepath.Join(dir, "config"), addr: freeAddr(t)}
-	a.Running = labtest.StartCommand(t, labtest.Command{Path: "setpriv", Args: []string{"--reuid=12345", "--regid=12345", "--clear-groups", "--bounding-set=-all",
+	a.Running = labtest.StartCommand(t, labtest.Command{Path: "setpriv", Args: []string{
+		"--reuid=12345", "--regid=12345", "--clear-groups", "--bounding-set=-all",
 		binary(t), "--root=" + a.root, "--health-addr=" + a.addr, "--directory=" + filepath.Join(dir, "source"), "--initial-notify=always",
-		"--notify=signal:HUP@pidfile:" + pidfile, "--max-failures=1"}})
+		"--notify=signal:HUP@pidfile:" + pidfile, "--max-failures=1",
+	}})
 	body := a.wantProbe("/healthz", http.StatusServiceUnavailable)
 	for _, want := range []string{"belongs to uid 0 and the agent is uid 12345", "the capability KILL (SYS_PTRACE is not needed)"} {
 		if !strings.Contains(body, want) {

@@ -142,7 +142,8 @@ func TestDropInOverARestart(t *testing.T) {
 	a.Stop(t)
 	c.configMap("app", map[string]string{"a": "1"})
 	next := labtest.StartCommand(t, labtest.Command{Path: originalName(t), Args: []string{
-		"--kubeconfig=" + c.lab.Kubeconfig(), "--configroot=" + a.root, "--configmap=" + c.namespace + "/app", "--reload-http=" + server.URL}})
+		"--kubeconfig=" + c.lab.Kubeconfig(), "--configroot=" + a.root, "--configmap=" + c.namespace + "/app", "--reload-http=" + server.URL,
+	}})
 	a.Running = next
 	a.wantFiles(map[string]string{"a": "1", "foreign": "mine"})
 }
@@ -188,7 +189,8 @@ func TestK8sSidecar(t *testing.T) {
 	a := &agent{t: t, root: filepath.Join(t.TempDir(), "dashboards"), addr: freeAddr(t)}
 	a.Running = labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: []string{"k8s-sidecar"}, Env: []string{
 		"KUBECONFIG=" + c.lab.Kubeconfig(), "LABEL=grafana_dashboard", "LABEL_VALUE=1", "FOLDER=" + a.root, "NAMESPACE=" + c.namespace,
-		"REQ_URL=" + server.URL + "/reload", "REQ_METHOD=POST", "HEALTH_PORT=" + a.addr[strings.LastIndex(a.addr, ":")+1:]}})
+		"REQ_URL=" + server.URL + "/reload", "REQ_METHOD=POST", "HEALTH_PORT=" + a.addr[strings.LastIndex(a.addr, ":")+1:],
+	}})
 	a.wantFiles(map[string]string{"one.json": "{}", "team/a/two.json": "{}"})
 	labtest.Eventually(t, patience, func() (bool, string) { return app.count() == 1, fmt.Sprint(app.count()) })
 

@@ -180,8 +180,10 @@ func killAt(t *testing.T, layout, call string, n int) bool {
 	t.Helper()
 	dir := t.TempDir()
 	source, root, told := filepath.Join(dir, "source"), filepath.Join(dir, "volume", "config"), filepath.Join(dir, "told")
-	args := []string{"--directory=" + source, "--root=" + root, "--layout=" + layout, "--keep-old=0", "--quiet=0", "--initial-notify=if-changed",
-		"--notify=exec:sh -c 'cat " + root + "/a " + root + "/b > " + told + "'"}
+	args := []string{
+		"--directory=" + source, "--root=" + root, "--layout=" + layout, "--keep-old=0", "--quiet=0", "--initial-notify=if-changed",
+		"--notify=exec:sh -c 'cat " + root + "/a " + root + "/b > " + told + "'",
+	}
 	once := func() (string, int) {
 		_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: binary(t), Args: append(args, "--once")})
 		return stderr, code
@@ -233,8 +235,10 @@ func TestKilledWhileTalkingToTheApplication(t *testing.T) {
 				}
 				return "sh -c 'if [ -f " + mark + " ]; then rm " + mark + "; kill -9 $PPID; exit 1; fi; " + then + "'"
 			}
-			flags := []string{"--directory=" + source, "--check=" + command("check", "true"),
-				"--notify=exec:" + command("notify", "cat "+root+"/a > "+told), "--confirm=exec:" + command("confirm", "test -f "+told)}
+			flags := []string{
+				"--directory=" + source, "--check=" + command("check", "true"),
+				"--notify=exec:" + command("notify", "cat "+root+"/a > "+told), "--confirm=exec:" + command("confirm", "test -f "+told),
+			}
 			a := startIn(t, root, flags...)
 			a.wantFiles(map[string]string{"a": "1"})
 			write(t, mark, "")

@@ -243,8 +243,10 @@ func TestChildIsNotStartedWithRefusedFiles(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
 	write(t, filepath.Join(source, "a"), "1")
-	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: binary(t), Args: []string{"--root=" + filepath.Join(t.TempDir(), "x"), "--directory=" + source,
-		"--check=sh -c 'echo line 7 is wrong; exit 1'", "--", "echo", "started"}})
+	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: binary(t), Args: []string{
+		"--root=" + filepath.Join(t.TempDir(), "x"), "--directory=" + source,
+		"--check=sh -c 'echo line 7 is wrong; exit 1'", "--", "echo", "started",
+	}})
 	if code != 1 || stdout != "" || !strings.Contains(stderr, "line 7 is wrong") {
 		t.Errorf("code %d: %s %s", code, stdout, stderr)
 	}

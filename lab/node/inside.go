@@ -29,7 +29,7 @@ func inside(args []string) error {
 	if err != nil {
 		return err
 	}
-	work := exec.Command(self, append([]string{"run"}, args...)...) //nolint:gosec,noctx // Its own program; it ends with this process.
+	work := exec.Command(self, append([]string{"run"}, args...)...)
 	work.Stdout, work.Stderr = os.Stdout, os.Stderr
 	if err := work.Start(); err != nil {
 		return err
@@ -91,8 +91,8 @@ func program(name, path string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()                  //nolint:errcheck // The program has its own handle.
-	cmd := exec.Command(path, args...) //nolint:gosec,noctx // The lab says what to run; it ends with the namespace.
+	defer log.Close() //nolint:errcheck // The program has its own handle.
+	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	err = cmd.Run()
 	return fmt.Errorf("%s ended: %w", name, err)
@@ -119,7 +119,7 @@ func network() error {
 		"addr add " + serviceAddress + "/32 dev " + bridge,
 		"link set " + bridge + " up",
 	} {
-		out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput() //nolint:gosec,noctx // Fixed words.
+		out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("ip %s: %w: %s", line, err, out)
 		}

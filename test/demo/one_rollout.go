@@ -139,7 +139,7 @@ func (s *story) showEvent(ctx context.Context) error {
 	if err := s.say(ctx, "The Deployment carries an event that says the same:"); err != nil {
 		return err
 	}
-	return eventually(ctx, patience, func(ctx context.Context) (bool, string) {
+	return eventually(ctx, func(ctx context.Context) (bool, string) {
 		list := &eventsv1.EventList{}
 		if err := s.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return false, err.Error()

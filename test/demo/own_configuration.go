@@ -79,7 +79,7 @@ func ownConfiguration(ctx context.Context, s *story) error {
 // keeper waits until a ReplicaSet owns the ConfigMap, and returns its name.
 func (s *story) keeper(ctx context.Context, configMap string) (string, error) {
 	var owner string
-	err := eventually(ctx, patience, func(ctx context.Context) (bool, string) {
+	err := eventually(ctx, func(ctx context.Context) (bool, string) {
 		cm := &corev1.ConfigMap{}
 		if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: configMap}, cm); err != nil {
 			return false, err.Error()
@@ -112,7 +112,7 @@ func (s *story) deleteReplicaSet(ctx context.Context, name string) error {
 
 // onlyBlueIsLeft waits until the garbage collector has done its work.
 func (s *story) onlyBlueIsLeft(ctx context.Context) error {
-	err := eventually(ctx, patience, func(ctx context.Context) (bool, string) {
+	err := eventually(ctx, func(ctx context.Context) (bool, string) {
 		list := &corev1.ConfigMapList{}
 		if err := s.client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"lockstep.dev/revisioned": "true"}); err != nil {
 			return false, err.Error()

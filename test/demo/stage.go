@@ -93,7 +93,7 @@ func buildLockstep(ctx context.Context) (string, error) {
 		return "", err
 	}
 	file := filepath.Join(root, "bin", "lockstep")
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-X main.version="+version(ctx, root), "-o", file, "./cmd/lockstep") //nolint:gosec // The arguments are ours.
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-X main.version="+version(ctx, root), "-o", file, "./cmd/lockstep")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build lockstep: %w\n%s", err, out)
@@ -164,7 +164,7 @@ func (st *stage) startLockstep(ctx context.Context) error {
 // a mark in its log: the verb, or anything when that is empty.
 func (st *stage) decided(ctx context.Context, mark int, verb string) error {
 	ended := false
-	err := eventually(ctx, patience, func(context.Context) (bool, string) {
+	err := eventually(ctx, func(context.Context) (bool, string) {
 		select {
 		case <-st.lockstep.Done():
 			ended = true
@@ -261,7 +261,7 @@ func (st *stage) revisions(ctx context.Context) ([]revision, error) {
 // settled waits until the Deployment controller has acted on the Deployment as
 // it is now; after that, its ReplicaSets are all there are.
 func (st *stage) settled(ctx context.Context) error {
-	return eventually(ctx, patience, func(ctx context.Context) (bool, string) {
+	return eventually(ctx, func(ctx context.Context) (bool, string) {
 		d := &appsv1.Deployment{}
 		if err := st.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: deployment}, d); err != nil {
 			return false, err.Error()

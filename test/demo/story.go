@@ -87,15 +87,15 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // eventually asks until the answer is yes. A check that is not done says why.
-func eventually(ctx context.Context, timeout time.Duration, check func(context.Context) (done bool, why string)) error {
-	deadline := time.Now().Add(timeout)
+func eventually(ctx context.Context, check func(context.Context) (done bool, why string)) error {
+	deadline := time.Now().Add(patience)
 	for {
 		done, why := check(ctx)
 		if done {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("not within %s: %s", timeout, why)
+			return fmt.Errorf("not within %s: %s", patience, why)
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return err

@@ -12,8 +12,10 @@ import (
 
 func TestParse(t *testing.T) {
 	for _, dashes := range []string{"-", "--"} {
-		c, err := configmapreload.Parse([]string{dashes + "volume-dir=/etc/config", dashes + "webhook-url", "http://localhost:9090/-/reload", dashes + "webhook-url=http://localhost/two",
-			dashes + "webhook-method=PUT", dashes + "webhook-status-code=204", dashes + "webhook-retries=3", dashes + "web.listen-address=:9999", dashes + "web.telemetry-path=/m"}, nil)
+		c, err := configmapreload.Parse([]string{
+			dashes + "volume-dir=/etc/config", dashes + "webhook-url", "http://localhost:9090/-/reload", dashes + "webhook-url=http://localhost/two",
+			dashes + "webhook-method=PUT", dashes + "webhook-status-code=204", dashes + "webhook-retries=3", dashes + "web.listen-address=:9999", dashes + "web.telemetry-path=/m",
+		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

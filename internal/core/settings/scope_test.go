@@ -78,7 +78,8 @@ func TestForSource(t *testing.T) {
 
 func TestScopeProblems(t *testing.T) {
 	t.Parallel()
-	for value, problem := range map[string]bool{"auto": false, " never ": false, "": true, "yes": true, "configmap/app": true} {
+	spaced := " never "
+	for value, problem := range map[string]bool{"auto": false, spaced: false, "": true, "yes": true, "configmap/app": true} {
 		got := settings.ScopeProblems(on(settings.Reload, value))
 		if (len(got) > 0) != problem {
 			t.Errorf("%q on a namespace gives the problems %v", value, got)

@@ -39,137 +39,168 @@ func decideCases() map[string]decideCase {
 	return map[string]decideCase{
 		"MissingAtFirstSight": {
 			"a workload that started without the source is recorded as such",
-			configs.Observation{Current: absent}, recorded(input.Missing),
+			configs.Observation{Current: absent},
+			recorded(input.Missing),
 		},
 		"MissingAfterwards": {
 			"a deleted source restarts nobody, and what was given is kept for its return",
-			configs.Observation{Given: v1, Current: absent}, settled(input.Missing),
+			configs.Observation{Given: v1, Current: absent},
+			settled(input.Missing),
 		},
 		"StillMissing": {
 			"nothing came",
-			configs.Observation{Given: absent, Current: absent}, settled(input.Missing),
+			configs.Observation{Given: absent, Current: absent},
+			settled(input.Missing),
 		},
 		"FirstSight": {
 			"installing restarts nobody",
-			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Followed: upTo(40)}, recorded(input.Baseline),
+			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Followed: upTo(40)},
+			recorded(input.Baseline),
 		},
 		"FirstSightInDoubt": {
 			"a source that may have changed before the template is no evidence",
-			configs.Observation{Current: v1, Content: kube.Bounds{Min: 30, Max: 60}, Template: exactly(40), Followed: exactly(20)}, recorded(input.Baseline),
+			configs.Observation{Current: v1, Content: kube.Bounds{Min: 30, Max: 60}, Template: exactly(40), Followed: exactly(20)},
+			recorded(input.Baseline),
 		},
 		"FirstSightOfAChange": {
 			"the source certainly changed after the workload took up its template and asked",
-			configs.Observation{Current: v1, Content: exactly(50), Template: exactly(40), Followed: exactly(45)}, due,
+			configs.Observation{Current: v1, Content: exactly(50), Template: exactly(40), Followed: exactly(45)},
+			due,
 		},
 		"ArrivedBeforeFirstSight": {
 			"a required source that was made after its workload: the pods waited for it",
-			configs.Observation{Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40)}, recorded(input.Arrived),
+			configs.Observation{Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40)},
+			recorded(input.Arrived),
 		},
 		"OptionalArrivedBeforeFirstSight": {
 			"the pods may have started without it",
-			configs.Observation{Current: v1, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40)}, due,
+			configs.Observation{Current: v1, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40)},
+			due,
 		},
 		"AskedAfterTheChange": {
 			"who asks to be followed now is not restarted for what was before",
-			configs.Observation{Current: v1, Content: exactly(50), Template: exactly(40), Followed: exactly(60)}, recorded(input.Baseline),
+			configs.Observation{Current: v1, Content: exactly(50), Template: exactly(40), Followed: exactly(60)},
+			recorded(input.Baseline),
 		},
 		"MadeMeanwhileAndChanged": {
 			"made while nobody watched, and its source was written after its revision",
 			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Followed: upTo(40), Away: &configs.Away{
 				MadeMeanwhile: true, SourceCreated: at(1), RevisionCreated: at(10), DataWrittenAt: at(20),
-			}}, due,
+			}},
+			due,
 		},
 		"MadeMeanwhileUnchanged": {
 			"its source is older than its revision: the pods read what exists",
 			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Away: &configs.Away{
 				MadeMeanwhile: true, SourceCreated: at(1), RevisionCreated: at(10), DataWrittenAt: at(10),
-			}}, recorded(input.Baseline),
+			}},
+			recorded(input.Baseline),
 		},
 		"MadeMeanwhileSourceLater": {
 			"a source that came after the revision: the pods waited for it",
 			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Away: &configs.Away{
 				MadeMeanwhile: true, SourceCreated: at(15), RevisionCreated: at(10), DataWrittenAt: at(20),
-			}}, recorded(input.Baseline),
+			}},
+			recorded(input.Baseline),
 		},
 		"MadeMeanwhileNoRevision": {
 			"without a revision nothing is known",
 			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Away: &configs.Away{
 				MadeMeanwhile: true, SourceCreated: at(1), DataWrittenAt: at(20),
-			}}, recorded(input.Baseline),
+			}},
+			recorded(input.Baseline),
 		},
 		"OlderThanTheRecord": {
 			"a workload that the record could have known is a new opt-in, not a missed one",
 			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Away: &configs.Away{
 				SourceCreated: at(1), RevisionCreated: at(10), DataWrittenAt: at(20),
-			}}, recorded(input.Baseline),
+			}},
+			recorded(input.Baseline),
 		},
 		"OtherKeys": {
 			"a changed list of keys is a new baseline",
-			configs.Observation{Given: other, Current: v1, Content: exactly(50)}, recorded(input.NewBasis),
+			configs.Observation{Given: other, Current: v1, Content: exactly(50)},
+			recorded(input.NewBasis),
 		},
 		"AbsentOtherKeys": {
 			"also when the source did not exist",
-			configs.Observation{Given: fingerprint.Version{Basis: "0:*", Sum: "absent"}, Current: v1, Content: exactly(50)}, recorded(input.NewBasis),
+			configs.Observation{Given: fingerprint.Version{Basis: "0:*", Sum: "absent"}, Current: v1, Content: exactly(50)},
+			recorded(input.NewBasis),
 		},
 		"InStep": {
 			"given what exists, whatever the template shows",
-			configs.Observation{Given: v1, Current: v1, Content: exactly(50), Template: upTo(40)}, settled(input.InStep),
+			configs.Observation{Given: v1, Current: v1, Content: exactly(50), Template: upTo(40)},
+			settled(input.InStep),
 		},
 		"InStepByOurPatch": {
 			"the template shows what our patch put there",
-			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "1", CurrentShown: "1"}, settled(input.InStep),
+			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "1", CurrentShown: "1"},
+			settled(input.InStep),
 		},
 		"TemplateRewritten": {
 			"a deployment tool that wipes our annotation takes nothing back",
-			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", CurrentShown: "1"}, settled(input.InStep),
+			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", CurrentShown: "1"},
+			settled(input.InStep),
 		},
 		"ShowsCurrentAnyway": {
 			"an unused key changed after our patch, and somebody rolled out the newest",
-			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "2", CurrentShown: "2"}, settled(input.InStep),
+			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "2", CurrentShown: "2"},
+			settled(input.InStep),
 		},
 		"NeverPatched": {
 			"what an old template shows means nothing when no patch of ours is on record",
-			configs.Observation{Given: v1, Current: v1, ShownVersion: "0", CurrentShown: "1"}, settled(input.InStep),
+			configs.Observation{Given: v1, Current: v1, ShownVersion: "0", CurrentShown: "1"},
+			settled(input.InStep),
 		},
 		"Undone": {
 			"our patch showed one version, and the template now shows an earlier one",
-			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "0", CurrentShown: "1"}, settled(input.Undone),
+			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "0", CurrentShown: "1"},
+			settled(input.Undone),
 		},
 		"Changed": {
 			"given another version than exists",
-			configs.Observation{Given: v1, Current: v2, Content: exactly(50), Template: exactly(40)}, due,
+			configs.Observation{Given: v1, Current: v2, Content: exactly(50), Template: exactly(40)},
+			due,
 		},
 		"ChangedAfterUndo": {
 			"a new version after an undo is news",
-			configs.Observation{Given: v1, Current: v2, Content: exactly(50), Template: exactly(45), RecordedVersion: "1", ShownVersion: "0", CurrentShown: "2"}, due,
+			configs.Observation{Given: v1, Current: v2, Content: exactly(50), Template: exactly(45), RecordedVersion: "1", ShownVersion: "0", CurrentShown: "2"},
+			due,
 		},
 		"ChangedInDoubt": {
 			"when the order is unknown the workload is due: nothing is missed",
-			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60)}, due,
+			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60)},
+			due,
 		},
 		"RequiredArrived": {
 			"the pods could not have started before",
-			configs.Observation{Given: absent, Current: v1, Required: true, Content: exactly(50), Template: exactly(40)}, recorded(input.Arrived),
+			configs.Observation{Given: absent, Current: v1, Required: true, Content: exactly(50), Template: exactly(40)},
+			recorded(input.Arrived),
 		},
 		"OptionalArrived": {
 			"the pods run without it and must be told",
-			configs.Observation{Given: absent, Current: v1, Content: exactly(50), Template: exactly(40)}, due,
+			configs.Observation{Given: absent, Current: v1, Content: exactly(50), Template: exactly(40)},
+			due,
 		},
 		"RolledOutSince": {
 			"helm upgrade of ConfigMap and template together is one rollout",
-			configs.Observation{Given: v1, Current: v2, Content: exactly(50), Template: exactly(51)}, recorded(input.DeliveredByRollout),
+			configs.Observation{Given: v1, Current: v2, Content: exactly(50), Template: exactly(51)},
+			recorded(input.DeliveredByRollout),
 		},
 		"RolledOutSinceByList": {
 			"also when a list tells, as long as it is certain",
-			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: kube.Bounds{Min: 51, Max: 60}}, recorded(input.DeliveredByRollout),
+			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: kube.Bounds{Min: 51, Max: 60}},
+			recorded(input.DeliveredByRollout),
 		},
 		"DeliveredBefore": {
 			"killed between the patch and the record: a newer revision shows it",
-			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Away: &configs.Away{NewerRevisionShows: true}}, recorded(input.DeliveredBefore),
+			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Away: &configs.Away{NewerRevisionShows: true}},
+			recorded(input.DeliveredBefore),
 		},
 		"ChangedWhileAway": {
 			"no revision shows it: it is due",
-			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Away: &configs.Away{RevisionCreated: at(1)}}, due,
+			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Away: &configs.Away{RevisionCreated: at(1)}},
+			due,
 		},
 	}
 }

@@ -26,11 +26,11 @@ func run(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("want the folder of one chart, got %q", args)
 	}
-	text, err := os.ReadFile(filepath.Join(args[0], "README.md.in")) //nolint:gosec // the caller names the chart
+	text, err := os.ReadFile(filepath.Join(args[0], "README.md.in"))
 	if err != nil {
 		return err
 	}
-	values, err := os.ReadFile(filepath.Join(args[0], "values.yaml")) //nolint:gosec // as above
+	values, err := os.ReadFile(filepath.Join(args[0], "values.yaml"))
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func run(args []string) error {
 		return fmt.Errorf("read values.yaml: %w", err)
 	}
 	readme := strings.Replace(string(text), marker, table, 1)
-	return os.WriteFile(filepath.Join(args[0], "README.md"), []byte(readme), 0o644) //nolint:gosec // for everybody to read
+	return os.WriteFile(filepath.Join(args[0], "README.md"), []byte(readme), 0o644)
 }
 
 // tableOf lists every value that has a comment beginning with two dashes.

@@ -81,6 +81,10 @@ bench: bin/lab ## Measure on a real control plane; BENCH=reload for one, ARGS='-
 	@bin/lab build $(LAB_CONTROL_PLANE) >/dev/null
 	@for name in $(BENCH); do echo "bench $$name"; go run ./bench/$$name $(ARGS); done
 
+.PHONY: breaks
+breaks: lab-programs ## Bring each predecessor's defect back and see its test fail; BREAKS=KR for some
+	@bin/lab exec --with $(LAB_WITH) -- go run ./test/breaks $(BREAKS)
+
 .PHONY: compiler
 compiler: # The C compiler of the race detector: CI gets one or fails, a laptop may do without
 	@if [[ -n "$(CC_FOUND)" ]]; then exit 0; fi; \

@@ -103,6 +103,11 @@ type Explanation struct {
 
 // Explanations lists every reason with what it means to a user.
 func Explanations() []Explanation {
+	return append(FollowExplanations(), RevisionExplanations()...)
+}
+
+// FollowExplanations are the reasons of following inputs.
+func FollowExplanations() []Explanation {
 	return []Explanation{
 		{InStep, "The workload was given the current version of this input."},
 		{Changed, "The workload was last given another version of this input."},
@@ -129,6 +134,12 @@ func Explanations() []Explanation {
 		{Reloaded, "The pod template was moved to the current versions: one rollout."},
 		{WouldReload, "Observe mode: a rollout would have been started."},
 		{ReloadFailed, "The API server refused the change; it is tried again."},
+	}
+}
+
+// RevisionExplanations are the reasons of keeping configuration with revisions.
+func RevisionExplanations() []Explanation {
+	return []Explanation{
 		{Attached, "The revisions that use the object became its owners; it is collected with the last of them."},
 		{AlreadyAttached, "Every revision that uses the object owns it already."},
 		{WouldAttach, "Observe mode: owners would have been added."},

@@ -227,7 +227,7 @@ func TestNoReasonIsUntested(t *testing.T) {
 	for _, tc := range decideCases() {
 		tested[tc.want.Reason] = true
 	}
-	for _, e := range input.Explanations() {
+	for _, e := range input.FollowExplanations() {
 		if !tested[e.Reason] && !ofWorkload(e.Reason) {
 			t.Errorf("no case of TestDecide gives %s", e.Reason)
 		}

@@ -283,7 +283,7 @@ func TestNoReasonIsUntested(t *testing.T) {
 		}
 		tested[r] = true
 	}
-	for _, e := range input.Explanations() {
+	for _, e := range input.FollowExplanations() {
 		if !tested[e.Reason] {
 			t.Errorf("no case of TestDecide gives %s", e.Reason)
 		}

@@ -236,8 +236,11 @@ func TestUnreferencedIsAttachedWithAWarningWhenAskedFor(t *testing.T) {
 	if l.owners(injected) != "ReplicaSet/web-1" || l.owners(named) != "ReplicaSet/web-1" {
 		t.Errorf("owners are %q and %q", l.owners(injected), l.owners(named))
 	}
-	last := outcomes[len(outcomes)-1]
-	if last.Object != injected || !strings.Contains(last.Warning, "does not reference configmap/injected") || outcomes[0].Warning != "" {
+	warnings := map[input.Source]string{}
+	for _, o := range outcomes {
+		warnings[o.Object] = o.Warning
+	}
+	if !strings.Contains(warnings[injected], "does not reference configmap/injected") || warnings[named] != "" {
 		t.Errorf("outcomes are %+v", outcomes)
 	}
 }

@@ -23,7 +23,7 @@ type revisionsOptions struct {
 
 func (o *revisionsOptions) bind(fs *pflag.FlagSet) {
 	o.Options = revisions.DefaultOptions()
-	fs.BoolVar(&o.enabled, "revisions", true, "attach ConfigMaps and Secrets labelled "+settings.Revisioned+"=true to the revisions that use them")
+	fs.BoolVar(&o.enabled, "revisions", true, "attach ConfigMaps and Secrets labelled "+settings.Revisioned+"=true to the revisions that use them (with --namespace-selector off unless asked for: it reads all namespaces)")
 	fs.DurationVar(&o.Grace, "revisions-grace", o.Grace, "age from which such an object is reported when no revision uses it")
 }
 

@@ -79,7 +79,12 @@ func (b change) checkTest(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(function) + `\(`).MatchString(all.String()) {
 		t.Errorf("%s has no %s", b.folder, function)
 	}
+	// Names such as "deployment on 1.36.0" are put together from values.
+	subtests = strings.ReplaceAll(subtests, "_on_", "/")
 	for name := range strings.FieldsFuncSeq(subtests, func(r rune) bool { return r == '/' }) {
+		if files, err := filepath.Glob(filepath.Join("../../examples/app", name+".yaml")); err == nil && len(files) == 1 {
+			continue
+		}
 		word := strings.ReplaceAll(regexp.QuoteMeta(name), "_", "[ _]")
 		if !regexp.MustCompile(`\b` + word + `\b`).MatchString(all.String()) {
 			t.Errorf("%s has no subtest %s of %s", b.folder, name, function)

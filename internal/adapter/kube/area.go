@@ -39,6 +39,7 @@ func newArea(c *Cache, namespace string) *area {
 	for _, kind := range c.options.Kinds {
 		slim := func(object any) (*Workload, error) { return slimWorkload(kind, object, c.options.Vocabulary) }
 		m := newMirror(resourceName(kind.Kind, namespace), slim, c.workloadChanged, c.options.Now)
+		m.indexed = c.workloadIndexed
 		m.link.changed = func() { c.options.Report(m.status(RoleWorkload)) }
 		a.workloads[kind.GroupKind()] = m
 	}

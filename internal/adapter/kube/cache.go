@@ -276,39 +276,35 @@ func (c *Cache) sourceChanged(old, now *Source) {
 	}
 }
 
-func (c *Cache) workloadChanged(old, now *Workload) {
+// workloadIndexed keeps track of who uses what, and whose template.
+func (c *Cache) workloadIndexed(old, now *Workload) {
 	c.users.replace(old, now)
-	c.noteLoans(old, now)
+	before, after := old.borrows(), now.borrows()
+	if before == after {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.lent, before)
+	if after != (Key{}) {
+		c.lent[after] = now.Key
+	}
+}
+
+func (c *Cache) workloadChanged(old, now *Workload) {
+	// A workload that begins or ends to lend its template has to be looked at too.
+	if before, after := old.borrows(), now.borrows(); before != after {
+		for _, key := range []Key{before, after} {
+			if key != (Key{}) {
+				c.wake(key)
+			}
+		}
+	}
 	if now != nil {
 		c.wake(now.Key)
 		return
 	}
 	c.wake(old.Key)
-}
-
-// noteLoans keeps track of who uses whose template.
-func (c *Cache) noteLoans(old, now *Workload) {
-	var before, after Key
-	if old != nil {
-		before = old.Borrows
-	}
-	if now != nil {
-		after = now.Borrows
-	}
-	if before == after {
-		return
-	}
-	c.mu.Lock()
-	delete(c.lent, before)
-	if after != (Key{}) {
-		c.lent[after] = now.Key
-	}
-	c.mu.Unlock()
-	for _, key := range []Key{before, after} {
-		if key != (Key{}) {
-			c.wake(key)
-		}
-	}
 }
 
 // namespaceChanged wakes a namespace's workloads when its settings changed, and

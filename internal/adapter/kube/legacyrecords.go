@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
@@ -49,12 +50,14 @@ type LegacyRecords struct {
 	options LegacyRecordsOptions
 	mirror  *Mirror[*shardCopy]
 
-	mu        sync.Mutex
-	stored    map[string]string
-	dirty     map[string]*string
-	given     map[Key]record.Entry
-	saidError string
-	retry     retry
+	mu     sync.Mutex
+	stored map[string]string
+	// resourceVersion is that of stored.
+	resourceVersion string
+	dirty           map[string]*string
+	given           map[Key]record.Entry
+	saidError       string
+	retry           retry
 }
 
 // NewLegacyRecords makes a record that is empty until Watch.
@@ -293,10 +296,14 @@ func (r *LegacyRecords) set(key, text string) {
 func (r *LegacyRecords) stateChanged(_, now *shardCopy) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if now != nil && olderThan(now.ResourceVersion, r.resourceVersion) {
+		return
+	}
 	before := r.stored
-	r.stored = map[string]string{}
+	r.stored, r.resourceVersion = map[string]string{}, ""
 	if now != nil {
 		maps.Copy(r.stored, now.Data)
+		r.resourceVersion = now.ResourceVersion
 		r.reportOdd(before)
 	}
 	for key, text := range before {
@@ -410,7 +417,7 @@ func (r *LegacyRecords) flush(ctx context.Context, now time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	err := r.write(ctx, changes)
+	resourceVersion, err := r.write(ctx, changes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -422,7 +429,19 @@ func (r *LegacyRecords) flush(ctx context.Context, now time.Time) {
 		return
 	}
 	r.saidError, r.retry = "", retry{}
+	r.settleWrite(changes, resourceVersion)
+}
+
+// settleWrite notes what the API server has taken. The watch may have told of
+// something newer before the answer came; then that counts, and what it does not
+// show stays to be written.
+func (r *LegacyRecords) settleWrite(changes map[string]*string, resourceVersion string) {
+	overtaken := olderThan(resourceVersion, r.resourceVersion)
 	for key, text := range changes {
+		stored, has := r.stored[key]
+		if overtaken && (has != (text != nil) || has && stored != *text) {
+			continue
+		}
 		if r.dirty[key] == text {
 			delete(r.dirty, key)
 		}
@@ -432,17 +451,28 @@ func (r *LegacyRecords) flush(ctx context.Context, now time.Time) {
 			r.stored[key] = *text
 		}
 	}
+	if !overtaken {
+		r.resourceVersion = resourceVersion
+	}
 }
 
-func (r *LegacyRecords) write(ctx context.Context, changes map[string]*string) error {
+// olderThan compares resource versions of one object; what cannot be compared is
+// not older.
+func olderThan(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
+
+// write sends changes and returns the resource version that they led to.
+func (r *LegacyRecords) write(ctx context.Context, changes map[string]*string) (string, error) {
 	body, err := json.Marshal(map[string]any{"data": changes})
 	if err != nil {
-		return err
+		return "", err
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.options.Namespace, Name: r.options.Name}}
 	err = r.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager))
 	if !apierrors.IsNotFound(err) {
-		return err
+		return cm.ResourceVersion, err
 	}
 	fresh := &corev1.ConfigMap{ObjectMeta: cm.ObjectMeta, Data: map[string]string{}}
 	for key, text := range changes {
@@ -450,5 +480,6 @@ func (r *LegacyRecords) write(ctx context.Context, changes map[string]*string) e
 			fresh.Data[key] = *text
 		}
 	}
-	return r.client.Create(ctx, fresh, client.FieldOwner(FieldManager))
+	err = r.client.Create(ctx, fresh, client.FieldOwner(FieldManager))
+	return fresh.ResourceVersion, err
 }

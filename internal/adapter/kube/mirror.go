@@ -42,6 +42,10 @@ type Mirror[T slimObject[T]] struct {
 	name    string
 	slim    func(object any) (T, error)
 	changed func(old, now T)
+	// indexed, when it is set, is called like changed and before it. After a list it
+	// is called for all objects before the list counts as complete: whoever relies
+	// on that may rely on the index too.
+	indexed func(old, now T)
 	now     func() time.Time
 	link    link
 
@@ -185,7 +189,7 @@ func (m *Mirror[T]) Delete(object any) error {
 	m.mu.Unlock()
 	if known {
 		var none T
-		m.changed(old, none)
+		m.tell(old, none)
 	}
 	return nil
 }
@@ -211,9 +215,12 @@ func (m *Mirror[T]) Replace(objects []any, _ string) error {
 	}
 	m.items = fresh // Only the reflector's goroutine changes it, so reading on is safe.
 	m.mu.Unlock()
+	if m.indexed != nil {
+		eachDifference(before, fresh, m.indexed)
+	}
 	// Whoever is woken asks at once whether this list is complete.
 	m.link.synced()
-	m.notifyAll(before, fresh)
+	eachDifference(before, fresh, m.changed)
 	return nil
 }
 
@@ -235,18 +242,29 @@ func (m *Mirror[T]) notify(old, item T, known bool) {
 	if known && item.sameAs(old) {
 		return
 	}
-	m.changed(old, item)
+	m.tell(old, item)
 }
 
-func (m *Mirror[T]) notifyAll(before, after map[types.NamespacedName]T) {
+func (m *Mirror[T]) tell(old, now T) {
+	if m.indexed != nil {
+		m.indexed(old, now)
+	}
+	m.changed(old, now)
+}
+
+// eachDifference visits what a list changed, with the zero value for a side that
+// does not exist.
+func eachDifference[T slimObject[T]](before, after map[types.NamespacedName]T, visit func(old, now T)) {
+	var none T
 	for key, item := range after {
 		old, known := before[key]
-		m.notify(old, item, known)
+		if !known || !item.sameAs(old) {
+			visit(old, item)
+		}
 	}
-	var none T
 	for key, old := range before {
 		if _, kept := after[key]; !kept {
-			m.changed(old, none)
+			visit(old, none)
 		}
 	}
 }

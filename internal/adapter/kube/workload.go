@@ -73,6 +73,14 @@ type Target struct {
 	ResourceVersion string
 }
 
+// borrows is the workload that this one borrows from; nil borrows from none.
+func (w *Workload) borrows() Key {
+	if w == nil {
+		return Key{}
+	}
+	return w.Borrows
+}
+
 // borrowing returns the workload with another one's template.
 func (w *Workload) borrowing(lender *Workload) *Workload {
 	joined := *w
@@ -138,7 +146,7 @@ func slimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		Annotations:     ownSettings(m.GetAnnotations(), words),
 	}
 	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion}
-	w.Borrows = borrows(w.Key, object)
+	w.Borrows = borrowedBy(w.Key, object)
 	template, err := podTemplate(kind, object)
 	if err != nil {
 		w.Problem = fmt.Sprintf("%s is no pod template", kind.Template)
@@ -201,8 +209,8 @@ func templateAt(o *unstructured.Unstructured, path []string) (*corev1.PodTemplat
 	return template, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template)
 }
 
-// borrows finds the workload whose template a Rollout uses.
-func borrows(key Key, object any) Key {
+// borrowedBy finds the workload whose template a Rollout uses.
+func borrowedBy(key Key, object any) Key {
 	o, ok := object.(*unstructured.Unstructured)
 	if !ok || key.GroupKind != Rollout().GroupKind() {
 		return Key{}

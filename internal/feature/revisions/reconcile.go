@@ -82,9 +82,9 @@ func (r *Reconciler) Setup(mgr ctrl.Manager) error {
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[kube.ObjectKey](500*time.Millisecond, time.Minute),
 		LogConstructor: func(key *kube.ObjectKey) logr.Logger {
 			if key == nil {
-				return r.Log
+				return r.Log.V(1)
 			}
-			return r.Log.WithValues("source", key.String())
+			return r.Log.V(1).WithValues("source", key.String())
 		},
 	})
 	if err != nil {

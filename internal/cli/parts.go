@@ -30,7 +30,9 @@ type parts struct {
 	client  client.WithWatch
 	cache   *kube.Cache
 	records *kube.Records
-	words   settings.Vocabulary
+	// announcer writes events once the manager runs.
+	announcer *kube.Announcer
+	words     settings.Vocabulary
 	// ownership is nil when revisions are not attached.
 	ownership *kube.Ownership
 	// keyProblem is the outcome of the last attempt to read the installation key,
@@ -90,6 +92,14 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	if err := mgr.Add(manager.RunnableFunc(p.records.Run)); err != nil {
 		return err
 	}
+	recorder, err := kube.NewRecorder(mgr.GetConfig(), "lockstep")
+	if err != nil {
+		return err
+	}
+	p.announcer = kube.NewAnnouncer(recorder)
+	if err := mgr.Add(manager.RunnableFunc(recorder.Run)); err != nil {
+		return err
+	}
 	if err := p.addRevisions(mgr); err != nil {
 		return err
 	}
@@ -101,7 +111,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) error {
 	d := follow.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Inputs: inputs, Records: p.records,
 		Mover:     kube.NewPatcher(p.client, p.options.templateForm()),
-		Announcer: kube.NewAnnouncer(mgr.GetEventRecorder("lockstep")),
+		Announcer: p.announcer,
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: time.Now,
 	}

@@ -51,7 +51,7 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 			return kube.AddOwners(ctx, p.client, object, uid, owners)
 		},
 		Scope:     p.revisionScope,
-		Announcer: kube.NewAnnouncer(mgr.GetEventRecorder("lockstep")),
+		Announcer: p.announcer,
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: time.Now,
 	}).Setup(mgr)

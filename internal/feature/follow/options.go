@@ -13,13 +13,13 @@ type Options struct {
 	// MaxDelay bounds how long changes that keep coming can postpone a rollout.
 	// Default 60 s.
 	MaxDelay time.Duration
-	// Workers is how many workloads are looked at in parallel. Default 8.
+	// Workers is how many workloads are looked at in parallel. Default 32.
 	Workers int
 }
 
 // DefaultOptions returns the options that suit most clusters.
 func DefaultOptions() Options {
-	return Options{Quiet: 5 * time.Second, MaxDelay: time.Minute, Workers: 8}
+	return Options{Quiet: 5 * time.Second, MaxDelay: time.Minute, Workers: 32}
 }
 
 // Validate lists everything that is wrong with the options.

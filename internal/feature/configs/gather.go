@@ -141,7 +141,10 @@ func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []kube.Re
 	}
 	// Content that went back to an earlier version finds that one's revision again,
 	// which is older than our record; the write of the template is not.
-	if w.Shown[source.ID] == current && w.MovedAt.After(given.MovedAt) {
+	// Two writes may bear the same second, so what the last one on record wrote
+	// decides; an undo makes the annotation its own, and MovedAt zero.
+	ours := !w.MovedAt.IsZero() && !w.MovedAt.Before(given.MovedAt)
+	if ours && w.Shown[source.ID] == current && given.Inputs[source.ID].Shown != current {
 		a.NewerRevisionShows = true
 	}
 	return a

@@ -214,7 +214,8 @@ func TestAssessBelievesNewerRevisionsOnly(t *testing.T) {
 		want    input.Reason
 	}{
 		"WrittenSince": {"we patched and were killed, and the content had been there before", shows, at(31), input.DeliveredBefore},
-		"UndoneTo":     {"an undo showed it, and then the content went back as well: the pods have not read it", shows, at(30), input.Changed},
+		"SameSecond":   {"two of our writes may bear the same time", shows, at(30), input.DeliveredBefore},
+		"UndoneTo":     {"an undo showed it, and then the content went back as well: the pods have not read it", shows, time.Time{}, input.Changed},
 		"Another":      {"we wrote another version", input.Shown{app: "0"}, at(31), input.Changed},
 	}
 	for name, tc := range templates {

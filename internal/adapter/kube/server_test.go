@@ -192,15 +192,11 @@ func TestMoveHasAPrecondition(t *testing.T) {
 	if _, err := patcher.Move(t.Context(), seen, order("1111111111")); !apierrors.IsConflict(err) {
 		t.Errorf("a stale decision answers %v, want a conflict", err)
 	}
-	current := asCached(t, w, Deployment(), w.Deployment(t, testkit.Web))
 	if shown := w.Shown(t, testkit.Web); shown != "" {
 		t.Fatalf("a refused patch shows %q", shown)
 	}
 
-	at, err := patcher.Move(t.Context(), current, order("1111111111"))
-	if err != nil || at.IsZero() {
-		t.Fatalf("moved at %s, error %v", at, err)
-	}
+	current := moved(t, w, Deployment(), w.Deployment(t, testkit.Web))
 	d := w.Deployment(t, testkit.Web)
 	if got := d.Spec.Template.Annotations; len(got) != 1 || got[settings.Inputs] != "configmap/app~1111111111" {
 		t.Errorf("the template's annotations are %v", got)
@@ -208,6 +204,22 @@ func TestMoveHasAPrecondition(t *testing.T) {
 	if _, err := patcher.Move(t.Context(), current, order("2222222222")); !apierrors.IsConflict(err) {
 		t.Errorf("the same decision carried out twice answers %v, want a conflict", err)
 	}
+}
+
+// moved gives a workload a version, on what it is by then: the controllers of the
+// cluster write its status meanwhile. It returns what the move was decided on.
+func moved(t *testing.T, w *testkit.World, kind Kind, object client.Object) *Workload {
+	t.Helper()
+	var current *Workload
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		current = asCached(t, w, kind, object)
+		at, err := NewPatcher(w.Client, AsAnnotation).Move(t.Context(), current, order("1111111111"))
+		if err != nil && !apierrors.IsConflict(err) || err == nil && at.IsZero() {
+			t.Fatalf("moved at %s, error %v", at, err)
+		}
+		return err == nil, "every move conflicts"
+	})
+	return current
 }
 
 // TestMoveSparesANamesake: the decision was made on a Deployment that was deleted
@@ -254,9 +266,7 @@ func TestRevisionsShowWhatTheyWereGiven(t *testing.T) {
 			if got := awaitRevisions(t, w, kind, object, 1); got[0].Shown.String() != "" {
 				t.Errorf("the first revision shows %q", got[0].Shown)
 			}
-			if _, err := NewPatcher(w.Client, AsAnnotation).Move(t.Context(), asCached(t, w, kind, object), order("1111111111")); err != nil {
-				t.Fatal(err)
-			}
+			moved(t, w, kind, object)
 			shows := map[string]bool{}
 			for _, r := range awaitRevisions(t, w, kind, object, 2) {
 				shows[r.Shown.String()] = true

@@ -270,7 +270,13 @@ func write(t *testing.T, name, content string) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+	// In one step: an agent without a quiet period would take the empty file between
+	// the two steps of a plain write for a version of its own.
+	whole := filepath.Join(t.TempDir(), filepath.Base(name))
+	if err := os.WriteFile(whole, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(whole, name); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -145,7 +145,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{"rollouts are no fault", result{Rollouts: 5}, scenario{}, 0},
 		{"unless nothing changed", result{Rollouts: 5}, scenario{still: true}, 1},
-		{"everything at once", result{Stale: 1, Misshown: 1, StartRollouts: 1, Jobs: 1}, scenario{}, 4},
+		{"a version that is shown too old is no old content", result{Misshown: 1}, scenario{}, 0},
+		{"everything at once", result{Stale: 1, StartRollouts: 1, Jobs: 1}, scenario{}, 3},
 	}
 	for _, c := range cases {
 		if got := c.r.judge(c.s); len(got) != c.faults {

@@ -3,6 +3,8 @@ package labtest
 import (
 	"bytes"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -67,10 +69,28 @@ func StartCommand(t testing.TB, command Command) *Running {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("%s %q wrote\n%s%s", r.process.Name(), command.Args, r.Stdout(), r.Stderr())
+			t.Logf("%s %q wrote\n%s%s", r.process.Name(), withoutSecrets(command.Args), r.Stdout(), r.Stderr())
 		}
 	})
 	return r
+}
+
+// withoutSecrets is a command line as it may be shown: what follows a flag that
+// carries a credential is left out.
+func withoutSecrets(args []string) []string {
+	shown := slices.Clone(args)
+	for i, arg := range shown {
+		name, _, inOne := strings.Cut(arg, "=")
+		if name != "--token" && name != "--password" {
+			continue
+		}
+		if inOne {
+			shown[i] = name + "=…"
+		} else if i+1 < len(shown) {
+			shown[i+1] = "…"
+		}
+	}
+	return shown
 }
 
 // RunCommand runs a program to its end, which must come within exitTimeout.

@@ -7,6 +7,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
 	"github.com/lockstep-dev/lockstep/internal/synccli"
 )
 
@@ -14,6 +17,8 @@ import (
 var version = "dev"
 
 func main() {
+	// The client library's own log would repeat what we report, in another form.
+	klog.SetLogger(logr.Discard())
 	os.Exit(synccli.Run(context.Background(), synccli.Env{
 		Args: os.Args, Lookup: os.LookupEnv, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version,
 	}))

@@ -17,7 +17,8 @@ var version = "dev"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	code := cli.Run(ctx, os.Args[1:], cli.Environment{
-		Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Program: os.Args[0], Version: version,
+		Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv,
+		Program: os.Args[0], Version: version, LogLibraries: cli.LogLibraries,
 	})
 	stop()
 	os.Exit(code)

@@ -1,7 +1,9 @@
 package cli_test
 
 import (
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/cli"
@@ -61,4 +63,23 @@ func TestConfigmapAttacherByNameAndByArgument(t *testing.T) {
 			t.Errorf("%s %q: exit %d, said %q", c.program, c.args, code, stderr.String())
 		}
 	}
+}
+
+// TestRunsShareNothing: what the libraries keep for the whole process is set by
+// the program, not by a command; the race detector sees it otherwise.
+func TestRunsShareNothing(t *testing.T) {
+	t.Parallel()
+	var commands sync.WaitGroup
+	for range 8 {
+		commands.Go(func() {
+			var stderr strings.Builder
+			code := cli.Run(t.Context(), []string{"attach", "--kubeconfig", filepath.Join(t.TempDir(), "none"), "rollout/web", "configmap/a"}, cli.Environment{
+				Stdout: &stderr, Stderr: &stderr, Lookup: func(string) (string, bool) { return "", false },
+			})
+			if code != 2 {
+				t.Errorf("exit %d, want 2; said %q", code, stderr.String())
+			}
+		})
+	}
+	commands.Wait()
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -29,6 +30,16 @@ type Environment struct {
 	Program string
 	// Version of the build.
 	Version string
+	// LogLibraries hands the logger to the libraries. They keep it in variables of
+	// the process that nothing guards, so only a program's start may do it; nil
+	// leaves them as they are.
+	LogLibraries func(logr.Logger)
+}
+
+func (e Environment) logLibraries(log logr.Logger) {
+	if e.LogLibraries != nil {
+		e.LogLibraries(log)
+	}
 }
 
 // usageError is a mistake that only the caller can mend: a flag, a file, a name.

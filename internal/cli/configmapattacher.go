@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/compat/configmapattacher"
@@ -38,7 +37,7 @@ func runConfigmapAttacher(ctx context.Context, args []string, env Environment) i
 		}
 		return fatal(ctx, log, err)
 	}
-	ctrl.SetLogger(logr.Discard())
+	env.logLibraries(logr.Discard())
 	log.InfoContext(ctx, "starting "+configmapattacher.Name, "version", cmp.Or(in.Version, env.Version))
 	log.InfoContext(ctx, "attaching", "configmaps", names(in), "rollout", in.Rollout, "namespace", in.Namespace, "job", in.JobName)
 	if err := attachAsBefore(ctx, in, env, log); err != nil {

@@ -111,7 +111,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if err := o.validate(); err != nil {
 		return usageError{err}
 	}
-	log, err := o.log.logger(env.Stderr)
+	log, err := o.log.logger(env.Stderr, env)
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,14 @@ func (o *logOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.level, "log-level", "info", "least level that is logged: debug (also what was decided against), info or error")
 }
 
+// LogLibraries makes the Kubernetes libraries of this process write to log.
+func LogLibraries(log logr.Logger) {
+	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client"))
+}
+
 // logger makes the process's logger, and hands it to the libraries as well.
-func (o *logOptions) logger(w io.Writer) (logr.Logger, error) {
+func (o *logOptions) logger(w io.Writer, env Environment) (logr.Logger, error) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}
 	level, ok := levels[o.level]
 	if !ok {
@@ -39,8 +45,7 @@ func (o *logOptions) logger(w io.Writer) (logr.Logger, error) {
 		return logr.Logger{}, usageError{fmt.Errorf("--log-format %q: want text or json", o.format)}
 	}
 	log := logr.FromSlogHandler(handler)
-	ctrl.SetLogger(log.V(1))
-	klog.SetLogger(log.V(1).WithName("client"))
+	env.logLibraries(log.V(1))
 	return log, nil
 }
 

@@ -15,10 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
-	"k8s.io/klog/v2"
 
 	"github.com/lockstep-dev/lockstep/internal/compat/configcontroller"
 	"github.com/lockstep-dev/lockstep/internal/compat/configmapreload"
@@ -52,8 +50,6 @@ func (u usageError) Unwrap() error { return u.error }
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, env Env) int {
-	// The client library's own log would repeat what we report, in another form.
-	klog.SetLogger(logr.Discard())
 	err := dispatch(ctx, env)
 	var exit *podsync.ExitError
 	var usage usageError

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
@@ -78,7 +79,7 @@ func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) 
 	if err != nil {
 		return err
 	}
-	c, err := kube.NewDirectClient(config)
+	c, err := lineage.NewDirectClient(config)
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (o *attachOptions) read(args []string) error {
 }
 
 func parseWorkload(text, namespace string) (kube.Key, error) {
-	kinds := kube.AttachableKinds()
+	kinds := lineage.AttachableKinds()
 	kind, name, found := strings.Cut(text, "/")
 	gvk, known := kinds[strings.ToLower(kind)]
 	if !found || !known {

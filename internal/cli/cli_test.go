@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
 
 // variables is an environment of given variables.
@@ -94,30 +94,30 @@ func TestReadiness(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no role"))
 	noMatch := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}}
-	ok := func(name string, role kube.Role) kube.Status {
-		return kube.Status{Resource: name, Role: role, Synced: true}
+	ok := func(name string, role mirror.Role) mirror.Status {
+		return mirror.Status{Resource: name, Role: role, Synced: true}
 	}
-	bad := func(name string, role kube.Role, err error) kube.Status {
-		return kube.Status{Resource: name, Role: role, Err: err}
+	bad := func(name string, role mirror.Role, err error) mirror.Status {
+		return mirror.Status{Resource: name, Role: role, Err: err}
 	}
-	sources, workloads, record := ok("configmaps", kube.RoleSource), ok("deployments", kube.RoleWorkload), ok("record", kube.RoleRecord)
+	sources, workloads, record := ok("configmaps", mirror.RoleSource), ok("deployments", mirror.RoleWorkload), ok("record", mirror.RoleRecord)
 	cases := map[string]struct {
 		reason string
-		all    []kube.Status
+		all    []mirror.Status
 		want   bool
 		detail string // in the last check
 	}{
-		"Everything":     {"all works", []kube.Status{sources, workloads, record}, true, "followed"},
-		"NotListedYet":   {"the first list is not there", []kube.Status{sources, workloads, {Resource: "secrets", Role: kube.RoleSource}}, false, "waiting for the first list"},
-		"Forbidden":      {"a missing permission keeps the others from nothing", []kube.Status{sources, workloads, bad("secrets", kube.RoleSource, forbidden)}, true, "permission is missing: secrets is forbidden"},
-		"Revoked":        {"also one that was there", []kube.Status{sources, workloads, {Resource: "secrets", Role: kube.RoleSource, Synced: true, Err: forbidden}}, true, "permission is missing"},
-		"NotInstalled":   {"a kind that the cluster does not have", []kube.Status{sources, workloads, bad("rollouts", kube.RoleWorkload, noMatch)}, true, "not installed"},
-		"Outage":         {"the API server does not answer", []kube.Status{sources, workloads, {Resource: "secrets", Role: kube.RoleSource, Synced: true, Err: errors.New("connection refused")}}, false, "connection refused"},
-		"NoSource":       {"nothing to follow", []kube.Status{workloads, bad("secrets", kube.RoleSource, forbidden)}, false, "permission"},
-		"NoWorkload":     {"nobody to move", []kube.Status{sources, bad("deployments", kube.RoleWorkload, forbidden)}, false, "permission"},
-		"OnlySettings":   {"settings alone are no work", []kube.Status{ok("namespaces", kube.RoleSettings), record}, false, "followed"},
+		"Everything":     {"all works", []mirror.Status{sources, workloads, record}, true, "followed"},
+		"NotListedYet":   {"the first list is not there", []mirror.Status{sources, workloads, {Resource: "secrets", Role: mirror.RoleSource}}, false, "waiting for the first list"},
+		"Forbidden":      {"a missing permission keeps the others from nothing", []mirror.Status{sources, workloads, bad("secrets", mirror.RoleSource, forbidden)}, true, "permission is missing: secrets is forbidden"},
+		"Revoked":        {"also one that was there", []mirror.Status{sources, workloads, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: forbidden}}, true, "permission is missing"},
+		"NotInstalled":   {"a kind that the cluster does not have", []mirror.Status{sources, workloads, bad("rollouts", mirror.RoleWorkload, noMatch)}, true, "not installed"},
+		"Outage":         {"the API server does not answer", []mirror.Status{sources, workloads, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: errors.New("connection refused")}}, false, "connection refused"},
+		"NoSource":       {"nothing to follow", []mirror.Status{workloads, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission"},
+		"NoWorkload":     {"nobody to move", []mirror.Status{sources, bad("deployments", mirror.RoleWorkload, forbidden)}, false, "permission"},
+		"OnlySettings":   {"settings alone are no work", []mirror.Status{ok("namespaces", mirror.RoleSettings), record}, false, "followed"},
 		"NothingAtAll":   {"no status is no readiness", nil, false, ""},
-		"NamespacesGone": {"defaults of namespaces are optional", []kube.Status{sources, workloads, bad("namespaces", kube.RoleSettings, forbidden)}, true, "permission"},
+		"NamespacesGone": {"defaults of namespaces are optional", []mirror.Status{sources, workloads, bad("namespaces", mirror.RoleSettings, forbidden)}, true, "permission"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/compat/configmapattacher"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
@@ -52,7 +53,7 @@ func attachAsBefore(ctx context.Context, in configmapattacher.Invocation, env En
 	if err != nil {
 		return err
 	}
-	c, err := kube.NewDirectClient(config)
+	c, err := lineage.NewDirectClient(config)
 	if err != nil {
 		return err
 	}

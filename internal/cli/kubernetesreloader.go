@@ -18,6 +18,9 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/compat/kubernetesreloader"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -80,7 +83,7 @@ type reloaderParts struct {
 	client  client.WithWatch
 	words   legacy.Words
 	cache   *kube.Cache
-	records *kube.LegacyRecords
+	records *ledger.Legacy
 }
 
 func newReloaderParts(o kubernetesreloader.Options, c client.WithWatch, log logr.Logger) *reloaderParts {
@@ -93,12 +96,12 @@ func newReloaderParts(o kubernetesreloader.Options, c client.WithWatch, log logr
 		Kinds:   reloaderKinds(),
 		Sources: p.sources(), Namespaces: []string{o.Namespace},
 		Vocabulary: p.words, IgnoreNamespaces: true, Now: time.Now,
-		Report: func(s kube.Status) { reportStatus(log, s) },
+		Report: func(s mirror.Status) { reportStatus(log, s) },
 	})
-	p.records = kube.NewLegacyRecords(c, p.cache, kube.LegacyRecordsOptions{
+	p.records = ledger.NewLegacy(c, p.cache, ledger.LegacyOptions{
 		Namespace: o.Namespace, Name: o.StateName, Words: p.words, Now: time.Now,
 		Report: func(err error) { log.Error(err, "the state has a problem") },
-		Status: func(s kube.Status) { reportStatus(log, s) },
+		Status: func(s mirror.Status) { reportStatus(log, s) },
 	})
 	return p
 }
@@ -126,7 +129,7 @@ func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 	inputs := configs.New(configs.Options{
 		View: p.cache, RecordSince: p.records.Since,
 		// The role has no right to revisions; the templates show what was delivered.
-		Revisions: func(context.Context, *kube.Workload) ([]kube.Revision, error) { return nil, nil },
+		Revisions: func(context.Context, *kube.Workload) ([]lineage.Revision, error) { return nil, nil },
 	})
 	options := follow.DefaultOptions()
 	options.Quiet, options.MaxDelay = p.options.Quiet, p.options.MaxDelay()

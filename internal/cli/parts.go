@@ -17,6 +17,9 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
@@ -29,12 +32,12 @@ type parts struct {
 	log     logr.Logger
 	client  client.WithWatch
 	cache   *kube.Cache
-	records *kube.Records
+	records *ledger.Records
 	// announcer writes events once the manager runs.
 	announcer *kube.Announcer
 	words     settings.Vocabulary
 	// ownership is nil when revisions are not attached.
-	ownership *kube.Ownership
+	ownership *lineage.Ownership
 	// keyProblem is the outcome of the last attempt to read the installation key,
 	// nil before the first.
 	keyProblem  atomic.Pointer[error]
@@ -50,10 +53,10 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 		return nil, err
 	}
 	p.cache = kube.NewCache(c, what)
-	p.records = kube.NewRecords(c, kube.RecordsOptions{
+	p.records = ledger.New(c, ledger.Options{
 		Namespace: o.ownNS, Name: o.state, Now: time.Now,
 		Report: func(err error) { log.Error(err, "the record has a problem") },
-		Status: func(s kube.Status) { reportStatus(log, s) },
+		Status: func(s mirror.Status) { reportStatus(log, s) },
 	})
 	return p, nil
 }
@@ -62,7 +65,7 @@ func (p *parts) cacheOptions() (kube.CacheOptions, error) {
 	o := kube.CacheOptions{
 		Kinds: kube.Kinds(), Sources: []input.Kind{input.KindConfigMap, input.KindSecret},
 		Namespaces: p.options.watched, Vocabulary: p.words, Now: time.Now,
-		Report: func(s kube.Status) { reportStatus(p.log, s) },
+		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 	}
 	for _, text := range p.options.kinds {
 		kind, err := kube.ParseKind(text)
@@ -134,8 +137,8 @@ func (o *controllerOptions) templateForm() kube.Form {
 
 // revisions asks for a workload's history. Without the right to it the answer is
 // that there is none: a change is then delivered rather than missed.
-func (p *parts) revisions(ctx context.Context, w *kube.Workload) ([]kube.Revision, error) {
-	revisions, err := kube.Revisions(ctx, p.client, w)
+func (p *parts) revisions(ctx context.Context, w *kube.Workload) ([]lineage.Revision, error) {
+	revisions, err := lineage.Revisions(ctx, p.client, w)
 	if apierrors.IsForbidden(err) {
 		p.saidHistory.Do(func() {
 			p.log.Error(err, "cannot look at revisions; an undo made while the controller was away is not noticed")
@@ -178,7 +181,7 @@ func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
 }
 
 // reportStatus tells of a resource that can be followed again, or no longer.
-func reportStatus(log logr.Logger, s kube.Status) {
+func reportStatus(log logr.Logger, s mirror.Status) {
 	if s.Err == nil {
 		log.Info("following", "resource", s.Resource)
 		return

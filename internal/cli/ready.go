@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
@@ -25,8 +25,8 @@ func keyCheck(problem *error) server.Check {
 // readiness is true when everything that can be listed is listed, nothing is out
 // of reach, and at least one kind of source and one kind of workload work: a
 // missing permission for one kind must not keep the others from being followed.
-func readiness(all []kube.Status) server.Readiness {
-	works := map[kube.Role]bool{}
+func readiness(all []mirror.Status) server.Readiness {
+	works := map[mirror.Role]bool{}
 	r := server.Readiness{OK: true}
 	for _, s := range all {
 		r.Checks = append(r.Checks, check(s))
@@ -35,11 +35,11 @@ func readiness(all []kube.Status) server.Readiness {
 			r.OK = false
 		}
 	}
-	r.OK = r.OK && works[kube.RoleSource] && works[kube.RoleWorkload]
+	r.OK = r.OK && works[mirror.RoleSource] && works[mirror.RoleWorkload]
 	return r
 }
 
-func check(s kube.Status) server.Check {
+func check(s mirror.Status) server.Check {
 	c := server.Check{Name: s.Resource, OK: s.Works(), Detail: "followed"}
 	switch {
 	case s.Works():

@@ -9,7 +9,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
@@ -32,9 +33,9 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 	if !p.options.revisions.enabled {
 		return nil
 	}
-	p.ownership = kube.NewOwnership(p.client, kube.OwnershipOptions{
+	p.ownership = lineage.NewOwnership(p.client, lineage.OwnershipOptions{
 		Namespaces: p.options.watched, Now: time.Now,
-		Report: func(s kube.Status) { reportStatus(p.log, s) },
+		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 	})
 	err := mgr.Add(onEveryReplica(func(ctx context.Context) error {
 		p.ownership.Run(ctx)
@@ -47,8 +48,8 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 	o.Observe = p.options.observe
 	return revisions.New(o, revisions.Dependencies{
 		Cluster: p.ownership,
-		Owners: func(ctx context.Context, object kube.ObjectKey, uid string, owners []metav1.OwnerReference) error {
-			return kube.AddOwners(ctx, p.client, object, uid, owners)
+		Owners: func(ctx context.Context, object lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
+			return lineage.AddOwners(ctx, p.client, object, uid, owners)
 		},
 		Scope:     p.revisionScope,
 		Announcer: p.announcer,
@@ -69,7 +70,7 @@ func (p *parts) revisionScope(namespace string) revisions.Scope {
 
 // ownershipStatus is how well revisions can be followed; nothing when nobody
 // asked for that.
-func (p *parts) ownershipStatus() []kube.Status {
+func (p *parts) ownershipStatus() []mirror.Status {
 	if p.ownership == nil {
 		return nil
 	}

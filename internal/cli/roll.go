@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -167,7 +168,7 @@ func (r *roll) read(ctx context.Context) (*kube.Live, []input.Finding, settings.
 	return live, findings, intent, err
 }
 
-func noHistory(context.Context, *kube.Workload) ([]kube.Revision, error) {
+func noHistory(context.Context, *kube.Workload) ([]lineage.Revision, error) {
 	return nil, nil
 }
 

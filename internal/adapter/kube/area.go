@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -16,8 +17,8 @@ import (
 type area struct {
 	namespace string
 	kinds     []Kind
-	sources   map[input.Kind]*Mirror[*Source]
-	workloads map[schema.GroupKind]*Mirror[*Workload]
+	sources   map[input.Kind]*mirror.Mirror[*Source]
+	workloads map[schema.GroupKind]*mirror.Mirror[*Workload]
 
 	ended   chan struct{}
 	endOnce sync.Once
@@ -27,21 +28,24 @@ func newArea(c *Cache, namespace string) *area {
 	a := &area{
 		namespace: namespace,
 		kinds:     c.options.Kinds,
-		sources:   map[input.Kind]*Mirror[*Source]{},
-		workloads: map[schema.GroupKind]*Mirror[*Workload]{},
+		sources:   map[input.Kind]*mirror.Mirror[*Source]{},
+		workloads: map[schema.GroupKind]*mirror.Mirror[*Workload]{},
 		ended:     make(chan struct{}),
 	}
 	for _, kind := range c.options.Sources {
-		m := newMirror(resourceName(string(kind), namespace), c.slimSource, c.sourceChanged, c.options.Now)
-		m.link.changed = func() { c.options.Report(m.status(RoleSource)) }
-		a.sources[kind] = m
+		a.sources[kind] = mirror.New(mirror.Options[*Source]{
+			Name: ResourceName(string(kind), namespace), Role: mirror.RoleSource,
+			Slim: c.slimSource, Changed: c.sourceChanged,
+			Report: c.options.Report, Now: c.options.Now,
+		})
 	}
 	for _, kind := range c.options.Kinds {
-		slim := func(object any) (*Workload, error) { return slimWorkload(kind, object, c.options.Vocabulary) }
-		m := newMirror(resourceName(kind.Kind, namespace), slim, c.workloadChanged, c.options.Now)
-		m.indexed = c.workloadIndexed
-		m.link.changed = func() { c.options.Report(m.status(RoleWorkload)) }
-		a.workloads[kind.GroupKind()] = m
+		a.workloads[kind.GroupKind()] = mirror.New(mirror.Options[*Workload]{
+			Name: ResourceName(kind.Kind, namespace), Role: mirror.RoleWorkload,
+			Slim:    func(object any) (*Workload, error) { return slimWorkload(kind, object, c.options.Vocabulary) },
+			Changed: c.workloadChanged, Indexed: c.workloadIndexed,
+			Report: c.options.Report, Now: c.options.Now,
+		})
 	}
 	return a
 }
@@ -53,12 +57,12 @@ func (a *area) run(process context.Context, c client.WithWatch) {
 	stop := context.AfterFunc(ctx, a.end)
 	defer stop()
 	var group sync.WaitGroup
-	for kind, mirror := range a.sources {
-		group.Go(func() { mirror.run(ctx, c, scope{list: newSourceList(kind), namespace: a.namespace}) })
+	for kind, m := range a.sources {
+		group.Go(func() { m.Run(ctx, c, mirror.Scope{List: newSourceList(kind), Namespace: a.namespace}) })
 	}
 	for _, kind := range a.kinds {
-		mirror := a.workloads[kind.GroupKind()]
-		group.Go(func() { mirror.run(ctx, c, scope{list: kind.newList(), namespace: a.namespace}) })
+		m := a.workloads[kind.GroupKind()]
+		group.Go(func() { m.Run(ctx, c, mirror.Scope{List: kind.newList(), Namespace: a.namespace}) })
 	}
 	<-a.ended
 	cancel()
@@ -78,20 +82,20 @@ func (a *area) end() {
 // clear takes everything out, so that the index forgets it too. What is on
 // record stays: a namespace that comes back continues where it was.
 func (a *area) clear() {
-	for _, mirror := range a.workloads {
-		_ = mirror.Replace(nil, "")
+	for _, m := range a.workloads {
+		_ = m.Replace(nil, "")
 	}
 }
 
-func (a *area) status() []Status {
-	var all []Status
+func (a *area) status() []mirror.Status {
+	var all []mirror.Status
 	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
 		if m := a.sources[kind]; m != nil {
-			all = append(all, m.status(RoleSource))
+			all = append(all, m.Status())
 		}
 	}
 	for _, kind := range a.kinds {
-		all = append(all, a.workloads[kind.GroupKind()].status(RoleWorkload))
+		all = append(all, a.workloads[kind.GroupKind()].Status())
 	}
 	return all
 }
@@ -103,8 +107,8 @@ func newSourceList(kind input.Kind) client.ObjectList {
 	return &corev1.ConfigMapList{}
 }
 
-// resourceName is a resource as people spell it: "configmaps", "secrets in shop".
-func resourceName(kind, namespace string) string {
+// ResourceName is a resource as people spell it: "configmaps", "secrets in shop".
+func ResourceName(kind, namespace string) string {
 	name := strings.ToLower(kind) + "s"
 	if namespace == corev1.NamespaceAll {
 		return name

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -35,7 +36,7 @@ type CacheOptions struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Report is called when a resource can be followed, or no longer.
-	Report func(Status)
+	Report func(mirror.Status)
 }
 
 // Cache is what the controller knows of the cluster without asking it.
@@ -44,7 +45,7 @@ type Cache struct {
 	options    CacheOptions
 	hashers    Hashers
 	users      *users
-	namespaces *Mirror[*Namespace]
+	namespaces *mirror.Mirror[*Namespace]
 
 	mu sync.RWMutex
 	// areas are the watches by namespace; "" is the one that watches all.
@@ -58,8 +59,11 @@ type Cache struct {
 // NewCache makes a cache that is empty until Run.
 func NewCache(c client.WithWatch, o CacheOptions) *Cache {
 	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), areas: map[string]*area{}, lent: map[Key]Key{}}
-	cache.namespaces = newMirror("namespaces", slimNamespace, cache.namespaceChanged, o.Now)
-	cache.namespaces.link.changed = func() { o.Report(cache.namespaces.status(RoleSettings)) }
+	cache.namespaces = mirror.New(mirror.Options[*Namespace]{
+		Name: "namespaces", Role: mirror.RoleSettings,
+		Slim: slimNamespace, Changed: cache.namespaceChanged,
+		Report: o.Report, Now: o.Now,
+	})
 	if o.Selector != nil {
 		return cache
 	}
@@ -84,7 +88,7 @@ func (c *Cache) Run(ctx context.Context, hashers Hashers) {
 	}
 	c.mu.Unlock()
 	if !c.options.IgnoreNamespaces {
-		c.namespaces.run(ctx, c.client, scope{list: &corev1.NamespaceList{}, selector: c.options.Selector})
+		c.namespaces.Run(ctx, c.client, mirror.Scope{List: &corev1.NamespaceList{}, Selector: c.options.Selector})
 	}
 	group.Wait()
 }
@@ -119,11 +123,11 @@ func (c *Cache) plainWorkload(key Key) (*Workload, bool) {
 	if !ok {
 		return nil, false
 	}
-	mirror, ok := a.workloads[key.GroupKind]
+	m, ok := a.workloads[key.GroupKind]
 	if !ok {
 		return nil, false
 	}
-	return mirror.Get(key.Namespace, key.Name)
+	return m.Get(key.Namespace, key.Name)
 }
 
 // Lists reports whether the workloads of a kind in a namespace have been listed.
@@ -132,8 +136,8 @@ func (c *Cache) Lists(key Key) bool {
 	if !ok {
 		return false
 	}
-	mirror, ok := a.workloads[key.GroupKind]
-	return ok && mirror.link.status().Synced
+	m, ok := a.workloads[key.GroupKind]
+	return ok && m.Status().Synced
 }
 
 // Source returns the copy of a ConfigMap or Secret.
@@ -157,7 +161,7 @@ func (c *Cache) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Versi
 // Knows reports whether the sources of a kind in a namespace have been listed.
 func (c *Cache) Knows(kind input.Kind, namespace string) bool {
 	a, ok := c.area(namespace)
-	return ok && a.sources[kind] != nil && a.sources[kind].link.status().Synced
+	return ok && a.sources[kind] != nil && a.sources[kind].Status().Synced
 }
 
 // Namespace returns the copy of a namespace; without the right to list
@@ -173,8 +177,8 @@ func (c *Cache) SourcesMatching(namespace string, match func(input.Source) bool)
 		return nil
 	}
 	var found []input.Source
-	for _, mirror := range a.sources {
-		mirror.Each(func(s *Source) {
+	for _, m := range a.sources {
+		m.Each(func(s *Source) {
 			if s.Namespace == namespace && !s.OwnRecord && match(s.ID) {
 				found = append(found, s.ID)
 			}
@@ -191,8 +195,8 @@ func (c *Cache) Users(namespace string, id input.Source) []Key {
 // EachWorkload visits every workload.
 func (c *Cache) EachWorkload(visit func(*Workload)) {
 	for _, a := range c.allAreas() {
-		for _, mirror := range a.workloads {
-			mirror.Each(visit)
+		for _, m := range a.workloads {
+			m.Each(visit)
 		}
 	}
 }
@@ -200,21 +204,21 @@ func (c *Cache) EachWorkload(visit func(*Workload)) {
 // Sizes is the number of sources and of workloads in the cache.
 func (c *Cache) Sizes() (sources, workloads int) {
 	for _, a := range c.allAreas() {
-		for _, mirror := range a.sources {
-			sources += mirror.Len()
+		for _, m := range a.sources {
+			sources += m.Len()
 		}
-		for _, mirror := range a.workloads {
-			workloads += mirror.Len()
+		for _, m := range a.workloads {
+			workloads += m.Len()
 		}
 	}
 	return sources, workloads
 }
 
 // Status tells how well each resource can be followed.
-func (c *Cache) Status() []Status {
-	var all []Status
+func (c *Cache) Status() []mirror.Status {
+	var all []mirror.Status
 	if !c.options.IgnoreNamespaces {
-		all = append(all, c.namespaces.status(RoleSettings))
+		all = append(all, c.namespaces.Status())
 	}
 	for _, a := range c.allAreas() {
 		all = append(all, a.status()...)

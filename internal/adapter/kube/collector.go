@@ -1,17 +1,27 @@
 package kube
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+)
+
+// Counted is a record that counts its writes.
+type Counted interface {
+	Status() mirror.Status
+	Writes() (succeeded, failed int)
+}
 
 // Collector shows cache and record as metrics, read when they are asked for.
 type Collector struct {
 	cache   *Cache
-	records *Records
+	records Counted
 
 	tracked, followed, writes *prometheus.Desc
 }
 
 // NewCollector makes a collector for the cache and, unless it is nil, the record.
-func NewCollector(c *Cache, r *Records) *Collector {
+func NewCollector(c *Cache, r Counted) *Collector {
 	return &Collector{
 		cache: c, records: r,
 		tracked:  prometheus.NewDesc("lockstep_tracked_objects", "Objects in the cache: sources (ConfigMaps and Secrets) and workloads.", []string{"role"}, nil),

@@ -5,15 +5,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Event is something that people see on a workload with kubectl describe.
+// Event is something that people see on an object with kubectl describe.
 type Event struct {
-	About *Workload
+	About *corev1.ObjectReference
 	// Warning is true when somebody has to do something.
 	Warning bool
 	Reason  string
@@ -27,7 +26,7 @@ type Event struct {
 	SourceVersion string
 }
 
-// An Announcer publishes events on workloads.
+// An Announcer publishes events.
 type Announcer struct {
 	recorder events.EventRecorder
 }
@@ -43,15 +42,7 @@ const noteLimit = 1024
 // Announce publishes the event in the background. An event that cannot be
 // written is dropped: the same words are in the log.
 func (a *Announcer) Announce(e Event) {
-	about := &corev1.ObjectReference{
-		APIVersion:      e.About.Kind.GroupVersion().String(),
-		Kind:            e.About.Key.Kind,
-		Namespace:       e.About.Key.Namespace,
-		Name:            e.About.Key.Name,
-		UID:             types.UID(e.About.UID),
-		ResourceVersion: e.About.ResourceVersion,
-	}
-	a.recorder.Eventf(about, e.related(), eventType(e.Warning), e.Reason, e.Action, "%s", shortNote(e.Note))
+	a.recorder.Eventf(e.About, e.related(), eventType(e.Warning), e.Reason, e.Action, "%s", shortNote(e.Note))
 }
 
 func eventType(warning bool) string {
@@ -77,7 +68,7 @@ func (e Event) related() runtime.Object {
 	}
 	return &corev1.ObjectReference{
 		APIVersion: "v1", Kind: string(e.Source.Kind),
-		Namespace: e.About.Key.Namespace, Name: e.Source.Name, ResourceVersion: e.SourceVersion,
+		Namespace: e.About.Namespace, Name: e.Source.Name, ResourceVersion: e.SourceVersion,
 	}
 }
 

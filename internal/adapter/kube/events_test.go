@@ -42,7 +42,7 @@ func TestAnnounce(t *testing.T) {
 			t.Parallel()
 			var r told
 			w := &Workload{Key: deploymentKey("shop", "web"), Kind: Deployment(), UID: "4711", ResourceVersion: "5"}
-			NewAnnouncer(&r).Announce(Event{About: w, Warning: true, Reason: "Held", Action: "hold", Note: tc.note})
+			NewAnnouncer(&r).Announce(Event{About: w.Reference(), Warning: true, Reason: "Held", Action: "hold", Note: tc.note})
 			if len(r.note) > noteLimit || !utf8.ValidString(r.note) {
 				t.Errorf("%s: %d bytes, valid %t", tc.reason, len(r.note), utf8.ValidString(r.note))
 			}

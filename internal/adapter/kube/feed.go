@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
 
 // Memory is a record of what was delivered, in whatever form.
 type Memory interface {
 	// Status tells how well the record can be read.
-	Status() Status
+	Status() mirror.Status
 	// Keys lists the workloads that something is remembered of.
 	Keys() []Key
 	// Wake sets the function that is called with a workload to look at again.

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/legacy"
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
@@ -20,7 +21,7 @@ func AsLegacyVariables(w *Workload, order input.Order) (Document, error) {
 		all[i] = f.Source
 	}
 	for _, f := range order.Due {
-		v := w.Place(w.legacyVariable(f.Source, all))
+		v := w.Place(w.LegacyVariable(f.Source, all))
 		v.Value = legacyValue(f, w.marker(v))
 		variables = append(variables, v)
 	}
@@ -40,16 +41,30 @@ func legacyValue(f input.Finding, shown string) string {
 	return f.Legacy
 }
 
-// legacyVariable is the source's variable. It is set apart when another source
+// LegacyVariable is the source's variable. It is set apart when another source
 // of the workload has the same, or when the user has a variable of that name
 // that takes its value from somewhere.
-func (w *Workload) legacyVariable(s input.Source, all []input.Source) string {
+func (w *Workload) LegacyVariable(s input.Source, all []input.Source) string {
 	plain := legacy.SourceVariable(s, false)
 	shared := w.hasForeign(plain)
 	for _, other := range all {
 		shared = shared || other != s && legacy.SourceVariable(other, false) == plain
 	}
 	return legacy.SourceVariable(s, shared)
+}
+
+// ShowsLegacy reports whether the template shows that the workload has the
+// source's content: the strong form says so by itself, the SHA-1 where the state
+// knows of another one.
+func (w *Workload) ShowsLegacy(s *Source, listed []input.Source, sum string) bool {
+	name := w.LegacyVariable(s.ID, listed)
+	strong := s.Legacy + "-" + s.Content.Version(fingerprint.AllKeys()).Short()
+	for _, c := range w.Containers {
+		if m, ok := c.Markers[name]; ok && (m.Value == strong || m.Value == s.Legacy && sum != s.Legacy) {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *Workload) hasForeign(name string) bool {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -94,7 +95,7 @@ func readWorkload(ctx context.Context, c client.Client, kind Kind, at client.Obj
 	if err != nil {
 		return nil, err
 	}
-	w.first(arrival{})
+	w.First(mirror.Arrival{})
 	return w, nil
 }
 
@@ -167,7 +168,7 @@ func (l *Live) keep(object any, wanted func(input.Source) bool) error {
 	if err != nil || s.OwnRecord || !wanted(s.ID) {
 		return err
 	}
-	s.first(arrival{})
+	s.First(mirror.Arrival{})
 	l.sources[s.ID] = s
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
@@ -16,7 +17,7 @@ type Namespace struct {
 	ResourceVersion string
 	Annotations     map[string]string
 	// SettingsWritten bounds the last change of Annotations.
-	SettingsWritten Bounds
+	SettingsWritten mirror.Bounds
 }
 
 // GetObjectMeta lets client-go's stores find the namespace's name.
@@ -24,18 +25,18 @@ func (n *Namespace) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Name: n.Name, ResourceVersion: n.ResourceVersion}
 }
 
-func (n *Namespace) follow(old *Namespace, arrival arrival) {
+func (n *Namespace) Follow(old *Namespace, how mirror.Arrival) {
 	n.SettingsWritten = old.SettingsWritten
-	if !n.sameAs(old) {
-		n.SettingsWritten = writtenBetween(old.ResourceVersion, n.ResourceVersion, arrival.watched)
+	if !n.SameAs(old) {
+		n.SettingsWritten = mirror.WrittenBetween(old.ResourceVersion, n.ResourceVersion, how.Watched)
 	}
 }
 
-func (n *Namespace) first(arrival) {
-	n.SettingsWritten = writtenUpTo(n.ResourceVersion)
+func (n *Namespace) First(mirror.Arrival) {
+	n.SettingsWritten = mirror.WrittenUpTo(n.ResourceVersion)
 }
 
-func (n *Namespace) sameAs(old *Namespace) bool {
+func (n *Namespace) SameAs(old *Namespace) bool {
 	return maps.Equal(n.Annotations, old.Annotations)
 }
 

@@ -52,7 +52,7 @@ func (p *Patcher) Move(ctx context.Context, w *Workload, order input.Order) (tim
 	if err := p.client.Patch(ctx, o, client.RawPatch(doc.Type, doc.Body), client.FieldOwner(FieldManager)); err != nil {
 		return time.Time{}, err
 	}
-	return writtenBy(o, FieldManager), nil
+	return WrittenBy(o, FieldManager), nil
 }
 
 // AsAnnotation writes the versions into an annotation of the pod template.
@@ -91,8 +91,8 @@ func (w *Workload) Place(name string) patch.Variable {
 	return patch.Variable{Name: name, Index: -1, First: len(w.Containers) > 0 && w.Containers[0].EnvCount == 0}
 }
 
-// writtenBy is when the manager last wrote the object, by the API server's clock.
-func writtenBy(o metav1.Object, manager string) time.Time {
+// WrittenBy is when the manager last wrote the object, by the API server's clock.
+func WrittenBy(o metav1.Object, manager string) time.Time {
 	var latest time.Time
 	for _, e := range o.GetManagedFields() {
 		if e.Manager == manager && e.Time != nil && e.Time.After(latest) {

@@ -10,9 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -22,47 +22,14 @@ import (
 
 // These tests run on a real API server: what they are about, the server decides.
 
-// woken collects the workloads that were woken.
-type woken struct {
-	mu   sync.Mutex
-	keys map[Key]int
-}
-
-func (w *woken) wake(key Key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.keys == nil {
-		w.keys = map[Key]int{}
-	}
-	w.keys[key]++
-}
-
-func (w *woken) times(key Key) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.keys[key]
-}
-
-// runInBackground runs something until the test ends, and waits for its end.
-func runInBackground(t *testing.T, run func(context.Context)) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	var group sync.WaitGroup
-	group.Go(func() { run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		group.Wait()
-	})
-}
-
 // startCache runs a cache on the world's namespace until it has every answer.
 func startCache(t *testing.T, w *testkit.World, kubeconfig string) *Cache {
 	t.Helper()
 	c := NewCache(testkit.NewClient(t, kubeconfig), CacheOptions{
 		Kinds: Kinds(), Sources: []input.Kind{input.KindConfigMap, input.KindSecret}, Namespaces: []string{w.Namespace},
-		Vocabulary: settings.Native{}, Now: time.Now, Report: func(Status) {},
+		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
 	})
-	runInBackground(t, func(ctx context.Context) {
+	testkit.RunInBackground(t, func(ctx context.Context) {
 		c.Run(ctx, Hashers{Kinds: map[input.Kind]fingerprint.Hasher{input.KindConfigMap: {}, input.KindSecret: fingerprint.NewKeyedHasher([]byte("key"))}})
 	})
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return c.Answered(), fmt.Sprintf("%+v", c.Status()) })
@@ -75,8 +42,8 @@ func TestCacheFollowsTheServer(t *testing.T) {
 	w.CreateApp(t)
 	c := startCache(t, w, w.Cluster.Kubeconfig())
 	web := deploymentKey(w.Namespace, testkit.Web)
-	var told woken
-	c.Wake(told.wake)
+	var told testkit.Tally[Key]
+	c.Wake(told.Note)
 
 	if d, ok := c.Workload(web); !ok || len(d.Refs) != 2 || d.Annotations[settings.Reload] != "auto" {
 		t.Fatalf("the workload is known as %+v", d)
@@ -92,7 +59,7 @@ func TestCacheFollowsTheServer(t *testing.T) {
 
 	w.SetConfig(t, "app", "key", "2")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return told.times(web) > 0, "the workload is not woken"
+		return told.Times(web) > 0, "the workload is not testkit.Tally[Key]"
 	})
 	after, _ := c.Source(w.Namespace, input.ConfigMap("app"))
 	if after.ContentWritten.Min != after.ContentWritten.Max || !after.ContentWritten.After(before.ContentWritten) {
@@ -239,68 +206,4 @@ func TestMoveSparesANamesake(t *testing.T) {
 	if shown := w.Shown(t, testkit.Web); shown != "" {
 		t.Errorf("the namesake shows %q", shown)
 	}
-}
-
-// workloadOf is a workload of a kind with the pods of a Deployment.
-func workloadOf(kind string) (Kind, client.Object) {
-	d := testkit.Deployment(testkit.Web, "app", "")
-	switch kind {
-	case "StatefulSet":
-		return StatefulSet(), &appsv1.StatefulSet{ObjectMeta: d.ObjectMeta, Spec: appsv1.StatefulSetSpec{Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template}}
-	case "DaemonSet":
-		d.Spec.Template.Spec.NodeSelector = map[string]string{"no": "node"}
-		return DaemonSet(), &appsv1.DaemonSet{ObjectMeta: d.ObjectMeta, Spec: appsv1.DaemonSetSpec{Selector: d.Spec.Selector, Template: d.Spec.Template}}
-	}
-	return Deployment(), d
-}
-
-func TestRevisionsShowWhatTheyWereGiven(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := testkit.NewWorld(t)
-			kind, object := workloadOf(name)
-			w.Create(t, object)
-			w.Create(t, strangersRevision(t, w))
-			if got := awaitRevisions(t, w, kind, object, 1); got[0].Shown.String() != "" {
-				t.Errorf("the first revision shows %q", got[0].Shown)
-			}
-			moved(t, w, kind, object)
-			shows := map[string]bool{}
-			for _, r := range awaitRevisions(t, w, kind, object, 2) {
-				shows[r.Shown.String()] = true
-				if r.Created.IsZero() || r.Name == "" {
-					t.Errorf("revision %+v", r)
-				}
-			}
-			if !shows[""] || !shows["configmap/app~1111111111"] {
-				t.Errorf("the revisions show %v, want none and the moved one", shows)
-			}
-		})
-	}
-}
-
-// strangersRevision is a ReplicaSet that the selector of "web" finds and that
-// belongs to somebody else.
-func strangersRevision(t *testing.T, w *testkit.World) *appsv1.ReplicaSet {
-	t.Helper()
-	owner, yes := testkit.ConfigMap("owner", "key", "1"), true
-	w.Create(t, owner)
-	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "stranger", Labels: map[string]string{"app": testkit.Web}}}
-	rs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: &yes}}
-	d := testkit.Deployment("stranger", "", "")
-	rs.Spec = appsv1.ReplicaSetSpec{Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template}
-	return rs
-}
-
-func awaitRevisions(t *testing.T, w *testkit.World, kind Kind, object client.Object, count int) []Revision {
-	t.Helper()
-	var found []Revision
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		var err error
-		found, err = Revisions(t.Context(), w.Client, asCached(t, w, kind, object))
-		return err == nil && len(found) == count, fmt.Sprintf("%d revisions, want %d; error %v", len(found), count, err)
-	})
-	return found
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -33,7 +34,7 @@ type Source struct {
 	// one is replaced; empty otherwise.
 	Legacy string
 	// ContentWritten bounds the last change of the content.
-	ContentWritten Bounds
+	ContentWritten mirror.Bounds
 	// New is true while the content is the one that the source was made with, before
 	// our eyes.
 	New bool
@@ -53,27 +54,27 @@ func (s *Source) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: s.Namespace, Name: s.ID.Name, ResourceVersion: s.ResourceVersion}
 }
 
-// follow carries over from the earlier copy what only a comparison can tell.
-func (s *Source) follow(old *Source, arrival arrival) {
+// Follow carries over from the earlier copy what only a comparison can tell.
+func (s *Source) Follow(old *Source, how mirror.Arrival) {
 	s.ContentWritten, s.ChangedAt, s.SeenAt, s.New = old.ContentWritten, old.ChangedAt, old.SeenAt, old.New
 	if !s.Content.Equal(old.Content) {
-		s.ContentWritten = writtenBetween(old.ResourceVersion, s.ResourceVersion, arrival.watched)
-		s.ChangedAt, s.New = arrival.at, false
+		s.ContentWritten = mirror.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)
+		s.ChangedAt, s.New = how.At, false
 	}
 }
 
-// first bounds what is known of an object that had no earlier copy. One that a
+// First bounds what is known of an object that had no earlier copy. One that a
 // watch delivers was made just now.
-func (s *Source) first(arrival arrival) {
-	s.ContentWritten, s.SeenAt = writtenUpTo(s.ResourceVersion), arrival.at
-	if arrival.watched {
-		s.ContentWritten = writtenBetween("", s.ResourceVersion, true)
-		s.ChangedAt, s.New = arrival.at, true
+func (s *Source) First(how mirror.Arrival) {
+	s.ContentWritten, s.SeenAt = mirror.WrittenUpTo(s.ResourceVersion), how.At
+	if how.Watched {
+		s.ContentWritten = mirror.WrittenBetween("", s.ResourceVersion, true)
+		s.ChangedAt, s.New = how.At, true
 	}
 }
 
-// sameAs reports whether the difference between two copies can matter to anyone.
-func (s *Source) sameAs(old *Source) bool {
+// SameAs reports whether the difference between two copies can matter to anyone.
+func (s *Source) SameAs(old *Source) bool {
 	return s.Content.Equal(old.Content) && maps.Equal(s.Annotations, old.Annotations)
 }
 

@@ -16,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -53,9 +55,9 @@ type Workload struct {
 	// Shown are the versions that the template shows.
 	Shown input.Shown
 	// TemplateWritten bounds the last change of the pod template.
-	TemplateWritten Bounds
+	TemplateWritten mirror.Bounds
 	// SettingsWritten bounds the last change of Annotations.
-	SettingsWritten Bounds
+	SettingsWritten mirror.Bounds
 	// MovedAt is the API server's time of the last write of ours that is still to be
 	// seen in the object that has the template, zero when there is none.
 	MovedAt time.Time
@@ -99,33 +101,41 @@ func (w *Workload) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: w.Key.Namespace, Name: w.Key.Name, ResourceVersion: w.ResourceVersion}
 }
 
-// follow carries over from the earlier copy what only a comparison can tell.
-func (w *Workload) follow(old *Workload, arrival arrival) {
+// Reference is the workload as events name it.
+func (w *Workload) Reference() *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: w.Kind.GroupVersion().String(), Kind: w.Key.Kind, Namespace: w.Key.Namespace, Name: w.Key.Name,
+		UID: types.UID(w.UID), ResourceVersion: w.ResourceVersion,
+	}
+}
+
+// Follow carries over from the earlier copy what only a comparison can tell.
+func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 	if w.UID != old.UID {
-		w.first(arrival)
+		w.First(how)
 		return
 	}
 	w.TemplateWritten = old.TemplateWritten
 	if w.templateSum != old.templateSum {
-		w.TemplateWritten = writtenBetween(old.ResourceVersion, w.ResourceVersion, arrival.watched)
+		w.TemplateWritten = mirror.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	}
 	w.SettingsWritten = old.SettingsWritten
 	if !maps.Equal(w.Annotations, old.Annotations) {
-		w.SettingsWritten = writtenBetween(old.ResourceVersion, w.ResourceVersion, arrival.watched)
+		w.SettingsWritten = mirror.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	}
 }
 
-// first bounds what is known of an object that had no earlier copy.
-func (w *Workload) first(arrival arrival) {
-	written := writtenUpTo(w.ResourceVersion)
-	if arrival.watched {
-		written = writtenBetween("", w.ResourceVersion, true)
+// First bounds what is known of an object that had no earlier copy.
+func (w *Workload) First(how mirror.Arrival) {
+	written := mirror.WrittenUpTo(w.ResourceVersion)
+	if how.Watched {
+		written = mirror.WrittenBetween("", w.ResourceVersion, true)
 	}
 	w.TemplateWritten, w.SettingsWritten = written, written
 }
 
-// sameAs reports whether the difference between two copies can matter to anyone.
-func (w *Workload) sameAs(old *Workload) bool {
+// SameAs reports whether the difference between two copies can matter to anyone.
+func (w *Workload) SameAs(old *Workload) bool {
 	return w.UID == old.UID && w.templateSum == old.templateSum && w.Deleting == old.Deleting &&
 		w.Borrows == old.Borrows && maps.Equal(w.Annotations, old.Annotations)
 }
@@ -157,17 +167,17 @@ func slimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		return nil, fmt.Errorf("digest %s of %s: %w", kind.Template, w.Key, err)
 	}
 	w.templateSum = sha256.Sum256(text)
-	w.Selector, w.Replicas = selectorOf(object), replicasOf(object)
+	w.Selector, w.Replicas = SelectorOf(object), replicasOf(object)
 	w.Refs = podrefs.Extract(&template.Spec)
 	w.Containers = containersOf(&template.Spec)
-	w.Shown = shownIn(template)
+	w.Shown = ShownIn(template)
 	_, w.annotated = template.Annotations[settings.Inputs]
-	w.MovedAt = writtenBy(m, FieldManager)
+	w.MovedAt = WrittenBy(m, FieldManager)
 	return w, nil
 }
 
-// shownIn reads the versions that a pod template shows, in either form.
-func shownIn(template *corev1.PodTemplateSpec) input.Shown {
+// ShownIn reads the versions that a pod template shows, in either form.
+func ShownIn(template *corev1.PodTemplateSpec) input.Shown {
 	if shown := input.ParseShown(template.Annotations[settings.Inputs]); len(shown) > 0 {
 		return shown
 	}
@@ -223,8 +233,8 @@ func borrowedBy(key Key, object any) Key {
 	return Key{GroupKind: group, Namespace: key.Namespace, Name: ref["name"]}
 }
 
-// selectorOf returns the selector of kinds that have revisions.
-func selectorOf(object any) *metav1.LabelSelector {
+// SelectorOf returns the selector of kinds that have revisions.
+func SelectorOf(object any) *metav1.LabelSelector {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
 		return o.Spec.Selector

@@ -3,7 +3,7 @@ package configs
 import (
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
@@ -22,7 +22,7 @@ type Observation struct {
 
 	// Content bounds the source's last change; Template the workload's last
 	// template; Followed the moment since which the workload asks to be followed.
-	Content, Template, Followed kube.Bounds
+	Content, Template, Followed mirror.Bounds
 
 	// RecordedVersion and ShownVersion are the digests that our last patch put
 	// into the template, and that the template shows now; CurrentShown is the one

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
@@ -31,7 +33,7 @@ type View interface {
 type Options struct {
 	View View
 	// Revisions asks the API server for a workload's revisions.
-	Revisions func(context.Context, *kube.Workload) ([]kube.Revision, error)
+	Revisions func(context.Context, *kube.Workload) ([]lineage.Revision, error)
 	// RecordSince is when the record was begun.
 	RecordSince func() time.Time
 }
@@ -43,12 +45,12 @@ type Inputs struct {
 	mu sync.Mutex
 	// looked holds revisions that were asked for while their workload waits, so
 	// that a quiet window does not ask again at each turn.
-	looked map[string][]kube.Revision
+	looked map[string][]lineage.Revision
 }
 
 // New makes the inputs.
 func New(o Options) *Inputs {
-	return &Inputs{options: o, looked: map[string][]kube.Revision{}}
+	return &Inputs{options: o, looked: map[string][]lineage.Revision{}}
 }
 
 // Assess tells, for each source that the workload follows, whether it was given
@@ -116,7 +118,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 
 // followedSince bounds when the workload or its namespace last changed what is
 // asked for it.
-func (i *Inputs) followedSince(w *kube.Workload) kube.Bounds {
+func (i *Inputs) followedSince(w *kube.Workload) mirror.Bounds {
 	since := w.SettingsWritten
 	if ns, ok := i.options.View.Namespace(w.Key.Namespace); ok {
 		since = since.Later(ns.SettingsWritten)
@@ -124,7 +126,7 @@ func (i *Inputs) followedSince(w *kube.Workload) kube.Bounds {
 	return since
 }
 
-func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []kube.Revision, given record.Entry) *Away {
+func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []lineage.Revision, given record.Entry) *Away {
 	a := &Away{
 		MadeMeanwhile: madeMeanwhile(w, i.options.RecordSince(), given),
 		SourceCreated: source.Created,
@@ -246,7 +248,7 @@ func (i *Inputs) ownSettings(namespace string, id input.Source) settings.Source 
 }
 
 // history returns the workload's revisions, asking once while it waits.
-func (i *Inputs) history(ctx context.Context, w *kube.Workload) ([]kube.Revision, error) {
+func (i *Inputs) history(ctx context.Context, w *kube.Workload) ([]lineage.Revision, error) {
 	i.mu.Lock()
 	revisions, ok := i.looked[w.UID]
 	i.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
@@ -87,12 +88,12 @@ func given(values map[input.Source]string) record.Entry {
 
 // history counts the questions to the API server.
 type history struct {
-	revisions []kube.Revision
+	revisions []lineage.Revision
 	err       error
 	asked     int
 }
 
-func (h *history) ask(context.Context, *kube.Workload) ([]kube.Revision, error) {
+func (h *history) ask(context.Context, *kube.Workload) ([]lineage.Revision, error) {
 	h.asked++
 	return h.revisions, h.err
 }
@@ -199,12 +200,12 @@ func TestAssessBelievesNewerRevisionsOnly(t *testing.T) {
 	shows := input.Shown{app: versionOf("2").Short()}
 	cases := map[string]struct {
 		reason    string
-		revisions []kube.Revision
+		revisions []lineage.Revision
 		want      input.Reason
 	}{
-		"Newer":    {"we patched and were killed", []kube.Revision{{Created: at(31), Shown: shows}}, input.DeliveredBefore},
-		"Older":    {"the version was current once before, and is again", []kube.Revision{{Created: at(29), Shown: shows}}, input.Changed},
-		"Another":  {"a newer revision that shows another version", []kube.Revision{{Created: at(31), Shown: input.Shown{app: "0"}}}, input.Changed},
+		"Newer":    {"we patched and were killed", []lineage.Revision{{Created: at(31), Shown: shows}}, input.DeliveredBefore},
+		"Older":    {"the version was current once before, and is again", []lineage.Revision{{Created: at(29), Shown: shows}}, input.Changed},
+		"Another":  {"a newer revision that shows another version", []lineage.Revision{{Created: at(31), Shown: input.Shown{app: "0"}}}, input.Changed},
 		"NoneKept": {"history may be gone", nil, input.Changed},
 	}
 	templates := map[string]struct {
@@ -254,7 +255,7 @@ func TestAssessLostEntry(t *testing.T) {
 		w.Created, w.TemplateWritten = at(6), upTo(60)
 		s := source(app, "2")
 		s.DataWrittenAt = at(9)
-		h := &history{revisions: []kube.Revision{{Created: at(7)}}}
+		h := &history{revisions: []lineage.Revision{{Created: at(7)}}}
 		findings, err := inputs(clusterOf(s), h).Assess(t.Context(), w, reload("auto"), record.Entry{Lost: lost})
 		if err != nil || findings[0].Reason != want {
 			t.Errorf("lost=%t: %+v, %v; want %s", lost, findings, err, want)

@@ -13,11 +13,11 @@ import (
 func eventsFor(w *kube.Workload, d Decision) []kube.Event {
 	events := []kube.Event{}
 	if note, warning, ok := note(d); ok {
-		events = append(events, kube.Event{About: w, Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note})
+		events = append(events, kube.Event{About: w.Reference(), Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note})
 	}
 	if lost := unrefreshable(d.Moves); d.Verb == Refresh && len(lost) > 0 {
 		events = append(events, kube.Event{
-			About: w, Warning: true, Reason: string(input.NotRefreshable), Action: string(d.Verb),
+			About: w.Reference(), Warning: true, Reason: string(input.NotRefreshable), Action: string(d.Verb),
 			Note: "read as environment or by sub-path, which only a restart repeats: " + names(lost),
 		})
 	}
@@ -66,7 +66,7 @@ func note(d Decision) (text string, warning, ok bool) {
 func warnings(w *kube.Workload, in Input) []kube.Event {
 	var events []kube.Event
 	warn := func(reason input.Reason, note string) {
-		events = append(events, kube.Event{About: w, Warning: true, Reason: string(reason), Action: string(Leave), Note: note})
+		events = append(events, kube.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: string(Leave), Note: note})
 	}
 	for _, p := range in.Intent.Warnings {
 		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+effect(p))
@@ -108,7 +108,7 @@ func joined(events []kube.Event) []kube.Event {
 // failureEvent is what people see of a change that the API server refused.
 func failureEvent(w *kube.Workload, d Decision, err error) kube.Event {
 	return kube.Event{
-		About: w, Warning: true, Reason: string(input.ReloadFailed), Action: string(d.Verb),
+		About: w.Reference(), Warning: true, Reason: string(input.ReloadFailed), Action: string(d.Verb),
 		Note: "could not roll out " + d.Message + ": " + err.Error(),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -104,8 +105,8 @@ func (r *run) attachAll(ctx context.Context) error {
 
 // follow attaches objects as their verdicts allow, until none is pending or
 // patience ends.
-func (r *run) follow(ctx, patience context.Context, judge func(kube.History, input.Source) Verdict) error {
-	return kube.FollowHistory(patience, r.Client, r.request.Workload, func(h kube.History) bool {
+func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, input.Source) Verdict) error {
+	return lineage.FollowHistory(patience, r.Client, r.request.Workload, func(h lineage.History) bool {
 		for _, object := range r.request.Objects {
 			if _, waits := r.pending[object]; !waits {
 				continue
@@ -122,8 +123,8 @@ func (r *run) follow(ctx, patience context.Context, judge func(kube.History, inp
 }
 
 // attach writes the owners of one object.
-func (r *run) attach(ctx context.Context, h kube.History, object input.Source, v Verdict) {
-	key := kube.ObjectKey{Namespace: r.request.Workload.Namespace, Source: object}
+func (r *run) attach(ctx context.Context, h lineage.History, object input.Source, v Verdict) {
+	key := lineage.ObjectKey{Namespace: r.request.Workload.Namespace, Source: object}
 	warning, err := r.write(ctx, key, r.references(h, v))
 	if err != nil {
 		r.failed = append(r.failed, err)
@@ -137,7 +138,7 @@ func (r *run) attach(ctx context.Context, h kube.History, object input.Source, v
 }
 
 // references are the owners to add.
-func (r *run) references(h kube.History, v Verdict) []metav1.OwnerReference {
+func (r *run) references(h lineage.History, v Verdict) []metav1.OwnerReference {
 	var refs []metav1.OwnerReference
 	for _, owner := range v.Owners {
 		ref := owner.OwnerReference()
@@ -152,7 +153,7 @@ func (r *run) references(h kube.History, v Verdict) []metav1.OwnerReference {
 
 // write adds the owners. An object that has a controller keeps it and gets a
 // plain owner; so does one whose owner we may not block.
-func (r *run) write(ctx context.Context, key kube.ObjectKey, refs []metav1.OwnerReference) (warning string, err error) {
+func (r *run) write(ctx context.Context, key lineage.ObjectKey, refs []metav1.OwnerReference) (warning string, err error) {
 	err = r.patch(ctx, key, refs)
 	if r.request.AsController && (apierrors.IsInvalid(err) || mayNotBlock(err)) {
 		warning = plainBecause(err)
@@ -167,9 +168,9 @@ func (r *run) write(ctx context.Context, key kube.ObjectKey, refs []metav1.Owner
 	return warning, nil
 }
 
-func (r *run) patch(ctx context.Context, key kube.ObjectKey, refs []metav1.OwnerReference) error {
+func (r *run) patch(ctx context.Context, key lineage.ObjectKey, refs []metav1.OwnerReference) error {
 	return kube.Retry(ctx, func(ctx context.Context) error {
-		return kube.AddOwners(ctx, r.Client, key, "", refs)
+		return lineage.AddOwners(ctx, r.Client, key, "", refs)
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -30,9 +30,9 @@ const (
 
 // Input is everything that the decision on one object depends on.
 type Input struct {
-	Object *kube.Owned
+	Object *lineage.Owned
 	// Users are the living revisions that use the object.
-	Users []*kube.Holder
+	Users []*lineage.Holder
 	// Blind names the kinds of revisions that cannot be read.
 	Blind []string
 	// Observe asks to be told only.
@@ -72,8 +72,8 @@ func Decide(in Input) Decision {
 	return unused(in)
 }
 
-func missingOwners(in Input) []*kube.Holder {
-	var missing []*kube.Holder
+func missingOwners(in Input) []*lineage.Holder {
+	var missing []*lineage.Holder
 	for _, h := range in.Users {
 		if !in.Object.OwnedBy(h) {
 			missing = append(missing, h)
@@ -82,7 +82,7 @@ func missingOwners(in Input) []*kube.Holder {
 	return missing
 }
 
-func attach(in Input, holders []*kube.Holder) Decision {
+func attach(in Input, holders []*lineage.Holder) Decision {
 	d := Decision{Verb: Attach, Reason: input.Attached}
 	if in.Observe {
 		d.Verb, d.Reason = Observe, input.WouldAttach

@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
 
-func replicaSet(name string, uses ...input.Source) *kube.Holder {
-	return &kube.Holder{
+func replicaSet(name string, uses ...input.Source) *lineage.Holder {
+	return &lineage.Holder{
 		GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, Namespace: "shop",
 		Name: name, UID: "uid-" + name, ControllerUID: "uid-web", Uses: uses,
 	}
@@ -25,8 +26,8 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const grace = 10 * time.Minute
-	old := func(owners ...string) *kube.Owned {
-		return &kube.Owned{Created: now.Add(-time.Hour), Owners: owners}
+	old := func(owners ...string) *lineage.Owned {
+		return &lineage.Owned{Created: now.Add(-time.Hour), Owners: owners}
 	}
 	a, b := replicaSet("a"), replicaSet("b")
 	ref := func(name string) metav1.OwnerReference {
@@ -39,32 +40,32 @@ func TestDecide(t *testing.T) {
 	}{
 		"new revision": {
 			reason: "the revision that uses it becomes its owner",
-			in:     revisions.Input{Object: old(), Users: []*kube.Holder{a}},
+			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a}},
 			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/a", Owners: []metav1.OwnerReference{ref("a")}},
 		},
 		"shared": {
 			reason: "only the owner that is missing is added; the others stay by themselves",
-			in:     revisions.Input{Object: old("uid-a"), Users: []*kube.Holder{a, b}},
+			in:     revisions.Input{Object: old("uid-a"), Users: []*lineage.Holder{a, b}},
 			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/b", Owners: []metav1.OwnerReference{ref("b")}},
 		},
 		"foreign owner": {
 			reason: "somebody else's owner does not stand for a revision",
-			in:     revisions.Input{Object: old("uid-operator"), Users: []*kube.Holder{a}},
+			in:     revisions.Input{Object: old("uid-operator"), Users: []*lineage.Holder{a}},
 			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/a", Owners: []metav1.OwnerReference{ref("a")}},
 		},
 		"in step": {
 			reason: "nothing is written twice",
-			in:     revisions.Input{Object: old("uid-b", "uid-a"), Users: []*kube.Holder{a, b}},
+			in:     revisions.Input{Object: old("uid-b", "uid-a"), Users: []*lineage.Holder{a, b}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"},
 		},
 		"observe": {
 			reason: "observe mode writes nothing",
-			in:     revisions.Input{Object: old(), Users: []*kube.Holder{a}, Observe: true},
+			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a}, Observe: true},
 			want:   revisions.Decision{Verb: revisions.Observe, Reason: input.WouldAttach, Message: "to ReplicaSet/a", Owners: []metav1.OwnerReference{ref("a")}},
 		},
 		"being deleted": {
 			reason: "an owner would not stop the deletion",
-			in:     revisions.Input{Object: &kube.Owned{Deleting: true}, Users: []*kube.Holder{a}},
+			in:     revisions.Input{Object: &lineage.Owned{Deleting: true}, Users: []*lineage.Holder{a}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "it is being deleted"},
 		},
 		"owned without use": {
@@ -74,7 +75,7 @@ func TestDecide(t *testing.T) {
 		},
 		"young": {
 			reason: "the revision follows the object",
-			in:     revisions.Input{Object: &kube.Owned{Created: now.Add(-4 * time.Minute)}},
+			in:     revisions.Input{Object: &lineage.Owned{Created: now.Add(-4 * time.Minute)}},
 			want:   revisions.Decision{Verb: revisions.Wait, Reason: input.AwaitingRevision, Message: "no revision uses it yet", Recheck: 6 * time.Minute},
 		},
 		"unreferenced": {
@@ -107,34 +108,34 @@ func TestJudge(t *testing.T) {
 	workload.Kind = "Rollout"
 	cases := map[string]struct {
 		reason string
-		in     kube.History
+		in     lineage.History
 		want   revisions.Verdict
 	}{
 		"not observed": {
 			reason: "the status may be that of the version before",
-			in:     kube.History{Current: user, Holders: []*kube.Holder{user}},
+			in:     lineage.History{Current: user, Holders: []*lineage.Holder{user}},
 			want:   revisions.Verdict{Reason: input.GenerationNotObserved, Message: "the controller of Rollout web has not acted on its newest version"},
 		},
 		"no revision": {
 			reason: "a hash can be published before its ReplicaSet exists",
-			in:     kube.History{Observed: true, Holders: []*kube.Holder{user}},
+			in:     lineage.History{Observed: true, Holders: []*lineage.Holder{user}},
 			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web has no revision"},
 		},
 		"paused": {
 			reason: "the person who paused it should read why nothing happens",
-			in:     kube.History{Observed: true, Paused: true},
+			in:     lineage.History{Observed: true, Paused: true},
 			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web has no revision (it is paused)"},
 		},
 		"not referenced": {
 			reason: "an older user does not stand for the newest revision",
-			in:     kube.History{Observed: true, Current: bystander, Holders: []*kube.Holder{bystander, user}},
+			in:     lineage.History{Observed: true, Current: bystander, Holders: []*lineage.Holder{bystander, user}},
 			want: revisions.Verdict{Reason: input.NotReferenced, Message: "the pod template of ReplicaSet/bystander, the newest revision of Rollout web, " +
 				"does not reference configmap/app-1"},
 		},
 		"ready": {
 			reason: "every living revision that names it becomes an owner, no other",
-			in:     kube.History{Observed: true, Current: user, Holders: []*kube.Holder{bystander, user, replicaSet("older", object)}},
-			want:   revisions.Verdict{Reason: input.Attached, Owners: []*kube.Holder{user, replicaSet("older", object)}},
+			in:     lineage.History{Observed: true, Current: user, Holders: []*lineage.Holder{bystander, user, replicaSet("older", object)}},
+			want:   revisions.Verdict{Reason: input.Attached, Owners: []*lineage.Holder{user, replicaSet("older", object)}},
 		},
 	}
 	for name, c := range cases {

@@ -1,10 +1,12 @@
 package revisions
 
-import "github.com/lockstep-dev/lockstep/internal/adapter/kube"
+import (
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+)
 
 // gather reads everything that the decision on an object depends on. It asks
 // nobody: all of it is watched.
-func (r *Reconciler) gather(o *kube.Owned, scope Scope) Input {
+func (r *Reconciler) gather(o *lineage.Owned, scope Scope) Input {
 	return Input{
 		Object:  o,
 		Users:   r.Cluster.Users(o.Key),

@@ -3,7 +3,7 @@ package revisions
 import (
 	"fmt"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -12,14 +12,14 @@ type Verdict struct {
 	// Reason is Attached when it can be, otherwise what is missing.
 	Reason input.Reason
 	// Owners are the revisions that become owners; none while something is missing.
-	Owners []*kube.Holder
+	Owners []*lineage.Holder
 	// Message says the same to a person.
 	Message string
 }
 
 // Judge decides on one object of a workload. The owners are all living revisions
 // that name the object: it may be older than the newest one.
-func Judge(h kube.History, object input.Source) Verdict {
+func Judge(h lineage.History, object input.Source) Verdict {
 	switch {
 	case !h.Observed:
 		return Verdict{Reason: input.GenerationNotObserved, Message: fmt.Sprintf(
@@ -37,7 +37,7 @@ func Judge(h kube.History, object input.Source) Verdict {
 // judgeLeniently decides like [Judge], but attaches what the newest revision's
 // template does not name to that revision all the same: admission may add it to
 // the pods, or the program may read it through the API.
-func judgeLeniently(h kube.History, object input.Source) Verdict {
+func judgeLeniently(h lineage.History, object input.Source) Verdict {
 	v := Judge(h, object)
 	if v.Reason == input.NotReferenced {
 		v.Owners = append(users(h.Holders, object), h.Current)
@@ -46,8 +46,8 @@ func judgeLeniently(h kube.History, object input.Source) Verdict {
 	return v
 }
 
-func users(holders []*kube.Holder, object input.Source) []*kube.Holder {
-	var found []*kube.Holder
+func users(holders []*lineage.Holder, object input.Source) []*lineage.Holder {
+	var found []*lineage.Holder
 	for _, h := range holders {
 		if h.UsesSource(object) {
 			found = append(found, h)
@@ -56,7 +56,7 @@ func users(holders []*kube.Holder, object input.Source) []*kube.Holder {
 	return found
 }
 
-func pausedHint(h kube.History) string {
+func pausedHint(h lineage.History) string {
 	if h.Paused {
 		return " (it is paused)"
 	}

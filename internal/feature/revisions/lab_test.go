@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
@@ -50,7 +51,7 @@ func newLab(t *testing.T) *lab {
 		l.wire.next = next
 		return l.wire
 	})
-	if l.client, err = kube.NewDirectClient(config); err != nil {
+	if l.client, err = lineage.NewDirectClient(config); err != nil {
 		t.Fatal(err)
 	}
 	return l

@@ -3,7 +3,7 @@ package revisions
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -28,7 +28,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 }
 
 // count counts what was done, or not done for a reason that lies with somebody.
-func (m *metrics) count(o *kube.Owned, reason input.Reason) {
+func (m *metrics) count(o *lineage.Owned, reason input.Reason) {
 	if reason != input.Attached && reason != input.WouldAttach && reason != input.AttachFailed {
 		return
 	}

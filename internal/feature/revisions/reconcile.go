@@ -15,27 +15,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 // Cluster is what the loop reads.
 type Cluster interface {
 	// Object finds a revisioned object.
-	Object(kube.ObjectKey) (*kube.Owned, bool)
+	Object(lineage.ObjectKey) (*lineage.Owned, bool)
 	// Users lists the living revisions that use it.
-	Users(kube.ObjectKey) []*kube.Holder
+	Users(lineage.ObjectKey) []*lineage.Holder
 	// Blind lists the kinds of revisions that cannot be read in a namespace.
 	Blind(namespace string) []string
 	// Feed adds keys to a queue: all of them, and then those to look at again.
-	Feed(ctx context.Context, add func(kube.ObjectKey))
+	Feed(ctx context.Context, add func(lineage.ObjectKey))
 }
 
 // Owners writes owners. An object with another UID is a conflict.
-type Owners func(ctx context.Context, object kube.ObjectKey, uid string, owners []metav1.OwnerReference) error
+type Owners func(ctx context.Context, object lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error
 
 // Announcer tells people.
 type Announcer interface {
-	AnnounceObject(kube.ObjectEvent)
+	Announce(kube.Event)
 }
 
 // Scope is what is asked for in a namespace.
@@ -76,11 +77,11 @@ func New(o Options, d Dependencies) *Reconciler {
 
 // Setup adds the loop to the manager. It runs on the leader only.
 func (r *Reconciler) Setup(mgr ctrl.Manager) error {
-	c, err := controller.NewTyped("revisions", mgr, controller.TypedOptions[kube.ObjectKey]{
+	c, err := controller.NewTyped("revisions", mgr, controller.TypedOptions[lineage.ObjectKey]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: r.options.Workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[kube.ObjectKey](500*time.Millisecond, time.Minute),
-		LogConstructor: func(key *kube.ObjectKey) logr.Logger {
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[lineage.ObjectKey](500*time.Millisecond, time.Minute),
+		LogConstructor: func(key *lineage.ObjectKey) logr.Logger {
 			if key == nil {
 				return r.Log.V(1)
 			}
@@ -90,14 +91,14 @@ func (r *Reconciler) Setup(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("set up the loop of revisions: %w", err)
 	}
-	return c.Watch(source.TypedFunc[kube.ObjectKey](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[kube.ObjectKey]) error {
+	return c.Watch(source.TypedFunc[lineage.ObjectKey](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[lineage.ObjectKey]) error {
 		r.Cluster.Feed(ctx, q.Add)
 		return nil
 	}))
 }
 
 // Reconcile attaches one object.
-func (r *Reconciler) Reconcile(ctx context.Context, key kube.ObjectKey) (ctrl.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, key lineage.ObjectKey) (ctrl.Result, error) {
 	o, ok := r.Cluster.Object(key)
 	if !ok {
 		r.metrics.unreferenced.Set(float64(r.told.forget(key)))
@@ -118,20 +119,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.ObjectKey) (ctrl.Re
 }
 
 // failed sorts errors by what follows from them.
-func (r *Reconciler) failed(o *kube.Owned, d Decision, err error) (ctrl.Result, error) {
+func (r *Reconciler) failed(o *lineage.Owned, d Decision, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// Another object of that name, or none; the watch brings which.
 		return ctrl.Result{}, nil
 	}
 	r.metrics.count(o, input.AttachFailed)
 	if r.told.isNew(o.Key, input.AttachFailed, err.Error()) {
-		r.Announcer.AnnounceObject(failureEvent(o, d, err))
+		r.Announcer.Announce(failureEvent(o, d, err))
 	}
 	return ctrl.Result{}, fmt.Errorf("attach %s %s: %w", o.Key, d.Message, err)
 }
 
 // report tells people once: the same decision in the same situation is silent.
-func (r *Reconciler) report(o *kube.Owned, d Decision) {
+func (r *Reconciler) report(o *lineage.Owned, d Decision) {
 	isNew := r.told.isNew(o.Key, d.Reason, d.Message)
 	r.metrics.unreferenced.Set(float64(r.told.unreferenced()))
 	if !isNew {
@@ -144,6 +145,6 @@ func (r *Reconciler) report(o *kube.Owned, d Decision) {
 	}
 	r.Log.V(level).Info("decided", "source", o.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
 	if e, ok := eventFor(o, d); ok {
-		r.Announcer.AnnounceObject(e)
+		r.Announcer.Announce(e)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
@@ -24,38 +26,38 @@ import (
 // loop runs the reconciler on the real cluster, one call at a time.
 type loop struct {
 	*lab
-	ownership  *kube.Ownership
+	ownership  *lineage.Ownership
 	reconciler *revisions.Reconciler
-	fed        chan kube.ObjectKey
+	fed        chan lineage.ObjectKey
 	events     []string
 	registry   *prometheus.Registry
 	now        time.Time
-	writes     func(context.Context, kube.ObjectKey, string, []metav1.OwnerReference) error
+	writes     func(context.Context, lineage.ObjectKey, string, []metav1.OwnerReference) error
 }
 
 func newLoop(t *testing.T, scope revisions.Scope) *loop {
 	t.Helper()
-	l := &loop{lab: newLab(t), fed: make(chan kube.ObjectKey, 100), registry: prometheus.NewRegistry(), now: time.Now()}
-	l.ownership = kube.NewOwnership(l.client, kube.OwnershipOptions{
-		Namespaces: []string{l.namespace}, Now: time.Now, Report: func(kube.Status) {},
+	l := &loop{lab: newLab(t), fed: make(chan lineage.ObjectKey, 100), registry: prometheus.NewRegistry(), now: time.Now()}
+	l.ownership = lineage.NewOwnership(l.client, lineage.OwnershipOptions{
+		Namespaces: []string{l.namespace}, Now: time.Now, Report: func(mirror.Status) {},
 	})
-	l.writes = func(ctx context.Context, o kube.ObjectKey, uid string, owners []metav1.OwnerReference) error {
-		return kube.AddOwners(ctx, l.client, o, uid, owners)
+	l.writes = func(ctx context.Context, o lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
+		return lineage.AddOwners(ctx, l.client, o, uid, owners)
 	}
 	l.reconciler = revisions.New(revisions.DefaultOptions(), revisions.Dependencies{
 		Cluster: l.ownership, Announcer: l, Metrics: l.registry, Log: logr.Discard(),
 		Scope: func(string) revisions.Scope { return scope },
 		Now:   func() time.Time { return l.now },
-		Owners: func(ctx context.Context, o kube.ObjectKey, uid string, owners []metav1.OwnerReference) error {
+		Owners: func(ctx context.Context, o lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
 			return l.writes(ctx, o, uid, owners)
 		},
 	})
 	go l.ownership.Run(t.Context())
-	l.ownership.Feed(t.Context(), func(key kube.ObjectKey) { l.fed <- key })
+	l.ownership.Feed(t.Context(), func(key lineage.ObjectKey) { l.fed <- key })
 	return l
 }
 
-func (l *loop) AnnounceObject(e kube.ObjectEvent) {
+func (l *loop) Announce(e kube.Event) {
 	l.events = append(l.events, fmt.Sprintf("%s %t %s", e.Reason, e.Warning, e.Note))
 }
 
@@ -88,15 +90,15 @@ func (l *loop) until(check func() bool) {
 	}
 }
 
-func (l *loop) reconcile(key kube.ObjectKey) {
+func (l *loop) reconcile(key lineage.ObjectKey) {
 	l.t.Helper()
 	if _, err := l.reconciler.Reconcile(l.t.Context(), key); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-func (l *loop) objectKey(id input.Source) kube.ObjectKey {
-	return kube.ObjectKey{Namespace: l.namespace, Source: id}
+func (l *loop) objectKey(id input.Source) lineage.ObjectKey {
+	return lineage.ObjectKey{Namespace: l.namespace, Source: id}
 }
 
 // TestAdoptsWhatItFinds: objects and revisions that were there before the
@@ -207,7 +209,9 @@ func TestRefusedOwnersAreToldOnce(t *testing.T) {
 	cm := input.ConfigMap("cm")
 	l.deployment(cm)
 	l.settled()
-	l.writes = func(context.Context, kube.ObjectKey, string, []metav1.OwnerReference) error { return errors.New("no") }
+	l.writes = func(context.Context, lineage.ObjectKey, string, []metav1.OwnerReference) error {
+		return errors.New("no")
+	}
 	l.revisioned(cm)
 	<-l.fed
 	for range 2 {
@@ -228,7 +232,7 @@ func TestAnotherObjectOfThatNameIsLeftAlone(t *testing.T) {
 	cm := input.ConfigMap("cm")
 	l.source(cm)
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
-	err := kube.AddOwners(t.Context(), l.client, kube.ObjectKey{Namespace: l.namespace, Source: cm}, "another", []metav1.OwnerReference{owner})
+	err := lineage.AddOwners(t.Context(), l.client, lineage.ObjectKey{Namespace: l.namespace, Source: cm}, "another", []metav1.OwnerReference{owner})
 	if err == nil || !kube.Passing(err) || l.owners(cm) != "" {
 		t.Errorf("error %v, owners %q; want a conflict and no owner", err, l.owners(cm))
 	}

@@ -1,4 +1,4 @@
-package kube
+package lineage
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -25,7 +26,7 @@ type Revision struct {
 
 // Revisions asks the API server for the revisions of a workload. It is a list by
 // label, so it is for rare questions: what happened while nobody was watching.
-func Revisions(ctx context.Context, c client.Reader, w *Workload) ([]Revision, error) {
+func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]Revision, error) {
 	if w.Selector == nil {
 		return nil, nil
 	}
@@ -39,7 +40,7 @@ func Revisions(ctx context.Context, c client.Reader, w *Workload) ([]Revision, e
 	return replicaSets(ctx, c, w, selector)
 }
 
-func replicaSets(ctx context.Context, c client.Reader, w *Workload, selector labels.Selector) ([]Revision, error) {
+func replicaSets(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector) ([]Revision, error) {
 	list := &appsv1.ReplicaSetList{}
 	if err := c.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list ReplicaSets of %s: %w", w.Key, err)
@@ -54,7 +55,7 @@ func replicaSets(ctx context.Context, c client.Reader, w *Workload, selector lab
 	return found, nil
 }
 
-func controllerRevisions(ctx context.Context, c client.Reader, w *Workload, selector labels.Selector) ([]Revision, error) {
+func controllerRevisions(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector) ([]Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := c.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list ControllerRevisions of %s: %w", w.Key, err)
@@ -84,7 +85,7 @@ func revisionTemplate(cr *appsv1.ControllerRevision) *corev1.PodTemplateSpec {
 }
 
 func newRevision(o client.Object, template *corev1.PodTemplateSpec) Revision {
-	return Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Shown: shownIn(template)}
+	return Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Shown: kube.ShownIn(template)}
 }
 
 func controlledBy(o client.Object, uid string) bool {

@@ -1,4 +1,4 @@
-package kube
+package mirror
 
 import (
 	"math"
@@ -37,13 +37,13 @@ func TestBoundsOfWrites(t *testing.T) {
 		reason    string
 		got, want Bounds
 	}{
-		"Listed":          {"not newer than the object that shows it", writtenUpTo("7"), Bounds{Max: 7}},
-		"Watched":         {"a watch delivers every write", writtenBetween("3", "7", true), Bounds{Min: 7, Max: 7}},
-		"WatchedFirst":    {"also the first", writtenBetween("", "7", true), Bounds{Min: 7, Max: 7}},
-		"BetweenLists":    {"after the last object without it", writtenBetween("3", "7", false), Bounds{Min: 4, Max: 7}},
-		"NoNumber":        {"a server may number otherwise: nothing is known", writtenUpTo("abc"), unknownWrite()},
-		"NoNumberWatched": {"also of a watched write", writtenBetween("3", "abc", true), unknownWrite()},
-		"NoNumberBefore":  {"an odd earlier number leaves the lower bound open", writtenBetween("abc", "7", false), Bounds{Max: 7}},
+		"Listed":          {"not newer than the object that shows it", WrittenUpTo("7"), Bounds{Max: 7}},
+		"Watched":         {"a watch delivers every write", WrittenBetween("3", "7", true), Bounds{Min: 7, Max: 7}},
+		"WatchedFirst":    {"also the first", WrittenBetween("", "7", true), Bounds{Min: 7, Max: 7}},
+		"BetweenLists":    {"after the last object without it", WrittenBetween("3", "7", false), Bounds{Min: 4, Max: 7}},
+		"NoNumber":        {"a server may number otherwise: nothing is known", WrittenUpTo("abc"), unknownWrite()},
+		"NoNumberWatched": {"also of a watched write", WrittenBetween("3", "abc", true), unknownWrite()},
+		"NoNumberBefore":  {"an odd earlier number leaves the lower bound open", WrittenBetween("abc", "7", false), Bounds{Max: 7}},
 		"Later":           {"the later of two writes", Bounds{Min: 1, Max: 9}.Later(Bounds{Min: 4, Max: 5}), Bounds{Min: 4, Max: 9}},
 	}
 	for name, tc := range cases {

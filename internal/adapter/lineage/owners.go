@@ -1,4 +1,4 @@
-package kube
+package lineage
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -40,7 +41,7 @@ func AddOwners(ctx context.Context, c client.Writer, object ObjectKey, uid strin
 	}
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Source.Name}}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(object.Source.Kind)))
-	err = c.Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, body), client.FieldOwner(FieldManager))
+	err = c.Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, body), client.FieldOwner(kube.FieldManager))
 	if anotherUID(err) {
 		resource := schema.GroupResource{Resource: string(object.Source.Kind)}
 		return apierrors.NewConflict(resource, object.Source.Name, err)

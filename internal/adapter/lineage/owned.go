@@ -1,4 +1,4 @@
-package kube
+package lineage
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -34,12 +35,12 @@ func (o *Owned) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: o.Key.Namespace, Name: o.Key.Source.Name, ResourceVersion: o.ResourceVersion}
 }
 
-func (o *Owned) follow(*Owned, arrival) {}
+func (o *Owned) Follow(*Owned, mirror.Arrival) {}
 
-func (o *Owned) first(arrival) {}
+func (o *Owned) First(mirror.Arrival) {}
 
-// sameAs reports whether the difference between two copies can matter to anyone.
-func (o *Owned) sameAs(old *Owned) bool {
+// SameAs reports whether the difference between two copies can matter to anyone.
+func (o *Owned) SameAs(old *Owned) bool {
 	return o.UID == old.UID && o.Deleting == old.Deleting && slices.Equal(o.Owners, old.Owners)
 }
 
@@ -60,23 +61,10 @@ func slimOwned(kind input.Kind, object any) (*Owned, error) {
 	return o, nil
 }
 
-// ObjectEvent is something that people see on an object with kubectl describe.
-type ObjectEvent struct {
-	About *Owned
-	// Warning is true when somebody has to do something.
-	Warning bool
-	Reason  string
-	// Action is the verb, for machines.
-	Action string
-	Note   string
-}
-
-// AnnounceObject publishes the event in the background, as Announce does.
-func (a *Announcer) AnnounceObject(e ObjectEvent) {
-	about := &corev1.ObjectReference{
-		APIVersion: "v1", Kind: string(e.About.Key.Source.Kind),
-		Namespace: e.About.Key.Namespace, Name: e.About.Key.Source.Name,
-		UID: types.UID(e.About.UID), ResourceVersion: e.About.ResourceVersion,
+// Reference is the object as events name it.
+func (o *Owned) Reference() *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: string(o.Key.Source.Kind), Namespace: o.Key.Namespace, Name: o.Key.Source.Name,
+		UID: types.UID(o.UID), ResourceVersion: o.ResourceVersion,
 	}
-	a.recorder.Eventf(about, nil, eventType(e.Warning), e.Reason, e.Action, "%s", shortNote(e.Note))
 }

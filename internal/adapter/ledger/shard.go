@@ -1,4 +1,4 @@
-package kube
+package ledger
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
 
 // shardCopy is a ConfigMap of the record as the watch delivers it.
@@ -22,9 +24,9 @@ func slimShard(object any) (*shardCopy, error) {
 	return &shardCopy{cm}, nil
 }
 
-func (s *shardCopy) follow(*shardCopy, arrival) {}
-func (s *shardCopy) first(arrival)              {}
-func (s *shardCopy) sameAs(old *shardCopy) bool { return s.ResourceVersion == old.ResourceVersion }
+func (s *shardCopy) Follow(*shardCopy, mirror.Arrival) {}
+func (s *shardCopy) First(mirror.Arrival)              {}
+func (s *shardCopy) SameAs(old *shardCopy) bool        { return s.ResourceVersion == old.ResourceVersion }
 
 // shard is one ConfigMap of the record as this process knows it: what the API
 // server holds, and what has yet to be written there.

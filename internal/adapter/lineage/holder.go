@@ -1,4 +1,4 @@
-package kube
+package lineage
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 )
@@ -64,12 +65,12 @@ func (h *Holder) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: h.Namespace, Name: h.Name, ResourceVersion: h.ResourceVersion}
 }
 
-func (h *Holder) follow(*Holder, arrival) {}
+func (h *Holder) Follow(*Holder, mirror.Arrival) {}
 
-func (h *Holder) first(arrival) {}
+func (h *Holder) First(mirror.Arrival) {}
 
-// sameAs reports whether the difference between two copies can matter to anyone.
-func (h *Holder) sameAs(old *Holder) bool {
+// SameAs reports whether the difference between two copies can matter to anyone.
+func (h *Holder) SameAs(old *Holder) bool {
 	return h.UID == old.UID && h.Over == old.Over && h.ControllerUID == old.ControllerUID && slices.Equal(h.Uses, old.Uses)
 }
 

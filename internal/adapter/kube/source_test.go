@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,15 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/legacy"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // sourceMirror is a mirror of ConfigMaps that notes what it tells, by a clock
 // that goes one second at each look.
 type sourceMirror struct {
-	*Mirror[*Source]
+	*mirror.Mirror[*Source]
 	told  []string
 	clock time.Time
 }
@@ -27,7 +30,7 @@ func newSourceMirror() *sourceMirror {
 	m := &sourceMirror{clock: time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)}
 	hashers := Hashers{Kinds: map[input.Kind]fingerprint.Hasher{input.KindConfigMap: {}}}
 	slim := func(object any) (*Source, error) { return hashers.slimSource(object, settings.Native{}) }
-	m.Mirror = newMirror("configmaps", slim, m.note, m.now)
+	m.Mirror = mirror.New(mirror.Options[*Source]{Name: "configmaps", Slim: slim, Changed: m.note, Now: m.now})
 	return m
 }
 
@@ -71,7 +74,7 @@ func configMap(name string, version int, value string) *corev1.ConfigMap {
 	}
 }
 
-func TestMirrorTellsDifferencesThatMatter(t *testing.T) {
+func TestSourcesTellDifferencesThatMatter(t *testing.T) {
 	t.Parallel()
 	labelled := configMap("a", 7, "2")
 	labelled.Labels = map[string]string{"team": "shop"}
@@ -112,28 +115,8 @@ func TestMirrorTellsDifferencesThatMatter(t *testing.T) {
 	}
 }
 
-// TestMirrorKnowsWhatItTells: whoever is told of a list's objects must find the
-// list complete, or would take the others for missing and not come back.
-func TestMirrorKnowsWhatItTells(t *testing.T) {
-	t.Parallel()
-	m := newSourceMirror()
-	told := false
-	m.changed = func(_, now *Source) {
-		told = true
-		if _, found := m.Get("shop", now.ID.Name); !found || !m.link.status().Synced {
-			t.Errorf("%s is told of before the list is known: found %t, synced %t", now.ID, found, m.link.status().Synced)
-		}
-	}
-	if err := m.Replace([]any{configMap("a", 1, "1"), configMap("b", 2, "1")}, "3"); err != nil {
-		t.Fatal(err)
-	}
-	if !told {
-		t.Error("a list was not told of")
-	}
-}
-
-// TestMirrorKnowsNewSources: what a source was made with is no change of it.
-func TestMirrorKnowsNewSources(t *testing.T) {
+// TestSourceKnowsItIsNew: what a source was made with is no change of it.
+func TestSourceKnowsItIsNew(t *testing.T) {
 	t.Parallel()
 	m := newSourceMirror()
 	labelled := configMap("b", 4, "1")
@@ -159,12 +142,12 @@ func TestMirrorKnowsNewSources(t *testing.T) {
 	}
 }
 
-// TestMirrorBoundsWrites: a watched write is known exactly, one between two lists
+// TestSourceBoundsWrites: a watched write is known exactly, one between two lists
 // only as far as the lists tell.
-func TestMirrorBoundsWrites(t *testing.T) {
+func TestSourceBoundsWrites(t *testing.T) {
 	t.Parallel()
 	m := newSourceMirror()
-	check := func(reason string, want Bounds, changed bool) {
+	check := func(reason string, want mirror.Bounds, changed bool) {
 		t.Helper()
 		s := m.source(t, "a")
 		if s.ContentWritten != want || s.ChangedAt.IsZero() == changed {
@@ -178,21 +161,21 @@ func TestMirrorBoundsWrites(t *testing.T) {
 		}
 	}
 	must(m.Replace([]any{configMap("a", 10, "1")}, "20"))
-	check("a first list", Bounds{Max: 10}, false)
+	check("a first list", mirror.Bounds{Max: 10}, false)
 	must(m.Replace([]any{configMap("a", 15, "1")}, "20"))
-	check("a list of the same content", Bounds{Max: 10}, false)
+	check("a list of the same content", mirror.Bounds{Max: 10}, false)
 	must(m.Replace([]any{configMap("a", 30, "2")}, "40"))
-	check("a change between two lists", Bounds{Min: 16, Max: 30}, true)
+	check("a change between two lists", mirror.Bounds{Min: 16, Max: 30}, true)
 	must(m.Update(configMap("a", 50, "3")))
-	check("a watched change", Bounds{Min: 50, Max: 50}, true)
+	check("a watched change", mirror.Bounds{Min: 50, Max: 50}, true)
 	must(m.Update(configMap("a", 60, "3")))
-	check("a watched write that changes nothing", Bounds{Min: 50, Max: 50}, true)
+	check("a watched write that changes nothing", mirror.Bounds{Min: 50, Max: 50}, true)
 	must(m.Delete(configMap("a", 61, "3")))
 	must(m.Add(configMap("a", 70, "3")))
-	check("made anew before our eyes", Bounds{Min: 70, Max: 70}, true)
+	check("made anew before our eyes", mirror.Bounds{Min: 70, Max: 70}, true)
 }
 
-func TestMirrorKeepsTheFirstSight(t *testing.T) {
+func TestSourceKeepsTheFirstSight(t *testing.T) {
 	t.Parallel()
 	m := newSourceMirror()
 	if err := m.Replace([]any{configMap("a", 1, "1")}, "1"); err != nil {
@@ -207,60 +190,28 @@ func TestMirrorKeepsTheFirstSight(t *testing.T) {
 	}
 }
 
-// TestMirrorTakesBothFormsOfAList: a streaming list arrives slim, a plain one in
-// full, and neither may depend on the other.
-func TestMirrorTakesBothFormsOfAList(t *testing.T) {
+// TestSourceKeepsNoContent: kubectl leaves a copy of the content in an annotation.
+func TestSourceKeepsNoContent(t *testing.T) {
 	t.Parallel()
-	m := newSourceMirror()
-	slim, err := m.Transformer()(configMap("a", 1, "1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := m.Transformer()(slim)
-	if err != nil || again != slim {
-		t.Fatalf("a slim object is made slim again: %v, %v", again, err)
-	}
-	if err := m.Replace([]any{slim, configMap("b", 2, "1")}, "3"); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"+a", "+b"}, m.hears()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-// TestMirrorSurvivesOddObjects: one object that cannot be read must not stop the
-// watch of its kind.
-func TestMirrorSurvivesOddObjects(t *testing.T) {
-	t.Parallel()
-	m := newSourceMirror()
-	odd := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
-	if err := m.Replace([]any{configMap("a", 1, "1"), odd}, "2"); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Update(odd); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := m.Get("shop", "a"); ok {
-		t.Error("an object that became unreadable is still known by its old content")
-	}
-}
-
-func TestMirrorIsSyncedByAList(t *testing.T) {
-	t.Parallel()
-	m := newSourceMirror()
-	if m.link.status().Synced {
-		t.Error("synced before the first list")
-	}
-	if err := m.Update(configMap("a", 1, "1")); err != nil {
-		t.Fatal(err)
-	}
-	if m.link.status().Synced {
-		t.Error("a single object is not a list")
-	}
-	if err := m.Replace(nil, "2"); err != nil {
-		t.Fatal(err)
-	}
-	if !m.link.status().Synced {
-		t.Error("not synced after an empty list, which is one")
+	o := metav1.ObjectMeta{Namespace: "shop", Name: "a", Annotations: map[string]string{
+		corev1.LastAppliedConfigAnnotation: `{"data":{"password":"hunter2"}}`,
+		legacy.SecretAnnotation:            "kept",
+	}}
+	hashers := Hashers{Legacy: true}
+	for _, object := range []any{
+		&corev1.Secret{ObjectMeta: o, Data: map[string][]byte{"password": []byte("hunter2")}},
+		&corev1.ConfigMap{ObjectMeta: o, Data: map[string]string{"password": "hunter2"}, BinaryData: map[string][]byte{"b": []byte("hunter2")}},
+	} {
+		s, err := hashers.slimSource(object, legacy.Words{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintf("%+v", *s)
+		if strings.Contains(text, "hunter2") || strings.Contains(text, fmt.Sprintf("%+v", []byte("hunter2"))) {
+			t.Errorf("content is kept of %T: %s", object, text)
+		}
+		if s.ID.Name != "a" || s.Legacy == "" || s.Annotations[legacy.SecretAnnotation] != "kept" {
+			t.Errorf("what is needed is not kept of %T: %s", object, text)
+		}
 	}
 }

@@ -1,4 +1,8 @@
-package kube
+// Package mirror keeps slim copies of the objects of one resource in step with
+// the API server. What is kept is made of an object on arrival, so a ConfigMap of a
+// megabyte costs its keys and their digests, and no Secret's value outlives the
+// decoding of its event.
+package mirror
 
 import (
 	"context"
@@ -17,71 +21,92 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// slimObject is what a mirror keeps of an API object.
-type slimObject[T any] interface {
+// Slim is what a mirror keeps of an API object.
+type Slim[T any] interface {
 	comparable
 	metav1.ObjectMetaAccessor
-	follow(old T, arrival arrival)
-	first(arrival arrival)
-	sameAs(old T) bool
+	// Follow takes over what the copy before it knew.
+	Follow(old T, how Arrival)
+	// First is called instead of Follow on a copy that has none before it.
+	First(how Arrival)
+	// SameAs reports whether the difference can matter to anyone.
+	SameAs(old T) bool
 }
 
-// arrival says how an object reached us.
-type arrival struct {
-	at time.Time
-	// watched is true for an event of a watch, which delivers every write; false
+// Arrival says how an object reached us.
+type Arrival struct {
+	At time.Time
+	// Watched is true for an event of a watch, which delivers every write; false
 	// for a list, between which and the last one anything may have happened.
-	watched bool
+	Watched bool
+}
+
+// Options say what a mirror makes of its objects and whom it tells.
+type Options[T Slim[T]] struct {
+	// Name of the resource for people: "deployments" or "secrets in shop".
+	Name string
+	// Role is what the resource is needed for.
+	Role Role
+	// Slim makes the copy that is kept.
+	Slim func(object any) (T, error)
+	// Changed is called after each change that can matter, with the zero value for
+	// a side that does not exist, outside any lock.
+	Changed func(old, now T)
+	// Indexed, when it is set, is called like Changed and before it. After a list it
+	// is called for all objects before the list counts as complete: whoever relies
+	// on that may rely on the index too.
+	Indexed func(old, now T)
+	// Report, when it is set, is called when the resource can be followed, or no
+	// longer.
+	Report func(Status)
+	// Now is the clock.
+	Now func() time.Time
 }
 
 // Mirror keeps slim copies of one resource's objects in step with the API
 // server, through a reflector of client-go. It is the reflector's store: what is
 // kept is made on arrival, also while a list streams in, so the full objects are
 // never all in memory at once.
-type Mirror[T slimObject[T]] struct {
-	name    string
-	slim    func(object any) (T, error)
-	changed func(old, now T)
-	// indexed, when it is set, is called like changed and before it. After a list it
-	// is called for all objects before the list counts as complete: whoever relies
-	// on that may rely on the index too.
-	indexed func(old, now T)
-	now     func() time.Time
+type Mirror[T Slim[T]] struct {
+	options Options[T]
 	link    link
 
 	mu    sync.RWMutex
 	items map[types.NamespacedName]T
 }
 
-// newMirror makes a mirror. changed is called after each change that can matter,
-// with the zero value for a side that does not exist, outside any lock.
-func newMirror[T slimObject[T]](name string, slim func(any) (T, error), changed func(old, now T), now func() time.Time) *Mirror[T] {
-	return &Mirror[T]{name: name, slim: slim, changed: changed, now: now, items: map[types.NamespacedName]T{}}
+// New makes a mirror that is empty until Run.
+func New[T Slim[T]](o Options[T]) *Mirror[T] {
+	m := &Mirror[T]{options: o, items: map[types.NamespacedName]T{}}
+	if o.Report != nil {
+		m.link.changed = func() { o.Report(m.Status()) }
+	}
+	return m
 }
 
-// scope is what a mirror asks the API server for.
-type scope struct {
-	list      client.ObjectList
-	namespace string
-	selector  labels.Selector
-	// name narrows the scope to one object.
-	name string
+// Scope is what a mirror asks the API server for.
+type Scope struct {
+	List      client.ObjectList
+	Namespace string
+	Selector  labels.Selector
+	// Name narrows the scope to one object.
+	Name string
 }
 
-// run keeps the mirror in step until the context ends. Missing rights and
+// Run keeps the mirror in step until the context ends. Missing rights and
 // kinds that are not installed are retried with back-off, for ever.
-func (m *Mirror[T]) run(ctx context.Context, c client.WithWatch, sc scope) {
+func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 	options := func(raw *metav1.ListOptions) client.ListOption {
 		// The client overrules the raw limit and continuation with its own.
-		o := &client.ListOptions{Raw: raw, Namespace: sc.namespace, LabelSelector: sc.selector, Limit: raw.Limit, Continue: raw.Continue}
-		if sc.name != "" {
-			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", sc.name)
+		o := &client.ListOptions{Raw: raw, Namespace: sc.Namespace, LabelSelector: sc.Selector, Limit: raw.Limit, Continue: raw.Continue}
+		if sc.Name != "" {
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", sc.Name)
 		}
 		return o
 	}
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list := sc.list.DeepCopyObject().(client.ObjectList)
+			list := sc.List.DeepCopyObject().(client.ObjectList)
 			o.ResourceVersion = pagedVersion(o.ResourceVersion)
 			if err := c.List(ctx, list, options(&o)); err != nil {
 				return nil, m.link.report(err)
@@ -90,14 +115,14 @@ func (m *Mirror[T]) run(ctx context.Context, c client.WithWatch, sc scope) {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := openWatch(ctx, func(ctx context.Context) (watch.Interface, error) {
-				return c.Watch(ctx, sc.list.DeepCopyObject().(client.ObjectList), options(&o))
+				return c.Watch(ctx, sc.List.DeepCopyObject().(client.ObjectList), options(&o))
 			})
 			return w, m.link.report(err)
 		},
 	}
 	// The reflector logs each failed attempt; the link tells of each change instead.
 	silent := logr.Discard()
-	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.name, TypeDescription: m.name, Logger: &silent})
+	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.options.Name, TypeDescription: m.options.Name, Logger: &silent})
 	reflector.WatchListPageSize = pageSize
 	reflector.RunWithContext(logr.NewContext(ctx, silent))
 }
@@ -123,10 +148,10 @@ func (m *Mirror[T]) Each(visit func(T)) {
 	}
 }
 
-// status tells how well the resource can be followed.
-func (m *Mirror[T]) status(role Role) Status {
+// Status tells how well the resource can be followed.
+func (m *Mirror[T]) Status() Status {
 	s := m.link.status()
-	s.Resource, s.Role = m.name, role
+	s.Resource, s.Role = m.options.Name, m.options.Role
 	return s
 }
 
@@ -151,7 +176,7 @@ func (m *Mirror[T]) copyOf(object any) (T, error) {
 	case *listed[T]:
 		return o.item, nil
 	}
-	return m.slim(object)
+	return m.options.Slim(object)
 }
 
 // Add implements cache.ReflectorStore.
@@ -162,14 +187,14 @@ func (m *Mirror[T]) Add(object any) error {
 // Update implements cache.ReflectorStore. An object that cannot be read is
 // treated as gone; a single odd object must not stop the watch of its kind.
 func (m *Mirror[T]) Update(object any) error {
-	item, err := m.slim(object)
+	item, err := m.options.Slim(object)
 	if err != nil {
 		return m.Delete(object)
 	}
 	key := nameOf(item)
 	m.mu.Lock()
 	old, known := m.items[key]
-	settle(item, old, known, arrival{at: m.now(), watched: true})
+	settle(item, old, known, Arrival{At: m.options.Now(), Watched: true})
 	m.items[key] = item
 	m.mu.Unlock()
 	m.notify(old, item, known)
@@ -206,7 +231,7 @@ func (m *Mirror[T]) Replace(objects []any, _ string) error {
 		fresh[nameOf(item)] = item
 		objects[i] = nil
 	}
-	how := arrival{at: m.now()}
+	how := Arrival{At: m.options.Now()}
 	m.mu.Lock()
 	before := m.items
 	for key, item := range fresh {
@@ -215,12 +240,12 @@ func (m *Mirror[T]) Replace(objects []any, _ string) error {
 	}
 	m.items = fresh // Only the reflector's goroutine changes it, so reading on is safe.
 	m.mu.Unlock()
-	if m.indexed != nil {
-		eachDifference(before, fresh, m.indexed)
+	if m.options.Indexed != nil {
+		eachDifference(before, fresh, m.options.Indexed)
 	}
 	// Whoever is woken asks at once whether this list is complete.
 	m.link.synced()
-	eachDifference(before, fresh, m.changed)
+	eachDifference(before, fresh, m.options.Changed)
 	return nil
 }
 
@@ -230,35 +255,35 @@ func (m *Mirror[T]) Resync() error {
 }
 
 // settle compares the item with the copy that it follows, if there is one.
-func settle[T slimObject[T]](item, old T, known bool, how arrival) {
+func settle[T Slim[T]](item, old T, known bool, how Arrival) {
 	if known {
-		item.follow(old, how)
+		item.Follow(old, how)
 		return
 	}
-	item.first(how)
+	item.First(how)
 }
 
 func (m *Mirror[T]) notify(old, item T, known bool) {
-	if known && item.sameAs(old) {
+	if known && item.SameAs(old) {
 		return
 	}
 	m.tell(old, item)
 }
 
 func (m *Mirror[T]) tell(old, now T) {
-	if m.indexed != nil {
-		m.indexed(old, now)
+	if m.options.Indexed != nil {
+		m.options.Indexed(old, now)
 	}
-	m.changed(old, now)
+	m.options.Changed(old, now)
 }
 
 // eachDifference visits what a list changed, with the zero value for a side that
 // does not exist.
-func eachDifference[T slimObject[T]](before, after map[types.NamespacedName]T, visit func(old, now T)) {
+func eachDifference[T Slim[T]](before, after map[types.NamespacedName]T, visit func(old, now T)) {
 	var none T
 	for key, item := range after {
 		old, known := before[key]
-		if !known || !item.sameAs(old) {
+		if !known || !item.SameAs(old) {
 			visit(old, item)
 		}
 	}
@@ -269,7 +294,7 @@ func eachDifference[T slimObject[T]](before, after map[types.NamespacedName]T, v
 	}
 }
 
-func nameOf[T slimObject[T]](item T) types.NamespacedName {
+func nameOf[T Slim[T]](item T) types.NamespacedName {
 	m := item.GetObjectMeta()
 	return types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
 }

@@ -1,4 +1,4 @@
-package kube
+package lineage
 
 import (
 	"context"
@@ -16,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
 // History is a workload with its revisions at one moment.
 type History struct {
-	Workload Key
+	Workload kube.Key
 	// Observed is true when the workload's controller has acted on the workload
 	// as it is now, so that Current is not a leftover.
 	Observed bool
@@ -38,9 +40,9 @@ var errWatchEnded = errors.New("the watch ended")
 
 // FollowHistory calls see with the history of a workload, at once and after each
 // change, until see is done or the context ends. It reads once and then watches.
-func FollowHistory(ctx context.Context, c client.WithWatch, key Key, see func(History) (done bool)) error {
+func FollowHistory(ctx context.Context, c client.WithWatch, key kube.Key, see func(History) (done bool)) error {
 	f := &follower{client: c, key: key, see: see}
-	return Retry(ctx, func(ctx context.Context) error {
+	return kube.Retry(ctx, func(ctx context.Context) error {
 		err := f.follow(ctx)
 		if errors.Is(err, errWatchEnded) {
 			return apierrors.NewServiceUnavailable(fmt.Sprintf("watch %s: %v", key, err))
@@ -52,7 +54,7 @@ func FollowHistory(ctx context.Context, c client.WithWatch, key Key, see func(Hi
 // follower holds what was last read of one workload.
 type follower struct {
 	client client.WithWatch
-	key    Key
+	key    kube.Key
 	see    func(History) bool
 
 	facts     facts

@@ -1,4 +1,4 @@
-package kube
+package mirror
 
 import (
 	"fmt"
@@ -40,13 +40,13 @@ func (m *Mirror[T]) slimPage(list client.ObjectList) (runtime.Object, error) {
 	page.ResourceVersion, page.Continue = list.GetResourceVersion(), list.GetContinue()
 	page.RemainingItemCount = list.GetRemainingItemCount()
 	err := meta.EachListItem(list, func(object runtime.Object) error {
-		if item, err := m.slim(object); err == nil {
+		if item, err := m.options.Slim(object); err == nil {
 			page.Items = append(page.Items, &listed[T]{item})
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read a list of %s: %w", m.name, err)
+		return nil, fmt.Errorf("read a list of %s: %w", m.options.Name, err)
 	}
 	return page, nil
 }

@@ -1,4 +1,4 @@
-package kube
+package lineage
 
 import (
 	"cmp"
@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
 // Labels and annotations that Argo Rollouts writes.
@@ -59,7 +61,7 @@ type facts struct {
 	current func(revisions []client.Object) client.Object
 }
 
-func newWorkloadObject(key Key) (client.Object, error) {
+func newWorkloadObject(key kube.Key) (client.Object, error) {
 	switch key.Kind {
 	case "Deployment":
 		return &appsv1.Deployment{}, nil
@@ -122,7 +124,7 @@ func rolloutFacts(o *unstructured.Unstructured) (facts, error) {
 		observed: rolloutObserved(o), paused: paused,
 		current: func(all []client.Object) client.Object { return withHash(all, o.GetName(), hash) },
 	}
-	if s := selectorOf(o); s != nil {
+	if s := kube.SelectorOf(o); s != nil {
 		return withSelector(s, f)
 	}
 	// A Rollout that takes its template from a Deployment may have no selector of

@@ -1,4 +1,4 @@
-package kube
+package ledger
 
 import (
 	"context"
@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/legacy"
@@ -29,75 +31,77 @@ import (
 // been at work again, and its SHA-1 counts.
 const strongSuffix = ".sha256"
 
-// LegacyRecordsOptions say where kubernetes-reloader kept its state.
-type LegacyRecordsOptions struct {
+// LegacyOptions say where kubernetes-reloader kept its state.
+type LegacyOptions struct {
 	Namespace, Name string
 	Words           legacy.Words
 	Now             func() time.Time
 	// Report is called with each problem of writing the state.
 	Report func(error)
 	// Status is called when the state can be followed, or no longer.
-	Status func(Status)
+	Status func(mirror.Status)
 }
 
-// LegacyRecords is the record in the form of kubernetes-reloader: one digest for
+// Legacy is the record in the form of kubernetes-reloader: one digest for
 // each source, not for each workload. A source's digest is written when all the
 // workloads that name it have been given it; until then what each was given is
 // only in memory and in its template.
-type LegacyRecords struct {
+type Legacy struct {
 	client  client.WithWatch
-	cache   *Cache
-	options LegacyRecordsOptions
-	mirror  *Mirror[*shardCopy]
+	cache   *kube.Cache
+	options LegacyOptions
+	mirror  *mirror.Mirror[*shardCopy]
 
 	mu     sync.Mutex
 	stored map[string]string
 	// resourceVersion is that of stored.
 	resourceVersion string
 	dirty           map[string]*string
-	given           map[Key]record.Entry
+	given           map[kube.Key]record.Entry
 	saidError       string
 	retry           retry
 }
 
-// NewLegacyRecords makes a record that is empty until Watch.
-func NewLegacyRecords(c client.WithWatch, cache *Cache, o LegacyRecordsOptions) *LegacyRecords {
-	r := &LegacyRecords{
+// NewLegacy makes a record that is empty until Watch.
+func NewLegacy(c client.WithWatch, cache *kube.Cache, o LegacyOptions) *Legacy {
+	r := &Legacy{
 		client: c, cache: cache, options: o,
-		stored: map[string]string{}, dirty: map[string]*string{}, given: map[Key]record.Entry{},
+		stored: map[string]string{}, dirty: map[string]*string{}, given: map[kube.Key]record.Entry{},
 	}
-	r.mirror = newMirror("configmap "+o.Name, slimShard, r.stateChanged, o.Now)
-	r.mirror.link.changed = func() { o.Status(r.Status()) }
+	r.mirror = mirror.New(mirror.Options[*shardCopy]{
+		Name: "configmap " + o.Name, Role: mirror.RoleRecord,
+		Slim: slimShard, Changed: r.stateChanged, Report: o.Status, Now: o.Now,
+	})
 	return r
 }
 
 // Watch follows the state's ConfigMap until the context ends.
-func (r *LegacyRecords) Watch(ctx context.Context) {
-	r.mirror.run(ctx, r.client, scope{list: &corev1.ConfigMapList{}, namespace: r.options.Namespace, name: r.options.Name})
+func (r *Legacy) Watch(ctx context.Context) {
+	r.mirror.Run(ctx, r.client, mirror.Scope{List: &corev1.ConfigMapList{}, Namespace: r.options.Namespace, Name: r.options.Name})
 }
 
 // Status tells how well the state can be read.
-func (r *LegacyRecords) Status() Status {
-	return r.mirror.status(RoleRecord)
+func (r *Legacy) Status() mirror.Status {
+	return r.mirror.Status()
 }
 
 // Since is unknown: the state does not tell when it was begun.
-func (r *LegacyRecords) Since() time.Time {
+func (r *Legacy) Since() time.Time {
 	return time.Time{}
 }
 
 // Keys is empty: the state does not tell of workloads.
-func (r *LegacyRecords) Keys() []Key {
+func (r *Legacy) Keys() []kube.Key {
 	return nil
 }
 
 // Wake has nothing to call: nobody else writes what a workload was given.
-func (r *LegacyRecords) Wake(func(Key)) {}
+func (r *Legacy) Wake(func(kube.Key)) {}
 
 // Entry returns what the workload was given: what this process gave it, or what
 // its template and the state show. That is settled at first sight: a SHA-1 alone
 // would not tell of a later change that it does not see.
-func (r *LegacyRecords) Entry(key Key) (record.Entry, bool) {
+func (r *Legacy) Entry(key kube.Key) (record.Entry, bool) {
 	w, ok := r.cache.Workload(key)
 	if !ok {
 		return record.Entry{}, false
@@ -112,7 +116,7 @@ func (r *LegacyRecords) Entry(key Key) (record.Entry, bool) {
 	return e, true
 }
 
-func (r *LegacyRecords) entry(w *Workload) record.Entry {
+func (r *Legacy) entry(w *kube.Workload) record.Entry {
 	e, ok := r.given[w.Key]
 	if !ok || e.UID != w.UID {
 		e = r.firstSight(w)
@@ -125,7 +129,7 @@ func (r *LegacyRecords) entry(w *Workload) record.Entry {
 }
 
 // firstSight is what template and state tell of a workload.
-func (r *LegacyRecords) firstSight(w *Workload) record.Entry {
+func (r *Legacy) firstSight(w *kube.Workload) record.Entry {
 	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.Source]record.Given{}}
 	for _, id := range r.listed(w) {
 		if v, known := r.known(w, id); known {
@@ -135,7 +139,7 @@ func (r *LegacyRecords) firstSight(w *Workload) record.Entry {
 	return e
 }
 
-func (r *LegacyRecords) listed(w *Workload) []input.Source {
+func (r *Legacy) listed(w *kube.Workload) []input.Source {
 	patterns := r.options.Words.Intent(w.Annotations, nil).Listed
 	list := make([]input.Source, len(patterns))
 	for i, p := range patterns {
@@ -145,11 +149,11 @@ func (r *LegacyRecords) listed(w *Workload) []input.Source {
 }
 
 // known is the version that a source had when the workload was last given it.
-func (r *LegacyRecords) known(w *Workload, id input.Source) (fingerprint.Version, bool) {
+func (r *Legacy) known(w *kube.Workload, id input.Source) (fingerprint.Version, bool) {
 	sum, strong := r.state(id)
 	s, exists := r.cache.Source(w.Key.Namespace, id)
 	switch {
-	case exists && w.showsLegacy(s, r.listed(w), sum):
+	case exists && w.ShowsLegacy(s, r.listed(w), sum):
 		return s.Content.Version(fingerprint.AllKeys()), true
 	case !strong.IsZero():
 		return strong, true
@@ -159,13 +163,13 @@ func (r *LegacyRecords) known(w *Workload, id input.Source) (fingerprint.Version
 	return fingerprint.Version{}, false
 }
 
-func (r *LegacyRecords) basis(kind input.Kind) string {
+func (r *Legacy) basis(kind input.Kind) string {
 	return r.cache.Absent(kind, fingerprint.AllKeys()).Basis
 }
 
 // recogniseSums replaces each version of which only the SHA-1 is known by the
 // current one, where that has the same SHA-1.
-func (r *LegacyRecords) recogniseSums(w *Workload, e record.Entry) {
+func (r *Legacy) recogniseSums(w *kube.Workload, e record.Entry) {
 	for id, given := range e.Inputs {
 		if s, exists := r.cache.Source(w.Key.Namespace, id); exists && given.Version.Sum == s.Legacy {
 			given.Version = s.Content.Version(fingerprint.AllKeys())
@@ -174,23 +178,9 @@ func (r *LegacyRecords) recogniseSums(w *Workload, e record.Entry) {
 	}
 }
 
-// showsLegacy reports whether the template shows that the workload has the
-// source's content: the strong form says so by itself, the SHA-1 where the state
-// knows of another one.
-func (w *Workload) showsLegacy(s *Source, listed []input.Source, sum string) bool {
-	name := w.legacyVariable(s.ID, listed)
-	strong := s.Legacy + "-" + s.Content.Version(fingerprint.AllKeys()).Short()
-	for _, c := range w.Containers {
-		if m, ok := c.Markers[name]; ok && (m.Value == strong || m.Value == s.Legacy && sum != s.Legacy) {
-			return true
-		}
-	}
-	return false
-}
-
 // state reads a source's digests; the strong one is zero when there is none that
 // goes with the SHA-1 and was made as this program makes them.
-func (r *LegacyRecords) state(id input.Source) (sum string, strong fingerprint.Version) {
+func (r *Legacy) state(id input.Source) (sum string, strong fingerprint.Version) {
 	key := legacy.SourceKey(id)
 	if sum = r.value(key); !fingerprint.IsLegacy(sum) {
 		sum = ""
@@ -202,7 +192,7 @@ func (r *LegacyRecords) state(id input.Source) (sum string, strong fingerprint.V
 	return sum, strong
 }
 
-func (r *LegacyRecords) value(key string) string {
+func (r *Legacy) value(key string) string {
 	if text, ok := r.dirty[key]; ok {
 		if text == nil {
 			return ""
@@ -214,7 +204,7 @@ func (r *LegacyRecords) value(key string) string {
 
 // Put remembers what a workload was given, and writes down each source that all
 // its workloads have now.
-func (r *LegacyRecords) Put(key Key, entry record.Entry) error {
+func (r *Legacy) Put(key kube.Key, entry record.Entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.given[key] = entry.Clone()
@@ -223,13 +213,13 @@ func (r *LegacyRecords) Put(key Key, entry record.Entry) error {
 }
 
 // PutNow is for strategies that this form of the record cannot serve.
-func (r *LegacyRecords) PutNow(context.Context, Key, record.Entry) (time.Time, error) {
+func (r *Legacy) PutNow(context.Context, kube.Key, record.Entry) (time.Time, error) {
 	return time.Time{}, errors.New("the state of kubernetes-reloader has no place for this")
 }
 
 // Forget removes what is remembered of a workload; its sources may now be with
 // everyone who is left, or with nobody.
-func (r *LegacyRecords) Forget(key Key) {
+func (r *Legacy) Forget(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	entry, ok := r.given[key]
@@ -241,7 +231,7 @@ func (r *LegacyRecords) Forget(key Key) {
 	r.prune()
 }
 
-func (r *LegacyRecords) settleAll(namespace string, e record.Entry) {
+func (r *Legacy) settleAll(namespace string, e record.Entry) {
 	for id := range e.Inputs {
 		r.settle(namespace, id)
 	}
@@ -249,7 +239,7 @@ func (r *LegacyRecords) settleAll(namespace string, e record.Entry) {
 
 // settle notes the digests of a source that every workload has. Of a source that
 // was never there it notes that, so that its coming is a change.
-func (r *LegacyRecords) settle(namespace string, id input.Source) {
+func (r *Legacy) settle(namespace string, id input.Source) {
 	followers := r.followers(namespace, id)
 	if len(followers) == 0 {
 		return
@@ -272,8 +262,8 @@ func (r *LegacyRecords) settle(namespace string, id input.Source) {
 }
 
 // followers are the workloads whose annotations name the source.
-func (r *LegacyRecords) followers(namespace string, id input.Source) []*Workload {
-	var found []*Workload
+func (r *Legacy) followers(namespace string, id input.Source) []*kube.Workload {
+	var found []*kube.Workload
 	for _, key := range r.cache.Users(namespace, id) {
 		if w, ok := r.cache.Workload(key); ok && slices.Contains(r.listed(w), id) {
 			found = append(found, w)
@@ -282,7 +272,7 @@ func (r *LegacyRecords) followers(namespace string, id input.Source) []*Workload
 	return found
 }
 
-func (r *LegacyRecords) set(key, text string) {
+func (r *Legacy) set(key, text string) {
 	if r.stored[key] == text {
 		delete(r.dirty, key)
 		return
@@ -293,7 +283,7 @@ func (r *LegacyRecords) set(key, text string) {
 // stateChanged takes what the state's ConfigMap says now. What somebody took
 // out, or all when the object is gone, is written again: this process still
 // knows it, and the next one would not.
-func (r *LegacyRecords) stateChanged(_, now *shardCopy) {
+func (r *Legacy) stateChanged(_, now *shardCopy) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now != nil && olderThan(now.ResourceVersion, r.resourceVersion) {
@@ -317,7 +307,7 @@ func (r *LegacyRecords) stateChanged(_, now *shardCopy) {
 }
 
 // reportOdd tells of entries that are no digests; they count as not there.
-func (r *LegacyRecords) reportOdd(before map[string]string) {
+func (r *Legacy) reportOdd(before map[string]string) {
 	for key, text := range r.stored {
 		_, ours := sourceOfKey(key)
 		if ours && !strings.HasSuffix(key, strongSuffix) && !fingerprint.IsLegacy(text) && before[key] != text {
@@ -327,7 +317,7 @@ func (r *LegacyRecords) reportOdd(before map[string]string) {
 }
 
 // Run writes changes until the context ends, and then once more.
-func (r *LegacyRecords) Run(ctx context.Context) error {
+func (r *Legacy) Run(ctx context.Context) error {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
 	pruned := false
@@ -346,7 +336,7 @@ func (r *LegacyRecords) Run(ctx context.Context) error {
 }
 
 // pruneOnce takes out what the original left, once the workloads are known.
-func (r *LegacyRecords) pruneOnce() bool {
+func (r *Legacy) pruneOnce() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.prune()
@@ -355,9 +345,9 @@ func (r *LegacyRecords) pruneOnce() bool {
 // prune takes out the digests of sources that no workload names; the original
 // kept them until the ConfigMap was full. It reports whether it could tell: a
 // kind of workload that cannot be listed may name any source.
-func (r *LegacyRecords) prune() bool {
+func (r *Legacy) prune() bool {
 	for _, s := range append(r.cache.Status(), r.Status()) {
-		if s.Role != RoleSource && !s.Synced {
+		if s.Role != mirror.RoleSource && !s.Synced {
 			return false
 		}
 	}
@@ -399,7 +389,7 @@ func (t retry) failed(now time.Time) retry {
 	return retry{t.failures + 1, now.Add(delay)}
 }
 
-func (r *LegacyRecords) notBefore() time.Time {
+func (r *Legacy) notBefore() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.retry.notBefore
@@ -408,7 +398,7 @@ func (r *LegacyRecords) notBefore() time.Time {
 // flush writes what changed with one patch, which is all that the original's
 // role allows. Without the object and without the right to make it the process
 // goes on from memory.
-func (r *LegacyRecords) flush(ctx context.Context, now time.Time) {
+func (r *Legacy) flush(ctx context.Context, now time.Time) {
 	r.mu.Lock()
 	changes := maps.Clone(r.dirty)
 	r.mu.Unlock()
@@ -435,7 +425,7 @@ func (r *LegacyRecords) flush(ctx context.Context, now time.Time) {
 // settleWrite notes what the API server has taken. The watch may have told of
 // something newer before the answer came; then that counts, and what it does not
 // show stays to be written.
-func (r *LegacyRecords) settleWrite(changes map[string]*string, resourceVersion string) {
+func (r *Legacy) settleWrite(changes map[string]*string, resourceVersion string) {
 	overtaken := olderThan(resourceVersion, r.resourceVersion)
 	for key, text := range changes {
 		stored, has := r.stored[key]
@@ -464,13 +454,13 @@ func olderThan(a, b string) bool {
 }
 
 // write sends changes and returns the resource version that they led to.
-func (r *LegacyRecords) write(ctx context.Context, changes map[string]*string) (string, error) {
+func (r *Legacy) write(ctx context.Context, changes map[string]*string) (string, error) {
 	body, err := json.Marshal(map[string]any{"data": changes})
 	if err != nil {
 		return "", err
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.options.Namespace, Name: r.options.Name}}
-	err = r.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager))
+	err = r.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner(kube.FieldManager))
 	if !apierrors.IsNotFound(err) {
 		return cm.ResourceVersion, err
 	}
@@ -480,6 +470,6 @@ func (r *LegacyRecords) write(ctx context.Context, changes map[string]*string) (
 			fresh.Data[key] = *text
 		}
 	}
-	err = r.client.Create(ctx, fresh, client.FieldOwner(FieldManager))
+	err = r.client.Create(ctx, fresh, client.FieldOwner(kube.FieldManager))
 	return fresh.ResourceVersion, err
 }

@@ -1,4 +1,4 @@
-package kube
+package lineage
 
 import (
 	"cmp"
@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -26,7 +28,7 @@ type OwnershipOptions struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Report is called when a resource can be followed, or no longer.
-	Report func(Status)
+	Report func(mirror.Status)
 }
 
 // Ownership knows the revisioned objects of a cluster and everything that may
@@ -35,8 +37,8 @@ type OwnershipOptions struct {
 type Ownership struct {
 	client  client.WithWatch
 	options OwnershipOptions
-	objects map[input.Kind]map[string]*Mirror[*Owned]
-	holders map[string]map[string]*Mirror[*Holder]
+	objects map[input.Kind]map[string]*mirror.Mirror[*Owned]
+	holders map[string]map[string]*mirror.Mirror[*Holder]
 	used    *uses
 
 	needed  chan struct{} // closed when there is a revisioned object
@@ -45,7 +47,7 @@ type Ownership struct {
 	mu       sync.RWMutex
 	started  bool // the revisions are watched
 	wakes    []func(ObjectKey)
-	statuses map[Role][]func() Status
+	statuses map[mirror.Role][]func() mirror.Status
 }
 
 // NewOwnership makes an Ownership that is empty until Run.
@@ -55,24 +57,26 @@ func NewOwnership(c client.WithWatch, o OwnershipOptions) *Ownership {
 	}
 	w := &Ownership{
 		client: c, options: o, used: newUses(), needed: make(chan struct{}),
-		objects:  map[input.Kind]map[string]*Mirror[*Owned]{},
-		holders:  map[string]map[string]*Mirror[*Holder]{},
-		statuses: map[Role][]func() Status{},
+		objects:  map[input.Kind]map[string]*mirror.Mirror[*Owned]{},
+		holders:  map[string]map[string]*mirror.Mirror[*Holder]{},
+		statuses: map[mirror.Role][]func() mirror.Status{},
 	}
 	w.setNeed = sync.OnceFunc(func() { close(w.needed) })
 	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
 		slim := func(object any) (*Owned, error) { return slimOwned(kind, object) }
-		w.objects[kind] = map[string]*Mirror[*Owned]{}
+		w.objects[kind] = map[string]*mirror.Mirror[*Owned]{}
 		for _, ns := range o.Namespaces {
-			m := newMirror("revisioned "+resourceName(string(kind), ns), slim, w.objectChanged, o.Now)
-			w.objects[kind][ns] = inSight(w, RoleSource, m)
+			w.objects[kind][ns] = inSight(w, mirror.RoleSource, mirror.Options[*Owned]{
+				Name: "revisioned " + kube.ResourceName(string(kind), ns), Slim: slim, Changed: w.objectChanged,
+			})
 		}
 	}
 	for kind := range holderLists() {
-		w.holders[kind] = map[string]*Mirror[*Holder]{}
+		w.holders[kind] = map[string]*mirror.Mirror[*Holder]{}
 		for _, ns := range o.Namespaces {
-			m := newMirror(resourceName(kind, ns), slimHolder, w.holderChanged, o.Now)
-			w.holders[kind][ns] = inSight(w, RoleWorkload, m)
+			w.holders[kind][ns] = inSight(w, mirror.RoleWorkload, mirror.Options[*Holder]{
+				Name: kube.ResourceName(kind, ns), Slim: slimHolder, Changed: w.holderChanged,
+			})
 		}
 	}
 	return w
@@ -86,12 +90,12 @@ func holderLists() map[string]client.ObjectList {
 	}
 }
 
-// inSight lets the ownership tell how well the mirror is doing. To the process
-// as a whole none of these is vital, so they all count as settings there.
-func inSight[T slimObject[T]](w *Ownership, role Role, m *Mirror[T]) *Mirror[T] {
-	status := func() Status { return m.status(RoleSettings) }
-	m.link.changed = func() { w.options.Report(status()) }
-	w.statuses[role] = append(w.statuses[role], status)
+// inSight makes a mirror that the ownership tells of. To the process as a whole
+// none of these is vital, so they all count as settings there.
+func inSight[T mirror.Slim[T]](w *Ownership, role mirror.Role, o mirror.Options[T]) *mirror.Mirror[T] {
+	o.Role, o.Report, o.Now = mirror.RoleSettings, w.options.Report, w.options.Now
+	m := mirror.New(o)
+	w.statuses[role] = append(w.statuses[role], m.Status)
 	return m
 }
 
@@ -102,9 +106,9 @@ func (w *Ownership) Run(ctx context.Context) {
 	for kind, mirrors := range w.objects {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind) + "List"))
-		for ns, mirror := range mirrors {
+		for ns, m := range mirrors {
 			group.Go(func() {
-				mirror.run(ctx, w.client, scope{list: list, namespace: ns, selector: labels.SelectorFromSet(labels.Set{settings.Revisioned: "true"})})
+				m.Run(ctx, w.client, mirror.Scope{List: list, Namespace: ns, Selector: labels.SelectorFromSet(labels.Set{settings.Revisioned: "true"})})
 			})
 		}
 	}
@@ -121,8 +125,8 @@ func (w *Ownership) runHolders(ctx context.Context, group *sync.WaitGroup) {
 	w.started = true
 	w.mu.Unlock()
 	for kind, list := range holderLists() {
-		for ns, mirror := range w.holders[kind] {
-			group.Go(func() { mirror.run(ctx, w.client, scope{list: list, namespace: ns}) })
+		for ns, m := range w.holders[kind] {
+			group.Go(func() { m.Run(ctx, w.client, mirror.Scope{List: list, Namespace: ns}) })
 		}
 	}
 }
@@ -150,11 +154,11 @@ func (w *Ownership) Feed(ctx context.Context, add func(ObjectKey)) {
 
 // Object returns the copy of a revisioned object.
 func (w *Ownership) Object(key ObjectKey) (*Owned, bool) {
-	mirror, ok := mirrorOf(w.objects[key.Source.Kind], key.Namespace)
+	m, ok := mirrorOf(w.objects[key.Source.Kind], key.Namespace)
 	if !ok {
 		return nil, false
 	}
-	return mirror.Get(key.Namespace, key.Source.Name)
+	return m.Get(key.Namespace, key.Source.Name)
 }
 
 // Users returns the living revisions that use an object, by name.
@@ -169,7 +173,7 @@ func (w *Ownership) Users(key ObjectKey) []*Holder {
 func (w *Ownership) Blind(namespace string) []string {
 	var blind []string
 	for kind, mirrors := range w.holders {
-		if m, ok := mirrorOf(mirrors, namespace); ok && !m.link.status().Synced {
+		if m, ok := mirrorOf(mirrors, namespace); ok && !m.Status().Synced {
 			blind = append(blind, kind)
 		}
 	}
@@ -178,14 +182,14 @@ func (w *Ownership) Blind(namespace string) []string {
 }
 
 // Status tells how well each resource that is needed now can be followed.
-func (w *Ownership) Status() []Status {
+func (w *Ownership) Status() []mirror.Status {
 	w.mu.RLock()
-	roles := []Role{RoleSource}
+	roles := []mirror.Role{mirror.RoleSource}
 	if w.started {
-		roles = append(roles, RoleWorkload)
+		roles = append(roles, mirror.RoleWorkload)
 	}
 	w.mu.RUnlock()
-	var all []Status
+	var all []mirror.Status
 	for _, role := range roles {
 		for _, status := range w.statuses[role] {
 			all = append(all, status())
@@ -200,22 +204,22 @@ func (w *Ownership) answered() bool {
 	w.mu.RLock()
 	started := w.started
 	w.mu.RUnlock()
-	return started && !slices.ContainsFunc(w.Status(), func(s Status) bool { return !s.Answered() })
+	return started && !slices.ContainsFunc(w.Status(), func(s mirror.Status) bool { return !s.Answered() })
 }
 
 // mirrorOf returns the mirror of a namespace, or that of all.
-func mirrorOf[T slimObject[T]](mirrors map[string]*Mirror[T], namespace string) (*Mirror[T], bool) {
-	if mirror, ok := mirrors[namespace]; ok {
-		return mirror, true
+func mirrorOf[T mirror.Slim[T]](mirrors map[string]*mirror.Mirror[T], namespace string) (*mirror.Mirror[T], bool) {
+	if m, ok := mirrors[namespace]; ok {
+		return m, true
 	}
-	mirror, ok := mirrors[corev1.NamespaceAll]
-	return mirror, ok
+	m, ok := mirrors[corev1.NamespaceAll]
+	return m, ok
 }
 
 func (w *Ownership) eachObject(visit func(*Owned)) {
 	for _, mirrors := range w.objects {
-		for _, mirror := range mirrors {
-			mirror.Each(visit)
+		for _, m := range mirrors {
+			m.Each(visit)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package kube
+package mirror
 
 import (
 	"math"
@@ -32,8 +32,8 @@ func unknownWrite() Bounds {
 	return Bounds{Min: 0, Max: math.MaxUint64}
 }
 
-// writtenUpTo bounds a write by the object that shows it.
-func writtenUpTo(resourceVersion string) Bounds {
+// WrittenUpTo bounds a write by the object that shows it.
+func WrittenUpTo(resourceVersion string) Bounds {
 	rv, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
 		return unknownWrite()
@@ -41,11 +41,11 @@ func writtenUpTo(resourceVersion string) Bounds {
 	return Bounds{Max: rv}
 }
 
-// writtenBetween bounds a write by the last object without it and the first one
+// WrittenBetween bounds a write by the last object without it and the first one
 // with it. A watch delivers every write, so there the two are one step apart
 // and the newer version is exact.
-func writtenBetween(before, after string, watched bool) Bounds {
-	b := writtenUpTo(after)
+func WrittenBetween(before, after string, watched bool) Bounds {
+	b := WrittenUpTo(after)
 	if b.Max == math.MaxUint64 {
 		return b
 	}

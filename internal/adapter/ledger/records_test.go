@@ -1,4 +1,4 @@
-package kube
+package ledger
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -43,26 +45,30 @@ func (p *problems) text() string {
 func newRecords(t *testing.T, w *testkit.World) (*Records, *problems) {
 	t.Helper()
 	p := &problems{}
-	return NewRecords(testkit.NewClient(t, w.Cluster.Kubeconfig()), RecordsOptions{
-		Namespace: w.Own, Name: "state", Now: time.Now, Report: p.report, Status: func(Status) {},
+	return New(testkit.NewClient(t, w.Cluster.Kubeconfig()), Options{
+		Namespace: w.Own, Name: "state", Now: time.Now, Report: p.report, Status: func(mirror.Status) {},
 	}), p
 }
 
 // watchRecords follows the record until the test ends and waits for its first list.
 func watchRecords(t *testing.T, r *Records) {
 	t.Helper()
-	runInBackground(t, r.Watch)
+	testkit.RunInBackground(t, r.Watch)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return r.Status().Works(), fmt.Sprintf("%+v", r.Status()) })
 }
 
+func deploymentKey(namespace, name string) kube.Key {
+	return kube.Key{GroupKind: kube.Deployment().GroupKind(), Namespace: namespace, Name: name}
+}
+
 // entryOf is an entry of a workload that was given one version.
-func entryOf(key Key, version string) record.Entry {
+func entryOf(key kube.Key, version string) record.Entry {
 	return record.Entry{ID: key.ID(), UID: "4711", Inputs: map[input.Source]record.Given{
 		input.ConfigMap("app"): {Version: fingerprint.Version{Basis: "1:*", Sum: strings.Repeat(version, 32)}},
 	}}
 }
 
-func put(t *testing.T, r *Records, key Key, version string) {
+func put(t *testing.T, r *Records, key kube.Key, version string) {
 	t.Helper()
 	if err := r.Put(key, entryOf(key, version)); err != nil {
 		t.Fatal(err)
@@ -70,7 +76,7 @@ func put(t *testing.T, r *Records, key Key, version string) {
 }
 
 // checkEntry fails unless the record says that the workload was given a version.
-func checkEntry(t *testing.T, r *Records, key Key, version string) {
+func checkEntry(t *testing.T, r *Records, key kube.Key, version string) {
 	t.Helper()
 	if got, ok := r.Entry(key); !ok || !got.Equal(entryOf(key, version)) {
 		t.Errorf("the record of %s is %+v, %t; want version %s", key, got, ok, version)
@@ -87,7 +93,7 @@ func shardsOf(t *testing.T, w *testkit.World) []corev1.ConfigMap {
 }
 
 // neighbours are two workloads of one shard.
-func neighbours(r *Records) (a, b Key) {
+func neighbours(r *Records) (a, b kube.Key) {
 	a = deploymentKey("shop", "a")
 	for i := 0; ; i++ {
 		b = deploymentKey("shop", fmt.Sprint("b", i))
@@ -136,8 +142,8 @@ func TestRecordsOfTwoWriters(t *testing.T) {
 	one, _ := newRecords(t, w)
 	two, problems := newRecords(t, w)
 	a, b := neighbours(one)
-	var told woken
-	two.Wake(told.wake)
+	var told testkit.Tally[kube.Key]
+	two.Wake(told.Note)
 
 	// Neither watches, so the second knows nothing of what the first wrote.
 	put(t, one, a, "1")
@@ -146,8 +152,8 @@ func TestRecordsOfTwoWriters(t *testing.T) {
 	put(t, two, b, "2")
 	two.flush(t.Context())
 	checkEntry(t, two, a, "1")
-	if told.times(a) != 1 || told.times(b) != 0 {
-		t.Errorf("woken: a %d times, b %d times; want the overruled one only", told.times(a), told.times(b))
+	if told.Times(a) != 1 || told.Times(b) != 0 {
+		t.Errorf("woken: a %d times, b %d times; want the overruled one only", told.Times(a), told.Times(b))
 	}
 	two.flush(t.Context())
 	checkEntry(t, two, b, "2")
@@ -178,14 +184,14 @@ func TestRecordsOverruledByARemoval(t *testing.T) {
 	put(t, one, b, "1")
 	one.flush(t.Context())
 	watchRecords(t, two)
-	var told woken
-	two.Wake(told.wake)
+	var told testkit.Tally[kube.Key]
+	two.Wake(told.Note)
 
 	put(t, two, a, "2")
 	one.Forget(a)
 	one.flush(t.Context())
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return told.times(a) > 0, "the workload whose entry was removed under ours is not woken"
+		return told.Times(a) > 0, "the workload whose entry was removed under ours is not woken"
 	})
 	if e, ok := two.Entry(a); ok {
 		t.Errorf("the removed entry is %+v", e)
@@ -198,7 +204,7 @@ func TestRecordsSurviveTheirDeletion(t *testing.T) {
 	w := testkit.NewWorld(t)
 	r, _ := newRecords(t, w)
 	watchRecords(t, r)
-	runInBackground(t, func(ctx context.Context) { _ = r.Run(ctx) })
+	testkit.RunInBackground(t, func(ctx context.Context) { _ = r.Run(ctx) })
 	a, b := neighbours(r)
 	put(t, r, a, "1")
 	put(t, r, b, "1")

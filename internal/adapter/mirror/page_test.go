@@ -1,4 +1,4 @@
-package kube
+package mirror
 
 import (
 	"context"
@@ -54,14 +54,14 @@ func (s *pagingServer) Watch(_ context.Context, _ client.ObjectList, options ...
 // at a version for which the API server heeds the page size.
 func TestMirrorListsInPages(t *testing.T) {
 	t.Parallel()
-	m := newSourceMirror()
+	m := newNotes()
 	server := &pagingServer{pages: 3}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		m.run(ctx, server, scope{list: &corev1.ConfigMapList{}, namespace: metav1.NamespaceAll})
+		m.Run(ctx, server, Scope{List: &corev1.ConfigMapList{}, Namespace: metav1.NamespaceAll})
 	}()
 	for m.Len() == 0 {
 		select {
@@ -81,7 +81,7 @@ func TestMirrorListsInPages(t *testing.T) {
 		t.Errorf("asked (-want +got)\n%s", diff)
 	}
 	var names []string
-	m.Each(func(s *Source) { names = append(names, s.ID.Name) })
+	m.Each(func(s *slimMap) { names = append(names, s.Name) })
 	slices.Sort(names)
 	if diff := cmp.Diff([]string{"a1", "a2", "a3", "b1", "b2", "b3"}, names); diff != "" {
 		t.Errorf("listed (-want +got)\n%s", diff)

@@ -1,4 +1,4 @@
-package kube
+package ledger
 
 import (
 	"context"
@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -29,8 +31,8 @@ const shardCount = 64
 // flushEvery bounds the writes: at most one a shard in this time.
 const flushEvery = time.Second
 
-// RecordsOptions say where the record is kept.
-type RecordsOptions struct {
+// Options say where the record is kept.
+type Options struct {
 	// Namespace of the ConfigMaps.
 	Namespace string
 	// Name that starts the names of the ConfigMaps.
@@ -40,7 +42,7 @@ type RecordsOptions struct {
 	// Report is called with each problem of reading or writing the record.
 	Report func(error)
 	// Status is called when the record can be followed, or no longer.
-	Status func(Status)
+	Status func(mirror.Status)
 }
 
 // Records is what was delivered to each workload, kept in ConfigMaps of the
@@ -48,11 +50,11 @@ type RecordsOptions struct {
 // by Run, each with the resource version that it was decided on.
 type Records struct {
 	client  client.WithWatch
-	options RecordsOptions
-	mirror  *Mirror[*shardCopy]
+	options Options
+	mirror  *mirror.Mirror[*shardCopy]
 
 	mu      sync.Mutex
-	wake    func(Key)
+	wake    func(kube.Key)
 	shards  map[string]*shard
 	leading bool
 	since   time.Time
@@ -60,11 +62,13 @@ type Records struct {
 	succeeded, failed int
 }
 
-// NewRecords makes a record that is empty until Watch.
-func NewRecords(c client.WithWatch, o RecordsOptions) *Records {
-	r := &Records{client: c, options: o, shards: map[string]*shard{}, wake: func(Key) {}}
-	r.mirror = newMirror("configmaps of the record in "+o.Namespace, slimShard, r.shardChanged, o.Now)
-	r.mirror.link.changed = func() { o.Status(r.Status()) }
+// New makes a record that is empty until Watch.
+func New(c client.WithWatch, o Options) *Records {
+	r := &Records{client: c, options: o, shards: map[string]*shard{}, wake: func(kube.Key) {}}
+	r.mirror = mirror.New(mirror.Options[*shardCopy]{
+		Name: "configmaps of the record in " + o.Namespace, Role: mirror.RoleRecord,
+		Slim: slimShard, Changed: r.shardChanged, Report: o.Status, Now: o.Now,
+	})
 	for i := range shardCount {
 		name := fmt.Sprintf("%s-%02d", o.Name, i)
 		r.shards[name] = newShard(name)
@@ -74,7 +78,7 @@ func NewRecords(c client.WithWatch, o RecordsOptions) *Records {
 
 // Entry returns what is remembered of a workload. An entry that cannot be read
 // is reported and returned as lost, so that its workload takes a new baseline.
-func (r *Records) Entry(key Key) (record.Entry, bool) {
+func (r *Records) Entry(key kube.Key) (record.Entry, bool) {
 	r.mu.Lock()
 	text, ok := r.shardOf(key).get(storageKey(key))
 	r.mu.Unlock()
@@ -93,7 +97,7 @@ func (r *Records) Entry(key Key) (record.Entry, bool) {
 }
 
 // Put remembers an entry. It is written within a second or two.
-func (r *Records) Put(key Key, entry record.Entry) error {
+func (r *Records) Put(key kube.Key, entry record.Entry) error {
 	text, err := entry.Encode()
 	if err != nil {
 		return fmt.Errorf("encode the record of %s: %w", key, err)
@@ -108,7 +112,7 @@ func (r *Records) Put(key Key, entry record.Entry) error {
 
 // PutNow remembers an entry and waits until it is written. It returns the API
 // server's time of the write.
-func (r *Records) PutNow(ctx context.Context, key Key, entry record.Entry) (time.Time, error) {
+func (r *Records) PutNow(ctx context.Context, key kube.Key, entry record.Entry) (time.Time, error) {
 	if err := r.Put(key, entry); err != nil {
 		return time.Time{}, err
 	}
@@ -125,7 +129,7 @@ func (r *Records) PutNow(ctx context.Context, key Key, entry record.Entry) (time
 }
 
 // Forget removes what is remembered of a workload.
-func (r *Records) Forget(key Key) {
+func (r *Records) Forget(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.shardOf(key)
@@ -134,10 +138,10 @@ func (r *Records) Forget(key Key) {
 }
 
 // Keys lists the workloads that something is remembered of.
-func (r *Records) Keys() []Key {
+func (r *Records) Keys() []kube.Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var keys []Key
+	var keys []kube.Key
 	for _, s := range r.shards {
 		for _, text := range s.stored {
 			if key, ok := idOf(text); ok {
@@ -150,7 +154,7 @@ func (r *Records) Keys() []Key {
 
 // Wake sets the function that is called with a workload whose unwritten change
 // was overruled by another writer.
-func (r *Records) Wake(f func(Key)) {
+func (r *Records) Wake(f func(kube.Key)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wake = f
@@ -182,17 +186,17 @@ func (r *Records) countWrite(err error) {
 }
 
 // Status tells how well the record can be read.
-func (r *Records) Status() Status {
-	return r.mirror.status(RoleRecord)
+func (r *Records) Status() mirror.Status {
+	return r.mirror.Status()
 }
 
 // Watch follows the ConfigMaps of the record until the context ends, so that a
 // process that begins to lead knows what the last leader delivered, and so that
 // a deleted record is written again.
 func (r *Records) Watch(ctx context.Context) {
-	r.mirror.run(ctx, r.client, scope{
-		list: &corev1.ConfigMapList{}, namespace: r.options.Namespace,
-		selector: labels.SelectorFromSet(labels.Set{settings.StateLabel: "true"}),
+	r.mirror.Run(ctx, r.client, mirror.Scope{
+		List: &corev1.ConfigMapList{}, Namespace: r.options.Namespace,
+		Selector: labels.SelectorFromSet(labels.Set{settings.StateLabel: "true"}),
 	})
 }
 
@@ -299,7 +303,7 @@ func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
 	// The answer is asked for as metadata only: a full shard would come back whole.
 	cm := &metav1.PartialObjectMetadata{ObjectMeta: r.meta(s)}
 	cm.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	err = r.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager))
+	err = r.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner(kube.FieldManager))
 	switch {
 	case apierrors.IsNotFound(err):
 		r.mu.Lock()
@@ -322,7 +326,7 @@ func (r *Records) create(ctx context.Context, s *shard, changes map[string]*stri
 			cm.Data[key] = *text
 		}
 	}
-	err := r.client.Create(ctx, cm, client.FieldOwner(FieldManager))
+	err := r.client.Create(ctx, cm, client.FieldOwner(kube.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		return time.Time{}, r.adoptStored(ctx, s)
 	}
@@ -339,7 +343,7 @@ func (r *Records) settle(s *shard, changes map[string]*string, cm client.Object)
 	s.complaint = ""
 	s.written(changes, cm.GetResourceVersion())
 	r.noteAge(cm.GetCreationTimestamp().Time)
-	return writtenBy(cm, FieldManager)
+	return kube.WrittenBy(cm, kube.FieldManager)
 }
 
 // adoptStored reads a shard that somebody else wrote.
@@ -359,7 +363,7 @@ func (r *Records) adopt(s *shard, cm *corev1.ConfigMap) {
 	r.mu.Lock()
 	overruled := s.adopt(cm)
 	r.noteAge(cm.CreationTimestamp.Time)
-	keys := make([]Key, 0, len(overruled))
+	keys := make([]kube.Key, 0, len(overruled))
 	for _, text := range overruled {
 		if id, ok := idOf(text); ok {
 			keys = append(keys, id)
@@ -373,12 +377,12 @@ func (r *Records) adopt(s *shard, cm *corev1.ConfigMap) {
 }
 
 // idOf reads which workload a stored text belongs to.
-func idOf(text string) (Key, bool) {
+func idOf(text string) (kube.Key, bool) {
 	entry, err := record.Decode(text)
 	if err != nil {
-		return Key{}, false
+		return kube.Key{}, false
 	}
-	key, err := ParseID(entry.ID)
+	key, err := kube.ParseID(entry.ID)
 	return key, err == nil
 }
 
@@ -404,7 +408,7 @@ func (r *Records) meta(s *shard) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: r.options.Namespace, Name: s.name}
 }
 
-func (r *Records) shardOf(key Key) *shard {
+func (r *Records) shardOf(key kube.Key) *shard {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(storageKey(key)))
 	return r.shards[fmt.Sprintf("%s-%02d", r.options.Name, h.Sum32()%shardCount)]
@@ -412,7 +416,7 @@ func (r *Records) shardOf(key Key) *shard {
 
 // storageKey is the workload's key in a ConfigMap. Names are too long for one
 // in rare cases; a digest stands for those.
-func storageKey(key Key) string {
+func storageKey(key kube.Key) string {
 	readable := fmt.Sprintf("%s.%s_%s_%s", key.Kind, key.Group, key.Namespace, key.Name)
 	if len(readable) <= 200 {
 		return readable

@@ -108,16 +108,17 @@ func TestReadiness(t *testing.T) {
 		detail string // in the last check
 	}{
 		"Everything":     {"all works", []mirror.Status{sources, workloads, record}, true, "followed"},
-		"NotListedYet":   {"the first list is not there", []mirror.Status{sources, workloads, {Resource: "secrets", Role: mirror.RoleSource}}, false, "waiting for the first list"},
-		"Forbidden":      {"a missing permission keeps the others from nothing", []mirror.Status{sources, workloads, bad("secrets", mirror.RoleSource, forbidden)}, true, "permission is missing: secrets is forbidden"},
-		"Revoked":        {"also one that was there", []mirror.Status{sources, workloads, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: forbidden}}, true, "permission is missing"},
-		"NotInstalled":   {"a kind that the cluster does not have", []mirror.Status{sources, workloads, bad("rollouts", mirror.RoleWorkload, noMatch)}, true, "not installed"},
-		"Outage":         {"the API server does not answer", []mirror.Status{sources, workloads, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: errors.New("connection refused")}}, false, "connection refused"},
-		"NoSource":       {"nothing to follow", []mirror.Status{workloads, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission"},
-		"NoWorkload":     {"nobody to move", []mirror.Status{sources, bad("deployments", mirror.RoleWorkload, forbidden)}, false, "permission"},
+		"NotListedYet":   {"the first list is not there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource}}, false, "waiting for the first list"},
+		"Forbidden":      {"a missing permission keeps the others from nothing", []mirror.Status{sources, workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, true, "permission is missing: secrets is forbidden"},
+		"Revoked":        {"also one that was there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: forbidden}}, true, "permission is missing"},
+		"NotInstalled":   {"a kind that the cluster does not have", []mirror.Status{sources, workloads, record, bad("rollouts", mirror.RoleWorkload, noMatch)}, true, "not installed"},
+		"Outage":         {"the API server does not answer", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: errors.New("connection refused")}}, false, "connection refused"},
+		"NoSource":       {"nothing to follow", []mirror.Status{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission"},
+		"NoWorkload":     {"nobody to move", []mirror.Status{sources, record, bad("deployments", mirror.RoleWorkload, forbidden)}, false, "permission"},
 		"OnlySettings":   {"settings alone are no work", []mirror.Status{ok("namespaces", mirror.RoleSettings), record}, false, "followed"},
+		"NoRecord":       {"what was delivered cannot be known", []mirror.Status{sources, workloads, bad("record", mirror.RoleRecord, forbidden)}, false, "permission"},
 		"NothingAtAll":   {"no status is no readiness", nil, false, ""},
-		"NamespacesGone": {"defaults of namespaces are optional", []mirror.Status{sources, workloads, bad("namespaces", mirror.RoleSettings, forbidden)}, true, "permission"},
+		"NamespacesGone": {"defaults of namespaces are optional", []mirror.Status{sources, workloads, record, bad("namespaces", mirror.RoleSettings, forbidden)}, true, "permission"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

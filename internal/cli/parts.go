@@ -42,6 +42,7 @@ type parts struct {
 	// nil before the first.
 	keyProblem  atomic.Pointer[error]
 	saidHistory sync.Once
+	rights      *kube.Rights
 }
 
 func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts, error) {
@@ -53,6 +54,7 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 		return nil, err
 	}
 	p.cache = kube.NewCache(c, what)
+	p.rights = kube.NewRights(c, o.rights(what.Kinds))
 	p.records = ledger.New(c, ledger.Options{
 		Namespace: o.ownNS, Name: o.state, Now: time.Now,
 		Report: func(err error) { log.Error(err, "the record has a problem") },
@@ -90,6 +92,9 @@ func (p *parts) cacheOptions() (kube.CacheOptions, error) {
 func (p *parts) setup(mgr ctrl.Manager) error {
 	ctrlmetrics.Registry.MustRegister(kube.NewCollector(p.cache, p.records))
 	if err := mgr.Add(onEveryReplica(p.watch)); err != nil {
+		return err
+	}
+	if err := mgr.Add(onEveryReplica(p.rights.Run)); err != nil {
 		return err
 	}
 	if err := mgr.Add(manager.RunnableFunc(p.records.Run)); err != nil {

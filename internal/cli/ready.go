@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"slices"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
@@ -11,7 +14,12 @@ func (p *parts) ready() server.Readiness {
 		return server.Readiness{Checks: []server.Check{keyCheck(problem)}}
 	}
 	all := append(p.cache.Status(), p.records.Status())
-	return readiness(append(all, p.ownershipStatus()...))
+	all = append(all, p.ownershipStatus()...)
+	missing, known := p.rights.Missing()
+	missing = slices.DeleteFunc(slices.Clone(missing), func(r kube.Right) bool {
+		return slices.ContainsFunc(all, func(s mirror.Status) bool { return s.NotInstalled() && s.Resource == r.Follows })
+	})
+	return withRights(readiness(all), missing, known)
 }
 
 func keyCheck(problem *error) server.Check {
@@ -23,8 +31,9 @@ func keyCheck(problem *error) server.Check {
 }
 
 // readiness is true when everything that can be listed is listed, nothing is out
-// of reach, and at least one kind of source and one kind of workload work: a
-// missing permission for one kind must not keep the others from being followed.
+// of reach, and the record, at least one kind of source and one kind of workload
+// work: a missing permission for one kind must not keep the others from being
+// followed.
 func readiness(all []mirror.Status) server.Readiness {
 	works := map[mirror.Role]bool{}
 	r := server.Readiness{OK: true}
@@ -35,7 +44,7 @@ func readiness(all []mirror.Status) server.Readiness {
 			r.OK = false
 		}
 	}
-	r.OK = r.OK && works[mirror.RoleSource] && works[mirror.RoleWorkload]
+	r.OK = r.OK && works[mirror.RoleSource] && works[mirror.RoleWorkload] && works[mirror.RoleRecord]
 	return r
 }
 
@@ -53,4 +62,20 @@ func check(s mirror.Status) server.Check {
 		c.Detail = "waiting for the first list"
 	}
 	return c
+}
+
+// withRights adds what the process may not do. Without a vital right it is not
+// ready, however well it can watch.
+func withRights(r server.Readiness, missing []kube.Right, known bool) server.Readiness {
+	switch {
+	case !known:
+		r.Checks = append(r.Checks, server.Check{Name: "rights", Detail: "waiting for the API server"})
+	case len(missing) == 0:
+		r.Checks = append(r.Checks, server.Check{Name: "rights", OK: true, Detail: "what is written may be written"})
+	}
+	for _, right := range missing {
+		r.OK = r.OK && !right.Vital
+		r.Checks = append(r.Checks, server.Check{Name: "right to " + right.String(), Detail: "permission is missing; it is needed for " + right.Use})
+	}
+	return r
 }

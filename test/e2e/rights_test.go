@@ -1,10 +1,17 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
@@ -47,4 +54,89 @@ func TestMissingRightForSecrets(t *testing.T) {
 	if got := w.Revisions(t, testkit.Web); got != 3 {
 		t.Errorf("%d revisions after two changes, want 3: the grant itself restarts nobody", got)
 	}
+}
+
+// TestMissingRightForNamespaces: what a workload was given is kept while nobody
+// knows whether its namespace asks for it.
+func TestMissingRightForNamespaces(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	w.Annotate(t, testkit.Web, settings.Reload)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
+	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:"auto"}}}`, settings.Reload)
+	if err := w.Client.Patch(t.Context(), ns, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		t.Fatal(err)
+	}
+	everything := slices.Concat(testkit.FollowRules(), testkit.SecretRules())
+	account := labtest.NewAccount(t, w.Cluster, w.Own)
+	account.AllowEverywhere(t, everything...)
+	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
+	w.AwaitRecordRight(t, account, true)
+	c := w.StartControllerAs(t, account.Kubeconfig)
+	w.AwaitRecord(t, testkit.Web, "configmap/app")
+	c.Stop(t)
+
+	w.SetConfig(t, "app", "key", "2")
+	everything[0].Resources = []string{"configmaps"}
+	account.AllowEverywhere(t, everything...)
+	c = w.StartControllerAs(t, account.Kubeconfig)
+	c.AwaitVerbose(t, "[-] namespaces: permission is missing", "[+] deployments in "+w.Namespace)
+	witness := w.NewWitness(t)
+	witness.AwaitKnown(t)
+	witness.Pass(t)
+	if w.Record(t, testkit.Web) == "" {
+		t.Error("what was delivered is forgotten")
+	}
+
+	everything[0].Resources = []string{"configmaps", "namespaces"}
+	account.AllowEverywhere(t, everything...)
+	w.AwaitRollout(t, testkit.Web, "")
+}
+
+// TestMissingRightsToWrite: what is only written now and then would be missed when
+// it is too late. Readiness names each right, and is false without those that
+// everything depends on.
+func TestMissingRightsToWrite(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	reads := []labtest.Rule{
+		{Groups: []string{""}, Resources: []string{"configmaps", "secrets", "namespaces"}, Verbs: []string{"list", "watch"}},
+		{Groups: []string{"apps"}, Resources: []string{"deployments", "statefulsets", "daemonsets"}, Verbs: []string{"list", "watch"}},
+		{Groups: []string{"batch"}, Resources: []string{"cronjobs"}, Verbs: []string{"list", "watch"}},
+	}
+	account := labtest.NewAccount(t, w.Cluster, w.Own)
+	account.AllowEverywhere(t, reads...)
+	account.Allow(t, testkit.OwnRules()...)
+	c := w.StartControllerAs(t, account.Kubeconfig, "--leader-elect=true", "--pod-strategies", "--kind=apps/v1/ReplicaSet=spec.template")
+	const missing = ": permission is missing; it is needed for "
+	c.AwaitVerbose(t,
+		"[-] right to create configmaps in "+w.Own+missing+"remembering what was delivered",
+		"[-] right to patch configmaps in "+w.Own,
+		"[-] right to create leases.coordination.k8s.io in "+w.Own+missing+"leader election",
+		"[-] right to update leases.coordination.k8s.io in "+w.Own,
+		"[-] right to patch deployments.apps in "+w.Namespace+missing+"rolling them",
+		"[-] right to patch replicasets.apps in "+w.Namespace,
+		"[-] right to list controllerrevisions.apps in "+w.Namespace,
+		"[-] right to create pods/eviction in "+w.Namespace,
+		"[-] right to create events.events.k8s.io in "+w.Namespace,
+		"not ready",
+	)
+	_, text := c.Probe(t, "/readyz?verbose")
+	for _, never := range []string{"patch cronjobs", "get configmaps"} {
+		if strings.Contains(text, "right to "+never) {
+			t.Errorf("%q is granted or not needed:\n%s", never, text)
+		}
+	}
+
+	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules(), []labtest.Rule{
+		{Groups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "patch"}},
+		{Groups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
+		{Groups: []string{"apps"}, Resources: []string{"replicasets"}, Verbs: []string{"list", "watch", "patch"}},
+	})...)
+	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules(), []labtest.Rule{
+		{Groups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
+	})...)
+	c.AwaitReady(t, true)
+	c.AwaitVerbose(t, "[+] rights: what is written may be written")
 }

@@ -98,6 +98,15 @@ func (c *Controller) Probe(t testing.TB, path string) (code int, text string) {
 	return response.StatusCode, string(body)
 }
 
+// AwaitVerbose waits until the long form of the readiness has all the texts.
+func (c *Controller) AwaitVerbose(t testing.TB, texts ...string) {
+	t.Helper()
+	labtest.Eventually(t, Patience, func() (bool, string) {
+		_, got := c.Probe(t, "/readyz?verbose")
+		return containsAll(got, texts), fmt.Sprintf("want %q in\n%s", texts, got)
+	})
+}
+
 // AwaitReady waits until the controller is ready, or is not.
 func (c *Controller) AwaitReady(t testing.TB, want bool) {
 	t.Helper()

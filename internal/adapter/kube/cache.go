@@ -170,6 +170,12 @@ func (c *Cache) Namespace(name string) (*Namespace, bool) {
 	return c.namespaces.Get("", name)
 }
 
+// KnowsNamespaces reports whether the settings of namespaces have been listed, or
+// are not meant to be. Without that, what a workload asks for is not all known.
+func (c *Cache) KnowsNamespaces() bool {
+	return c.options.IgnoreNamespaces || c.namespaces.Status().Works()
+}
+
 // SourcesMatching lists the sources of a namespace for which match is true.
 func (c *Cache) SourcesMatching(namespace string, match func(input.Source) bool) []input.Source {
 	a, ok := c.area(namespace)

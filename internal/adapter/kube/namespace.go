@@ -25,6 +25,7 @@ func (n *Namespace) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Name: n.Name, ResourceVersion: n.ResourceVersion}
 }
 
+// Follow carries over from the earlier copy what only a comparison can tell.
 func (n *Namespace) Follow(old *Namespace, how mirror.Arrival) {
 	n.SettingsWritten = old.SettingsWritten
 	if !n.SameAs(old) {
@@ -32,10 +33,12 @@ func (n *Namespace) Follow(old *Namespace, how mirror.Arrival) {
 	}
 }
 
+// First bounds what is seen for the first time.
 func (n *Namespace) First(mirror.Arrival) {
 	n.SettingsWritten = mirror.WrittenUpTo(n.ResourceVersion)
 }
 
+// SameAs reports whether the difference between two copies can matter to anyone.
 func (n *Namespace) SameAs(old *Namespace) bool {
 	return maps.Equal(n.Annotations, old.Annotations)
 }

@@ -65,8 +65,10 @@ func (h *Holder) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: h.Namespace, Name: h.Name, ResourceVersion: h.ResourceVersion}
 }
 
+// Follow implements mirror.Slim; nothing is carried over.
 func (h *Holder) Follow(*Holder, mirror.Arrival) {}
 
+// First implements mirror.Slim.
 func (h *Holder) First(mirror.Arrival) {}
 
 // SameAs reports whether the difference between two copies can matter to anyone.

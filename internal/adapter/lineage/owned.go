@@ -35,8 +35,10 @@ func (o *Owned) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: o.Key.Namespace, Name: o.Key.Source.Name, ResourceVersion: o.ResourceVersion}
 }
 
+// Follow implements mirror.Slim; nothing is carried over.
 func (o *Owned) Follow(*Owned, mirror.Arrival) {}
 
+// First implements mirror.Slim.
 func (o *Owned) First(mirror.Arrival) {}
 
 // SameAs reports whether the difference between two copies can matter to anyone.

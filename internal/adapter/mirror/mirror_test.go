@@ -62,10 +62,10 @@ func (m *notes) hears() []string {
 	return told
 }
 
-func configMap(name string, version int, value string) *corev1.ConfigMap {
+func configMap(name string, version int) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(version)},
-		Data:       map[string]string{"key": value},
+		Data:       map[string]string{"key": "1"},
 	}
 }
 
@@ -81,7 +81,7 @@ func TestMirrorKnowsWhatItTells(t *testing.T) {
 			t.Errorf("%s is told of before the list is known: found %t, synced %t", now.GetName(), found, m.Status().Synced)
 		}
 	}
-	if err := m.Replace([]any{configMap("a", 1, "1"), configMap("b", 2, "1")}, "3"); err != nil {
+	if err := m.Replace([]any{configMap("a", 1), configMap("b", 2)}, "3"); err != nil {
 		t.Fatal(err)
 	}
 	if !told {
@@ -94,7 +94,7 @@ func TestMirrorKnowsWhatItTells(t *testing.T) {
 func TestMirrorTakesBothFormsOfAList(t *testing.T) {
 	t.Parallel()
 	m := newNotes()
-	slim, err := m.Transformer()(configMap("a", 1, "1"))
+	slim, err := m.Transformer()(configMap("a", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestMirrorTakesBothFormsOfAList(t *testing.T) {
 	if err != nil || again != slim {
 		t.Fatalf("a slim object is made slim again: %v, %v", again, err)
 	}
-	if err := m.Replace([]any{slim, configMap("b", 2, "1")}, "3"); err != nil {
+	if err := m.Replace([]any{slim, configMap("b", 2)}, "3"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"+a", "+b"}, m.hears()); diff != "" {
@@ -116,7 +116,7 @@ func TestMirrorSurvivesOddObjects(t *testing.T) {
 	t.Parallel()
 	m := newNotes()
 	odd := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
-	if err := m.Replace([]any{configMap("a", 1, "1"), odd}, "2"); err != nil {
+	if err := m.Replace([]any{configMap("a", 1), odd}, "2"); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Update(odd); err != nil {
@@ -133,7 +133,7 @@ func TestMirrorIsSyncedByAList(t *testing.T) {
 	if m.Status().Synced {
 		t.Error("synced before the first list")
 	}
-	if err := m.Update(configMap("a", 1, "1")); err != nil {
+	if err := m.Update(configMap("a", 1)); err != nil {
 		t.Fatal(err)
 	}
 	if m.Status().Synced {

@@ -38,7 +38,7 @@ func (s *pagingServer) List(_ context.Context, list client.ObjectList, options .
 	if page < s.pages {
 		maps.Continue = fmt.Sprint("after-", page)
 	}
-	maps.Items = []corev1.ConfigMap{*configMap(fmt.Sprint("a", page), page, "1"), *configMap(fmt.Sprint("b", page), page, "1")}
+	maps.Items = []corev1.ConfigMap{*configMap(fmt.Sprint("a", page), page), *configMap(fmt.Sprint("b", page), page)}
 	return nil
 }
 

@@ -33,6 +33,8 @@ type Cluster interface {
 	// Without that, one that is not found may well exist.
 	Lists(kube.Key) bool
 	Namespace(name string) (*kube.Namespace, bool)
+	// KnowsNamespaces reports whether the defaults of namespaces are known.
+	KnowsNamespaces() bool
 }
 
 // Records is what the loop remembers.
@@ -142,7 +144,10 @@ func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Deci
 	case d.Reason == input.InvalidAnnotation || d.Reason == input.NoTemplate:
 		return d, nil
 	case d.Verb == Ignore:
-		r.Records.Forget(w.Key)
+		// Its namespace may well ask for it. What it was given is needed then.
+		if r.Cluster.KnowsNamespaces() {
+			r.Records.Forget(w.Key)
+		}
 		return d, nil
 	}
 	o := outcome{decision: d, findings: in.Findings, template: w.Shown}

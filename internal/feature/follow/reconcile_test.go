@@ -29,6 +29,7 @@ type scene struct {
 	moved    []input.Order
 	entry    *record.Entry
 	recorded int
+	blind    bool
 	told     []kube.Event
 }
 
@@ -45,6 +46,7 @@ func newScene() *scene {
 func (s *scene) Workload(kube.Key) (*kube.Workload, bool) { return s.workload, s.workload != nil }
 func (s *scene) Lists(kube.Key) bool                      { return s.listed }
 func (s *scene) Namespace(string) (*kube.Namespace, bool) { return nil, false }
+func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
 func (s *scene) Announce(e kube.Event)                    { s.told = append(s.told, e) }
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }
 func (s *scene) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry) ([]input.Finding, error) {
@@ -149,6 +151,7 @@ func TestNothingIsDoneOnGuesses(t *testing.T) {
 		"MaybeGone":   {"one that is not listed may well exist", func(s *scene) { s.workload, s.listed = nil, false }, false, false},
 		"Deleting":    {"a workload on its way out is left alone", func(s *scene) { s.workload.Deleting = true }, false, false},
 		"NotFollowed": {"never drops the entry", func(s *scene) { s.findings = nil }, true, false},
+		"MaybeAsked":  {"a namespace that cannot be read may ask for it", func(s *scene) { s.findings, s.blind = nil, true }, false, false},
 		"BadSetting":  {"a setting that nobody understands keeps it", func(s *scene) { s.workload.Annotations[settings.Quiet] = "soon" }, false, false},
 	}
 	for name, tc := range cases {

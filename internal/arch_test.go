@@ -218,7 +218,7 @@ func TestFeaturesDoNotImportOneAnother(t *testing.T) {
 // TestProductLinksNothingOfTheLab looks at everything that ends up in a binary.
 func TestProductLinksNothingOfTheLab(t *testing.T) {
 	t.Parallel()
-	lab := []string{module + "/internal/labtest", module + "/lab", module + "/test", "k8s.io/kubernetes", "go.etcd.io", "testing"}
+	lab := append(labModules(t), module+"/internal/labtest", module+"/lab", module+"/test", "testing")
 	for _, p := range packagesUnder(t, "cmd") {
 		for _, dep := range p.Deps {
 			if slices.ContainsFunc(lab, func(l string) bool { return isUnder(dep, l) }) {
@@ -226,6 +226,32 @@ func TestProductLinksNothingOfTheLab(t *testing.T) {
 			}
 		}
 	}
+}
+
+// labModules are the modules that the lab's programs are built from.
+func labModules(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "lab", "*", "go.mod"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d modules of the lab, error %v", len(files), err)
+	}
+	program := regexp.MustCompile(`(?m)^(?:tool |\t)([a-z0-9.-]+\.[a-z]+/[^ ]+)$`)
+	var modules []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := program.FindAllSubmatch(text, -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no program", file)
+		}
+		for _, match := range found {
+			name, _, _ := strings.Cut(string(match[1]), "/cmd/")
+			modules = append(modules, name)
+		}
+	}
+	return modules
 }
 
 func TestEveryPackageSaysWhatItKnows(t *testing.T) {

@@ -10,14 +10,20 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
+// Version is what programs made by [Binary] say of themselves. It is set as the
+// Makefile sets it, so that a test sees when that no longer works.
+const Version = "0.0.0-test"
+
+const versioned = "-ldflags=-X main.version=" + Version
+
 // Binary builds a main package of the repository, given as "./cmd/lockstep", and
 // returns the path of the program. It has the race detector when the test has.
 func Binary(t testing.TB, pkg string) string {
 	t.Helper()
 	if raceEnabled {
-		return build(t, pkg, "test-race", nil, "-race")
+		return build(t, pkg, "test-race", nil, versioned, "-race")
 	}
-	return build(t, pkg, "test", nil)
+	return build(t, pkg, "test", nil, versioned)
 }
 
 // StaticBinary builds a main package of the repository without C, as it goes into

@@ -261,7 +261,7 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("code %d: %s", code, stdout)
 	}
 	stdout, _, code = labtest.RunCommand(t, labtest.Command{Path: dir + "/lockstep-sync", Args: []string{"--version"}})
-	if code != 0 || !strings.Contains(stdout, "lockstep-sync version") {
+	if code != 0 || !strings.Contains(stdout, "lockstep-sync version "+labtest.Version) {
 		t.Errorf("code %d: %s", code, stdout)
 	}
 }

@@ -69,7 +69,7 @@ func TestUsedWrongly(t *testing.T) {
 func TestUsedRightly(t *testing.T) {
 	t.Parallel()
 	binary := labtest.Binary(t, "./cmd/lockstep")
-	for name, want := range map[string]string{"version": "lockstep ", "--help": "lockstep.dev/reload: auto", "controller --help": "--max-delay"} {
+	for name, want := range map[string]string{"version": "lockstep " + labtest.Version, "--help": "lockstep.dev/reload: auto", "controller --help": "--max-delay"} {
 		stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: binary, Args: strings.Fields(name), Env: nowhere(t)})
 		if code != 0 || !strings.Contains(stdout, want) || stderr != "" {
 			t.Errorf("lockstep %s: exit code %d, error %q, output\n%s", name, code, stderr, stdout)

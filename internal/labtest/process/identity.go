@@ -1,11 +1,6 @@
 package process
 
-import (
-	"fmt"
-	"os"
-	"syscall"
-	"time"
-)
+import "os"
 
 // Identity names one process for good. A process id alone is reused by the
 // system; together with the time when its process began it is not.
@@ -26,25 +21,19 @@ func (id Identity) Alive() bool {
 	return id.PID > 0 && id.Birth != "" && birth(id.PID) == id.Birth
 }
 
-// Kill ends the process and its group with SIGKILL and waits until it is gone.
+// Kill ends the process and its session with SIGKILL and waits until it is gone.
 // It does nothing when the process is gone, or its id belongs to another one.
 func (id Identity) Kill() error {
 	if !id.Alive() {
 		return nil
 	}
-	if err := syscall.Kill(-id.PID, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-		return fmt.Errorf("kill process group %d: %w", id.PID, os.NewSyscallError("kill", err))
+	if err := EndSession(id.PID); err != nil {
+		return err
 	}
-	return id.waitGone(10 * time.Second)
-}
-
-func (id Identity) waitGone(timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
-	for id.Alive() {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("process %d is still there %s after SIGKILL", id.PID, timeout)
+	return endAll(func() []int {
+		if id.Alive() {
+			return []int{id.PID}
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return nil
+		return nil
+	})
 }

@@ -1,11 +1,12 @@
 // Package process runs the lab's programs so that none of them outlives the
 // process that started it, however that one ends.
 //
-// Every process has a process group of its own and is ended by that group's
-// id. On Linux the kernel ends it as well when its starter dies, even by
-// SIGKILL. Elsewhere, and for detached processes, an [Identity] is written down
-// so that a later run can find what was left behind without ever ending a
-// stranger that happens to have the same process id.
+// Every process has a session of its own and is ended together with all of that
+// session: a program that gives its children process groups of their own still
+// takes them with it. On Linux the kernel ends the process as well when its starter
+// dies, even by SIGKILL. Elsewhere, and for detached processes, an [Identity] is
+// written down so that a later run can find what was left behind without ever ending
+// a stranger that happens to have the same process id.
 package process
 
 import (
@@ -83,7 +84,7 @@ func command(spec Spec) *exec.Cmd {
 	cmd.Env, cmd.Dir = spec.Env, spec.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = spec.Stdin, spec.Stdout, spec.Stderr
 	cmd.WaitDelay = 5 * time.Second // for grandchildren that keep the output open
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !spec.Foreground && !spec.Detached, Setsid: spec.Detached}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: !spec.Foreground}
 	if !spec.Detached {
 		dieWithStarter(cmd.SysProcAttr)
 	}
@@ -121,7 +122,17 @@ func (p *Process) ExitCode() int {
 
 // Signal sends a signal to the process alone, as Kubernetes does to the first
 // process of a container. It is no error when the process has ended.
-func (p *Process) Signal(sig syscall.Signal) error { return p.send(p.id.PID, sig) }
+func (p *Process) Signal(sig syscall.Signal) error {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
+	if err := syscall.Kill(p.id.PID, sig); err != nil && err != syscall.ESRCH {
+		return fmt.Errorf("send %s to %s (process %d): %w", sig, p.Name(), p.id.PID, os.NewSyscallError("kill", err))
+	}
+	return nil
+}
 
 // Freeze stops the process from running, and returns when it stands: the signal
 // alone is on its way while the process may still answer a request.
@@ -140,27 +151,16 @@ func (p *Process) Freeze() error {
 }
 
 // Kill ends the process and, unless it is in the foreground, every process of
-// its group with SIGKILL, and waits until it has ended.
+// its session with SIGKILL, and waits until they have ended. What a process that
+// has ended left behind in its session is ended too.
 func (p *Process) Kill() error {
-	target := -p.id.PID // A negative number is a group to kill(2).
 	if p.spec.Foreground {
-		target = p.id.PID
-	}
-	if err := p.send(target, syscall.SIGKILL); err != nil {
-		return err
+		if err := p.Signal(syscall.SIGKILL); err != nil {
+			return err
+		}
+	} else if err := EndSession(p.id.PID); err != nil {
+		return fmt.Errorf("end %s: %w", p.Name(), err)
 	}
 	<-p.done
-	return nil
-}
-
-func (p *Process) send(target int, sig syscall.Signal) error {
-	select {
-	case <-p.done:
-		return nil
-	default:
-	}
-	if err := syscall.Kill(target, sig); err != nil && err != syscall.ESRCH {
-		return fmt.Errorf("send %s to %s (process %d): %w", sig, p.Name(), p.id.PID, os.NewSyscallError("kill", err))
-	}
 	return nil
 }

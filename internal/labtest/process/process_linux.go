@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,8 +22,8 @@ func birth(pid int) string {
 	if err != nil {
 		return ""
 	}
-	state, tick := parseStat(stat)
-	if state == "Z" || state == "X" {
+	state, _, tick := parseStat(stat)
+	if ended(state) {
 		return ""
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -38,18 +39,60 @@ func (id Identity) stands() bool {
 	if err != nil {
 		return true
 	}
-	state, _ := parseStat(stat)
+	state, _, _ := parseStat(stat)
 	return state == "T"
 }
 
-// parseStat returns the fields 3 (state) and 22 (start time) of a stat line,
-// such as `4711 (a) b) S 1 4711 …`. The second field is the program's name in
-// parentheses and may itself hold blanks and parentheses, hence the search from
-// the end.
-func parseStat(stat []byte) (state, start string) {
+// ended tells whether a process in that state runs no more, though its parent may
+// not have waited for it yet.
+func ended(state string) bool { return state == "Z" || state == "X" }
+
+// sessionOf lists the running processes of a session.
+func sessionOf(leader int) []int {
+	return running(func(dir string) bool {
+		stat, err := os.ReadFile(dir + "/stat")
+		if err != nil {
+			return false
+		}
+		state, session, _ := parseStat(stat)
+		return session == strconv.Itoa(leader) && !ended(state)
+	})
+}
+
+// marked lists the other running processes that were started with an entry in
+// their environment. That of an ended process is empty.
+func marked(entry string) []int {
+	return running(func(dir string) bool {
+		environment, err := os.ReadFile(dir + "/environ")
+		return err == nil && slices.Contains(strings.Split(string(environment), "\x00"), entry)
+	})
+}
+
+// running lists the processes, other than this one, whose folder under /proc is
+// as wanted.
+func running(wanted func(dir string) bool) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var found []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err == nil && pid != os.Getpid() && wanted("/proc/"+e.Name()) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// parseStat returns the fields 3 (state), 6 (session) and 22 (start time) of a stat
+// line, such as `4711 (a) b) S 1 4711 4711 …`. The second field is the program's
+// name in parentheses and may itself hold blanks and parentheses, hence the search
+// from the end.
+func parseStat(stat []byte) (state, session, start string) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
-		return "", ""
+		return "", "", ""
 	}
-	return string(fields[0]), string(fields[19])
+	return string(fields[0]), string(fields[3]), string(fields[19])
 }

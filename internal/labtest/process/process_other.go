@@ -27,3 +27,9 @@ func setApart(*syscall.SysProcAttr) {}
 
 // stands cannot be asked here; the signal has to do.
 func (id Identity) stands() bool { return true }
+
+// sessionOf cannot be asked here; ending the group has to do.
+func sessionOf(int) []int { return nil }
+
+// marked cannot be asked here.
+func marked(string) []int { return nil }

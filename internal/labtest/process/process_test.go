@@ -58,22 +58,50 @@ func TestKilledStarterTakesItsProcessesWithIt(t *testing.T) {
 	waitGone(t, child)
 }
 
-func TestKillEndsTheWholeGroup(t *testing.T) {
-	read, write, err := os.Pipe()
-	if err != nil {
+func TestKillEndsTheWholeSession(t *testing.T) {
+	cases := map[string]string{
+		"in the group of its parent":    "sleep 600 & echo $!; wait",
+		"in a group of its own":         "set -m; sleep 600 & echo $!; wait",
+		"left by a parent that is gone": "set -m; sleep 600 & echo $!",
+	}
+	for name, script := range cases {
+		t.Run(name, func(t *testing.T) {
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer read.Close()
+			p := start(t, process.Spec{Path: "/bin/sh", Args: []string{"-c", script}, Stdout: write})
+			write.Close()
+			grandchild := readPID(t, read)
+			if !grandchild.Alive() {
+				t.Fatal("the process of the process does not run")
+			}
+			if err := p.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if grandchild.Alive() {
+				t.Error("the process of the process runs on")
+			}
+		})
+	}
+}
+
+func TestEndMarkedEndsThoseAndNoOthers(t *testing.T) {
+	mark := "LOCKSTEP_TEST_MARK=" + t.TempDir()
+	sleep := func(env ...string) *process.Process {
+		return start(t, process.Spec{Path: "/bin/sleep", Args: []string{"600"}, Env: env})
+	}
+	ours, longer, others := sleep("A=1", mark), sleep(mark+"0"), sleep("A=1")
+	if err := process.EndMarked(mark); err != nil {
 		t.Fatal(err)
 	}
-	defer read.Close()
-	p := start(t, process.Spec{Path: "/bin/sh", Args: []string{"-c", "sleep 600 & echo $!; wait"}, Stdout: write})
-	write.Close()
-	grandchild := readPID(t, read)
-	if !grandchild.Alive() {
-		t.Fatal("the process of the process does not run")
+	if ours.ID().Alive() {
+		t.Error("a marked process runs on")
 	}
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
+	if !longer.ID().Alive() || !others.ID().Alive() {
+		t.Error("a process with another mark, or none, was ended")
 	}
-	waitGone(t, grandchild)
 }
 
 func TestIdentityOfARecycledPIDIsAnotherProcess(t *testing.T) {

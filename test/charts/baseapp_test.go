@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/lockstep-dev/lockstep/test/helmtest"
 )
 
 // baseAppDefaults are base-app's own values, every one of them.
@@ -100,5 +102,17 @@ func TestBaseAppDefaults(t *testing.T) {
 	}
 	if said := refused(t, baseAppDefaults); !strings.Contains(said, "mount.clashes=last") {
 		t.Errorf("the clash is refused without advice: %s", said)
+	}
+}
+
+// TestOldNamesAreWarnedOf: with them the first upgrade rewrites what old pods read.
+func TestOldNamesAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	h := helmtest.New(t, "")
+	for naming, want := range map[string]bool{"adler32": true, "sha256": false} {
+		out := h.Run(t, "install", "web", h.Chart("app"), "--dry-run=client", "-f", helmtest.ValuesFile(t, minimal), "--set", "revisions.naming="+naming)
+		if got := strings.Contains(out, "WARNING: revisions.naming is adler32"); got != want {
+			t.Errorf("%s: warned %t, want %t", naming, got, want)
+		}
 	}
 }

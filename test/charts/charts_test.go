@@ -2,13 +2,16 @@ package charts_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,6 +106,11 @@ func TestAPIServerAcceptsEveryObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The API server lists a new kind a moment after it accepts it.
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}, "v1alpha1")
+		return err == nil, fmt.Sprint(err)
+	})
 	for name, values := range examples(t) {
 		for _, o := range helmtest.Objects(t, render(t, values)) {
 			o.SetNamespace(namespace)

@@ -44,6 +44,16 @@ configmaps:
 `,
 			want: "test-service-example-cm-1-4278394167",
 		},
+		"the same file beside other values": {
+			values: `
+appName: test-service
+configmaps:
+  example-cm-2:
+    kv_data: {key-3: value-3, key-4: value-4}
+    raw_data: {somename: "line 1\nline 2\n"}
+`,
+			want: "test-service-example-cm-2-3943374092",
+		},
 		"a port":               {values: `{appName: a, configmaps: {c: {kv_data: {port: "8131"}}}}`, want: "a-c-2456947149"},
 		"a port that collides": {values: `{appName: a, configmaps: {c: {kv_data: {port: "8212"}}}}`, want: "a-c-2456947149"},
 		// map[kv_data:map[a:1 b:1e+06 c:1.2345678e+07 d:1.5 e:true]]
@@ -66,6 +76,19 @@ func TestPortsDoNotCollide(t *testing.T) {
 	found := objects(t, "ConfigMap", `{appName: a, mount: {clashes: last}, configmaps: {c: {kv_data: {port: "8131"}}, d: {kv_data: {port: "8212"}}}}`)
 	if suffix(found[0]) == suffix(found[1]) {
 		t.Errorf("both end in %s", suffix(found[0]))
+	}
+}
+
+// TestTheTypeOfASecretIsContent: Kubernetes refuses to change it, so another type
+// is another Secret. The default type is the same said or unsaid.
+func TestTheTypeOfASecretIsContent(t *testing.T) {
+	t.Parallel()
+	name := func(more string) string {
+		return only(t, "Secret", "{appName: a, secrets: {s: {kv_data: {tls.crt: c, tls.key: k}"+more+"}}}").GetName()
+	}
+	unsaid, opaque, tls := name(""), name(", type: Opaque"), name(", type: kubernetes.io/tls")
+	if unsaid != opaque || unsaid == tls {
+		t.Errorf("the names are %s, as Opaque %s, as TLS %s", unsaid, opaque, tls)
 	}
 }
 

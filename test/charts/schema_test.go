@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -11,8 +12,8 @@ import (
 	"github.com/lockstep-dev/lockstep/test/helmtest"
 )
 
-// TestSchemaKnowsEveryValue: a value that the schema does not know would be
-// refused, and one that only the schema knows has no effect.
+// TestSchemaKnowsEveryValue: a value that the schema does not know is not checked,
+// and one that only the schema knows has no effect.
 func TestSchemaKnowsEveryValue(t *testing.T) {
 	t.Parallel()
 	h := helmtest.New(t, "")
@@ -34,12 +35,18 @@ func read(t *testing.T, file string, decode func([]byte, any) error, into any) {
 	}
 }
 
+// openParts are those of base-app, which had no schema: its users have values of
+// their own there, for templates in their files.
+func openParts() []string {
+	return []string{"", "image.", "rollout.", "configmapAttacher.", "rbac."}
+}
+
 // compare walks down the parts whose properties the schema lists.
 func compare(t *testing.T, path string, values, schema map[string]any) {
 	t.Helper()
 	properties, _ := schema["properties"].(map[string]any)
-	if schema["additionalProperties"] != false {
-		t.Errorf("%s: the schema accepts anything", path)
+	if open := slices.Contains(openParts(), path); open == (schema["additionalProperties"] == false) {
+		t.Errorf("%q: additionalProperties is %v", path, schema["additionalProperties"])
 	}
 	for name := range properties {
 		if _, known := values[name]; !known {

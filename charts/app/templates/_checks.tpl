@@ -7,10 +7,11 @@
 {{- if or (gt (len $v.appName) 63) (not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" $v.appName)) -}}
 {{- fail (printf "\n\nappName %q: want at most 63 lower-case letters, digits and dashes, beginning and ending with a letter or digit" $v.appName) -}}
 {{- end -}}
+{{- include "app.checkSpelling" . -}}
 {{- range $group := list "configmaps" "secrets" -}}
 {{- range $key, $spec := index $v $group -}}
-{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" $key) -}}
-{{- fail (printf "\n\n%s.%s: the key becomes part of an object's name: use lower-case letters, digits and dashes" $group $key) -}}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$" (printf "%s-%s-0" $v.appName $key)) -}}
+{{- fail (printf "\n\n%s.%s: the key becomes part of an object's name: use lower-case letters, digits, dashes and single dots" $group $key) -}}
 {{- end -}}
 {{- if gt (add (len $v.appName) (len $key) 13) 253 -}}
 {{- fail (printf "\n\n%s.%s: the key is too long: with appName and the hash a name may have 253 characters" $group $key) -}}
@@ -20,6 +21,27 @@
 {{- if eq $v.mount.layout "flat" -}}
 {{- include "app.checkClashes" (dict "root" . "group" "configmaps") -}}
 {{- include "app.checkClashes" (dict "root" . "group" "secrets") -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+app.checkSpelling finds content that would be lost for a letter. Other names that
+the chart does not know are the user's own: templates in raw_data may read them.
+*/}}
+{{- define "app.checkSpelling" -}}
+{{- range $name, $value := .Values -}}
+{{- $right := get (dict "configmap" "configmaps" "configmaps" "configmaps" "secrets" "secrets" "appname" "appName") ($name | lower | replace "_" "" | replace "-" "") -}}
+{{- if and $right (ne $name $right) -}}
+{{- fail (printf "\n\n%s is not read: write %s" $name $right) -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $spec := .Values.configmaps -}}
+{{- range $name, $value := $spec -}}
+{{- $right := get (dict "kv" "kv_data" "kvdata" "kv_data" "raw" "raw_data" "rawdata" "raw_data" "data" "kv_data or raw_data" "binarydata" "binaryData" "binary" "binaryData") ($name | lower | replace "_" "" | replace "-" "") -}}
+{{- if and $right (ne $name $right) -}}
+{{- fail (printf "\n\nconfigmaps.%s.%s is not read: write %s" $key $name $right) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

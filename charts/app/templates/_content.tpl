@@ -78,13 +78,24 @@ YAML, but for a few characters that YAML takes for line breaks or refuses.
 {{- $text -}}
 {{- end -}}
 
-{{/* app.digest is the hash of an object's final content. */}}
+{{/*
+app.digest is the hash of an object's final content. The type of a Secret counts
+as content: Kubernetes never changes it.
+*/}}
 {{- define "app.digest" -}}
 {{- $salt := "" -}}
+{{- $type := "" -}}
 {{- if eq .group "secrets" -}}
 {{- $salt = .root.Values.revisions.secretSalt -}}
+{{- $type = include "app.secretType" . -}}
+{{- $type = eq $type "Opaque" | ternary "" $type -}}
 {{- end -}}
-{{- printf "%s%s" $salt (include "app.content" .) | sha256sum -}}
+{{- printf "%s%s%s" $salt (include "app.content" .) $type | sha256sum -}}
+{{- end -}}
+
+{{/* app.secretType is the type of a Secret. */}}
+{{- define "app.secretType" -}}
+{{- (index .root.Values "secrets" .key).type | default "Opaque" -}}
 {{- end -}}
 
 {{/* app.objectName is the name of a ConfigMap or Secret; its end follows its content. */}}

@@ -1,7 +1,6 @@
 package lineage
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -93,7 +92,8 @@ func readFacts(object client.Object) (facts, error) {
 		})
 	case *appsv1.DaemonSet:
 		return withSelector(o.Spec.Selector, facts{
-			observed: o.Status.ObservedGeneration >= o.Generation, current: highestRevision,
+			observed: o.Status.ObservedGeneration >= o.Generation,
+			current:  func(all []client.Object) client.Object { return newestRevision(all, &o.Spec.Template) },
 		})
 	case *batchv1.CronJob:
 		// A CronJob's Jobs have only such labels as its template gives them.
@@ -197,18 +197,22 @@ func named(all []client.Object, name string) client.Object {
 	return all[i]
 }
 
-// highestRevision finds the newest ControllerRevision. A rollback gives the old
-// one a new number, so the highest is always the one in force.
-func highestRevision(all []client.Object) client.Object {
-	if len(all) == 0 {
+// newestRevision finds the ControllerRevision of a DaemonSet's template. Workload
+// and revisions are told by two watches, so the highest number that is known may
+// still be that of the revision before.
+func newestRevision(all []client.Object, template *corev1.PodTemplateSpec) client.Object {
+	var newest *appsv1.ControllerRevision
+	for _, o := range all {
+		cr, ok := o.(*appsv1.ControllerRevision)
+		if !ok || !apiequality.Semantic.DeepEqual(revisionTemplate(cr), template) {
+			continue
+		}
+		if newest == nil || cr.Revision > newest.Revision {
+			newest = cr
+		}
+	}
+	if newest == nil {
 		return nil
 	}
-	return slices.MaxFunc(all, func(a, b client.Object) int { return cmp.Compare(revisionNumber(a), revisionNumber(b)) })
-}
-
-func revisionNumber(o client.Object) int64 {
-	if cr, ok := o.(*appsv1.ControllerRevision); ok {
-		return cr.Revision
-	}
-	return -1
+	return newest
 }

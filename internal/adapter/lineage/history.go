@@ -11,8 +11,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +38,9 @@ type History struct {
 	Holders []*Holder
 }
 
+// pageSize is how many revisions are asked for at a time.
+const pageSize = 250
+
 // errWatchEnded says that a watch has to be started again.
 var errWatchEnded = errors.New("the watch ended")
 
@@ -44,6 +50,7 @@ func FollowHistory(ctx context.Context, c client.WithWatch, key kube.Key, see fu
 	f := &follower{client: c, key: key, see: see}
 	return kube.Retry(ctx, func(ctx context.Context) error {
 		err := f.follow(ctx)
+		f.expired = f.expired || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		if errors.Is(err, errWatchEnded) {
 			return apierrors.NewServiceUnavailable(fmt.Sprintf("watch %s: %v", key, err))
 		}
@@ -60,31 +67,69 @@ type follower struct {
 	facts     facts
 	workload  client.Object
 	revisions map[types.UID]client.Object
+	// expired is true when the API server no longer knew the version that the
+	// watch of the workload was to continue from.
+	expired bool
 }
 
+// versions are what the watches continue from.
+type versions struct{ workload, revisions string }
+
 func (f *follower) follow(ctx context.Context) error {
-	if err := f.getWorkload(ctx); err != nil {
+	var from versions
+	var err error
+	if from.workload, err = f.readWorkload(ctx); err != nil {
 		return err
 	}
-	version, err := f.listRevisions(ctx)
-	if err != nil {
+	if from.revisions, err = f.listRevisions(ctx); err != nil {
 		return err
 	}
 	if f.see(f.history()) {
 		return nil
 	}
-	return f.watch(ctx, version)
+	return f.watch(ctx, from)
 }
 
-func (f *follower) getWorkload(ctx context.Context) error {
+// readWorkload returns the version that a watch continues from: the workload's
+// own. An API server that was restarted, or was busy since, may not know that of
+// an idle workload any more; then it is the version of a list, which is new.
+func (f *follower) readWorkload(ctx context.Context) (version string, err error) {
 	o, err := newWorkloadObject(f.key)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := f.client.Get(ctx, types.NamespacedName{Namespace: f.key.Namespace, Name: f.key.Name}, o); err != nil {
-		return f.unknown(ctx, err)
+	if f.expired {
+		o, version, err = f.listWorkload(ctx, o)
+	} else {
+		err = f.client.Get(ctx, types.NamespacedName{Namespace: f.key.Namespace, Name: f.key.Name}, o)
+		version = o.GetResourceVersion()
 	}
-	return f.setWorkload(o)
+	if err != nil {
+		return "", f.unknown(ctx, err)
+	}
+	return version, f.setWorkload(o)
+}
+
+func (f *follower) listWorkload(ctx context.Context, like client.Object) (o client.Object, version string, err error) {
+	list := newWorkloadList(like)
+	if err := f.client.List(ctx, list, f.workloadOptions("")); err != nil {
+		return nil, "", err
+	}
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		o, _ = item.(client.Object)
+		return nil
+	})
+	if err == nil && o == nil {
+		err = apierrors.NewNotFound(schema.GroupResource{Group: f.key.Group, Resource: f.key.Kind}, f.key.Name)
+	}
+	return o, list.GetResourceVersion(), err
+}
+
+func (f *follower) workloadOptions(from string) client.ListOption {
+	return &client.ListOptions{
+		Namespace: f.key.Namespace,
+		Raw:       &metav1.ListOptions{ResourceVersion: from, FieldSelector: "metadata.name=" + f.key.Name},
+	}
 }
 
 func (f *follower) setWorkload(o client.Object) error {
@@ -114,27 +159,37 @@ func (f *follower) unknown(ctx context.Context, err error) error {
 	return fmt.Errorf("get %s %s: there is none in namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)
 }
 
-// listRevisions returns the version that a watch continues from.
+// listRevisions returns the version that a watch continues from. The Jobs of a
+// CronJob cannot be told from others by a label, so a namespace may have many
+// more of them than are kept; they come in pages.
 func (f *follower) listRevisions(ctx context.Context) (version string, err error) {
-	list := f.revisionList()
-	if err := f.client.List(ctx, list, f.revisionOptions("")...); err != nil {
-		return "", fmt.Errorf("list the revisions of %s: %w", f.key, err)
-	}
 	f.revisions = map[types.UID]client.Object{}
-	switch l := list.(type) {
-	case *appsv1.ReplicaSetList:
-		keepControlled(f, l.Items, func(o *appsv1.ReplicaSet) client.Object { return o })
-	case *appsv1.ControllerRevisionList:
-		keepControlled(f, l.Items, func(o *appsv1.ControllerRevision) client.Object { return o })
-	case *batchv1.JobList:
-		keepControlled(f, l.Items, func(o *batchv1.Job) client.Object { return o })
+	options := f.revisionOptions("")
+	options.Limit = pageSize
+	for {
+		list := f.revisionList()
+		if err := f.client.List(ctx, list, options); err != nil {
+			return "", fmt.Errorf("list the revisions of %s: %w", f.key, err)
+		}
+		switch l := list.(type) {
+		case *appsv1.ReplicaSetList:
+			keepControlled(f, l.Items, func(o *appsv1.ReplicaSet) client.Object { return o })
+		case *appsv1.ControllerRevisionList:
+			keepControlled(f, l.Items, func(o *appsv1.ControllerRevision) client.Object { return o })
+		case *batchv1.JobList:
+			keepControlled(f, l.Items, func(o *batchv1.Job) client.Object { return o })
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return list.GetResourceVersion(), nil
+		}
 	}
-	return list.GetResourceVersion(), nil
 }
 
+// keepControlled copies what it keeps: a pointer into a page would keep the page.
 func keepControlled[T any](f *follower, items []T, object func(*T) client.Object) {
 	for i := range items {
-		f.setRevision(object(&items[i]))
+		item := items[i]
+		f.setRevision(object(&item))
 	}
 }
 
@@ -154,21 +209,21 @@ func (f *follower) revisionList() client.ObjectList {
 	return &appsv1.ReplicaSetList{}
 }
 
-func (f *follower) revisionOptions(from string) []client.ListOption {
-	return []client.ListOption{&client.ListOptions{
+func (f *follower) revisionOptions(from string) *client.ListOptions {
+	return &client.ListOptions{
 		Namespace: f.key.Namespace, LabelSelector: f.facts.selector,
 		Raw: &metav1.ListOptions{ResourceVersion: from},
-	}}
+	}
 }
 
 // watch follows workload and revisions from what was read.
-func (f *follower) watch(ctx context.Context, from string) error {
-	workloads, err := f.watchWorkload(ctx)
+func (f *follower) watch(ctx context.Context, from versions) error {
+	workloads, err := f.client.Watch(ctx, newWorkloadList(f.workload), f.workloadOptions(from.workload))
 	if err != nil {
-		return err
+		return fmt.Errorf("watch %s: %w", f.key, err)
 	}
 	defer workloads.Stop()
-	revisions, err := f.client.Watch(ctx, f.revisionList(), f.revisionOptions(from)...)
+	revisions, err := f.client.Watch(ctx, f.revisionList(), f.revisionOptions(from.revisions))
 	if err != nil {
 		return fmt.Errorf("watch the revisions of %s: %w", f.key, err)
 	}
@@ -190,17 +245,6 @@ func (f *follower) watch(ctx context.Context, from string) error {
 			return nil
 		}
 	}
-}
-
-func (f *follower) watchWorkload(ctx context.Context) (watch.Interface, error) {
-	w, err := f.client.Watch(ctx, newWorkloadList(f.workload), &client.ListOptions{
-		Namespace: f.key.Namespace,
-		Raw:       &metav1.ListOptions{ResourceVersion: f.workload.GetResourceVersion(), FieldSelector: "metadata.name=" + f.key.Name},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watch %s: %w", f.key, err)
-	}
-	return w, nil
 }
 
 func (f *follower) workloadEvent(event watch.Event, open bool) error {

@@ -68,7 +68,7 @@ func (a *Attacher) Attach(ctx context.Context, r Request) error {
 		run.pending[object] = Verdict{Message: "nothing was read yet"}
 	}
 	if err := run.attachAll(ctx); err != nil {
-		run.giveUp(err)
+		run.giveUp(ctx, err)
 	}
 	return errors.Join(run.failed...)
 }
@@ -195,9 +195,10 @@ func plain(refs []metav1.OwnerReference) []metav1.OwnerReference {
 }
 
 // giveUp says what was missing for each object that is still pending, or once
-// what kept all of them from being attached.
-func (r *run) giveUp(err error) {
-	if !errors.Is(err, errTooLate) && !errors.Is(err, context.DeadlineExceeded) {
+// what kept all of them from being attached. When time ran out both may be true:
+// the revision was missing, and the last attempt to see it come failed.
+func (r *run) giveUp(ctx context.Context, err error) {
+	if !errors.Is(context.Cause(ctx), errTooLate) {
 		r.failed = append(r.failed, err)
 		return
 	}
@@ -205,5 +206,8 @@ func (r *run) giveUp(err error) {
 		if v, waits := r.pending[object]; waits {
 			r.failed = append(r.failed, fmt.Errorf("attach %s: gave up after %s: %s", object, r.request.Timeout, v.Message))
 		}
+	}
+	if !errors.Is(err, errTooLate) && !errors.Is(err, context.DeadlineExceeded) {
+		r.failed = append(r.failed, err)
 	}
 }

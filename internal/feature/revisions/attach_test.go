@@ -218,6 +218,74 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 	}
 }
 
+// TestTimeoutAlsoSaysWhatWentWrong: when the revision was missing and watching for
+// it failed, both are said.
+func TestTimeoutAlsoSaysWhatWentWrong(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	cm := input.ConfigMap("cm")
+	l.source(cm)
+	l.slowRollout(cm)
+	l.wire.deaf = http.StatusServiceUnavailable
+	request := l.rolloutRequest(cm)
+	request.Timeout = time.Second
+	_, err := l.attach(request)
+	for _, want := range []string{"gave up after 1s", "has not acted on its newest version", "watch "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want %q", err, want)
+		}
+	}
+}
+
+// TestIdleWorkload: an API server that was restarted does not know the version of
+// a workload that was idle since; from then on a list tells where to continue.
+func TestIdleWorkload(t *testing.T) {
+	t.Parallel()
+	cluster := labtest.Private(t, labtest.Options{})
+	l := newLabOn(t, cluster)
+	cm := input.ConfigMap("cm")
+	l.source(cm)
+	paused := true
+	l.create(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
+		Paused: paused, Selector: selector(), Template: template(cm),
+	}})
+	l.settled()
+	l.source(input.ConfigMap("written-since"))
+	if err := cluster.StopAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.attach(l.request("Deployment", "apps", cm))
+		done <- err
+	}()
+	l.wire.await(t, "LIST deployments", done)
+	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":false}}`))
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "web"}}
+	if err := l.admin.Patch(t.Context(), d, resume); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := l.owners(cm); !strings.HasPrefix(got, "ReplicaSet/web-") {
+		t.Errorf("attached to %q", got)
+	}
+	lists := 0
+	for _, request := range l.wire.sent() {
+		if request == "LIST deployments" || request == "GET deployments/web" {
+			lists++
+		}
+	}
+	if lists != 2 {
+		t.Errorf("the workload was read %d times, want once by name and once by list: %q", lists, l.wire.sent())
+	}
+}
+
 func TestUnreferencedIsAttachedWithAWarningWhenAskedFor(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -388,6 +456,39 @@ func TestEveryKind(t *testing.T) {
 	}
 }
 
+// TestSecondRevisionOfADaemonSet: its revisions and itself are told by two watches,
+// so the newest revision that is known may be the one before.
+func TestSecondRevisionOfADaemonSet(t *testing.T) {
+	t.Parallel()
+	for name, strict := range map[string]bool{"named by the template": true, "not insisting on that": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			older, newer := input.ConfigMap("older"), input.ConfigMap("newer")
+			l.source(older)
+			l.source(newer)
+			ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DaemonSetSpec{Selector: selector(), Template: template(older)}}
+			l.create(ds)
+			if _, err := l.attach(l.request("DaemonSet", "apps", older)); err != nil {
+				t.Fatal(err)
+			}
+			change := ds.DeepCopy()
+			change.Spec.Template = template(newer)
+			if err := l.admin.Patch(t.Context(), change, client.MergeFrom(ds)); err != nil {
+				t.Fatal(err)
+			}
+			request := l.request("DaemonSet", "apps", newer)
+			request.RequireReference, request.Grace = strict, 0
+			if _, err := l.attach(request); err != nil {
+				t.Fatal(err)
+			}
+			if first, second := l.owners(older), l.owners(newer); strings.Contains(second, " ") || first == second || !strings.HasPrefix(second, "ControllerRevision/web-") {
+				t.Errorf("the first ConfigMap belongs to %q, the second to %q", first, second)
+			}
+		})
+	}
+}
+
 func jobTemplate(sources ...input.Source) corev1.PodTemplateSpec {
 	t := template(sources...)
 	t.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -420,8 +521,19 @@ func TestCronJobAndItsLivingJobs(t *testing.T) {
 	} {
 		l.job(name, job.owners, job.sources, job.ended)
 	}
+	// Jobs cannot be asked for by label: of many only a page at a time is held.
+	l.wire.limit = "1"
 	if _, err := l.attach(l.request("CronJob", "batch", cm)); err != nil {
 		t.Fatal(err)
+	}
+	pages := 0
+	for _, request := range l.wire.sent() {
+		if request == "LIST jobs" {
+			pages++
+		}
+	}
+	if pages != 4 {
+		t.Errorf("four Jobs were read in %d pages of one", pages)
 	}
 	got := strings.Fields(l.owners(cm))
 	slices.Sort(got)

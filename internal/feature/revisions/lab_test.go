@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +37,17 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	cluster := labtest.Shared(t, labtest.ArgoRollouts)
+	l := newLabOn(t, labtest.Shared(t, labtest.ArgoRollouts))
+	// The API server lists a new kind a moment after it accepts it.
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		_, err := l.admin.RESTMapper().RESTMapping(schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}, "v1alpha1")
+		return err == nil, fmt.Sprint(err)
+	})
+	return l
+}
+
+func newLabOn(t *testing.T, cluster *labtest.Cluster) *lab {
+	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +77,11 @@ type wire struct {
 	mu       sync.Mutex
 	requests []string
 	accepts  []string
+	// refusals are answers to patches, deaf is one to every watch.
 	refusals []int
+	deaf     int
+	// limit makes pages that small.
+	limit string
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -76,6 +91,14 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	refusal := 0
 	if r.Method == http.MethodPatch && len(w.refusals) > 0 {
 		refusal, w.refusals = w.refusals[0], w.refusals[1:]
+	}
+	if r.URL.Query().Has("watch") && w.deaf != 0 {
+		refusal = w.deaf
+	}
+	if query := r.URL.Query(); w.limit != "" && query.Has("limit") {
+		r = r.Clone(r.Context())
+		query.Set("limit", w.limit)
+		r.URL.RawQuery = query.Encode()
 	}
 	w.mu.Unlock()
 	w.changed <- struct{}{}

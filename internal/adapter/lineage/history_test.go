@@ -1,0 +1,82 @@
+package lineage_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+)
+
+// TestCurrentRevisionOfADaemonSet: only the revision with the DaemonSet's template
+// is the current one, whatever its number.
+func TestCurrentRevisionOfADaemonSet(t *testing.T) {
+	t.Parallel()
+	one, two := daemonTemplate("one"), daemonTemplate("two")
+	ds := &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "ds"},
+		Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: one.Labels}, Template: two},
+	}
+	cases := map[string]struct {
+		reason    string
+		revisions []client.Object
+		want      string
+	}{
+		"only the one before": {
+			reason:    "the workload was seen before its new revision",
+			revisions: []client.Object{revisionOf(t, ds, "a", 1, one)},
+		},
+		"both":           {revisions: []client.Object{revisionOf(t, ds, "a", 1, one), revisionOf(t, ds, "b", 2, two)}, want: "b"},
+		"taken back":     {reason: "an undo gives the old revision a new number", revisions: []client.Object{revisionOf(t, ds, "a", 3, two), revisionOf(t, ds, "b", 2, one)}, want: "a"},
+		"not renumbered": {reason: "the undo is seen before the number", revisions: []client.Object{revisionOf(t, ds, "a", 1, two), revisionOf(t, ds, "b", 2, one)}, want: "a"},
+		"twice the same": {revisions: []client.Object{revisionOf(t, ds, "a", 1, two), revisionOf(t, ds, "b", 2, two)}, want: "b"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			world := fake.NewClientBuilder().WithObjects(append(c.revisions, ds.DeepCopy())...).Build()
+			key := kube.Key{GroupKind: appsv1.SchemeGroupVersion.WithKind("DaemonSet").GroupKind(), Namespace: "shop", Name: "web"}
+			var got string
+			err := lineage.FollowHistory(t.Context(), world, key, func(h lineage.History) bool {
+				if h.Current != nil {
+					got = h.Current.Name
+				}
+				return true
+			})
+			if err != nil || got != c.want {
+				t.Errorf("%s: current is %q, want %q, error %v", c.reason, got, c.want, err)
+			}
+		})
+	}
+}
+
+func daemonTemplate(image string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: image}}},
+	}
+}
+
+// revisionOf is a ControllerRevision as the controller of DaemonSets writes it.
+func revisionOf(t *testing.T, ds *appsv1.DaemonSet, name string, number int64, template corev1.PodTemplateSpec) client.Object {
+	t.Helper()
+	raw, err := json.Marshal(map[string]any{"spec": map[string]any{"template": template}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: ds.Namespace, Name: name, UID: types.UID(name), Labels: template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(ds, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))},
+		},
+		Data: runtime.RawExtension{Raw: raw}, Revision: number,
+	}
+}

@@ -233,7 +233,8 @@ func borrowedBy(key Key, object any) Key {
 	return Key{GroupKind: group, Namespace: key.Namespace, Name: ref["name"]}
 }
 
-// SelectorOf returns the selector of kinds that have revisions.
+// SelectorOf returns the selector of kinds that have one, nil for the others and
+// for one that cannot be read: read leniently, it would select everything.
 func SelectorOf(object any) *metav1.LabelSelector {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
@@ -243,13 +244,26 @@ func SelectorOf(object any) *metav1.LabelSelector {
 	case *appsv1.DaemonSet:
 		return o.Spec.Selector
 	case *unstructured.Unstructured:
-		fields, found, err := unstructured.NestedMap(o.Object, "spec", "selector")
-		selector := &metav1.LabelSelector{}
-		if err == nil && found && runtime.DefaultUnstructuredConverter.FromUnstructured(fields, selector) == nil {
-			return selector
-		}
+		return selectorAt(o, "spec", "selector")
 	}
 	return nil
+}
+
+// selectorAt reads a label selector, or the plain map of labels that stands for
+// one in a ReplicationController or a DeploymentConfig.
+func selectorAt(o *unstructured.Unstructured, path ...string) *metav1.LabelSelector {
+	if plain, found, err := unstructured.NestedStringMap(o.Object, path...); err == nil && found {
+		return &metav1.LabelSelector{MatchLabels: plain}
+	}
+	fields, found, err := unstructured.NestedMap(o.Object, path...)
+	if err != nil || !found {
+		return nil
+	}
+	selector := &metav1.LabelSelector{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, selector, true) != nil {
+		return nil
+	}
+	return selector
 }
 
 // replicasOf is how many pods the object asks for, zero when it does not say.

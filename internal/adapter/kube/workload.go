@@ -96,6 +96,14 @@ func (w *Workload) borrowing(lender *Workload) *Workload {
 	return &joined
 }
 
+// withoutLender returns the workload while the one that it borrows from is not
+// there. That is no template that uses nothing: what is on record stays.
+func (w *Workload) withoutLender() *Workload {
+	alone := *w
+	alone.Problem = fmt.Sprintf("%s %s, whose template it uses, is not found", w.Borrows.Kind, w.Borrows.Name)
+	return &alone
+}
+
 // GetObjectMeta lets client-go's stores find the workload's name.
 func (w *Workload) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: w.Key.Namespace, Name: w.Key.Name, ResourceVersion: w.ResourceVersion}
@@ -156,7 +164,11 @@ func slimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		Annotations:     ownSettings(m.GetAnnotations(), words),
 	}
 	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion}
-	w.Borrows = borrowedBy(w.Key, object)
+	if ref := workloadRef(w.Key, object); ref.GroupKind == Deployment().GroupKind() {
+		w.Borrows = ref
+	} else if ref != (Key{}) {
+		w.Problem = fmt.Sprintf("spec.workloadRef names a %s, and only the template of a Deployment can be followed", ref.Kind)
+	}
 	template, err := podTemplate(kind, object)
 	if err != nil {
 		w.Problem = fmt.Sprintf("%s is no pod template", kind.Template)
@@ -219,8 +231,8 @@ func templateAt(o *unstructured.Unstructured, path []string) (*corev1.PodTemplat
 	return template, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template)
 }
 
-// borrowedBy finds the workload whose template a Rollout uses.
-func borrowedBy(key Key, object any) Key {
+// workloadRef finds the object whose template a Rollout uses.
+func workloadRef(key Key, object any) Key {
 	o, ok := object.(*unstructured.Unstructured)
 	if !ok || key.GroupKind != Rollout().GroupKind() {
 		return Key{}

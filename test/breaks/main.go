@@ -9,7 +9,8 @@
 //	+	if false {
 //
 // Lines with - are the text to find, exactly once; lines with + replace it. The
-// changes are made in a copy of the working tree.
+// changes are made in a copy of the working tree. Everything must still compile:
+// a test that builds the program would fail for any text that is not Go.
 //
 //	go run ./test/breaks            all
 //	go run ./test/breaks CC-14 KR   some, by name or by the beginning of it
@@ -145,15 +146,32 @@ func (b Break) try(ctx context.Context, dir string) error {
 	if err := os.WriteFile(name, []byte(broken), 0o644); err != nil {
 		return err
 	}
-	output, testErr := b.test(ctx, dir)
+	buildErr := build(ctx, dir)
+	var output string
+	var testErr error
+	if buildErr == nil {
+		output, testErr = b.test(ctx, dir)
+	}
 	if err := os.WriteFile(name, whole, 0o644); err != nil {
 		return err
 	}
 	switch {
+	case buildErr != nil:
+		return fmt.Errorf("%s: the change does not compile, so no test says anything: %w", b.ID, buildErr)
 	case testErr == nil:
 		return fmt.Errorf("%s: %s passes although %q is back", b.ID, b.Test, b.Title)
 	case !strings.Contains(output, "--- FAIL"):
 		return fmt.Errorf("%s: the test did not run:\n%s", b.ID, output)
+	}
+	return nil
+}
+
+// build compiles every package; it links none.
+func build(ctx context.Context, dir string) error {
+	command := exec.CommandContext(ctx, "go", "build", "./...")
+	command.Dir = dir
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, output)
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ func TestBreaksApply(t *testing.T) {
 }
 
 type change struct {
+	title              string
 	file, folder, test string
 	find, replace      string
 }
@@ -52,7 +53,9 @@ func read(t *testing.T, file string) change {
 			find = append(find, line[1:])
 		case strings.HasPrefix(line, "+"):
 			replace = append(replace, line[1:])
-		case !strings.HasPrefix(line, "# "):
+		case strings.HasPrefix(line, "# "):
+			b.title = line[len("# "):]
+		default:
 			t.Errorf("line %q is not understood", line)
 		}
 	}

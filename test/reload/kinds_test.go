@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
@@ -134,7 +135,23 @@ func TestRolloutWithWorkloadRef(t *testing.T) {
 		t.Errorf("the Deployment is on record as a workload of its own: %s", text)
 	}
 
+	s.awaitKnown(t, "Rollout.argoproj.io", "canary", versionOf("two"))
+	given := s.given(t, "Rollout.argoproj.io", "canary", input.ConfigMap("app"))
+	s.delete(t, "deployment/lender")
+	s.AwaitEvent(t, "canary", "Warning NoTemplate", "lender")
+	s.witness.Pass(t)
+	if got := s.given(t, "Rollout.argoproj.io", "canary", input.ConfigMap("app")); got != given {
+		t.Errorf("without its template the Rollout was given %q, want what it was given before, %q", got, given)
+	}
+	s.make(t, deployment("lender", auto, uses("configmap/app"))+
+		fmt.Sprintf(rollout, "second", "lender", "workloadRef: {apiVersion: apps/v1, kind: Deployment, name: lender}"))
+	s.awaitKnown(t, "Rollout.argoproj.io", "second", "configmap/app")
 	s.delete(t, "rollout/canary")
+	s.change(t, "configmap/app", "{data: {key: more}}")
+	s.awaitRollouts(t, "deployment/lender", 1)
+	s.AwaitEvent(t, "second", "Normal Reloaded", "configmap/app")
+
+	s.delete(t, "rollout/second")
 	s.awaitKnown(t, deploy, "lender", "configmap/app")
 	s.change(t, "configmap/app", "{data: {key: three}}")
 	s.awaitRollouts(t, "deployment/lender", 2)

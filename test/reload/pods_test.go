@@ -204,3 +204,144 @@ func TestPodStrategiesAreOff(t *testing.T) {
 	s.AwaitEvent(t, "refreshed", "Normal Refreshed")
 	s.checkRollouts(t, "switched on", 0, "deployment/evicted", "deployment/refreshed")
 }
+
+// forPods are objects whose pods are moved, of kinds that make them in different
+// ways: itself, through a ReplicaSet, on each node, or as an operator would.
+func forPods(strategy string) string {
+	annotations := auto + ", " + settings.Strategy + ": " + strategy
+	return workload("DaemonSet", "agent", annotations, mounts) +
+		strings.Replace(fmt.Sprintf(rollout, "canary", "canary", "template: {metadata: {labels: {app: canary}}, spec: {"+mounts+"}}"), auto, annotations, 1) +
+		fmt.Sprintf(replicationController, annotations, mounts)
+}
+
+const (
+	mounts = "containers: [{name: app, image: app, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, configMap: {name: app}}], terminationGracePeriodSeconds: 0"
+
+	// replicationController has a plain map for a selector.
+	replicationController = `
+---
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: old, annotations: {%s}}
+spec: {replicas: 1, selector: {app: old}, template: {metadata: {labels: {app: old}}, spec: {%s}}}
+`
+	// bystanders bear the labels of the Rollout, which nothing forbids, or of nobody.
+	bystanders = `
+---
+{apiVersion: v1, kind: Pod, metadata: {name: bare, labels: {app: nobody, team: other}}, spec: {containers: [{name: app, image: app}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: namesake, labels: {app: canary, team: other}}, spec: {containers: [{name: app, image: app}]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: neighbour}
+spec:
+  replicas: 2
+  selector: {matchLabels: {team: other}}
+  template: {metadata: {labels: {app: canary, team: other}}, spec: {containers: [{name: app, image: app}]}}
+`
+)
+
+// podKinds are the workloads of forPods, by the names that events and labels have.
+func podKinds() []string { return []string{"agent", "canary", "old"} }
+
+const oldKind = "v1/ReplicationController=spec.template"
+
+// newCrowdStage has the workloads of forPods on it, running, beside bystanders.
+func newCrowdStage(t *testing.T, strategy string) (s *stage, spared map[types.UID]bool) {
+	t.Helper()
+	s = newStage(t, configMap("app", "key: one")+forPods(strategy)+bystanders, labtest.KWOK, labtest.ArgoRollouts)
+	for _, name := range podKinds() {
+		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+			return len(s.pods(t, name)) > len(s.bystanders(t, name)), name + " has no pods"
+		})
+	}
+	spared = map[types.UID]bool{}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		for _, pod := range s.bystanders(t, "") {
+			spared[pod.UID] = true
+		}
+		return len(spared) == 4, fmt.Sprintf("%d bystanders, want 4", len(spared))
+	})
+	s.run(t, "--pod-strategies", "--kind", oldKind)
+	for i, groupKind := range []string{"DaemonSet.apps", "Rollout.argoproj.io", "ReplicationController."} {
+		s.awaitKnown(t, groupKind, podKinds()[i], "configmap/app")
+	}
+	return s, spared
+}
+
+// bystanders are the pods that belong to nobody here; those with a label "app" of
+// that value, when it is given.
+func (s *stage) bystanders(t testing.TB, app string) []corev1.Pod {
+	t.Helper()
+	labels := client.MatchingLabels{"team": "other"}
+	if app != "" {
+		labels["app"] = app
+	}
+	list := &corev1.PodList{}
+	if err := s.Client.List(t.Context(), list, client.InNamespace(s.Namespace), labels); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// checkSpared: nobody else's pod was evicted or touched.
+func (s *stage) checkSpared(t *testing.T, spared map[types.UID]bool) {
+	t.Helper()
+	list := &corev1.PodList{}
+	if err := s.Client.List(t.Context(), list, client.InNamespace(s.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for _, pod := range list.Items {
+		if !spared[pod.UID] {
+			continue
+		}
+		left++
+		if pod.DeletionTimestamp != nil || pod.Annotations[settings.Inputs] != "" {
+			t.Errorf("%s belongs to nobody here, and was evicted or touched", pod.Name)
+		}
+	}
+	if left != len(spared) {
+		t.Errorf("%d of %d pods that belong to nobody here are left", left, len(spared))
+	}
+}
+
+// TestEvictEveryKind: whoever makes the pods, each gets a successor, and pods that
+// only look alike are left alone.
+func TestEvictEveryKind(t *testing.T) {
+	t.Parallel()
+	s, spared := newCrowdStage(t, "evict")
+	before := map[string]types.UID{}
+	for _, name := range podKinds() {
+		for _, pod := range s.pods(t, name) {
+			before[name+" "+string(pod.UID)] = pod.UID
+		}
+	}
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	for _, name := range podKinds() {
+		s.AwaitEvent(t, name, "Normal Evicted", "configmap/app")
+		for _, pod := range s.pods(t, name) {
+			if before[name+" "+string(pod.UID)] != "" && !spared[pod.UID] {
+				t.Errorf("%s of %s was not evicted", pod.Name, name)
+			}
+		}
+	}
+	s.checkSpared(t, spared)
+}
+
+// TestRefreshEveryKind does the same for pods that are only touched.
+func TestRefreshEveryKind(t *testing.T) {
+	t.Parallel()
+	s, spared := newCrowdStage(t, "refresh")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	for _, name := range podKinds() {
+		s.AwaitEvent(t, name, "Normal Refreshed", "configmap/app")
+		for _, pod := range s.pods(t, name) {
+			if !spared[pod.UID] && !strings.HasPrefix(pod.Annotations[settings.Inputs], "configmap/app~") {
+				t.Errorf("%s of %s was not touched", pod.Name, name)
+			}
+		}
+	}
+	s.checkSpared(t, spared)
+}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -63,9 +64,20 @@ func (s *stage) make(t testing.TB, manifest string) {
 			t.Fatalf("read manifest: %v", err)
 		}
 		if o.Object != nil {
+			s.awaitServed(t, o)
 			s.Create(t, o)
 		}
 	}
+}
+
+// awaitServed waits until the API server serves the object's kind: a custom one
+// takes a moment after it was installed.
+func (s *stage) awaitServed(t testing.TB, o *unstructured.Unstructured) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		_, err := s.Client.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+		return !meta.IsNoMatchError(err), fmt.Sprint(err)
+	})
 }
 
 // kinds are the kinds that tests name in short.

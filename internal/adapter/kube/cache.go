@@ -50,15 +50,15 @@ type Cache struct {
 	mu sync.RWMutex
 	// areas are the watches by namespace; "" is the one that watches all.
 	areas map[string]*area
-	// lent are the workloads whose template another workload uses as its own.
-	lent  map[Key]Key
+	// lent are the workloads whose template others use as their own, and those.
+	lent  map[Key]map[Key]struct{}
 	wakes []func(Key)
 	begin func(*area)
 }
 
 // NewCache makes a cache that is empty until Run.
 func NewCache(c client.WithWatch, o CacheOptions) *Cache {
-	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), areas: map[string]*area{}, lent: map[Key]Key{}}
+	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), areas: map[string]*area{}, lent: map[Key]map[Key]struct{}{}}
 	cache.namespaces = mirror.New(mirror.Options[*Namespace]{
 		Name: "namespaces", Role: mirror.RoleSettings,
 		Slim: slimNamespace, Changed: cache.namespaceChanged,
@@ -104,7 +104,7 @@ func (c *Cache) Wake(f func(Key)) {
 // Workload returns the copy of a workload. One that uses another's template is
 // returned with it, and that other one is not a workload of its own.
 func (c *Cache) Workload(key Key) (*Workload, bool) {
-	if _, lent := c.borrower(key); lent {
+	if c.isLent(key) {
 		return nil, false
 	}
 	w, ok := c.plainWorkload(key)
@@ -113,7 +113,7 @@ func (c *Cache) Workload(key Key) (*Workload, bool) {
 	}
 	lender, ok := c.plainWorkload(w.Borrows)
 	if !ok {
-		return w, true
+		return w.withoutLender(), true
 	}
 	return w.borrowing(lender), true
 }
@@ -265,11 +265,10 @@ func (c *Cache) allAreas() []*area {
 	return all
 }
 
-func (c *Cache) borrower(key Key) (Key, bool) {
+func (c *Cache) isLent(key Key) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	borrower, lent := c.lent[key]
-	return borrower, lent
+	return len(c.lent[key]) > 0
 }
 
 func (c *Cache) slimSource(object any) (*Source, error) {
@@ -295,9 +294,18 @@ func (c *Cache) workloadIndexed(old, now *Workload) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.lent, before)
+	if before != (Key{}) {
+		// Others may borrow from it too.
+		delete(c.lent[before], old.Key)
+		if len(c.lent[before]) == 0 {
+			delete(c.lent, before)
+		}
+	}
 	if after != (Key{}) {
-		c.lent[after] = now.Key
+		if c.lent[after] == nil {
+			c.lent[after] = map[Key]struct{}{}
+		}
+		c.lent[after][now.Key] = struct{}{}
 	}
 }
 
@@ -354,10 +362,9 @@ func (c *Cache) chooseNamespace(old, now *Namespace) {
 func (c *Cache) wake(key Key) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	borrower, lent := c.lent[key]
 	for _, f := range c.wakes {
 		f(key)
-		if lent {
+		for borrower := range c.lent[key] {
 			f(borrower)
 		}
 	}

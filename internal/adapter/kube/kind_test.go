@@ -3,6 +3,7 @@ package kube
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -94,5 +95,55 @@ func TestTemplateAtPath(t *testing.T) {
 				t.Errorf("%s: problem %q and %d sources, want a problem: %t, and %d", tc.reason, w.Problem, len(w.Refs), tc.wrong, tc.refs)
 			}
 		})
+	}
+}
+
+// TestSelectorOf: a selector that is not understood selects nothing, because the
+// other way of reading it selects every pod of the namespace.
+func TestSelectorOf(t *testing.T) {
+	t.Parallel()
+	labels := map[string]any{"app": "web"}
+	cases := map[string]struct {
+		reason   string
+		selector any
+		want     string // empty when there is none
+	}{
+		"LabelSelector": {"as most kinds have it", map[string]any{"matchLabels": labels}, "app=web"},
+		"Expressions":   {"the other half of it", map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "Exists"}}}, "app"},
+		"PlainMap":      {"as a ReplicationController has it", labels, "app=web"},
+		"UnknownField":  {"a field that is not understood may narrow it", map[string]any{"matchLabels": labels, "matchFields": []any{}}, ""},
+		"Text":          {"some kinds have it as a text", "app=web", ""},
+		"Nothing":       {"no selector", nil, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := map[string]any{}
+			if tc.selector != nil {
+				spec["selector"] = tc.selector
+			}
+			s := SelectorOf(&unstructured.Unstructured{Object: map[string]any{"spec": spec}})
+			got := ""
+			if s != nil {
+				got = metav1.FormatLabelSelector(s)
+			}
+			if got != tc.want {
+				t.Errorf("%s: selects %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPodSelector: what selects everything is refused.
+func TestPodSelector(t *testing.T) {
+	t.Parallel()
+	for _, s := range []*metav1.LabelSelector{nil, {}, {MatchLabels: map[string]string{}}} {
+		if got, err := podSelector(&Workload{Selector: s}); err == nil {
+			t.Errorf("the selector %v is read as %q, want an error", s, got)
+		}
+	}
+	got, err := podSelector(&Workload{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}})
+	if err != nil || got.String() != "app=web" {
+		t.Errorf("read as %v, %v", got, err)
 	}
 }

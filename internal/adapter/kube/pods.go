@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,27 +38,58 @@ func NewPods(c client.Client) *Pods {
 	return &Pods{client: c}
 }
 
-// List returns the pods that the workload's selector finds and that have not
-// run to their end.
+// List returns the workload's pods that have not run to their end: those that its
+// selector finds and that it controls, itself or through its revisions. Selectors
+// overlap, and somebody's bare pod may bear the same labels.
 func (p *Pods) List(ctx context.Context, w *Workload) ([]Pod, error) {
-	if w.Selector == nil {
-		return nil, fmt.Errorf("%s has no selector for its pods", w.Key)
-	}
-	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
+	selector, err := podSelector(w)
 	if err != nil {
-		return nil, fmt.Errorf("read the selector of %s: %w", w.Key, err)
+		return nil, err
 	}
 	list := &corev1.PodList{}
 	if err := p.client.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", w.Key, err)
 	}
+	owners := newOwners(p.client, w)
 	var pods []Pod
+	foreign := 0
 	for i := range list.Items {
-		if pod := &list.Items[i]; pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		pod := &list.Items[i]
+		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		own, err := owners.lead(ctx, pod)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("find out who controls pod %s: %w", pod.Name, err)
+		case own:
 			pods = append(pods, newPod(pod))
+		default:
+			foreign++
 		}
 	}
+	// Of a kind that we know, no pods are no pods. Whether an operator makes its
+	// object the controller of its pods is for the operator to decide.
+	if len(pods) == 0 && foreign > 0 && !owners.known {
+		return nil, fmt.Errorf("the selector of %s finds %d pods and none is controlled by it, so they are left alone", w.Key, foreign)
+	}
 	return pods, nil
+}
+
+// podSelector is the workload's selector. An empty one means every pod of the
+// namespace, which no workload means.
+func podSelector(w *Workload) (labels.Selector, error) {
+	if w.Selector == nil {
+		return nil, fmt.Errorf("%s has no selector for its pods in spec.selector", w.Key)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("read the selector of %s: %w", w.Key, err)
+	}
+	if selector.Empty() {
+		return nil, fmt.Errorf("the selector of %s is empty and would mean every pod of the namespace", w.Key)
+	}
+	return selector, nil
 }
 
 func newPod(pod *corev1.Pod) Pod {

@@ -96,6 +96,14 @@ func (w *Workload) borrowing(lender *Workload) *Workload {
 	return &joined
 }
 
+// withoutLender returns the workload while the one that it borrows from is not
+// there. That is no template that uses nothing: what is on record stays.
+func (w *Workload) withoutLender() *Workload {
+	alone := *w
+	alone.Problem = fmt.Sprintf("%s %s, whose template it uses, is not found", w.Borrows.Kind, w.Borrows.Name)
+	return &alone
+}
+
 // GetObjectMeta lets client-go's stores find the workload's name.
 func (w *Workload) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: w.Key.Namespace, Name: w.Key.Name, ResourceVersion: w.ResourceVersion}
@@ -156,7 +164,11 @@ func slimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		Annotations:     ownSettings(m.GetAnnotations(), words),
 	}
 	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion}
-	w.Borrows = borrowedBy(w.Key, object)
+	if ref := workloadRef(w.Key, object); ref.GroupKind == Deployment().GroupKind() {
+		w.Borrows = ref
+	} else if ref != (Key{}) {
+		w.Problem = fmt.Sprintf("spec.workloadRef names a %s, and only the template of a Deployment can be followed", ref.Kind)
+	}
 	template, err := podTemplate(kind, object)
 	if err != nil {
 		w.Problem = fmt.Sprintf("%s is no pod template", kind.Template)
@@ -219,8 +231,8 @@ func templateAt(o *unstructured.Unstructured, path []string) (*corev1.PodTemplat
 	return template, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template)
 }
 
-// borrowedBy finds the workload whose template a Rollout uses.
-func borrowedBy(key Key, object any) Key {
+// workloadRef finds the object whose template a Rollout uses.
+func workloadRef(key Key, object any) Key {
 	o, ok := object.(*unstructured.Unstructured)
 	if !ok || key.GroupKind != Rollout().GroupKind() {
 		return Key{}
@@ -233,7 +245,8 @@ func borrowedBy(key Key, object any) Key {
 	return Key{GroupKind: group, Namespace: key.Namespace, Name: ref["name"]}
 }
 
-// SelectorOf returns the selector of kinds that have revisions.
+// SelectorOf returns the selector of kinds that have one, nil for the others and
+// for one that cannot be read: read leniently, it would select everything.
 func SelectorOf(object any) *metav1.LabelSelector {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
@@ -243,13 +256,26 @@ func SelectorOf(object any) *metav1.LabelSelector {
 	case *appsv1.DaemonSet:
 		return o.Spec.Selector
 	case *unstructured.Unstructured:
-		fields, found, err := unstructured.NestedMap(o.Object, "spec", "selector")
-		selector := &metav1.LabelSelector{}
-		if err == nil && found && runtime.DefaultUnstructuredConverter.FromUnstructured(fields, selector) == nil {
-			return selector
-		}
+		return selectorAt(o, "spec", "selector")
 	}
 	return nil
+}
+
+// selectorAt reads a label selector, or the plain map of labels that stands for
+// one in a ReplicationController or a DeploymentConfig.
+func selectorAt(o *unstructured.Unstructured, path ...string) *metav1.LabelSelector {
+	if plain, found, err := unstructured.NestedStringMap(o.Object, path...); err == nil && found {
+		return &metav1.LabelSelector{MatchLabels: plain}
+	}
+	fields, found, err := unstructured.NestedMap(o.Object, path...)
+	if err != nil || !found {
+		return nil
+	}
+	selector := &metav1.LabelSelector{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, selector, true) != nil {
+		return nil
+	}
+	return selector
 }
 
 // replicasOf is how many pods the object asks for, zero when it does not say.

@@ -74,8 +74,8 @@ func Decide(in Input) Decision {
 	if len(in.Intent.Problems) > 0 {
 		return Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: problems(in.Intent), PendingSince: in.Entry.PendingSince}
 	}
-	if in.NoTemplate != "" && in.Intent.Mode == settings.Follow {
-		return Decision{Verb: Leave, Reason: input.NoTemplate, Message: in.NoTemplate}
+	if in.NoTemplate != "" && in.asksToBeFollowed() {
+		return Decision{Verb: Leave, Reason: input.NoTemplate, Message: in.NoTemplate, PendingSince: in.Entry.PendingSince}
 	}
 	if len(in.Findings) == 0 {
 		return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: "nothing to follow"}
@@ -90,6 +90,13 @@ func Decide(in Input) Decision {
 		d.PendingSince = in.Now
 	}
 	return in.decideDue(d)
+}
+
+// asksToBeFollowed: by an annotation around the workload, or because it was
+// followed and nothing forbids it; a source can ask for it too, and without a
+// template nobody knows which sources those are.
+func (in Input) asksToBeFollowed() bool {
+	return in.Intent.Mode == settings.Follow || in.Intent.Mode == settings.Unset && len(in.Entry.Inputs) > 0
 }
 
 // decideDue is the order in which something can stand in the way of a change.

@@ -57,6 +57,7 @@ type decideCase struct {
 	cronjob  bool
 	pods     bool
 	problem  string
+	known    bool // on record
 	want     Decision
 	says     []string
 }
@@ -191,6 +192,18 @@ func decideCases() map[string]decideCase {
 			problem: "spec.pod is no pod template",
 			want:    Decision{Verb: Ignore, Reason: input.NotFollowed},
 		},
+		"TemplateLost": {
+			reason: "a template that is gone for a moment forgets nothing, whoever asked", known: true, pending: ago(time.Hour),
+			intent:  func(in *settings.Intent) { in.Mode = settings.Unset },
+			problem: "Deployment web, whose template it uses, is not found",
+			want:    Decision{Verb: Leave, Reason: input.NoTemplate, PendingSince: ago(time.Hour)},
+		},
+		"TemplateLostNever": {
+			reason: "unless somebody says never", known: true,
+			intent:  func(in *settings.Intent) { in.Mode = settings.Never },
+			problem: "Deployment web, whose template it uses, is not found",
+			want:    Decision{Verb: Ignore, Reason: input.NotFollowed},
+		},
 		"Evict": {
 			reason:   "evictions run until no older pod is left, so the change stays pending",
 			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyEvict },
@@ -228,11 +241,15 @@ func (tc decideCase) input() Input {
 	if tc.intent != nil {
 		tc.intent(&intent)
 	}
-	return Input{
+	in := Input{
 		Intent: intent, Findings: tc.findings, ReadsByItself: tc.cronjob,
 		PodsAllowed: tc.pods, NoTemplate: tc.problem,
 		Entry: record.Entry{PendingSince: tc.pending}, MaxDelay: time.Minute, Now: now,
 	}
+	if tc.known {
+		in.Entry.Inputs = map[input.Source]record.Given{app: {Version: v1}}
+	}
+	return in
 }
 
 func TestDecide(t *testing.T) {

@@ -176,11 +176,15 @@ func (inv *Inventory) Snapshot() Snapshot {
 	return snap
 }
 
-// Settle begins a new burst: the changes up to now are on their way.
-func (inv *Inventory) Settle() {
+// Settle tells that the changes up to a version are on their way. What came
+// after it begins a burst of its own.
+func (inv *Inventory) Settle(version int) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	inv.first = time.Time{}
+	if inv.version > version {
+		inv.first = inv.last
+	}
 }
 
 // Live lists the contents that the sources refer to.

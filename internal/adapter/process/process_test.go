@@ -124,7 +124,12 @@ func TestAbsentProcesses(t *testing.T) {
 			t.Errorf("%s: not said to be absent", name)
 		}
 	}
-	if _, absent := errors.AsType[*AbsentError](survives(os.Getpid(), unix.SIGSYS)); !absent {
+	sleeper := NewChild(NewParent(), ChildOptions{Args: []string{"sleep", "1000"}, StopSignal: unix.SIGTERM, Grace: time.Minute})
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer sleeper.Stop(t.Context())
+	if _, absent := errors.AsType[*AbsentError](sleeper.Notify(unix.SIGHUP)); !absent {
 		t.Error("a process without a handler is not said to be absent")
 	}
 }

@@ -54,6 +54,9 @@ func NewInventory(opts Options, store Store, now func() time.Time, wake func()) 
 // Keep stores one value on the disk.
 func (inv *Inventory) Keep(value []byte) (filemap.Digest, error) { return inv.store.Keep(value) }
 
+// Unpin lets go of values that were kept and never listed.
+func (inv *Inventory) Unpin(entries []filemap.Entry) { inv.store.Unpin(entries) }
+
 // Replace gives all objects of a source. What is not among them was deleted
 // while nobody watched.
 func (inv *Inventory) Replace(source string, objects []filemap.Object) {

@@ -136,6 +136,7 @@ func (f *flags) bindTiming(fs *pflag.FlagSet) {
 	fs.DurationVar(&t.Retry, "retry", t.Retry, "first pause after a failed delivery; doubles with each")
 	fs.DurationVar(&t.MaxRetry, "max-retry", t.MaxRetry, "longest pause between tries")
 	fs.IntVar(&t.MaxFailures, "max-failures", t.MaxFailures, "failed deliveries in a row before the agent is unhealthy or rolls back")
+	fs.DurationVar(&t.StartGrace, "start-grace", t.StartGrace, "how long an application that cannot be asked counts as starting and not as failing")
 	fs.BoolVar(&t.RollBack, "roll-back", false, "put the previous set back after --max-failures")
 	fs.DurationVar(&f.base.Rescan, "rescan", f.base.Rescan, "how often a --directory is looked at although no event came")
 	fs.DurationVar(&f.base.Poll, "poll", f.base.Poll, "how often it is looked at when the node has no inotify left")

@@ -26,7 +26,7 @@ func (r *runner) runChild(ctx context.Context) error {
 			return r.lastWords(ctx, err)
 		case <-ctx.Done():
 			stopAgent()
-			<-ended
+			r.awaitAgent(ended, signals)
 			return r.stopChild(context.WithoutCancel(ctx), signals)
 		case sig := <-signals:
 			s, ok := sig.(unix.Signal)
@@ -34,8 +34,23 @@ func (r *runner) runChild(ctx context.Context) error {
 				continue
 			}
 			stopAgent()
-			<-ended
+			r.awaitAgent(ended, signals)
 			return r.stopChild(context.WithoutCancel(ctx), signals)
+		}
+	}
+}
+
+// awaitAgent waits for the step that the agent is at. That may be a restart,
+// which gives the application its grace; a second request cuts it short.
+func (r *runner) awaitAgent(ended <-chan error, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-ended:
+			return
+		case sig := <-signals:
+			if s, ok := sig.(unix.Signal); ok && r.forward(s) {
+				r.child.Kill()
+			}
 		}
 	}
 }

@@ -92,6 +92,28 @@ type StatusError struct {
 // Error shows the code; the answer's own text may hold configuration.
 func (e *StatusError) Error() string { return fmt.Sprintf("answered %d %s", e.Code, e.Text) }
 
+// NoAnswerError is a request that got no answer at all: nobody listens, or the
+// time was over before a word came back.
+type NoAnswerError struct{ Err error }
+
+// Error gives the reason.
+func (e *NoAnswerError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *NoAnswerError) Unwrap() error { return e.Err }
+
+// noAnswer marks the errors that tell nothing about the other side's opinion. A
+// connection that was cut after the request is not among them: whoever dies of
+// a request does just that.
+func noAnswer(err error) error {
+	operation, isOperation := errors.AsType[*net.OpError](err)
+	timeout, isNet := errors.AsType[net.Error](err)
+	if (isOperation && operation.Op == "dial") || (isNet && timeout.Timeout()) {
+		return &NoAnswerError{Err: err}
+	}
+	return err
+}
+
 // Call makes the request once and returns the answer's body.
 func Call(ctx context.Context, o Options) (string, error) {
 	body, err := call(ctx, o)
@@ -115,7 +137,7 @@ func call(ctx context.Context, o Options) (string, error) {
 	defer transport.CloseIdleConnections()
 	answer, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return "", withoutURL(err)
+		return "", noAnswer(withoutURL(err))
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, bodyLimit))

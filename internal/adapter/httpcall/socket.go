@@ -13,7 +13,7 @@ import (
 func Ask(ctx context.Context, socket, line string, timeout time.Duration) (string, error) {
 	answer, err := ask(ctx, socket, line, timeout)
 	if err != nil {
-		return "", fmt.Errorf("ask %s on the socket %s: %w", line, socket, err)
+		return "", fmt.Errorf("ask %s on the socket %s: %w", line, socket, noAnswer(err))
 	}
 	return answer, nil
 }

@@ -47,6 +47,9 @@ func (w *Watcher) list(ctx context.Context, s Selector, o metav1.ListOptions) (*
 	if o.ResourceVersion == "0" {
 		o.ResourceVersion = "" // the server would ignore the page size
 	}
+	if o.Continue == "" {
+		w.release(s)
+	}
 	ctx, cancel := context.WithTimeout(ctx, w.opts.Stall)
 	defer cancel()
 	list := &objectList{}
@@ -56,7 +59,7 @@ func (w *Watcher) list(ctx context.Context, s Selector, o metav1.ListOptions) (*
 	}
 	w.alive(s.String())
 	for i := range list.Items {
-		if err := w.strip(s.Kind, &list.Items[i]); err != nil {
+		if err := w.strip(s, &list.Items[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -73,15 +76,17 @@ func (w *Watcher) get(s Selector, o *metav1.ListOptions) *rest.Request {
 }
 
 // watch opens a stream that ends by itself within half the deadline, and that
-// is torn down when nothing at all is heard of it for the whole deadline.
+// is torn down when nothing at all is heard of it for the whole deadline. That it
+// could be opened is no sign of life: a proxy may answer and then pass nothing on.
 func (w *Watcher) watch(ctx context.Context, s Selector, o metav1.ListOptions) (watch.Interface, error) {
+	w.release(s)
 	half := int64(w.opts.Stall / time.Second / 2)
 	o.Watch, o.TimeoutSeconds = true, &half
 	// The stream lives as long as its context. Waiting for its beginning is
 	// bounded by the same timer as waiting for its events.
 	ctx, cancel := context.WithCancel(ctx)
 	guard := time.AfterFunc(w.opts.Stall, cancel)
-	stream, err := w.get(s, &o).Watch(ctx)
+	inner, err := w.get(s, &o).Watch(ctx)
 	if err != nil {
 		stalled := !guard.Stop()
 		cancel()
@@ -91,41 +96,55 @@ func (w *Watcher) watch(ctx context.Context, s Selector, o metav1.ListOptions) (
 		}
 		return nil, err
 	}
-	w.alive(s.String())
 	guard.Reset(w.opts.Stall)
-	filtered := watch.Filter(stream, func(event watch.Event) (watch.Event, bool) {
-		guard.Reset(w.opts.Stall)
-		w.alive(s.String())
-		return w.take(s.Kind, event), true
-	})
-	return &guarded{Interface: filtered, stop: func() {
-		if !guard.Stop() {
-			w.redial()
-		}
-		cancel()
-	}}, nil
+	g := &guarded{inner: inner, events: make(chan watch.Event), cancel: cancel}
+	go w.pass(ctx, s, g, guard)
+	return g, nil
 }
 
-// guarded ends the guard together with the stream.
+// guarded is a stream whose events have lost their contents on the way.
 type guarded struct {
-	watch.Interface
-	stop func()
+	inner  watch.Interface
+	events chan watch.Event
+	cancel context.CancelFunc
 }
+
+// ResultChan gives the events.
+func (g *guarded) ResultChan() <-chan watch.Event { return g.events }
 
 // Stop ends the stream.
 func (g *guarded) Stop() {
-	g.stop()
-	g.Interface.Stop()
-	// The filter may be about to hand over an event that nobody takes.
-	go func() {
-		for range g.ResultChan() {
+	g.cancel()
+	g.inner.Stop()
+}
+
+// pass hands the events on until the stream ends. When nobody here ended it the
+// server did, which is as good a sign of life as an event.
+func (w *Watcher) pass(ctx context.Context, s Selector, g *guarded, guard *time.Timer) {
+	defer close(g.events)
+	defer g.cancel()
+	for event := range g.inner.ResultChan() {
+		if ctx.Err() != nil {
+			continue // nobody takes it any more
 		}
-	}()
+		guard.Reset(w.opts.Stall)
+		w.alive(s.String())
+		select {
+		case g.events <- w.take(s, event):
+		case <-ctx.Done():
+		}
+	}
+	switch stalled := !guard.Stop(); {
+	case stalled:
+		w.redial()
+	case ctx.Err() == nil:
+		w.alive(s.String())
+	}
 }
 
 // take stores the contents of an event's object. When that fails the event
 // becomes an error, so that the reflector asks for it again.
-func (w *Watcher) take(kind filemap.Kind, event watch.Event) watch.Event {
+func (w *Watcher) take(s Selector, event watch.Event) watch.Event {
 	o, ok := event.Object.(*object)
 	if !ok {
 		return event
@@ -134,41 +153,78 @@ func (w *Watcher) take(kind filemap.Kind, event watch.Event) watch.Event {
 		o.drop(w.opts.SubdirAnnotation)
 		return event
 	}
-	if err := w.strip(kind, o); err != nil {
+	if err := w.strip(s, o); err != nil {
 		status := apierrors.NewInternalError(err).Status()
 		return watch.Event{Type: watch.Error, Object: &status}
 	}
 	return event
 }
 
-// strip hands the values to the sink and forgets them.
-func (w *Watcher) strip(kind filemap.Kind, o *object) error {
-	err := o.values(kind, func(key string, value []byte) error {
+// strip hands the values to the sink and forgets them. Until the object reaches
+// the sink itself, its values are held.
+func (w *Watcher) strip(s Selector, o *object) error {
+	o.hold = &hold{}
+	err := o.values(s.Kind, func(key string, value []byte) error {
 		digest, err := w.sink.Keep(value)
-		o.entries = append(o.entries, filemap.Entry{Key: key, Digest: digest, Size: int64(len(value))})
+		if err == nil {
+			o.hold.entries = append(o.hold.entries, filemap.Entry{Key: key, Digest: digest, Size: int64(len(value))})
+		}
 		return err
 	})
 	o.drop(w.opts.SubdirAnnotation)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held[s] == nil {
+		w.held[s] = map[*hold]bool{}
+	}
+	w.held[s][o.hold] = true
 	return err
+}
+
+// hold is what was stored for one object. It is the same for all copies that
+// the library makes of the object.
+type hold struct{ entries []filemap.Entry }
+
+// handOver says that an object is about to reach the sink.
+func (w *Watcher) handOver(s Selector, h *hold) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.held[s], h)
+}
+
+// release lets go of the values of objects that never reached the sink: pages
+// of a list that failed later, the beginning of a stream that was cut. The
+// reflector begins a new list or watch only after it gave the last one up.
+func (w *Watcher) release(s Selector) {
+	w.mu.Lock()
+	held := w.held[s]
+	delete(w.held, s)
+	w.mu.Unlock()
+	for h := range held {
+		w.sink.Unpin(h.entries)
+	}
 }
 
 // store passes what the reflector finds on to the sink.
 type store struct {
-	source     string
-	kind       filemap.Kind
-	sink       Sink
-	annotation string
+	watcher  *Watcher
+	selector Selector
 }
 
 func (s *store) convert(item any) (filemap.Object, error) {
 	o, ok := item.(*object)
 	if !ok {
-		return filemap.Object{}, fmt.Errorf("unexpected %T in the stream of %s", item, s.source)
+		return filemap.Object{}, fmt.Errorf("unexpected %T in the stream of %s", item, s.selector)
 	}
-	return filemap.Object{
-		Ref:    filemap.Ref{Kind: s.kind, Namespace: o.Namespace, Name: o.Name},
-		Subdir: o.Annotations[s.annotation], Entries: o.entries,
-	}, nil
+	converted := filemap.Object{
+		Ref:    filemap.Ref{Kind: s.selector.Kind, Namespace: o.Namespace, Name: o.Name},
+		Subdir: o.Annotations[s.watcher.opts.SubdirAnnotation],
+	}
+	if o.hold != nil { // a deleted object comes without
+		s.watcher.handOver(s.selector, o.hold)
+		converted.Entries = o.hold.entries
+	}
+	return converted, nil
 }
 
 // Add takes a new object.
@@ -178,7 +234,7 @@ func (s *store) Add(item any) error { return s.Update(item) }
 func (s *store) Update(item any) error {
 	o, err := s.convert(item)
 	if err == nil {
-		s.sink.Put(s.source, o)
+		s.watcher.sink.Put(s.selector.String(), o)
 	}
 	return err
 }
@@ -187,7 +243,7 @@ func (s *store) Update(item any) error {
 func (s *store) Delete(item any) error {
 	o, err := s.convert(item)
 	if err == nil {
-		s.sink.Remove(s.source, o.Ref)
+		s.watcher.sink.Remove(s.selector.String(), o.Ref)
 	}
 	return err
 }
@@ -202,7 +258,7 @@ func (s *store) Replace(items []any, _ string) error {
 		}
 		objects = append(objects, o)
 	}
-	s.sink.Replace(s.source, objects)
+	s.watcher.sink.Replace(s.selector.String(), objects)
 	return nil
 }
 

@@ -23,7 +23,7 @@ type object struct {
 	Data       map[string]string `json:"data"`
 	BinaryData map[string][]byte `json:"binaryData"`
 
-	entries []filemap.Entry
+	hold *hold
 }
 
 // objectList is one page of a list.

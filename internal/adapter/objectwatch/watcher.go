@@ -58,9 +58,13 @@ func (s Selector) String() string {
 }
 
 // Sink takes what is observed. Its methods are called by several goroutines.
+//
+//nolint:interfacebloat // what can be said about a source; always used together
 type Sink interface {
-	// Keep stores a value and returns its digest; Replace or Put follow.
+	// Keep stores a value and returns its digest; Replace or Put follow, or
+	// Unpin for what was given up on the way.
 	Keep(value []byte) (filemap.Digest, error)
+	Unpin(entries []filemap.Entry)
 	// Replace gives all objects of a source.
 	Replace(source string, objects []filemap.Object)
 	// Put gives one new or changed object.
@@ -106,6 +110,7 @@ type Watcher struct {
 
 	mu       sync.Mutex
 	progress map[string]time.Time
+	held     map[Selector]map[*hold]bool
 }
 
 // New makes a watcher for the API server of config.
@@ -124,7 +129,10 @@ func New(config *rest.Config, opts Options, sink Sink, now func() time.Time) (*W
 	if err != nil {
 		return nil, fmt.Errorf("prepare the API client: %w", err)
 	}
-	w := &Watcher{opts: opts, sink: sink, rest: restClient, client: client, now: now, progress: map[string]time.Time{}}
+	w := &Watcher{
+		opts: opts, sink: sink, rest: restClient, client: client, now: now,
+		progress: map[string]time.Time{}, held: map[Selector]map[*hold]bool{},
+	}
 	for _, s := range opts.Selectors {
 		w.progress[s.String()] = now()
 	}
@@ -145,7 +153,7 @@ func (w *Watcher) Run(ctx context.Context) {
 const pageSize = 8
 
 func (w *Watcher) follow(ctx context.Context, s Selector) {
-	store := &store{source: s.String(), kind: s.Kind, sink: w.sink, annotation: w.opts.SubdirAnnotation}
+	store := &store{watcher: w, selector: s}
 	// Faster than the library's default after a short outage, and no heavier
 	// on the server after a long one than any other watcher in the pod.
 	backoff := &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 100, Cap: 15 * time.Second}

@@ -191,8 +191,19 @@ func (c *Child) Stop(hurry context.Context) {
 	<-done
 }
 
-// Restart ends the application and starts it again.
+// Kill ends the application and its process group at once.
+func (c *Child) Kill() {
+	if pid := c.PID(); pid != 0 {
+		_ = unix.Kill(-pid, unix.SIGKILL) // it may have ended in between
+	}
+}
+
+// Restart ends the application and starts it again. The end of ctx neither
+// shortens the application's grace nor brings a new one up.
 func (c *Child) Restart(ctx context.Context) error {
-	c.Stop(ctx)
+	c.Stop(context.WithoutCancel(ctx))
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("restart the application: %w", err)
+	}
 	return c.Start()
 }

@@ -98,11 +98,65 @@ func TestParseStat(t *testing.T) {
 }
 
 func TestHandled(t *testing.T) {
-	const status = "Name:\tx\nSigIgn:\t0000000000000800\nSigCgt:\t0000000000000001\n"
-	for sig, want := range map[unix.Signal]bool{unix.SIGHUP: true, unix.SIGUSR2: true, unix.SIGUSR1: false} {
+	const status = "Name:\tx\nSigPnd:\t0000000000000200\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000000800\nSigCgt:\t0000000000000001\n"
+	for sig, want := range map[unix.Signal]bool{unix.SIGHUP: true, unix.SIGUSR2: true, unix.SIGINT: true, unix.SIGUSR1: false} {
 		if got := handled(status, sig); got != want {
 			t.Errorf("%v: %v", sig, got)
 		}
+	}
+}
+
+// Who is not there yet is told apart from who refuses.
+func TestAbsentProcesses(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{"empty": "", "gone": "4194303\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]Target{
+		"no pidfile":    {Pidfile: filepath.Join(dir, "none")},
+		"empty pidfile": {Pidfile: filepath.Join(dir, "empty")},
+		"ended":         {Pidfile: filepath.Join(dir, "gone")},
+		"no such name":  {Name: "lockstep-nobody"},
+	} {
+		if _, absent := errors.AsType[*AbsentError](Signal(target, unix.SIGHUP)); !absent {
+			t.Errorf("%s: not said to be absent", name)
+		}
+	}
+	sleeper := NewChild(NewParent(), ChildOptions{Args: []string{"sleep", "1000"}, StopSignal: unix.SIGTERM, Grace: time.Minute})
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer sleeper.Stop(t.Context())
+	if _, absent := errors.AsType[*AbsentError](sleeper.Notify(unix.SIGHUP)); !absent {
+		t.Error("a process without a handler is not said to be absent")
+	}
+}
+
+// A restart that is overtaken by the end of the agent leaves the application
+// its grace and starts no new one.
+func TestRestartAtTheEnd(t *testing.T) {
+	ready := filepath.Join(t.TempDir(), "ready")
+	c := NewChild(NewParent(), ChildOptions{
+		Args:       []string{"sh", "-c", "trap 'sleep 0.2; exit 7' TERM; : > " + ready + "; while :; do sleep 0.02; done"},
+		StopSignal: unix.SIGTERM, Grace: time.Minute,
+	})
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for _, err := os.Stat(ready); err != nil && time.Now().Before(deadline); _, err = os.Stat(ready) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Restart(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if c.Running() || c.ExitCode() != 7 {
+		t.Errorf("running %v, code %d: want the code of its own handler", c.Running(), c.ExitCode())
+		c.Kill()
 	}
 }
 

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,16 @@ func (t Target) String() string {
 	}
 	return "name:" + t.Name
 }
+
+// AbsentError is a process that is not there, or not far enough in its start to
+// be signalled.
+type AbsentError struct{ Err error }
+
+// Error gives the reason.
+func (e *AbsentError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *AbsentError) Unwrap() error { return e.Err }
 
 // Signal sends a signal to the processes that the target means.
 func Signal(target Target, sig unix.Signal) error {
@@ -121,7 +132,7 @@ func survives(pid int, sig unix.Signal) error {
 	if handled(string(raw), sig) {
 		return nil
 	}
-	return fmt.Errorf("pid %d does not handle %s (yet): it would be killed", pid, unix.SignalName(sig))
+	return &AbsentError{fmt.Errorf("pid %d does not handle %s (yet): it would be killed", pid, unix.SignalName(sig))}
 }
 
 // harmless signals do nothing, or are meant to end the process.
@@ -131,12 +142,13 @@ func harmless(sig unix.Signal) bool {
 	}, sig)
 }
 
-// handled looks the signal up in the masks of caught and ignored signals, in
-// which signal n is bit n-1: "SigCgt:\t0000000000000001" means HUP.
+// handled looks the signal up in the masks of caught, ignored and blocked
+// signals, in which signal n is bit n-1: "SigCgt:\t0000000000000001" means HUP.
+// Who blocks a signal takes it with sigwait or signalfd.
 func handled(status string, sig unix.Signal) bool {
 	for line := range strings.Lines(status) {
 		name, mask, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if name != "SigCgt" && name != "SigIgn" {
+		if name != "SigCgt" && name != "SigIgn" && name != "SigBlk" {
 			continue
 		}
 		bits, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
@@ -162,20 +174,23 @@ func open(t Target) ([]handle, error) {
 func openPID(pid int) (handle, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return handle{}, fmt.Errorf("process %d: %w", pid, err)
+		return handle{}, &AbsentError{fmt.Errorf("process %d: %w", pid, err)}
 	}
 	return handle{pid: pid, fd: fd}, nil
 }
 
 func readPidfile(name string) (int, error) {
 	raw, err := os.ReadFile(name) //nolint:gosec // the user names the pidfile
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, &AbsentError{err}
+	}
 	if err != nil {
 		return 0, err
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(string(raw)), "\n")
 	pid, err := strconv.Atoi(first)
 	if err != nil || pid <= 0 {
-		return 0, fmt.Errorf("%s holds no process number", name)
+		return 0, &AbsentError{fmt.Errorf("%s holds no process number", name)}
 	}
 	return pid, nil
 }
@@ -185,7 +200,7 @@ func readPidfile(name string) (int, error) {
 func openByName(t Target) ([]handle, error) {
 	found := topmost(t.Name)
 	if len(found) == 0 {
-		return nil, errors.New("no such process; the pod needs shareProcessNamespace: true for processes of other containers")
+		return nil, &AbsentError{errors.New("no such process; the pod needs shareProcessNamespace: true for processes of other containers")}
 	}
 	if len(found) > 1 && !t.All {
 		return nil, fmt.Errorf("%d processes match (%v): name one by a pidfile, or allow all of them", len(found), found)
@@ -203,7 +218,7 @@ func openByName(t Target) ([]handle, error) {
 		handles = append(handles, h)
 	}
 	if len(handles) == 0 {
-		return nil, errors.New("the process ended before it could be signalled")
+		return nil, &AbsentError{errors.New("the process ended before it could be signalled")}
 	}
 	return handles, nil
 }

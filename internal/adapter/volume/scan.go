@@ -14,9 +14,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 )
 
-// Keeper takes file contents and gives their digests back.
+// Keeper takes file contents and gives their digests back. Unpin lets go of
+// what nobody came to know of.
 type Keeper interface {
 	KeepFrom(r io.Reader) (filemap.Digest, error)
+	Unpin(entries []filemap.Entry)
 }
 
 // HashOnly is the keeper for directories that are watched where they are: it
@@ -29,6 +31,9 @@ func (HashOnly) KeepFrom(r io.Reader) (filemap.Digest, error) {
 	_, err := io.Copy(h, r)
 	return filemap.Digest(h.Sum(nil)), err
 }
+
+// Unpin has nothing to let go of.
+func (HashOnly) Unpin([]filemap.Entry) {}
 
 // Directory reads a directory that somebody else fills: a mounted ConfigMap or
 // Secret, or plain files.
@@ -64,6 +69,7 @@ func (d *Directory) Scan() (filemap.Object, bool, error) {
 	for _, name := range files {
 		entry, err := d.read(root, name)
 		if err != nil {
+			d.keeper.Unpin(object.Entries)
 			return d.seen, false, fmt.Errorf("read the directory %s: %w", d.path, err)
 		}
 		object.Entries = append(object.Entries, entry)
@@ -123,7 +129,7 @@ func list(root *os.Root) ([]string, string, error) {
 			return nil
 		}
 		files = append(files, p)
-		fmt.Fprintf(&signature, "%s\x00%d %d %d\n", p, info.Size(), info.ModTime().UnixNano(), inode(info))
+		fmt.Fprintf(&signature, "%s\x00%d %d %s\n", p, info.Size(), info.ModTime().UnixNano(), identity(info))
 		return nil
 	})
 	return files, signature.String(), err
@@ -136,9 +142,11 @@ func skip(d fs.DirEntry) error {
 	return nil
 }
 
-func inode(info fs.FileInfo) uint64 {
+// identity is the inode and the time of its last change, which nobody can set:
+// a copy that keeps size and modification time is noticed all the same.
+func identity(info fs.FileInfo) string {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return stat.Ino
+		return fmt.Sprint(stat.Ino, stat.Ctim.Sec, stat.Ctim.Nsec)
 	}
-	return 0
+	return ""
 }

@@ -23,9 +23,9 @@ func (a *Agent) step(ctx context.Context, d Decision) error {
 	case Notify:
 		o.Acknowledged, o.Err = a.notify(ctx)
 	case Confirm:
-		o.Err = a.parts.Confirmer.Confirm(ctx, a.baseline)
+		o.Err = a.confirm(ctx)
 	case RollBack:
-		o.Err = a.parts.Publisher.Publish(d.Generation)
+		o.Err = a.rollBack(d.Generation)
 	case StartChild:
 		o.Err = a.parts.Child.Start()
 		a.started = o.Err == nil
@@ -47,7 +47,9 @@ func (a *Agent) fatal(o Outcome) error {
 		return nil
 	case o.Decision.Verb == StartChild:
 		return o.Err
-	case a.state.Published == "" && (a.opts.Once || a.parts.Child != nil):
+	case a.opts.Once:
+		return o.Err // nobody would see a later try
+	case a.state.Published == "" && a.parts.Child != nil:
 		return o.Err
 	}
 	return nil
@@ -87,7 +89,7 @@ func (a *Agent) publish(id string) error {
 	if err := a.parts.Publisher.Publish(id); err != nil {
 		return err
 	}
-	a.inventory.Settle()
+	a.inventory.Settle(a.planned.version)
 	a.last = a.planned.tree
 	a.fresh = false
 	if a.pruneAt.IsZero() {
@@ -115,7 +117,7 @@ func (a *Agent) unread() bool {
 func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 	if a.parts.Confirmer != nil {
 		if a.baseline, err = a.parts.Confirmer.Baseline(ctx); err != nil {
-			return false, err
+			return false, &UnreachableError{Err: err}
 		}
 	}
 	release := Release{Generation: a.state.Published, Dir: a.parts.Root, Changed: a.checking.Changed}
@@ -128,6 +130,40 @@ func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 		acknowledged = acknowledged && answered
 	}
 	return acknowledged, nil
+}
+
+// confirm asks as long as there is somebody to ask: a child that ends has
+// answered.
+func (a *Agent) confirm(ctx context.Context) error {
+	if a.parts.Child == nil {
+		return a.parts.Confirmer.Confirm(ctx, a.baseline)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := a.parts.Child.Done()
+	go func() {
+		select {
+		case <-ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := a.parts.Confirmer.Confirm(ctx, a.baseline)
+	if err != nil && !a.parts.Child.Running() {
+		return fmt.Errorf("the application ended: %w", err)
+	}
+	return err
+}
+
+// rollBack writes down what it is about to do: an agent that is killed after
+// the swap must not take the set that failed for a new one.
+func (a *Agent) rollBack(id string) error {
+	a.state.Barred = a.state.Published
+	a.mu.Lock()
+	a.status.State = a.state
+	a.writeStatus()
+	a.mu.Unlock()
+	return a.parts.Publisher.Publish(id)
 }
 
 // shortMessage is an error's text for one line of a log: without output.

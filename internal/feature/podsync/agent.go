@@ -83,6 +83,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		d := Decide(in)
 		a.report(d)
+		if a.opts.Once && a.finished(d) {
+			return nil
+		}
 		if d.Verb == Exit {
 			return &ExitError{Code: a.parts.Child.ExitCode()}
 		}
@@ -92,17 +95,19 @@ func (a *Agent) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		if a.opts.Once && a.finished(d) {
-			return nil
-		}
-		a.rest(ctx, d.Until)
+		a.rest(ctx, d.Until, in.Child == ChildRunning)
 	}
 	return nil
 }
 
-// finished says that a one-shot agent has done its work.
+// finished says that a one-shot agent has done its work: the observed set, or
+// the one that an earlier agent went back to, is in place. Telling the
+// application is left to an agent that stays.
 func (a *Agent) finished(d Decision) bool {
-	return d.Reason == InStep && a.state.Published == a.planned.id
+	if a.planned.id == "" {
+		return false
+	}
+	return a.state.Published == a.planned.id || d.Reason == RolledBack
 }
 
 // refusal is the error that ends the agent at its start: what is wrong then is
@@ -128,16 +133,19 @@ func (a *Agent) refusal() error {
 // gather reads the world into the input of a decision.
 func (a *Agent) gather() Input {
 	a.plan()
+	rejected := a.state.Rejected
+	a.state = a.state.observing(a.planned.id, a.parts.Confirmer != nil)
+	if rejected != a.state.Rejected {
+		a.setCheckOutput("") // it is about a set that nobody wants any more
+	}
 	in := Input{
 		Now: a.parts.Now(), Timing: a.opts.Timing, State: a.state, Child: a.childPhase(),
 		Checks: a.parts.Checker != nil, Confirms: a.parts.Confirmer != nil,
 		Observed: Observed{
+			Generation:  a.planned.id,
 			FirstChange: a.planned.snapshot.FirstChange, LastChange: a.planned.snapshot.LastChange,
 			Conflict: a.planned.err != nil && a.planned.snapshot.Complete(),
 		},
-	}
-	if a.planned.err == nil && a.planned.snapshot.Complete() {
-		in.Observed.Generation = a.planned.id
 	}
 	return in
 }
@@ -152,10 +160,12 @@ func (a *Agent) plan() {
 	p := plan{version: snap.Version, snapshot: snap}
 	if snap.Complete() {
 		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules)
+	}
+	if snap.Complete() && p.err == nil {
 		p.id = p.tree.ID(a.key(), a.opts.Attributes)
 	}
 	if p.id != "" && p.id == a.state.Published {
-		a.inventory.Settle()
+		a.inventory.Settle(p.version)
 		a.last = p.tree
 	}
 	a.planned = p
@@ -181,8 +191,8 @@ func (a *Agent) childPhase() ChildPhase {
 	}
 }
 
-// rest waits for a change, the end of the child, or a time.
-func (a *Agent) rest(ctx context.Context, until time.Time) {
+// rest waits for a change, the end of a child that was running, or a time.
+func (a *Agent) rest(ctx context.Context, until time.Time, childRan bool) {
 	a.prune()
 	var timer <-chan time.Time
 	if at := sooner(until, a.pruneAt); !at.IsZero() {
@@ -191,7 +201,7 @@ func (a *Agent) rest(ctx context.Context, until time.Time) {
 		timer = t.C
 	}
 	var childDone <-chan struct{}
-	if a.parts.Child != nil && a.started {
+	if childRan {
 		childDone = a.parts.Child.Done()
 	}
 	select {

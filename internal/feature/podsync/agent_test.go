@@ -24,6 +24,7 @@ import (
 type world struct {
 	*volume.Mounted
 
+	files     sync.Mutex
 	mu        sync.Mutex
 	complete  map[string]bool
 	published []string
@@ -31,14 +32,52 @@ type world struct {
 	toldAt    []time.Time
 	tell      func(n int) error
 	confirm   func() error
+	ask       func(ctx context.Context) error // instead of confirm
 	check     func(id string) error
+	publish   func(id string) error
+	write     func() error
+	child     *child
 	log       strings.Builder
 }
+
+// child is an application in subprocess mode.
+type child struct {
+	mu     sync.Mutex
+	starts int
+	done   chan struct{}
+}
+
+func (c *child) Start() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.starts++
+	c.done = make(chan struct{})
+	return nil
+}
+
+func (c *child) Running() bool {
+	select {
+	case <-c.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+func (c *child) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done
+}
+
+func (c *child) ExitCode() int { return 3 }
+func (c *child) die()          { close(c.done) }
 
 func newWorld() *world {
 	return &world{
 		Mounted: volume.NewMounted("/live"), complete: map[string]bool{},
 		tell: func(int) error { return nil }, check: func(string) error { return nil },
+		publish: func(string) error { return nil }, write: func() error { return nil },
 	}
 }
 
@@ -53,7 +92,25 @@ func (w *world) Publish(id string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.published = append(w.published, id)
+	if err := w.publish(id); err != nil {
+		return err
+	}
 	return w.Mounted.Publish(id)
+}
+
+func (w *world) WriteState(name string, content []byte) error {
+	if err := w.write(); err != nil {
+		return err
+	}
+	w.files.Lock()
+	defer w.files.Unlock()
+	return w.Mounted.WriteState(name, content)
+}
+
+func (w *world) ReadState(name string) ([]byte, error) {
+	w.files.Lock()
+	defer w.files.Unlock()
+	return w.Mounted.ReadState(name)
 }
 
 func (w *world) Keep(value []byte) (filemap.Digest, error) { return sha256.Sum256(value), nil }
@@ -71,14 +128,36 @@ func (w *world) Tell(_ context.Context, r podsync.Release) (bool, error) {
 }
 
 func (w *world) Baseline(context.Context) (string, error) { return "", nil }
-func (w *world) Confirm(context.Context, string) error    { return w.confirm() }
 func (w *world) Write(p []byte) (int, error)              { return w.log.Write(p) }
+
+func (w *world) Confirm(ctx context.Context, _ string) error {
+	if w.ask != nil {
+		return w.ask(ctx)
+	}
+	return w.confirm()
+}
 
 const source = "configmap/ns/app"
 
 // run starts an agent in the bubble. The returned function gives the source a
 // new content.
 func run(t *testing.T, w *world, change func(*podsync.Options)) (*podsync.Agent, func(content string)) {
+	t.Helper()
+	agent, put := join(t, w, change)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- agent.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the agent ended with %v", err)
+		}
+	})
+	return agent, put
+}
+
+// join makes an agent that does not run yet.
+func join(t *testing.T, w *world, change func(*podsync.Options)) (*podsync.Agent, func(content string)) {
 	t.Helper()
 	opts := podsync.DefaultOptions()
 	opts.Sources = []podsync.Source{{Name: source, Named: true}}
@@ -91,22 +170,16 @@ func run(t *testing.T, w *world, change func(*podsync.Options)) (*podsync.Agent,
 		Publisher: w, States: w, Checker: w, Tellers: []podsync.Teller{w}, Log: slog.New(slog.NewTextHandler(w, nil)),
 		Now: time.Now, Jitter: func() float64 { return 0 },
 	}
-	if w.confirm != nil {
+	if w.confirm != nil || w.ask != nil {
 		parts.Confirmer = w
+	}
+	if w.child != nil {
+		parts.Child = w.child
 	}
 	agent, err := podsync.New(opts, parts, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- agent.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the agent ended with %v", err)
-		}
-	})
 	put := func(content string) {
 		entry := filemap.Entry{Key: "a", Digest: sha256.Sum256([]byte(content))}
 		agent.Inventory().Replace(source, []filemap.Object{{Ref: filemap.Ref{Kind: filemap.ConfigMap, Namespace: "ns", Name: "app"}, Entries: []filemap.Entry{entry}}})

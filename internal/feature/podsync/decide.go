@@ -41,6 +41,9 @@ const (
 	NotDelivered Reason = "NotDelivered"
 	// NotConfirmed: the application was told and has not shown the result.
 	NotConfirmed Reason = "NotConfirmed"
+	// Unreachable: the application cannot be asked, perhaps because it is
+	// starting; that is tried again.
+	Unreachable Reason = "Unreachable"
 	// RetryLater: telling failed and is tried again after a pause.
 	RetryLater Reason = "RetryLater"
 	// TooManyFailures: telling failed as often as allowed.
@@ -84,6 +87,9 @@ type Timing struct {
 	MinInterval time.Duration
 	// MaxFailures is how many failed deliveries in a row are too many.
 	MaxFailures int
+	// StartGrace is how long an application that cannot be asked counts as
+	// starting; after that it counts as failing.
+	StartGrace time.Duration
 	// RollBack puts the previous set back after too many.
 	RollBack bool
 	// Retry and MaxRetry are the first and the longest pause between tries.
@@ -131,21 +137,34 @@ func Decide(in Input) Decision {
 }
 
 // reloadWindow is how soon after a reload the end of the application is put
-// down to that reload.
+// down to that reload, although the application had already taken it.
 const reloadWindow = 10 * time.Second
 
 // afterChild attributes the end of the application to the reload that was
 // under way, if there was one and there is something to go back to.
 func (in Input) afterChild() Decision {
 	s := in.State
-	reloaded := !s.LastNotify.IsZero() && in.Now.Sub(s.LastNotify) < reloadWindow
-	if reloaded && in.mayRollBack() {
+	if in.reloading() && in.mayRollBack() {
+		if in.Now.Before(s.NextRollBack) {
+			return Decision{Verb: Wait, Reason: RetryLater, Until: s.NextRollBack}
+		}
 		return Decision{Verb: RollBack, Reason: ChildStopped, Generation: s.Previous}
 	}
 	if s.Restarting {
 		return Decision{Verb: StartChild, Reason: ChildStopped, Generation: s.Published}
 	}
 	return Decision{Verb: Exit, Reason: ChildStopped}
+}
+
+// reloading says that the application was told of the published set and has
+// not shown yet that it took it, or has done so only a moment ago.
+func (in Input) reloading() bool {
+	s := in.State
+	told := s.Failures > 0 || s.Delivered == s.Published
+	if told && !s.Settled(in.Confirms) {
+		return true
+	}
+	return !s.LastNotify.IsZero() && in.Now.Sub(s.LastNotify) < reloadWindow
 }
 
 // towardsObserved moves the observed set as far as publishing. moving is false
@@ -193,7 +212,8 @@ func (in Input) notBefore() (time.Time, Reason) {
 		return time.Time{}, Changed
 	}
 	quiet := in.Observed.LastChange.Add(in.Timing.Quiet)
-	if limit := in.Observed.FirstChange.Add(in.Timing.MaxWait); in.Timing.MaxWait > 0 && limit.Before(quiet) {
+	first := in.Observed.FirstChange
+	if limit := first.Add(in.Timing.MaxWait); !first.IsZero() && in.Timing.MaxWait > 0 && limit.Before(quiet) {
 		quiet = limit
 	}
 	interval := in.State.LastNotify.Add(in.Timing.MinInterval)
@@ -217,7 +237,7 @@ func (in Input) deliver() Decision {
 		return Decision{Verb: Wait, Reason: in.restReason()}
 	}
 	if in.Now.Before(s.NextTry) {
-		return Decision{Verb: Wait, Reason: RetryLater, Until: s.NextTry}
+		return Decision{Verb: Wait, Reason: in.retryReason(), Until: s.NextTry}
 	}
 	if s.Failures >= in.Timing.MaxFailures && in.mayRollBack() {
 		return Decision{Verb: RollBack, Reason: TooManyFailures, Generation: s.Previous}
@@ -226,6 +246,13 @@ func (in Input) deliver() Decision {
 		return Decision{Verb: Notify, Reason: NotDelivered, Generation: s.Published}
 	}
 	return Decision{Verb: Confirm, Reason: NotConfirmed, Generation: s.Published}
+}
+
+func (in Input) retryReason() Reason {
+	if in.State.Failures == 0 && !in.State.UnreachableSince.IsZero() {
+		return Unreachable
+	}
+	return RetryLater
 }
 
 // mayRollBack is false after a roll-back: going back twice would bring a set

@@ -82,6 +82,13 @@ func TestDecide(t *testing.T) {
 			},
 			want: podsync.Decision{Verb: podsync.Stage, Reason: podsync.Changed, Generation: "B"},
 		},
+		"no first change": {
+			why: "what is not known bounds nothing",
+			set: func(in *podsync.Input) {
+				in.Observed = podsync.Observed{Generation: "B", LastChange: at(99)}
+			},
+			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForQuiet, Until: at(101)},
+		},
 		"minimum interval": {
 			why: "reloads are kept apart, files and reload together",
 			set: func(in *podsync.Input) {
@@ -169,6 +176,13 @@ func TestDecide(t *testing.T) {
 			set:  func(in *podsync.Input) { in.State.Delivered, in.State.Failures, in.State.NextTry = "", 1, at(101) },
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.RetryLater, Until: at(101)},
 		},
+		"cannot be asked": {
+			why: "an application that is starting is asked again, under a reason of its own",
+			set: func(in *podsync.Input) {
+				in.State.Delivered, in.State.UnreachableSince, in.State.NextTry = "", at(90), at(101)
+			},
+			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.Unreachable, Until: at(101)},
+		},
 		"failed often without roll-back": {
 			why:  "it is tried until it works or something newer comes",
 			set:  func(in *podsync.Input) { in.State.Delivered, in.State.Failures, in.State.Previous = "", 9, "0" },
@@ -247,6 +261,21 @@ func TestDecide(t *testing.T) {
 				in.Child, in.Timing.RollBack, in.State.Previous, in.State.LastNotify = podsync.ChildExited, true, "0", at(99)
 			},
 			want: podsync.Decision{Verb: podsync.RollBack, Reason: podsync.ChildStopped, Generation: "0"},
+		},
+		"child ended while it was asked": {
+			why: "asking may take longer than any window",
+			set: func(in *podsync.Input) {
+				in.Child, in.Timing.RollBack, in.State.Previous, in.State.LastNotify = podsync.ChildExited, true, "0", at(60)
+				in.Confirms, in.State.Confirmed = true, ""
+			},
+			want: podsync.Decision{Verb: podsync.RollBack, Reason: podsync.ChildStopped, Generation: "0"},
+		},
+		"child ended before it was told": {
+			why: "a set that it does not know of did not end it",
+			set: func(in *podsync.Input) {
+				in.Child, in.Timing.RollBack, in.State.Previous, in.State.Delivered = podsync.ChildExited, true, "0", ""
+			},
+			want: podsync.Decision{Verb: podsync.Exit, Reason: podsync.ChildStopped},
 		},
 		"child ended long after a reload": {
 			why: "that is the child's own affair",
@@ -330,6 +359,12 @@ func TestAfter(t *testing.T) {
 			state:   podsync.State{Published: "B", Previous: "A", Failures: 2},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Publish, Generation: "C"}},
 			want:    podsync.State{Published: "C", Previous: "A"},
+		},
+		"published before a confirmation": {
+			why:     "a set that nobody has shown to run is not gone back to",
+			state:   podsync.State{Published: "B", Previous: "A", Delivered: "B", Confirmed: "A"},
+			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Publish, Generation: "C"}}, confirms: true,
+			want: podsync.State{Published: "C", Previous: "A", Confirmed: "A"},
 		},
 		"first of a new volume": {
 			why:     "the application reads it when it starts; that is not a confirmation",

@@ -18,9 +18,14 @@ type Finding struct {
 }
 
 // applicationFailed says that the application is known not to run what is
-// published: told as often as allowed, and never with success.
-func applicationFailed(s Status, maxFailures int) bool {
-	return s.Published != "" && s.Failures >= maxFailures
+// published: told as often as allowed, and never with success. That the set
+// before was put back changes nothing until the application has taken it, or
+// is being started again and will read it.
+func (a *Agent) applicationFailed(s Status) bool {
+	if s.Barred != "" && !s.Settled(a.parts.Confirmer != nil) && s.UnreachableSince.IsZero() {
+		return true
+	}
+	return s.Published != "" && s.Failures >= a.opts.Timing.MaxFailures
 }
 
 func contains(list []string, s string) bool { return slices.Contains(list, s) }
@@ -32,7 +37,11 @@ func (a *Agent) Health() []Finding {
 	s := a.status
 	a.mu.Unlock()
 	application := Finding{Name: "application"}
-	if applicationFailed(s, a.opts.Timing.MaxFailures) {
+	switch {
+	case !a.applicationFailed(s):
+	case s.Barred != "":
+		application.Problem = fmt.Sprintf("has not taken generation %s, which was put back in the place of %s: %s", s.Published, s.Barred, s.Message)
+	default:
 		application.Problem = fmt.Sprintf("does not run generation %s after %d attempts: %s", s.Published, s.Failures, s.Message)
 	}
 	source := Finding{Name: "source"}

@@ -54,6 +54,9 @@ func NewInventory(opts Options, store Store, now func() time.Time, wake func()) 
 // Keep stores one value on the disk.
 func (inv *Inventory) Keep(value []byte) (filemap.Digest, error) { return inv.store.Keep(value) }
 
+// Unpin lets go of values that were kept and never listed.
+func (inv *Inventory) Unpin(entries []filemap.Entry) { inv.store.Unpin(entries) }
+
 // Replace gives all objects of a source. What is not among them was deleted
 // while nobody watched.
 func (inv *Inventory) Replace(source string, objects []filemap.Object) {
@@ -176,11 +179,15 @@ func (inv *Inventory) Snapshot() Snapshot {
 	return snap
 }
 
-// Settle begins a new burst: the changes up to now are on their way.
-func (inv *Inventory) Settle() {
+// Settle tells that the changes up to a version are on their way. What came
+// after it begins a burst of its own.
+func (inv *Inventory) Settle(version int) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	inv.first = time.Time{}
+	if inv.version > version {
+		inv.first = inv.last
+	}
 }
 
 // Live lists the contents that the sources refer to.

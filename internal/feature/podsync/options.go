@@ -73,7 +73,7 @@ func DefaultOptions() Options {
 	return Options{
 		Timing: Timing{
 			Quiet: 250 * time.Millisecond, MaxWait: 2 * time.Second, MaxFailures: 5,
-			Retry: 500 * time.Millisecond, MaxRetry: 30 * time.Second,
+			StartGrace: 10 * time.Minute, Retry: 500 * time.Millisecond, MaxRetry: 30 * time.Second,
 		},
 		InitialNotify: NotifyIfChanged, OnDelete: DeleteAuto, Stall: 2 * time.Minute, PruneInterval: time.Second,
 	}
@@ -103,7 +103,7 @@ func (o Options) Validate() error {
 
 func (t Timing) validate() error {
 	var mistakes []error
-	for name, d := range map[string]time.Duration{"quiet period": t.Quiet, "maximum wait": t.MaxWait, "minimum interval": t.MinInterval} {
+	for name, d := range map[string]time.Duration{"quiet period": t.Quiet, "maximum wait": t.MaxWait, "minimum interval": t.MinInterval, "start grace": t.StartGrace} {
 		if d < 0 {
 			mistakes = append(mistakes, fmt.Errorf("%s %s: want no negative time", name, d))
 		}

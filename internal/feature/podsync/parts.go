@@ -39,6 +39,17 @@ type Release struct {
 	Changed []string
 }
 
+// UnreachableError is an application that could not be asked: nobody listens, it
+// gives no answer, or it is not ready. That is no refusal, because an
+// application that is starting looks like this.
+type UnreachableError struct{ Err error }
+
+// Error says what was tried.
+func (e *UnreachableError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
 // Checker looks at a staged generation before anybody else does. It returns
 // what the check printed.
 type Checker interface {
@@ -46,7 +57,8 @@ type Checker interface {
 }
 
 // Teller tells the application that its files changed. acknowledged is true
-// when success means that the application answered.
+// when success means that the application answered. Its error is an
+// *UnreachableError when the application did not get to know of anything.
 type Teller interface {
 	Tell(ctx context.Context, release Release) (acknowledged bool, err error)
 }

@@ -1,6 +1,7 @@
 package podsync
 
 import (
+	"errors"
 	"math"
 	"time"
 )
@@ -31,6 +32,15 @@ type State struct {
 	Failures   int       `json:"failures,omitempty"`
 	NextTry    time.Time `json:"-"`
 	LastNotify time.Time `json:"lastNotify,omitzero"`
+
+	// UnreachableSince is when the application could first not be asked, and
+	// Unreached how often in a row; neither counts as a failure yet.
+	UnreachableSince time.Time `json:"unreachableSince,omitzero"`
+	Unreached        int       `json:"-"`
+
+	// RollBackFailures counts tries to put the previous set back that failed.
+	RollBackFailures int       `json:"-"`
+	NextRollBack     time.Time `json:"-"`
 
 	// Restarting is true when the application ended and is to be started with
 	// the set that was put back.
@@ -72,7 +82,7 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 	case Check:
 		s.Checked, s.Rejected, s.Rejections = id, "", 0
 	case Publish:
-		s = s.published(id)
+		s = s.published(id, confirms)
 		if o.Unread {
 			s.Delivered, s.Initial = id, id
 		}
@@ -82,12 +92,12 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 		s.Confirmed = id
 		s = s.succeeded()
 	case RollBack:
-		s.Barred, s.Published, s.Delivered, s.Initial = s.Published, id, "", ""
-		s = s.succeeded()
+		s = s.rolledBack(id).succeeded()
 		s.Restarting = o.Decision.Reason == ChildStopped
 	case StartChild:
 		// An application that has just started has read these very files.
 		s.Delivered, s.Initial, s.Restarting = id, id, false
+		s.UnreachableSince, s.Unreached = time.Time{}, 0
 		s = s.succeeded()
 	case Wait, Exit:
 	}
@@ -99,6 +109,7 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 func (s State) notified(o Outcome, confirms bool) State {
 	id := o.Decision.Generation
 	s.Delivered, s.LastNotify, s.Initial = id, o.Now, ""
+	s.UnreachableSince, s.Unreached = time.Time{}, 0
 	if confirms {
 		if s.Confirmed == id {
 			s.Confirmed = ""
@@ -117,21 +128,51 @@ func (s State) succeeded() State {
 	return s
 }
 
-// published remembers the set before as the one to go back to, if it was good.
-func (s State) published(id string) State {
-	if s.Published != "" && s.Published != id && s.Failures == 0 && s.Delivered == s.Published {
+// published remembers the set before as the one to go back to, if the
+// application is known to have taken it.
+func (s State) published(id string, confirms bool) State {
+	if s.Published != "" && s.Published != id && s.Settled(confirms) {
 		s.Previous = s.Published
 	}
 	s.Published, s.Delivered, s.Initial, s.Barred, s.Rejected = id, "", "", "", ""
 	return s.succeeded()
 }
 
+// rolledBack bars the published set and has the one before in its place.
+func (s State) rolledBack(id string) State {
+	s.Barred, s.Published, s.Delivered, s.Initial = s.Published, id, "", ""
+	s.RollBackFailures, s.NextRollBack = 0, time.Time{}
+	return s
+}
+
+// observing forgets what is held against sets that the sources do not hold any
+// more: who goes back to an older content and comes again gets a new chance.
+// While the application has not taken the set that was put back the bar stays,
+// because it is what keeps health bad until then.
+func (s State) observing(id string, confirms bool) State {
+	if id == "" {
+		return s
+	}
+	if id != s.Rejected {
+		s.Rejected, s.Rejections, s.NextCheck = "", 0, time.Time{}
+	}
+	if id != s.Barred && s.Settled(confirms) {
+		s.Barred = ""
+	}
+	return s
+}
+
 func (s State) afterFailure(o Outcome, t Timing) State {
 	switch o.Decision.Verb {
-	case Check:
+	case Check, Stage, Publish:
+		// A full disk or a foreign file is not the application's fault: the
+		// observed set waits like a refused one and is tried again.
 		s.Rejected, s.Rejections = o.Decision.Generation, s.Rejections+1
 		s.NextCheck = o.Now.Add(t.pause(s.Rejections, o.Jitter))
 	case Notify, Confirm:
+		if s.starting(o, t) {
+			return s.unreached(o, t)
+		}
 		s.Failures, s.Delivered = s.Failures+1, ""
 		s.NextTry = o.Now.Add(t.pause(s.Failures, o.Jitter))
 		if t.RollBack && s.Failures == t.MaxFailures {
@@ -140,14 +181,32 @@ func (s State) afterFailure(o Outcome, t Timing) State {
 		if o.Decision.Verb == Notify {
 			s.LastNotify = o.Now
 		}
-	case Stage, Publish, RollBack, StartChild:
-		// Not the application's fault: a full disk, a foreign file. It is tried
-		// again, and the observed set waits like a refused one.
-		s.Rejected, s.Rejections = o.Decision.Generation, s.Rejections+1
-		s.NextCheck = o.Now.Add(t.pause(s.Rejections, o.Jitter))
-		s.NextTry = s.NextCheck
-	case Wait, Exit:
+	case RollBack:
+		s.Barred, s.RollBackFailures = "", s.RollBackFailures+1
+		s.NextRollBack = o.Now.Add(t.pause(s.RollBackFailures, o.Jitter))
+		s.NextTry = s.NextRollBack
+	case StartChild, Wait, Exit:
 	}
+	return s
+}
+
+// starting says that a failure is not held against the published set: the
+// application could not be asked, was never told of this set, and may still be
+// starting. One that was told and is gone afterwards has shown something.
+func (s State) starting(o Outcome, t Timing) bool {
+	_, unreachable := errors.AsType[*UnreachableError](o.Err)
+	if !unreachable || o.Decision.Verb != Notify || s.Failures > 0 {
+		return false
+	}
+	return s.UnreachableSince.IsZero() || o.Now.Sub(s.UnreachableSince) < t.StartGrace
+}
+
+func (s State) unreached(o Outcome, t Timing) State {
+	if s.UnreachableSince.IsZero() {
+		s.UnreachableSince = o.Now
+	}
+	s.Unreached++
+	s.NextTry = o.Now.Add(t.pause(s.Unreached, o.Jitter))
 	return s
 }
 

@@ -52,11 +52,7 @@ func (a *Agent) restore() error {
 	if len(raw) > 0 && json.Unmarshal(raw, &old) != nil {
 		old = Status{} // damaged: as if nothing were known
 	}
-	a.state = old.State
-	if a.state.Published != current {
-		// Killed between publishing and writing it down.
-		a.state = State{Published: current, Previous: old.Published, Confirmed: old.Confirmed}
-	}
+	a.state = old.resumed(current, a.parts.Confirmer != nil)
 	if !a.parts.Publisher.Has(a.state.Previous) {
 		a.state.Previous = ""
 	}
@@ -67,6 +63,23 @@ func (a *Agent) restore() error {
 	a.state.NextTry = time.Time{}
 	a.pruneAt = a.parts.Now()
 	return nil
+}
+
+// resumed is the state after a restart. When the disk is ahead of the file, the
+// process was killed between a swap and writing it down.
+func (s State) resumed(current string, confirms bool) State {
+	intended := s.Barred != "" && s.Barred == s.Published
+	switch {
+	case current == s.Published:
+		if intended {
+			s.Barred = "" // about to roll back, but not done
+		}
+	case intended && current == s.Previous:
+		s = s.rolledBack(current)
+	default:
+		s = s.published(current, confirms)
+	}
+	return s
 }
 
 // report makes the state of things visible: status file, health and metrics.
@@ -82,8 +95,8 @@ func (a *Agent) report(d Decision) {
 	if a.planned.err != nil {
 		s.Message = a.planned.err.Error()
 	}
-	s.Healthy = !applicationFailed(s, a.opts.Timing.MaxFailures)
-	s.Degraded = s.Barred != "" || s.Rejected != "" || !s.Healthy || a.planned.err != nil || len(snap.Deleted)+len(snap.Missing) > 0
+	s.Healthy = !a.applicationFailed(s)
+	s.Degraded = s.Barred != "" || s.Rejected != "" || !s.Healthy || !s.UnreachableSince.IsZero() || a.planned.err != nil || len(snap.Deleted)+len(snap.Missing) > 0
 	if d.Reason == InStep && !s.Degraded {
 		s.Message = ""
 	}
@@ -101,7 +114,7 @@ func (a *Agent) writeStatus() {
 	if err != nil || string(raw) == a.written {
 		return
 	}
-	a.written = string(raw)
+	written := string(raw)
 	dated := a.status
 	dated.Updated = a.parts.Now().UTC().Truncate(time.Second)
 	if raw, err = json.MarshalIndent(dated, "", "  "); err == nil {
@@ -109,7 +122,9 @@ func (a *Agent) writeStatus() {
 	}
 	if err != nil {
 		a.parts.Log.Warn("the status file cannot be written", "error", err)
+		return
 	}
+	a.written = written
 }
 
 func sourceStatuses(sources []Source, snap Snapshot) []SourceStatus {

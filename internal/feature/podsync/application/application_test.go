@@ -98,6 +98,63 @@ func TestConfirmers(t *testing.T) {
 	}
 }
 
+// A dead child has no workers. Its number is 0, which is the parent of PID 1.
+func TestWorkersOfADeadChild(t *testing.T) {
+	confirmer, err := NewConfirmer("workers:child", 100*time.Millisecond, settings(&child{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := confirmer.Baseline(t.Context()); err == nil {
+		t.Error("it has workers")
+	}
+	if err := confirmer.Confirm(t.Context(), "[12]"); err == nil {
+		t.Error("it is confirmed")
+	}
+}
+
+// An application that could not be asked is told apart from one that refuses.
+func TestUnreachable(t *testing.T) {
+	stop := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/starting":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case "/hangs":
+			<-stop
+		case "/dies":
+			panic(http.ErrAbortHandler)
+		default:
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	defer server.Close()
+	defer close(stop)
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	for spec, want := range map[string]bool{
+		closed.URL:                       true,
+		server.URL + "/starting":         true,
+		server.URL + "/hangs":            true,
+		server.URL + "/refuses":          false,
+		server.URL + "/dies":             false,
+		"socket:/does/not/exist:reload":  true,
+		"signal:HUP@pidfile:/not/there":  true,
+		"signal:HUP@name:lockstep-never": true,
+		"exec:false":                     false,
+	} {
+		s := settings(nil)
+		s.HTTP.Timeout = 200 * time.Millisecond
+		teller, err := NewTeller(spec, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = teller.Tell(t.Context(), podsync.Release{})
+		if _, unreachable := errors.AsType[*podsync.UnreachableError](err); err == nil || unreachable != want {
+			t.Errorf("%s: %v, unreachable is %v", spec, err, unreachable)
+		}
+	}
+}
+
 func TestParseReloads(t *testing.T) {
 	for answer, want := range map[string]struct {
 		reloads reloads

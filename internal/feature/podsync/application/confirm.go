@@ -189,7 +189,11 @@ type workersProbe struct {
 
 func (w workersProbe) workers() ([]int, error) {
 	if w.target == (process.Target{}) {
-		return process.ChildrenOf(w.child.PID()), nil
+		pid := w.child.PID()
+		if pid == 0 { // the parent of PID 1
+			return nil, errors.New("the application does not run")
+		}
+		return process.ChildrenOf(pid), nil
 	}
 	return process.Children(w.target)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -98,7 +99,19 @@ type httpTeller struct{ options httpcall.Options }
 // Tell makes the request.
 func (h httpTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
 	_, err := httpcall.Call(ctx, h.options)
-	return true, err
+	return true, unlessAsked(err)
+}
+
+// unlessAsked marks an error that only says that the application could not be
+// asked. 503 is the answer of one that is not ready.
+func unlessAsked(err error) error {
+	_, silent := errors.AsType[*httpcall.NoAnswerError](err)
+	_, absent := errors.AsType[*process.AbsentError](err)
+	status, answered := errors.AsType[*httpcall.StatusError](err)
+	if silent || absent || (answered && status.Code == http.StatusServiceUnavailable) {
+		return &podsync.UnreachableError{Err: err}
+	}
+	return err
 }
 
 type commandTeller struct {
@@ -157,9 +170,9 @@ func parseTarget(s string, settings Settings) (process.Target, error) {
 // Tell sends the signal. That it was sent says nothing about its effect.
 func (s signalTeller) Tell(context.Context, podsync.Release) (bool, error) {
 	if s.target == (process.Target{}) {
-		return false, s.child.Notify(s.signal)
+		return false, unlessAsked(s.child.Notify(s.signal))
 	}
-	return false, process.Signal(s.target, s.signal)
+	return false, unlessAsked(process.Signal(s.target, s.signal))
 }
 
 type socketTeller struct {
@@ -178,7 +191,7 @@ func newSocketTeller(spec string, settings Settings) (podsync.Teller, error) {
 // Tell sends the line; the answer is for a confirmation to judge.
 func (s socketTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
 	_, err := httpcall.Ask(ctx, s.socket, s.line, s.settings.Timeout)
-	return false, err
+	return false, unlessAsked(err)
 }
 
 type restartTeller struct{ child Child }

@@ -29,6 +29,9 @@ CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
 ifneq ($(CC_FOUND)$(filter true,$(CI)),)
 RACE := -race
 export CGO_ENABLED := 1
+# Without this every program with the detector in it waits a second at its end, for
+# races of threads that are gone by then.
+export GORACE ?= atexit_sleep_ms=0
 endif
 
 LINT := go tool -modfile=go.tools.mod golangci-lint

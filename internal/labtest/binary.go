@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
@@ -15,6 +16,12 @@ import (
 const Version = "0.0.0-test"
 
 const versioned = "-ldflags=-X main.version=" + Version
+
+// built are the programs that this test process has built: what they are made of
+// does not change while it runs, and to ask go build costs a second each time.
+//
+//nolint:gochecknoglobals // It is the memory of the process.
+var built sync.Map
 
 // Binary builds a main package of the repository, given as "./cmd/lockstep", and
 // returns the path of the program. It has the race detector when the test has.
@@ -43,17 +50,21 @@ func build(t testing.TB, pkg, folder string, env []string, flags ...string) stri
 		t.Fatal(err)
 	}
 	dir := filepath.Join(root, "bin", folder)
+	file := filepath.Join(dir, path.Base(pkg))
+	if _, done := built.Load(file); done {
+		return file
+	}
 	unlock, err := program.Lock(t.Context(), filepath.Join(dir, ".lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
-	file := filepath.Join(dir, path.Base(pkg))
 	args := append(append([]string{"build"}, flags...), "-o", file, pkg)
 	cmd := exec.CommandContext(t.Context(), "go", args...) //nolint:gosec // The test says what to build.
 	cmd.Dir, cmd.Env = root, append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, out)
 	}
+	built.Store(file, true)
 	return file
 }

@@ -281,7 +281,7 @@ func TestLockedDownPod(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script := fmt.Sprintf("mount --bind %[1]s %[1]s && mount -o remount,ro / && touch /tmp/x 2>/dev/null && exit 99; "+
+	script := fmt.Sprintf("mount --bind %[1]s %[1]s && mount -o remount,bind,ro / || exit 98; touch /lockstep-writes 2>/dev/null && exit 99; "+
 		"exec setpriv --reuid=12345 --regid=12345 --clear-groups --bounding-set=-all --no-new-privs %[2]s --root=%[1]s --directory=%[3]s --quiet=0", shared, binary(t), source)
 	a := &agent{t: t, root: shared}
 	a.Running = labtest.StartCommand(t, labtest.Command{Path: "unshare", Args: []string{"--mount", "--propagation=private", "sh", "-c", script}})

@@ -44,6 +44,9 @@ func TestRealNode(t *testing.T) {
 	t.Run("Reload", func(t *testing.T) { reloadReachesEnvironmentAndFiles(t, cluster) })
 	t.Run("Refresh", func(t *testing.T) { refreshRestartsNothing(t, cluster) })
 	t.Run("InCluster", func(t *testing.T) { controllerRunsInAPod(t, cluster) })
+	loadSync(t, cluster)
+	t.Run("Sidecar", func(t *testing.T) { failedReloadRestartsTheApplication(t, cluster) })
+	t.Run("FirstProcess", func(t *testing.T) { agentIsTheFirstProcess(t, cluster) })
 }
 
 // reloadReachesEnvironmentAndFiles: an environment only changes with a new

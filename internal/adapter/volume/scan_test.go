@@ -97,6 +97,24 @@ func TestScanDoesNotFollowLinksOutOfTheDirectory(t *testing.T) {
 	}
 }
 
+// What changed after the caller's last look and before the watch began has no
+// event, so the beginning itself is a reason to look.
+func TestWatchWakesWhenItBegins(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	woken := make(chan struct{}, 100)
+	done := make(chan error, 1)
+	go func() {
+		done <- volume.Watch(ctx, t.TempDir(), volume.WatchOptions{Rescan: time.Hour, Poll: time.Hour}, func() { woken <- struct{}{} })
+	}()
+	select {
+	case <-woken:
+	case <-time.After(10 * time.Second):
+		t.Error("a change before the watch began would not be noticed")
+	}
+	cancel()
+	<-done
+}
+
 func TestWatchWakesForEveryKindOfChange(t *testing.T) {
 	dir := t.TempDir()
 	mkdir(t, filepath.Join(dir, "sub"))

@@ -23,8 +23,9 @@ type WatchOptions struct {
 	Polling func(err error)
 }
 
-// Watch calls changed whenever the directory may have changed, until ctx ends.
-// An event only wakes the caller up: what changed is for a scan to find out.
+// Watch calls changed when it has begun, because what happened before has no
+// event, and whenever the directory may have changed, until ctx ends. An event
+// only wakes the caller up: what changed is for a scan to find out.
 // When the node's inotify limits are used up it looks regularly instead.
 func Watch(ctx context.Context, dir string, opts WatchOptions, changed func()) error {
 	watcher, err := newWatcher(dir)
@@ -38,6 +39,7 @@ func Watch(ctx context.Context, dir string, opts WatchOptions, changed func()) e
 	defer func() { _ = watcher.Close() }()
 	rescan := time.NewTicker(opts.Rescan)
 	defer rescan.Stop()
+	changed()
 	for {
 		select {
 		case <-ctx.Done():

@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
 // up starts a control plane that stays. Only the export line goes to the
@@ -180,7 +181,7 @@ func execute(ctx context.Context, args []string, std streams) (code int, err err
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	return runCommand(process.Spec{
 		Path: path, Args: command[1:], Foreground: true,
-		Env:   append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(), labtest.Env+"="+cluster.Dir()),
+		Env:   append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(), labtest.Env+"="+cluster.Dir(), remains.Mark(cluster.Dir())),
 		Stdin: std.in, Stdout: std.out, Stderr: std.err,
 	})
 }

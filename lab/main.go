@@ -142,6 +142,9 @@ func parse(args []string, std streams) (labtest.Options, []string, error) {
 	if _, err := program.Find(program.ForKubernetes(program.APIServer, options.Kubernetes)); err != nil {
 		return options, nil, usagef("Kubernetes %q is not in the lab; 1.36 and 1.34 are", options.Kubernetes)
 	}
+	if err := options.Check(); err != nil {
+		return options, nil, usageError{err}
+	}
 	return options, flags.Args(), nil
 }
 

@@ -48,7 +48,11 @@ func (c *Cluster) launchArgoRollouts(ctx context.Context) error {
 	}
 	server := &api{server: "http://127.0.0.1:" + health, client: http.DefaultClient}
 	return c.await(ctx, program.ArgoRollouts, func(ctx context.Context) error {
-		_, err := server.get(ctx, "/healthz")
+		if _, err := server.get(ctx, "/healthz"); err != nil {
+			return err
+		}
+		// The API server serves a new kind only some time after it was created.
+		_, err := c.api.get(ctx, "/apis/argoproj.io/v1alpha1/rollouts?limit=1")
 		return err
 	})
 }

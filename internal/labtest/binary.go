@@ -1,6 +1,9 @@
 package labtest
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path"
@@ -8,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
@@ -40,31 +44,56 @@ func StaticBinary(t testing.TB, pkg string) string {
 	return build(t, pkg, "test-static", []string{"CGO_ENABLED=0"}, "-ldflags=-s -w")
 }
 
-// build builds a program into a folder of the checkout's bin folder, where go
-// build finds by itself that nothing has changed; a lock lets the test processes
-// of one run build it only once.
 func build(t testing.TB, pkg, folder string, env []string, flags ...string) string {
 	t.Helper()
 	root, err := program.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(root, "bin", folder)
-	file := filepath.Join(dir, path.Base(pkg))
-	if _, done := built.Load(file); done {
-		return file
-	}
-	unlock, err := program.Lock(t.Context(), filepath.Join(dir, ".lock"))
+	file, err := goBuild(t.Context(), filepath.Join(root, "bin", folder), pkg, env, flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// goBuild builds a program into a folder of the checkout's bin folder, where go
+// build finds by itself that nothing has changed; a lock lets the processes of one
+// test run build it only once.
+func goBuild(ctx context.Context, dir, pkg string, env []string, flags ...string) (string, error) {
+	root, err := program.Root()
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, path.Base(pkg))
+	if _, done := built.Load(file); done {
+		return file, nil
+	}
+	unlock, err := program.Lock(ctx, filepath.Join(dir, ".lock"))
+	if err != nil {
+		return "", err
+	}
 	defer unlock()
-	args := append(append([]string{"build"}, flags...), "-o", file, pkg)
-	cmd := exec.CommandContext(t.Context(), "go", args...) //nolint:gosec // The test says what to build.
-	cmd.Dir, cmd.Env = root, append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", pkg, err)
+	}
+	var out output
+	p, err := process.Start(process.Spec{
+		Path: tool, Args: append(append([]string{"build"}, flags...), "-o", file, pkg),
+		Dir: root, Env: append(os.Environ(), env...), Stdout: &out, Stderr: &out,
+	})
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", pkg, err)
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		return "", errors.Join(fmt.Errorf("build %s: %w", pkg, context.Cause(ctx)), p.Kill())
+	}
+	if err := p.Err(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out.String())
 	}
 	built.Store(file, true)
-	return file
+	return file, nil
 }

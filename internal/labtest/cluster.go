@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
 // startTimeout bounds the start of a control plane whose programs are built. It
@@ -32,15 +31,25 @@ type Cluster struct {
 	etcd    int // the port that etcd serves clients at
 	secure  int // the port of the API server
 
+	guard *guard
+
 	mu        sync.Mutex
 	programs  map[string]program.Built
 	processes map[string]*process.Process
-	held      []io.Closer // ends that other processes watch
 }
 
 // Start builds what is missing and starts a control plane. It returns when the
 // API server is ready and the controllers work.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
+	if err := options.Check(); err != nil {
+		return nil, err
+	}
+	options.With = options.components()
+	if slices.Contains(options.With, Node) {
+		if err := prepareNode(ctx, options.progress()); err != nil {
+			return nil, err
+		}
+	}
 	builder, err := program.NewBuilder(options.progress())
 	if err != nil {
 		return nil, err
@@ -49,13 +58,12 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
-	defer cancel()
-
 	cluster, err := newCluster(options, programs)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
+	defer cancel()
 	if err := cluster.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), cluster.Stop())
 	}
@@ -66,7 +74,11 @@ func newCluster(options Options, programs map[string]program.Built) (*Cluster, e
 	if err := sweep(); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(3)
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	guard, err := guardOnce()
 	if err != nil {
 		return nil, err
 	}
@@ -76,17 +88,30 @@ func newCluster(options Options, programs map[string]program.Built) (*Cluster, e
 	}
 	run.Kubernetes = programs[program.ForKubernetes(program.APIServer, options.kubernetes())].Version
 	c := &Cluster{
-		options: options, run: run, etcd: ports[0], secure: ports[1],
+		options: options, run: run, etcd: ports[0], secure: ports[1], guard: guard,
 		programs: programs, processes: map[string]*process.Process{},
 	}
+	if err := c.writeFolder(); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// writeFolder makes what the control plane's folder has before anything runs. The
+// guard knows of the folder first, because there are keys in it.
+func (c *Cluster) writeFolder() error {
+	if err := c.guard.hold(planeOf(c.run.Dir)); err != nil {
+		return err
+	}
+	if err := c.run.save(); err != nil {
+		return err
+	}
 	if err := c.writeCredentials(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(run.Dir))
+		return err
 	}
-	c.api, err = newAPI(run)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(run.Dir))
-	}
-	return c, c.run.save()
+	var err error
+	c.api, err = newAPI(c.run)
+	return err
 }
 
 func (c *Cluster) start(ctx context.Context) error {
@@ -111,6 +136,9 @@ func (c *Cluster) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if c.options.Detached {
+		return c.guard.drop(planeOf(c.run.Dir))
+	}
 	return nil
 }
 
@@ -121,6 +149,14 @@ func (c *Cluster) Add(ctx context.Context, component Component) error {
 	}
 	if c.processes == nil {
 		return fmt.Errorf("this control plane was started without %s; start it with --with %s", component, component)
+	}
+	if err := (Options{Kubernetes: c.options.Kubernetes, With: append(c.components(), component)}).Check(); err != nil {
+		return fmt.Errorf("start %s: %w", component, err)
+	}
+	if component == Node {
+		if err := prepareNode(ctx, c.options.progress()); err != nil {
+			return err
+		}
 	}
 	builder, err := program.NewBuilder(c.options.progress())
 	if err != nil {
@@ -183,14 +219,17 @@ func (c *Cluster) Dir() string { return c.run.Dir }
 func (c *Cluster) Log(name string) string { return filepath.Join(c.run.Dir, name+".log") }
 
 // Has tells whether a component runs.
-func (c *Cluster) Has(component Component) bool {
+func (c *Cluster) Has(component Component) bool { return slices.Contains(c.components(), component) }
+
+func (c *Cluster) components() []Component {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Contains(c.run.With, component)
+	return slices.Clone(c.run.With)
 }
 
 // Stop ends every process of the control plane and removes its folder. Only the
-// process that started it can.
+// process that started it can. When something of it cannot be removed, the folder
+// stays: the guard, or the next start, tries again.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,10 +240,12 @@ func (c *Cluster) Stop() error {
 	for _, p := range c.processes {
 		errs = append(errs, p.Kill())
 	}
-	clear(c.processes)
-	for _, end := range c.held {
-		errs = append(errs, end.Close())
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
-	c.held = nil
-	return errors.Join(append(errs, c.run.clean())...)
+	clear(c.processes)
+	if err := remains.Remove(c.run.Dir); err != nil {
+		return err
+	}
+	return c.guard.drop(planeOf(c.run.Dir))
 }

@@ -2,6 +2,7 @@ package labtest
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -51,11 +52,15 @@ func (o *output) String() string {
 }
 
 // StartCommand starts a program that is killed when the test ends, and also when
-// the test is killed. Its output is shown when the test fails.
+// the test is killed; so is everything that it has started, unless that began a
+// session of its own. Its output is shown when the test fails.
 func StartCommand(t testing.TB, command Command) *Running {
 	t.Helper()
+	guard, err := guardOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := &Running{}
-	var err error
 	r.process, err = process.Start(process.Spec{
 		Path: command.Path, Args: command.Args, Dir: command.Dir,
 		Env:    append(os.Environ(), command.Env...),
@@ -64,14 +69,18 @@ func StartCommand(t testing.TB, command Command) *Running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	session := sessionOf(r.PID())
 	t.Cleanup(func() {
-		if err := r.process.Kill(); err != nil {
+		if err := errors.Join(r.process.Kill(), guard.drop(session)); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
 			t.Logf("%s %q wrote\n%s%s", r.process.Name(), withoutSecrets(command.Args), r.Stdout(), r.Stderr())
 		}
 	})
+	if err := guard.hold(session); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 

@@ -1,6 +1,8 @@
 package labtest_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -10,10 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 )
 
-func TestKilledTestLeavesNothingRunning(t *testing.T) {
-	runs := ownRuns(t)
+func TestKilledTestLeavesNothing(t *testing.T) {
+	ownRuns(t)
 	victim := labtest.StartCommand(t, labtest.Command{Path: os.Args[0], Env: []string{victimEnv + "=1"}})
 	labtest.Eventually(t, time.Minute, func() (bool, string) {
 		return strings.HasSuffix(victim.Stdout(), "\n"), "the control plane is not up: " + victim.Stderr()
@@ -36,23 +39,79 @@ func TestKilledTestLeavesNothingRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-victim.Done()
-	for _, p := range record.Processes {
-		labtest.Eventually(t, 5*time.Second, func() (bool, string) {
-			return !p.Alive(), p.Name + " still runs after its starter was killed"
-		})
-	}
+	awaitNothing(t, record)
+}
 
-	// The next start clears away the folder.
-	labtest.Private(t, labtest.Options{})
-	entries, err := os.ReadDir(runs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if strings.HasSuffix(record.Dir, entry.Name()) {
-			t.Errorf("%s is still there after the next start", record.Dir)
+// awaitNothing waits until nothing of a control plane is left, neither processes nor
+// the folder with its keys.
+func awaitNothing(t *testing.T, record *labtest.Run) {
+	t.Helper()
+	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
+		for _, p := range record.Processes {
+			if p.Alive() {
+				return false, p.Name + " still runs after its starter was killed"
+			}
 		}
+		_, err := os.Stat(record.Dir)
+		return errors.Is(err, os.ErrNotExist), record.Dir + " is still there after its owner was killed"
+	})
+}
+
+// TestKilledStartOfADetachedPlaneLeavesNothing: what shall outlive its starter has no
+// parent-death signal, but until it is up it shall not outlive it.
+func TestKilledStartOfADetachedPlaneLeavesNothing(t *testing.T) {
+	ownRuns(t)
+	victim := labtest.StartCommand(t, labtest.Command{Path: os.Args[0], Env: []string{victimEnv + "=detached"}})
+	var record *labtest.Run
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		runs, err := labtest.Runs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(runs) == 1 && len(runs[0].Processes) > 0 {
+			record = runs[0]
+		}
+		return record != nil, "no process of the control plane is recorded: " + victim.Stderr()
+	})
+	victim.Signal(t, syscall.SIGKILL)
+	<-victim.Done()
+	if victim.Stdout() != "" {
+		t.Fatal("the control plane was up before the kill; this test shows nothing")
 	}
+	awaitNothing(t, record)
+}
+
+// TestKilledTestTakesGrandchildrenWithIt: the parent-death signal reaches the command
+// of the test, but not what that command has started in a process group of its own.
+func TestKilledTestTakesGrandchildrenWithIt(t *testing.T) {
+	victim := labtest.StartCommand(t, labtest.Command{Path: os.Args[0], Args: []string{"-test.run=^TestVictim$"}, Env: []string{grandchildEnv + "=1"}})
+	var pid int
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		_, err := fmt.Sscanf(victim.Stdout(), "grandchild %d\n", &pid)
+		return err == nil, "no grandchild yet: " + victim.Stdout() + victim.Stderr()
+	})
+	grandchild := process.Identify(pid)
+	if !grandchild.Alive() {
+		t.Fatal("the grandchild does not run before the kill")
+	}
+	victim.Signal(t, syscall.SIGKILL)
+	<-victim.Done()
+	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
+		return !grandchild.Alive(), "the grandchild still runs after the test was killed"
+	})
+}
+
+// TestVictim is the test that TestKilledTestTakesGrandchildrenWithIt kills.
+func TestVictim(t *testing.T) {
+	if os.Getenv(grandchildEnv) == "" {
+		t.Skip("only a part of another test")
+	}
+	// The child tells its grandchild's id and forgets its environment, as daemons do
+	// that show their state in it.
+	r := labtest.StartCommand(t, labtest.Command{Path: "/bin/sh", Args: []string{"-c", "set -m; env -i sleep 600 & echo $!; wait"}})
+	labtest.Eventually(t, time.Minute, func() (bool, string) { return r.Stdout() != "", "no id yet" })
+	fmt.Print("grandchild ", r.Stdout())
+	select {}
 }
 
 func oneRun(t *testing.T) *labtest.Run {

@@ -11,9 +11,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
-// victimEnv makes the test binary a process that starts a control plane and
-// waits to be killed.
-const victimEnv = "LOCKSTEP_TEST_VICTIM"
+const (
+	// victimEnv makes the test binary a process that starts a control plane, a
+	// detached one when it is "detached", and waits to be killed.
+	victimEnv = "LOCKSTEP_TEST_VICTIM"
+	// grandchildEnv lets TestVictim run.
+	grandchildEnv = "LOCKSTEP_TEST_GRANDCHILD"
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(victimEnv) != "" {
@@ -23,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 func beVictim() {
-	cluster, err := labtest.Start(context.Background(), labtest.Options{})
+	cluster, err := labtest.Start(context.Background(), labtest.Options{Detached: os.Getenv(victimEnv) == "detached"})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

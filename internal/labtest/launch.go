@@ -13,30 +13,39 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
 // pollInterval is short: most of a start is spent waiting for readiness.
 const pollInterval = 25 * time.Millisecond
 
-// spawn starts a program of the control plane with its log in the folder.
+// spawn starts a program of the control plane.
 func (c *Cluster) spawn(name string, args ...string) error {
+	built := c.programs[name]
+	return c.begin(plain(name), built.Version, process.Spec{Path: built.Path, Args: args})
+}
+
+// begin starts a process of the control plane with its log in the folder. Two of a
+// name would leave one that nobody ends.
+func (c *Cluster) begin(name, version string, spec process.Spec) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	log, err := os.OpenFile(c.Log(plain(name)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if p := c.processes[name]; p != nil && p.ID().Alive() {
+		return fmt.Errorf("%s runs already, as process %d", name, p.ID().PID)
+	}
+	log, err := os.OpenFile(c.Log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log of %s: %w", name, err)
 	}
-	defer log.Close() //nolint:errcheck // The program has its own handle.
-	built := c.programs[name]
-	p, err := process.Start(process.Spec{
-		Path: built.Path, Args: args, Dir: c.run.Dir,
-		Stdout: log, Stderr: log, Detached: c.options.Detached,
-	})
+	defer log.Close() //nolint:errcheck // The process has its own handle.
+	spec.Dir, spec.Env = c.run.Dir, append(os.Environ(), remains.Mark(c.run.Dir))
+	spec.Stdout, spec.Stderr, spec.Detached = log, log, c.options.Detached
+	p, err := process.Start(spec)
 	if err != nil {
 		return err
 	}
-	c.processes[plain(name)] = p
-	return c.run.started(plain(name), built.Version, p.ID())
+	c.processes[name] = p
+	return c.run.started(name, version, p.ID())
 }
 
 // plain is a program's name without the Kubernetes release it is for.
@@ -57,7 +66,7 @@ func (c *Cluster) await(ctx context.Context, name string, ready func(context.Con
 		}
 		select {
 		case <-p.Done():
-			return fmt.Errorf("%s ended: %w; the end of its log:\n%s", name, p.Err(), c.logTail(name))
+			return fmt.Errorf("%s ended: %w; %s", name, p.Err(), c.logTails(name))
 		case <-ctx.Done():
 			return c.gaveUp(ctx, name, err)
 		case <-time.After(pollInterval):
@@ -71,13 +80,25 @@ func (c *Cluster) gaveUp(ctx context.Context, name string, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("wait for %s: %w", name, context.Cause(ctx))
 	}
-	return fmt.Errorf("wait for %s: %w (last: %w); the end of its log:\n%s", name, context.Cause(ctx), last, c.logTail(name))
+	return fmt.Errorf("wait for %s: %w (last: %w); %s", name, context.Cause(ctx), last, c.logTails(name))
 }
 
-// logTail is the end of a program's log. It is read now because the folder goes
-// when the start fails.
-func (c *Cluster) logTail(name string) string {
-	text, err := os.ReadFile(c.Log(name))
+// logTails shows the end of a process's log, and of the logs of programs that it
+// runs itself. They are read now because the folder goes when the start fails.
+func (c *Cluster) logTails(name string) string {
+	names := []string{name}
+	if name == nodeProcess {
+		names = append(names, "containerd", program.Kubelet)
+	}
+	var tails []string
+	for _, name := range names {
+		tails = append(tails, "the end of "+name+".log:\n"+tail(c.Log(name)))
+	}
+	return strings.Join(tails, "\n")
+}
+
+func tail(file string) string {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err.Error()
 	}

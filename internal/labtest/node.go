@@ -2,140 +2,86 @@ package labtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/labtest/controlgroup"
 	"github.com/lockstep-dev/lockstep/internal/labtest/image"
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
 // NodeName is the name of the real node. The API server finds the kubelet by it:
 // the kubelet's port is joined to this machine's loopback.
 const NodeName = "localhost"
 
-// pluginFolder is where Debian keeps the network plugins.
-const pluginFolder = "/usr/lib/cni"
-
 // names of the node's processes, beside those of programs.
 const (
 	nodeProcess    = "node"
 	gatewayProcess = "gateway"
-	janitorProcess = "janitor"
 )
 
 // launchNode starts the scheduler and a real node, and waits until it is ready.
 func (c *Cluster) launchNode(ctx context.Context) error {
-	if c.Has(KWOK) {
-		return errors.New("KWOK runs here and would take real pods for fake ones; start a control plane without it")
-	}
-	if err := nodeMissing(ctx); err != nil {
-		return err
-	}
-	helper, err := c.buildHelper(ctx)
-	if err != nil {
-		return err
-	}
 	ports, err := freePorts(1)
 	if err != nil {
 		return err
 	}
 	port := strconv.Itoa(ports[0])
-	c.run.Group = controlgroup.Prefix + filepath.Base(c.run.Dir)
+	if err := c.copyHelper(); err != nil {
+		return fmt.Errorf("make the program around the node: %w", err)
+	}
 	if err := c.writeNodeFiles(port); err != nil {
 		return err
 	}
-	if err := c.startNodeProcesses(helper, port); err != nil {
+	if err := c.startNodeProcesses(port); err != nil {
 		return err
 	}
 	if err := c.startScheduler(); err != nil {
 		return err
 	}
-	if err := c.await(ctx, nodeProcess, func(ctx context.Context) error { return c.loadPause(ctx, helper) }); err != nil {
+	if err := c.await(ctx, nodeProcess, c.loadPause); err != nil {
 		return err
 	}
 	return c.await(ctx, nodeProcess, c.nodeReady(NodeName))
 }
 
-// startNodeProcesses starts, on the host, the gateway and the janitor, and the
-// node itself in namespaces of its own. A detached node has no janitor: whoever
-// ends it removes its control groups.
-func (c *Cluster) startNodeProcesses(helper, port string) error {
-	if err := c.spawnHelper(gatewayProcess, process.Spec{
-		Path: helper, Args: []string{"gateway", strings.TrimPrefix(c.run.Server, "https://"), "127.0.0.1:" + port},
+// startNodeProcesses starts, on the host, the gateway, and the node itself in
+// namespaces of its own.
+func (c *Cluster) startNodeProcesses(port string) error {
+	if err := c.begin(gatewayProcess, c.run.Kubernetes, process.Spec{
+		Path: c.Helper(), Args: []string{"gateway", strings.TrimPrefix(c.run.Server, "https://"), "127.0.0.1:" + port},
 	}); err != nil {
 		return err
 	}
-	if !c.options.Detached {
-		if err := c.startJanitor(helper); err != nil {
-			return err
-		}
-	}
-	return c.spawnHelper(nodeProcess, process.Spec{
-		Path: helper, Args: []string{"inside", c.run.Group, port, c.programs[program.Kubelet].Path},
+	return c.begin(nodeProcess, c.run.Kubernetes, process.Spec{
+		Path: c.Helper(), Args: []string{"inside", remains.Group(c.run.Dir), port, c.programs[program.Kubelet].Path},
 		Apart: true,
 	})
 }
 
-// startJanitor starts a process that outlives this one and hears of its end by
-// the end of a pipe that only this process holds open.
-func (c *Cluster) startJanitor(helper string) error {
-	read, write, err := os.Pipe()
+// copyHelper puts the program around the node into the folder, where a later build
+// does not change it.
+func (c *Cluster) copyHelper() error {
+	built, err := buildHelper()
 	if err != nil {
 		return err
 	}
-	defer read.Close() //nolint:errcheck // The janitor has its own handle.
-	c.held = append(c.held, write)
-	_, err = process.Start(process.Spec{Path: helper, Args: []string{"janitor", c.run.Group}, Stdin: read, Detached: true})
-	return err
-}
-
-// spawnHelper starts a process of the node with its log in the folder.
-func (c *Cluster) spawnHelper(name string, spec process.Spec) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	log, err := os.OpenFile(c.Log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("open the log of %s: %w", name, err)
-	}
-	defer log.Close() //nolint:errcheck // The process has its own handle.
-	spec.Dir, spec.Stdout, spec.Stderr, spec.Detached = c.run.Dir, log, log, c.options.Detached
-	p, err := process.Start(spec)
+	content, err := os.ReadFile(built)
 	if err != nil {
 		return err
 	}
-	c.processes[name] = p
-	return c.run.started(name, c.run.Kubernetes, p.ID())
-}
-
-// buildHelper builds the program around the node. It has only the standard
-// library in it, so that takes a second.
-func (c *Cluster) buildHelper(ctx context.Context) (string, error) {
-	root, err := program.Root()
-	if err != nil {
-		return "", err
-	}
-	file := c.file("lab-node")
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", file, "./lab/node") //nolint:gosec // A package of ours.
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build ./lab/node: %w: %s", err, out)
-	}
-	return file, nil
+	return os.WriteFile(c.Helper(), content, 0o700)
 }
 
 // loadPause gives containerd the image that holds a pod's namespaces.
-func (c *Cluster) loadPause(ctx context.Context, helper string) error {
+func (c *Cluster) loadPause(ctx context.Context) error {
 	return c.LoadImage(ctx, image.Image{
-		Name: PauseImage, Files: map[string]string{"/lab-node": helper}, Entrypoint: []string{"/lab-node", "pause"},
+		Name: PauseImage, Files: map[string]string{"/lab-node": c.Helper()}, Entrypoint: []string{"/lab-node", "pause"},
 	})
 }
 
@@ -165,41 +111,3 @@ func (c *Cluster) LoadImage(ctx context.Context, spec image.Image) error {
 
 // Helper is the path of the program around the node, for images of tests.
 func (c *Cluster) Helper() string { return c.file("lab-node") }
-
-// nodeMissing says what a real node would need and this machine does not have.
-// What Debian's packages bring is installed where that is possible.
-func nodeMissing(ctx context.Context) error {
-	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		return errors.New("a real node needs root on Linux: run as root, or ask for the tests without it (go test -short)")
-	}
-	if len(missingTools()) == 0 {
-		return nil
-	}
-	if _, err := exec.LookPath("apt-get"); err == nil {
-		_ = exec.CommandContext(ctx, "apt-get", "update", "-q").Run()
-		install := exec.CommandContext(ctx, "apt-get", "install", "-q", "-y", "--no-install-recommends", "containerd", "runc", "containernetworking-plugins", "iproute2")
-		install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		if out, err := install.CombinedOutput(); err != nil {
-			return fmt.Errorf("install containerd, runc, containernetworking-plugins and iproute2: %w: %s", err, out)
-		}
-	}
-	if missing := missingTools(); len(missing) > 0 {
-		return fmt.Errorf("a real node needs %s: install containerd, runc, containernetworking-plugins and iproute2", strings.Join(missing, ", "))
-	}
-	return nil
-}
-
-func missingTools() []string {
-	var missing []string
-	for _, tool := range []string{"containerd", "runc", "ctr", "ip"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			missing = append(missing, tool)
-		}
-	}
-	for _, plugin := range []string{"bridge", "host-local", "loopback"} {
-		if _, err := os.Stat(filepath.Join(pluginFolder, plugin)); err != nil {
-			missing = append(missing, filepath.Join(pluginFolder, plugin))
-		}
-	}
-	return missing
-}

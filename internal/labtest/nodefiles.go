@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
 // containerdConfig keeps everything of containerd in the control plane's folder.
@@ -91,7 +93,7 @@ func (c *Cluster) writeNodeFiles(kubeletPort string) error {
 	for name, content := range map[string][]byte{
 		"containerd.toml":       fmt.Appendf(nil, containerdConfig, dir, PauseImage, pluginFolder),
 		"cni/10-lab.conflist":   fmt.Appendf(nil, networkConfig, dir),
-		"kubelet.yaml":          fmt.Appendf(nil, kubeletConfig, c.file(caFile), kubeletPort, dir, c.run.Group),
+		"kubelet.yaml":          fmt.Appendf(nil, kubeletConfig, c.file(caFile), kubeletPort, dir, remains.Group(dir)),
 		"kubelet.kubeconfig":    kubeconfig("https://"+serviceAddress+":443", ca, user),
 		"kubelet/pki/.keep":     nil,
 		"pod-logs/.keep":        nil,

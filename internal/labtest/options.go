@@ -1,6 +1,7 @@
 package labtest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -51,14 +52,14 @@ func joinComponents(list []Component) string {
 // and controller manager of the default Kubernetes release.
 type Options struct {
 	// Kubernetes is the release, 1.36 or 1.34; empty means 1.36. Components
-	// are built for 1.36 only, but run beside either.
+	// are built for 1.36 only, but run beside either; a real node does not.
 	Kubernetes string
 	// With names what runs beside the control plane.
 	With []Component
 	// APIServerFlags are given to the API server after the lab's own flags.
 	APIServerFlags []string
-	// Detached lets the control plane outlive this process, until [Cluster.Stop]
-	// or [Run.End].
+	// Detached lets the control plane, once it is up, outlive this process, until
+	// [Cluster.Stop] or [Run.End].
 	Detached bool
 	// Progress receives what is being built; nil means nobody wants to know.
 	Progress io.Writer
@@ -78,6 +79,32 @@ func (o Options) progress() io.Writer {
 	return o.Progress
 }
 
+// Check says which of the options do not go together.
+func (o Options) Check() error {
+	if !slices.Contains(o.With, Node) {
+		return nil
+	}
+	if slices.Contains(o.With, KWOK) {
+		return errors.New("kwok would take the pods of a real node for fake ones: ask for one of the two")
+	}
+	if o.kubernetes() != program.DefaultKubernetes {
+		return fmt.Errorf("a real node has the kubelet of Kubernetes %s, which may not be newer than the API server: it does not go with %s",
+			program.DefaultKubernetes, o.kubernetes())
+	}
+	return nil
+}
+
+// components lists what runs beside the control plane, each once.
+func (o Options) components() []Component {
+	var list []Component
+	for _, c := range o.With {
+		if !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 // Programs lists the programs that the options need.
 func (o Options) Programs() []string {
 	release := o.kubernetes()
@@ -86,7 +113,7 @@ func (o Options) Programs() []string {
 		program.ForKubernetes(program.APIServer, release),
 		program.ForKubernetes(program.ControllerManager, release),
 	}
-	for _, c := range o.With {
+	for _, c := range o.components() {
 		names = append(names, c.programs()...)
 	}
 	return names

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/labtest/controlgroup"
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
 const (
@@ -33,7 +33,6 @@ type Run struct {
 	Kubernetes string           `json:"kubernetes"`
 	Server     string           `json:"server"`
 	With       []Component      `json:"with,omitempty"`
-	Group      string           `json:"group,omitempty"` // the control group of a real node
 	Processes  []Member         `json:"processes"`
 }
 
@@ -91,16 +90,10 @@ func (r *Run) End() error {
 	for _, p := range r.Processes {
 		errs = append(errs, p.Kill())
 	}
-	return errors.Join(append(errs, r.clean())...)
-}
-
-// clean removes what is left when every process has ended.
-func (r *Run) clean() error {
-	var err error
-	if r.Group != "" {
-		err = controlgroup.Remove(r.Group)
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
-	return errors.Join(err, os.RemoveAll(r.Dir))
+	return remains.Remove(r.Dir)
 }
 
 // started replaces what is recorded of a program.
@@ -123,13 +116,24 @@ func (r *Run) save() error {
 		return fmt.Errorf("record control plane %s: %w", r.Dir, err)
 	}
 	path := filepath.Join(r.Dir, recordFile)
-	if err := os.WriteFile(path+".new", append(text, '\n'), 0o600); err != nil {
+	if err := writeDurably(path+".new", append(text, '\n')); err != nil {
 		return fmt.Errorf("record control plane: %w", err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		return fmt.Errorf("record control plane: %w", err)
 	}
 	return nil
+}
+
+// writeDurably returns when the content is on the disk: after a crash a renamed file
+// may otherwise be empty.
+func writeDurably(path string, content []byte) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 func readRun(dir string) (*Run, error) {
@@ -179,12 +183,14 @@ func eachRun(visit func(*Run) error) error {
 		return fmt.Errorf("list control planes: %w", err)
 	}
 	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue // such as what a file manager leaves everywhere
+		}
 		dir := filepath.Join(parent, entry.Name())
 		run, err := readRun(dir)
-		switch {
-		case err == nil:
+		if err == nil {
 			err = visit(run)
-		case errors.Is(err, os.ErrNotExist):
+		} else {
 			err = removeUnwritten(dir)
 		}
 		if err != nil {
@@ -194,12 +200,14 @@ func eachRun(visit func(*Run) error) error {
 	return nil
 }
 
+// removeUnwritten removes a folder without a record that can be read, unless it is
+// so young that its owner may be about to write one.
 func removeUnwritten(dir string) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && time.Since(info.ModTime()) < unwritten {
 		return nil
 	}
-	return os.RemoveAll(dir)
+	return remains.Remove(dir)
 }
 
 // String says what runs: "Kubernetes 1.36.3 with kwok at https://127.0.0.1:20001".
@@ -211,6 +219,13 @@ func (r *Run) String() string {
 	return "Kubernetes " + r.Kubernetes + with + " at " + r.Server
 }
 
+// release is the version without its patch: 1.36.
+func (r *Run) release() string {
+	major, rest, _ := strings.Cut(r.Kubernetes, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return major + "." + minor
+}
+
 // Satisfies tells whether the control plane is of the asked release and has every
 // asked component.
 func (r *Run) Satisfies(options Options) bool {
@@ -219,5 +234,5 @@ func (r *Run) Satisfies(options Options) bool {
 			return false
 		}
 	}
-	return strings.HasPrefix(r.Kubernetes, options.kubernetes()+".")
+	return r.release() == options.kubernetes()
 }

@@ -3,8 +3,11 @@ package labtest
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
@@ -89,6 +92,80 @@ func TestSweepLeavesAFolderThatIsJustBeingMade(t *testing.T) {
 	}
 	if _, err := os.Stat(old); err == nil {
 		t.Error("an old folder without a record is still there")
+	}
+}
+
+func TestSweepGoesOnBesideWhatItCannotRead(t *testing.T) {
+	t.Setenv(program.CacheEnv, t.TempDir())
+	dead := process.Identity{PID: os.Getpid(), Birth: "an earlier process with this id"}
+	orphaned := record(t, "z-orphaned", Run{Owner: dead})
+	owned := record(t, "z-owned", Run{Owner: process.Self()})
+	torn := record(t, "a-torn", Run{Owner: process.Self()})
+	if err := os.WriteFile(filepath.Join(torn, recordFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(torn), ".DS_Store"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := sweep(); err != nil {
+		t.Error(err)
+	}
+	runs, err := Runs()
+	if err != nil || len(runs) != 1 || runs[0].Dir != owned {
+		t.Errorf("runs are %v, error %v, want only %s", runs, err, owned)
+	}
+	if _, err := os.Stat(orphaned); err == nil {
+		t.Error("a dead control plane is still there")
+	}
+}
+
+func TestBeginRefusesTheNameOfALivingProcess(t *testing.T) {
+	t.Setenv(program.CacheEnv, t.TempDir())
+	dir := record(t, "one", Run{Owner: process.Self()})
+	c := &Cluster{run: &Run{Dir: dir}, processes: map[string]*process.Process{}}
+	sleep := process.Spec{Path: "/bin/sleep", Args: []string{"600"}}
+	if err := c.begin("etcd", "1", sleep); err != nil {
+		t.Fatal(err)
+	}
+	first := c.processes["etcd"]
+	if err := c.begin("etcd", "1", sleep); err == nil || !strings.Contains(err.Error(), "etcd runs already") {
+		t.Errorf("error is %v, want a refusal", err)
+	}
+	if err := first.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.begin("etcd", "1", sleep); err != nil {
+		t.Errorf("a name whose process has ended is refused: %v", err)
+	}
+	if err := c.processes["etcd"].Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCheckRefusesWhatDoesNotGoTogether(t *testing.T) {
+	cases := map[string]struct {
+		options Options
+		want    string
+	}{
+		"nothing":                  {Options{}, ""},
+		"everything for fakes":     {Options{With: []Component{KWOK, ArgoRollouts}}, ""},
+		"a node twice":             {Options{With: []Component{Node, Node}}, ""},
+		"a fake node, then a real": {Options{With: []Component{KWOK, Node}}, "kwok would take"},
+		"a real node, then a fake": {Options{With: []Component{Node, KWOK}}, "kwok would take"},
+		"a node of 1.36 with 1.34": {Options{Kubernetes: "1.34", With: []Component{Node}}, "kubelet of Kubernetes 1.36"},
+	}
+	for name, c := range cases {
+		err := c.options.Check()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error is %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestComponentsAreNamedOnce(t *testing.T) {
+	got := Options{With: []Component{Node, ArgoRollouts, Node}}.components()
+	if diff := cmp.Diff([]Component{Node, ArgoRollouts}, got); diff != "" {
+		t.Errorf("components (-want +got):\n%s", diff)
 	}
 }
 

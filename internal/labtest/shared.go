@@ -63,7 +63,7 @@ func Open(dir string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{run: run, api: client}, nil
+	return &Cluster{run: run, api: client, options: Options{Kubernetes: run.release()}}, nil
 }
 
 // Private starts a control plane for one test, which may do anything to it.

@@ -1,13 +1,13 @@
-// Command node is the small program around a real node of the lab. It is run by
-// the lab, not by people, in one of these roles:
+// Command node is the small program around processes and the real node of the lab.
+// It is run by the lab, not by people, in one of these roles:
 //
 //	inside    first process of the node's own namespaces: shields the host, makes
 //	          the bridge, runs containerd and kubelet, and takes everything with it
 //	          when it ends
 //	gateway   on the host: joins the API server's port and the kubelet's port with
 //	          the node, through sockets in the control plane's folder
-//	janitor   on the host: waits for the starter's end, however it comes, and
-//	          removes the node's control groups
+//	guard     on the host: waits for the end of the process that it is told to
+//	          look after, however it comes, and takes away what that one left
 //	pause     in every pod: holds its namespaces
 //	show      in test pods: prints an environment variable and a file whenever
 //	          they change
@@ -24,7 +24,8 @@ func main() {
 		os.Exit(2)
 	}
 	roles := map[string]func(args []string) error{
-		"inside": inside, "run": run, "gateway": gateway, "janitor": janitor, "pause": pause, "show": show,
+		"inside": inside, "run": run, "gateway": gateway, "pause": pause, "show": show,
+		"guard": func([]string) error { return guard(os.Stdin) },
 	}
 	role, ok := roles[os.Args[1]]
 	if !ok {

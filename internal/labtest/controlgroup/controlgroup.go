@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -28,6 +29,9 @@ func hierarchies() ([]string, error) {
 		return []string{controlGroups}, nil
 	}
 	entries, err := os.ReadDir(controlGroups)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // Nobody has control groups here.
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list control groups: %w", err)
 	}
@@ -38,6 +42,19 @@ func hierarchies() ([]string, error) {
 		}
 	}
 	return roots, nil
+}
+
+// Try makes and removes a group, to see whether that can be done.
+func Try() error {
+	roots, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	if len(roots) == 0 {
+		return errors.New("there are none")
+	}
+	name := Prefix + "try-" + strconv.Itoa(os.Getpid())
+	return errors.Join(Make(name), Remove(name))
 }
 
 // Make makes the group in every hierarchy; kubelet wants to find it.

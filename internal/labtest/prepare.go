@@ -1,0 +1,137 @@
+package labtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/controlgroup"
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+)
+
+// InstallEnv names the environment variable that, when it is "no", keeps the lab
+// from installing packages: it then says what to install.
+const InstallEnv = "LOCKSTEP_LAB_INSTALL"
+
+// pluginFolder is where Debian keeps the network plugins.
+const pluginFolder = "/usr/lib/cni"
+
+// nodePackages are Debian's packages with what a real node needs.
+func nodePackages() []string {
+	return []string{"containerd", "runc", "containernetworking-plugins", "iproute2"}
+}
+
+// prepareNode says what a real node would need and this machine does not have,
+// before anything is built or started. What Debian's packages bring is installed,
+// where that is possible and not refused.
+func prepareNode(ctx context.Context, progress io.Writer) error {
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		return errors.New("a real node needs root on Linux: run as root, or ask for the tests without it (go test -short)")
+	}
+	if err := namespacesMissing(); err != nil {
+		return err
+	}
+	if err := controlgroup.Try(); err != nil {
+		return fmt.Errorf("a real node needs control groups that it can write to under /sys/fs/cgroup: %w", err)
+	}
+	return installTools(ctx, progress)
+}
+
+// namespacesMissing makes, for a moment, what the node lives in: namespaces of its
+// own, and mounts in them.
+func namespacesMissing() error {
+	const need = "a real node needs namespaces and mounts of its own (the capability CAP_SYS_ADMIN): %w"
+	var out output
+	p, err := process.Start(process.Spec{
+		Path: "/bin/sh", Args: []string{"-c", "mount --make-rprivate / && mount -t tmpfs lab /run && mount -t proc proc /proc"},
+		Stdout: &out, Stderr: &out, Apart: true,
+	})
+	if err != nil {
+		return fmt.Errorf(need, err)
+	}
+	if err := p.Err(); err != nil {
+		return fmt.Errorf(need+": %s", err, strings.TrimSpace(out.String()))
+	}
+	return nil
+}
+
+// installTools installs what is missing. A lock keeps the processes of one test run
+// from doing it at the same time.
+func installTools(ctx context.Context, progress io.Writer) error {
+	if len(missingTools()) == 0 {
+		return nil
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil || os.Getenv(InstallEnv) == "no" {
+		return toolsMissing()
+	}
+	cache, err := program.Cache()
+	if err != nil {
+		return err
+	}
+	unlock, err := program.Lock(ctx, filepath.Join(cache, "install.lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if len(missingTools()) == 0 {
+		return nil
+	}
+	fmt.Fprintf(progress, "installing %s with apt-get (%s=no refuses)\n", strings.Join(nodePackages(), ", "), InstallEnv)
+	// An index that cannot be renewed may still be good enough.
+	_ = aptGet("update", "-q")
+	if err := aptGet(append([]string{"install", "-q", "-y", "--no-install-recommends"}, nodePackages()...)...); err != nil {
+		return fmt.Errorf("%w; %w", toolsMissing(), err)
+	}
+	return toolsMissing()
+}
+
+func toolsMissing() error {
+	missing := missingTools()
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("a real node needs %s: install %s", strings.Join(missing, ", "), strings.Join(nodePackages(), ", "))
+}
+
+// aptGet runs to its end whatever happens here: half an installation is worse than
+// a whole one that nobody waits for.
+func aptGet(args ...string) error {
+	path, err := exec.LookPath("apt-get")
+	if err != nil {
+		return err
+	}
+	var out output
+	p, err := process.Start(process.Spec{
+		Path: path, Args: args, Env: append(unmarked(os.Environ()), "DEBIAN_FRONTEND=noninteractive"),
+		Stdout: &out, Stderr: &out, Detached: true,
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("apt-get %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(out.String()))
+	}
+	return nil
+}
+
+func missingTools() []string {
+	var missing []string
+	for _, tool := range []string{"containerd", "runc", "ctr", "ip"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing = append(missing, tool)
+		}
+	}
+	for _, plugin := range []string{"bridge", "host-local", "loopback"} {
+		if _, err := os.Stat(filepath.Join(pluginFolder, plugin)); err != nil {
+			missing = append(missing, filepath.Join(pluginFolder, plugin))
+		}
+	}
+	return missing
+}

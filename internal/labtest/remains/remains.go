@@ -1,0 +1,41 @@
+// Package remains takes away what is left of a control plane: its processes, the
+// control groups of its node, its folder.
+//
+// Whoever knows the folder can do it. The end of a control plane does, so does the
+// guard of a process that was killed, and so does the next start when even the guard
+// was killed.
+package remains
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/controlgroup"
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
+)
+
+// Env names the environment variable by which a process is known to belong to the
+// control plane in a folder. Children inherit it.
+const Env = "LOCKSTEP_LAB_PART"
+
+// Mark is the entry in the environment of all processes of a control plane.
+func Mark(dir string) string { return Env + "=" + dir }
+
+// Group is the name of the control groups that the node of a control plane has.
+func Group(dir string) string { return controlgroup.Prefix + filepath.Base(dir) }
+
+// Remove ends the processes and removes the rest. The folder goes last, and only
+// when all else has gone: it is how the next attempt learns that there is one to make.
+func Remove(dir string) error {
+	if err := process.EndMarked(Mark(dir)); err != nil {
+		return fmt.Errorf("end the control plane in %s: %w", dir, err)
+	}
+	if err := controlgroup.Remove(Group(dir)); err != nil {
+		return fmt.Errorf("remove the control groups of %s: %w", dir, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove the folder of a control plane: %w", err)
+	}
+	return nil
+}

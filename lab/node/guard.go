@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
+	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
+)
+
+// guard reads what a process holds, one line each, until that process is gone,
+// however it ends: the kernel then closes the pipe. What is still held goes.
+//
+//	hold session 4711
+//	hold plane /home/me/.cache/lockstep/lab/runs/123
+//	drop session 4711
+//
+// A child that was begun in the very moment of the end has the pipe open until its
+// own program runs, so none is missed.
+func guard(from io.Reader) error {
+	var held []string
+	for lines := bufio.NewScanner(from); lines.Scan(); {
+		verb, thing, _ := strings.Cut(lines.Text(), " ")
+		switch verb {
+		case "hold":
+			held = append(held, thing)
+		case "drop":
+			held = slices.DeleteFunc(held, func(h string) bool { return h == thing })
+		}
+	}
+	var errs []error
+	for _, thing := range held {
+		errs = append(errs, takeAway(thing))
+	}
+	return errors.Join(errs...)
+}
+
+func takeAway(thing string) error {
+	kind, name, _ := strings.Cut(thing, " ")
+	switch kind {
+	case "session":
+		leader, err := strconv.Atoi(name)
+		if err != nil || leader < 2 {
+			return errors.New("no session: " + name)
+		}
+		return process.EndSession(leader)
+	case "plane":
+		return remains.Remove(name)
+	}
+	return errors.New("unknown kind of thing to hold: " + kind)
+}

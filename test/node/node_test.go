@@ -38,9 +38,7 @@ func TestRealNode(t *testing.T) {
 		t.Skip("-short asks for the tests without a real node")
 	}
 	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.Node}})
-	load(t, cluster, image.Image{
-		Name: showImage, Files: map[string]string{"/lab-node": cluster.Helper()}, Entrypoint: []string{"/lab-node", "show", "GREETING", "/config/file"},
-	})
+	load(t, cluster, showOn(cluster))
 	t.Run("Reload", func(t *testing.T) { reloadReachesEnvironmentAndFiles(t, cluster) })
 	t.Run("Refresh", func(t *testing.T) { refreshRestartsNothing(t, cluster) })
 	t.Run("InCluster", func(t *testing.T) { controllerRunsInAPod(t, cluster) })
@@ -107,6 +105,13 @@ func controllerRunsInAPod(t *testing.T, cluster *labtest.Cluster) {
 
 	change(t, w, "bonjour", "two")
 	awaitOutput(t, w, "env bonjour", "file two")
+}
+
+// showOn is the image of an application that shows its configuration.
+func showOn(cluster *labtest.Cluster) image.Image {
+	return image.Image{
+		Name: showImage, Files: map[string]string{"/lab-node": cluster.Helper()}, Entrypoint: []string{"/lab-node", "show", "GREETING", "/config/file"},
+	}
 }
 
 func load(t *testing.T, cluster *labtest.Cluster, i image.Image) {

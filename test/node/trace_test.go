@@ -1,8 +1,10 @@
 package node_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,77 +15,192 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// TestKilledNodeLeavesNoTrace kills the process that started a node, which then
-// can clean nothing up itself, and compares the host with what it was before.
-func TestKilledNodeLeavesNoTrace(t *testing.T) {
+// TestNodeLeavesNoTrace compares the host with what it was before, while a node
+// runs a pod and after the node's end, however that comes.
+func TestNodeLeavesNoTrace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short asks for the tests without a real node")
 	}
-	before := host(t)
-	starter := labtest.StartCommand(t, labtest.Command{
-		Path: labtest.Binary(t, "./lab"), Args: []string{"exec", "--node", "real", "--", "sleep", "600"},
-	})
-	var run *labtest.Run
-	labtest.Eventually(t, 5*time.Minute, func() (bool, string) {
-		run = runOf(t, starter.PID())
-		return run != nil && slices.Contains(run.With, labtest.Node), "the node is not up: " + starter.Stderr()
-	})
-	if groups := groupsOf(t, run); len(groups) == 0 {
-		t.Error("a node that runs has control groups; this test looks for them in the wrong place")
-	}
-	if diff := cmp.Diff(before, host(t)); diff != "" {
-		t.Errorf("the host with a node differs from before (-before +with):\n%s", diff)
-	}
+	lab := labtest.Binary(t, "./lab")
+	t.Run("exec is killed", func(t *testing.T) {
+		ownRuns(t)
+		before := host(t)
+		starter := labtest.StartCommand(t, labtest.Command{Path: lab, Args: []string{"exec", "--node", "real", "--", "sleep", "600"}})
+		run := awaitRun(t, starter, func(r *labtest.Run) bool { return slices.Contains(r.With, labtest.Node) })
+		playOn(t, run)
+		compareHost(t, "with a node", before)
 
-	if err := syscall.Kill(starter.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	<-starter.Done()
-	for _, p := range run.Processes {
-		labtest.Eventually(t, time.Minute, func() (bool, string) {
-			return !p.Alive(), p.Name + " still runs after its starter was killed"
-		})
-	}
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
-		left := groupsOf(t, run)
-		return len(left) == 0, fmt.Sprintf("control groups are left: %q", left)
+		starter.Signal(t, syscall.SIGKILL)
+		awaitNothing(t, run)
+		compareHost(t, "after the kill", before)
 	})
-	if diff := cmp.Diff(before, host(t)); diff != "" {
-		t.Errorf("the host differs from before (-before +after):\n%s", diff)
-	}
+	t.Run("up and down", func(t *testing.T) {
+		ownRuns(t)
+		before := host(t)
+		starter := labtest.StartCommand(t, labtest.Command{Path: lab, Args: []string{"up", "--node", "real"}})
+		t.Cleanup(func() { labtest.RunCommand(t, labtest.Command{Path: lab, Args: []string{"down"}}) })
+		if code := starter.ExitCode(t, 5*time.Minute); code != 0 {
+			t.Fatalf("lab up ends with %d", code)
+		}
+		run := awaitRun(t, nil, func(r *labtest.Run) bool { return r.Detached })
+		if want := "export KUBECONFIG=" + run.Kubeconfig() + "\n"; starter.Stdout() != want {
+			t.Errorf("lab up prints %q, want %q", starter.Stdout(), want)
+		}
+		playOn(t, run)
+		compareHost(t, "with a node", before)
+
+		if _, stderr, code := labtest.RunCommand(t, labtest.Command{Path: lab, Args: []string{"down"}}); code != 0 {
+			t.Errorf("lab down ends with %d: %s", code, stderr)
+		}
+		awaitNothing(t, run)
+		compareHost(t, "after lab down", before)
+	})
+	t.Run("up is killed while it starts", func(t *testing.T) {
+		ownRuns(t)
+		before := host(t)
+		starter := labtest.StartCommand(t, labtest.Command{Path: lab, Args: []string{"up", "--node", "real"}})
+		run := awaitRun(t, starter, func(r *labtest.Run) bool {
+			return slices.ContainsFunc(r.Processes, func(m labtest.Member) bool { return m.Name == "node" })
+		})
+		starter.Signal(t, syscall.SIGKILL)
+		<-starter.Done()
+		if starter.Stdout() != "" {
+			t.Fatal("the node was up before the kill; this test shows nothing")
+		}
+		awaitNothing(t, run)
+		compareHost(t, "after the kill", before)
+	})
 }
 
-func runOf(t *testing.T, pid int) *labtest.Run {
+// ownRuns hides the control planes of others from a test, and this test's from them,
+// but shares the built programs.
+func ownRuns(t *testing.T) {
 	t.Helper()
-	runs, err := labtest.Runs()
+	cache, err := program.Cache()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range runs {
-		if r.Owner.PID == pid {
-			return r
+	own := t.TempDir()
+	for _, kept := range []string{"bin", "build.lock"} {
+		if err := os.Symlink(filepath.Join(cache, kept), filepath.Join(own, kept)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	return nil
+	t.Setenv(program.CacheEnv, own)
 }
 
-func groupsOf(t *testing.T, run *labtest.Run) []string {
+// awaitRun waits for the only control plane to be as wanted. A starter that has
+// ended brings none any more.
+func awaitRun(t *testing.T, starter *labtest.Running, wanted func(*labtest.Run) bool) *labtest.Run {
 	t.Helper()
-	found, err := filepath.Glob("/sys/fs/cgroup/*/" + run.Group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var found *labtest.Run
+	labtest.Eventually(t, 5*time.Minute, func() (bool, string) {
+		if starter != nil {
+			select {
+			case <-starter.Done():
+				t.Fatalf("the lab ended before its node was up: %s", starter.Stderr())
+			default:
+			}
+		}
+		runs, err := labtest.Runs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range runs {
+			if wanted(r) {
+				found = r
+			}
+		}
+		return found != nil, fmt.Sprintf("%d control planes, none as wanted", len(runs))
+	})
 	return found
 }
 
+// playOn runs a pod with volumes on the node: containers, mounts, addresses and
+// control groups of pods are what a node could leave most of.
+func playOn(t *testing.T, run *labtest.Run) {
+	t.Helper()
+	cluster, err := labtest.Open(run.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load(t, cluster, showOn(cluster))
+	w := testkit.NewWorldOn(t, cluster)
+	w.Create(t, config("hello", "one"), application(nil))
+	awaitOutput(t, w, "env hello", "file one")
+	if groups := groupsOf(t, run); len(groups) == 0 {
+		t.Error("a node that runs a pod has control groups; this test looks for them in the wrong place")
+	}
+	shielded, err := os.ReadDir(filepath.Join(run.Dir, "sysctl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, setting := range shielded {
+		if !slices.Contains(kernelSettings(), strings.ReplaceAll(setting.Name(), ".", "/")) {
+			t.Errorf("the node shields %s, which this test does not compare", setting.Name())
+		}
+	}
+}
+
+// awaitNothing waits until nothing of a control plane is left: no process, no
+// control group, no folder.
+func awaitNothing(t *testing.T, run *labtest.Run) {
+	t.Helper()
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		for _, p := range run.Processes {
+			if p.Alive() {
+				return false, p.Name + " still runs"
+			}
+		}
+		if left := groupsOf(t, run); len(left) > 0 {
+			return false, fmt.Sprintf("control groups are left: %q", left)
+		}
+		_, err := os.Stat(run.Dir)
+		return errors.Is(err, os.ErrNotExist), run.Dir + " is still there"
+	})
+}
+
+// groupsOf lists the control groups of a node, in all hierarchies.
+func groupsOf(t *testing.T, run *labtest.Run) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+		found, err := filepath.Glob(pattern + remains.Group(run.Dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
+
+func compareHost(t *testing.T, when string, before map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(before, host(t)); diff != "" {
+		t.Errorf("the host %s differs from before (-before +now):\n%s", when, diff)
+	}
+}
+
+// kernelSettings are those that kubelet would write.
+func kernelSettings() []string {
+	return []string{
+		"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/conf/all/route_localnet",
+	}
+}
+
 // host is what a node could change on its host and must not: kernel settings,
-// network devices, mounts, and the folders that its programs use elsewhere.
+// network devices, firewall rules, mounts, and the folders that its programs use
+// elsewhere.
 func host(t *testing.T) map[string]string {
 	t.Helper()
 	state := map[string]string{}
-	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"} {
+	for _, name := range kernelSettings() {
 		value, err := os.ReadFile("/proc/sys/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -95,17 +212,37 @@ func host(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	state["mounts"] = string(mounts)
-	for _, dir := range []string{"/sys/class/net", "/run/netns", "/var/lib/cni", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers"} {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			state[dir] = "absent"
-			continue
-		}
-		names := []string{}
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		state[dir] = strings.Join(names, " ")
+	for _, dir := range []string{
+		"/sys/class/net", "/run/netns", "/run/containerd", "/var/lib/containerd", "/var/lib/cni",
+		"/var/lib/kubelet", "/var/log/pods", "/var/log/containers",
+	} {
+		state[dir] = namesIn(dir)
+	}
+	for _, command := range [][]string{{"iptables-save"}, {"ip6tables-save"}, {"nft", "list", "ruleset"}} {
+		state[command[0]] = rules(command)
 	}
 	return state
+}
+
+func namesIn(dir string) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "absent"
+	}
+	names := []string{}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+// rules are what a tool shows of the firewall, without its remarks, which have the
+// time in them.
+func rules(command []string) string {
+	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
+	if err != nil {
+		return "cannot be asked"
+	}
+	lines := slices.DeleteFunc(strings.Split(string(out), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
+	return strings.Join(lines, "\n")
 }

@@ -2,12 +2,18 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
@@ -53,6 +59,8 @@ func TestMistakesGetUsageAndExitCodeTwo(t *testing.T) {
 		"unknown release":   {[]string{"up", "--kubernetes", "1.12"}, `Kubernetes "1.12" is not in the lab; 1.36 and 1.34 are`},
 		"unknown program":   {[]string{"build", "kube-proxy"}, `unknown program "kube-proxy"`},
 		"too many words":    {[]string{"down", "now"}, `unexpected "now"`},
+		"two kinds of node": {[]string{"up", "--node", "real", "--with", "kwok"}, "kwok would take the pods of a real node for fake ones"},
+		"a newer kubelet":   {[]string{"up", "--node", "real", "--kubernetes", "1.34"}, "kubelet of Kubernetes 1.36"},
 		"no command to run": {[]string{"exec", "--with", "kwok", "--"}, "exec needs a command"},
 	}
 	for name, c := range cases {
@@ -87,6 +95,33 @@ func TestExecRunsACommandAgainstAControlPlaneOfItsOwn(t *testing.T) {
 	if stdout, _, _ := lab(t, "status"); !strings.HasPrefix(stdout, "nothing runs") {
 		t.Errorf("status after exec is %q", stdout)
 	}
+}
+
+// TestKilledExecTakesEverythingWithIt: go test, say, starts the test processes, and
+// does not hand its own end on to them.
+func TestKilledExecTakesEverythingWithIt(t *testing.T) {
+	ownRuns(t)
+	exec := labtest.StartCommand(t, labtest.Command{
+		Path: labtest.Binary(t, "./lab"), Args: []string{"exec", "--", "sh", "-c", "set -m; sleep 600 & echo $!; wait"},
+	})
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		return strings.HasSuffix(exec.Stdout(), "\n"), "the command does not run: " + exec.Stderr()
+	})
+	pid, err := strconv.Atoi(strings.TrimSpace(exec.Stdout()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	grandchild := process.Identify(pid)
+	runs, err := labtest.Runs()
+	if err != nil || len(runs) != 1 || !grandchild.Alive() {
+		t.Fatalf("%d control planes, error %v, want 1; the command's process runs: %t", len(runs), err, grandchild.Alive())
+	}
+	exec.Signal(t, syscall.SIGKILL)
+	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
+		_, err := os.Stat(runs[0].Dir)
+		return !grandchild.Alive() && errors.Is(err, os.ErrNotExist),
+			fmt.Sprintf("the command's process runs: %t; the control plane's folder: %v", grandchild.Alive(), err)
+	})
 }
 
 func TestUpStatusDown(t *testing.T) {

@@ -41,7 +41,7 @@ func prepareNode(ctx context.Context, progress io.Writer) error {
 	if err := controlgroup.Try(); err != nil {
 		return fmt.Errorf("a real node needs control groups that it can write to under /sys/fs/cgroup: %w", err)
 	}
-	return installTools(ctx, progress)
+	return installTools(ctx, progress, pluginFolder)
 }
 
 // namespacesMissing makes, for a moment, what the node lives in: namespaces of its
@@ -62,14 +62,15 @@ func namespacesMissing() error {
 	return nil
 }
 
-// installTools installs what is missing. A lock keeps the processes of one test run
+// installTools installs what is missing; plugins is the folder of the network
+// plugins. A lock keeps the processes of one test run
 // from doing it at the same time.
-func installTools(ctx context.Context, progress io.Writer) error {
-	if len(missingTools()) == 0 {
+func installTools(ctx context.Context, progress io.Writer, plugins string) error {
+	if len(missingTools(plugins)) == 0 {
 		return nil
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Getenv(InstallEnv) == "no" {
-		return toolsMissing()
+		return toolsMissing(plugins)
 	}
 	cache, err := program.Cache()
 	if err != nil {
@@ -80,20 +81,20 @@ func installTools(ctx context.Context, progress io.Writer) error {
 		return err
 	}
 	defer unlock()
-	if len(missingTools()) == 0 {
+	if len(missingTools(plugins)) == 0 {
 		return nil
 	}
 	fmt.Fprintf(progress, "installing %s with apt-get (%s=no refuses)\n", strings.Join(nodePackages(), ", "), InstallEnv)
 	// An index that cannot be renewed may still be good enough.
 	_ = aptGet("update", "-q")
 	if err := aptGet(append([]string{"install", "-q", "-y", "--no-install-recommends"}, nodePackages()...)...); err != nil {
-		return fmt.Errorf("%w; %w", toolsMissing(), err)
+		return fmt.Errorf("%w; %w", toolsMissing(plugins), err)
 	}
-	return toolsMissing()
+	return toolsMissing(plugins)
 }
 
-func toolsMissing() error {
-	missing := missingTools()
+func toolsMissing(plugins string) error {
+	missing := missingTools(plugins)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -121,7 +122,7 @@ func aptGet(args ...string) error {
 	return nil
 }
 
-func missingTools() []string {
+func missingTools(plugins string) []string {
 	var missing []string
 	for _, tool := range []string{"containerd", "runc", "ctr", "ip"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -129,8 +130,8 @@ func missingTools() []string {
 		}
 	}
 	for _, plugin := range []string{"bridge", "host-local", "loopback"} {
-		if _, err := os.Stat(filepath.Join(pluginFolder, plugin)); err != nil {
-			missing = append(missing, filepath.Join(pluginFolder, plugin))
+		if _, err := os.Stat(filepath.Join(plugins, plugin)); err != nil {
+			missing = append(missing, filepath.Join(plugins, plugin))
 		}
 	}
 	return missing

@@ -108,9 +108,7 @@ func newHolder(gvk schema.GroupVersionKind, o client.Object, spec *corev1.PodSpe
 	if owner := metav1.GetControllerOf(o); owner != nil {
 		h.ControllerUID = string(owner.UID)
 	}
-	for _, ref := range podrefs.Extract(spec) {
-		h.Uses = append(h.Uses, ref.Source)
-	}
+	h.Uses = podrefs.Named(spec)
 	return h
 }
 

@@ -75,7 +75,7 @@ func NewOwnership(c client.WithWatch, o OwnershipOptions) *Ownership {
 		w.holders[kind] = map[string]*mirror.Mirror[*Holder]{}
 		for _, ns := range o.Namespaces {
 			w.holders[kind][ns] = inSight(w, mirror.RoleWorkload, mirror.Options[*Holder]{
-				Name: kube.ResourceName(kind, ns), Slim: slimHolder, Changed: w.holderChanged,
+				Name: kube.ResourceName(kind, ns), Slim: slimHolder, Indexed: w.used.replace, Changed: w.holderChanged,
 			})
 		}
 	}
@@ -168,12 +168,12 @@ func (w *Ownership) Users(key ObjectKey) []*Holder {
 	return found
 }
 
-// Blind names the kinds of revisions that cannot be read in a namespace, for want
-// of a permission: an object may have users that we cannot see.
+// Blind names the kinds of revisions that cannot be read in a namespace now, for
+// want of a permission or of an answer: an object may have users that we cannot see.
 func (w *Ownership) Blind(namespace string) []string {
 	var blind []string
 	for kind, mirrors := range w.holders {
-		if m, ok := mirrorOf(mirrors, namespace); ok && !m.Status().Synced {
+		if m, ok := mirrorOf(mirrors, namespace); ok && !m.Status().Works() {
 			blind = append(blind, kind)
 		}
 	}
@@ -235,7 +235,6 @@ func (w *Ownership) objectChanged(old, now *Owned) {
 
 // holderChanged wakes the revisioned objects that the holder uses or used.
 func (w *Ownership) holderChanged(old, now *Holder) {
-	w.used.replace(old, now)
 	for _, h := range []*Holder{old, now} {
 		if h == nil {
 			continue

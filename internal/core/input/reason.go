@@ -21,7 +21,8 @@ const (
 	Arrived Reason = "Arrived"
 	// Missing: the source does not exist; a restart would only break the pods.
 	Missing Reason = "Missing"
-	// Unreadable: sources of this kind cannot be read here, for want of a permission.
+	// Unreadable: sources of this kind, or revisions that may use one, cannot be read
+	// here, mostly for want of a permission.
 	Unreadable Reason = "Unreadable"
 	// DeliveredByRollout: somebody else's rollout came after the change and has
 	// loaded it.
@@ -115,7 +116,7 @@ func FollowExplanations() []Explanation {
 		{NewBasis, "The recorded version covers other keys or another algorithm; a new baseline is taken."},
 		{Arrived, "A required source appeared; the pods could not have started without it."},
 		{Missing, "The source does not exist. Nobody is restarted onto a missing source."},
-		{Unreadable, "Sources of this kind cannot be read here: a permission is missing."},
+		{Unreadable, "Sources of this kind, or revisions that may use one, cannot be read here: a permission is missing, or the API server does not answer."},
 		{DeliveredByRollout, "Another rollout happened after the change and loaded it; no second rollout is needed."},
 		{DeliveredBefore, "A newer revision shows that this version had been delivered before the controller stopped."},
 		{Undone, "The version was delivered and then taken back (undo, abort); it is not pushed again."},

@@ -11,6 +11,10 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
+// lookAgain is how soon a decision is made anew that depends on something which
+// wakes nobody when it changes: a permission, or what is asked for in a namespace.
+const lookAgain = time.Minute
+
 // Verb is what is done about an object.
 type Verb string
 
@@ -99,7 +103,7 @@ func attach(in Input, holders []*lineage.Holder) Decision {
 // unused decides on an object that has neither users nor owners.
 func unused(in Input) Decision {
 	if len(in.Blind) > 0 {
-		return Decision{Verb: Leave, Reason: input.Unreadable, Message: fmt.Sprintf(
+		return Decision{Verb: Leave, Reason: input.Unreadable, Recheck: lookAgain, Message: fmt.Sprintf(
 			"no revision that can be read uses it, and these cannot be read here: %s", strings.Join(in.Blind, ", "))}
 	}
 	if left := in.Object.Created.Add(in.Grace).Sub(in.Now); left > 0 {

@@ -86,7 +86,7 @@ func TestDecide(t *testing.T) {
 		"blind": {
 			reason: "without the right to read Jobs nobody can say that none uses it",
 			in:     revisions.Input{Object: old(), Blind: []string{"Job"}},
-			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Message: "no revision that can be read uses it, and these cannot be read here: Job"},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "no revision that can be read uses it, and these cannot be read here: Job"},
 		},
 	}
 	for name, c := range cases {

@@ -2,6 +2,7 @@ package revisions_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func newLabOn(t *testing.T, cluster *labtest.Cluster) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, namespace: labtest.Namespace(t, cluster), admin: admin, wire: &wire{changed: make(chan struct{}, 100)}}
+	l := &lab{t: t, namespace: labtest.Namespace(t, cluster), admin: admin, wire: &wire{changed: make(chan struct{}, 1000)}}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		l.wire.next = next
 		return l.wire
@@ -82,6 +83,19 @@ type wire struct {
 	deaf     int
 	// limit makes pages that small.
 	limit string
+	// watches are those that were opened.
+	watches []io.Closer
+}
+
+// hangUp ends every watch and answers new ones with a status; zero lets them pass.
+func (w *wire) hangUp(status int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deaf = status
+	for _, open := range w.watches {
+		_ = open.Close()
+	}
+	w.watches = nil
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -105,7 +119,13 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if refusal != 0 {
 		return &http.Response{StatusCode: refusal, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
-	return w.next.RoundTrip(r)
+	response, err := w.next.RoundTrip(r)
+	if err == nil && r.URL.Query().Has("watch") {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.watches = append(w.watches, response.Body)
+	}
+	return response, err
 }
 
 // describe is a request as people would write it: "LIST replicasets".

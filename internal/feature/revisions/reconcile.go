@@ -47,8 +47,8 @@ type Scope struct {
 	Observe bool
 }
 
-// rescope is how soon an object outside the scope is looked at again.
-const rescope = time.Minute
+// afterConflict is how soon a write that met another one is tried again.
+const afterConflict = time.Second
 
 // Dependencies are the parts that the loop works with.
 type Dependencies struct {
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key lineage.ObjectKey) (ctrl
 	}
 	scope := r.Scope(key.Namespace)
 	if scope.Outside {
-		return ctrl.Result{RequeueAfter: rescope}, nil
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	}
 	d := Decide(r.gather(o, scope))
 	if d.Verb == Attach {
@@ -120,9 +120,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, key lineage.ObjectKey) (ctrl
 
 // failed sorts errors by what follows from them.
 func (r *Reconciler) failed(o *lineage.Owned, d Decision, err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// Another object of that name, or none; the watch brings which.
+	switch {
+	case apierrors.IsNotFound(err):
+		// It is gone; the watch brings that.
 		return ctrl.Result{}, nil
+	case apierrors.IsConflict(err):
+		// Another object of that name, which the watch brings, or a write that met
+		// another one, which nothing brings.
+		return ctrl.Result{RequeueAfter: afterConflict}, nil
 	}
 	r.metrics.count(o, input.AttachFailed)
 	if r.told.isNew(o.Key, input.AttachFailed, err.Error()) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -21,6 +25,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
 // loop runs the reconciler on the real cluster, one call at a time.
@@ -32,14 +37,24 @@ type loop struct {
 	events     []string
 	registry   *prometheus.Registry
 	now        time.Time
+	heard      func(mirror.Status)
 	writes     func(context.Context, lineage.ObjectKey, string, []metav1.OwnerReference) error
 }
 
 func newLoop(t *testing.T, scope revisions.Scope) *loop {
 	t.Helper()
+	l := makeLoop(t, scope)
+	l.start()
+	return l
+}
+
+// makeLoop makes a loop that does not run yet.
+func makeLoop(t *testing.T, scope revisions.Scope) *loop {
+	t.Helper()
 	l := &loop{lab: newLab(t), fed: make(chan lineage.ObjectKey, 100), registry: prometheus.NewRegistry(), now: time.Now()}
+	l.heard = func(mirror.Status) {}
 	l.ownership = lineage.NewOwnership(l.client, lineage.OwnershipOptions{
-		Namespaces: []string{l.namespace}, Now: time.Now, Report: func(mirror.Status) {},
+		Namespaces: []string{l.namespace}, Now: time.Now, Report: func(s mirror.Status) { l.heard(s) },
 	})
 	l.writes = func(ctx context.Context, o lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
 		return lineage.AddOwners(ctx, l.client, o, uid, owners)
@@ -52,9 +67,13 @@ func newLoop(t *testing.T, scope revisions.Scope) *loop {
 			return l.writes(ctx, o, uid, owners)
 		},
 	})
-	go l.ownership.Run(t.Context())
-	l.ownership.Feed(t.Context(), func(key lineage.ObjectKey) { l.fed <- key })
 	return l
+}
+
+func (l *loop) start() {
+	l.t.Helper()
+	go l.ownership.Run(l.t.Context())
+	l.ownership.Feed(l.t.Context(), func(key lineage.ObjectKey) { l.fed <- key })
 }
 
 func (l *loop) Announce(e kube.Event) {
@@ -221,6 +240,97 @@ func TestRefusedOwnersAreToldOnce(t *testing.T) {
 	}
 	if len(l.events) != 1 || !strings.Contains(l.events[0], "AttachFailed true could not attach to ReplicaSet/web-") {
 		t.Errorf("events %v", l.events)
+	}
+}
+
+// TestKnownRevisionsAreIndexed: as soon as a list of revisions counts as complete,
+// their objects have users. Otherwise an object would be reported as unused at a
+// start.
+func TestKnownRevisionsAreIndexed(t *testing.T) {
+	t.Parallel()
+	l := makeLoop(t, revisions.Scope{})
+	cm := input.ConfigMap("cm")
+	l.deployment(cm)
+	l.settled()
+	l.revisioned(cm)
+	users := make(chan int, 1)
+	l.heard = func(s mirror.Status) {
+		if s.Resource == "replicasets in "+l.namespace && s.Synced {
+			users <- len(l.ownership.Users(l.objectKey(cm)))
+		}
+	}
+	l.start()
+	if n := <-users; n != 1 {
+		t.Errorf("%d users are known when the list is complete, want 1", n)
+	}
+}
+
+// TestBlindWhileRevisionsCannotBeFollowed: what was known before says nothing of
+// revisions that were made since, so nothing is reported as unused meanwhile. The
+// report comes when they can be followed again.
+func TestBlindWhileRevisionsCannotBeFollowed(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, revisions.Scope{})
+	cm := input.ConfigMap("cm")
+	l.revisioned(cm)
+	l.until(func() bool { return true })
+	l.now = l.now.Add(revisions.DefaultOptions().Grace + time.Minute)
+	l.wire.hangUp(http.StatusForbidden)
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		blind := l.ownership.Blind(l.namespace)
+		return len(blind) == 4, fmt.Sprint("blind for ", blind)
+	})
+	result, err := l.reconciler.Reconcile(t.Context(), l.objectKey(cm))
+	if err != nil || result.RequeueAfter != time.Minute || len(l.events) != 0 {
+		t.Fatalf("result %v, error %v, events %v", result, err, l.events)
+	}
+	l.wire.hangUp(0)
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		blind := l.ownership.Blind(l.namespace)
+		return len(blind) == 0, fmt.Sprint("blind for ", blind)
+	})
+	l.reconcile(l.objectKey(cm))
+	if len(l.events) != 1 || !strings.HasPrefix(l.events[0], "Unreferenced") {
+		t.Errorf("events %v", l.events)
+	}
+}
+
+// TestConflictsAreTriedAgain: a write that met another one is no failure to tell
+// of, and nothing but ourselves will bring it up again.
+func TestConflictsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, revisions.Scope{})
+	cm := input.ConfigMap("cm")
+	l.deployment(cm)
+	l.settled()
+	l.writes = func(context.Context, lineage.ObjectKey, string, []metav1.OwnerReference) error {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "cm", errors.New("somebody wrote it"))
+	}
+	l.revisioned(cm)
+	<-l.fed
+	result, err := l.reconciler.Reconcile(t.Context(), l.objectKey(cm))
+	if err != nil || result.RequeueAfter <= 0 || len(l.events) != 0 {
+		t.Errorf("result %v, error %v, events %v", result, err, l.events)
+	}
+}
+
+// TestEveryReferenceCounts: a registry's Secret is read for the pod, not by it, and
+// the pod cannot be made again without.
+func TestEveryReferenceCounts(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t, revisions.Scope{})
+	secret := input.Secret("registry-3fa9c1d2e4")
+	none := int32(0)
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       appsv1.DeploymentSpec{Replicas: &none, Selector: selector(), Template: template()},
+	}
+	d.Spec.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: secret.Name}}
+	l.create(d)
+	l.revisioned(secret)
+	l.until(func() bool { return l.owners(secret) != "" })
+	if _, err := l.attach(l.request("Deployment", "apps", secret)); err != nil {
+		t.Error(err)
 	}
 }
 

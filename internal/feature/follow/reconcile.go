@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -84,8 +85,8 @@ func New(o Options, d Dependencies) *Reconciler {
 	return &Reconciler{Dependencies: d, options: o, metrics: newMetrics(d.Metrics), reported: newReported()}
 }
 
-// Feed starts to add keys to the queue and returns when it is set up.
-type Feed func(ctx context.Context, add func(kube.Key)) error
+// Feed adds keys to the queue until the context ends.
+type Feed func(ctx context.Context, add func(kube.Key))
 
 // Setup adds the loop to the manager. It runs on the leader only.
 func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
@@ -106,8 +107,22 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
 	if err != nil {
 		return fmt.Errorf("set up the loop: %w", err)
 	}
-	return c.Watch(source.TypedFunc[kube.Key](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[kube.Key]) error {
-		return feed(ctx, q.Add)
+	queue := make(chan func(kube.Key), 1)
+	err = c.Watch(source.TypedFunc[kube.Key](func(_ context.Context, q workqueue.TypedRateLimitingInterface[kube.Key]) error {
+		queue <- q.Add
+		return nil
+	}))
+	if err != nil {
+		return fmt.Errorf("set up the loop: %w", err)
+	}
+	// The manager waits for its parts when it ends.
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		select {
+		case add := <-queue:
+			feed(ctx, add)
+		case <-ctx.Done():
+		}
+		return nil
 	}))
 }
 

@@ -176,7 +176,7 @@ func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube
 	f := input.Finding{
 		Source: ref.Source, Standing: v.Standing, Reason: v.Reason,
 		Given: o.Given, Current: o.Current, Shows: o.CurrentShown,
-		Env: ref.Env, SubPath: ref.SubPath, Listed: ref.Listed,
+		Env: ref.Env, SubPath: ref.SubPath, Volume: ref.Volume, Listed: ref.Listed,
 	}
 	if v.Reason == input.Undone {
 		f.Barred = input.Undone

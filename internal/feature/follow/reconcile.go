@@ -82,7 +82,8 @@ type Reconciler struct {
 
 // New makes a Reconciler.
 func New(o Options, d Dependencies) *Reconciler {
-	return &Reconciler{Dependencies: d, options: o, metrics: newMetrics(d.Metrics), reported: newReported()}
+	reported := newReported()
+	return &Reconciler{Dependencies: d, options: o, metrics: newMetrics(d.Metrics, reported.waiting), reported: reported}
 }
 
 // Feed adds keys to the queue until the context ends.
@@ -145,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	if err != nil {
 		return r.failed(w, d, err)
 	}
-	r.report(w, d, in.Now)
+	r.report(w, d)
 	r.warn(w, in)
 	return ctrl.Result{RequeueAfter: d.Recheck}, nil
 }
@@ -199,12 +200,13 @@ func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Resul
 }
 
 // report tells people once: the same decision in the same situation is silent.
-func (r *Reconciler) report(w *kube.Workload, d Decision, now time.Time) {
-	r.metrics.pending.Set(float64(r.reported.setPending(w.Key, !d.PendingSince.IsZero())))
+func (r *Reconciler) report(w *kube.Workload, d Decision) {
+	r.reported.setPending(w.Key, !d.PendingSince.IsZero())
 	if d.Verb != Move && !r.reported.isNew(w.Key, string(d.Reason)+d.Message) {
 		return
 	}
-	r.metrics.count(w, d, now)
+	// The time is that after the patch, which may have taken long.
+	r.metrics.count(w, d, r.Now())
 	r.Log.V(d.level()).Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
 	for _, e := range eventsFor(w, d) {
 		r.Announcer.Announce(e)
@@ -240,11 +242,12 @@ func (d Decision) level() int {
 	return 1
 }
 
-// forgetGone drops what is remembered of a workload that is certainly gone.
+// forgetGone drops what is remembered of a workload that is certainly gone. Of one
+// that is only no longer watched, because its namespace left the selector, the
+// record stays; people are told anew when it is back.
 func (r *Reconciler) forgetGone(key kube.Key) {
-	if !r.Cluster.Lists(key) {
-		return
+	r.reported.forget(key)
+	if r.Cluster.Lists(key) {
+		r.Records.Forget(key)
 	}
-	r.Records.Forget(key)
-	r.metrics.pending.Set(float64(r.reported.forget(key)))
 }

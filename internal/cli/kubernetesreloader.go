@@ -127,7 +127,9 @@ func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 		}
 	}
 	inputs := configs.New(configs.Options{
-		View: p.cache, RecordSince: p.records.Since,
+		View: p.cache,
+		// The state does not tell since when a kind is followed.
+		Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false },
 		// The role has no right to revisions; the templates show what was delivered.
 		Revisions: func(context.Context, *kube.Workload) ([]lineage.Revision, error) { return nil, nil },
 	})
@@ -140,10 +142,7 @@ func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: time.Now,
 	})
-	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) error {
-		kube.Feed(ctx, p.cache, p.records, add)
-		return nil
-	})
+	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { kube.Feed(ctx, p.cache, p.records, add) })
 }
 
 func (p *reloaderParts) watch(ctx context.Context) error {

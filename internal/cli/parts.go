@@ -115,7 +115,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 }
 
 func (p *parts) addLoop(mgr ctrl.Manager) error {
-	inputs := configs.New(configs.Options{View: p.cache, RecordSince: p.records.Since, Revisions: p.revisions})
+	inputs := configs.New(configs.Options{View: p.cache, Since: p.since, Revisions: p.revisions})
 	d := follow.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Inputs: inputs, Records: p.records,
 		Mover:     kube.NewPatcher(p.client, p.options.templateForm()),
@@ -127,10 +127,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) error {
 		d.Pods = kube.NewPods(p.client)
 	}
 	loop := follow.New(p.options.follow, d)
-	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) error {
-		kube.Feed(ctx, p.cache, p.records, add)
-		return nil
-	})
+	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { kube.Feed(ctx, p.cache, p.records, add) })
 }
 
 func (o *controllerOptions) templateForm() kube.Form {
@@ -138,6 +135,23 @@ func (o *controllerOptions) templateForm() kube.Form {
 		return kube.AsVariable
 	}
 	return kube.AsAnnotation
+}
+
+// since is from when on the workload and that kind of its sources are followed;
+// false when they were not before this process.
+func (p *parts) since(w *kube.Workload, kind input.Kind) (time.Time, bool) {
+	var latest time.Time
+	scopes := p.cache.ScopesOf(w.Key, kind)
+	for _, scope := range scopes {
+		since, begun := p.records.Since(scope)
+		if !begun {
+			return time.Time{}, false
+		}
+		if since.After(latest) {
+			latest = since
+		}
+	}
+	return latest, len(scopes) > 0
 }
 
 // revisions asks for a workload's history. Without the right to it the answer is

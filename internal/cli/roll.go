@@ -163,9 +163,13 @@ func (r *roll) read(ctx context.Context) (*kube.Live, []input.Finding, settings.
 		defaults = ns.Annotations
 	}
 	intent := settings.ForWorkload(live.Workload().Annotations, defaults, settings.Defaults{Auto: true, Quiet: r.options.quiet})
-	inputs := configs.New(configs.Options{View: live, RecordSince: func() time.Time { return time.Time{} }, Revisions: noHistory})
+	inputs := configs.New(configs.Options{View: live, Since: unknownSince, Revisions: noHistory})
 	findings, err := inputs.Assess(ctx, live.Workload(), intent, record.Entry{})
 	return live, findings, intent, err
+}
+
+func unknownSince(*kube.Workload, input.Kind) (time.Time, bool) {
+	return time.Time{}, false
 }
 
 func noHistory(context.Context, *kube.Workload) ([]lineage.Revision, error) {

@@ -196,6 +196,48 @@ func (s *stage) install(t *testing.T, group, kind string) schema.GroupVersionKin
 	return gvk
 }
 
+// TestBrokenKind: a kind that cannot be listed, because its conversion webhook is
+// away, holds up nobody else.
+func TestBrokenKind(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	group := s.Namespace + ".example.com"
+	stored := s.install(t, group, "Worker")
+	s.make(t, fmt.Sprintf("{apiVersion: %s, kind: Worker, metadata: {name: queue}, spec: {size: 1}}", stored.GroupVersion()))
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	crd.SetName("workers." + group)
+	schema := `{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`
+	body := fmt.Sprintf(`{"spec":{
+		"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://127.0.0.1:1/convert"}}},
+		"versions":[{"name":"v1","served":true,"storage":true,"schema":%[1]s},{"name":"v2","served":true,"storage":false,"schema":%[1]s}]}}`, schema)
+	if err := s.Client.Patch(t.Context(), crd, client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // or the namespace could not be emptied
+		mend := `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`
+		if err := s.Client.Patch(context.WithoutCancel(t.Context()), crd, client.RawPatch("application/merge-patch+json", []byte(mend))); err != nil {
+			t.Log(err)
+		}
+	})
+	v2 := &unstructured.Unstructured{}
+	v2.SetAPIVersion(group + "/v2")
+	v2.SetKind("Worker")
+	s.awaitServed(t, v2)
+
+	c := s.StartController(t, "--quiet", testkit.Quiet, "--kind", group+"/v2/Worker=spec.template")
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, web, 1)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		_, text := c.Probe(t, "/readyz?verbose")
+		_, told, _ := strings.Cut(text, "[-] workers in "+s.Namespace+": ")
+		told, _, _ = strings.Cut(told, "\n")
+		return told != "" && !strings.Contains(told, "not installed"), "readiness does not tell of the broken kind:\n" + text
+	})
+}
+
 // TestCustomKind: a kind that is installed after the controller has started is
 // picked up, and one without a pod template is told once and harms nobody.
 func TestCustomKind(t *testing.T) {

@@ -152,23 +152,102 @@ func TestWorkloadMadeWhileAway(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, configMap("app", "key: one")+configMap("calm", "key: one"))
 	c := s.run(t)
+	s.awaitBegun(t)
 	kill(t, c)
 	s.awaitSecondAfter(t, s.recordBegan(t))
 	s.make(t, deployment("missed", auto, uses("configmap/app"))+deployment("calm", auto, uses("configmap/calm")))
-	made, turn := s.awaitRevision(t, "missed"), 0
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		turn++ // times are a second coarse: write until it is a later one
-		s.change(t, "configmap/app", fmt.Sprintf("{data: {key: turn-%d}}", turn))
-		for _, entry := range s.read(t, "configmap/app").GetManagedFields() {
-			if entry.Time != nil && entry.Time.After(made) {
-				return true, ""
-			}
-		}
-		return false, "the ConfigMap was not written in a later second"
-	})
+	s.changeAfter(t, s.awaitRevision(t, "missed"), "configmap/app")
 	s.run(t)
 	s.awaitRollouts(t, "deployment/missed", 1)
 	s.checkRollouts(t, "its source is as it was", 0, "deployment/calm")
+}
+
+// TestOptingInRestartsNobody: a workload that has run for a while, and whose
+// ConfigMap has changed since, is not restarted by whatever makes us follow it.
+func TestOptingInRestartsNobody(t *testing.T) {
+	t.Parallel()
+	names := []string{"annotated", "annotated-away", "by-namespace", "by-flag"}
+	s := newStage(t, configMap("app", "key: one"))
+	c := s.run(t)
+	s.awaitBegun(t)
+	s.awaitSecondAfter(t, s.recordBegan(t))
+	var made time.Time
+	for _, name := range names {
+		s.make(t, deployment(name, "a: b", uses("configmap/app")))
+		made = s.awaitRevision(t, name)
+	}
+	// A kind that nobody follows yet asks from its beginning.
+	s.make(t, strings.Replace(fmt.Sprintf(replicationController, auto, uses("configmap/app")), "replicas: 1", "replicas: 0", 1))
+	s.changeAfter(t, made, "configmap/app")
+	s.witness.Pass(t)
+	s.awaitSecondAfter(t, made.Add(time.Second))
+
+	if code := c.Stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	s.annotate(t, "deployment/annotated-away", settings.Reload, "auto")
+	c = s.run(t)
+	s.awaitKnown(t, deploy, "annotated-away", "configmap/app")
+	s.annotate(t, "deployment/annotated", settings.Reload, "auto")
+	s.awaitKnown(t, deploy, "annotated", "configmap/app")
+	s.describe(t, `{"metadata":{"annotations":{"`+settings.Reload+`":"auto"}}}`)
+	s.awaitKnown(t, deploy, "by-namespace", "configmap/app")
+	for _, name := range names {
+		s.checkRollouts(t, "asked to be followed", 0, "deployment/"+name)
+	}
+
+	if code := c.Stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	s.describe(t, `{"metadata":{"annotations":{"`+settings.Reload+`":null}}}`)
+	c = s.run(t) // what only the namespace had asked for is forgotten
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return s.remembered(t, deploy, "by-flag") == "", "it is still on record"
+	})
+	if code := c.Stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	s.run(t, "--auto", "--kind", oldKind)
+	s.awaitKnown(t, deploy, "by-flag", "configmap/app")
+	s.awaitKnown(t, "ReplicationController.", "old", "configmap/app")
+	for _, name := range names {
+		s.checkRollouts(t, "the controller was told to", 0, "deployment/"+name)
+	}
+	s.checkRollouts(t, "a new kind", 0, "replicationcontroller/old")
+
+	s.change(t, "configmap/app", "{data: {key: at-last}}")
+	for _, name := range names {
+		s.awaitRollouts(t, "deployment/"+name, 1)
+	}
+	s.awaitRollouts(t, "replicationcontroller/old", 1)
+}
+
+// changeAfter changes a ConfigMap so that its time is later than the given one:
+// times are a second coarse, so it writes until that is so.
+func (s *stage) changeAfter(t testing.TB, moment time.Time, ref string) {
+	t.Helper()
+	turn := 0
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		turn++
+		s.change(t, ref, fmt.Sprintf("{data: {key: turn-%d}}", turn))
+		for _, entry := range s.read(t, ref).GetManagedFields() {
+			if entry.Time != nil && entry.Time.After(moment) {
+				return true, ""
+			}
+		}
+		return false, ref + " was not written in a later second"
+	})
+}
+
+// awaitBegun waits until it is on record that Deployments and ConfigMaps are
+// followed here.
+func (s *stage) awaitBegun(t testing.TB) {
+	t.Helper()
+	for _, kind := range []string{deploy, "ConfigMap."} {
+		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+			return s.stored(t, "since."+kind+"_"+s.Namespace) != "", kind + " is not on record as followed"
+		})
+	}
 }
 
 // awaitRevision waits until a Deployment has a ReplicaSet, and returns when the

@@ -85,14 +85,16 @@ func kinds() map[string]schema.GroupVersionKind {
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	core := schema.GroupVersion{Version: "v1"}
 	return map[string]schema.GroupVersionKind{
-		"deployment":  apps.WithKind("Deployment"),
-		"statefulset": apps.WithKind("StatefulSet"),
-		"daemonset":   apps.WithKind("DaemonSet"),
-		"cronjob":     {Group: "batch", Version: "v1", Kind: "CronJob"},
-		"rollout":     {Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"},
-		"configmap":   core.WithKind("ConfigMap"),
-		"secret":      core.WithKind("Secret"),
-		"budget":      {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+		"deployment":            apps.WithKind("Deployment"),
+		"statefulset":           apps.WithKind("StatefulSet"),
+		"daemonset":             apps.WithKind("DaemonSet"),
+		"cronjob":               {Group: "batch", Version: "v1", Kind: "CronJob"},
+		"rollout":               {Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"},
+		"configmap":             core.WithKind("ConfigMap"),
+		"secret":                core.WithKind("Secret"),
+		"replicationcontroller": core.WithKind("ReplicationController"),
+
+		"budget": {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 	}
 }
 

@@ -98,7 +98,7 @@ func (c *Cache) Run(ctx context.Context, hashers Hashers) {
 func (c *Cache) Wake(f func(Key)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wakes = append(c.wakes, f)
+	c.wakes = append(slices.Clone(c.wakes), f)
 }
 
 // Workload returns the copy of a workload. One that uses another's template is
@@ -243,6 +243,39 @@ func (c *Cache) Answered() bool {
 	return true
 }
 
+// Defaults reports whether the settings of namespaces are known as well as they
+// will be. Before that, a workload that is followed by its namespace's default
+// looks like one that nobody asked for.
+func (c *Cache) Defaults() bool {
+	return c.options.IgnoreNamespaces || c.namespaces.Status().Answered()
+}
+
+// Settled reports whether enough is known to decide on a workload: what it is made
+// of has been listed, and every other kind of its area has at least been tried. One
+// that cannot be listed, for whatever reason and however long, holds up nobody else.
+// (While Rollouts cannot be listed, a Deployment whose template one of them uses is
+// taken for a workload of its own.)
+func (c *Cache) Settled(key Key) bool {
+	a, ok := c.area(key.Namespace)
+	if !ok {
+		return true
+	}
+	broken := false
+	for _, s := range a.status() {
+		if !s.Answered() && !s.Broken() {
+			return false
+		}
+		broken = broken || s.Broken()
+	}
+	if !broken {
+		return true
+	}
+	w, ok := c.Workload(key)
+	return !ok || !slices.ContainsFunc(c.users.kindsOf(w), func(kind input.Kind) bool {
+		return a.sources[kind] != nil && !a.sources[kind].Status().Answered()
+	})
+}
+
 // area returns the watches that cover a namespace.
 func (c *Cache) area(namespace string) (*area, bool) {
 	c.mu.RLock()
@@ -361,11 +394,13 @@ func (c *Cache) chooseNamespace(old, now *Namespace) {
 
 func (c *Cache) wake(key Key) {
 	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for _, f := range c.wakes {
-		f(key)
-		for borrower := range c.lent[key] {
-			f(borrower)
+	keys := append([]Key{key}, slices.Collect(maps.Keys(c.lent[key]))...)
+	wakes := c.wakes
+	c.mu.RUnlock()
+	// Outside the lock: whoever is woken asks the cache.
+	for _, f := range wakes {
+		for _, k := range keys {
+			f(k)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,9 @@ type Namespace struct {
 	Name            string
 	ResourceVersion string
 	Annotations     map[string]string
+	// AskedAt is when the annotation that asks for workloads to be followed was last
+	// written; zero when there is none, or when nobody can tell.
+	AskedAt time.Time
 	// SettingsWritten bounds the last change of Annotations.
 	SettingsWritten mirror.Bounds
 }
@@ -48,5 +52,8 @@ func slimNamespace(object any) (*Namespace, error) {
 	if !ok {
 		return nil, fmt.Errorf("unexpected type %T", object)
 	}
-	return &Namespace{Name: o.Name, ResourceVersion: o.ResourceVersion, Annotations: ownSettings(o.Annotations, settings.Native{})}, nil
+	return &Namespace{
+		Name: o.Name, ResourceVersion: o.ResourceVersion,
+		Annotations: ownSettings(o.Annotations, settings.Native{}), AskedAt: askedAt(o),
+	}, nil
 }

@@ -114,15 +114,16 @@ func newSource(id input.Source, o client.Object, words settings.Vocabulary) *Sou
 		Created:         o.GetCreationTimestamp().Time,
 		Annotations:     ownSettings(o.GetAnnotations(), words),
 		OwnRecord:       o.GetLabels()[settings.StateLabel] != "",
-		DataWrittenAt:   dataWrittenAt(o.GetManagedFields()),
+		DataWrittenAt:   latestWrite(o.GetManagedFields(), `"f:data":`, `"f:binaryData":`),
 	}
 }
 
-// dataWrittenAt is the latest time of an entry that owns a part of the data.
-func dataWrittenAt(entries []metav1.ManagedFieldsEntry) time.Time {
+// latestWrite is the latest time of an entry that owns one of the fields, spelled
+// as in managed fields: "f:data":.
+func latestWrite(entries []metav1.ManagedFieldsEntry, fields ...string) time.Time {
 	var latest time.Time
 	for _, e := range entries {
-		if e.Time == nil || e.FieldsV1 == nil || !ownsData(e.FieldsV1.GetRawBytes()) {
+		if e.Time == nil || e.FieldsV1 == nil || !owns(e.FieldsV1.GetRawBytes(), fields) {
 			continue
 		}
 		if e.Time.After(latest) {
@@ -132,8 +133,13 @@ func dataWrittenAt(entries []metav1.ManagedFieldsEntry) time.Time {
 	return latest
 }
 
-// ownsData looks for the field names without parsing: at 35,000 objects a parse
-// of every entry would be most of the start-up's work.
-func ownsData(fields []byte) bool {
-	return bytes.Contains(fields, []byte(`"f:data":`)) || bytes.Contains(fields, []byte(`"f:binaryData":`))
+// owns looks for the field names without parsing: at 35,000 objects a parse of
+// every entry would be most of the start-up's work.
+func owns(entry []byte, fields []string) bool {
+	for _, field := range fields {
+		if bytes.Contains(entry, []byte(field)) {
+			return true
+		}
+	}
+	return false
 }

@@ -102,6 +102,18 @@ func (u *users) exactSources(w *Workload) []input.Source {
 	return sources
 }
 
+// kindsOf are the kinds of sources that the workload uses or asks for.
+func (u *users) kindsOf(w *Workload) []input.Kind {
+	var kinds []input.Kind
+	for _, ref := range w.Refs {
+		kinds = append(kinds, ref.Source.Kind)
+	}
+	for _, p := range u.words.Intent(w.Annotations, nil).Listed {
+		kinds = append(kinds, p.Kind)
+	}
+	return kinds
+}
+
 func (u *users) globPatterns(w *Workload) []settings.Pattern {
 	var globs []settings.Pattern
 	for _, p := range u.words.Intent(w.Annotations, nil).Listed {

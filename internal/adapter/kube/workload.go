@@ -58,6 +58,9 @@ type Workload struct {
 	TemplateWritten mirror.Bounds
 	// SettingsWritten bounds the last change of Annotations.
 	SettingsWritten mirror.Bounds
+	// AskedAt is when the annotation that asks to be followed was last written, by
+	// the API server's clock; zero when there is none, or when nobody can tell.
+	AskedAt time.Time
 	// MovedAt is the API server's time of the last write of ours that is still to be
 	// seen in the object that has the template, zero when there is none.
 	MovedAt time.Time
@@ -184,7 +187,7 @@ func slimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.Containers = containersOf(&template.Spec)
 	w.Shown = ShownIn(template)
 	_, w.annotated = template.Annotations[settings.Inputs]
-	w.MovedAt = WrittenBy(m, FieldManager)
+	w.MovedAt, w.AskedAt = WrittenBy(m, FieldManager), askedAt(m)
 	return w, nil
 }
 
@@ -290,6 +293,16 @@ func replicasOf(object any) int {
 		return int(replicas)
 	}
 	return 0
+}
+
+// askedAt is the latest time of an entry of the managed fields that owns the
+// annotation. The entry may have been written for another of its fields since, so
+// nobody asked later than that, and perhaps earlier.
+func askedAt(m metav1.Object) time.Time {
+	if _, asks := m.GetAnnotations()[settings.Reload]; !asks {
+		return time.Time{}
+	}
+	return latestWrite(m.GetManagedFields(), `"f:`+settings.Reload+`":`)
 }
 
 // ownSettings keeps the annotations that mean something to Lockstep.

@@ -85,10 +85,8 @@ func (r *Legacy) Status() mirror.Status {
 	return r.mirror.Status()
 }
 
-// Since is unknown: the state does not tell when it was begun.
-func (r *Legacy) Since() time.Time {
-	return time.Time{}
-}
+// Begin does nothing: the state does not tell what is followed.
+func (r *Legacy) Begin(kube.Scope, time.Time) {}
 
 // Keys is empty: the state does not tell of workloads.
 func (r *Legacy) Keys() []kube.Key {

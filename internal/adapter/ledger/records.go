@@ -57,7 +57,6 @@ type Records struct {
 	wake    func(kube.Key)
 	shards  map[string]*shard
 	leading bool
-	since   time.Time
 	// succeeded and failed count the writes.
 	succeeded, failed int
 }
@@ -158,14 +157,6 @@ func (r *Records) Wake(f func(kube.Key)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wake = f
-}
-
-// Since is when the record was begun, zero when there is none yet. A workload
-// that is younger and has no entry was made while nobody was watching.
-func (r *Records) Since() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.since
 }
 
 // Writes counts the writes of the record.
@@ -342,7 +333,6 @@ func (r *Records) settle(s *shard, changes map[string]*string, cm client.Object)
 	defer r.mu.Unlock()
 	s.complaint = ""
 	s.written(changes, cm.GetResourceVersion())
-	r.noteAge(cm.GetCreationTimestamp().Time)
 	return kube.WrittenBy(cm, kube.FieldManager)
 }
 
@@ -362,7 +352,6 @@ func (r *Records) adoptStored(ctx context.Context, s *shard) error {
 func (r *Records) adopt(s *shard, cm *corev1.ConfigMap) {
 	r.mu.Lock()
 	overruled := s.adopt(cm)
-	r.noteAge(cm.CreationTimestamp.Time)
 	keys := make([]kube.Key, 0, len(overruled))
 	for _, text := range overruled {
 		if id, ok := idOf(text); ok {
@@ -386,12 +375,6 @@ func idOf(text string) (kube.Key, bool) {
 	return key, err == nil
 }
 
-func (r *Records) noteAge(created time.Time) {
-	if r.since.IsZero() || created.Before(r.since) {
-		r.since = created
-	}
-}
-
 // keepUnreadable sets aside a text that cannot be read before it is replaced,
 // so that a person can still look at it.
 func (r *Records) keepUnreadable(s *shard, key string) {
@@ -409,15 +392,23 @@ func (r *Records) meta(s *shard) metav1.ObjectMeta {
 }
 
 func (r *Records) shardOf(key kube.Key) *shard {
+	return r.shardWith(storageKey(key))
+}
+
+// shardWith is the shard that has the given key.
+func (r *Records) shardWith(stored string) *shard {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(storageKey(key)))
+	_, _ = h.Write([]byte(stored))
 	return r.shards[fmt.Sprintf("%s-%02d", r.options.Name, h.Sum32()%shardCount)]
 }
 
 // storageKey is the workload's key in a ConfigMap. Names are too long for one
 // in rare cases; a digest stands for those.
 func storageKey(key kube.Key) string {
-	readable := fmt.Sprintf("%s.%s_%s_%s", key.Kind, key.Group, key.Namespace, key.Name)
+	return shortKey(fmt.Sprintf("%s.%s_%s_%s", key.Kind, key.Group, key.Namespace, key.Name))
+}
+
+func shortKey(readable string) string {
 	if len(readable) <= 200 {
 		return readable
 	}

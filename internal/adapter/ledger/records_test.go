@@ -131,8 +131,38 @@ func TestRecordsAreWrittenInBatches(t *testing.T) {
 	if got := len(reader.Keys()); got != workloads {
 		t.Errorf("%d workloads on record, want %d", got, workloads)
 	}
-	if reader.Since().IsZero() {
-		t.Error("a record that exists has no beginning")
+}
+
+// TestScopesBeginOnce: from when on a kind is followed is remembered from its first
+// beginning on, and is no workload.
+func TestScopesBeginOnce(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	first, _ := newRecords(t, w)
+	newest := time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)
+	everywhere := kube.Scope{GroupKind: kube.Deployment().GroupKind()}
+	shop := kube.Scope{GroupKind: kube.Deployment().GroupKind(), Namespace: "shop"}
+	empty := kube.Scope{GroupKind: kube.DaemonSet().GroupKind(), Namespace: "shop"}
+	if since, begun := first.Since(everywhere); begun {
+		t.Errorf("a scope that nobody follows is followed since %s", since)
+	}
+	first.Begin(everywhere, newest)
+	first.Begin(empty, time.Time{})
+	first.flush(t.Context())
+
+	second, problems := newRecords(t, w)
+	watchRecords(t, second)
+	second.Begin(everywhere, newest.Add(time.Hour))
+	for scope, want := range map[kube.Scope]time.Time{everywhere: newest, empty: {}} {
+		if since, begun := second.Since(scope); !begun || !since.Equal(want) {
+			t.Errorf("%v is followed: %t, since %s, want since %s", scope, begun, since, want)
+		}
+	}
+	if since, begun := second.Since(shop); begun {
+		t.Errorf("one namespace is followed since %s because all were", since)
+	}
+	if keys := second.Keys(); len(keys) != 0 || problems.text() != "<nil>" {
+		t.Errorf("scopes are taken for the workloads %v, with problems %q", keys, problems.text())
 	}
 }
 

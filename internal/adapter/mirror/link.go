@@ -93,6 +93,13 @@ func (s Status) Answered() bool {
 	return s.Synced || s.Forbidden() || s.NotInstalled()
 }
 
+// Broken reports whether the resource was asked for in vain: a conversion webhook
+// or an aggregated API is down, a Secret cannot be decrypted. That can last for
+// days and concern this resource only.
+func (s Status) Broken() bool {
+	return !s.Answered() && s.Err != nil
+}
+
 // Forbidden reports whether a permission is missing.
 func (s Status) Forbidden() bool {
 	return apierrors.IsForbidden(s.Err)

@@ -44,8 +44,9 @@ type Finding struct {
 	// Warning is what is wrong with the source's own settings, empty when nothing is.
 	Warning string
 	// Env and SubPath are true when the pods read the source in a way that only a
-	// new container can repeat.
-	Env, SubPath bool
+	// new container can repeat; Volume when they read it in a way that the kubelet
+	// repeats.
+	Env, SubPath, Volume bool
 	// Legacy is the digest that a predecessor would show, where one is replaced.
 	Legacy string
 }

@@ -129,7 +129,7 @@ func FollowExplanations() []Explanation {
 		{Evicting, "Pods that are older than the change are evicted one at a time, each after the workload is available again."},
 		{Evicted, "Every pod is newer than the change."},
 		{Refreshed, "The pods were touched so that the kubelets refresh their mounted files at once; nothing was restarted."},
-		{NotRefreshable, "A changed source is read as environment or by sub-path, which only a restart repeats."},
+		{NotRefreshable, "A changed source is not mounted, or is read as environment or by sub-path, which only a restart repeats."},
 		{NoTemplate, "The object has no pod template at the path that was given for its kind, or uses that of an object that is not found or cannot be followed."},
 		{SourceUnknown, "A source that the annotation names does not exist; it is followed once it does."},
 		{Reloaded, "The pod template was moved to the current versions: one rollout."},

@@ -36,8 +36,11 @@ type Observation struct {
 
 // Away is what the API server could tell of the time when nobody was watching.
 type Away struct {
-	// MadeMeanwhile is true for a workload that is younger than the record.
+	// MadeMeanwhile is true for a workload that was made while nobody watched.
 	MadeMeanwhile bool
+	// AskedAt is when somebody asked for the workload to be followed, zero when that
+	// cannot be told.
+	AskedAt time.Time
 	// SourceCreated and DataWrittenAt are the source's times.
 	SourceCreated, DataWrittenAt time.Time
 	// RevisionCreated is when the workload's newest revision was made, zero when
@@ -108,11 +111,14 @@ func firstSight(o Observation) (Verdict, bool) {
 }
 
 // changedAfterUnseenStart is for a workload that was made while nobody watched:
-// its source existed when its revision was made, and was written afterwards.
+// its source existed when its revision was made, and was written afterwards, and
+// after somebody had asked for it to be followed. In doubt nobody is restarted.
 func (o Observation) changedAfterUnseenStart() bool {
 	a := o.Away
-	return a != nil && a.MadeMeanwhile && !a.RevisionCreated.IsZero() &&
-		a.SourceCreated.Before(a.RevisionCreated) && a.DataWrittenAt.After(a.RevisionCreated)
+	if a == nil || !a.MadeMeanwhile || a.RevisionCreated.IsZero() || a.AskedAt.IsZero() {
+		return false
+	}
+	return a.SourceCreated.Before(a.RevisionCreated) && a.DataWrittenAt.After(a.RevisionCreated) && a.DataWrittenAt.After(a.AskedAt)
 }
 
 func measuredOtherwise(o Observation) (Verdict, bool) {

@@ -85,28 +85,28 @@ func decideCases() map[string]decideCase {
 		"MadeMeanwhileAndChanged": {
 			"made while nobody watched, and its source was written after its revision",
 			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Followed: upTo(40), Away: &configs.Away{
-				MadeMeanwhile: true, SourceCreated: at(1), RevisionCreated: at(10), DataWrittenAt: at(20),
+				MadeMeanwhile: true, AskedAt: at(2), SourceCreated: at(1), RevisionCreated: at(10), DataWrittenAt: at(20),
 			}},
 			due,
 		},
 		"MadeMeanwhileUnchanged": {
 			"its source is older than its revision: the pods read what exists",
 			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Away: &configs.Away{
-				MadeMeanwhile: true, SourceCreated: at(1), RevisionCreated: at(10), DataWrittenAt: at(10),
+				MadeMeanwhile: true, AskedAt: at(2), SourceCreated: at(1), RevisionCreated: at(10), DataWrittenAt: at(10),
 			}},
 			recorded(input.Baseline),
 		},
 		"MadeMeanwhileSourceLater": {
 			"a source that came after the revision: the pods waited for it",
 			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Away: &configs.Away{
-				MadeMeanwhile: true, SourceCreated: at(15), RevisionCreated: at(10), DataWrittenAt: at(20),
+				MadeMeanwhile: true, AskedAt: at(2), SourceCreated: at(15), RevisionCreated: at(10), DataWrittenAt: at(20),
 			}},
 			recorded(input.Baseline),
 		},
 		"MadeMeanwhileNoRevision": {
 			"without a revision nothing is known",
 			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Away: &configs.Away{
-				MadeMeanwhile: true, SourceCreated: at(1), DataWrittenAt: at(20),
+				MadeMeanwhile: true, AskedAt: at(2), SourceCreated: at(1), DataWrittenAt: at(20),
 			}},
 			recorded(input.Baseline),
 		},

@@ -34,8 +34,9 @@ type Options struct {
 	View View
 	// Revisions asks the API server for a workload's revisions.
 	Revisions func(context.Context, *kube.Workload) ([]lineage.Revision, error)
-	// RecordSince is when the record was begun.
-	RecordSince func() time.Time
+	// Since is from when on the workload's kind and this kind of its sources are
+	// followed, by the API server's clock; false when they were not before.
+	Since func(w *kube.Workload, kind input.Kind) (since time.Time, begun bool)
 }
 
 // Inputs are the ConfigMaps and Secrets of workloads.
@@ -67,7 +68,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		source, exists := i.options.View.Source(w.Key.Namespace, ref.Source)
 		o := i.observe(w, ref, source, given)
 		v := Decide(o)
-		if exists && source.ChangedAt.IsZero() && needsHistory(v, w, i.options.RecordSince(), given) {
+		if exists && source.ChangedAt.IsZero() && i.needsHistory(v, w, ref.Source.Kind, given) {
 			revisions, err := i.history(ctx, w)
 			if err != nil {
 				return nil, err
@@ -86,15 +87,33 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 
 // needsHistory: only what looks due, and a workload that was made while nobody
 // watched, are worth a question to the API server.
-func needsHistory(v Verdict, w *kube.Workload, recordSince time.Time, given record.Entry) bool {
-	return v.Standing == input.Due || v.Reason == input.Baseline && madeMeanwhile(w, recordSince, given)
+func (i *Inputs) needsHistory(v Verdict, w *kube.Workload, kind input.Kind, given record.Entry) bool {
+	return v.Standing == input.Due || v.Reason == input.Baseline && i.madeMeanwhile(w, kind, given)
 }
 
-// madeMeanwhile reports whether the workload is younger than the record, and was
-// not made before our eyes: it came with a list, so its beginning is unknown. One
-// whose entry cannot be read had one.
-func madeMeanwhile(w *kube.Workload, recordSince time.Time, given record.Entry) bool {
-	return !given.Lost && !recordSince.IsZero() && w.Created.After(recordSince) && w.TemplateWritten.Min == 0
+// madeMeanwhile reports whether the workload was made while nobody watched. It is
+// new to the record and not made before our eyes: it came with a list, so its
+// beginning is unknown. It is younger than our following of its kind, and what asks
+// for it was not written before our eyes either. One whose entry cannot be read had
+// one.
+func (i *Inputs) madeMeanwhile(w *kube.Workload, kind input.Kind, given record.Entry) bool {
+	if given.Lost || len(given.Inputs) > 0 || w.TemplateWritten.Min > 0 || i.followedSince(w).Min > 0 {
+		return false
+	}
+	since, begun := i.options.Since(w, kind)
+	return begun && w.Created.After(since)
+}
+
+// askedAt is when the annotation that asks for the workload was last written, its
+// own or its namespace's; zero when that cannot be told.
+func (i *Inputs) askedAt(w *kube.Workload) time.Time {
+	if _, own := w.Annotations[settings.Reload]; own {
+		return w.AskedAt
+	}
+	if ns, ok := i.options.View.Namespace(w.Key.Namespace); ok {
+		return ns.AskedAt
+	}
+	return time.Time{}
 }
 
 func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source, given record.Entry) Observation {
@@ -128,7 +147,8 @@ func (i *Inputs) followedSince(w *kube.Workload) mirror.Bounds {
 
 func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []lineage.Revision, given record.Entry) *Away {
 	a := &Away{
-		MadeMeanwhile: madeMeanwhile(w, i.options.RecordSince(), given),
+		MadeMeanwhile: i.madeMeanwhile(w, source.ID.Kind, given),
+		AskedAt:       i.askedAt(w),
 		SourceCreated: source.Created,
 		DataWrittenAt: source.DataWrittenAt,
 	}
@@ -156,7 +176,7 @@ func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube
 	f := input.Finding{
 		Source: ref.Source, Standing: v.Standing, Reason: v.Reason,
 		Given: o.Given, Current: o.Current, Shows: o.CurrentShown,
-		Env: ref.Env, SubPath: ref.SubPath, Listed: ref.Listed,
+		Env: ref.Env, SubPath: ref.SubPath, Volume: ref.Volume, Listed: ref.Listed,
 	}
 	if v.Reason == input.Undone {
 		f.Barred = input.Undone

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
@@ -23,6 +24,7 @@ import (
 type cluster struct {
 	sources    map[input.Source]*kube.Source
 	unreadable input.Kind
+	namespace  *kube.Namespace
 }
 
 func (c cluster) Source(_ string, id input.Source) (*kube.Source, bool) {
@@ -40,7 +42,7 @@ func (c cluster) SourcesMatching(_ string, match func(input.Source) bool) []inpu
 	return found
 }
 
-func (c cluster) Namespace(string) (*kube.Namespace, bool) { return nil, false }
+func (c cluster) Namespace(string) (*kube.Namespace, bool) { return c.namespace, c.namespace != nil }
 
 func (c cluster) Knows(kind input.Kind, _ string) bool { return kind != c.unreadable }
 
@@ -99,7 +101,7 @@ func (h *history) ask(context.Context, *kube.Workload) ([]lineage.Revision, erro
 }
 
 func inputs(view configs.View, h *history) *configs.Inputs {
-	return configs.New(configs.Options{View: view, Revisions: h.ask, RecordSince: func() time.Time { return at(5) }})
+	return configs.New(configs.Options{View: view, Revisions: h.ask, Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), true }})
 }
 
 func reload(value string) settings.Intent {
@@ -252,7 +254,8 @@ func TestAssessLostEntry(t *testing.T) {
 	app := input.ConfigMap("app")
 	for lost, want := range map[bool]input.Reason{true: input.Baseline, false: input.Changed} {
 		w := web()
-		w.Created, w.TemplateWritten = at(6), upTo(60)
+		w.Created, w.TemplateWritten, w.SettingsWritten = at(6), upTo(60), upTo(60)
+		w.Annotations, w.AskedAt = map[string]string{settings.Reload: "auto"}, at(6)
 		s := source(app, "2")
 		s.DataWrittenAt = at(9)
 		h := &history{revisions: []lineage.Revision{{Created: at(7)}}}
@@ -260,6 +263,65 @@ func TestAssessLostEntry(t *testing.T) {
 		if err != nil || findings[0].Reason != want {
 			t.Errorf("lost=%t: %+v, %v; want %s", lost, findings, err, want)
 		}
+	}
+}
+
+// situation is what is known of a workload at first sight.
+type situation struct {
+	workload  *kube.Workload
+	namespace *kube.Namespace
+	entry     record.Entry
+	begun     bool // its kind was followed before
+}
+
+// byNamespace moves the wish from the workload to its namespace.
+func (s *situation) byNamespace(asked time.Time, written mirror.Bounds) {
+	s.workload.Annotations, s.workload.AskedAt = nil, time.Time{}
+	s.namespace = &kube.Namespace{Annotations: map[string]string{settings.Reload: "auto"}, AskedAt: asked, SettingsWritten: written}
+}
+
+// TestAssessOptingIn: only a workload that was made while nobody watched, and that
+// asked to be followed before its source changed, is due at first sight. However
+// else one comes to be followed, it takes a baseline.
+func TestAssessOptingIn(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	cases := map[string]struct {
+		reason string
+		change func(*situation)
+		want   input.Reason
+	}{
+		"MadeWhileAway":    {"asked from its beginning, and then the source changed", func(*situation) {}, input.Changed},
+		"AskedNow":         {"the annotation comes before our eyes", func(s *situation) { s.workload.SettingsWritten = exactly(70) }, input.Baseline},
+		"AskedWhileAway":   {"the annotation came after the change", func(s *situation) { s.workload.AskedAt = at(12) }, input.Baseline},
+		"NobodyCanTell":    {"the managed fields are stripped", func(s *situation) { s.workload.AskedAt = time.Time{} }, input.Baseline},
+		"ByFlag":           {"--auto leaves no trace of when it was set", func(s *situation) { s.workload.Annotations = nil }, input.Baseline},
+		"ByNamespace":      {"its namespace asked before the change", func(s *situation) { s.byNamespace(at(4), upTo(60)) }, input.Changed},
+		"ByNamespaceAway":  {"its namespace asked after the change", func(s *situation) { s.byNamespace(at(12), upTo(60)) }, input.Baseline},
+		"ByNamespaceNow":   {"its namespace asks now", func(s *situation) { s.byNamespace(at(12), exactly(70)) }, input.Baseline},
+		"NewScope":         {"a flag, a label or a permission brings its kind", func(s *situation) { s.begun = false }, input.Baseline},
+		"OlderThanScope":   {"it was there before its kind was followed", func(s *situation) { s.workload.Created = at(5) }, input.Baseline},
+		"KnownByAnother":   {"it is on record with another source", func(s *situation) { s.entry = given(map[input.Source]string{input.Secret("db"): "1"}) }, input.Baseline},
+		"MadeBeforeOurEye": {"its beginning was watched", func(s *situation) { s.workload.TemplateWritten = exactly(60) }, input.Baseline},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := situation{workload: web(), begun: true}
+			s.workload.Created, s.workload.TemplateWritten, s.workload.SettingsWritten = at(6), upTo(60), upTo(60)
+			s.workload.Annotations, s.workload.AskedAt = map[string]string{settings.Reload: "auto"}, at(6)
+			tc.change(&s)
+			changed := source(app, "2")
+			changed.DataWrittenAt = at(9)
+			view := clusterOf(changed)
+			view.namespace = s.namespace
+			h := &history{revisions: []lineage.Revision{{Created: at(7)}}}
+			in := configs.New(configs.Options{View: view, Revisions: h.ask, Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), s.begun }})
+			findings, err := in.Assess(t.Context(), s.workload, reload("auto"), s.entry)
+			if err != nil || findings[0].Reason != tc.want {
+				t.Errorf("%s: %+v, %v; want %s", tc.reason, findings, err, tc.want)
+			}
+		})
 	}
 }
 

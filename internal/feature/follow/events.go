@@ -18,7 +18,7 @@ func eventsFor(w *kube.Workload, d Decision) []kube.Event {
 	if lost := unrefreshable(d.Moves); d.Verb == Refresh && len(lost) > 0 {
 		events = append(events, kube.Event{
 			About: w.Reference(), Warning: true, Reason: string(input.NotRefreshable), Action: string(d.Verb),
-			Note: "read as environment or by sub-path, which only a restart repeats: " + names(lost),
+			Note: "not mounted, or read as environment or by sub-path, which only a restart repeats: " + names(lost),
 		})
 	}
 	newest := latest(d.Moves)

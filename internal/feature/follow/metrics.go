@@ -13,10 +13,11 @@ type metrics struct {
 	reloads  *prometheus.CounterVec
 	invalid  *prometheus.CounterVec
 	delivery prometheus.Histogram
-	pending  prometheus.Gauge
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
+// newMetrics registers the metrics; waiting counts the workloads that wait, when it
+// is asked.
+func newMetrics(r prometheus.Registerer, waiting func() int) *metrics {
 	m := &metrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_reloads_total",
@@ -31,12 +32,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help:    "Time from the last change of a source to the patch that delivers it, quiet window included.",
 			Buckets: []float64{0.1, 0.5, 1, 2, 5, 6, 8, 10, 15, 30, 60, 120, 300, 900, 3600},
 		}),
-		pending: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "lockstep_pending_workloads",
-			Help: "Workloads for which a change is due and not delivered yet.",
-		}),
 	}
-	r.MustRegister(m.reloads, m.invalid, m.delivery, m.pending)
+	pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "lockstep_pending_workloads",
+		Help: "Workloads for which a change is due and not delivered yet.",
+	}, func() float64 { return float64(waiting()) })
+	r.MustRegister(m.reloads, m.invalid, m.delivery, pending)
 	return m
 }
 

@@ -124,7 +124,7 @@ func (r *Reconciler) refresh(ctx context.Context, w *kube.Workload, order input.
 func unrefreshable(due []input.Finding) []input.Finding {
 	var found []input.Finding
 	for _, f := range due {
-		if f.Env || f.SubPath {
+		if f.Env || f.SubPath || !f.Volume {
 			found = append(found, f)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 func TestNextEviction(t *testing.T) {
@@ -50,6 +51,31 @@ func TestNextEviction(t *testing.T) {
 			}
 			if got != tc.victim || done != tc.done {
 				t.Errorf("%s: victim %q done %t, want %q %t", tc.reason, got, done, tc.victim, tc.done)
+			}
+		})
+	}
+}
+
+// TestUnrefreshable: only what the kubelet mounts, and mounts as a whole, can be
+// refreshed.
+func TestUnrefreshable(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		change func(*input.Finding)
+		lost   bool
+	}{
+		"Mounted":   {"the kubelet writes it again", func(f *input.Finding) { f.Volume = true }, false},
+		"Env":       {"a process has its environment from its start", func(f *input.Finding) { f.Env = true }, true},
+		"Both":      {"one way is refreshed and the other is not", func(f *input.Finding) { f.Volume, f.Env = true, true }, true},
+		"SubPath":   {"the kubelet mounts it once", func(f *input.Finding) { f.Volume, f.SubPath = true, true }, true},
+		"OnlyNamed": {"an annotation names it, and no volume has it", func(f *input.Finding) { f.Listed = true }, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := unrefreshable([]input.Finding{with(due(app, 0), tc.change)}); (len(got) > 0) != tc.lost {
+				t.Errorf("%s: cannot be refreshed: %v, want %t", tc.reason, got, tc.lost)
 			}
 		})
 	}

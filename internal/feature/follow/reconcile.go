@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -83,11 +84,12 @@ type Reconciler struct {
 
 // New makes a Reconciler.
 func New(o Options, d Dependencies) *Reconciler {
-	return &Reconciler{Dependencies: d, options: o, metrics: newMetrics(d.Metrics), reported: newReported()}
+	reported := newReported()
+	return &Reconciler{Dependencies: d, options: o, metrics: newMetrics(d.Metrics, reported.waiting), reported: reported}
 }
 
-// Feed starts to add keys to the queue and returns when it is set up.
-type Feed func(ctx context.Context, add func(kube.Key)) error
+// Feed adds keys to the queue until the context ends.
+type Feed func(ctx context.Context, add func(kube.Key))
 
 // Setup adds the loop to the manager. It runs on the leader only.
 func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
@@ -108,8 +110,22 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
 	if err != nil {
 		return fmt.Errorf("set up the loop: %w", err)
 	}
-	return c.Watch(source.TypedFunc[kube.Key](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[kube.Key]) error {
-		return feed(ctx, q.Add)
+	queue := make(chan func(kube.Key), 1)
+	err = c.Watch(source.TypedFunc[kube.Key](func(_ context.Context, q workqueue.TypedRateLimitingInterface[kube.Key]) error {
+		queue <- q.Add
+		return nil
+	}))
+	if err != nil {
+		return fmt.Errorf("set up the loop: %w", err)
+	}
+	// The manager waits for its parts when it ends.
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		select {
+		case add := <-queue:
+			feed(ctx, add)
+		case <-ctx.Done():
+		}
+		return nil
 	}))
 }
 
@@ -132,7 +148,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	if err != nil {
 		return r.failed(w, d, err)
 	}
-	r.report(w, d, in.Now)
+	r.report(w, d)
 	r.warn(w, in)
 	return ctrl.Result{RequeueAfter: d.Recheck}, nil
 }
@@ -189,12 +205,13 @@ func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Resul
 }
 
 // report tells people once: the same decision in the same situation is silent.
-func (r *Reconciler) report(w *kube.Workload, d Decision, now time.Time) {
-	r.metrics.pending.Set(float64(r.reported.setPending(w.Key, !d.PendingSince.IsZero())))
+func (r *Reconciler) report(w *kube.Workload, d Decision) {
+	r.reported.setPending(w.Key, !d.PendingSince.IsZero())
 	if d.Verb != Move && !r.reported.isNew(w.Key, string(d.Reason)+d.Message) {
 		return
 	}
-	r.metrics.count(w, d, now)
+	// The time is that after the patch, which may have taken long.
+	r.metrics.count(w, d, r.Now())
 	r.Log.V(d.level()).Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
 	for _, e := range eventsFor(w, d) {
 		r.Announcer.Announce(e)
@@ -230,11 +247,12 @@ func (d Decision) level() int {
 	return 1
 }
 
-// forgetGone drops what is remembered of a workload that is certainly gone.
+// forgetGone drops what is remembered of a workload that is certainly gone. Of one
+// that is only no longer watched, because its namespace left the selector, the
+// record stays; people are told anew when it is back.
 func (r *Reconciler) forgetGone(key kube.Key) {
-	if !r.Cluster.Lists(key) {
-		return
+	r.reported.forget(key)
+	if r.Cluster.Lists(key) {
+		r.Records.Forget(key)
 	}
-	r.Records.Forget(key)
-	r.metrics.pending.Set(float64(r.reported.forget(key)))
 }

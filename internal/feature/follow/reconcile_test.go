@@ -31,6 +31,10 @@ type scene struct {
 	recorded int
 	blind    bool
 	told     []kube.Event
+
+	clock    time.Time
+	moving   time.Duration // how long the API server takes for a patch
+	registry *prometheus.Registry
 }
 
 func newScene() *scene {
@@ -40,6 +44,7 @@ func newScene() *scene {
 			Annotations: map[string]string{settings.Reload: "auto"},
 		},
 		listed: true, findings: []input.Finding{due(app, time.Hour)},
+		clock: now, registry: prometheus.NewRegistry(),
 	}
 }
 
@@ -79,6 +84,7 @@ func (s *scene) Move(_ context.Context, _ *kube.Workload, o input.Order) (time.T
 		}
 	}
 	s.moved = append(s.moved, o)
+	s.clock = s.clock.Add(s.moving)
 	return now, nil
 }
 
@@ -86,8 +92,62 @@ func (s *scene) loop() *Reconciler {
 	return New(DefaultOptions(), Dependencies{
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Quiet: 5 * time.Second}},
 		Cluster:    s, Inputs: s, Records: s, Mover: s, Announcer: s,
-		Metrics: prometheus.NewRegistry(), Log: logr.Discard(), Now: func() time.Time { return now },
+		Metrics: s.registry, Log: logr.Discard(), Now: func() time.Time { return s.clock },
 	})
+}
+
+// metric is the value of a metric without labels; of a histogram, the sum.
+func (s *scene) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := s.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			m := f.GetMetric()[0]
+			return m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
+}
+
+// TestDeliveryIsMeasuredAfterThePatch: an API server that takes long is a part of
+// what people wait for.
+func TestDeliveryIsMeasuredAfterThePatch(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.findings, s.moving = []input.Finding{due(app, 10*time.Second)}, 20*time.Second
+	if _, err := s.loop().Reconcile(t.Context(), s.workload.Key); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.metric(t, "lockstep_delivery_seconds"); got != 30 {
+		t.Errorf("delivered after %vs, want the 10s until the patch and the 20s of it", got)
+	}
+}
+
+// TestPendingEndsWithTheWorkload: one that is gone waits for nothing, and neither
+// does one whose namespace is no longer watched; that one's record stays.
+func TestPendingEndsWithTheWorkload(t *testing.T) {
+	t.Parallel()
+	for _, listed := range []bool{true, false} {
+		s := newScene()
+		s.findings = []input.Finding{due(app, time.Second)}
+		loop := s.loop()
+		for _, want := range []float64{1, 0} {
+			if _, err := loop.Reconcile(t.Context(), web("web")); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.metric(t, "lockstep_pending_workloads"); got != want {
+				t.Errorf("listed=%t: %v workloads wait, want %v", listed, got, want)
+			}
+			s.workload, s.listed = nil, listed
+		}
+		if (s.entry == nil) != listed {
+			t.Errorf("listed=%t: the entry is %+v", listed, s.entry)
+		}
+	}
 }
 
 // TestConflictLeadsToANewDecision: what was decided on has changed, so nothing is

@@ -140,11 +140,13 @@ func TestPendingCounts(t *testing.T) {
 		waits bool
 		want  int
 	}{{"a", true, 1}, {"a", true, 1}, {"b", true, 2}, {"a", false, 1}, {"c", false, 1}} {
-		if got := r.setPending(web(step.name), step.waits); got != step.want {
+		r.setPending(web(step.name), step.waits)
+		if got := r.waiting(); got != step.want {
 			t.Errorf("step %d: %d workloads wait, want %d", i, got, step.want)
 		}
 	}
-	if got := r.forget(web("b")); got != 0 {
+	r.forget(web("b"))
+	if got := r.waiting(); got != 0 {
 		t.Errorf("%d workloads wait after the last one was deleted", got)
 	}
 }

@@ -39,8 +39,8 @@ func (r *reported) replace(texts map[kube.Key]string, key kube.Key, text string)
 	return true
 }
 
-// setPending notes whether the workload waits, and returns how many do.
-func (r *reported) setPending(key kube.Key, waits bool) int {
+// setPending notes whether the workload waits.
+func (r *reported) setPending(key kube.Key, waits bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if waits {
@@ -48,15 +48,20 @@ func (r *reported) setPending(key kube.Key, waits bool) int {
 	} else {
 		delete(r.pending, key)
 	}
+}
+
+// waiting is how many workloads wait.
+func (r *reported) waiting() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return len(r.pending)
 }
 
-// forget drops a workload that is gone, and returns how many others wait.
-func (r *reported) forget(key kube.Key) int {
+// forget drops a workload that is gone.
+func (r *reported) forget(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.last, key)
 	delete(r.warned, key)
 	delete(r.pending, key)
-	return len(r.pending)
 }

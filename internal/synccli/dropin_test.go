@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
@@ -106,10 +107,13 @@ func TestDropInRetriesUntilTheApplicationIsUp(t *testing.T) {
 	addr := freeAddr(t)
 	a := dropIn(t, c, []string{"CONFIG_CONTROLLER_URL=http://" + addr + "/reload"})
 	a.wantFiles(map[string]string{"a": "1"})
-	body := a.wantProbe("/healthz", http.StatusServiceUnavailable)
-	if !strings.Contains(body, "connection refused") {
-		t.Errorf("healthz says %s", body)
-	}
+	// It may be starting: that shows, but nobody is restarted for it.
+	labtest.Eventually(t, patience, func() (bool, string) {
+		s := a.status()
+		return s.Reason == podsync.Unreachable && strings.Contains(s.Message, "connection refused"), fmt.Sprintf("status %+v", s)
+	})
+	a.wantMetric("lockstep_sync_degraded", "1")
+	a.wantProbe("/healthz", http.StatusOK)
 	app := &reloads{answer: func(n int) int {
 		if n < 3 {
 			return http.StatusInternalServerError
@@ -125,6 +129,7 @@ func TestDropInRetriesUntilTheApplicationIsUp(t *testing.T) {
 	defer server.Close()
 	labtest.Eventually(t, 2*time.Minute, func() (bool, string) { return app.count() == 3, fmt.Sprint(app.count(), a.Stderr()) })
 	a.wantProbe("/healthz", http.StatusOK)
+	a.wantMetric("lockstep_sync_degraded", "0")
 }
 
 // Keys that were removed while the agent was away disappear; other people's
@@ -186,11 +191,7 @@ func TestK8sSidecar(t *testing.T) {
 	app := &reloads{answer: always(http.StatusOK)}
 	server := httptest.NewServer(app)
 	defer server.Close()
-	a := &agent{t: t, root: filepath.Join(t.TempDir(), "dashboards"), addr: freeAddr(t)}
-	a.Running = labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: []string{"k8s-sidecar"}, Env: []string{
-		"KUBECONFIG=" + c.lab.Kubeconfig(), "LABEL=grafana_dashboard", "LABEL_VALUE=1", "FOLDER=" + a.root, "NAMESPACE=" + c.namespace,
-		"REQ_URL=" + server.URL + "/reload", "REQ_METHOD=POST", "HEALTH_PORT=" + a.addr[strings.LastIndex(a.addr, ":")+1:],
-	}})
+	a := k8sSidecar(t, c, filepath.Join(t.TempDir(), "dashboards"), "LABEL=grafana_dashboard", "LABEL_VALUE=1", "REQ_URL="+server.URL+"/reload", "REQ_METHOD=POST")
 	a.wantFiles(map[string]string{"one.json": "{}", "team/a/two.json": "{}"})
 	labtest.Eventually(t, patience, func() (bool, string) { return app.count() == 1, fmt.Sprint(app.count()) })
 
@@ -199,15 +200,45 @@ func TestK8sSidecar(t *testing.T) {
 		return strings.Contains(a.status().Message, "is absolute"), fmt.Sprint(a.status())
 	})
 	a.wantFiles(map[string]string{"one.json": "{}", "team/a/two.json": "{}"})
-	c.delete("evil")
+	a.wantMetric("lockstep_sync_degraded", "1")
+
+	// Whoever may put a label on an object stops neither the others nor the agent.
+	c.apply(object{kind: "ConfigMap", name: "three", labels: on, notes: map[string]string{"k8s-sidecar-target-directory": a.root + "/team/b"}, data: map[string]string{"three.json": "{}"}})
+	a.wantFiles(map[string]string{"one.json": "{}", "team/a/two.json": "{}", "team/b/three.json": "{}"})
+	a.Stop(t)
+	a = k8sSidecar(t, c, a.root, "LABEL=grafana_dashboard", "LABEL_VALUE=1")
 	c.delete("two")
+	a.wantFiles(map[string]string{"one.json": "{}", "team/b/three.json": "{}"})
+	c.delete("evil")
+	a.wantMetric("lockstep_sync_degraded", "0")
+}
+
+// k8sSidecar starts the program with the environment of kiwigrid's sidecar.
+func k8sSidecar(t *testing.T, c *cluster, root string, env ...string) *agent {
+	t.Helper()
+	a := &agent{t: t, root: root, addr: freeAddr(t)}
+	a.Running = labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: []string{"k8s-sidecar"}, Env: append([]string{
+		"KUBECONFIG=" + c.lab.Kubeconfig(), "FOLDER=" + a.root, "NAMESPACE=" + c.namespace, "HEALTH_PORT=" + a.addr[strings.LastIndex(a.addr, ":")+1:],
+	}, env...)})
+	return a
+}
+
+// A name is looked for in every kind; those that are not there are waited for.
+func TestK8sSidecarByName(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configMap("one", map[string]string{"one.json": "{}"})
+	a := k8sSidecar(t, c, filepath.Join(t.TempDir(), "dashboards"), "RESOURCE=both", "RESOURCE_NAME=one,later")
 	a.wantFiles(map[string]string{"one.json": "{}"})
+	c.apply(object{kind: "Secret", name: "later", data: map[string]string{"later.json": "{}"}})
+	a.wantFiles(map[string]string{"one.json": "{}", "later.json": "{}"})
 }
 
 // configmap-reload's flags: watch a mounted directory, call, write nothing.
 func TestConfigmapReload(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir, second := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(second, "a"), "1") // the same name is another file
 	write(t, filepath.Join(dir, "..one", "a"), "1")
 	write(t, filepath.Join(dir, "..two", "a"), "2")
 	if err := os.Symlink("..one", filepath.Join(dir, "..data")); err != nil {
@@ -217,7 +248,7 @@ func TestConfigmapReload(t *testing.T) {
 	server := httptest.NewServer(app)
 	defer server.Close()
 	a := &agent{t: t, addr: freeAddr(t)}
-	a.Running = labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: []string{"configmap-reload", "-volume-dir=" + dir, "-webhook-url=" + server.URL, "-web.listen-address=" + a.addr}})
+	a.Running = labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: []string{"configmap-reload", "-volume-dir=" + dir, "-volume-dir=" + second, "-webhook-url=" + server.URL, "-web.listen-address=" + a.addr}})
 	a.wantProbe("/startupz", http.StatusOK)
 	if app.count() != 0 {
 		t.Error("called without a change")
@@ -236,4 +267,6 @@ func TestConfigmapReload(t *testing.T) {
 	if err != nil || len(entries) != 3 {
 		t.Errorf("the directory holds %v (%v)", entries, err)
 	}
+	write(t, filepath.Join(second, "a"), "2")
+	labtest.Eventually(t, patience, func() (bool, string) { return app.count() == 2, fmt.Sprint(app.count(), a.Stderr()) })
 }

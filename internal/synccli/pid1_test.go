@@ -227,6 +227,45 @@ func TestRestartOnChange(t *testing.T) {
 	}
 }
 
+// Being stopped in the middle of a restart leaves the child its grace, and no
+// new one is started.
+func TestStopDuringARestart(t *testing.T) {
+	t.Parallel()
+	a := inNamespace(t, `echo run; trap 'echo stopping; sleep 1; echo stopped; exit 5' TERM; while :; do sleep 0.05; done`, "--notify=restart")
+	a.wantOutput("run")
+	write(t, filepath.Join(a.source(), "a.conf"), "2")
+	a.wantOutput("stopping")
+	if err := syscall.Kill(a.init(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := a.ExitCode(t, patience); code != 5 || a.Stdout() != "run\nstopping\nstopped\n" {
+		t.Errorf("code %d, output %q", code, a.Stdout())
+	}
+}
+
+// A second request during a restart does not wait for the grace.
+func TestSecondStopDuringARestart(t *testing.T) {
+	t.Parallel()
+	a := inNamespace(t, `echo run; trap 'echo no' TERM; while :; do sleep 0.05; done`, "--notify=restart", "--stop-grace=10m")
+	a.wantOutput("run")
+	write(t, filepath.Join(a.source(), "a.conf"), "2")
+	a.wantOutput("no")
+	pid := a.init()
+	for range 2 {
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		// Two equal signals at once may become one.
+		labtest.Eventually(t, patience, func() (bool, string) {
+			raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			return err != nil || strings.Contains(string(raw), "ShdPnd:\t0000000000000000"), string(raw)
+		})
+	}
+	if code := a.ExitCode(t, patience); code != 128+9 {
+		t.Errorf("code %d, output %q", code, a.Stdout())
+	}
+}
+
 // A child that cannot be started is an error of its own, with the reason.
 func TestChildThatDoesNotExist(t *testing.T) {
 	t.Parallel()

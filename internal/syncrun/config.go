@@ -56,6 +56,9 @@ type Config struct {
 	// else publishes and the agent only tells.
 	Volume volume.Options
 	Sync   podsync.Options
+	// OptionalNames lets objects that are named be missing: their files come and
+	// go with them.
+	OptionalNames bool
 	// SubdirAnnotation lets objects choose a directory below the root.
 	SubdirAnnotation string
 	App              App
@@ -87,14 +90,16 @@ func (c Config) complete() Config {
 	c.Sync.Sources = nil
 	c.Sync.Keyed = len(c.Directories) > 0
 	for _, s := range c.Selectors {
-		c.Sync.Sources = append(c.Sync.Sources, podsync.Source{Name: s.String(), Named: s.Name != ""})
+		c.Sync.Sources = append(c.Sync.Sources, podsync.Source{Name: s.String(), Named: s.Name != "" && !c.OptionalNames})
 		c.Sync.Keyed = c.Sync.Keyed || s.Kind != "configmap"
 	}
 	for _, d := range c.Directories {
 		c.Sync.Sources = append(c.Sync.Sources, podsync.Source{Name: "directory " + d})
 	}
 	c.Sync.ReadOnly = c.Volume.Root == ""
-	c.Sync.Rules.Subdirs = c.SubdirAnnotation != ""
+	// Directories that are only watched may have files of the same name: each
+	// keeps its own path.
+	c.Sync.Rules.Subdirs = c.SubdirAnnotation != "" || c.Sync.ReadOnly
 	c.Sync.Attributes = fmt.Sprintf("%o %o %d %d", c.Volume.FileMode, c.Volume.DirMode, c.Volume.UID, c.Volume.GID)
 	return c
 }
@@ -109,7 +114,7 @@ func (c Config) Validate() error {
 	switch {
 	case c.Volume.Root != "":
 		mistakes = append(mistakes, c.Volume.Validate())
-	case len(c.Selectors) > 0 || len(c.Directories) > 1:
+	case len(c.Selectors) > 0:
 		mistakes = append(mistakes, errors.New("the root directory is missing: give --root"))
 	}
 	if len(c.Child.Args) > 0 {

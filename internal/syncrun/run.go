@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"os"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -250,6 +252,7 @@ func (r *runner) followDirectory(ctx context.Context, dir string) {
 			return
 		}
 		if changed {
+			object.Subdir = r.subdir(dir)
 			r.sink.Replace(source, []filemap.Object{object})
 		}
 	}
@@ -265,6 +268,14 @@ func (r *runner) followDirectory(ctx context.Context, dir string) {
 		pause(ctx, r.config.Poll)
 		scan()
 	}
+}
+
+// subdir tells directories apart that are watched where they are.
+func (r *runner) subdir(dir string) string {
+	if len(r.config.Directories) < 2 || r.config.Volume.Root != "" {
+		return ""
+	}
+	return "directory-" + strconv.Itoa(slices.Index(r.config.Directories, dir))
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -58,7 +58,33 @@ func (e *exchange) probe() error {
 	if err != nil {
 		err = fmt.Errorf("this file system cannot exchange directories, use --layout=links (%w)", err)
 	}
-	return errors.Join(err, e.state.Remove("probe-a"), e.state.Remove("probe-b"))
+	return errors.Join(err, e.state.Remove("probe-a"), e.state.Remove("probe-b"), e.refuseMount())
+}
+
+// refuseMount finds a root on which a volume is mounted. It cannot be exchanged,
+// because a mount stays with its directory. The kernel tells (5.8 and later); a
+// root on another device than the state tells on older ones.
+func (e *exchange) refuseMount() error {
+	dir, err := e.base.Open(".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	var root, state unix.Statx_t
+	err = unix.Statx(int(dir.Fd()), e.target, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it will be made
+	}
+	if err == nil {
+		err = unix.Statx(int(dir.Fd()), path.Base(e.state.Name()), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &state)
+	}
+	if err != nil {
+		return err
+	}
+	if root.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 || root.Dev_major != state.Dev_major || root.Dev_minor != state.Dev_minor {
+		return fmt.Errorf("a volume is mounted at %s, and a mount cannot be exchanged: give a --root below it, or use --layout=links", e.target)
+	}
+	return nil
 }
 
 // settle gives generations the names of their inodes again, in case an agent

@@ -68,10 +68,8 @@ func (l *links) swap(id string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if err := l.link(name); err != nil {
-			return err
-		}
+	if err := l.linkAll(names); err != nil {
+		return err
 	}
 	if err := l.base.RemoveAll(dataLinkNew); err != nil {
 		return err
@@ -105,21 +103,62 @@ func (l *links) ours(name string) bool {
 	return err == nil && target == dataLink+"/"+name
 }
 
-func (l *links) link(name string) error {
-	if l.ours(name) {
-		return nil
+// linkAll makes all names lead through ..data. Foreign names are looked for
+// before the first link is made, and a failure takes the new ones away again: a
+// set that is not published leaves no trace.
+func (l *links) linkAll(names []string) error {
+	var missing, foreign []string
+	for _, name := range names {
+		if l.ours(name) {
+			continue
+		}
+		info, err := l.base.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, name)
+		case err != nil:
+			return err
+		case !l.overwrite || info.IsDir():
+			return fmt.Errorf("%s is there but was not written by this agent: remove it, use another --root, or set --overwrite", name)
+		default:
+			foreign = append(foreign, name)
+		}
 	}
-	info, err := l.base.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l.base.Symlink(dataLink+"/"+name, name)
+	for i, name := range missing {
+		if err := l.base.Symlink(dataLink+"/"+name, name); err != nil {
+			return errors.Join(err, l.unlink(missing[:i]))
+		}
 	}
+	for _, name := range foreign {
+		if err := l.replace(name); err != nil {
+			return errors.Join(err, l.unlink(missing))
+		}
+	}
+	return nil
+}
+
+func (l *links) unlink(names []string) error {
+	var failures []error
+	for _, name := range names {
+		failures = append(failures, l.base.Remove(name))
+	}
+	return errors.Join(failures...)
+}
+
+// tidy removes links of ours that lead nowhere: an agent was killed between
+// making them and the swap, or between the swap and removing them.
+func (l *links) tidy() error {
+	id, err := l.current()
 	if err != nil {
 		return err
 	}
-	if !l.overwrite || info.IsDir() {
-		return fmt.Errorf("%s is there but was not written by this agent: remove it, use another --root, or set --overwrite", name)
+	var names []string
+	if id != "" {
+		if names, err = l.names(id); err != nil {
+			return err
+		}
 	}
-	return l.replace(name)
+	return l.unlinkOthers(names)
 }
 
 // replace puts our link in the place of a file in one step.

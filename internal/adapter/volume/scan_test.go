@@ -87,6 +87,55 @@ func TestScanReadsOnlyWhenSomethingDiffers(t *testing.T) {
 	}
 }
 
+// A change in place that keeps size and modification time shows all the same.
+func TestScanNoticesWhatTimesHide(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "a")
+	write(t, name, "1")
+	then := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(name, then, then); err != nil {
+		t.Fatal(err)
+	}
+	d := volume.NewDirectory(dir, volume.HashOnly{})
+	if _, _, err := d.Scan(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, name, "2")
+	if err := os.Chtimes(name, then, then); err != nil {
+		t.Fatal(err)
+	}
+	if _, changed, err := d.Scan(); err != nil || !changed {
+		t.Errorf("changed %v, error %v", changed, err)
+	}
+}
+
+// breakingKeeper fails at the second file and counts what is held.
+type breakingKeeper struct {
+	volume.HashOnly
+
+	reads, held int
+}
+
+func (b *breakingKeeper) KeepFrom(r io.Reader) (filemap.Digest, error) {
+	if b.reads++; b.reads == 2 {
+		return filemap.Digest{}, errors.New("no space left")
+	}
+	b.held++
+	return b.HashOnly.KeepFrom(r)
+}
+
+func (b *breakingKeeper) Unpin(entries []filemap.Entry) { b.held -= len(entries) }
+
+func TestAFailedScanHoldsNothing(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a"), "1")
+	write(t, filepath.Join(dir, "b"), "2")
+	keeper := &breakingKeeper{}
+	if _, _, err := volume.NewDirectory(dir, keeper).Scan(); err == nil || keeper.held != 0 {
+		t.Errorf("error %v, %d values are held", err, keeper.held)
+	}
+}
+
 func TestScanDoesNotFollowLinksOutOfTheDirectory(t *testing.T) {
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "secret"), "x")

@@ -24,3 +24,23 @@ func asUser(t *testing.T, uid int, f func()) {
 	}()
 	<-done
 }
+
+// inMountNamespace runs f where it may mount without anybody else seeing it.
+func inMountNamespace(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+			t.Error(err)
+			return
+		}
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			t.Error(err)
+			return
+		}
+		f()
+	}()
+	<-done
+}

@@ -217,7 +217,8 @@ func (v *Volume) newSwapper() (swapper, error) {
 	if v.opts.Layout == Exchange {
 		return newExchange(v.base, v.state, filepath.Base(v.opts.Root))
 	}
-	return &links{base: v.base, overwrite: v.opts.Overwrite}, nil
+	l := &links{base: v.base, overwrite: v.opts.Overwrite}
+	return l, l.tidy()
 }
 
 // discardUnfinished removes generations that are neither visible nor recorded

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
@@ -172,6 +173,50 @@ func TestForeignFilesAreNeverTouched(t *testing.T) {
 	wantVisible(t, root, map[string]string{"foreign.txt": "mine", "b": "3"})
 }
 
+// names are all entries of the root that are not the agent's own.
+func names(t *testing.T, root string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "..") {
+			all = append(all, e.Name())
+		}
+	}
+	return all
+}
+
+// A set that cannot be published because of one name leaves no others behind.
+func TestARefusedSetLeavesNoLinks(t *testing.T) {
+	v, root := open(t, volume.Links, nil)
+	put(t, v, map[string]string{"a": "1"})
+	write(t, filepath.Join(root, "z"), "mine")
+	id, _ := stage(t, v, map[string]string{"a": "2", "b": "2", "z": "2"})
+	if err := v.Publish(id); err == nil || !strings.Contains(err.Error(), "z is there but was not written by this agent") {
+		t.Errorf("error %v", err)
+	}
+	if diff := cmp.Diff([]string{"a", "z"}, names(t, root)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Links that a killed agent left behind lead nowhere and go at the next start,
+// also when there is nothing new to publish.
+func TestLeftoverLinksGo(t *testing.T) {
+	v, root := open(t, volume.Links, nil)
+	put(t, v, map[string]string{"a": "1"})
+	v.Close()
+	mustLink(t, "..data/b", filepath.Join(root, "b"))
+	mustLink(t, "elsewhere", filepath.Join(root, "foreign"))
+	reopen(t, root, volume.Links, nil)
+	if diff := cmp.Diff([]string{"a", "foreign"}, names(t, root)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestOverwriteTakesAPlainFileOver(t *testing.T) {
 	v, root := open(t, volume.Links, func(o *volume.Options) { o.Overwrite = true })
 	write(t, filepath.Join(root, "a"), "from the predecessor")
@@ -188,6 +233,32 @@ func TestExchangeRefusesToCarryForeignFilesAway(t *testing.T) {
 		t.Errorf("publish: %v", err)
 	}
 	wantVisible(t, root, map[string]string{"a": "1", "lock": "application's own"})
+}
+
+// A mount stays with its directory, so that no exchange can ever work. That is
+// said at the start, for another file system and for a part of the same.
+func TestExchangeRefusesAMountPoint(t *testing.T) {
+	for name, mount := range map[string]func(root string) error{
+		"another file system": func(root string) error { return unix.Mount("none", root, "tmpfs", 0, "") },
+		"the same":            func(root string) error { return unix.Mount(root, root, "", unix.MS_BIND, "") },
+	} {
+		root := filepath.Join(t.TempDir(), "config")
+		mkdir(t, root)
+		inMountNamespace(t, func() {
+			if err := mount(root); err != nil {
+				t.Error(err)
+				return
+			}
+			opts := volume.DefaultOptions(root)
+			opts.Layout = volume.Exchange
+			if v, err := volume.Open(opts, time.Now); err == nil || !strings.Contains(err.Error(), "a mount cannot be exchanged: give a --root below it") {
+				t.Errorf("%s: error %v", name, err)
+				if v != nil {
+					v.Close()
+				}
+			}
+		})
+	}
 }
 
 func TestExchangeTakesAnEmptyDirectory(t *testing.T) {

@@ -5,10 +5,8 @@ package configmapreload
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/httpcall"
 	"github.com/lockstep-dev/lockstep/internal/syncrun"
@@ -46,7 +44,8 @@ func Parse(args []string, _ func(string) (string, bool)) (syncrun.Config, error)
 	codes, err := httpcall.ParseCodes(*code)
 	c.Directories, c.App.Notify, c.App.HTTP.Method, c.App.HTTP.Codes = dirs, urls, *method, codes
 	c.HealthAddr = *address
-	c.Sync.Timing.Quiet, c.Sync.Timing.MaxFailures = 10*time.Millisecond, max(1, *retries)
+	// The kubelet swaps a whole set at once, so that there is nothing to wait for.
+	c.Sync.Timing.Quiet, c.Sync.Timing.MaxFailures = 0, max(1, *retries)
 	return c, errors.Join(err, check(dirs, archives, urls))
 }
 
@@ -54,9 +53,6 @@ func check(dirs, archives, urls list) error {
 	var mistakes []error
 	if len(dirs) == 0 {
 		mistakes = append(mistakes, errors.New("--volume-dir is missing"))
-	}
-	if len(dirs) > 1 {
-		mistakes = append(mistakes, fmt.Errorf("%d --volume-dir given: run one agent for each directory, or publish them together with lockstep-sync --directory … --root …", len(dirs)))
 	}
 	if len(urls) == 0 {
 		mistakes = append(mistakes, errors.New("--webhook-url is missing"))

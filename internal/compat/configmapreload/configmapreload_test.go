@@ -34,14 +34,27 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Several directories are watched together; each call is for all of them.
+func TestSeveralDirectories(t *testing.T) {
+	c, err := configmapreload.Parse([]string{"-volume-dir=/a", "-volume-dir=/b", "-webhook-url=http://localhost/"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Errorf("the agent refuses it: %v", err)
+	}
+	if diff := cmp.Diff([]string{"/a", "/b"}, c.Directories); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                              "--volume-dir is missing",
-		"-volume-dir=/a":                "--webhook-url is missing",
-		"-volume-dir=/a -volume-dir=/b": "2 --volume-dir given",
-		"-volume-dir-archive=/a":        "not supported",
-		"-webhook-status-code=x":        "HTTP codes",
-		"-volume-dirs=/a":               "not defined",
+		"":                       "--volume-dir is missing",
+		"-volume-dir=/a":         "--webhook-url is missing",
+		"-volume-dir-archive=/a": "not supported",
+		"-webhook-status-code=x": "HTTP codes",
+		"-volume-dirs=/a":        "not defined",
 	} {
 		if _, err := configmapreload.Parse(strings.Fields(args), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v lacks %q", args, err, want)

@@ -78,6 +78,8 @@ func (e *environment) sources(c *syncrun.Config) {
 	if labels == "" && len(names) == 0 {
 		e.fail("LABEL is missing")
 	}
+	// A name is looked for in every kind and namespace; nobody has one in all.
+	c.OptionalNames = true
 	for _, namespace := range e.namespaces() {
 		for _, kind := range kinds {
 			c.Selectors = append(c.Selectors, selectors(kind, namespace, labels, names)...)
@@ -92,12 +94,22 @@ func selectors(kind filemap.Kind, namespace, labels string, names []string) []ob
 	}
 	var all []objectwatch.Selector
 	for _, name := range names {
-		if i := strings.LastIndex(name, "/"); i >= 0 { // configmap/name or namespace/configmap/name
-			name = name[i+1:]
+		if name, ok := nameFor(kind, namespace, name); ok {
+			all = append(all, objectwatch.Selector{Kind: kind, Namespace: namespace, Name: name})
 		}
-		all = append(all, objectwatch.Selector{Kind: kind, Namespace: namespace, Name: name})
 	}
 	return all
+}
+
+// nameFor reads name, configmap/name or namespace/configmap/name, and says
+// whether this kind and namespace are meant.
+func nameFor(kind filemap.Kind, namespace, s string) (name string, ok bool) {
+	parts := strings.Split(s, "/")
+	name = parts[len(parts)-1]
+	if len(parts) > 1 && !strings.EqualFold(parts[len(parts)-2], string(kind)) {
+		return "", false
+	}
+	return name, len(parts) < 3 || parts[0] == namespace
 }
 
 func (e *environment) list(name string) []string {
@@ -130,6 +142,9 @@ func (e *environment) files(c *syncrun.Config) {
 		e.fail("FOLDER is missing")
 	}
 	c.SubdirAnnotation = e.get("FOLDER_ANNOTATION", "k8s-sidecar-target-directory")
+	// The original takes absolute directories. Below FOLDER they mean the same
+	// here; an object that asks for another place is left out and reported.
+	c.Sync.Rules.Root, c.Sync.Rules.LeaveOut = c.Volume.Root, true
 	c.Sync.Rules.Collision = filemap.FirstWins
 	if e.flag("UNIQUE_FILENAMES") {
 		c.Sync.Rules.Collision = filemap.Prefix

@@ -42,6 +42,14 @@ func TestSources(t *testing.T) {
 			reason: "names are watched, not polled", env: map[string]string{"RESOURCE_NAME": "configmap/one,two", "NAMESPACE": "a"},
 			want: []string{"configmap/a/one", "configmap/a/two"},
 		},
+		"by name, kind and namespace": {
+			reason: "a name that says more is looked for only there",
+			env:    map[string]string{"RESOURCE_NAME": "secret/one,b/configmap/two,three", "NAMESPACE": "a,b", "RESOURCE": "both"},
+			want: []string{
+				"configmap/a/three", "secret/a/one", "secret/a/three",
+				"configmap/b/two", "configmap/b/three", "secret/b/one", "secret/b/three",
+			},
+		},
 		"nothing":      {reason: "the label is needed", env: map[string]string{"NAMESPACE": "a"}, wantErr: "LABEL is missing"},
 		"unknown kind": {reason: "a typing mistake must not be ignored", env: map[string]string{"LABEL": "x", "RESOURCE": "pod"}, wantErr: `RESOURCE "pod"`},
 	} {

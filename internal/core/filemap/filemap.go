@@ -82,6 +82,8 @@ type File struct {
 // Tree is a complete set of files, sorted by path.
 type Tree struct {
 	Files []File
+	// LeftOut says which keys are not among them and why; see Rules.LeaveOut.
+	LeftOut error
 }
 
 // Plan decides which files the objects become. All mistakes are reported
@@ -99,7 +101,7 @@ func Plan(objects []Object, rules Rules) (Tree, error) {
 	if err := errors.Join(p.mistakes...); err != nil {
 		return Tree{}, err
 	}
-	return Tree{Files: p.sorted()}, nil
+	return Tree{Files: p.sorted(), LeftOut: errors.Join(p.leftOut...)}, nil
 }
 
 // planner gathers files and mistakes while Plan walks the objects.
@@ -108,6 +110,16 @@ type planner struct {
 	byPath   map[string]File
 	unused   map[Item]bool
 	mistakes []error
+	leftOut  []error
+}
+
+// refuse takes note of a key that cannot become a file.
+func (p *planner) refuse(mistake error) {
+	if p.rules.LeaveOut {
+		p.leftOut = append(p.leftOut, mistake)
+		return
+	}
+	p.mistakes = append(p.mistakes, mistake)
 }
 
 func (p *planner) addObject(o Object) {
@@ -123,7 +135,7 @@ func (p *planner) addObject(o Object) {
 
 func (p *planner) addFile(f File, key string) {
 	if err := CheckPath(f.Path); err != nil {
-		p.mistakes = append(p.mistakes, fmt.Errorf("key %q of %s: %w", key, f.Source, err))
+		p.refuse(fmt.Errorf("key %q of %s: %w", key, f.Source, err))
 		return
 	}
 	other, taken := p.byPath[f.Path]
@@ -153,7 +165,7 @@ func (p *planner) path(o Object, key string) string {
 		name = dir + "namespace_" + o.Namespace + "." + string(o.Kind) + "_" + o.Name + "." + base
 	}
 	if p.rules.Subdirs && o.Subdir != "" {
-		name = strings.TrimSuffix(o.Subdir, "/") + "/" + name
+		name = p.rules.subdir(o) + name
 	}
 	return name
 }
@@ -171,8 +183,11 @@ func (p *planner) checkDirectories() {
 	for _, f := range p.sorted() {
 		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
 			if other, taken := p.byPath[dir]; taken {
-				p.mistakes = append(p.mistakes, fmt.Errorf("%s has the file %q and %s has the file %q: one name cannot be both file and directory",
+				p.refuse(fmt.Errorf("%s has the file %q and %s has the file %q: one name cannot be both file and directory",
 					other.Source, other.Path, f.Source, f.Path))
+				if p.rules.LeaveOut {
+					delete(p.byPath, f.Path)
+				}
 			}
 		}
 	}

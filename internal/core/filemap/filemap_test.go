@@ -41,6 +41,8 @@ func TestPlan(t *testing.T) {
 		rules   filemap.Rules
 		want    []string
 		wantErr []string
+		// wantLeftOut are parts of what is said about keys that are left out.
+		wantLeftOut []string
 	}{
 		"plain keys": {
 			reason: "a key is a file name when nothing else is said", objects: []filemap.Object{one},
@@ -97,6 +99,30 @@ func TestPlan(t *testing.T) {
 			objects: []filemap.Object{{Ref: inSub.Ref, Subdir: "../etc", Entries: inSub.Entries}},
 			rules:   filemap.Rules{Subdirs: true}, wantErr: []string{`path "../etc/a" leaves the root`},
 		},
+		"absolute subdirectory below the root": {
+			reason:  "who may name the root in front of it means the same directory",
+			objects: []filemap.Object{{Ref: inSub.Ref, Subdir: "/tmp/dash/team/", Entries: inSub.Entries}},
+			rules:   filemap.Rules{Subdirs: true, Root: "/tmp/dash"}, want: []string{"team/a < sub"},
+		},
+		"the root itself": {
+			reason:  "that is the same as no directory",
+			objects: []filemap.Object{{Ref: inSub.Ref, Subdir: "/tmp/dash", Entries: inSub.Entries}},
+			rules:   filemap.Rules{Subdirs: true, Root: "/tmp/dash"}, want: []string{"a < sub"},
+		},
+		"beside the root": {
+			reason:  "a common beginning is not below",
+			objects: []filemap.Object{{Ref: inSub.Ref, Subdir: "/tmp/dash2", Entries: inSub.Entries}},
+			rules:   filemap.Rules{Subdirs: true, Root: "/tmp/dash"}, wantErr: []string{`path "/tmp/dash2/a" is absolute`},
+		},
+		"left out": {
+			reason: "one object's mistakes do not hold the others up",
+			objects: []filemap.Object{
+				one, {Ref: inSub.Ref, Subdir: "/etc", Entries: inSub.Entries},
+				{Ref: two.Ref, Subdir: "a.conf", Entries: two.Entries},
+			},
+			rules: filemap.Rules{Subdirs: true, LeaveOut: true}, want: []string{"a.conf < one", "b.conf < one"},
+			wantLeftOut: []string{`key "a" of configmap/ns/sub: path "/etc/a" is absolute`, "both file and directory"},
+		},
 		"absolute subdirectory": {
 			reason:  "an absolute annotation is refused, not made relative in silence",
 			objects: []filemap.Object{{Ref: inSub.Ref, Subdir: "/etc", Entries: inSub.Entries}},
@@ -125,6 +151,14 @@ func TestPlan(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, paths(got)); diff != "" {
 				t.Errorf("%s: -want +got\n%s", c.reason, diff)
+			}
+			if (got.LeftOut != nil) != (len(c.wantLeftOut) > 0) {
+				t.Fatalf("%s: left out %v, want %q", c.reason, got.LeftOut, c.wantLeftOut)
+			}
+			for _, want := range c.wantLeftOut {
+				if !strings.Contains(got.LeftOut.Error(), want) {
+					t.Errorf("%s: %q lacks %q", c.reason, got.LeftOut, want)
+				}
 			}
 		})
 	}

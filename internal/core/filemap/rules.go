@@ -73,6 +73,12 @@ type Rules struct {
 	Collision Collision
 	// Subdirs lets an object choose a directory below the root for its files.
 	Subdirs bool
+	// Root is a directory that objects may name in front of theirs; empty means
+	// that they give theirs relative to the root.
+	Root string
+	// LeaveOut drops keys that cannot become files and reports them, instead of
+	// refusing the whole set: for selections in which anybody may put objects.
+	LeaveOut bool
 }
 
 // Validate reports every mistake in the rules.
@@ -94,6 +100,15 @@ func (r Rules) Validate() error {
 		}
 	}
 	return errors.Join(mistakes...)
+}
+
+// subdir is what an object's own directory puts before its files.
+func (r Rules) subdir(o Object) string {
+	dir := strings.TrimSuffix(o.Subdir, "/") + "/"
+	if r.Root != "" {
+		dir = strings.TrimPrefix(dir, strings.TrimSuffix(r.Root, "/")+"/")
+	}
+	return dir
 }
 
 func (r Rules) wants(key string) bool {

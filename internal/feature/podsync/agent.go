@@ -164,11 +164,19 @@ func (a *Agent) plan() {
 	if snap.Complete() && p.err == nil {
 		p.id = p.tree.ID(a.key(), a.opts.Attributes)
 	}
+	a.warnLeftOut(p.tree.LeftOut)
 	if p.id != "" && p.id == a.state.Published {
 		a.inventory.Settle(p.version)
 		a.last = p.tree
 	}
 	a.planned = p
+}
+
+// warnLeftOut logs keys that cannot become files, once until they change.
+func (a *Agent) warnLeftOut(left error) {
+	if left != nil && (a.planned.tree.LeftOut == nil || a.planned.tree.LeftOut.Error() != left.Error()) {
+		a.parts.Log.Warn("some keys are left out", "error", left)
+	}
 }
 
 func (a *Agent) key() []byte {

@@ -1,6 +1,7 @@
 package podsync
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -92,11 +93,11 @@ func (a *Agent) report(d Decision) {
 		Message: a.status.Message, CheckOutput: a.status.CheckOutput,
 		Files: len(a.last.Files), Bytes: a.last.Bytes(), Sources: sourceStatuses(a.opts.Sources, snap),
 	}
-	if a.planned.err != nil {
-		s.Message = a.planned.err.Error()
+	if unusable := cmp.Or(a.planned.err, a.planned.tree.LeftOut); unusable != nil {
+		s.Message = unusable.Error()
 	}
 	s.Healthy = !a.applicationFailed(s)
-	s.Degraded = s.Barred != "" || s.Rejected != "" || !s.Healthy || !s.UnreachableSince.IsZero() || a.planned.err != nil || len(snap.Deleted)+len(snap.Missing) > 0
+	s.Degraded = s.Barred != "" || s.Rejected != "" || !s.Healthy || !s.UnreachableSince.IsZero() || a.planned.err != nil || a.planned.tree.LeftOut != nil || len(snap.Deleted)+len(snap.Missing) > 0
 	if d.Reason == InStep && !s.Degraded {
 		s.Message = ""
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -67,10 +68,12 @@ func (h *Helm) Run(t testing.TB, args ...string) string {
 	return stdout
 }
 
-// Try runs a command that may fail.
+// Try runs a command that may fail. It may take long: Helm waits for its hooks.
 func (h *Helm) Try(t testing.TB, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	return labtest.RunCommand(t, labtest.Command{Path: h.path, Args: args, Env: h.env})
+	running := labtest.StartCommand(t, labtest.Command{Path: h.path, Args: args, Env: h.env})
+	code = running.ExitCode(t, 3*time.Minute)
+	return running.Stdout(), running.Stderr(), code
 }
 
 // ValuesFile writes values into a file and returns its path.

@@ -37,13 +37,18 @@ func TestRealNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short asks for the tests without a real node")
 	}
-	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.Node}})
+	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.Node, labtest.ArgoRollouts}})
 	load(t, cluster, showOn(cluster))
+	load(t, cluster, image.Image{
+		Name: lockstepImage, Files: map[string]string{"/lockstep": labtest.StaticBinary(t, "./cmd/lockstep")},
+		Entrypoint: []string{"/lockstep"}, User: "65532",
+	})
 	t.Run("Reload", func(t *testing.T) { reloadReachesEnvironmentAndFiles(t, cluster) })
 	t.Run("Refresh", func(t *testing.T) { refreshRestartsNothing(t, cluster) })
 	t.Run("InCluster", func(t *testing.T) { controllerRunsInAPod(t, cluster) })
 	loadSync(t, cluster)
 	t.Run("Sidecar", func(t *testing.T) { failedReloadRestartsTheApplication(t, cluster) })
+	t.Run("Revisions", func(t *testing.T) { podsKeepTheConfigurationOfTheirRevision(t, cluster) })
 	t.Run("FirstProcess", func(t *testing.T) { agentIsTheFirstProcess(t, cluster) })
 }
 
@@ -92,9 +97,6 @@ func refreshRestartsNothing(t *testing.T, cluster *labtest.Cluster) {
 // rights, a token that the kubelet mounts, and the API server at its service
 // address.
 func controllerRunsInAPod(t *testing.T, cluster *labtest.Cluster) {
-	load(t, cluster, image.Image{
-		Name: lockstepImage, Files: map[string]string{"/lockstep": labtest.StaticBinary(t, "./cmd/lockstep")},
-	})
 	w := testkit.NewWorldOn(t, cluster)
 	w.Create(t, config("hello", "one"), application(map[string]string{settings.Reload: "auto", settings.Quiet: "500ms"}))
 	awaitOutput(t, w, "env hello")

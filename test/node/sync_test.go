@@ -236,4 +236,3 @@ func wantRestarts(t *testing.T, w *testkit.World, want map[string]int32) {
 		t.Errorf("restarts are %v, want %v", got, want)
 	}
 }
-

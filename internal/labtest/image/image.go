@@ -29,6 +29,8 @@ type Image struct {
 	Files map[string]string
 	// Entrypoint is the command and its first arguments.
 	Entrypoint []string
+	// User is the number of the user that runs it; empty means root.
+	User string
 }
 
 // Write makes the image and writes it to a file that container runtimes import.
@@ -65,7 +67,7 @@ func (i Image) build() (v1.Image, error) {
 	return mutate.ConfigFile(image, &v1.ConfigFile{
 		OS: "linux", Architecture: runtime.GOARCH,
 		RootFS: v1.RootFS{Type: "layers", DiffIDs: diffIDs(layer)},
-		Config: v1.Config{Entrypoint: i.Entrypoint, Env: []string{"PATH=/"}},
+		Config: v1.Config{Entrypoint: i.Entrypoint, User: i.User, Env: []string{"PATH=/"}},
 	})
 }
 

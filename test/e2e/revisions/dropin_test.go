@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/walkthrough"
 )
 
 // originalRole is the ClusterRole that users of configmap-attacher have installed.
@@ -35,29 +36,29 @@ type asBefore struct {
 }
 
 func newAsBefore(w *world) asBefore {
-	w.t.Helper()
-	account := labtest.NewAccount(w.t, w.cluster, w.namespace)
-	account.AllowEverywhere(w.t, originalRole()...)
-	program := filepath.Join(w.t.TempDir(), "configmap-attacher")
-	if err := os.Symlink(w.lockstep, program); err != nil {
-		w.t.Fatal(err)
+	w.T.Helper()
+	account := labtest.NewAccount(w.T, w.Cluster, w.Namespace)
+	account.AllowEverywhere(w.T, originalRole()...)
+	program := filepath.Join(w.T.TempDir(), "configmap-attacher")
+	if err := os.Symlink(w.Lockstep, program); err != nil {
+		w.T.Fatal(err)
 	}
 	return asBefore{program: program, env: []string{
-		"HOME=" + home(w.t, account.Kubeconfig), "KUBECONFIG=/nonexistent", "IS_IN_CLUSTER=false", "VERSION=1.0.1", "JOB_NAME=job-1",
+		"HOME=" + home(w.T, account.Kubeconfig), "KUBECONFIG=/nonexistent", "IS_IN_CLUSTER=false", "VERSION=1.0.1", "JOB_NAME=job-1",
 	}}
 }
 
 func (a asBefore) run(w *world, args ...string) (lines []map[string]any, code int) {
-	w.t.Helper()
-	stdout, stderr, code := labtest.RunCommand(w.t, labtest.Command{Path: a.program, Args: args, Env: a.env})
+	w.T.Helper()
+	stdout, stderr, code := labtest.RunCommand(w.T, labtest.Command{Path: a.program, Args: args, Env: a.env})
 	if stderr != "" && !strings.Contains(stderr, "-configmaps string") {
-		w.t.Errorf("configmap-attacher wrote to its standard error: %s", stderr)
+		w.T.Errorf("configmap-attacher wrote to its standard error: %s", stderr)
 	}
 	scanner := bufio.NewScanner(strings.NewReader(stdout))
 	for scanner.Scan() {
 		line := map[string]any{}
 		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-			w.t.Fatalf("a line that is no JSON: %s", scanner.Text())
+			w.T.Fatalf("a line that is no JSON: %s", scanner.Text())
 		}
 		lines = append(lines, line)
 	}
@@ -65,27 +66,27 @@ func (a asBefore) run(w *world, args ...string) (lines []map[string]any, code in
 }
 
 func (w *world) runAsBefore(args ...string) []map[string]any {
-	w.t.Helper()
+	w.T.Helper()
 	lines, code := newAsBefore(w).run(w, args...)
 	if code != 0 {
-		w.t.Fatalf("configmap-attacher %q: exit %d\n%v", args, code, lines)
+		w.T.Fatalf("configmap-attacher %q: exit %d\n%v", args, code, lines)
 	}
 	return lines
 }
 
 func (w *world) configMap(name string) *corev1.ConfigMap {
-	w.t.Helper()
+	w.T.Helper()
 	cm := &corev1.ConfigMap{}
-	if err := w.client.Get(w.t.Context(), w.key(name), cm); err != nil {
-		w.t.Fatal(err)
+	if err := w.Client.Get(w.T.Context(), w.Key(name), cm); err != nil {
+		w.T.Fatal(err)
 	}
 	return cm
 }
 
 func (w *world) newConfigMap(name string, owners ...metav1.OwnerReference) {
-	w.t.Helper()
-	mustCreate(w.t.Context(), w.t, w.client, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{"app": "demo"}, OwnerReferences: owners},
+	w.T.Helper()
+	mustCreate(w.T.Context(), w.T, w.Client, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{"app": "demo"}, OwnerReferences: owners},
 		Data:       map[string]string{"password": "hunter2"},
 	})
 }
@@ -96,12 +97,12 @@ func (w *world) newConfigMap(name string, owners ...metav1.OwnerReference) {
 func TestDropInSpeaksAsBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.deploy(release("hunter2", "revisions: {attach: controller}"))
-	red := w.configMapOf("hunter2")
-	w.awaitReplicaSet(red)
+	w.Deploy(walkthrough.Release("hunter2", "revisions: {attach: controller}"))
+	red := w.ConfigMapOf("hunter2")
+	w.AwaitReplicaSet(red)
 	a := newAsBefore(w)
 	a.env = append(a.env, "LOG_LEVEL=debug")
-	args := []string{"--rollout=demo", "-namespace", w.namespace, "-configmaps", " " + red + ",," + red + ","}
+	args := []string{"--rollout=demo", "-namespace", w.Namespace, "-configmaps", " " + red + ",," + red + ","}
 
 	lines, code := a.run(w, args...)
 	if code != 0 {
@@ -110,7 +111,7 @@ func TestDropInSpeaksAsBefore(t *testing.T) {
 	if first, last := lines[0], lines[len(lines)-1]; first["version"] != "1.0.1" || last["msg"] != "done" {
 		t.Errorf("first line %v, last line %v", first, last)
 	}
-	if second := lines[1]; second["configmaps"] != red || second["rollout"] != "demo" || second["namespace"] != w.namespace || second["job"] != "job-1" {
+	if second := lines[1]; second["configmaps"] != red || second["rollout"] != "demo" || second["namespace"] != w.Namespace || second["job"] != "job-1" {
 		t.Errorf("second line %v", second)
 	}
 	for _, line := range lines {
@@ -132,22 +133,22 @@ func TestDropInSpeaksAsBefore(t *testing.T) {
 func TestDropInTriesEveryName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.deploy(release("red", "revisions: {attach: controller}"))
-	red := w.configMapOf("red")
-	rs := w.awaitReplicaSet(red)
+	w.Deploy(walkthrough.Release("red", "revisions: {attach: controller}"))
+	red := w.ConfigMapOf("red")
+	rs := w.AwaitReplicaSet(red)
 	w.newConfigMap("operator")
 	yes := true
 	operator := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "operator", UID: w.configMap("operator").UID, Controller: &yes}
 	w.newConfigMap("controlled", operator)
 	w.newConfigMap("injected")
 
-	lines, code := newAsBefore(w).run(w, "-rollout", "demo", "-namespace", w.namespace,
+	lines, code := newAsBefore(w).run(w, "-rollout", "demo", "-namespace", w.Namespace,
 		"-configmaps", "missing, other/name,"+red+",controlled,injected")
 	if code != 1 {
 		t.Errorf("exit %d, want 1", code)
 	}
 	want := map[string][]string{red: {rs.Name}, "controlled": {rs.Name, "operator"}, "injected": {rs.Name}, "operator": {}}
-	if diff := cmp.Diff(want, w.configMaps()); diff != "" {
+	if diff := cmp.Diff(want, w.ConfigMaps()); diff != "" {
 		t.Errorf("owners (-want +got):\n%s", diff)
 	}
 	if c := metav1.GetControllerOf(w.configMap("controlled")); c == nil || c.Name != "operator" {
@@ -180,11 +181,11 @@ func wantContains(t *testing.T, lines []string, parts ...string) {
 func TestDropInNamesWhatIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	lines, code := newAsBefore(w).run(w, "-rollout", "nobody", "-namespace", w.namespace, "-configmaps", "a")
+	lines, code := newAsBefore(w).run(w, "-rollout", "nobody", "-namespace", w.Namespace, "-configmaps", "a")
 	if last := lines[len(lines)-1]; code != 1 || last["level"] != "fatal" || !strings.Contains(fmt.Sprint(last["msg"]), "Rollout nobody") {
 		t.Errorf("exit %d, last line %v", code, last)
 	}
-	if _, code := newAsBefore(w).run(w, "-rollout", "x", "-namespace", w.namespace, "-configmaps", " , "); code != 1 {
+	if _, code := newAsBefore(w).run(w, "-rollout", "x", "-namespace", w.Namespace, "-configmaps", " , "); code != 1 {
 		t.Errorf("an empty list: exit %d, want 1", code)
 	}
 }
@@ -198,16 +199,16 @@ func TestBlockingIsNotPermitted(t *testing.T) {
 		APIServerFlags: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
 	})
 	w := newWorldOn(t, cluster)
-	w.deploy(release("red", "revisions: {attach: controller}"))
-	red := w.configMapOf("red")
-	rs := w.awaitReplicaSet(red)
-	account := labtest.NewAccount(t, cluster, w.namespace)
+	w.Deploy(walkthrough.Release("red", "revisions: {attach: controller}"))
+	red := w.ConfigMapOf("red")
+	rs := w.AwaitReplicaSet(red)
+	account := labtest.NewAccount(t, cluster, w.Namespace)
 	account.AllowEverywhere(t, append(originalRole(), labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}})...)
 	a := newAsBefore(w)
 	a.env[0] = "HOME=" + home(t, account.Kubeconfig)
 
 	labtest.Eventually(t, 20*time.Second, func() (bool, string) {
-		lines, code := a.run(w, "-rollout", "demo", "-namespace", w.namespace, "-configmaps", red)
+		lines, code := a.run(w, "-rollout", "demo", "-namespace", w.Namespace, "-configmaps", red)
 		return code == 0, fmt.Sprint(lines)
 	})
 	want := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: rs.Name, UID: rs.UID}}

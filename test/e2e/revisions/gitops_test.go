@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 	"github.com/lockstep-dev/lockstep/test/helmtest"
+	"github.com/lockstep-dev/lockstep/test/walkthrough"
 )
 
 // repository is a Git repository with rendered manifests.
@@ -22,26 +23,26 @@ type repository struct {
 }
 
 func newRepository(w *world) *repository {
-	r := &repository{w, w.t.TempDir()}
+	r := &repository{w, w.T.TempDir()}
 	r.git("init", "--quiet")
 	return r
 }
 
 func (r *repository) git(args ...string) {
-	r.t.Helper()
-	git := exec.CommandContext(r.t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.org", "-C", r.dir}, args...)...)
+	r.T.Helper()
+	git := exec.CommandContext(r.T.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.org", "-C", r.dir}, args...)...)
 	if out, err := git.CombinedOutput(); err != nil {
-		r.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+		r.T.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 
 // commit replaces the manifests by the chart's for a color, and more.
 func (r *repository) commit(color, more string) {
-	r.t.Helper()
-	file := helmtest.ValuesFile(r.t, release(color, "revisions: {attach: controller}"))
-	manifests := r.helm.Run(r.t, "template", "demo", r.helm.Chart("app"), "-n", r.namespace, "-f", file)
+	r.T.Helper()
+	file := helmtest.ValuesFile(r.T, walkthrough.Release(color, "revisions: {attach: controller}"))
+	manifests := r.Helm.Run(r.T, "template", "demo", r.Helm.Chart("app"), "-n", r.Namespace, "-f", file)
 	if err := os.WriteFile(filepath.Join(r.dir, "app.yaml"), []byte(manifests+more), 0o600); err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	r.git("add", ".")
 	r.git("commit", "--quiet", "-m", color)
@@ -49,18 +50,18 @@ func (r *repository) commit(color, more string) {
 
 // sync starts the agent of Argo's GitOps engine, which applies and prunes.
 func (r *repository) sync() {
-	r.t.Helper()
+	r.T.Helper()
 	builder, err := program.NewBuilder(os.Stderr)
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
-	built, err := builder.Build(r.t.Context(), program.GitOps)
+	built, err := builder.Build(r.T.Context(), program.GitOps)
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
-	labtest.StartCommand(r.t, labtest.Command{Path: built[program.GitOps].Path, Args: []string{
-		r.dir, "--kubeconfig", r.kubeconfig, "--namespaced", "-n", r.namespace, "--default-namespace", r.namespace,
-		"--prune", "--resync-seconds", "1", "--port", freePort(r.t),
+	labtest.StartCommand(r.T, labtest.Command{Path: built[program.GitOps].Path, Args: []string{
+		r.dir, "--kubeconfig", r.Kubeconfig, "--namespaced", "-n", r.Namespace, "--default-namespace", r.Namespace,
+		"--prune", "--resync-seconds", "1", "--port", freePort(r.T),
 	}})
 }
 
@@ -80,25 +81,25 @@ func freePort(t *testing.T) string {
 func TestGitOpsEngineKeepsOldRevisions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.continuous()
+	w.Continuous()
 	r := newRepository(w)
 	plain := func(name string) string {
-		return fmt.Sprintf("\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s, labels: {app: demo}}\ndata: {key: value}\n", name, w.namespace)
+		return fmt.Sprintf("\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s, labels: {app: demo}}\ndata: {key: value}\n", name, w.Namespace)
 	}
 	r.commit("red", plain("unused"))
 	r.sync()
-	w.eventually(func() (bool, string) {
-		return len(w.configMaps()) == 2, fmt.Sprint("nothing was applied: ", w.configMaps())
+	w.Eventually(func() (bool, string) {
+		return len(w.ConfigMaps()) == 2, fmt.Sprint("nothing was applied: ", w.ConfigMaps())
 	})
-	red := w.configMapOf("red")
-	rsRed := w.awaitReplicaSet(red)
-	w.awaitOwners(map[string][]string{red: {rsRed.Name}, "unused": {}})
+	red := w.ConfigMapOf("red")
+	rsRed := w.AwaitReplicaSet(red)
+	w.AwaitOwners(map[string][]string{red: {rsRed.Name}, "unused": {}})
 
 	r.commit("blue", "")
-	w.eventually(func() (bool, string) {
-		_, there := w.configMaps()["unused"]
+	w.Eventually(func() (bool, string) {
+		_, there := w.ConfigMaps()["unused"]
 		return !there, "what is no longer in Git was not pruned"
 	})
-	blue := w.configMapOf("blue")
-	w.awaitOwners(map[string][]string{red: {rsRed.Name}, blue: {w.awaitReplicaSet(blue).Name}})
+	blue := w.ConfigMapOf("blue")
+	w.AwaitOwners(map[string][]string{red: {rsRed.Name}, blue: {w.AwaitReplicaSet(blue).Name}})
 }

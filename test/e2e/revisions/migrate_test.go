@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/test/walkthrough"
 )
 
 // before is a chart of base-app's kind: hashed names, the ConfigMaps in one list,
@@ -52,16 +54,16 @@ func TestMigrationFromBaseApp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.helm.Run(t, "install", "demo", chartOf(t, before), "-n", w.namespace)
-			w.awaitPods(map[string]int{red: 3})
+			w.Helm.Run(t, "install", "demo", chartOf(t, before), "-n", w.Namespace)
+			w.AwaitPods(map[string]int{red: 3})
 			if annotated {
 				w.keepConfigMaps()
 			}
-			job := w.deploy(release("blue", ""))
-			w.runJob(job)
-			w.awaitPause()
-			w.awaitPods(map[string]int{red: 2, w.configMapOf("blue"): 1})
-			if _, kept := w.configMaps()[red]; kept != annotated {
+			job := w.Deploy(walkthrough.Release("blue", ""))
+			w.RunJob(job)
+			w.AwaitPause()
+			w.AwaitPods(map[string]int{red: 2, w.ConfigMapOf("blue"): 1})
+			if _, kept := w.ConfigMaps()[red]; kept != annotated {
 				t.Errorf("the ConfigMap of the old pods is there: %t, want %t", kept, annotated)
 			}
 		})
@@ -71,13 +73,13 @@ func TestMigrationFromBaseApp(t *testing.T) {
 // keepConfigMaps does what "kubectl annotate configmaps -l app=demo
 // helm.sh/resource-policy=keep" does.
 func (w *world) keepConfigMaps() {
-	w.t.Helper()
+	w.T.Helper()
 	list := &corev1.ConfigMapList{}
-	w.list(list)
+	w.List(list)
 	for i := range list.Items {
 		keep := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`))
-		if err := w.client.Patch(w.t.Context(), &list.Items[i], keep); err != nil {
-			w.t.Fatal(err)
+		if err := w.Client.Patch(w.T.Context(), &list.Items[i], keep); err != nil {
+			w.T.Fatal(err)
 		}
 	}
 }

@@ -10,20 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// release is the application of the walk-through: three pods, a canary of one
-// that waits for a person, and one ConfigMap.
-func release(color, more string) string {
-	return fmt.Sprintf(`
-appName: demo
-replicas: 3
-rollout: {preDefinedStrategy: manual-canary-1-pod}
-configmaps:
-  cm:
-    kv_data: {color: %s}
-%s`, color, more)
-}
+	"github.com/lockstep-dev/lockstep/test/walkthrough"
+)
 
 // TestWalkThrough follows the walk-through of revisioned ConfigMaps step by step,
 // once with the controller and once with the Job that the chart renders.
@@ -41,60 +30,16 @@ func walkThrough(t *testing.T, attach string) {
 	t.Helper()
 	w := newWorld(t)
 	if attach == "controller" {
-		w.continuous()
+		w.Continuous()
 	}
-	deploy := func(color string) string {
-		job := w.deploy(release(color, "revisions: {attach: "+attach+"}"))
+	w.WalkThrough(func(color string) {
+		job := w.Deploy(walkthrough.Release(color, "revisions: {attach: "+attach+"}"))
 		if attach == "job" {
-			w.runJob(job)
+			w.RunJob(job)
 		} else if job != nil {
 			t.Fatalf("a Job is rendered although the controller attaches: %q", job)
 		}
-		return w.configMapOf(color)
-	}
-
-	// 1. Deploy: a ReplicaSet, three pods, a ConfigMap that belongs to it.
-	red := deploy("red")
-	rsRed := w.awaitReplicaSet(red)
-	w.awaitOwners(map[string][]string{red: {rsRed.Name}})
-	w.awaitPods(map[string]int{red: 3})
-	if path := w.pods(red)[0].Spec.Containers[0].VolumeMounts[0].MountPath; path != "/etc/kubernetes/configmaps" {
-		t.Errorf("mounted at %s", path)
-	}
-
-	// 2. Change: a second ReplicaSet with one pod, and its own ConfigMap.
-	blue := deploy("blue")
-	rsBlue := w.awaitReplicaSet(blue)
-	w.awaitPause()
-	w.awaitOwners(map[string][]string{red: {rsRed.Name}, blue: {rsBlue.Name}})
-	w.awaitPods(map[string]int{red: 2, blue: 1})
-
-	// A node is taken away: the replacement of an old pod mounts the old ConfigMap.
-	victim := w.pods(red)[0]
-	w.delete(&victim)
-	w.awaitPods(map[string]int{red: 2, blue: 1})
-	for _, pod := range w.pods(red) {
-		if pod.Name == victim.Name {
-			t.Errorf("pod %s was not replaced", pod.Name)
-		}
-	}
-
-	// 3. Promote.
-	w.promote()
-	w.awaitPods(map[string]int{red: 0, blue: 3})
-
-	// 4. and 5. Change again, promote again.
-	green := deploy("green")
-	rsGreen := w.awaitReplicaSet(green)
-	w.promote()
-	w.awaitPods(map[string]int{red: 0, blue: 0, green: 3})
-	w.awaitOwners(map[string][]string{red: {rsRed.Name}, blue: {rsBlue.Name}, green: {rsGreen.Name}})
-
-	// 6. The old ReplicaSets go, and with them exactly their ConfigMaps.
-	w.delete(&rsRed)
-	w.delete(&rsBlue)
-	w.awaitOwners(map[string][]string{green: {rsGreen.Name}})
-	w.awaitPods(map[string]int{green: 3})
+	}, func(string, string) {}) // a fake node's pods have no inside
 }
 
 // TestAbortKeepsBothConfigurations: after an abort the old ReplicaSet has all
@@ -102,18 +47,18 @@ func walkThrough(t *testing.T, attach string) {
 func TestAbortKeepsBothConfigurations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.continuous()
-	w.deploy(release("red", "revisions: {attach: controller}"))
-	red := w.configMapOf("red")
-	w.awaitPods(map[string]int{red: 3})
-	w.deploy(release("blue", "revisions: {attach: controller}"))
-	blue := w.configMapOf("blue")
-	w.awaitPause()
-	w.awaitPods(map[string]int{red: 2, blue: 1})
+	w.Continuous()
+	w.Deploy(walkthrough.Release("red", "revisions: {attach: controller}"))
+	red := w.ConfigMapOf("red")
+	w.AwaitPods(map[string]int{red: 3})
+	w.Deploy(walkthrough.Release("blue", "revisions: {attach: controller}"))
+	blue := w.ConfigMapOf("blue")
+	w.AwaitPause()
+	w.AwaitPods(map[string]int{red: 2, blue: 1})
 
-	w.abort()
-	w.awaitPods(map[string]int{red: 3, blue: 0})
-	w.awaitOwners(map[string][]string{red: {w.awaitReplicaSet(red).Name}, blue: {w.awaitReplicaSet(blue).Name}})
+	w.Abort()
+	w.AwaitPods(map[string]int{red: 3, blue: 0})
+	w.AwaitOwners(map[string][]string{red: {w.AwaitReplicaSet(red).Name}, blue: {w.AwaitReplicaSet(blue).Name}})
 }
 
 // TestImageOnlyChangeSharesTheConfigMap: two ReplicaSets, one ConfigMap, which
@@ -125,22 +70,22 @@ func TestImageOnlyChangeSharesTheConfigMap(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			if attach == "controller" {
-				w.continuous()
+				w.Continuous()
 			}
 			for _, tag := range []string{"one", "two"} {
-				job := w.deploy(release("red", fmt.Sprintf("image: {tag: %q}\nrevisions: {attach: %s}\nworkload: {kind: Deployment}", tag, attach)))
+				job := w.Deploy(walkthrough.Release("red", fmt.Sprintf("image: {tag: %q}\nrevisions: {attach: %s}\nworkload: {kind: Deployment}", tag, attach)))
 				if attach == "job" {
-					w.runJob(job)
+					w.RunJob(job)
 				}
 			}
-			red := w.configMapOf("red")
-			w.eventually(func() (bool, string) { return len(w.replicaSets()) == 2, "want two ReplicaSets" })
-			both := w.replicaSets()
-			w.awaitOwners(map[string][]string{red: {both[0].Name, both[1].Name}})
+			red := w.ConfigMapOf("red")
+			w.Eventually(func() (bool, string) { return len(w.ReplicaSets()) == 2, "want two ReplicaSets" })
+			both := w.ReplicaSets()
+			w.AwaitOwners(map[string][]string{red: {both[0].Name, both[1].Name}})
 
-			w.delete(&both[0])
-			w.awaitOwners(map[string][]string{red: {both[1].Name}})
-			w.awaitPods(map[string]int{red: 3})
+			w.Delete(&both[0])
+			w.AwaitOwners(map[string][]string{red: {both[1].Name}})
+			w.AwaitPods(map[string]int{red: 3})
 		})
 	}
 }
@@ -150,21 +95,21 @@ func TestImageOnlyChangeSharesTheConfigMap(t *testing.T) {
 func TestHistoryLimitOfOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.continuous()
+	w.Continuous()
 	const more = "revisions: {attach: controller}\nworkload: {kind: Deployment, revisionHistoryLimit: 1}"
 	names := map[string]string{}
 	for _, color := range []string{"red", "blue", "green"} {
-		w.deploy(release(color, more))
-		names[color] = w.configMapOf(color)
-		w.awaitPods(map[string]int{names[color]: 3})
+		w.Deploy(walkthrough.Release(color, more))
+		names[color] = w.ConfigMapOf(color)
+		w.AwaitPods(map[string]int{names[color]: 3})
 		// Owned before the next one comes, as between two deploys of a person.
-		w.eventually(func() (bool, string) {
-			return len(w.configMaps()[names[color]]) == 1, "not owned: " + names[color]
+		w.Eventually(func() (bool, string) {
+			return len(w.ConfigMaps()[names[color]]) == 1, "not owned: " + names[color]
 		})
 	}
-	w.awaitOwners(map[string][]string{
-		names["blue"]:  {w.awaitReplicaSet(names["blue"]).Name},
-		names["green"]: {w.awaitReplicaSet(names["green"]).Name},
+	w.AwaitOwners(map[string][]string{
+		names["blue"]:  {w.AwaitReplicaSet(names["blue"]).Name},
+		names["green"]: {w.AwaitReplicaSet(names["green"]).Name},
 	})
 }
 
@@ -173,23 +118,23 @@ func TestHistoryLimitOfOne(t *testing.T) {
 func TestHelmKeepsAndRollsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.continuous()
+	w.Continuous()
 	const more = "revisions: {attach: controller}\nworkload: {kind: Deployment}"
-	w.deploy(release("red", more))
-	red := w.configMapOf("red")
-	w.awaitPods(map[string]int{red: 3})
-	w.deploy(release("blue", more))
-	blue := w.configMapOf("blue")
-	w.awaitPods(map[string]int{red: 0, blue: 3})
-	owners := map[string][]string{red: {w.awaitReplicaSet(red).Name}, blue: {w.awaitReplicaSet(blue).Name}}
-	w.awaitOwners(owners)
+	w.Deploy(walkthrough.Release("red", more))
+	red := w.ConfigMapOf("red")
+	w.AwaitPods(map[string]int{red: 3})
+	w.Deploy(walkthrough.Release("blue", more))
+	blue := w.ConfigMapOf("blue")
+	w.AwaitPods(map[string]int{red: 0, blue: 3})
+	owners := map[string][]string{red: {w.AwaitReplicaSet(red).Name}, blue: {w.AwaitReplicaSet(blue).Name}}
+	w.AwaitOwners(owners)
 
-	w.helm.Run(t, "rollback", "demo", "1", "-n", w.namespace, "--no-hooks")
-	w.awaitPods(map[string]int{red: 3, blue: 0})
-	w.awaitOwners(owners)
+	w.Helm.Run(t, "rollback", "demo", "1", "-n", w.Namespace, "--no-hooks")
+	w.AwaitPods(map[string]int{red: 3, blue: 0})
+	w.AwaitOwners(owners)
 
-	w.helm.Run(t, "uninstall", "demo", "-n", w.namespace, "--no-hooks")
-	w.awaitOwners(map[string][]string{})
+	w.Helm.Run(t, "uninstall", "demo", "-n", w.Namespace, "--no-hooks")
+	w.AwaitOwners(map[string][]string{})
 }
 
 // TestUndoFindsItsConfigMap: what "kubectl rollout undo" does is to put the old
@@ -197,34 +142,34 @@ func TestHelmKeepsAndRollsBack(t *testing.T) {
 func TestUndoFindsItsConfigMap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.continuous()
+	w.Continuous()
 	const more = "revisions: {attach: controller}\nworkload: {kind: Deployment}"
-	w.deploy(release("red", more))
-	red := w.configMapOf("red")
-	w.awaitPods(map[string]int{red: 3})
-	w.deploy(release("blue", more))
-	blue := w.configMapOf("blue")
-	w.awaitPods(map[string]int{red: 0, blue: 3})
+	w.Deploy(walkthrough.Release("red", more))
+	red := w.ConfigMapOf("red")
+	w.AwaitPods(map[string]int{red: 3})
+	w.Deploy(walkthrough.Release("blue", more))
+	blue := w.ConfigMapOf("blue")
+	w.AwaitPods(map[string]int{red: 0, blue: 3})
 
-	old := w.awaitReplicaSet(red)
+	old := w.AwaitReplicaSet(red)
 	w.undoTo(old)
-	w.awaitPods(map[string]int{red: 3, blue: 0})
-	w.awaitOwners(map[string][]string{red: {old.Name}, blue: {w.awaitReplicaSet(blue).Name}})
+	w.AwaitPods(map[string]int{red: 3, blue: 0})
+	w.AwaitOwners(map[string][]string{red: {old.Name}, blue: {w.AwaitReplicaSet(blue).Name}})
 }
 
 // undoTo puts a ReplicaSet's template back into the Deployment, without the hash
 // that the Deployment's controller adds.
 func (w *world) undoTo(rs appsv1.ReplicaSet) {
-	w.t.Helper()
+	w.T.Helper()
 	d := &appsv1.Deployment{}
-	if err := w.client.Get(w.t.Context(), w.key("demo"), d); err != nil {
-		w.t.Fatal(err)
+	if err := w.Client.Get(w.T.Context(), w.Key("demo"), d); err != nil {
+		w.T.Fatal(err)
 	}
 	before := d.DeepCopy()
 	rs.Spec.Template.DeepCopyInto(&d.Spec.Template)
 	delete(d.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
-	if err := w.client.Patch(w.t.Context(), d, client.MergeFrom(before)); err != nil {
-		w.t.Fatal(err)
+	if err := w.Client.Patch(w.T.Context(), d, client.MergeFrom(before)); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
@@ -233,10 +178,10 @@ func (w *world) undoTo(rs appsv1.ReplicaSet) {
 func TestOwnerLooksAsBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.deploy(release("red", "revisions: {attach: controller}"))
-	red := w.configMapOf("red")
-	rs := w.awaitReplicaSet(red)
-	w.runAsBefore("-rollout", "demo", "-namespace", w.namespace, "-configmaps", red)
+	w.Deploy(walkthrough.Release("red", "revisions: {attach: controller}"))
+	red := w.ConfigMapOf("red")
+	rs := w.AwaitReplicaSet(red)
+	w.runAsBefore("-rollout", "demo", "-namespace", w.Namespace, "-configmaps", red)
 	yes := true
 	want := []metav1.OwnerReference{{
 		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: rs.Name, UID: rs.UID, Controller: &yes, BlockOwnerDeletion: &yes,

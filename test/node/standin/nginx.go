@@ -35,7 +35,9 @@ func nginx(args []string) error {
 	}
 	failed := make(chan error, 1)
 	ready := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	go func() { failed <- (&http.Server{Addr: ":8081", Handler: ready, ReadHeaderTimeout: time.Minute}).ListenAndServe() }()
+	go func() {
+		failed <- (&http.Server{Addr: ":8081", Handler: ready, ReadHeaderTimeout: time.Minute}).ListenAndServe()
+	}()
 	for {
 		select {
 		case err := <-failed:

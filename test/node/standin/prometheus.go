@@ -44,7 +44,9 @@ func prometheus(args []string) error {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM)
 	failed := make(chan error, 1)
-	go func() { failed <- (&http.Server{Addr: ":9090", Handler: mux, ReadHeaderTimeout: time.Minute}).ListenAndServe() }()
+	go func() {
+		failed <- (&http.Server{Addr: ":9090", Handler: mux, ReadHeaderTimeout: time.Minute}).ListenAndServe()
+	}()
 	select {
 	case err := <-failed:
 		return err

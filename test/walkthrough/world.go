@@ -1,0 +1,285 @@
+// Package walkthrough is the stage of revisioned configuration, and the
+// walk-through that is played on it: Helm and our chart, the real Argo Rollouts
+// controller, and pods, on a fake node or on a real one.
+package walkthrough
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/helmtest"
+)
+
+// patience bounds every wait for a controller of the real control plane.
+const patience = 90 * time.Second
+
+// World is one test's part of a control plane.
+type World struct {
+	T          *testing.T
+	Cluster    *labtest.Cluster
+	Kubeconfig string
+	Namespace  string
+	Client     client.Client
+	Helm       *helmtest.Helm
+	Lockstep   string // the path of the built program
+}
+
+// NewWorld makes a world on a control plane that has Argo Rollouts and a node.
+func NewWorld(t *testing.T, cluster *labtest.Cluster) *World {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &World{
+		T: t, Cluster: cluster, Kubeconfig: cluster.Kubeconfig(), Namespace: labtest.Namespace(t, cluster), Client: c,
+		Helm: helmtest.New(t, cluster.Kubeconfig()), Lockstep: labtest.Binary(t, "./cmd/lockstep"),
+	}
+}
+
+// Continuous starts the controller for this test's namespace.
+func (w *World) Continuous() {
+	w.T.Helper()
+	labtest.StartCommand(w.T, labtest.Command{Path: w.Lockstep, Env: []string{"KUBECONFIG=" + w.Kubeconfig}, Args: []string{
+		"controller", "--namespaces", w.Namespace, "--own-namespace", w.Namespace, "--leader-elect=false",
+		"--metrics-addr", "0", "--probe-addr", "0", "--revisions-grace", "1s", "--log-level", "debug",
+	}})
+}
+
+// Deploy installs or upgrades the chart with values, and returns what the attach
+// Job of the release would have been given.
+func (w *World) Deploy(values string) (jobArgs []string) {
+	w.T.Helper()
+	// The fake node runs no programs, so the tests run the Job's command
+	// themselves; Helm must not wait for the Job that does nothing.
+	w.Upgrade(values, "--no-hooks")
+	rendered := helmtest.Objects(w.T, w.Helm.Run(w.T, append([]string{"template"}, w.release(values)...)...))
+	for _, job := range helmtest.OfKind(rendered, "Job") {
+		containers, _, _ := unstructured.NestedSlice(job.Object, "spec", "template", "spec", "containers")
+		jobArgs, _, _ = unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
+	}
+	return jobArgs
+}
+
+// Upgrade installs or upgrades the chart with values, and waits for the hooks.
+func (w *World) Upgrade(values string, flags ...string) {
+	w.T.Helper()
+	w.Helm.Run(w.T, slices.Concat([]string{"upgrade", "--install"}, flags, w.release(values))...)
+}
+
+// release are the arguments that name the release, the chart and the values.
+func (w *World) release(values string) []string {
+	return []string{"demo", w.Helm.Chart("app"), "-n", w.Namespace, "-f", helmtest.ValuesFile(w.T, values)}
+}
+
+// RunJob runs the attach Job's command to its end.
+func (w *World) RunJob(args []string) {
+	w.T.Helper()
+	_, stderr, code := labtest.RunCommand(w.T, labtest.Command{Path: w.Lockstep, Args: args, Env: []string{"KUBECONFIG=" + w.Kubeconfig}})
+	if code != 0 {
+		w.T.Fatalf("lockstep %s: exit %d\n%s", strings.Join(args, " "), code, stderr)
+	}
+}
+
+// Eventually waits until check holds.
+func (w *World) Eventually(check func() (bool, string)) {
+	w.T.Helper()
+	labtest.Eventually(w.T, patience, check)
+}
+
+// Key is the name of an object of this world.
+func (w *World) Key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: w.Namespace, Name: name}
+}
+
+// List reads the application's objects of one kind.
+func (w *World) List(list client.ObjectList) {
+	w.T.Helper()
+	if err := w.Client.List(w.T.Context(), list, client.InNamespace(w.Namespace), client.MatchingLabels{"app": "demo"}); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// ConfigMaps are the application's ConfigMaps by name, with the names of their
+// owners.
+func (w *World) ConfigMaps() map[string][]string {
+	w.T.Helper()
+	list := &corev1.ConfigMapList{}
+	w.List(list)
+	found := map[string][]string{}
+	for _, cm := range list.Items {
+		found[cm.Name] = ownerNames(&cm)
+	}
+	return found
+}
+
+func ownerNames(o client.Object) []string {
+	names := []string{}
+	for _, owner := range o.GetOwnerReferences() {
+		names = append(names, owner.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ReplicaSets are the application's ReplicaSets, oldest first.
+func (w *World) ReplicaSets() []appsv1.ReplicaSet {
+	w.T.Helper()
+	list := &appsv1.ReplicaSetList{}
+	w.List(list)
+	slices.SortFunc(list.Items, func(a, b appsv1.ReplicaSet) int {
+		return strings.Compare(revisionOf(a), revisionOf(b))
+	})
+	return list.Items
+}
+
+func revisionOf(rs appsv1.ReplicaSet) string {
+	for _, annotation := range []string{"rollout.argoproj.io/revision", "deployment.kubernetes.io/revision"} {
+		if n, ok := rs.Annotations[annotation]; ok {
+			return fmt.Sprintf("%09s", n)
+		}
+	}
+	return ""
+}
+
+// AwaitReplicaSet waits for the ReplicaSet that mounts a ConfigMap.
+func (w *World) AwaitReplicaSet(configMap string) appsv1.ReplicaSet {
+	w.T.Helper()
+	var found appsv1.ReplicaSet
+	w.Eventually(func() (bool, string) {
+		for _, rs := range w.ReplicaSets() {
+			if mounts(rs.Spec.Template.Spec) == configMap {
+				found = rs
+				return true, ""
+			}
+		}
+		return false, "no ReplicaSet mounts " + configMap
+	})
+	return found
+}
+
+// mounts is the ConfigMap in the volume that the chart adds.
+func mounts(spec corev1.PodSpec) string {
+	for _, v := range spec.Volumes {
+		if v.Name == "configmaps-volume" && v.Projected != nil {
+			return v.Projected.Sources[0].ConfigMap.Name
+		}
+	}
+	return ""
+}
+
+// AwaitOwners waits until the ConfigMaps and their owners are exactly these.
+func (w *World) AwaitOwners(want map[string][]string) {
+	w.T.Helper()
+	for _, owners := range want {
+		slices.Sort(owners)
+	}
+	w.Eventually(func() (bool, string) {
+		got := w.ConfigMaps()
+		return fmt.Sprint(got) == fmt.Sprint(want), fmt.Sprintf("ConfigMaps and owners are %v, want %v", got, want)
+	})
+}
+
+// Pods are the running pods that mount a ConfigMap.
+func (w *World) Pods(configMap string) []corev1.Pod {
+	w.T.Helper()
+	list := &corev1.PodList{}
+	w.List(list)
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+		return p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning || mounts(p.Spec) != configMap
+	})
+}
+
+// AwaitPods waits until so many pods run with each ConfigMap.
+func (w *World) AwaitPods(want map[string]int) {
+	w.T.Helper()
+	w.Eventually(func() (bool, string) {
+		got := map[string]int{}
+		for configMap := range want {
+			got[configMap] = len(w.Pods(configMap))
+		}
+		return fmt.Sprint(got) == fmt.Sprint(want), fmt.Sprintf("running pods by ConfigMap are %v, want %v", got, want)
+	})
+}
+
+// ConfigMapOf finds the one ConfigMap of a color.
+func (w *World) ConfigMapOf(color string) string {
+	w.T.Helper()
+	list := &corev1.ConfigMapList{}
+	w.List(list)
+	for _, cm := range list.Items {
+		if cm.Data["color"] == color {
+			return cm.Name
+		}
+	}
+	w.T.Fatalf("no ConfigMap has the color %s", color)
+	return ""
+}
+
+// Rollout reads the application's Rollout.
+func (w *World) Rollout() *unstructured.Unstructured {
+	w.T.Helper()
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"})
+	if err := w.Client.Get(w.T.Context(), w.Key("demo"), o); err != nil {
+		w.T.Fatal(err)
+	}
+	return o
+}
+
+// AwaitPause waits until the canary waits for a person.
+func (w *World) AwaitPause() {
+	w.T.Helper()
+	w.Eventually(func() (bool, string) {
+		phase, _, _ := unstructured.NestedString(w.Rollout().Object, "status", "phase")
+		conditions, _, _ := unstructured.NestedSlice(w.Rollout().Object, "status", "pauseConditions")
+		return phase == "Paused" && len(conditions) > 0, "the Rollout is " + phase
+	})
+}
+
+// Promote does what "kubectl argo rollouts promote" does.
+func (w *World) Promote() {
+	w.T.Helper()
+	w.AwaitPause()
+	w.patchStatus(`{"status":{"pauseConditions":null}}`)
+}
+
+// Abort does what "kubectl argo rollouts abort" does.
+func (w *World) Abort() {
+	w.T.Helper()
+	w.patchStatus(`{"status":{"abort":true}}`)
+}
+
+func (w *World) patchStatus(body string) {
+	w.T.Helper()
+	if err := w.Client.Status().Patch(w.T.Context(), w.Rollout(), client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// Delete deletes an object; what belongs to it goes later.
+func (w *World) Delete(o client.Object) {
+	w.T.Helper()
+	background := metav1.DeletePropagationBackground
+	if err := w.Client.Delete(w.T.Context(), o, &client.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		w.T.Fatal(err)
+	}
+}

@@ -2,6 +2,7 @@ package labtest_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,5 +102,30 @@ func TestBinaryBuildsAProgramOfTheRepository(t *testing.T) {
 	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: labtest.Binary(t, "./lab"), Args: []string{"--help"}})
 	if code != 0 || !strings.Contains(stdout, "lab up") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+// leaving is a package whose tests leave a process behind, or do not.
+type leaving struct {
+	t     *testing.T
+	leave bool
+}
+
+func (l leaving) Run() int {
+	path := "/elsewhere"
+	if l.leave {
+		path = os.TempDir() // as RunTests has set it
+	}
+	labtest.StartCommand(l.t, labtest.Command{Path: "/bin/sh", Args: []string{"-c", "sleep 600; : " + path}})
+	return 0
+}
+
+func TestRunTestsFailsWhenAProcessIsLeft(t *testing.T) {
+	base := os.TempDir()
+	for leave, want := range map[bool]int{false: 0, true: 1} {
+		t.Setenv("TMPDIR", base)
+		if code := labtest.RunTests(leaving{t, leave}); code != want {
+			t.Errorf("exit code %d when a process is left: %t, want %d", code, leave, want)
+		}
 	}
 }

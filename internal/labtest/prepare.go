@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest/controlgroup"
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
@@ -63,14 +64,21 @@ func namespacesMissing() error {
 }
 
 // installTools installs what is missing; plugins is the folder of the network
-// plugins. A lock keeps the processes of one test run
-// from doing it at the same time.
+// plugins.
 func installTools(ctx context.Context, progress io.Writer, plugins string) error {
-	if len(missingTools(plugins)) == 0 {
-		return nil
+	err := install(ctx, progress, nodePackages(), func() bool { return len(missingTools(plugins)) == 0 })
+	if err != nil {
+		return errors.Join(toolsMissing(plugins), err)
 	}
-	if _, err := exec.LookPath("apt-get"); err != nil || os.Getenv(InstallEnv) == "no" {
-		return toolsMissing(plugins)
+	return toolsMissing(plugins)
+}
+
+// install installs Debian's packages, unless there is no need, no apt-get, or
+// somebody has refused. A lock keeps the processes of one test run from doing it at
+// the same time.
+func install(ctx context.Context, progress io.Writer, packages []string, enough func() bool) error {
+	if _, err := exec.LookPath("apt-get"); enough() || err != nil || os.Getenv(InstallEnv) == "no" {
+		return nil
 	}
 	cache, err := program.Cache()
 	if err != nil {
@@ -81,16 +89,40 @@ func installTools(ctx context.Context, progress io.Writer, plugins string) error
 		return err
 	}
 	defer unlock()
-	if len(missingTools(plugins)) == 0 {
+	if enough() {
 		return nil
 	}
-	fmt.Fprintf(progress, "installing %s with apt-get (%s=no refuses)\n", strings.Join(nodePackages(), ", "), InstallEnv)
+	fmt.Fprintf(progress, "installing %s with apt-get (%s=no refuses)\n", strings.Join(packages, ", "), InstallEnv)
 	// An index that cannot be renewed may still be good enough.
 	_ = aptGet("update", "-q")
-	if err := aptGet(append([]string{"install", "-q", "-y", "--no-install-recommends"}, nodePackages()...)...); err != nil {
-		return fmt.Errorf("%w; %w", toolsMissing(plugins), err)
+	return aptGet(append([]string{"install", "-q", "-y", "--no-install-recommends"}, packages...)...)
+}
+
+// Need returns the path of a program, given by its name or by a pattern, of which
+// the last match counts. When it is missing, Debian's packages are installed as for
+// a real node, or the test fails and names them.
+func Need(t testing.TB, program string, packages ...string) string {
+	t.Helper()
+	var err error
+	if os.Geteuid() == 0 {
+		err = install(t.Context(), os.Stderr, packages, func() bool { return find(program) != "" })
 	}
-	return toolsMissing(plugins)
+	path := find(program)
+	if path == "" {
+		t.Fatalf("this test needs %s: install %s %s", program, strings.Join(packages, ", "), errorText(err))
+	}
+	return path
+}
+
+func find(program string) string {
+	if path, err := exec.LookPath(program); err == nil {
+		return path
+	}
+	matches, err := filepath.Glob(program)
+	if err != nil || len(matches) == 0 {
+		return ""
+	}
+	return matches[len(matches)-1]
 }
 
 func toolsMissing(plugins string) error {

@@ -238,7 +238,7 @@ func TestHAProxyFailedReloadIsNoticed(t *testing.T) {
 
 func TestPostgreSQLBySignal(t *testing.T) {
 	t.Parallel()
-	postgres := need(t, "/usr/lib/postgresql/15/bin/postgres", "postgresql-15")
+	postgres := need(t, "/usr/lib/postgresql/*/bin/postgres", "postgresql")
 	bin := filepath.Dir(postgres)
 	dir, source := t.TempDir(), t.TempDir()
 	root := filepath.Join(dir, "config")

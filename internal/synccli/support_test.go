@@ -8,8 +8,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,25 +244,16 @@ func (a *agent) status() podsync.Status {
 	return s
 }
 
-// need makes sure that a program of a Debian package is there.
+// need returns the path of a program of Debian, which may be a pattern because some
+// are under a name with their version. Missing ones are installed, those of all tests
+// at once.
 func need(t *testing.T, program, pkg string) string {
 	t.Helper()
-	if found, err := exec.LookPath(program); err == nil {
-		return found
+	all := []string{"apache2", "haproxy", "nginx", "postgresql", "prometheus", "strace", "unbound"}
+	if !slices.Contains(all, pkg) {
+		t.Fatalf("%s is not in the list of packages", pkg)
 	}
-	if os.Getuid() != 0 {
-		t.Fatalf("this test needs %s: apt-get install -y --no-install-recommends %s", program, pkg)
-	}
-	command := exec.CommandContext(t.Context(), "sh", "-c", "apt-get update -q && apt-get install -yq --no-install-recommends "+pkg)
-	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("install %s: %v\n%s", pkg, err, out)
-	}
-	found, err := exec.LookPath(program)
-	if err != nil {
-		t.Fatalf("the package %s has no %s", pkg, program)
-	}
-	return found
+	return labtest.Need(t, program, all...)
 }
 
 func write(t *testing.T, name, content string) {

@@ -68,6 +68,21 @@ func marked(entry string) []int {
 	})
 }
 
+// Mentioning lists the other processes that have a text in their command line, by id
+// and command line. It finds none where that cannot be asked.
+func Mentioning(text string) []string {
+	var found []string
+	running(func(dir string) bool {
+		line, err := os.ReadFile(dir + "/cmdline")
+		words := strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " "))
+		if err == nil && strings.Contains(words, text) {
+			found = append(found, strings.TrimPrefix(dir, "/proc/")+" "+words)
+		}
+		return false
+	})
+	return found
+}
+
 // running lists the processes, other than this one, whose folder under /proc is
 // as wanted.
 func running(wanted func(dir string) bool) []int {

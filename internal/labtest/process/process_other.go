@@ -33,3 +33,6 @@ func sessionOf(int) []int { return nil }
 
 // marked cannot be asked here.
 func marked(string) []int { return nil }
+
+// Mentioning cannot be asked here.
+func Mentioning(string) []string { return nil }

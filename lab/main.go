@@ -37,6 +37,7 @@ Flags:
 The control plane is etcd, kube-apiserver and kube-controller-manager. LIST adds to it:
   kwok             a fake node on which pods become ready, and kube-scheduler
   argo-rollouts    the Rollout kind and its controller
+  registry         a registry of images; a real node knows it as registry.lab
   node             a real node, and kube-scheduler; the same as --node real
 
 Programs are built once, from Go modules only, and kept in the user's cache folder
@@ -45,7 +46,7 @@ Programs are built once, from Go modules only, and kept in the user's cache fold
 Examples:
   eval "$(go run ./lab up --node real)"      then use any client: KUBECONFIG is set
   go run ./lab exec -- go test ./...         tests share the control plane of "exec"
-  go run ./lab build helm registry           programs for chart and registry tests
+  go run ./lab build helm                    a program for chart tests
 
 "lab exec" sets KUBECONFIG and LOCKSTEP_LAB for COMMAND and passes on its exit code.
 `

@@ -74,7 +74,7 @@ func newCluster(options Options, programs map[string]program.Built) (*Cluster, e
 	if err := sweep(); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(2)
+	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +86,7 @@ func newCluster(options Options, programs map[string]program.Built) (*Cluster, e
 	if err != nil {
 		return nil, err
 	}
+	run.Registry = registryAddress(ports[2])
 	run.Kubernetes = programs[program.ForKubernetes(program.APIServer, options.kubernetes())].Version
 	c := &Cluster{
 		options: options, run: run, etcd: ports[0], secure: ports[1], guard: guard,
@@ -189,6 +190,8 @@ func (c *Cluster) launch(ctx context.Context, component Component) error {
 		err = c.launchKWOK(ctx)
 	case ArgoRollouts:
 		err = c.launchArgoRollouts(ctx)
+	case Registry:
+		err = c.launchRegistry(ctx)
 	case Node:
 		err = c.launchNode(ctx)
 	default:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/image"
 )
 
 func TestSharedClusterSaysItsVersion(t *testing.T) {
@@ -125,6 +128,32 @@ func TestAPIServerGoesAwayAndComesBack(t *testing.T) {
 		err := try(t, cluster, path, nil)
 		return err == nil, fmt.Sprintf("the thawed API server answers %v", err)
 	})
+}
+
+func TestRegistryServesWhatIsPushed(t *testing.T) {
+	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.Registry}})
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	app := image.Image{Name: labtest.RegistryName + "/team/app:1", Files: map[string]string{"/file": file}}
+	if err := cluster.PushImage(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.Get("http://" + cluster.Registry() + "/v2/team/app/tags/list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	tags, err := io.ReadAll(response.Body)
+	if want := `{"name":"team/app","tags":["1"]}`; err != nil || strings.TrimSpace(string(tags)) != want {
+		t.Errorf("the registry has %s, error %v, want %s", tags, err, want)
+	}
+
+	app.Name = "docker.io/team/app:1"
+	if err := cluster.PushImage(t.Context(), app); err == nil || !strings.Contains(err.Error(), "does not begin with registry.lab/") {
+		t.Errorf("an image of another registry: error is %v", err)
+	}
 }
 
 func TestStopLeavesNothing(t *testing.T) {

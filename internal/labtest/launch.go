@@ -38,7 +38,10 @@ func (c *Cluster) begin(name, version string, spec process.Spec) error {
 		return fmt.Errorf("open the log of %s: %w", name, err)
 	}
 	defer log.Close() //nolint:errcheck // The process has its own handle.
-	spec.Dir, spec.Env = c.run.Dir, append(os.Environ(), remains.Mark(c.run.Dir))
+	if spec.Env == nil {
+		spec.Env = os.Environ()
+	}
+	spec.Dir, spec.Env = c.run.Dir, append(spec.Env, remains.Mark(c.run.Dir))
 	spec.Stdout, spec.Stderr, spec.Detached = log, log, c.options.Detached
 	p, err := process.Start(spec)
 	if err != nil {

@@ -30,6 +30,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         SystemdCgroup = false
         Root = "%[1]s/containerd/runc"
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "%[1]s/registries"
   [plugins."io.containerd.grpc.v1.cri".cni]
     conf_dir = "%[1]s/cni"
     bin_dir = "%[3]s"
@@ -91,14 +93,15 @@ func (c *Cluster) writeNodeFiles(kubeletPort string) error {
 	user := fmt.Sprintf("{client-certificate-data: %s, client-key-data: %s}", encode(cert), encode(key))
 	dir := c.run.Dir
 	for name, content := range map[string][]byte{
-		"containerd.toml":       fmt.Appendf(nil, containerdConfig, dir, PauseImage, pluginFolder),
-		"cni/10-lab.conflist":   fmt.Appendf(nil, networkConfig, dir),
-		"kubelet.yaml":          fmt.Appendf(nil, kubeletConfig, c.file(caFile), kubeletPort, dir, remains.Group(dir)),
-		"kubelet.kubeconfig":    kubeconfig("https://"+serviceAddress+":443", ca, user),
-		"kubelet/pki/.keep":     nil,
-		"pod-logs/.keep":        nil,
-		"volume-plugins/.keep":  nil,
-		"containerd/root/.keep": nil,
+		"containerd.toml":                            fmt.Appendf(nil, containerdConfig, dir, PauseImage, pluginFolder),
+		"cni/10-lab.conflist":                        fmt.Appendf(nil, networkConfig, dir),
+		"kubelet.yaml":                               fmt.Appendf(nil, kubeletConfig, c.file(caFile), kubeletPort, dir, remains.Group(dir)),
+		"kubelet.kubeconfig":                         kubeconfig("https://"+serviceAddress+":443", ca, user),
+		"registries/" + RegistryName + "/hosts.toml": []byte(registryHosts),
+		"kubelet/pki/.keep":                          nil,
+		"pod-logs/.keep":                             nil,
+		"volume-plugins/.keep":                       nil,
+		"containerd/root/.keep":                      nil,
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

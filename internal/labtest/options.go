@@ -22,10 +22,12 @@ const (
 	Node Component = "node"
 	// ArgoRollouts serves the Rollout kind and runs its controller.
 	ArgoRollouts Component = "argo-rollouts"
+	// Registry keeps images for whoever pulls or lists them.
+	Registry Component = "registry"
 )
 
 // Components lists every component.
-func Components() []Component { return []Component{KWOK, ArgoRollouts, Node} }
+func Components() []Component { return []Component{KWOK, ArgoRollouts, Registry, Node} }
 
 // ParseComponents reads a list such as "kwok,argo-rollouts". The empty text is
 // the empty list.
@@ -125,7 +127,7 @@ func (c Component) programs() []string {
 		return []string{program.Scheduler, program.KWOK}
 	case Node:
 		return []string{program.Scheduler, program.Kubelet}
-	case ArgoRollouts:
+	case ArgoRollouts, Registry:
 	}
 	return []string{string(c)}
 }

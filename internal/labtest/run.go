@@ -32,6 +32,7 @@ type Run struct {
 	Began      time.Time        `json:"began"`
 	Kubernetes string           `json:"kubernetes"`
 	Server     string           `json:"server"`
+	Registry   string           `json:"registry"` // where it is, if there is one
 	With       []Component      `json:"with,omitempty"`
 	Processes  []Member         `json:"processes"`
 }

@@ -12,19 +12,22 @@ import (
 // network namespaces, so nothing has to be added to the host's network. The
 // names are relative: the folder's path may be longer than a socket's may be.
 const (
-	apiSocket     = "api.sock"
-	kubeletSocket = "kubelet.sock"
+	apiSocket      = "api.sock"
+	kubeletSocket  = "kubelet.sock"
+	registrySocket = "registry.sock"
 )
 
-// gateway joins the host's side: api.sock to the API server's port, and the
-// kubelet's port, where the API server looks for it, to kubelet.sock.
+// gateway joins the host's side: api.sock to the API server's port, registry.sock to
+// the registry's, and the kubelet's port, where the API server looks for it, to
+// kubelet.sock.
 func gateway(args []string) error {
-	if len(args) != 2 {
-		return errors.New("want: gateway API-ADDRESS KUBELET-ADDRESS")
+	if len(args) != 3 {
+		return errors.New("want: gateway API-ADDRESS KUBELET-ADDRESS REGISTRY-ADDRESS")
 	}
 	return serve(
 		link{"unix", apiSocket, "tcp", args[0]},
 		link{"tcp", args[1], "unix", kubeletSocket},
+		link{"unix", registrySocket, "tcp", args[2]},
 	)
 }
 

@@ -64,6 +64,7 @@ func run(args []string) error {
 		failed <- serve(
 			link{"tcp", serviceAddress + ":443", "unix", apiSocket},
 			link{"unix", kubeletSocket, "tcp", "127.0.0.1:" + port},
+			link{"tcp", bridgeAddress + ":5000", "unix", registrySocket},
 		)
 	}()
 	go func() { failed <- program("containerd", "containerd", "--config", "containerd.toml") }()

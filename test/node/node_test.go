@@ -37,13 +37,14 @@ func TestRealNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short asks for the tests without a real node")
 	}
-	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.Node, labtest.ArgoRollouts}})
+	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.Node, labtest.ArgoRollouts, labtest.Registry}})
 	load(t, cluster, showOn(cluster))
 	load(t, cluster, image.Image{
 		Name: lockstepImage, Files: map[string]string{"/lockstep": labtest.StaticBinary(t, "./cmd/lockstep")},
 		Entrypoint: []string{"/lockstep"}, User: "65532",
 	})
 	t.Run("Reload", func(t *testing.T) { reloadReachesEnvironmentAndFiles(t, cluster) })
+	t.Run("Pull", func(t *testing.T) { podPullsFromTheRegistry(t, cluster) })
 	t.Run("InCluster", func(t *testing.T) {
 		installController(t, cluster)
 		t.Run("Reload", func(t *testing.T) { controllerReloadsFromAPod(t, cluster) })

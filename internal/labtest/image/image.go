@@ -5,6 +5,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
@@ -45,6 +47,27 @@ func (i Image) Write(file string) error {
 	}
 	if err := tarball.WriteToFile(file, tag, image); err != nil {
 		return fmt.Errorf("write image %s: %w", i.Name, err)
+	}
+	return nil
+}
+
+// Push makes the image and pushes it to a registry that is known as host in the
+// image's name, and is reached at an address over plain HTTP.
+func (i Image) Push(ctx context.Context, host, address string) error {
+	path, ok := strings.CutPrefix(i.Name, host+"/")
+	if !ok {
+		return fmt.Errorf("push image %s: its name does not begin with %s/", i.Name, host)
+	}
+	tag, err := name.NewTag(address+"/"+path, name.Insecure)
+	if err != nil {
+		return fmt.Errorf("push image %s: %w", i.Name, err)
+	}
+	image, err := i.build()
+	if err != nil {
+		return fmt.Errorf("make image %s: %w", i.Name, err)
+	}
+	if err := remote.Write(tag, image, remote.WithContext(ctx)); err != nil {
+		return fmt.Errorf("push image %s: %w", i.Name, err)
 	}
 	return nil
 }

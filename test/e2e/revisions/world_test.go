@@ -39,7 +39,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return newWorldOn(t, labtest.Shared(t, labtest.KWOK, labtest.ArgoRollouts))
+	w := newWorldOn(t, labtest.Shared(t, labtest.KWOK, labtest.ArgoRollouts))
+	// The API server lists a new kind a moment after it accepts it.
+	w.eventually(func() (bool, string) {
+		_, err := w.client.RESTMapper().RESTMapping(schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}, "v1alpha1")
+		return err == nil, fmt.Sprint(err)
+	})
+	return w
 }
 
 func newWorldOn(t *testing.T, cluster *labtest.Cluster) *world {
@@ -60,9 +66,9 @@ func newWorldOn(t *testing.T, cluster *labtest.Cluster) *world {
 }
 
 // continuous starts the controller for this test's namespace.
-func (w *world) continuous() {
+func (w *world) continuous() *labtest.Running {
 	w.t.Helper()
-	labtest.StartCommand(w.t, labtest.Command{Path: w.lockstep, Env: []string{"KUBECONFIG=" + w.kubeconfig}, Args: []string{
+	return labtest.StartCommand(w.t, labtest.Command{Path: w.lockstep, Env: []string{"KUBECONFIG=" + w.kubeconfig}, Args: []string{
 		"controller", "--namespaces", w.namespace, "--own-namespace", w.namespace, "--leader-elect=false",
 		"--metrics-addr", "0", "--probe-addr", "0", "--revisions-grace", "1s", "--log-level", "debug",
 	}})

@@ -48,7 +48,7 @@ func walkThrough(t *testing.T, attach string) {
 		if attach == "job" {
 			w.runJob(job)
 		} else if job != nil {
-			t.Fatalf("a Job is rendered although the controller attaches: %q", job)
+			t.Fatalf("a Job is rendered although the controller attaches: %q", job.args)
 		}
 		return w.configMapOf(color)
 	}

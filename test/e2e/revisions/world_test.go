@@ -11,12 +11,17 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -74,30 +79,85 @@ func (w *world) continuous() *labtest.Running {
 	}})
 }
 
-// deploy installs or upgrades the chart with values, and returns what the attach
-// Job of the release would have been given.
-func (w *world) deploy(values string) (jobArgs []string) {
+// job is the attach Job of a release: what it runs, and as whom.
+type job struct {
+	args    []string
+	account string
+}
+
+// deploy installs or upgrades the chart with values, and returns the attach Job of
+// the release, nil when it has none.
+func (w *world) deploy(values string) *job {
 	w.t.Helper()
 	file := helmtest.ValuesFile(w.t, values)
 	args := []string{"demo", w.helm.Chart("app"), "-n", w.namespace, "-f", file}
 	// The fake node runs no programs, so the tests run the Job's command
-	// themselves; Helm must not wait for the Job that does nothing.
+	// themselves; Helm need not wait for a Job that does nothing.
 	w.helm.Run(w.t, append([]string{"upgrade", "--install", "--no-hooks"}, args...)...)
 	rendered := helmtest.Objects(w.t, w.helm.Run(w.t, append([]string{"template"}, args...)...))
-	for _, job := range helmtest.OfKind(rendered, "Job") {
-		containers, _, _ := unstructured.NestedSlice(job.Object, "spec", "template", "spec", "containers")
-		jobArgs, _, _ = unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
+	for _, o := range helmtest.OfKind(rendered, "Job") {
+		return jobOf(w.t, o)
 	}
-	return jobArgs
+	return nil
 }
 
-// runJob runs the attach Job's command to its end.
-func (w *world) runJob(args []string) {
-	w.t.Helper()
-	_, stderr, code := labtest.RunCommand(w.t, labtest.Command{Path: w.lockstep, Args: args, Env: []string{"KUBECONFIG=" + w.kubeconfig}})
-	if code != 0 {
-		w.t.Fatalf("lockstep %s: exit %d\n%s", strings.Join(args, " "), code, stderr)
+func jobOf(t *testing.T, o *unstructured.Unstructured) *job {
+	t.Helper()
+	var rendered batchv1.Job
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &rendered); err != nil {
+		t.Fatal(err)
 	}
+	pod := rendered.Spec.Template.Spec
+	return &job{args: pod.Containers[0].Args, account: pod.ServiceAccountName}
+}
+
+// runJob runs the attach Job's command to its end, as the account and with the
+// role that the release has brought.
+func (w *world) runJob(j *job) {
+	w.t.Helper()
+	_, stderr, code := labtest.RunCommand(w.t, labtest.Command{Path: w.lockstep, Args: j.args, Env: []string{"KUBECONFIG=" + w.actAs(j.account)}})
+	if code != 0 {
+		w.t.Fatalf("lockstep %s: exit %d\n%s", strings.Join(j.args, " "), code, stderr)
+	}
+}
+
+// actAs writes a kubeconfig that acts as a service account of the namespace.
+func (w *world) actAs(account string) string {
+	w.t.Helper()
+	token := &authenticationv1.TokenRequest{}
+	err := w.client.SubResource("token").Create(w.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: account}}, token)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.awaitRights(account)
+	config, err := clientcmd.LoadFromFile(w.kubeconfig)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	file := filepath.Join(w.t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		w.t.Fatal(err)
+	}
+	return file
+}
+
+// awaitRights waits until the API server's authorizer knows a new role: a kubelet
+// starts no pod that soon.
+func (w *world) awaitRights(account string) {
+	w.t.Helper()
+	w.eventually(func() (bool, string) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + w.namespace + ":" + account,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: w.namespace, Verb: "patch", Resource: "configmaps",
+			},
+		}}
+		err := w.client.Create(w.t.Context(), review)
+		return err == nil && review.Status.Allowed, fmt.Sprintf("%s may not patch ConfigMaps, error %v", account, err)
+	})
 }
 
 func (w *world) eventually(check func() (bool, string)) {

@@ -36,6 +36,8 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 	p.ownership = lineage.NewOwnership(p.client, lineage.OwnershipOptions{
 		Namespaces: p.options.watched, Now: time.Now,
 		Report: func(s mirror.Status) { reportStatus(p.log, s) },
+		// A namespace that wants to observe must be known before anything is written.
+		Ready: p.cache.NamespacesAnswered,
 	})
 	err := mgr.Add(onEveryReplica(func(ctx context.Context) error {
 		p.ownership.Run(ctx)
@@ -64,7 +66,7 @@ func (p *parts) revisionScope(namespace string) revisions.Scope {
 	ns, known := p.cache.Namespace(namespace)
 	return revisions.Scope{
 		Outside: p.options.scope != "" && !known,
-		Observe: known && ns.Annotations[settings.Observe] == "true",
+		Observe: known && settings.ForWorkload(nil, ns.Annotations, settings.Defaults{}).Observe,
 	}
 }
 

@@ -136,7 +136,7 @@ func TestAttachJob(t *testing.T) {
 	t.Parallel()
 	job := only(t, "Job", minimal)
 	cm := only(t, "ConfigMap", minimal).GetName()
-	want := fmt.Sprintf("[attach --namespace shop --timeout 5m rollout/web configmap/%s]", cm)
+	want := fmt.Sprintf("[attach --namespace shop --timeout 4m rollout/web configmap/%s]", cm)
 	if got := fmt.Sprint(container(t, job)["args"]); got != want {
 		t.Errorf("args are %s, want %s", got, want)
 	}

@@ -32,6 +32,7 @@ configmapAttacher: {repository: lab.local/lockstep, tag: "1", imagePullPolicy: N
 func podsKeepTheConfigurationOfTheirRevision(t *testing.T, cluster *labtest.Cluster) {
 	t.Parallel()
 	w := walkthrough.NewWorld(t, cluster)
+	w.AwaitRolloutKind()
 	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)

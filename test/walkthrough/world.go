@@ -5,18 +5,24 @@ package walkthrough
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -55,28 +61,53 @@ func NewWorld(t *testing.T, cluster *labtest.Cluster) *World {
 	}
 }
 
-// Continuous starts the controller for this test's namespace.
-func (w *World) Continuous() {
+// AwaitRolloutKind waits for the kind: the API server lists a new one a moment
+// after it accepts it.
+func (w *World) AwaitRolloutKind() {
 	w.T.Helper()
-	labtest.StartCommand(w.T, labtest.Command{Path: w.Lockstep, Env: []string{"KUBECONFIG=" + w.Kubeconfig}, Args: []string{
+	w.Eventually(func() (bool, string) {
+		_, err := w.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}, "v1alpha1")
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// Continuous starts the controller for this test's namespace.
+func (w *World) Continuous() *labtest.Running {
+	w.T.Helper()
+	return labtest.StartCommand(w.T, labtest.Command{Path: w.Lockstep, Env: []string{"KUBECONFIG=" + w.Kubeconfig}, Args: []string{
 		"controller", "--namespaces", w.Namespace, "--own-namespace", w.Namespace, "--leader-elect=false",
 		"--metrics-addr", "0", "--probe-addr", "0", "--revisions-grace", "1s", "--log-level", "debug",
 	}})
 }
 
-// Deploy installs or upgrades the chart with values, and returns what the attach
-// Job of the release would have been given.
-func (w *World) Deploy(values string) (jobArgs []string) {
+// Job is the attach Job of a release: what it runs, and as whom.
+type Job struct {
+	Args    []string
+	Account string
+}
+
+// Deploy installs or upgrades the chart with values, and returns the attach Job of
+// the release, nil when it has none.
+func (w *World) Deploy(values string) *Job {
 	w.T.Helper()
 	// The fake node runs no programs, so the tests run the Job's command
-	// themselves; Helm must not wait for the Job that does nothing.
+	// themselves; Helm need not wait for a Job that does nothing.
 	w.Upgrade(values, "--no-hooks")
 	rendered := helmtest.Objects(w.T, w.Helm.Run(w.T, append([]string{"template"}, w.release(values)...)...))
-	for _, job := range helmtest.OfKind(rendered, "Job") {
-		containers, _, _ := unstructured.NestedSlice(job.Object, "spec", "template", "spec", "containers")
-		jobArgs, _, _ = unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
+	for _, o := range helmtest.OfKind(rendered, "Job") {
+		var job batchv1.Job
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &job); err != nil {
+			w.T.Fatal(err)
+		}
+		return JobOf(&job)
 	}
-	return jobArgs
+	return nil
+}
+
+// JobOf reads the attach Job from the object.
+func JobOf(o *batchv1.Job) *Job {
+	pod := o.Spec.Template.Spec
+	return &Job{Args: pod.Containers[0].Args, Account: pod.ServiceAccountName}
 }
 
 // Upgrade installs or upgrades the chart with values, and waits for the hooks.
@@ -90,13 +121,53 @@ func (w *World) release(values string) []string {
 	return []string{"demo", w.Helm.Chart("app"), "-n", w.Namespace, "-f", helmtest.ValuesFile(w.T, values)}
 }
 
-// RunJob runs the attach Job's command to its end.
-func (w *World) RunJob(args []string) {
+// RunJob runs the attach Job's command to its end, as the account and with the
+// role that the release has brought.
+func (w *World) RunJob(j *Job) {
 	w.T.Helper()
-	_, stderr, code := labtest.RunCommand(w.T, labtest.Command{Path: w.Lockstep, Args: args, Env: []string{"KUBECONFIG=" + w.Kubeconfig}})
+	_, stderr, code := labtest.RunCommand(w.T, labtest.Command{Path: w.Lockstep, Args: j.Args, Env: []string{"KUBECONFIG=" + w.actAs(j.Account)}})
 	if code != 0 {
-		w.T.Fatalf("lockstep %s: exit %d\n%s", strings.Join(args, " "), code, stderr)
+		w.T.Fatalf("lockstep %s: exit %d\n%s", strings.Join(j.Args, " "), code, stderr)
 	}
+}
+
+// actAs writes a kubeconfig that acts as a service account of the namespace.
+func (w *World) actAs(account string) string {
+	w.T.Helper()
+	token := &authenticationv1.TokenRequest{}
+	err := w.Client.SubResource("token").Create(w.T.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: account}}, token)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	w.awaitRights(account)
+	config, err := clientcmd.LoadFromFile(w.Kubeconfig)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	file := filepath.Join(w.T.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		w.T.Fatal(err)
+	}
+	return file
+}
+
+// awaitRights waits until the API server's authorizer knows a new role: a kubelet
+// starts no pod that soon.
+func (w *World) awaitRights(account string) {
+	w.T.Helper()
+	w.Eventually(func() (bool, string) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + w.Namespace + ":" + account,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: w.Namespace, Verb: "patch", Resource: "configmaps",
+			},
+		}}
+		err := w.Client.Create(w.T.Context(), review)
+		return err == nil && review.Status.Allowed, fmt.Sprintf("%s may not patch ConfigMaps, error %v", account, err)
+	})
 }
 
 // Eventually waits until check holds.

@@ -176,6 +176,12 @@ func (c *Cache) KnowsNamespaces() bool {
 	return c.options.IgnoreNamespaces || c.namespaces.Status().Works()
 }
 
+// NamespacesAnswered reports whether the API server has said what there is to know
+// of the settings of namespaces: a list, or a refusal.
+func (c *Cache) NamespacesAnswered() bool {
+	return c.options.IgnoreNamespaces || c.namespaces.Status().Answered()
+}
+
 // SourcesMatching lists the sources of a namespace for which match is true.
 func (c *Cache) SourcesMatching(namespace string, match func(input.Source) bool) []input.Source {
 	a, ok := c.area(namespace)

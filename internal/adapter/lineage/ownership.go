@@ -29,6 +29,9 @@ type OwnershipOptions struct {
 	Now func() time.Time
 	// Report is called when a resource can be followed, or no longer.
 	Report func(mirror.Status)
+	// Ready, when it is set, says whether everything else is known that decisions
+	// depend on. Until then nothing is fed.
+	Ready func() bool
 }
 
 // Ownership knows the revisioned objects of a cluster and everything that may
@@ -204,6 +207,9 @@ func (w *Ownership) answered() bool {
 	w.mu.RLock()
 	started := w.started
 	w.mu.RUnlock()
+	if w.options.Ready != nil && !w.options.Ready() {
+		return false
+	}
 	return started && !slices.ContainsFunc(w.Status(), func(s mirror.Status) bool { return !s.Answered() })
 }
 

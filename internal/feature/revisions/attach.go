@@ -29,7 +29,8 @@ type Request struct {
 	// that is applied a moment after this run began is no reason to attach to the
 	// revision before it. Default 10 s.
 	Grace time.Duration
-	// Timeout bounds the whole run. Default 5 minutes.
+	// Timeout bounds the whole run. Default 4 minutes:
+	// Helm waits 5 minutes for a Job, and what was missing must be said before.
 	Timeout time.Duration
 	// AsController makes the newest revision the controller of an object that has
 	// none, as configmap-attacher did.
@@ -38,7 +39,7 @@ type Request struct {
 
 // DefaultRequest returns a request that lacks only names.
 func DefaultRequest() Request {
-	return Request{RequireReference: true, Grace: 10 * time.Second, Timeout: 5 * time.Minute}
+	return Request{RequireReference: true, Grace: 10 * time.Second, Timeout: 4 * time.Minute}
 }
 
 // Outcome is what was done to one object.

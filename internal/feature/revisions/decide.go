@@ -89,7 +89,7 @@ func missingOwners(in Input) []*lineage.Holder {
 func attach(in Input, holders []*lineage.Holder) Decision {
 	d := Decision{Verb: Attach, Reason: input.Attached}
 	if in.Observe {
-		d.Verb, d.Reason = Observe, input.WouldAttach
+		d.Verb, d.Reason, d.Recheck = Observe, input.WouldAttach, lookAgain
 	}
 	names := make([]string, len(holders))
 	for i, h := range holders {

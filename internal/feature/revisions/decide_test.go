@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 		"observe": {
 			reason: "observe mode writes nothing",
 			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a}, Observe: true},
-			want:   revisions.Decision{Verb: revisions.Observe, Reason: input.WouldAttach, Message: "to ReplicaSet/a", Owners: []metav1.OwnerReference{ref("a")}},
+			want:   revisions.Decision{Verb: revisions.Observe, Reason: input.WouldAttach, Message: "to ReplicaSet/a", Recheck: time.Minute, Owners: []metav1.OwnerReference{ref("a")}},
 		},
 		"being deleted": {
 			reason: "an owner would not stop the deletion",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ type loop struct {
 	registry   *prometheus.Registry
 	now        time.Time
 	heard      func(mirror.Status)
+	ready      func() bool
 	writes     func(context.Context, lineage.ObjectKey, string, []metav1.OwnerReference) error
 }
 
@@ -52,9 +54,10 @@ func newLoop(t *testing.T, scope revisions.Scope) *loop {
 func makeLoop(t *testing.T, scope revisions.Scope) *loop {
 	t.Helper()
 	l := &loop{lab: newLab(t), fed: make(chan lineage.ObjectKey, 100), registry: prometheus.NewRegistry(), now: time.Now()}
-	l.heard = func(mirror.Status) {}
+	l.heard, l.ready = func(mirror.Status) {}, func() bool { return true }
 	l.ownership = lineage.NewOwnership(l.client, lineage.OwnershipOptions{
 		Namespaces: []string{l.namespace}, Now: time.Now, Report: func(s mirror.Status) { l.heard(s) },
+		Ready: func() bool { return l.ready() },
 	})
 	l.writes = func(ctx context.Context, o lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
 		return lineage.AddOwners(ctx, l.client, o, uid, owners)
@@ -204,6 +207,24 @@ func TestObserveWritesNothing(t *testing.T) {
 	l.until(func() bool { return len(l.events) > 0 })
 	if !strings.HasPrefix(l.events[0], "WouldAttach false observe mode, nothing written; would attach to ReplicaSet/web-") || l.owners(cm) != "" {
 		t.Errorf("events %v, owners %q", l.events, l.owners(cm))
+	}
+	// Nothing wakes the object when the namespace no longer observes.
+	if result, err := l.reconciler.Reconcile(t.Context(), l.objectKey(cm)); err != nil || result.RequeueAfter != time.Minute {
+		t.Errorf("result %v, error %v; want another look in a minute", result, err)
+	}
+}
+
+// TestNothingIsFedBeforeAllIsKnown: what a namespace asks for is known before the
+// first decision on an object in it.
+func TestNothingIsFedBeforeAllIsKnown(t *testing.T) {
+	t.Parallel()
+	l := makeLoop(t, revisions.Scope{})
+	asked := atomic.Int32{}
+	l.ready = func() bool { return asked.Add(1) > 3 }
+	l.revisioned(input.ConfigMap("cm"))
+	l.start()
+	if <-l.fed; asked.Load() < 4 {
+		t.Errorf("fed after %d questions, of which the fourth is the first with the answer yes", asked.Load())
 	}
 }
 

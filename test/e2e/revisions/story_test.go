@@ -37,7 +37,7 @@ func walkThrough(t *testing.T, attach string) {
 		if attach == "job" {
 			w.RunJob(job)
 		} else if job != nil {
-			t.Fatalf("a Job is rendered although the controller attaches: %q", job)
+			t.Fatalf("a Job is rendered although the controller attaches: %q", job.Args)
 		}
 	}, func(string, string) {}) // a fake node's pods have no inside
 }

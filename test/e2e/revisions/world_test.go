@@ -17,7 +17,9 @@ type world struct{ *walkthrough.World }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return newWorldOn(t, labtest.Shared(t, labtest.KWOK, labtest.ArgoRollouts))
+	w := newWorldOn(t, labtest.Shared(t, labtest.KWOK, labtest.ArgoRollouts))
+	w.AwaitRolloutKind()
+	return w
 }
 
 func newWorldOn(t *testing.T, cluster *labtest.Cluster) *world {

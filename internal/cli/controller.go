@@ -144,8 +144,8 @@ func (o *controllerOptions) validate() error {
 			return fmt.Errorf("namespace %q: %s", ns, wrong[0])
 		}
 	}
-	if o.form != formAnnotation && o.form != formEnv {
-		return fmt.Errorf("--strategy %q: want %s or %s", o.form, formAnnotation, formEnv)
+	if err := validForm(o.form); err != nil {
+		return err
 	}
 	if o.scope != "" && len(o.watched) > 0 {
 		return errors.New("--namespaces and --namespace-selector exclude each other: give one of them")
@@ -154,6 +154,13 @@ func (o *controllerOptions) validate() error {
 		return fmt.Errorf("--lease-duration %s: need at least 1s", o.server.LeaseDuration)
 	}
 	return errors.Join(o.follow.Validate(), o.revisions.Validate())
+}
+
+func validForm(name string) error {
+	if name != formAnnotation && name != formEnv {
+		return fmt.Errorf("--strategy %q: want %s or %s", name, formAnnotation, formEnv)
+	}
+	return nil
 }
 
 // serve makes the parts and runs them.

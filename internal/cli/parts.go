@@ -113,7 +113,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) error {
 	inputs := configs.New(configs.Options{View: p.cache, Since: p.since, Revisions: p.revisions})
 	d := follow.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Inputs: inputs, Records: p.records,
-		Mover:     kube.NewPatcher(p.client, p.options.templateForm()),
+		Mover:     kube.NewPatcher(p.client, templateForm(p.options.form)),
 		Announcer: p.announcer,
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: time.Now,
@@ -125,8 +125,9 @@ func (p *parts) addLoop(mgr ctrl.Manager) error {
 	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { kube.Feed(ctx, p.cache, p.records, add) })
 }
 
-func (o *controllerOptions) templateForm() kube.Form {
-	if o.form == formEnv {
+// templateForm is how versions are written into a template; annotations by default.
+func templateForm(name string) kube.Form {
+	if name == formEnv {
 		return kube.AsVariable
 	}
 	return kube.AsAnnotation

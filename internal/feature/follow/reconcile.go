@@ -155,7 +155,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 // record after it. It returns the decision as it turned out.
 func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Decision) (Decision, error) {
 	switch {
-	case d.Reason == input.InvalidAnnotation || d.Reason == input.NoTemplate:
+	case d.isMistake():
 		return d, nil
 	case d.Verb == Ignore:
 		r.Records.Forget(w.Key)
@@ -236,7 +236,7 @@ func (d Decision) level() int {
 		return 0
 	case Ignore, Leave, Remember:
 	}
-	if d.Reason == input.InvalidAnnotation || d.Reason == input.NoTemplate {
+	if d.isMistake() {
 		return 0
 	}
 	return 1

@@ -63,17 +63,15 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 
 func (p *parts) cacheOptions() (kube.CacheOptions, error) {
 	o := kube.CacheOptions{
-		Kinds: kube.Kinds(), Sources: []input.Kind{input.KindConfigMap, input.KindSecret},
+		Sources: []input.Kind{input.KindConfigMap, input.KindSecret},
 		Namespaces: p.options.watched, Vocabulary: p.words, Now: time.Now,
 		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 	}
-	for _, text := range p.options.kinds {
-		kind, err := kube.ParseKind(text)
-		if err != nil {
-			return o, fmt.Errorf("--kind: %w", err)
-		}
-		o.Kinds = append(o.Kinds, kind)
+	kinds, err := allKinds(p.options.kinds)
+	if err != nil {
+		return o, err
 	}
+	o.Kinds = kinds
 	if p.options.scope == "" {
 		return o, nil
 	}
@@ -83,6 +81,25 @@ func (p *parts) cacheOptions() (kube.CacheOptions, error) {
 	}
 	o.Selector = selector
 	return o, nil
+}
+
+// allKinds are the kinds that are followed anyway and those that flags name. One
+// that is named again would be watched twice, with two ideas of its template.
+func allKinds(flags []string) ([]kube.Kind, error) {
+	kinds := kube.Kinds()
+	for _, text := range flags {
+		kind, err := kube.ParseKind(text)
+		if err != nil {
+			return nil, fmt.Errorf("--kind: %w", err)
+		}
+		for _, known := range kinds {
+			if known.GroupKind() == kind.GroupKind() {
+				return nil, fmt.Errorf("--kind %s: this kind is followed already, as %s", text, known)
+			}
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds, nil
 }
 
 // setup adds the watches, which every replica keeps so that a new leader is warm,
@@ -198,7 +215,10 @@ func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
 // reportStatus tells of a resource that can be followed again, or no longer.
 func reportStatus(log logr.Logger, s mirror.Status) {
 	if s.Err == nil {
-		log.Info("following", "resource", s.Resource)
+		// A list that has only begun is told of when it is complete.
+		if s.Synced {
+			log.Info("following", "resource", s.Resource)
+		}
 		return
 	}
 	if s.NotInstalled() {

@@ -108,13 +108,9 @@ func (o *rollOptions) target(text string) (kube.Kind, client.ObjectKey, error) {
 	if !found || name == "" {
 		return kube.Kind{}, client.ObjectKey{}, fmt.Errorf("%q: want KIND/NAME, such as deployment/web", text)
 	}
-	kinds := kube.Kinds()
-	for _, text := range o.kinds {
-		kind, err := kube.ParseKind(text)
-		if err != nil {
-			return kube.Kind{}, client.ObjectKey{}, err
-		}
-		kinds = append(kinds, kind)
+	kinds, err := allKinds(o.kinds)
+	if err != nil {
+		return kube.Kind{}, client.ObjectKey{}, err
 	}
 	var known []string
 	for _, kind := range kinds {

@@ -43,6 +43,7 @@ type controllerOptions struct {
 	observe   bool
 	form      string
 	pods      bool
+	now       func() time.Time
 }
 
 func newController(env Environment) *cobra.Command {
@@ -119,7 +120,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return err
 	}
-	o.server.Log, o.server.Namespace = log, o.ownNS
+	o.server.Log, o.server.Namespace, o.now = log, o.ownNS, env.Now
 	boundGarbage(env)
 	log.Info("lockstep starts", "version", env.Version, "server", o.server.Config.Host, "namespace", o.ownNS)
 	return o.serve(ctx, log)

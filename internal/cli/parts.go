@@ -54,7 +54,7 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 	}
 	p.cache = kube.NewCache(c, what)
 	p.records = ledger.New(c, ledger.Options{
-		Namespace: o.ownNS, Name: o.state, Now: time.Now,
+		Namespace: o.ownNS, Name: o.state, Now: o.now,
 		Report: func(err error) { log.Error(err, "the record has a problem") },
 		Status: func(s mirror.Status) { reportStatus(log, s) },
 	})
@@ -63,8 +63,8 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 
 func (p *parts) cacheOptions() (kube.CacheOptions, error) {
 	o := kube.CacheOptions{
-		Sources: []input.Kind{input.KindConfigMap, input.KindSecret},
-		Namespaces: p.options.watched, Vocabulary: p.words, Now: time.Now,
+		Sources:    []input.Kind{input.KindConfigMap, input.KindSecret},
+		Namespaces: p.options.watched, Vocabulary: p.words, Now: p.options.now,
 		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 	}
 	kinds, err := allKinds(p.options.kinds)
@@ -133,7 +133,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) error {
 		Mover:     kube.NewPatcher(p.client, templateForm(p.options.form)),
 		Announcer: p.announcer,
 		Metrics:   ctrlmetrics.Registry,
-		Log:       p.log, Now: time.Now,
+		Log:       p.log, Now: p.options.now,
 	}
 	if p.options.pods {
 		d.Pods = kube.NewPods(p.client)

@@ -161,7 +161,7 @@ func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Deci
 		r.Records.Forget(w.Key)
 		return d, nil
 	}
-	o := outcome{decision: d, findings: in.Findings, template: w.Shown}
+	o := outcome{decision: d, findings: in.Findings, template: w.Shown, movedFrom: w.Revision}
 	order := input.Order{All: in.Findings, Due: d.Moves}
 	entry := in.Entry
 	var err error

@@ -80,9 +80,10 @@ deflake: ## Run the tests ten times; PKG and TESTFLAGS choose which
 	@$(MAKE) test TESTFLAGS='-count=10 $(TESTFLAGS)'
 
 .PHONY: bench
-bench: bin/lab ## Measure on a real control plane; BENCH=reload for one, ARGS='--scenario burst' for its flags
+bench: bin/lab ## Measure on a real control plane; BENCH=reload for one, and then ARGS='--scenario burst' for its flags
+	@[ -z "$(ARGS)" ] || [ "$(words $(BENCH))" = 1 ] || { echo "ARGS are the flags of one bench: give BENCH=reload as well" >&2; exit 2; }
 	@bin/lab build $(LAB_CONTROL_PLANE) >/dev/null
-	@for name in $(BENCH); do echo "bench $$name"; go run ./bench/$$name $(ARGS); done
+	@for name in $(BENCH); do echo "bench $$name"; go run ./bench/$$name $(ARGS) || exit 1; done
 
 .PHONY: breaks
 breaks: lab-programs ## Bring each predecessor's defect back and see its test fail; BREAKS=KR for some

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/cli"
 )
@@ -18,7 +19,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	code := cli.Run(ctx, os.Args[1:], cli.Environment{
 		Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv,
-		Program: os.Args[0], Version: version, LogLibraries: cli.LogLibraries,
+		Program: os.Args[0], Version: version, LogLibraries: cli.LogLibraries, Now: time.Now,
 	})
 	stop()
 	os.Exit(code)

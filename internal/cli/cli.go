@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -34,6 +35,8 @@ type Environment struct {
 	// the process that nothing guards, so only a program's start may do it; nil
 	// leaves them as they are.
 	LogLibraries func(logr.Logger)
+	// Now is the clock.
+	Now func() time.Time
 }
 
 func (e Environment) logLibraries(log logr.Logger) {

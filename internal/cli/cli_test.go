@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
 
@@ -145,5 +147,54 @@ func TestKeyCheck(t *testing.T) {
 	problem := errors.New("secrets is forbidden")
 	if c := keyCheck(&problem); c.OK || !strings.Contains(c.Detail, "forbidden") {
 		t.Errorf("after a refusal: %+v", c)
+	}
+}
+
+func TestAllKinds(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		flags  []string
+		says   string // empty when it is accepted
+	}{
+		"None":         {"the kinds that are followed anyway", nil, ""},
+		"Further":      {"one more, and another", []string{"example.com/v1/Worker=spec.template", "example.com/v1/Widget=spec.template"}, ""},
+		"SameName":     {"another group's kind is another kind", []string{"example.com/v1/Deployment=spec.template"}, ""},
+		"BuiltIn":      {"it would be watched twice", []string{"apps/v1/Deployment=spec.template"}, "followed already, as apps/v1/Deployment=spec.template"},
+		"OtherVersion": {"another version is the same object", []string{"apps/v1beta1/Deployment=spec.template"}, "followed already"},
+		"Twice":        {"two paths of one kind", []string{"example.com/v1/Worker=spec.a", "example.com/v1/Worker=spec.b"}, "as example.com/v1/Worker=spec.a"},
+		"Garbled":      {"not a kind", []string{"Worker"}, "--kind: parse kind"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kinds, err := allKinds(tc.flags)
+			if tc.says == "" {
+				if err != nil || len(kinds) != len(kube.Kinds())+len(tc.flags) {
+					t.Errorf("%s: %v, %v", tc.reason, kinds, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%s: error %v, want one that says %q", tc.reason, err, tc.says)
+			}
+		})
+	}
+}
+
+// TestFollowingIsToldOnce: a kind that appears has first no error, and then a list.
+func TestFollowingIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	for _, s := range []mirror.Status{
+		{Resource: "rollouts", Err: &meta.NoKindMatchError{}},
+		{Resource: "rollouts"},
+		{Resource: "rollouts", Synced: true},
+	} {
+		reportStatus(log, s)
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], "following") {
+		t.Errorf("told %q, want once that it is followed", lines)
 	}
 }

@@ -43,6 +43,7 @@ type controllerOptions struct {
 	observe   bool
 	form      string
 	pods      bool
+	now       func() time.Time
 }
 
 func newController(env Environment) *cobra.Command {
@@ -119,7 +120,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return err
 	}
-	o.server.Log, o.server.Namespace = log, o.ownNS
+	o.server.Log, o.server.Namespace, o.now = log, o.ownNS, env.Now
 	boundGarbage(env)
 	log.Info("lockstep starts", "version", env.Version, "server", o.server.Config.Host, "namespace", o.ownNS)
 	return o.serve(ctx, log)
@@ -144,8 +145,8 @@ func (o *controllerOptions) validate() error {
 			return fmt.Errorf("namespace %q: %s", ns, wrong[0])
 		}
 	}
-	if o.form != formAnnotation && o.form != formEnv {
-		return fmt.Errorf("--strategy %q: want %s or %s", o.form, formAnnotation, formEnv)
+	if err := validForm(o.form); err != nil {
+		return err
 	}
 	if o.scope != "" && len(o.watched) > 0 {
 		return errors.New("--namespaces and --namespace-selector exclude each other: give one of them")
@@ -154,6 +155,13 @@ func (o *controllerOptions) validate() error {
 		return fmt.Errorf("--lease-duration %s: need at least 1s", o.server.LeaseDuration)
 	}
 	return errors.Join(o.follow.Validate(), o.revisions.Validate())
+}
+
+func validForm(name string) error {
+	if name != formAnnotation && name != formEnv {
+		return fmt.Errorf("--strategy %q: want %s or %s", name, formAnnotation, formEnv)
+	}
+	return nil
 }
 
 // serve makes the parts and runs them.

@@ -48,7 +48,7 @@ func runKubernetesReloader(ctx context.Context, args []string, env Environment) 
 	}
 	log, err := (&logOptions{format: "text", level: "info"}).logger(env.Stdout, env)
 	if err == nil {
-		err = serveReloader(ctx, o, log)
+		err = serveReloader(ctx, o, log, env)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
@@ -57,7 +57,7 @@ func runKubernetesReloader(ctx context.Context, args []string, env Environment) 
 	return exitOK
 }
 
-func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.Logger) error {
+func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.Logger, env Environment) error {
 	for _, warning := range o.Warnings {
 		log.Info("flag without effect", "message", warning)
 	}
@@ -69,7 +69,7 @@ func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.L
 	if err != nil {
 		return fmt.Errorf("make the client: %w", err)
 	}
-	p := newReloaderParts(o, c, log)
+	p := newReloaderParts(o, c, log, env.Now)
 	log.Info("in the place of kubernetes-reloader", "namespace", o.Namespace, "state", o.StateName, "coalescePeriod", o.Quiet.String())
 	return server.Run(ctx, server.Options{
 		Config: config, Log: log, MetricsAddr: fmt.Sprintf(":%d", o.Port), ProbeAddr: "0", LeaseDuration: 15 * time.Second,
@@ -80,14 +80,15 @@ func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.L
 type reloaderParts struct {
 	options kubernetesreloader.Options
 	log     logr.Logger
+	now     func() time.Time
 	client  client.WithWatch
 	words   legacy.Words
 	cache   *kube.Cache
 	records *ledger.Legacy
 }
 
-func newReloaderParts(o kubernetesreloader.Options, c client.WithWatch, log logr.Logger) *reloaderParts {
-	p := &reloaderParts{options: o, log: log, client: c, words: legacy.Words{
+func newReloaderParts(o kubernetesreloader.Options, c client.WithWatch, log logr.Logger, now func() time.Time) *reloaderParts {
+	p := &reloaderParts{options: o, log: log, client: c, now: now, words: legacy.Words{
 		AlternativeConfigMap: o.AlternativeConfigMap, AlternativeSecret: o.AlternativeSecret,
 		IgnoreConfigMaps: o.IgnoreConfigMaps, IgnoreSecrets: o.IgnoreSecrets,
 		StateName: o.StateName, Quiet: o.Quiet,
@@ -95,11 +96,11 @@ func newReloaderParts(o kubernetesreloader.Options, c client.WithWatch, log logr
 	p.cache = kube.NewCache(c, kube.CacheOptions{
 		Kinds:   reloaderKinds(),
 		Sources: p.sources(), Namespaces: []string{o.Namespace},
-		Vocabulary: p.words, IgnoreNamespaces: true, Now: time.Now,
+		Vocabulary: p.words, IgnoreNamespaces: true, Now: p.now,
 		Report: func(s mirror.Status) { reportStatus(log, s) },
 	})
 	p.records = ledger.NewLegacy(c, p.cache, ledger.LegacyOptions{
-		Namespace: o.Namespace, Name: o.StateName, Words: p.words, Now: time.Now,
+		Namespace: o.Namespace, Name: o.StateName, Words: p.words, Now: p.now,
 		Report: func(err error) { log.Error(err, "the state has a problem") },
 		Status: func(s mirror.Status) { reportStatus(log, s) },
 	})
@@ -140,7 +141,7 @@ func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 		Mover:     kube.NewPatcher(p.client, kube.AsLegacyVariables),
 		Announcer: kube.Silent{},
 		Metrics:   ctrlmetrics.Registry,
-		Log:       p.log, Now: time.Now,
+		Log:       p.log, Now: p.now,
 	})
 	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { kube.Feed(ctx, p.cache, p.records, add) })
 }

@@ -56,7 +56,7 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 	p.cache = kube.NewCache(c, what)
 	p.rights = kube.NewRights(c, o.rights(what.Kinds))
 	p.records = ledger.New(c, ledger.Options{
-		Namespace: o.ownNS, Name: o.state, Now: time.Now,
+		Namespace: o.ownNS, Name: o.state, Now: o.now,
 		Report: func(err error) { log.Error(err, "the record has a problem") },
 		Status: func(s mirror.Status) { reportStatus(log, s) },
 	})
@@ -65,17 +65,15 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 
 func (p *parts) cacheOptions() (kube.CacheOptions, error) {
 	o := kube.CacheOptions{
-		Kinds: kube.Kinds(), Sources: []input.Kind{input.KindConfigMap, input.KindSecret},
-		Namespaces: p.options.watched, Vocabulary: p.words, Now: time.Now,
+		Sources:    []input.Kind{input.KindConfigMap, input.KindSecret},
+		Namespaces: p.options.watched, Vocabulary: p.words, Now: p.options.now,
 		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 	}
-	for _, text := range p.options.kinds {
-		kind, err := kube.ParseKind(text)
-		if err != nil {
-			return o, fmt.Errorf("--kind: %w", err)
-		}
-		o.Kinds = append(o.Kinds, kind)
+	kinds, err := allKinds(p.options.kinds)
+	if err != nil {
+		return o, err
 	}
+	o.Kinds = kinds
 	if p.options.scope == "" {
 		return o, nil
 	}
@@ -85,6 +83,25 @@ func (p *parts) cacheOptions() (kube.CacheOptions, error) {
 	}
 	o.Selector = selector
 	return o, nil
+}
+
+// allKinds are the kinds that are followed anyway and those that flags name. One
+// that is named again would be watched twice, with two ideas of its template.
+func allKinds(flags []string) ([]kube.Kind, error) {
+	kinds := kube.Kinds()
+	for _, text := range flags {
+		kind, err := kube.ParseKind(text)
+		if err != nil {
+			return nil, fmt.Errorf("--kind: %w", err)
+		}
+		for _, known := range kinds {
+			if known.GroupKind() == kind.GroupKind() {
+				return nil, fmt.Errorf("--kind %s: this kind is followed already, as %s", text, known)
+			}
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds, nil
 }
 
 // setup adds the watches, which every replica keeps so that a new leader is warm,
@@ -118,10 +135,10 @@ func (p *parts) addLoop(mgr ctrl.Manager) error {
 	inputs := configs.New(configs.Options{View: p.cache, Since: p.since, Revisions: p.revisions})
 	d := follow.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Inputs: inputs, Records: p.records,
-		Mover:     kube.NewPatcher(p.client, p.options.templateForm()),
+		Mover:     kube.NewPatcher(p.client, templateForm(p.options.form)),
 		Announcer: p.announcer,
 		Metrics:   ctrlmetrics.Registry,
-		Log:       p.log, Now: time.Now,
+		Log:       p.log, Now: p.options.now,
 	}
 	if p.options.pods {
 		d.Pods = kube.NewPods(p.client)
@@ -130,8 +147,9 @@ func (p *parts) addLoop(mgr ctrl.Manager) error {
 	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { kube.Feed(ctx, p.cache, p.records, add) })
 }
 
-func (o *controllerOptions) templateForm() kube.Form {
-	if o.form == formEnv {
+// templateForm is how versions are written into a template; annotations by default.
+func templateForm(name string) kube.Form {
+	if name == formEnv {
 		return kube.AsVariable
 	}
 	return kube.AsAnnotation
@@ -202,7 +220,10 @@ func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
 // reportStatus tells of a resource that can be followed again, or no longer.
 func reportStatus(log logr.Logger, s mirror.Status) {
 	if s.Err == nil {
-		log.Info("following", "resource", s.Resource)
+		// A list that has only begun is told of when it is complete.
+		if s.Synced {
+			log.Info("following", "resource", s.Resource)
+		}
 		return
 	}
 	if s.NotInstalled() {

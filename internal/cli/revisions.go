@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +33,7 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 		return nil
 	}
 	p.ownership = lineage.NewOwnership(p.client, lineage.OwnershipOptions{
-		Namespaces: p.options.watched, Now: time.Now,
+		Namespaces: p.options.watched, Now: p.options.now,
 		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 		// A namespace that wants to observe must be known before anything is written.
 		Ready: p.cache.NamespacesAnswered,
@@ -56,7 +55,7 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 		Scope:     p.revisionScope,
 		Announcer: p.announcer,
 		Metrics:   ctrlmetrics.Registry,
-		Log:       p.log, Now: time.Now,
+		Log:       p.log, Now: p.options.now,
 	}).Setup(mgr)
 }
 

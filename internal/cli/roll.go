@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +31,7 @@ type rollOptions struct {
 	now       bool
 	quiet     time.Duration
 	kinds     []string
+	form      string
 }
 
 func newRoll(env Environment) *cobra.Command {
@@ -66,11 +68,15 @@ for --quiet, and refuses to move a workload or source that carries a hold.`,
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
+	fs.StringVar(&o.form, "strategy", "", "what is written into the pod template: annotation, or env for an environment variable (default what it has, else annotation)")
 	return cmd
 }
 
 func (o *rollOptions) run(ctx context.Context, name string, env Environment) error {
 	kind, at, err := o.target(name)
+	if err == nil && o.form != "" {
+		err = validForm(o.form)
+	}
 	if err != nil {
 		return usageError{err}
 	}
@@ -85,7 +91,10 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if err != nil {
 		return fmt.Errorf("make the client: %w", err)
 	}
-	key, err := kube.InstallationKey(ctx, c, o.ownNS, o.key)
+	key, err := kube.ReadInstallationKey(ctx, c, o.ownNS, o.key)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("no installation of Lockstep in namespace %s; name its namespace with --own-namespace: %w", o.ownNS, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -99,13 +108,9 @@ func (o *rollOptions) target(text string) (kube.Kind, client.ObjectKey, error) {
 	if !found || name == "" {
 		return kube.Kind{}, client.ObjectKey{}, fmt.Errorf("%q: want KIND/NAME, such as deployment/web", text)
 	}
-	kinds := kube.Kinds()
-	for _, text := range o.kinds {
-		kind, err := kube.ParseKind(text)
-		if err != nil {
-			return kube.Kind{}, client.ObjectKey{}, err
-		}
-		kinds = append(kinds, kind)
+	kinds, err := allKinds(o.kinds)
+	if err != nil {
+		return kube.Kind{}, client.ObjectKey{}, err
 	}
 	var known []string
 	for _, kind := range kinds {
@@ -146,11 +151,20 @@ func (r *roll) run(ctx context.Context) error {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s\n", live.Workload().Key, order.Shown())
 		return err
 	}
-	if _, err := kube.NewPatcher(r.client, kube.AsAnnotation).Move(ctx, live.Workload(), order); err != nil {
+	if _, err := kube.NewPatcher(r.client, r.form(live.Workload())).Move(ctx, live.Workload(), order); err != nil {
 		return fmt.Errorf("roll %s: %w", live.Workload().Key, err)
 	}
 	_, err = fmt.Fprintf(r.env.Stdout, "%s rolled out: %s\n", live.Workload().Key, order.Shown())
 	return err
+}
+
+// form is what is asked for, else what the template has, so that the rollout looks
+// like those of the controller.
+func (r *roll) form(w *kube.Workload) kube.Form {
+	if r.options.form == "" && w.ShowsVariable() {
+		return kube.AsVariable
+	}
+	return templateForm(r.options.form)
 }
 
 func (r *roll) read(ctx context.Context) (*kube.Live, []input.Finding, settings.Intent, error) {

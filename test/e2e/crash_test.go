@@ -53,6 +53,55 @@ func TestKilledBetweenPatchAndRecord(t *testing.T) {
 	w.AwaitRollout(t, testkit.Web, "")
 }
 
+// TestKilledBetweenPatchAndRecordOfAnOldVersion does the same with content that has
+// been there before: no new revision tells of the patch, an old one is used again.
+func TestKilledBetweenPatchAndRecordOfAnOldVersion(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	witness := w.NewWitness(t)
+	account := labtest.NewAccount(t, w.Cluster, w.Own)
+	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules())...)
+	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
+	w.AwaitRecordRight(t, account, true)
+	c := w.StartControllerAs(t, account.Kubeconfig, "--quiet", testkit.Quiet)
+	witness.AwaitKnown(t)
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	before := ""
+	shown := map[string]string{}
+	for _, value := range []string{"2", "3"} {
+		w.SetConfig(t, "app", "key", value)
+		before = w.AwaitRollout(t, testkit.Web, before)
+		shown[value] = before
+		w.AwaitRecord(t, testkit.Web, digest(before, "configmap/app"))
+		w.Revisions(t, testkit.Web)
+	}
+
+	account.Allow(t, testkit.OwnRules()...)
+	w.AwaitRecordRight(t, account, false)
+	w.SetConfig(t, "app", "key", "2")
+	if again := w.AwaitRollout(t, testkit.Web, before); again != shown["2"] {
+		t.Fatalf("the template shows %q, want what it showed before, %q", again, shown["2"])
+	}
+	c.Signal(t, syscall.SIGKILL)
+	if code := c.ExitCode(t, testkit.Patience); code != 128+int(syscall.SIGKILL) {
+		t.Fatalf("exit code %d", code)
+	}
+	if got := w.Revisions(t, testkit.Web); got != 3 {
+		t.Fatalf("%d revisions before the undo, want 3", got)
+	}
+	undo(t, w, shown["3"])
+	w.Revisions(t, testkit.Web)
+
+	w.StartReady(t, "--quiet", testkit.Quiet)
+	witness.Pass(t)
+	if got := w.Shown(t, testkit.Web); got != shown["3"] {
+		t.Errorf("the Deployment was taken back to %q and shows %q: it was pushed again", shown["3"], got)
+	}
+	w.SetConfig(t, "app", "key", "4")
+	w.AwaitRollout(t, testkit.Web, shown["3"])
+}
+
 // digest is what a template shows of one source.
 func digest(shown, source string) string {
 	for element := range strings.SplitSeq(shown, ",") {

@@ -1,8 +1,13 @@
 package reload_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -48,6 +53,8 @@ func TestRoll(t *testing.T) {
 		{"asking by hand is asking", []string{"Deployment/silent", "--quiet", "500ms"}, []string{"without a change", "rolled out"}, 0},
 		{"nothing to move it to", []string{"deployment/nothing"}, []string{"no ConfigMap or Secret"}, 1},
 		{"its next Job reads it", []string{"cronjob/nightly"}, []string{"next Job"}, 1},
+		{"only the installation makes its key", []string{web, "--own-namespace", s.Namespace}, []string{"--own-namespace", "not found"}, 1},
+		{"no such form", []string{web, "--strategy", "label"}, []string{"--strategy", "annotation", "env"}, 2},
 		{"no such workload", []string{"deployment/nobody"}, []string{"nobody", "not found"}, 1},
 		{"no such kind", []string{"gadget/web"}, []string{"gadget", "deployment", "--kind"}, 2},
 		{"half a name", []string{"web"}, []string{"KIND/NAME"}, 2},
@@ -64,8 +71,37 @@ func TestRoll(t *testing.T) {
 			}
 		}
 	}
+	key := &corev1.Secret{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "lockstep-installation-key"}, key); !apierrors.IsNotFound(err) {
+		t.Errorf("a roll made an installation key where none was: %v", err)
+	}
 	s.awaitKnown(t, deploy, "web", versionOf("two"))
 	s.awaitKnown(t, deploy, "held", versionOf("two"))
 	s.checkRollouts(t, "by hand, and not again by the controller", 1, web, "deployment/held", "deployment/listed", "deployment/silent")
 	s.checkRollouts(t, "left alone", 0, "deployment/nothing", "cronjob/nightly")
+}
+
+// TestRollInTheEnvironment: beside a controller that writes the environment variable
+// a roll writes it too, where it is told to and where it finds one.
+func TestRollInTheEnvironment(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	s.annotate(t, web, settings.Quiet, "1h")
+	s.run(t, "--strategy", "env", "--max-delay", "2h")
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	for turn, flags := range [][]string{{"--strategy", "env"}, nil} {
+		s.change(t, "configmap/app", fmt.Sprintf("{data: {key: turn-%d}}", turn))
+		if output, code := s.roll(t, append([]string{web, "--now"}, flags...)...); code != 0 {
+			t.Fatalf("exit code %d\n%s", code, output)
+		}
+		s.awaitRollouts(t, web, turn+1)
+		s.awaitKnown(t, deploy, "web", versionOf(fmt.Sprintf("turn-%d", turn)))
+		if shown := s.shown(t, web); shown != "" {
+			t.Errorf("the template has the annotation %q, want the variable", shown)
+		}
+		env := s.Deployment(t, "web").Spec.Template.Spec.Containers[0].Env
+		if len(env) != 1 || env[0].Name != settings.InputsVariable || !strings.HasPrefix(env[0].Value, "configmap/app~") {
+			t.Errorf("the environment is %v", env)
+		}
+	}
 }

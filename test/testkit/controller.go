@@ -39,10 +39,14 @@ func (w *World) StartControllerAs(t testing.TB, kubeconfig string, flags ...stri
 	if !slices.Contains(flags, "--namespace-selector") {
 		args = append(args, "--namespaces", w.Namespace)
 	}
+	program := "./cmd/lockstep"
+	if w.Clock != 0 {
+		program = "./test/offclock"
+	}
 	c := &Controller{Running: labtest.StartCommand(t, labtest.Command{
-		Path: labtest.Binary(t, "./cmd/lockstep"), Args: slices.Concat(args, flags),
+		Path: labtest.Binary(t, program), Args: slices.Concat(args, flags),
 		// A line that says nothing is found dead in seconds and not in a minute.
-		Env: []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=1", "HTTP2_PING_TIMEOUT_SECONDS=1"},
+		Env: []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=1", "HTTP2_PING_TIMEOUT_SECONDS=1", "OFFCLOCK=" + w.Clock.String()},
 	})}
 	c.probes = c.awaitProbes(t)
 	return c

@@ -35,6 +35,8 @@ type World struct {
 	Namespace string
 	// Own is where the controller keeps its objects.
 	Own string
+	// Clock is how far the controller's clock is off.
+	Clock time.Duration
 }
 
 // NewWorld makes a world on the shared control plane.

@@ -20,17 +20,24 @@ const (
 // kept in a Secret of the controller's namespace; the first start makes it. Of
 // two that start together one makes it and the other reads it.
 func InstallationKey(ctx context.Context, c client.Client, namespace, name string) ([]byte, error) {
+	key, err := ReadInstallationKey(ctx, c, namespace, name)
+	if !apierrors.IsNotFound(err) {
+		return key, err
+	}
+	at := client.ObjectKey{Namespace: namespace, Name: name}
+	if err := createInstallationKey(ctx, c, at); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("make the installation key, secret %s: %w", at, err)
+	}
+	return ReadInstallationKey(ctx, c, namespace, name)
+}
+
+// ReadInstallationKey returns the key that an installation has. Only the
+// installation itself makes one.
+func ReadInstallationKey(ctx context.Context, c client.Reader, namespace, name string) ([]byte, error) {
 	at := client.ObjectKey{Namespace: namespace, Name: name}
 	secret := &corev1.Secret{}
-	err := c.Get(ctx, at, secret)
-	if apierrors.IsNotFound(err) {
-		err = createInstallationKey(ctx, c, at)
-		if err == nil || apierrors.IsAlreadyExists(err) {
-			err = c.Get(ctx, at, secret)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read or make the installation key, secret %s: %w", at, err)
+	if err := c.Get(ctx, at, secret); err != nil {
+		return nil, fmt.Errorf("read the installation key, secret %s: %w", at, err)
 	}
 	key := secret.Data[installationKeyField]
 	if len(key) < installationKeySize {

@@ -76,6 +76,12 @@ func AsVariable(w *Workload, order input.Order) (Document, error) {
 	return Document{types.JSONPatchType, body}, err
 }
 
+// ShowsVariable reports whether the template shows versions in an environment
+// variable, and not in an annotation.
+func (w *Workload) ShowsVariable() bool {
+	return !w.annotated && w.Place(settings.InputsVariable).Index >= 0
+}
+
 func (w *Workload) patchTarget() patch.Target {
 	return patch.Target{UID: w.Target.UID, ResourceVersion: w.Target.ResourceVersion, Template: w.Target.Kind.Template}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -46,6 +47,9 @@ type Workload struct {
 	Target Target
 	// Replicas is how many pods are wanted, zero when the kind does not say.
 	Replicas int
+	// Revision is the number of the workload's revision as its controller notes it
+	// on the object, zero for kinds that have none there.
+	Revision int64
 	// Problem says why the object has no pod template, empty when it has one.
 	Problem string
 	// Containers of the template, in order.
@@ -182,7 +186,7 @@ func slimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		return nil, fmt.Errorf("digest %s of %s: %w", kind.Template, w.Key, err)
 	}
 	w.templateSum = sha256.Sum256(text)
-	w.Selector, w.Replicas = SelectorOf(object), replicasOf(object)
+	w.Selector, w.Replicas, w.Revision = SelectorOf(object), replicasOf(object), RevisionOf(m)
 	w.Refs = podrefs.Extract(&template.Spec)
 	w.Containers = containersOf(&template.Spec)
 	w.Shown = ShownIn(template)
@@ -279,6 +283,17 @@ func selectorAt(o *unstructured.Unstructured, path ...string) *metav1.LabelSelec
 		return nil
 	}
 	return selector
+}
+
+// RevisionOf is the number that the controllers of Deployments and Rollouts note on
+// them and on their ReplicaSets. One that is used again gets a new number.
+func RevisionOf(m metav1.Object) int64 {
+	for _, key := range []string{"deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"} {
+		if number, err := strconv.ParseInt(m.GetAnnotations()[key], 10, 64); err == nil {
+			return number
+		}
+	}
+	return 0
 }
 
 // replicasOf is how many pods the object asks for, zero when it does not say.

@@ -20,6 +20,8 @@ import (
 type Revision struct {
 	Name    string
 	Created time.Time
+	// Number is the latest that it had, zero for a ControllerRevision.
+	Number int64
 	// Shown are the versions that its template shows.
 	Shown input.Shown
 }
@@ -85,7 +87,7 @@ func revisionTemplate(cr *appsv1.ControllerRevision) *corev1.PodTemplateSpec {
 }
 
 func newRevision(o client.Object, template *corev1.PodTemplateSpec) Revision {
-	return Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Shown: kube.ShownIn(template)}
+	return Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Number: kube.RevisionOf(o), Shown: kube.ShownIn(template)}
 }
 
 func controlledBy(o client.Object, uid string) bool {

@@ -40,6 +40,9 @@ type Entry struct {
 	PendingSince time.Time
 	// MovedAt is the API server's time of our last patch, zero before the first.
 	MovedAt time.Time
+	// MovedFrom is the number of the revision that the workload had before that
+	// patch, zero when its kind has none.
+	MovedFrom int64
 	// EvictFor is what a running series of evictions delivers, empty when none
 	// runs; EvictSince is the API server's time of that decision. Pods that are
 	// younger have what is delivered.
@@ -61,7 +64,7 @@ func (e Entry) Clone() Entry {
 // Equal reports whether both say the same.
 func (e Entry) Equal(other Entry) bool {
 	return e.ID == other.ID && e.UID == other.UID && maps.Equal(e.Inputs, other.Inputs) &&
-		e.PendingSince.Equal(other.PendingSince) && e.MovedAt.Equal(other.MovedAt) &&
+		e.PendingSince.Equal(other.PendingSince) && e.MovedAt.Equal(other.MovedAt) && e.MovedFrom == other.MovedFrom &&
 		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince)
 }
 
@@ -74,13 +77,14 @@ type stored struct {
 	Inputs       map[string]string `json:"in,omitempty"`
 	PendingSince *time.Time        `json:"pending,omitempty"`
 	MovedAt      *time.Time        `json:"moved,omitempty"`
+	MovedFrom    int64             `json:"movedFrom,omitempty"`
 	EvictFor     string            `json:"evictFor,omitempty"`
 	EvictSince   *time.Time        `json:"evictSince,omitempty"`
 }
 
 // Encode writes the entry as text.
 func (e Entry) Encode() (string, error) {
-	s := stored{Format: format, ID: e.ID, UID: e.UID, Inputs: map[string]string{}, EvictFor: e.EvictFor}
+	s := stored{Format: format, ID: e.ID, UID: e.UID, Inputs: map[string]string{}, MovedFrom: e.MovedFrom, EvictFor: e.EvictFor}
 	for source, given := range e.Inputs {
 		s.Inputs[source.String()] = strings.TrimSuffix(given.Version.String()+" "+given.Shown, " ")
 	}
@@ -101,7 +105,7 @@ func Decode(text string) (Entry, error) {
 	if s.Format != format {
 		return Entry{}, fmt.Errorf("decode entry: format %d, this program reads %d", s.Format, format)
 	}
-	e := Entry{ID: s.ID, UID: s.UID, EvictFor: s.EvictFor, Inputs: make(map[input.Source]Given, len(s.Inputs))}
+	e := Entry{ID: s.ID, UID: s.UID, MovedFrom: s.MovedFrom, EvictFor: s.EvictFor, Inputs: make(map[input.Source]Given, len(s.Inputs))}
 	for name, value := range s.Inputs {
 		source, err := input.ParseSource(name)
 		if err != nil {

@@ -239,7 +239,7 @@ func ofWorkload(r input.Reason) bool {
 	switch r {
 	case input.NotFollowed, input.InvalidAnnotation, input.QuietWindow, input.Held, input.NextJob,
 		input.Reloaded, input.WouldReload, input.ReloadFailed, input.StrategyOff, input.Evicting, input.Evicted,
-		input.Refreshed, input.NotRefreshable, input.NoTemplate, input.SourceUnknown:
+		input.Refreshed, input.NotRefreshable, input.NoTemplate, input.SourceUnknown, input.TooManySources:
 		return true
 	default:
 		return false

@@ -157,7 +157,7 @@ func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []lineage
 		if r.Created.After(a.RevisionCreated) {
 			a.RevisionCreated = r.Created
 		}
-		if r.Created.After(given.MovedAt) && r.Shown[source.ID] == current {
+		if r.Shown[source.ID] == current && (r.Created.After(given.MovedAt) || usedAgain(r, given) && w.Shown[source.ID] != current) {
 			a.NewerRevisionShows = true
 		}
 	}
@@ -170,6 +170,15 @@ func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []lineage
 		a.NewerRevisionShows = true
 	}
 	return a
+}
+
+// usedAgain reports whether a revision has become the current one after our patch
+// that is on record, which made the one after MovedFrom. Content that goes back to
+// an earlier version finds that one's revision again, with a new number. (When the
+// template still shows it, a person may have gone back to it, and the content
+// after them: then the pods have not read it.)
+func usedAgain(r lineage.Revision, given record.Entry) bool {
+	return given.MovedFrom > 0 && r.Number > given.MovedFrom+1
 }
 
 func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {

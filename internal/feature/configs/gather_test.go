@@ -209,6 +209,9 @@ func TestAssessBelievesNewerRevisionsOnly(t *testing.T) {
 		"Older":    {"the version was current once before, and is again", []lineage.Revision{{Created: at(29), Shown: shows}}, input.Changed},
 		"Another":  {"a newer revision that shows another version", []lineage.Revision{{Created: at(31), Shown: input.Shown{app: "0"}}}, input.Changed},
 		"NoneKept": {"history may be gone", nil, input.Changed},
+		"Again":    {"an old revision was current after ours: we patched and were killed, and it was taken back", []lineage.Revision{{Created: at(29), Number: 9, Shown: shows}}, input.DeliveredBefore},
+		"AgainOld": {"an old revision was current before ours", []lineage.Revision{{Created: at(29), Number: 7, Shown: shows}}, input.Changed},
+		"Ours":     {"the revision that our patch made", []lineage.Revision{{Created: at(29), Number: 8, Shown: shows}}, input.Changed},
 	}
 	templates := map[string]struct {
 		reason  string
@@ -225,10 +228,11 @@ func TestAssessBelievesNewerRevisionsOnly(t *testing.T) {
 		t.Run("Template"+name, func(t *testing.T) {
 			t.Parallel()
 			e := given(map[input.Source]string{app: "1"})
-			e.MovedAt = at(30)
+			e.MovedAt, e.MovedFrom = at(30), 7
 			w := web()
 			w.Shown, w.MovedAt = tc.shown, tc.movedAt
-			findings, err := inputs(clusterOf(source(app, "2")), &history{}).Assess(t.Context(), w, reload("auto"), e)
+			h := &history{revisions: []lineage.Revision{{Created: at(29), Number: 9, Shown: tc.shown}}}
+			findings, err := inputs(clusterOf(source(app, "2")), h).Assess(t.Context(), w, reload("auto"), e)
 			if err != nil || findings[0].Reason != tc.want {
 				t.Errorf("%s: %+v, %v; want %s", tc.reason, findings, err, tc.want)
 			}
@@ -238,7 +242,7 @@ func TestAssessBelievesNewerRevisionsOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := given(map[input.Source]string{app: "1"})
-			e.MovedAt = at(30)
+			e.MovedAt, e.MovedFrom = at(30), 7
 			got := assess(t, inputs(clusterOf(source(app, "2")), &history{revisions: tc.revisions}), reload("auto"), e)
 			if got[app] != tc.want {
 				t.Errorf("%s: %s, want %s", tc.reason, got[app], tc.want)

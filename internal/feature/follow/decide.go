@@ -35,6 +35,12 @@ const (
 	Observe Verb = "observe"
 )
 
+// maxSources bounds what is remembered of one workload and shown in its template.
+// With names of the greatest length 256 sources are some 70 KiB of an annotation,
+// of which an object may have 256 KiB, and some 150 KiB of a ConfigMap of the record,
+// which holds 1 MiB for many workloads. One that asks for more must not harm them.
+const maxSources = 256
+
 // Input is everything that a decision depends on.
 type Input struct {
 	Intent   settings.Intent
@@ -77,6 +83,12 @@ func Decide(in Input) Decision {
 	if in.NoTemplate != "" && in.asksToBeFollowed() {
 		return Decision{Verb: Leave, Reason: input.NoTemplate, Message: in.NoTemplate, PendingSince: in.Entry.PendingSince}
 	}
+	if len(in.Findings) > maxSources {
+		return Decision{
+			Verb: Leave, Reason: input.TooManySources, PendingSince: in.Entry.PendingSince,
+			Message: fmt.Sprintf("it asks for more than %d ConfigMaps and Secrets", maxSources),
+		}
+	}
 	if len(in.Findings) == 0 {
 		return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: "nothing to follow"}
 	}
@@ -90,6 +102,17 @@ func Decide(in Input) Decision {
 		d.PendingSince = in.Now
 	}
 	return in.decideDue(d)
+}
+
+// isMistake reports whether somebody has to mend something before the workload can
+// be decided on. What is on record stays as it is.
+func (d Decision) isMistake() bool {
+	switch d.Reason {
+	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources:
+		return true
+	default:
+		return false
+	}
 }
 
 // asksToBeFollowed: by an annotation around the workload, or because it was

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,14 @@ func inStep(source input.Source) input.Finding {
 
 func recorded(source input.Source, reason input.Reason) input.Finding {
 	return input.Finding{Source: source, Standing: input.Record, Reason: reason, Current: v1, Shows: v1.Short()}
+}
+
+func manySources(n int) []input.Finding {
+	all := make([]input.Finding, n)
+	for i := range all {
+		all[i] = inStep(input.ConfigMap(fmt.Sprintf("app-%d", i)))
+	}
+	return all
 }
 
 func with(f input.Finding, change func(*input.Finding)) input.Finding {
@@ -191,6 +200,16 @@ func decideCases() map[string]decideCase {
 			intent:  func(in *settings.Intent) { in.Mode = settings.Unset },
 			problem: "spec.pod is no pod template",
 			want:    Decision{Verb: Ignore, Reason: input.NotFollowed},
+		},
+		"TooManySources": {
+			reason: "one workload must not fill the record of others, and keeps what it was given", known: true, pending: ago(time.Hour),
+			findings: manySources(maxSources + 1),
+			want:     Decision{Verb: Leave, Reason: input.TooManySources, PendingSince: ago(time.Hour)}, says: []string{"256"},
+		},
+		"ManySources": {
+			reason:   "as many as there may be",
+			findings: manySources(maxSources),
+			want:     Decision{Verb: Leave, Reason: input.InStep},
 		},
 		"TemplateLost": {
 			reason: "a template that is gone for a moment forgets nothing, whoever asked", known: true, pending: ago(time.Hour),

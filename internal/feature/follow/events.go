@@ -48,7 +48,7 @@ func note(d Decision) (text string, warning, ok bool) {
 		return "every pod is newer than " + d.Message, false, true
 	case input.Refreshed:
 		return "asked the kubelets to refresh mounted files for " + d.Message, false, true
-	case input.InvalidAnnotation:
+	case input.InvalidAnnotation, input.TooManySources:
 		return d.Message + "; the workload is left alone until this is mended", true, true
 	case input.NoTemplate:
 		return d.Message + "; the object cannot be followed", true, true

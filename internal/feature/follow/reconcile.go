@@ -157,7 +157,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 // record after it. It returns the decision as it turned out.
 func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Decision) (Decision, error) {
 	switch {
-	case d.Reason == input.InvalidAnnotation || d.Reason == input.NoTemplate:
+	case d.isMistake():
 		return d, nil
 	case d.Verb == Ignore:
 		// Its namespace may well ask for it. What it was given is needed then.
@@ -166,7 +166,7 @@ func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Deci
 		}
 		return d, nil
 	}
-	o := outcome{decision: d, findings: in.Findings, template: w.Shown}
+	o := outcome{decision: d, findings: in.Findings, template: w.Shown, movedFrom: w.Revision}
 	order := input.Order{All: in.Findings, Due: d.Moves}
 	entry := in.Entry
 	var err error
@@ -241,7 +241,7 @@ func (d Decision) level() int {
 		return 0
 	case Ignore, Leave, Remember:
 	}
-	if d.Reason == input.InvalidAnnotation || d.Reason == input.NoTemplate {
+	if d.isMistake() {
 		return 0
 	}
 	return 1

@@ -15,6 +15,8 @@ type outcome struct {
 	template input.Shown
 	// movedAt is the API server's time of the patch, zero when there was none.
 	movedAt time.Time
+	// movedFrom is the number of the revision before.
+	movedFrom int64
 }
 
 // remember is the entry after a decision. Inputs that the workload no longer
@@ -24,7 +26,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 	next.Inputs = map[input.Source]record.Given{}
 	next.PendingSince = o.decision.PendingSince
 	if !o.movedAt.IsZero() {
-		next.MovedAt = o.movedAt
+		next.MovedAt, next.MovedFrom = o.movedAt, o.movedFrom
 	}
 	if o.decision.Verb != Evict || o.decision.Delivered {
 		next.EvictFor, next.EvictSince = "", time.Time{}

@@ -117,7 +117,8 @@ func TestPlan(t *testing.T) {
 		"left out": {
 			reason: "one object's mistakes do not hold the others up",
 			objects: []filemap.Object{
-				one, {Ref: inSub.Ref, Subdir: "/etc", Entries: inSub.Entries},
+				one,
+				{Ref: inSub.Ref, Subdir: "/etc", Entries: inSub.Entries},
 				{Ref: two.Ref, Subdir: "a.conf", Entries: two.Entries},
 			},
 			rules: filemap.Rules{Subdirs: true, LeaveOut: true}, want: []string{"a.conf < one", "b.conf < one"},

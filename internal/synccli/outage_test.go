@@ -1,11 +1,15 @@
 package synccli_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -127,6 +131,60 @@ func TestBlackHole(t *testing.T) {
 	h.open.Store(false)
 	a.wantFiles(map[string]string{"a": "2"})
 	a.wantProbe("/healthz", http.StatusOK)
+}
+
+// swallowing is a proxy that can answer a watch and pass nothing of it on.
+type swallowing struct {
+	next    http.RoundTripper
+	swallow atomic.Bool
+}
+
+func (s *swallowing) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := s.next.RoundTrip(r)
+	if err == nil && s.swallow.Load() && r.URL.Query().Get("watch") != "" {
+		answer.Body = silent{ctx: r.Context(), Closer: answer.Body}
+	}
+	return answer, err
+}
+
+// silent is a body that never comes.
+type silent struct {
+	io.Closer
+
+	ctx context.Context
+}
+
+func (s silent) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}
+
+// A watch that can be opened and brings nothing is not healthy, however often
+// it is opened again.
+func TestAProxyThatSwallowsBodies(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configMap("app", map[string]string{"a": "1"})
+	target, err := url.Parse(c.lab.Server())
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &swallowing{next: c.client.Transport}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+	})
+	defer proxy.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, kubeconfig, "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x}}], clusters: [{name: x, cluster: {server: '"+proxy.URL+"'}}]}")
+	a := start(t, "--kubeconfig="+kubeconfig, "--configmap="+c.namespace+"/app", "--stall-deadline=4s")
+	a.wantFiles(map[string]string{"a": "1"})
+	a.wantProbe("/healthz/source", http.StatusOK)
+	transport.swallow.Store(true)
+	c.configMap("app", map[string]string{"a": "2"})
+	a.wantProbe("/healthz/source", http.StatusServiceUnavailable)
+	transport.swallow.Store(false)
+	a.wantFiles(map[string]string{"a": "2"})
+	a.wantProbe("/healthz/source", http.StatusOK)
 }
 
 // Objects that are changed and deleted while the API server is away are found

@@ -124,6 +124,15 @@ func TestPlan(t *testing.T) {
 			rules: filemap.Rules{Subdirs: true, LeaveOut: true}, want: []string{"a.conf < one", "b.conf < one"},
 			wantLeftOut: []string{`key "a" of configmap/ns/sub: path "/etc/a" is absolute`, "both file and directory"},
 		},
+		"collision left out": {
+			reason: "prefixed names can be the same, and the first object keeps its file",
+			objects: []filemap.Object{
+				object(filemap.ConfigMap, "b", map[string]string{"c.d": "1"}),
+				object(filemap.ConfigMap, "b.c", map[string]string{"d": "2"}),
+			},
+			rules: filemap.Rules{Collision: filemap.Prefix, LeaveOut: true}, want: []string{"namespace_ns.configmap_b.c.d < b"},
+			wantLeftOut: []string{"configmap/ns/b and configmap/ns/b.c both have the file"},
+		},
 		"absolute subdirectory": {
 			reason:  "an absolute annotation is refused, not made relative in silence",
 			objects: []filemap.Object{{Ref: inSub.Ref, Subdir: "/etc", Entries: inSub.Entries}},

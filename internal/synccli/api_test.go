@@ -196,19 +196,31 @@ func TestTokenRotation(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.configMap("app", map[string]string{"a": "1"})
+	rule := labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}
 	account := labtest.NewAccount(t, c.lab, c.namespace)
-	account.Allow(t, labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}})
-	good, kubeconfig := tokenFileConfig(t, account.Kubeconfig)
+	account.Allow(t, rule)
+	first, kubeconfig := tokenFileConfig(t, account.Kubeconfig)
 	token := filepath.Join(filepath.Dir(kubeconfig), "token")
-	write(t, token, "expired")
-	a := start(t, "--kubeconfig="+kubeconfig, "--configmap="+c.namespace+"/app")
+	write(t, token, first)
+	a := start(t, "--kubeconfig="+kubeconfig, "--configmap="+c.namespace+"/app", "--stall-deadline=4s")
+	a.wantFiles(map[string]string{"a": "1"})
+
+	// Its token dies with the account.
+	c.do(http.MethodDelete, c.path("ServiceAccount", account.Name), "application/json", nil)
 	labtest.Eventually(t, patience, func() (bool, string) {
 		return strings.Contains(a.Stderr(), "Unauthorized"), a.Stderr()
 	})
-	write(t, token, good)
+	a.wantProbe("/healthz/source", http.StatusServiceUnavailable)
+	c.configMap("app", map[string]string{"a": "2"})
+
+	again := labtest.NewAccount(t, c.lab, c.namespace)
+	again.Allow(t, rule)
+	second, _ := tokenFileConfig(t, again.Kubeconfig)
+	write(t, token, second)
 	labtest.Eventually(t, 2*time.Minute, func() (bool, string) {
-		return files(a.root)["a"] == "1", "the new token is not used\n" + a.Stderr()
+		return files(a.root)["a"] == "2", "the new token is not used\n" + a.Stderr()
 	})
+	a.wantProbe("/healthz/source", http.StatusOK)
 }
 
 // tokenFileConfig makes a kubeconfig that names a token file instead of a token.

@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -160,6 +161,7 @@ func TestExamplesAreValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		accounts, used := map[any]bool{}, map[any]bool{}
 		for document := range strings.SplitSeq(string(raw), "\n---\n") {
 			var object map[string]any
 			if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
@@ -169,7 +171,17 @@ func TestExamplesAreValid(t *testing.T) {
 			if !known {
 				t.Fatalf("%s: unexpected kind %v", name, object["kind"])
 			}
+			switch object["kind"] {
+			case "ServiceAccount":
+				accounts[object["metadata"].(map[string]any)["name"]] = true
+			case "Deployment", "StatefulSet":
+				template := object["spec"].(map[string]any)["template"].(map[string]any)
+				used[template["spec"].(map[string]any)["serviceAccountName"]] = true
+			}
 			c.do(http.MethodPost, strings.ReplaceAll(path, "%", c.namespace)+"?dryRun=All&fieldValidation=Strict", "application/json", json.RawMessage(mustJSON(t, object)))
+		}
+		if !maps.Equal(accounts, used) {
+			t.Errorf("%s: it uses the accounts %v and creates %v", name, used, accounts)
 		}
 	}
 }

@@ -1,10 +1,15 @@
 package synccli_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +18,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
@@ -126,6 +133,60 @@ func TestBlackHole(t *testing.T) {
 	a.wantProbe("/healthz", http.StatusOK)
 }
 
+// swallowing is a proxy that can answer a watch and pass nothing of it on.
+type swallowing struct {
+	next    http.RoundTripper
+	swallow atomic.Bool
+}
+
+func (s *swallowing) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := s.next.RoundTrip(r)
+	if err == nil && s.swallow.Load() && r.URL.Query().Get("watch") != "" {
+		answer.Body = silent{ctx: r.Context(), Closer: answer.Body}
+	}
+	return answer, err
+}
+
+// silent is a body that never comes.
+type silent struct {
+	io.Closer
+
+	ctx context.Context
+}
+
+func (s silent) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}
+
+// A watch that can be opened and brings nothing is not healthy, however often
+// it is opened again.
+func TestAProxyThatSwallowsBodies(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configMap("app", map[string]string{"a": "1"})
+	target, err := url.Parse(c.lab.Server())
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &swallowing{next: c.client.Transport}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+	})
+	defer proxy.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, kubeconfig, "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x}}], clusters: [{name: x, cluster: {server: '"+proxy.URL+"'}}]}")
+	a := start(t, "--kubeconfig="+kubeconfig, "--configmap="+c.namespace+"/app", "--stall-deadline=4s")
+	a.wantFiles(map[string]string{"a": "1"})
+	a.wantProbe("/healthz/source", http.StatusOK)
+	transport.swallow.Store(true)
+	c.configMap("app", map[string]string{"a": "2"})
+	a.wantProbe("/healthz/source", http.StatusServiceUnavailable)
+	transport.swallow.Store(false)
+	a.wantFiles(map[string]string{"a": "2"})
+	a.wantProbe("/healthz/source", http.StatusOK)
+}
+
 // Objects that are changed and deleted while the API server is away are found
 // when it is back.
 func TestAPIServerAway(t *testing.T) {
@@ -150,65 +211,144 @@ func TestAPIServerAway(t *testing.T) {
 }
 
 // An agent that is killed at any point, at the nth system call of each kind
-// that changes the disk, leaves a whole set behind, and the next one converges.
+// that changes the disk, leaves a whole set behind; the next one converges, tells
+// the application and cleans up. The new set is good, or is refused by the
+// application and rolled back.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	need(t, "strace", "strace")
-	for _, layout := range []string{"links", "exchange"} {
-		t.Run(layout, func(t *testing.T) {
-			t.Parallel()
-			killed := 0
-			for _, call := range []string{"mkdirat", "linkat", "symlinkat", "renameat", "renameat2", "unlinkat", "fchmod"} {
-				for n := 1; n < 60; n++ {
-					if !killAt(t, layout, call, n) {
-						break
+	for name, calls := range map[string][]string{
+		"good":    {"mkdirat", "linkat", "symlinkat", "renameat", "renameat2", "unlinkat", "fchmod"},
+		"refused": {"renameat", "renameat2"},
+	} {
+		for _, layout := range []string{"links", "exchange"} {
+			t.Run(name+" "+layout, func(t *testing.T) {
+				t.Parallel()
+				killed := 0
+				for _, call := range calls {
+					for n := 1; n < 60; n++ {
+						if !(killing{layout: layout, refused: name == "refused"}).at(t, call, n) {
+							break
+						}
+						killed++
 					}
-					killed++
 				}
-			}
-			t.Logf("killed at %d points", killed)
-			if killed < 15 {
-				t.Errorf("only %d points were met", killed)
-			}
-		})
+				t.Logf("killed at %d points", killed)
+				if killed < 2*len(calls) {
+					t.Errorf("only %d points were met", killed)
+				}
+			})
+		}
 	}
 }
 
-// killAt goes from one set to another with an agent that is killed at the nth
-// call, and checks what is left. It says whether there was an nth call.
-func killAt(t *testing.T, layout, call string, n int) bool {
+// killing is a change from one set to another by an agent that does not survive
+// it.
+type killing struct {
+	layout  string
+	refused bool // the application does not take the new set
+}
+
+// at kills the agent at the nth call and checks what is left. It says whether
+// there was an nth call.
+func (k killing) at(t *testing.T, call string, n int) bool {
 	t.Helper()
 	dir := t.TempDir()
 	source, root, told := filepath.Join(dir, "source"), filepath.Join(dir, "volume", "config"), filepath.Join(dir, "told")
+	takes, patient := "true", "30s"
+	if k.refused {
+		takes, patient = "grep -q old "+told, "500ms"
+	}
 	args := []string{
-		"--directory=" + source, "--root=" + root, "--layout=" + layout, "--keep-old=0", "--quiet=0", "--initial-notify=if-changed",
+		"--directory=" + source, "--root=" + root, "--layout=" + k.layout, "--keep-old=0", "--quiet=0",
 		"--notify=exec:sh -c 'cat " + root + "/a " + root + "/b > " + told + "'",
+		"--confirm=exec:sh -c '" + takes + "'", "--confirm-timeout=" + patient, "--roll-back", "--max-failures=1", "--retry=50ms",
 	}
-	once := func() (string, int) {
-		_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: binary(t), Args: append(args, "--once")})
-		return stderr, code
-	}
+	where := fmt.Sprintf("killed at %s %d", call, n)
 	write(t, filepath.Join(source, "a"), "old")
 	write(t, filepath.Join(source, "b"), "old")
-	if stderr, code := once(); code != 0 {
+	if _, stderr, code := labtest.RunCommand(t, labtest.Command{Path: binary(t), Args: append(args, "--once")}); code != 0 {
 		t.Fatal(stderr)
 	}
 	write(t, filepath.Join(source, "a"), "new")
 	write(t, filepath.Join(source, "b"), "new")
 	write(t, filepath.Join(source, "sub", "c"), "new")
-	inject := fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n)
-	_, _, code := labtest.RunCommand(t, labtest.Command{Path: "strace", Args: append([]string{"-f", "-qq", "-o", "/dev/null", "-e", inject, binary(t)}, append(args, "--once")...)})
+	// -D: the program that is started is the agent, and the tracer is beside it.
+	strace := []string{"-D", "-f", "-qq", "-o", "/dev/null", "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n), binary(t)}
+	victim := labtest.StartCommand(t, labtest.Command{Path: "strace", Args: append(strace, args...)})
+	met := k.survives(t, victim, root)
 	a, b := read(root+"/a"), read(root+"/b")
 	if a != b || (a != "old" && a != "new") {
-		t.Errorf("killed at %s %d: a is %q, b is %q", call, n, a, b)
+		t.Errorf("%s: a is %q, b is %q", where, a, b)
 	}
-	// The next agent is a normal one: it has to tell, and to clean up.
 	next := labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: args})
 	labtest.Eventually(t, patience, func() (bool, string) {
-		return read(root+"/a")+read(root+"/b")+read(root+"/sub/c") == "newnewnew", fmt.Sprintf("killed at %s %d: files %v\n%s", call, n, files(root), next.Stderr())
+		return k.settled(root), fmt.Sprintf("%s: %+v\n%s", where, k.status(root), next.Stderr())
 	})
 	next.Stop(t)
-	return code != 0
+	k.wantEnd(t, where, root, told)
+	return met
+}
+
+// survives waits until the agent is killed or has done everything; it says
+// whether it was killed.
+func (k killing) survives(t *testing.T, victim *labtest.Running, root string) bool {
+	t.Helper()
+	killed := false
+	labtest.Eventually(t, patience, func() (bool, string) {
+		select {
+		case <-victim.Done():
+			killed = true
+			return true, ""
+		default:
+			return k.settled(root), victim.Stderr()
+		}
+	})
+	if !killed {
+		victim.Stop(t)
+	}
+	return killed
+}
+
+func (k killing) status(root string) (s podsync.Status) {
+	raw, err := os.ReadFile(filepath.Join(volume.StateDir(root, volume.Layout(k.layout)), podsync.StatusFile))
+	if err == nil {
+		err = json.Unmarshal(raw, &s)
+	}
+	if err != nil {
+		return podsync.Status{}
+	}
+	return s
+}
+
+// settled says that the new set is confirmed, or barred and the old one is.
+func (k killing) settled(root string) bool {
+	s := k.status(root)
+	if k.refused {
+		return s.Reason == podsync.RolledBack && s.Confirmed == s.Published
+	}
+	return s.Reason == podsync.InStep && s.Observed == s.Published && s.Confirmed == s.Published && s.Previous != ""
+}
+
+// wantEnd compares what is left in the end: one set, of which the application
+// was told last, and nothing beside it.
+func (k killing) wantEnd(t *testing.T, where, root, told string) {
+	t.Helper()
+	want, visible := "new", "map[a:new b:new sub/c:new]"
+	if k.refused {
+		want, visible = "old", "map[a:old b:old]"
+	}
+	if got := fmt.Sprint(files(root)); got != visible {
+		t.Errorf("%s: files %s, want %s", where, got, visible)
+	}
+	if got := read(told); got != want+want {
+		t.Errorf("%s: the application was told of %q, want the %s set", where, got, want)
+	}
+	for _, pattern := range []string{"*tmp*", "*/*tmp*", "*/*/*tmp*", "*/probe-*", "*/*/objects/new-*"} {
+		if left, err := filepath.Glob(filepath.Join(filepath.Dir(root), pattern)); err != nil || len(left) > 0 {
+			t.Errorf("%s: left behind %v (%v)", where, left, err)
+		}
+	}
 }
 
 func read(name string) string {

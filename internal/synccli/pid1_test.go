@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
@@ -225,6 +226,22 @@ func TestRestartOnChange(t *testing.T) {
 	if strings.Count(a.Stdout(), "run with") != 2 {
 		t.Errorf("output %q", a.Stdout())
 	}
+}
+
+// A child that dies of a reload while it is asked about it is noticed at once:
+// the set that killed it is taken back and it runs again.
+func TestAChildThatDiesWhileItIsAsked(t *testing.T) {
+	t.Parallel()
+	a := inNamespace(t, `echo run; trap 'read c < $ROOT/a.conf || :; test $c = 1 || exit 3' HUP; while :; do sleep 0.05; done`,
+		"--notify=signal:HUP", "--confirm=exec:false", "--confirm-timeout=10m", "--roll-back")
+	a.wantOutput("run")
+	write(t, filepath.Join(a.source(), "a.conf"), "2")
+	a.wantOutput("run\nrun\n")
+	a.wantFiles(map[string]string{"a.conf": "1"})
+	labtest.Eventually(t, patience, func() (bool, string) {
+		s := a.status()
+		return s.Barred == s.Observed && s.Reason == podsync.RolledBack, fmt.Sprintf("status %+v", s)
+	})
 }
 
 // Being stopped in the middle of a restart leaves the child its grace, and no

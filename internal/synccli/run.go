@@ -73,7 +73,7 @@ type predecessor func(args []string, lookup func(string) (string, bool)) (syncru
 func predecessors() map[string]predecessor {
 	return map[string]predecessor{
 		"config-controller":       configcontroller.Parse,
-		"start-config-controller": configcontroller.Parse,
+		"start-config-controller": configcontroller.ParseImage,
 		"configmap-reload":        configmapreload.Parse,
 		"k8s-sidecar":             k8ssidecar.Parse,
 	}

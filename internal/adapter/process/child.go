@@ -163,7 +163,7 @@ func (c *Child) Signal(sig unix.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.running() {
-		return fmt.Errorf("signal %s to the application: it does not run", unix.SignalName(sig))
+		return &AbsentError{fmt.Errorf("signal %s to the application: it does not run", unix.SignalName(sig))}
 	}
 	if err := c.cmd.Process.Signal(sig); err != nil {
 		return fmt.Errorf("signal %s to the application: %w", unix.SignalName(sig), err)

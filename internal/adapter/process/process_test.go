@@ -124,6 +124,9 @@ func TestAbsentProcesses(t *testing.T) {
 			t.Errorf("%s: not said to be absent", name)
 		}
 	}
+	if _, absent := errors.AsType[*AbsentError](NewChild(NewParent(), ChildOptions{}).Notify(unix.SIGHUP)); !absent {
+		t.Error("a child that does not run is not said to be absent")
+	}
 	sleeper := NewChild(NewParent(), ChildOptions{Args: []string{"sleep", "1000"}, StopSignal: unix.SIGTERM, Grace: time.Minute})
 	if err := sleeper.Start(); err != nil {
 		t.Fatal(err)

@@ -49,6 +49,18 @@ func Parse(args []string, lookup func(string) (string, bool)) (syncrun.Config, e
 	return v.config(split)
 }
 
+// ParseImage reads them as the entry script of the original's image did, which
+// has a default of its own for the directory.
+func ParseImage(args []string, lookup func(string) (string, bool)) (syncrun.Config, error) {
+	return Parse(args, func(name string) (string, bool) {
+		value, ok := lookup(name)
+		if !ok && name == "CONFIG_CONTROLLER_CONFIGROOT" {
+			return "/config", true
+		}
+		return value, ok
+	})
+}
+
 func parseFlags(args []string, lookup func(string) (string, bool)) (*values, error) {
 	env := func(name, otherwise string) string {
 		if value, ok := lookup(name); ok {

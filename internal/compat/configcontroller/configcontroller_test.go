@@ -1,6 +1,7 @@
 package configcontroller_test
 
 import (
+	"maps"
 	"strings"
 	"syscall"
 	"testing"
@@ -148,4 +149,33 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q became %+v", line, summarize(c))
 		}
 	})
+}
+
+// The directory is the image's default, not the program's.
+func TestParseImage(t *testing.T) {
+	vars := map[string]string{"CONFIG_CONTROLLER_CONFIGMAP": "app", "CONFIG_CONTROLLER_URL": "http://localhost/"}
+	for name, c := range map[string]struct {
+		reason, flag, variable, want string
+	}{
+		"default":  {reason: "nothing is said", want: "/config"},
+		"variable": {reason: "a variable wins", variable: "/v", want: "/v"},
+		"flag":     {reason: "a flag wins over both", variable: "/v", flag: "/f", want: "/f"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := maps.Clone(vars)
+			var args []string
+			if c.variable != "" {
+				all["CONFIG_CONTROLLER_CONFIGROOT"] = c.variable
+			}
+			if c.flag != "" {
+				args = []string{"--configroot=" + c.flag}
+			}
+			if config, err := configcontroller.ParseImage(args, env(all)); err != nil || config.Volume.Root != c.want {
+				t.Errorf("%s: root %q, error %v", c.reason, config.Volume.Root, err)
+			}
+		})
+	}
+	if _, err := configcontroller.Parse(nil, env(vars)); err == nil || !strings.Contains(err.Error(), "--configroot is missing") {
+		t.Errorf("the program itself: error %v", err)
+	}
 }

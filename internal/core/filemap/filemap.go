@@ -146,7 +146,7 @@ func (p *planner) addFile(f File, key string) {
 	if p.rules.Collision == FirstWins {
 		return
 	}
-	p.mistakes = append(p.mistakes, fmt.Errorf("%s and %s both have the file %q: rename one, map it with --item, "+
+	p.refuse(fmt.Errorf("%s and %s both have the file %q: rename one, map it with --item, "+
 		"or set --collision=prefix or --collision=first", other.Source, f.Source, f.Path))
 }
 

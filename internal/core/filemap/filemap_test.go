@@ -117,11 +117,21 @@ func TestPlan(t *testing.T) {
 		"left out": {
 			reason: "one object's mistakes do not hold the others up",
 			objects: []filemap.Object{
-				one, {Ref: inSub.Ref, Subdir: "/etc", Entries: inSub.Entries},
+				one,
+				{Ref: inSub.Ref, Subdir: "/etc", Entries: inSub.Entries},
 				{Ref: two.Ref, Subdir: "a.conf", Entries: two.Entries},
 			},
 			rules: filemap.Rules{Subdirs: true, LeaveOut: true}, want: []string{"a.conf < one", "b.conf < one"},
 			wantLeftOut: []string{`key "a" of configmap/ns/sub: path "/etc/a" is absolute`, "both file and directory"},
+		},
+		"collision left out": {
+			reason: "prefixed names can be the same, and the first object keeps its file",
+			objects: []filemap.Object{
+				object(filemap.ConfigMap, "b", map[string]string{"c.d": "1"}),
+				object(filemap.ConfigMap, "b.c", map[string]string{"d": "2"}),
+			},
+			rules: filemap.Rules{Collision: filemap.Prefix, LeaveOut: true}, want: []string{"namespace_ns.configmap_b.c.d < b"},
+			wantLeftOut: []string{"configmap/ns/b and configmap/ns/b.c both have the file"},
 		},
 		"absolute subdirectory": {
 			reason:  "an absolute annotation is refused, not made relative in silence",

@@ -20,9 +20,15 @@ KUBERNETES ?= 1.36
 # What "make bench" measures: every command under bench/.
 BENCH ?= $(notdir $(patsubst %/,%,$(dir $(wildcard bench/*/main.go))))
 
-# Packages and further flags of "make test" and "make deflake".
-PKG ?= ./...
+# Packages and further flags of "make test" and "make deflake". The packages that
+# take longest come first, so that none is left alone at the end.
+PKG ?= ./test/node ./internal/synccli ./...
 TESTFLAGS ?=
+
+# Most tests wait for other programs most of the time, so that more of them run
+# side by side than there are cores.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+SIDE_BY_SIDE := -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) '*' 2)
 
 # The race detector needs a C compiler. CI must have one (see "compiler").
 CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
@@ -73,7 +79,7 @@ bin/lab:
 
 .PHONY: test
 test: compiler lab-programs ## Run every test on one shared control plane; PKG=./internal/core/... for some
-	@bin/lab exec --kubernetes $(KUBERNETES) --with $(LAB_WITH) -- go test $(RACE) -shuffle=on $(TESTFLAGS) $(PKG)
+	@bin/lab exec --kubernetes $(KUBERNETES) --with $(LAB_WITH) -- go test $(RACE) -shuffle=on $(SIDE_BY_SIDE) $(TESTFLAGS) $(PKG)
 
 .PHONY: deflake
 deflake: ## Run the tests ten times; PKG and TESTFLAGS choose which

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
@@ -83,17 +85,50 @@ func (i *Witness) AwaitKnown(t testing.TB) {
 func (i *Witness) Pass(t testing.TB) {
 	t.Helper()
 	i.turn++
-	before := input.ParseShown(i.world.Shown(t, i.name))
+	before := i.look(t)
 	i.world.SetConfig(t, i.name, "key", fmt.Sprint(i.turn))
 	i.world.SetSecret(t, i.name, "key", fmt.Sprint(i.turn))
 	labtest.Eventually(t, Patience, func() (bool, string) {
-		text := i.world.Shown(t, i.name)
-		shown := input.ParseShown(text)
+		now := i.look(t)
 		for _, source := range []input.Source{input.ConfigMap(i.name), input.Secret(i.name)} {
-			if shown[source] == before[source] {
-				return false, fmt.Sprintf("%s shows %q, not yet the newest %s", i.name, text, source)
+			if !now.isPast(before, source) {
+				return false, fmt.Sprintf("%s shows %q, not yet the newest %s", i.name, now.shown, source)
 			}
 		}
 		return true, ""
 	})
+}
+
+// sight is what a witness was given, by its template and by the record.
+type sight struct {
+	shown    input.Shown
+	recorded record.Entry
+}
+
+func (i *Witness) look(t testing.TB) sight {
+	t.Helper()
+	now := sight{shown: input.ParseShown(i.world.Shown(t, i.name))}
+	text := i.world.Record(t, i.name)
+	if text == "" { // a record that cannot be written, say
+		return now
+	}
+	var err error
+	if now.recorded, err = record.Decode(text); err != nil {
+		t.Fatal(err)
+	}
+	return now
+}
+
+// isPast tells whether a source was delivered since. On a busy machine the second
+// of two changes is heard of only after the rollout for the first. That rollout
+// has loaded it, so it is only recorded; but the record may also be late, and then
+// says what the template has shown before.
+func (s sight) isPast(before sight, source input.Source) bool {
+	if s.shown[source] != before.shown[source] {
+		return true
+	}
+	given, known := before.recorded.Inputs[source]
+	sum := s.recorded.Inputs[source].Version.Sum
+	return known && sum != given.Version.Sum &&
+		(before.shown[source] == "" || !strings.HasPrefix(sum, before.shown[source]))
 }

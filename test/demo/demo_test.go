@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
@@ -42,6 +46,31 @@ func TestDemoPlaysToTheEnd(t *testing.T) {
 	stage.mustBeClear(t)
 }
 
+func TestKeptDemoLeavesAControlPlaneToPlayWith(t *testing.T) {
+	t.Parallel()
+	demo := start(t, labtest.Binary(t, "./cmd/lockstep"), "KEEP=1")
+	stage := awaitStage(t, demo)
+	t.Cleanup(func() {
+		if err := stage.run.End(); err != nil {
+			t.Error(err)
+		}
+		stage.mustBeClear(t)
+	})
+	if code := demo.ExitCode(t, ending); code != 0 {
+		t.Fatalf("exit code %d, want 0", code)
+	}
+	_, rest, _ := strings.Cut(demo.Stdout(), "export KUBECONFIG=")
+	kubeconfig, _, _ := strings.Cut(rest, "\n")
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatalf("the kubeconfig that the demo prints: %v", err)
+	}
+	web, err := kubernetes.NewForConfigOrDie(config).AppsV1().Deployments("shop").Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil || web.Annotations["lockstep.dev/reload"] == "" {
+		t.Errorf("the application of the story: annotations %v, error %v", web.Annotations, err)
+	}
+}
+
 func TestInterruptedDemoLeavesNothing(t *testing.T) {
 	t.Parallel()
 	demo := start(t, labtest.Binary(t, "./cmd/lockstep"))
@@ -69,11 +98,11 @@ func TestDemoFailsWhenLockstepDoes(t *testing.T) {
 	stage.mustBeClear(t)
 }
 
-func start(t *testing.T, lockstep string) *labtest.Running {
+func start(t *testing.T, lockstep string, env ...string) *labtest.Running {
 	t.Helper()
 	return labtest.StartCommand(t, labtest.Command{
 		Path: labtest.Binary(t, "./test/demo"),
-		Env:  []string{"LOCKSTEP_BINARY=" + lockstep, "KEEP="},
+		Env:  append([]string{"LOCKSTEP_BINARY=" + lockstep, "KEEP="}, env...),
 	})
 }
 

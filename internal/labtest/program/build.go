@@ -106,6 +106,9 @@ func (b *Builder) buildMissing(ctx context.Context, recipes []recipe) error {
 		return err
 	}
 	defer unlock()
+	if err := b.removeUnfinished(); err != nil {
+		return err
+	}
 	for _, batch := range batches(slices.DeleteFunc(slices.Clone(recipes), func(r recipe) bool { return !b.missing(r) })) {
 		if err := b.buildBatch(ctx, batch); err != nil {
 			return err
@@ -129,11 +132,29 @@ func batches(recipes []recipe) [][]recipe {
 	return list
 }
 
+// unfinished begins the name of a folder that is built in.
+const unfinished = "building-"
+
+// removeUnfinished removes what builders left that were killed. Whoever has the lock
+// is the only one who builds.
+func (b *Builder) removeUnfinished() error {
+	folders, err := filepath.Glob(filepath.Join(b.cache, unfinished+"*"))
+	if err != nil {
+		return fmt.Errorf("find unfinished builds: %w", err)
+	}
+	for _, folder := range folders {
+		if err := os.RemoveAll(folder); err != nil {
+			return fmt.Errorf("remove an unfinished build: %w", err)
+		}
+	}
+	return nil
+}
+
 func (b *Builder) buildBatch(ctx context.Context, batch []recipe) error {
 	if err := os.MkdirAll(b.cache, 0o755); err != nil {
 		return fmt.Errorf("make the cache for lab programs: %w", err)
 	}
-	scratch, err := os.MkdirTemp(b.cache, "building-")
+	scratch, err := os.MkdirTemp(b.cache, unfinished)
 	if err != nil {
 		return fmt.Errorf("make a folder to build in: %w", err)
 	}

@@ -67,6 +67,17 @@ func TestBuildMakesWhatIsMissingAndSaysSo(t *testing.T) {
 	}
 }
 
+func TestBuildRemovesWhatAKilledBuilderLeft(t *testing.T) {
+	b := &Builder{cache: t.TempDir(), progress: &strings.Builder{}}
+	write(t, filepath.Join(b.cache, "building-123", "half"), "a program")
+	if err := b.buildMissing(t.Context(), []recipe{hello(t, goodSource)}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"bin", "build.lock"}, list(t, b.cache)); diff != "" {
+		t.Errorf("files in the cache (-want +got):\n%s", diff)
+	}
+}
+
 func TestBuildKeepsNothingOfAFailure(t *testing.T) {
 	b := &Builder{cache: t.TempDir(), progress: &strings.Builder{}}
 	r := hello(t, badSource)

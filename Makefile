@@ -8,6 +8,9 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 
+# The agent works on files and processes as only Linux has them.
+PROGRAMS := $(if $(filter Darwin,$(shell uname -s)),./cmd/lockstep,./cmd/...)
+
 # What the shared control plane of the tests has besides the bare minimum, and
 # the programs which that takes, in the order of need.
 LAB_WITH ?= kwok,argo-rollouts
@@ -21,9 +24,13 @@ KUBERNETES ?= 1.36
 BENCH ?= $(notdir $(patsubst %/,%,$(dir $(wildcard bench/*/main.go))))
 
 # Packages and further flags of "make test" and "make deflake". The packages that
-# take longest come first, so that none is left alone at the end.
+# take longest come first, so that none is left alone at the end. SHORT=1 leaves out
+# what needs root or programs that are not installed.
 PKG ?= ./test/node ./internal/synccli ./...
 TESTFLAGS ?=
+ifneq ($(SHORT),)
+override TESTFLAGS += -short
+endif
 
 # Most tests wait for other programs most of the time, so that more of them run
 # side by side than there are cores.
@@ -50,7 +57,7 @@ help: ## Show this list
 
 .PHONY: build
 build: ## Build the product into bin/
-	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	go build -ldflags '$(LDFLAGS)' -o bin/ $(PROGRAMS)
 
 .PHONY: demo
 demo: bin/lab ## Play the story on a real control plane; KEEP=1 leaves it up
@@ -79,7 +86,8 @@ bin/lab:
 ##@ Check
 
 .PHONY: test
-test: compiler lab-programs ## Run every test on one shared control plane; PKG=./internal/core/... for some
+test: compiler lab-programs ## Run every test on one shared control plane; PKG=./internal/core/... for some, SHORT=1 without a real node
+	@if [[ -n "$(SHORT)" ]]; then echo "SHORT=$(SHORT): left out are the tests on a real node, and those of applications that are not installed"; fi
 	@bin/lab exec --kubernetes $(KUBERNETES) --with $(LAB_WITH) -- go test $(RACE) -shuffle=on $(SIDE_BY_SIDE) $(TESTFLAGS) $(PKG)
 
 .PHONY: deflake
@@ -116,7 +124,7 @@ docs: ## Write the parts of docs/ that follow from the code
 	go generate ./internal/docgen
 
 .PHONY: verify
-verify: verify-format verify-modules verify-generated verify-documents verify-product ## Check that everything derived is up to date
+verify: verify-format verify-modules verify-generated verify-documents verify-product verify-darwin ## Check that everything derived is up to date
 
 .PHONY: verify-format
 verify-format:
@@ -150,6 +158,11 @@ verify-documents:
 verify-product:
 	@linked=$$(go list -deps ./cmd/... | grep -E '^k8s\.io/kubernetes/|^go\.etcd\.io/|/internal/labtest' || true); \
 	if [[ -n "$$linked" ]]; then echo "the product links parts of the lab:"; echo "$$linked"; exit 1; fi
+
+# The demo's lab is promised to compile on macOS; the agent is not.
+.PHONY: verify-darwin
+verify-darwin:
+	@GOOS=darwin CGO_ENABLED=0 go vet ./lab/... ./internal/labtest/...
 
 ##@ Clean
 

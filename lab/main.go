@@ -41,7 +41,9 @@ The control plane is etcd, kube-apiserver and kube-controller-manager. LIST adds
   node             a real node, and kube-scheduler; the same as --node real
 
 Programs are built once, from Go modules only, and kept in the user's cache folder
-(LOCKSTEP_LAB_CACHE moves it). The first build takes about seven minutes on two cores.
+(LOCKSTEP_LAB_CACHE moves it). The first build of a bare control plane took seven minutes
+on two cores. A real node takes packages of Debian, which are installed when they are missing;
+LOCKSTEP_LAB_INSTALL=no refuses that.
 
 Examples:
   eval "$(go run ./lab up --node real)"      then use any client: KUBECONFIG is set

@@ -2,7 +2,9 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,7 +27,7 @@ func TestRealNodeNamesWhatIsMissing(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			args := append(c.rights, binary, "exec", "--node", "real", "--", "true")
+			args := slices.Concat(c.rights, []string{binary, "exec", "--node", "real", "--", "true"})
 			_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: "setpriv", Args: args})
 			if code != 1 || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("exit code %d, stderr %q, want 1 and the one line %q", code, stderr, c.want)
@@ -41,13 +43,11 @@ func copyOfLab(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("/tmp", "lab-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) }) //nolint:errcheck // It is in /tmp.
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := os.WriteFile(dir+"/lab", content, 0o755); err != nil {
 		t.Fatal(err)

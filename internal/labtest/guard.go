@@ -39,7 +39,10 @@ func startGuard() (*guard, error) {
 	if runtime.GOOS != "linux" {
 		return &guard{}, nil
 	}
-	helper, err := buildHelper()
+	// No test's context: the guard is everybody's.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) //nolint:forbidigo // See above.
+	defer cancel()
+	helper, err := buildHelper(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +91,10 @@ func (g *guard) tell(line string) error {
 // buildHelper builds the program that is the guard and that is around a real node.
 // It has only the standard library in it, so that takes a second, or nothing when
 // it is there already.
-func buildHelper() (string, error) {
+func buildHelper(ctx context.Context) (string, error) {
 	root, err := program.Root()
 	if err != nil {
 		return "", err
 	}
-	// No test's context: the guard is everybody's.
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) //nolint:forbidigo // See above.
-	defer cancel()
 	return goBuild(ctx, filepath.Join(root, "bin", "lab-helper"), "./lab/node", []string{"CGO_ENABLED=0"}, "-ldflags=-s -w")
 }

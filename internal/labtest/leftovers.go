@@ -22,7 +22,7 @@ func RunTests(m interface{ Run() int }) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if err := os.Setenv("TMPDIR", dir); err != nil { //nolint:usetesting // There is no test yet.
+	if err := os.Setenv("TMPDIR", dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -32,7 +32,7 @@ func (c *Cluster) launchNode(ctx context.Context) error {
 		return err
 	}
 	port := strconv.Itoa(ports[0])
-	if err := c.copyHelper(); err != nil {
+	if err := c.copyHelper(ctx); err != nil {
 		return fmt.Errorf("make the program around the node: %w", err)
 	}
 	if err := c.writeNodeFiles(port); err != nil {
@@ -66,8 +66,8 @@ func (c *Cluster) startNodeProcesses(port string) error {
 
 // copyHelper puts the program around the node into the folder, where a later build
 // does not change it.
-func (c *Cluster) copyHelper() error {
-	built, err := buildHelper()
+func (c *Cluster) copyHelper(ctx context.Context) error {
+	built, err := buildHelper(ctx)
 	if err != nil {
 		return err
 	}

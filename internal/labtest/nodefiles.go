@@ -93,15 +93,15 @@ func (c *Cluster) writeNodeFiles(kubeletPort string) error {
 	user := fmt.Sprintf("{client-certificate-data: %s, client-key-data: %s}", encode(cert), encode(key))
 	dir := c.run.Dir
 	for name, content := range map[string][]byte{
-		"containerd.toml":                            fmt.Appendf(nil, containerdConfig, dir, PauseImage, pluginFolder),
-		"cni/10-lab.conflist":                        fmt.Appendf(nil, networkConfig, dir),
-		"kubelet.yaml":                               fmt.Appendf(nil, kubeletConfig, c.file(caFile), kubeletPort, dir, remains.Group(dir)),
-		"kubelet.kubeconfig":                         kubeconfig("https://"+serviceAddress+":443", ca, user),
-		"registries/" + RegistryName + "/hosts.toml": []byte(registryHosts),
-		"kubelet/pki/.keep":                          nil,
-		"pod-logs/.keep":                             nil,
-		"volume-plugins/.keep":                       nil,
-		"containerd/root/.keep":                      nil,
+		"containerd.toml":       fmt.Appendf(nil, containerdConfig, dir, PauseImage, pluginFolder),
+		"cni/10-lab.conflist":   fmt.Appendf(nil, networkConfig, dir),
+		"kubelet.yaml":          fmt.Appendf(nil, kubeletConfig, c.file(caFile), kubeletPort, dir, remains.Group(dir)),
+		"kubelet.kubeconfig":    kubeconfig("https://"+serviceAddress+":443", ca, user),
+		registryHostsFile:       []byte(registryHosts),
+		"kubelet/pki/.keep":     nil,
+		"pod-logs/.keep":        nil,
+		"volume-plugins/.keep":  nil,
+		"containerd/root/.keep": nil,
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

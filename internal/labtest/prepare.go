@@ -51,7 +51,7 @@ func namespacesMissing() error {
 	const need = "a real node needs namespaces and mounts of its own (the capability CAP_SYS_ADMIN): %w"
 	var out output
 	p, err := process.Start(process.Spec{
-		Path: "/bin/sh", Args: []string{"-c", "mount --make-rprivate / && mount -t tmpfs lab /run && mount -t proc proc /proc"},
+		Path: "/bin/sh", Args: []string{"-c", "mount --make-rprivate / && mount -t tmpfs lab /run && mount -t proc lab /proc"},
 		Stdout: &out, Stderr: &out, Apart: true,
 	})
 	if err != nil {
@@ -100,14 +100,17 @@ func install(ctx context.Context, progress io.Writer, packages []string, enough 
 
 // Need returns the path of a program, given by its name or by a pattern, of which
 // the last match counts. When it is missing, Debian's packages are installed as for
-// a real node, or the test fails and names them.
+// a real node, or the test fails and names them; -short leaves the test out instead.
 func Need(t testing.TB, program string, packages ...string) string {
 	t.Helper()
 	var err error
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && !testing.Short() {
 		err = install(t.Context(), os.Stderr, packages, func() bool { return find(program) != "" })
 	}
 	path := find(program)
+	if path == "" && testing.Short() {
+		t.Skipf("-short asks for the tests without programs that are missing, such as %s", program)
+	}
 	if path == "" {
 		t.Fatalf("this test needs %s: install %s %s", program, strings.Join(packages, ", "), errorText(err))
 	}

@@ -26,6 +26,9 @@ storage:
 http: {addr: %q}
 `
 
+// registryHostsFile is where containerd looks for what follows.
+const registryHostsFile = "registries/" + RegistryName + "/hosts.toml"
+
 // registryHosts tells containerd where the registry is, seen from the node: on the
 // bridge, where the node joins it with the host's side.
 const registryHosts = `server = "http://10.99.0.1:5000"

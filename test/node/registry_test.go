@@ -13,6 +13,9 @@ import (
 func podPullsFromTheRegistry(t *testing.T, cluster *labtest.Cluster) {
 	pushed := showOn(cluster)
 	pushed.Name = labtest.RegistryName + "/pulled/show:1"
+	// Another user makes it another image: the kubelet would otherwise remember that
+	// the one which other stories were given has been pulled, and refuse it to them.
+	pushed.User = "65532"
 	if err := cluster.PushImage(t.Context(), pushed); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package revisions_test
 
 import (
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,9 +13,10 @@ import (
 	"github.com/lockstep-dev/lockstep/test/helmtest"
 )
 
-// hooked runs Helm with its hooks. The fake node takes the Job for done at once;
-// its command is run here, as its account.
-func (w *world) hooked(args ...string) {
+// awaitJobs returns a function that waits for the next Job which somebody makes
+// from now on, and runs its command as its account: the fake node takes every Job
+// for done at once.
+func (w *world) awaitJobs() (runNext func()) {
 	w.t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
 	if err != nil {
@@ -28,20 +30,36 @@ func (w *world) hooked(args ...string) {
 	if err := c.List(w.t.Context(), before, client.InNamespace(w.namespace)); err != nil {
 		w.t.Fatal(err)
 	}
-	jobs, err := c.Watch(w.t.Context(), &batchv1.JobList{}, &client.ListOptions{Namespace: w.namespace, Raw: &metav1.ListOptions{ResourceVersion: before.ResourceVersion}})
+	from := &metav1.ListOptions{ResourceVersion: before.ResourceVersion}
+	jobs, err := c.Watch(w.t.Context(), &batchv1.JobList{}, &client.ListOptions{Namespace: w.namespace, Raw: from})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer jobs.Stop()
-	w.helm.Run(w.t, append(args, "-n", w.namespace)...)
-	for event := range jobs.ResultChan() {
-		if made, ok := event.Object.(*batchv1.Job); ok && event.Type == watch.Added {
-			pod := made.Spec.Template.Spec
-			w.runJob(&job{args: pod.Containers[0].Args, account: pod.ServiceAccountName})
-			return
+	w.t.Cleanup(jobs.Stop)
+	return func() {
+		w.t.Helper()
+		late := time.After(patience)
+		for {
+			select {
+			case event := <-jobs.ResultChan():
+				if made, ok := event.Object.(*batchv1.Job); ok && event.Type == watch.Added {
+					pod := made.Spec.Template.Spec
+					w.runJob(&job{args: pod.Containers[0].Args, account: pod.ServiceAccountName})
+					return
+				}
+			case <-late:
+				w.t.Fatal("nobody made a Job")
+			}
 		}
 	}
-	w.t.Fatal("Helm made no Job")
+}
+
+// hooked runs Helm with its hooks.
+func (w *world) hooked(args ...string) {
+	w.t.Helper()
+	runNext := w.awaitJobs()
+	w.helm.Run(w.t, append(args, "-n", w.namespace)...)
+	runNext()
 }
 
 // TestHooksAttach: what Helm itself starts after an installation, an upgrade and a

@@ -33,7 +33,9 @@ func TestDemoPlaysToTheEnd(t *testing.T) {
 		"no further rollout (ReplicaSets of the Deployment: 2)",
 		"the change is delivered, by one rollout (ReplicaSets of the Deployment: 3)",
 		"rolls Deployment/shop/web: configmap/web-settings",
-		"Kubernetes removed configmap/settings-red with its ReplicaSet; settings-blue stays",
+		"the canary has one pod and waits for you",
+		", as before",
+		"Kubernetes removed configmap/checkout-settings-",
 		"The end, after",
 	} {
 		if !strings.Contains(demo.Stdout(), want) {

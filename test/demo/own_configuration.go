@@ -3,85 +3,188 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// checkoutManifest is an application whose ConfigMap carries its content in its
-// name: "settings-red", "settings-blue".
-func checkoutManifest(color string) string {
+// checkout is the application of this chapter.
+const checkout = "checkout"
+
+// checkoutValues are values of charts/app: three pods, a canary of one that waits
+// for a person, and one ConfigMap.
+func checkoutValues(color string) string {
 	return `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: checkout, namespace: shop}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: checkout}}
-  template:
-    metadata: {labels: {app: checkout}}
-    spec:
-      containers:
-      - name: checkout
-        image: registry.example/checkout:1
-        envFrom:
-        - configMapRef: {name: settings-` + color + `}
+appName: checkout
+replicas: 3
+rollout: {preDefinedStrategy: manual-canary-1-pod}   # change one pod and wait
+configmaps:
+  settings:
+    kv_data: {color: ` + color + `}
+revisions: {attach: controller}                      # Lockstep, not a Job, attaches
 `
 }
 
-func settingsOf(color string) string {
-	return `
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings-` + color + `
-  namespace: shop
-  labels: {lockstep.dev/revisioned: "true"}   # its name carries its content
-immutable: true
-data: {COLOR: ` + color + `}
-`
-}
-
-// ownConfiguration: each ReplicaSet keeps the ConfigMap it was started with, and
-// Kubernetes removes both together.
+// ownConfiguration: in the middle of a canary an old pod is replaced and still gets
+// the configuration it was started with; much later Kubernetes removes that
+// together with its ReplicaSet.
 func ownConfiguration(ctx context.Context, s *story) error {
-	if err := s.say(ctx, "Another application puts a hash of the content into its ConfigMap's name, so that old pods keep\nthe old one in the middle of a canary. Who removes old ones, and not too early? Label them:"); err != nil {
+	if err := s.say(ctx, "A canary: one pod gets the new version, and waits for you. Meanwhile a node goes away and an old\npod is replaced. Does it start with the new, perhaps faulty configuration? Not when the ConfigMap's\nname carries its content. charts/app does that:"); err != nil {
 		return err
 	}
-	s.show(settingsOf("red"))
+	s.show(checkoutValues("red"))
 	s.line("")
-	if err := s.step(ctx, "create configmap/settings-red and deployment/checkout, which uses it", func(ctx context.Context) error {
-		return s.create(ctx, settingsOf("red"), checkoutManifest("red"))
-	}); err != nil {
+	if err := s.addCanaries(ctx); err != nil {
 		return err
 	}
-	red, err := s.keeper(ctx, "settings-red")
+	c := &canary{story: s}
+	for _, play := range []func(context.Context) error{c.install, c.pauses, c.replacement, c.promotion, c.collection} {
+		if err := play(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// canary is what this chapter remembers.
+type canary struct {
+	*story
+	// red and blue are the ConfigMaps; keeper is the first one's ReplicaSet.
+	red, blue, keeper string
+}
+
+func (c *canary) install(ctx context.Context) error {
+	if err := c.deploy(ctx, "helm install checkout charts/app -f values.yaml", "red"); err != nil {
+		return err
+	}
+	var err error
+	if c.red, err = c.configMapOf(ctx, "red"); err != nil {
+		return err
+	}
+	if c.keeper, err = c.keeperOf(ctx, c.red); err != nil {
+		return err
+	}
+	return c.pods(ctx, map[string]int{c.red: 3})
+}
+
+func (c *canary) pauses(ctx context.Context) error {
+	if err := c.deploy(ctx, "change the color to blue in values.yaml, and helm upgrade checkout charts/app -f values.yaml", "blue"); err != nil {
+		return err
+	}
+	var err error
+	if c.blue, err = c.configMapOf(ctx, "blue"); err != nil {
+		return err
+	}
+	if _, err := c.keeperOf(ctx, c.blue); err != nil {
+		return err
+	}
+	if err := c.pods(ctx, map[string]int{c.red: 2, c.blue: 1}); err != nil {
+		return err
+	}
+	if err := c.paused(ctx); err != nil {
+		return err
+	}
+	c.good("the canary has one pod and waits for you; Helm has left configmap/" + c.red + " alone")
+	return nil
+}
+
+// replacement takes an old pod away and looks at what comes instead.
+func (c *canary) replacement(ctx context.Context) error {
+	old, err := c.running(ctx, c.red)
 	if err != nil {
 		return err
 	}
-	if err := s.step(ctx, "deploy another version: configmap/settings-blue, and the Deployment uses that", s.deployBlue); err != nil {
+	before := old[0].Name
+	if err := c.step(ctx, "a node goes away, and with it pod/"+before, func(ctx context.Context) error {
+		return c.client.Delete(ctx, &old[0])
+	}); err != nil {
 		return err
 	}
-	if _, err := s.keeper(ctx, "settings-blue"); err != nil {
-		return err
-	}
-	if err := s.say(ctx, "Both are there: a pod of the old ReplicaSet that is replaced now gets its own settings.\nMuch later the old ReplicaSet goes. Nobody deletes a ConfigMap:"); err != nil {
-		return err
-	}
-	if err := s.step(ctx, "delete replicaset/"+red, func(ctx context.Context) error { return s.deleteReplicaSet(ctx, red) }); err != nil {
-		return err
-	}
-	return s.onlyBlueIsLeft(ctx)
+	return eventually(ctx, func(ctx context.Context) (bool, string) {
+		now, err := c.running(ctx, c.red)
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, pod := range now {
+			if !slices.ContainsFunc(old, func(o corev1.Pod) bool { return o.UID == pod.UID }) && len(now) == 2 {
+				c.good(fmt.Sprintf("pod/%s replaces it and mounts configmap/%s, as before", pod.Name, c.red))
+				return true, ""
+			}
+		}
+		return false, before + " was not replaced"
+	})
 }
 
-// keeper waits until a ReplicaSet owns the ConfigMap, and returns its name.
-func (s *story) keeper(ctx context.Context, configMap string) (string, error) {
+func (c *canary) promotion(ctx context.Context) error {
+	if err := c.step(ctx, "the canary is fine: kubectl argo rollouts promote checkout", func(ctx context.Context) error {
+		return c.client.Status().Patch(ctx, rollout(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"pauseConditions":null}}`)))
+	}); err != nil {
+		return err
+	}
+	return c.pods(ctx, map[string]int{c.red: 0, c.blue: 3})
+}
+
+// collection removes the old ReplicaSet, as its history limit would.
+func (c *canary) collection(ctx context.Context) error {
+	if err := c.say(ctx, "Much later the old ReplicaSet goes. Nobody deletes a ConfigMap:"); err != nil {
+		return err
+	}
+	if err := c.step(ctx, "delete replicaset/"+c.keeper, func(ctx context.Context) error {
+		rs := &appsv1.ReplicaSet{}
+		rs.SetNamespace(namespace)
+		rs.SetName(c.keeper)
+		return c.client.Delete(ctx, rs)
+	}); err != nil {
+		return err
+	}
+	err := eventually(ctx, func(ctx context.Context) (bool, string) {
+		all, err := c.configMaps(ctx)
+		if err != nil {
+			return false, err.Error()
+		}
+		return len(all) == 1 && all[0].Name == c.blue, fmt.Sprintf("there are %d ConfigMaps", len(all))
+	})
+	if err == nil {
+		c.good("Kubernetes removed configmap/" + c.red + " with its ReplicaSet; configmap/" + c.blue + " stays")
+	}
+	return err
+}
+
+// deploy runs Helm, as a person would.
+func (c *canary) deploy(ctx context.Context, command, color string) error {
+	return c.step(ctx, command, func(ctx context.Context) error {
+		return c.helm(ctx, checkoutValues(color), "upgrade", "--install", checkout)
+	})
+}
+
+func (c *canary) configMaps(ctx context.Context) ([]corev1.ConfigMap, error) {
+	list := &corev1.ConfigMapList{}
+	err := c.client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app": checkout})
+	return list.Items, err
+}
+
+func (c *canary) configMapOf(ctx context.Context, color string) (string, error) {
+	all, err := c.configMaps(ctx)
+	for _, cm := range all {
+		if cm.Data["color"] == color {
+			return cm.Name, nil
+		}
+	}
+	return "", fmt.Errorf("no ConfigMap has the color %s: %w", color, err)
+}
+
+// keeperOf waits until a ReplicaSet owns the ConfigMap, and returns its name.
+func (c *canary) keeperOf(ctx context.Context, configMap string) (string, error) {
 	var owner string
 	err := eventually(ctx, func(ctx context.Context) (bool, string) {
 		cm := &corev1.ConfigMap{}
-		if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: configMap}, cm); err != nil {
+		if err := c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: configMap}, cm); err != nil {
 			return false, err.Error()
 		}
 		for _, o := range cm.OwnerReferences {
@@ -90,42 +193,68 @@ func (s *story) keeper(ctx context.Context, configMap string) (string, error) {
 		return owner != "", configMap + " has no owner"
 	})
 	if err == nil {
-		s.good(fmt.Sprintf("configmap/%s belongs to replicaset/%s", configMap, owner))
+		c.good(fmt.Sprintf("configmap/%s belongs to replicaset/%s", configMap, owner))
 	}
 	return owner, err
 }
 
-func (s *story) deployBlue(ctx context.Context) error {
-	if err := s.create(ctx, settingsOf("blue")); err != nil {
-		return err
+// running are the running pods that mount a ConfigMap.
+func (c *canary) running(ctx context.Context, configMap string) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	if err := c.client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app": checkout}); err != nil {
+		return nil, err
 	}
-	return s.patch(ctx, &appsv1.Deployment{}, "checkout",
-		`{"spec":{"template":{"spec":{"containers":[{"name":"checkout","image":"registry.example/checkout:1","envFrom":[{"configMapRef":{"name":"settings-blue"}}]}]}}}}`)
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+		return p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning || !mounts(p, configMap)
+	}), nil
 }
 
-func (s *story) deleteReplicaSet(ctx context.Context, name string) error {
-	rs := &appsv1.ReplicaSet{}
-	rs.SetNamespace(namespace)
-	rs.SetName(name)
-	return s.client.Delete(ctx, rs)
+func mounts(p corev1.Pod, configMap string) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
+			return s.ConfigMap != nil && s.ConfigMap.Name == configMap
+		})
+	})
 }
 
-// onlyBlueIsLeft waits until the garbage collector has done its work.
-func (s *story) onlyBlueIsLeft(ctx context.Context) error {
+// pods waits until so many pods run with each ConfigMap, and says so.
+func (c *canary) pods(ctx context.Context, want map[string]int) error {
+	var words []string
 	err := eventually(ctx, func(ctx context.Context) (bool, string) {
-		list := &corev1.ConfigMapList{}
-		if err := s.client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"lockstep.dev/revisioned": "true"}); err != nil {
-			return false, err.Error()
+		words = nil
+		all := true
+		for _, configMap := range slices.DeleteFunc([]string{c.red, c.blue}, func(name string) bool { return name == "" }) {
+			found, err := c.running(ctx, configMap)
+			if err != nil {
+				return false, err.Error()
+			}
+			all = all && len(found) == want[configMap]
+			words = append(words, fmt.Sprintf("%d with configmap/%s", len(found), configMap))
 		}
-		var names []string
-		for _, cm := range list.Items {
-			names = append(names, cm.Name)
-		}
-		left := strings.Join(names, " ")
-		return left == "settings-blue", "the ConfigMaps are: " + left
+		return all, "pods: " + strings.Join(words, ", ")
 	})
 	if err == nil {
-		s.good("Kubernetes removed configmap/settings-red with its ReplicaSet; settings-blue stays")
+		c.good("pods: " + strings.Join(words, ", "))
 	}
 	return err
+}
+
+// paused waits until the canary waits for a person.
+func (c *canary) paused(ctx context.Context) error {
+	return eventually(ctx, func(ctx context.Context) (bool, string) {
+		r := rollout()
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
+			return false, err.Error()
+		}
+		reasons, _, _ := unstructured.NestedSlice(r.Object, "status", "pauseConditions")
+		return len(reasons) > 0, "the canary does not wait"
+	})
+}
+
+func rollout() *unstructured.Unstructured {
+	r := &unstructured.Unstructured{}
+	r.SetGroupVersionKind(schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"})
+	r.SetNamespace(namespace)
+	r.SetName(checkout)
+	return r
 }

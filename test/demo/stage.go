@@ -39,7 +39,7 @@ const (
 	// quiet is the quiet window of the story; the product's default is 5 s.
 	quiet = 2 * time.Second
 	// patience bounds every wait for something that must happen.
-	patience = 20 * time.Second
+	patience = time.Minute
 )
 
 // stage is the control plane, and Lockstep on it.
@@ -52,6 +52,8 @@ type stage struct {
 
 	lockstep *process.Process
 	log      *narrator
+	// helmPath is the program, from the chapter on that needs it.
+	helmPath string
 }
 
 // openStage builds Lockstep and starts a control plane.

@@ -20,10 +20,12 @@ import (
 type repository struct {
 	*world
 	dir string
+	// unprotected leaves out what keeps Argo CD from pruning.
+	unprotected bool
 }
 
 func newRepository(w *world) *repository {
-	r := &repository{w, w.T.TempDir()}
+	r := &repository{world: w, dir: w.T.TempDir()}
 	r.git("init", "--quiet")
 	return r
 }
@@ -36,20 +38,23 @@ func (r *repository) git(args ...string) {
 	}
 }
 
-// commit replaces the manifests by the chart's for a color, and more.
-func (r *repository) commit(color, more string) {
+// commit replaces the manifests by the chart's for some values, and more.
+func (r *repository) commit(values, more string) {
 	r.T.Helper()
-	file := helmtest.ValuesFile(r.T, walkthrough.Release(color, "revisions: {attach: controller}"))
+	file := helmtest.ValuesFile(r.T, values)
 	manifests := r.Helm.Run(r.T, "template", "demo", r.Helm.Chart("app"), "-n", r.Namespace, "-f", file)
+	if r.unprotected {
+		manifests = strings.ReplaceAll(manifests, "argocd.argoproj.io/sync-options: Prune=false", "example.org/unprotected: yes-it-is")
+	}
 	if err := os.WriteFile(filepath.Join(r.dir, "app.yaml"), []byte(manifests+more), 0o600); err != nil {
 		r.T.Fatal(err)
 	}
 	r.git("add", ".")
-	r.git("commit", "--quiet", "-m", color)
+	r.git("commit", "--quiet", "-m", "next")
 }
 
 // sync starts the agent of Argo's GitOps engine, which applies and prunes.
-func (r *repository) sync() {
+func (r *repository) sync() *labtest.Running {
 	r.T.Helper()
 	builder, err := program.NewBuilder(os.Stderr)
 	if err != nil {
@@ -59,7 +64,7 @@ func (r *repository) sync() {
 	if err != nil {
 		r.T.Fatal(err)
 	}
-	labtest.StartCommand(r.T, labtest.Command{Path: built[program.GitOps].Path, Args: []string{
+	return labtest.StartCommand(r.T, labtest.Command{Path: built[program.GitOps].Path, Args: []string{
 		r.dir, "--kubeconfig", r.Kubeconfig, "--namespaced", "-n", r.Namespace, "--default-namespace", r.Namespace,
 		"--prune", "--resync-seconds", "1", "--port", freePort(r.T),
 	}})
@@ -77,29 +82,76 @@ func freePort(t *testing.T) string {
 
 // TestGitOpsEngineKeepsOldRevisions: with pruning on, Argo CD's engine removes what
 // is no longer in Git, but neither a ConfigMap that the chart protects nor one
-// that a revision owns.
+// that a revision owns. Each is enough by itself.
 func TestGitOpsEngineKeepsOldRevisions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.Continuous()
-	r := newRepository(w)
-	plain := func(name string) string {
-		return fmt.Sprintf("\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s, labels: {app: demo}}\ndata: {key: value}\n", name, w.Namespace)
+	for name, c := range map[string]struct{ owned, unprotected bool }{
+		"protected by the chart alone": {},
+		"owned alone":                  {owned: true, unprotected: true},
+		"both":                         {owned: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keepsOldRevisions(t, c.owned, c.unprotected)
+		})
 	}
-	r.commit("red", plain("unused"))
+}
+
+func keepsOldRevisions(t *testing.T, owned, unprotected bool) {
+	t.Helper()
+	w := newWorld(t)
+	r := newRepository(w)
+	r.unprotected = unprotected
+	owners := func(string) []string { return []string{} }
+	if owned {
+		w.Continuous()
+		owners = func(configMap string) []string { return []string{w.AwaitReplicaSet(configMap).Name} }
+	}
+	plain := fmt.Sprintf("\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: unused, namespace: %s, labels: {app: demo}}\ndata: {key: value}\n", w.Namespace)
+	r.commit(walkthrough.Release("red", "revisions: {attach: controller}"), plain)
 	r.sync()
 	w.Eventually(func() (bool, string) {
 		return len(w.ConfigMaps()) == 2, fmt.Sprint("nothing was applied: ", w.ConfigMaps())
 	})
 	red := w.ConfigMapOf("red")
-	rsRed := w.AwaitReplicaSet(red)
-	w.AwaitOwners(map[string][]string{red: {rsRed.Name}, "unused": {}})
+	w.AwaitOwners(map[string][]string{red: owners(red), "unused": {}})
+	if protection := w.configMap(red).Annotations["argocd.argoproj.io/sync-options"]; (protection == "") != unprotected {
+		t.Fatalf("sync-options are %q", protection)
+	}
 
-	r.commit("blue", "")
+	r.commit(walkthrough.Release("blue", "revisions: {attach: controller}"), "")
 	w.Eventually(func() (bool, string) {
 		_, there := w.ConfigMaps()["unused"]
 		return !there, "what is no longer in Git was not pruned"
 	})
+	w.Eventually(func() (bool, string) {
+		return len(w.ConfigMaps()) == 2, fmt.Sprint("the ConfigMaps are ", w.ConfigMaps())
+	})
 	blue := w.ConfigMapOf("blue")
-	w.AwaitOwners(map[string][]string{red: {rsRed.Name}, blue: {w.AwaitReplicaSet(blue).Name}})
+	w.AwaitOwners(map[string][]string{red: owners(red), blue: owners(blue)})
+}
+
+// TestGitOpsEngineRunsTheJob: the attach Job is a hook of the sync itself. It is
+// made beside the workload, in a first sync and in one that ends in a canary that
+// waits for a person. The engine's agent looks at live objects once per sync and so
+// never sees a hook end, unlike Argo CD; it is started anew for each sync.
+func TestGitOpsEngineRunsTheJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := newRepository(w)
+	runNext := w.awaitJobs()
+	r.commit(walkthrough.Release("red", ""), "")
+	agent := r.sync()
+	runNext()
+	red := w.ConfigMapOf("red")
+	w.AwaitOwners(map[string][]string{red: {w.AwaitReplicaSet(red).Name}})
+	w.AwaitPods(map[string]int{red: 3})
+	agent.Stop(t)
+
+	r.commit(walkthrough.Release("blue", ""), "")
+	r.sync()
+	runNext()
+	blue := w.ConfigMapOf("blue")
+	w.AwaitPause()
+	w.AwaitOwners(map[string][]string{red: {w.AwaitReplicaSet(red).Name}, blue: {w.AwaitReplicaSet(blue).Name}})
 }

@@ -2,6 +2,7 @@ package revisions_test
 
 import (
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,9 +14,10 @@ import (
 	"github.com/lockstep-dev/lockstep/test/walkthrough"
 )
 
-// hooked runs Helm with its hooks. The fake node takes the Job for done at once;
-// its command is run here, as its account.
-func (w *world) hooked(args ...string) {
+// awaitJobs returns a function that waits for the next Job which somebody makes
+// from now on, and runs its command as its account: the fake node takes every Job
+// for done at once.
+func (w *world) awaitJobs() (runNext func()) {
 	w.T.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", w.Kubeconfig)
 	if err != nil {
@@ -29,19 +31,35 @@ func (w *world) hooked(args ...string) {
 	if err := c.List(w.T.Context(), before, client.InNamespace(w.Namespace)); err != nil {
 		w.T.Fatal(err)
 	}
-	jobs, err := c.Watch(w.T.Context(), &batchv1.JobList{}, &client.ListOptions{Namespace: w.Namespace, Raw: &metav1.ListOptions{ResourceVersion: before.ResourceVersion}})
+	from := &metav1.ListOptions{ResourceVersion: before.ResourceVersion}
+	jobs, err := c.Watch(w.T.Context(), &batchv1.JobList{}, &client.ListOptions{Namespace: w.Namespace, Raw: from})
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	defer jobs.Stop()
-	w.Helm.Run(w.T, append(args, "-n", w.Namespace)...)
-	for event := range jobs.ResultChan() {
-		if made, ok := event.Object.(*batchv1.Job); ok && event.Type == watch.Added {
-			w.RunJob(walkthrough.JobOf(made))
-			return
+	w.T.Cleanup(jobs.Stop)
+	return func() {
+		w.T.Helper()
+		late := time.After(90 * time.Second)
+		for {
+			select {
+			case event := <-jobs.ResultChan():
+				if made, ok := event.Object.(*batchv1.Job); ok && event.Type == watch.Added {
+					w.RunJob(walkthrough.JobOf(made))
+					return
+				}
+			case <-late:
+				w.T.Fatal("nobody made a Job")
+			}
 		}
 	}
-	w.T.Fatal("Helm made no Job")
+}
+
+// hooked runs Helm with its hooks.
+func (w *world) hooked(args ...string) {
+	w.T.Helper()
+	runNext := w.awaitJobs()
+	w.Helm.Run(w.T, append(args, "-n", w.Namespace)...)
+	runNext()
 }
 
 // TestHooksAttach: what Helm itself starts after an installation, an upgrade and a

@@ -3,12 +3,16 @@
 package revisions_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/test/walkthrough"
@@ -137,8 +141,8 @@ func TestHelmKeepsAndRollsBack(t *testing.T) {
 	w.AwaitOwners(map[string][]string{})
 }
 
-// TestUndoFindsItsConfigMap: what "kubectl rollout undo" does is to put the old
-// template back; the old ReplicaSet and its ConfigMap are still there.
+// TestUndoFindsItsConfigMap: "kubectl rollout undo" puts the old template back; the
+// old ReplicaSet and its ConfigMap are still there.
 func TestUndoFindsItsConfigMap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -157,18 +161,40 @@ func TestUndoFindsItsConfigMap(t *testing.T) {
 	w.AwaitOwners(map[string][]string{red: {old.Name}, blue: {w.AwaitReplicaSet(blue).Name}})
 }
 
-// undoTo puts a ReplicaSet's template back into the Deployment, without the hash
-// that the Deployment's controller adds.
+// undoTo sends the request of "kubectl rollout undo --to-revision": the ReplicaSet's
+// template without the hash that the Deployment's controller adds, and its
+// annotations but for those that are about this very object.
 func (w *world) undoTo(rs appsv1.ReplicaSet) {
 	w.T.Helper()
 	d := &appsv1.Deployment{}
 	if err := w.Client.Get(w.T.Context(), w.Key("demo"), d); err != nil {
 		w.T.Fatal(err)
 	}
-	before := d.DeepCopy()
-	rs.Spec.Template.DeepCopyInto(&d.Spec.Template)
-	delete(d.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
-	if err := w.Client.Patch(w.T.Context(), d, client.MergeFrom(before)); err != nil {
+	own := []string{
+		corev1.LastAppliedConfigAnnotation, "deployment.kubernetes.io/revision", "deployment.kubernetes.io/revision-history",
+		"deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas", "deprecated.deployment.rollback.to",
+	}
+	annotations := map[string]string{}
+	for name, value := range d.Annotations {
+		if slices.Contains(own, name) {
+			annotations[name] = value
+		}
+	}
+	for name, value := range rs.Annotations {
+		if !slices.Contains(own, name) {
+			annotations[name] = value
+		}
+	}
+	template := rs.Spec.Template.DeepCopy()
+	delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	body, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/spec/template", "value": template},
+		{"op": "replace", "path": "/metadata/annotations", "value": annotations},
+	})
+	if err == nil {
+		err = w.Client.Patch(w.T.Context(), d, client.RawPatch(types.JSONPatchType, body))
+	}
+	if err != nil {
 		w.T.Fatal(err)
 	}
 }

@@ -2,9 +2,13 @@ package kube
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
@@ -44,7 +48,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return nil
 }
 
-// calmSink lets the others wait while enough events are on their way.
+// calmSink lets the others wait while enough events are on their way, and writes a
+// warning only when the API server does not have it: a restart finds everything that
+// is wrong again, and people have been told.
 type calmSink struct {
 	events.EventSink
 	slots chan struct{}
@@ -54,5 +60,21 @@ type calmSink struct {
 func (s *calmSink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
 	s.slots <- struct{}{}
 	defer func() { <-s.slots }()
-	return s.EventSink.Create(ctx, e)
+	if e.Type != corev1.EventTypeWarning {
+		return s.EventSink.Create(ctx, e)
+	}
+	named := e.DeepCopy()
+	named.Name = warningName(e)
+	created, err := s.EventSink.Create(ctx, named)
+	if apierrors.IsAlreadyExists(err) {
+		return named, nil
+	}
+	return created, err
+}
+
+// warningName is the same for the same words about the same object. The API server
+// keeps events for an hour, unless it is told otherwise; then they are told again.
+func warningName(e *eventsv1.Event) string {
+	sum := sha256.Sum256([]byte(string(e.Regarding.UID) + "\x00" + e.Reason + "\x00" + e.Note))
+	return e.Regarding.Name + "." + hex.EncodeToString(sum[:8])
 }

@@ -224,7 +224,7 @@ func TestARefusingApplicationThatIsStartedAgain(t *testing.T) {
 		agent, put := run(t, w, nil)
 		put("1")
 		synctest.Wait()
-		var answer error = errors.New("500")
+		answer := errors.New("500")
 		w.tell = func(int) error { return answer }
 		now := func(err error) {
 			w.mu.Lock()

@@ -216,6 +216,37 @@ func TestAnApplicationThatIsStarting(t *testing.T) {
 	})
 }
 
+// Bad health makes the kubelet start the application again. From the moment at
+// which it is away health is good, or the probe would kill what is starting.
+func TestARefusingApplicationThatIsStartedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		agent, put := run(t, w, nil)
+		put("1")
+		synctest.Wait()
+		answer := errors.New("500")
+		w.tell = func(int) error { return answer }
+		now := func(err error) {
+			w.mu.Lock()
+			answer = err
+			w.mu.Unlock()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		put("2")
+		now(answer)
+		wantProbe(t, agent, "/healthz/application", http.StatusServiceUnavailable)
+		now(&podsync.UnreachableError{Err: errors.New("connection refused")})
+		wantProbe(t, agent, "/healthz/application", http.StatusOK)
+		wantDegraded(t, agent, "1")
+		now(errors.New("500"))
+		wantProbe(t, agent, "/healthz/application", http.StatusServiceUnavailable)
+		now(nil)
+		wantProbe(t, agent, "/healthz/application", http.StatusOK)
+		wantDegraded(t, agent, "0")
+	})
+}
+
 // One that never comes is a failure in the end, and one that is gone after it
 // was told is one at once.
 func TestAnApplicationThatStaysAway(t *testing.T) {

@@ -19,10 +19,14 @@ type Finding struct {
 
 // applicationFailed says that the application is known not to run what is
 // published: told as often as allowed, and never with success. That the set
-// before was put back changes nothing until the application has taken it, or
-// is being started again and will read it.
+// before was put back changes nothing until the application has taken it. One
+// that is away is about to read the files itself, or is started again because
+// of this very answer: nothing is known of it.
 func (a *Agent) applicationFailed(s Status) bool {
-	if s.Barred != "" && !s.Settled(a.parts.Confirmer != nil) && s.UnreachableSince.IsZero() {
+	if s.Away(a.parts.Now(), a.opts.Timing) {
+		return false
+	}
+	if s.Barred != "" && !s.Settled(a.parts.Confirmer != nil) {
 		return true
 	}
 	return s.Published != "" && s.Failures >= a.opts.Timing.MaxFailures

@@ -33,9 +33,9 @@ type State struct {
 	NextTry    time.Time `json:"-"`
 	LastNotify time.Time `json:"lastNotify,omitzero"`
 
-	// UnreachableSince is when the application could first not be asked, and
-	// Unreached how often in a row; neither counts as a failure yet.
-	UnreachableSince time.Time `json:"unreachableSince,omitzero"`
+	// UnreachableSince is since when the application cannot be asked; Unreached
+	// is how often that was not counted as a failure.
+	UnreachableSince time.Time `json:"-"`
 	Unreached        int       `json:"-"`
 
 	// RollBackFailures counts tries to put the previous set back that failed.
@@ -170,6 +170,7 @@ func (s State) afterFailure(o Outcome, t Timing) State {
 		s.Rejected, s.Rejections = o.Decision.Generation, s.Rejections+1
 		s.NextCheck = o.Now.Add(t.pause(s.Rejections, o.Jitter))
 	case Notify, Confirm:
+		s = s.heardOf(o)
 		if s.starting(o, t) {
 			return s.unreached(o, t)
 		}
@@ -190,21 +191,31 @@ func (s State) afterFailure(o Outcome, t Timing) State {
 	return s
 }
 
-// starting says that a failure is not held against the published set: the
-// application could not be asked, was never told of this set, and may still be
-// starting. One that was told and is gone afterwards has shown something.
-func (s State) starting(o Outcome, t Timing) bool {
-	_, unreachable := errors.AsType[*UnreachableError](o.Err)
-	if !unreachable || o.Decision.Verb != Notify || s.Failures > 0 {
-		return false
+// heardOf takes note of an application that cannot be asked, or of its answer.
+func (s State) heardOf(o Outcome) State {
+	switch _, unreachable := errors.AsType[*UnreachableError](o.Err); {
+	case !unreachable:
+		s.UnreachableSince, s.Unreached = time.Time{}, 0
+	case s.UnreachableSince.IsZero():
+		s.UnreachableSince = o.Now
 	}
-	return s.UnreachableSince.IsZero() || o.Now.Sub(s.UnreachableSince) < t.StartGrace
+	return s
+}
+
+// Away says that the application could not be asked the last time and may still
+// be starting.
+func (s State) Away(now time.Time, t Timing) bool {
+	return !s.UnreachableSince.IsZero() && now.Sub(s.UnreachableSince) < t.StartGrace
+}
+
+// starting says that a failure is not held against the published set: the
+// application is away and was never told of this set. One that was told and is
+// gone afterwards has shown something.
+func (s State) starting(o Outcome, t Timing) bool {
+	return s.Failures == 0 && s.Away(o.Now, t)
 }
 
 func (s State) unreached(o Outcome, t Timing) State {
-	if s.UnreachableSince.IsZero() {
-		s.UnreachableSince = o.Now
-	}
 	s.Unreached++
 	s.NextTry = o.Now.Add(t.pause(s.Unreached, o.Jitter))
 	return s

@@ -142,6 +142,32 @@ func TestBeginRefusesTheNameOfALivingProcess(t *testing.T) {
 	}
 }
 
+// TestFailureOfANodeShowsAllItsLogs: what is wrong with a node is in the log of the
+// programs that it runs, not in its own.
+func TestFailureOfANodeShowsAllItsLogs(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"node", "containerd", "kubelet", "etcd"} {
+		if err := os.WriteFile(filepath.Join(dir, name+".log"), []byte("words of "+name+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Cluster{run: &Run{Dir: dir}}
+	for name, want := range map[string][]string{
+		nodeProcess: {"words of node", "words of containerd", "words of kubelet"},
+		"etcd":      {"words of etcd"},
+	} {
+		got := c.logTails(name)
+		if n := strings.Count(got, "words of "); n != len(want) {
+			t.Errorf("%s: %d logs are shown, want %d", name, n, len(want))
+		}
+		for _, words := range want {
+			if !strings.Contains(got, words) {
+				t.Errorf("%s: %q is not in %q", name, words, got)
+			}
+		}
+	}
+}
+
 func TestCheckRefusesWhatDoesNotGoTogether(t *testing.T) {
 	cases := map[string]struct {
 		options Options

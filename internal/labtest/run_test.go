@@ -188,6 +188,20 @@ func TestCheckRefusesWhatDoesNotGoTogether(t *testing.T) {
 	}
 }
 
+func TestPrivatePlanesAreOfTheReleaseOfTheRun(t *testing.T) {
+	t.Setenv(program.CacheEnv, t.TempDir())
+	for version, want := range map[string]string{"1.34.4": "1.34", "1.36.3": "1.36"} {
+		t.Setenv(Env, record(t, version, Run{Owner: process.Self(), Kubernetes: version}))
+		if got := releaseOfRun(); got != want {
+			t.Errorf("the release of a run on %s is %q, want %s", version, got, want)
+		}
+	}
+	t.Setenv(Env, "")
+	if got := releaseOfRun(); got != "" {
+		t.Errorf("the release without a run is %q, want the default", got)
+	}
+}
+
 func TestComponentsAreNamedOnce(t *testing.T) {
 	got := Options{With: []Component{Node, ArgoRollouts, Node}}.components()
 	if diff := cmp.Diff([]Component{Node, ArgoRollouts}, got); diff != "" {

@@ -87,6 +87,7 @@ bin/lab:
 
 .PHONY: test
 test: compiler lab-programs ## Run every test on one shared control plane; PKG=./internal/core/... for some, SHORT=1 without a real node
+	@if [[ "$(KUBERNETES)" != 1.36 ]]; then echo "KUBERNETES=$(KUBERNETES): the tests on a real node stay on 1.36, the release of their kubelet"; fi
 	@if [[ -n "$(SHORT)" ]]; then echo "SHORT=$(SHORT): left out are the tests on a real node, and those of applications that are not installed"; fi
 	@bin/lab exec --kubernetes $(KUBERNETES) --with $(LAB_WITH) -- go test $(RACE) -shuffle=on $(SIDE_BY_SIDE) $(TESTFLAGS) $(PKG)
 

@@ -142,6 +142,32 @@ func TestBeginRefusesTheNameOfALivingProcess(t *testing.T) {
 	}
 }
 
+// TestFailureOfANodeShowsAllItsLogs: what is wrong with a node is in the log of the
+// programs that it runs, not in its own.
+func TestFailureOfANodeShowsAllItsLogs(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"node", "containerd", "kubelet", "etcd"} {
+		if err := os.WriteFile(filepath.Join(dir, name+".log"), []byte("words of "+name+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Cluster{run: &Run{Dir: dir}}
+	for name, want := range map[string][]string{
+		nodeProcess: {"words of node", "words of containerd", "words of kubelet"},
+		"etcd":      {"words of etcd"},
+	} {
+		got := c.logTails(name)
+		if n := strings.Count(got, "words of "); n != len(want) {
+			t.Errorf("%s: %d logs are shown, want %d", name, n, len(want))
+		}
+		for _, words := range want {
+			if !strings.Contains(got, words) {
+				t.Errorf("%s: %q is not in %q", name, words, got)
+			}
+		}
+	}
+}
+
 func TestCheckRefusesWhatDoesNotGoTogether(t *testing.T) {
 	cases := map[string]struct {
 		options Options
@@ -159,6 +185,20 @@ func TestCheckRefusesWhatDoesNotGoTogether(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error is %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+func TestPrivatePlanesAreOfTheReleaseOfTheRun(t *testing.T) {
+	t.Setenv(program.CacheEnv, t.TempDir())
+	for version, want := range map[string]string{"1.34.4": "1.34", "1.36.3": "1.36"} {
+		t.Setenv(Env, record(t, version, Run{Owner: process.Self(), Kubernetes: version}))
+		if got := releaseOfRun(); got != want {
+			t.Errorf("the release of a run on %s is %q, want %s", version, got, want)
+		}
+	}
+	t.Setenv(Env, "")
+	if got := releaseOfRun(); got != "" {
+		t.Errorf("the release without a run is %q, want the default", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -66,9 +67,28 @@ func Open(dir string) (*Cluster, error) {
 	return &Cluster{run: run, api: client, options: Options{Kubernetes: run.release()}}, nil
 }
 
-// Private starts a control plane for one test, which may do anything to it.
+// releaseOfRun is the release of the control plane that is shared, or empty when
+// there is none.
+func releaseOfRun() string {
+	dir := os.Getenv(Env)
+	if dir == "" {
+		return ""
+	}
+	run, err := readRun(dir)
+	if err != nil {
+		return ""
+	}
+	return run.release()
+}
+
+// Private starts a control plane for one test, which may do anything to it. It is of
+// the release of this test run, unless the test names one or needs a real node, which
+// there is for one release only.
 func Private(t testing.TB, options Options) *Cluster {
 	t.Helper()
+	if options.Kubernetes == "" && !slices.Contains(options.With, Node) {
+		options.Kubernetes = releaseOfRun()
+	}
 	if options.Progress == nil {
 		options.Progress = os.Stderr
 	}

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
 func TestParseSignal(t *testing.T) {
@@ -99,10 +102,51 @@ func TestParseStat(t *testing.T) {
 
 func TestHandled(t *testing.T) {
 	const status = "Name:\tx\nSigPnd:\t0000000000000200\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000000800\nSigCgt:\t0000000000000001\n"
-	for sig, want := range map[unix.Signal]bool{unix.SIGHUP: true, unix.SIGUSR2: true, unix.SIGINT: true, unix.SIGUSR1: false} {
+	for sig, want := range map[unix.Signal]bool{unix.SIGHUP: true, unix.SIGUSR2: true, unix.SIGINT: false, unix.SIGUSR1: false} {
 		if got := handled(status, sig); got != want {
 			t.Errorf("%v: %v", sig, got)
 		}
+	}
+}
+
+func TestWaited(t *testing.T) {
+	const (
+		resting = "State:\tS (sleeping)\nSigBlk:\t0000000000000001\n"
+		forking = "State:\tD (disk sleep)\nSigBlk:\tfffffffe7ffbfeff\n"
+		running = "State:\tR (running)\nSigBlk:\t0000000000000001\n"
+		other   = "State:\tS (sleeping)\nSigBlk:\t0000000000000000\n"
+	)
+	for name, c := range map[string]struct {
+		why     string
+		threads []string
+		want    bool
+	}{
+		"sigwait":     {"it rests and waits for the signal", []string{resting, resting}, true},
+		"busy":        {"one thread waits while another works", []string{running, resting}, true},
+		"one thread":  {"the other one would get it and die", []string{resting, other}, false},
+		"vfork":       {"it blocks everything until its child runs", []string{forking}, false},
+		"not at rest": {"it may be about to start another", []string{running}, false},
+		"gone":        {"there is nobody", nil, false},
+	} {
+		if got := waited(c.threads, unix.SIGHUP); got != c.want {
+			t.Errorf("%s: %v, although %s", name, got, c.why)
+		}
+	}
+}
+
+// A process that blocks a signal for good gets it.
+func TestABlockedSignalIsSent(t *testing.T) {
+	c := NewChild(NewParent(), ChildOptions{Args: []string{"env", "--block-signal=HUP", "sleep", "1000"}, StopSignal: unix.SIGTERM, Grace: time.Minute})
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Stop(t.Context())
+	labtest.Eventually(t, 10*time.Second, func() (bool, string) {
+		err := c.Notify(unix.SIGHUP)
+		return err == nil && c.Running(), fmt.Sprint(err)
+	})
+	if !inMask(threads(c.PID())[0], "ShdPnd", unix.SIGHUP) {
+		t.Error("the signal is not there")
 	}
 }
 

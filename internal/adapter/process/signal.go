@@ -129,7 +129,7 @@ func survives(pid int, sig unix.Signal) error {
 	if err != nil || harmless(sig) {
 		return nil //nolint:nilerr // if it is gone, sending will say so
 	}
-	if handled(string(raw), sig) {
+	if handled(string(raw), sig) || waited(threads(pid), sig) {
 		return nil
 	}
 	return &AbsentError{fmt.Errorf("pid %d does not handle %s (yet): it would be killed", pid, unix.SignalName(sig))}
@@ -142,21 +142,58 @@ func harmless(sig unix.Signal) bool {
 	}, sig)
 }
 
-// handled looks the signal up in the masks of caught, ignored and blocked
-// signals, in which signal n is bit n-1: "SigCgt:\t0000000000000001" means HUP.
-// Who blocks a signal takes it with sigwait or signalfd.
+// handled says that the process catches or ignores the signal.
 func handled(status string, sig unix.Signal) bool {
-	for line := range strings.Lines(status) {
-		name, mask, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if name != "SigCgt" && name != "SigIgn" && name != "SigBlk" {
-			continue
+	return inMask(status, "SigCgt", sig) || inMask(status, "SigIgn", sig)
+}
+
+// waited says that the process takes the signal with sigwait or signalfd: all of
+// its threads block it, and one of them rests. One thread that does not block it
+// would be killed by it. A process that starts another blocks all signals as well,
+// but for a moment in which it does not rest, and dies of the signal afterwards.
+func waited(threads []string, sig unix.Signal) bool {
+	rests := false
+	for _, status := range threads {
+		if !inMask(status, "SigBlk", sig) {
+			return false
 		}
-		bits, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
-		if err == nil && bits&(1<<(uint(sig)-1)) != 0 {
-			return true
+		rests = rests || strings.HasPrefix(field(status, "State"), "S")
+	}
+	return rests
+}
+
+// threads gives the status of every thread of a process.
+func threads(pid int) []string {
+	names, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
+	if err != nil {
+		return nil
+	}
+	var all []string
+	for _, name := range names {
+		raw, err := os.ReadFile(name) //nolint:gosec // a name below /proc
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		all = append(all, string(raw))
+	}
+	return all
+}
+
+// inMask looks the signal up in a mask in which signal n is bit n-1:
+// "SigCgt:\t0000000000000001" means HUP.
+func inMask(status, name string, sig unix.Signal) bool {
+	bits, err := strconv.ParseUint(field(status, name), 16, 64)
+	return err == nil && bits&(1<<(uint(sig)-1)) != 0
+}
+
+// field finds one line of a status file.
+func field(status, name string) string {
+	for line := range strings.Lines(status) {
+		if key, value, _ := strings.Cut(line, ":"); key == name {
+			return strings.TrimSpace(value)
 		}
 	}
-	return false
+	return ""
 }
 
 func open(t Target) ([]handle, error) {

@@ -25,7 +25,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		"Help":        {"asked for", "--help", 0, "--coalesce-period", ""},
 		"HelpFirst":   {"before anything else is looked at", "--port=x --help", 0, "--coalesce-period", ""},
-		"Version":     {"asked for", "--version", 0, "dev", ""},
+		"Version":     {"asked for", "--version", 0, labtest.Version, ""},
 		"NoNamespace": {"a required flag is missing", "--configmap=x", 1, "", "missing required arguments: namespace"},
 		"Nothing":     {"both are missing, and the usage is shown", "", 1, "", "--alternative-secret-annotation"},
 		"BadPeriod":   {"no number", "--namespace=n --configmap=c --coalesce-period=5s", 1, "", "--coalesce-period"},

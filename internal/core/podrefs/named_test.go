@@ -38,11 +38,11 @@ func TestNamedKnowsEveryDriver(t *testing.T) {
 		var v corev1.Volume
 		field := reflect.ValueOf(&v.VolumeSource).Elem().Field(i)
 		field.Set(reflect.New(field.Type().Elem()))
-		for j := range field.Elem().NumField() {
-			if field.Elem().Field(j).Type() != reference {
+		for _, ref := range field.Elem().Fields() {
+			if ref.Type() != reference {
 				continue
 			}
-			field.Elem().Field(j).Set(reflect.ValueOf(&corev1.LocalObjectReference{Name: "secret"}))
+			ref.Set(reflect.ValueOf(&corev1.LocalObjectReference{Name: "secret"}))
 			got := podrefs.Named(&corev1.PodSpec{Volumes: []corev1.Volume{v}})
 			if diff := cmp.Diff([]input.Source{input.Secret("secret")}, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", field.Type(), diff)

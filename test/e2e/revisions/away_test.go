@@ -3,6 +3,7 @@ package revisions_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,9 +86,7 @@ func (w *world) release(version string) {
 		o := w.object(k)
 		spec := k.using(k.configMap(version))
 		if version == "one" {
-			for field, value := range k.spec {
-				spec[field] = value
-			}
+			maps.Copy(spec, k.spec)
 			o.Object["spec"] = spec
 			mustCreate(w.T.Context(), w.T, w.Client, o)
 		} else {

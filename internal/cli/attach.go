@@ -153,6 +153,9 @@ func parseObjects(args []string, namespace string) (objects []input.Source, wron
 
 func parseObject(text, namespace string) (input.Source, error) {
 	kind, name, _ := strings.Cut(text, "/")
+	if name == "" {
+		return input.Source{}, errors.New("want configmap/NAME or secret/NAME")
+	}
 	if err := inNamespace(name, namespace); err != nil {
 		return input.Source{}, err
 	}

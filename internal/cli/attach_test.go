@@ -23,7 +23,7 @@ func TestAttachRefusesBeforeItAsks(t *testing.T) {
 		"unknown kind":       {"attach pod/web configmap/a", `workload "pod/web": want KIND/NAME, where KIND is one of`},
 		"no kind":            {"attach web configmap/a", `workload "web"`},
 		"object kind":        {"attach rollout/web ingress/a", `object "ingress/a"`},
-		"bare object":        {"attach rollout/web a", `object "a"`},
+		"bare object":        {"attach rollout/web a", `object "a": want configmap/NAME or secret/NAME`},
 		"cross-namespace":    {"attach -n shop rollout/web configmap/other/a", "it is in namespace other, not shop: an owner must be in the same namespace as what it owns"},
 		"workload elsewhere": {"attach -n shop rollout/other/web configmap/a", "it is in namespace other, not shop"},
 		"bad name":           {"attach rollout/web configmap/A_B", "no valid name"},

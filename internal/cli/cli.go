@@ -82,9 +82,8 @@ func Run(ctx context.Context, args []string, env Environment) int {
 func newRoot(env Environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lockstep",
-		Short: "Keep Kubernetes workloads in step with their configuration and images",
-		Long: `Lockstep keeps Kubernetes workloads in step with the configuration and the
-images they run on.
+		Short: "Keep Kubernetes workloads in step with their configuration",
+		Long: `Lockstep keeps Kubernetes workloads in step with the configuration they run on.
 
 A changed ConfigMap or Secret restarts nobody by itself. Annotate a workload with
 
@@ -92,6 +91,9 @@ A changed ConfigMap or Secret restarts nobody by itself. Annotate a workload wit
 
 and "lockstep controller" rolls it when what it uses changes: once for a set of
 changes, never for nothing, and also for what changed while it was away.
+
+It can take the place of other programs, with their command lines, as "lockstep NAME"
+or as an executable of that name: kubernetes-reloader, configmap-attacher.
 
 Every flag can be set by an environment variable: --max-delay is
 LOCKSTEP_MAX_DELAY. The flag wins.`,

@@ -15,6 +15,9 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // Exit codes of the demo.
@@ -36,6 +39,7 @@ func chapters() []chapter {
 }
 
 func main() {
+	ctrl.SetLogger(logr.Discard()) // what the client has to say is no part of the story
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, os.Stdout, options{
 		keep:   os.Getenv("KEEP") != "" && os.Getenv("KEEP") != "0",

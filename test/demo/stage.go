@@ -133,7 +133,7 @@ func (st *stage) farewell() {
 	for _, line := range []string{
 		"", "The control plane stays up. Lockstep is stopped; run it in this terminal, and play in another one:", "",
 		"    export KUBECONFIG=" + kubeconfig,
-		"    bin/lockstep controller --leader-elect=false --metrics-addr 0 --probe-addr 0", "",
+		"    bin/lockstep controller --leader-elect=false", "",
 		"    export KUBECONFIG=" + kubeconfig,
 		"    kubectl -n " + namespace + " edit configmap web-settings", "",
 		"End the control plane with: make lab-down",

@@ -26,6 +26,9 @@ func InstallationKey(ctx context.Context, c client.Client, namespace, name strin
 	}
 	at := client.ObjectKey{Namespace: namespace, Name: name}
 	if err := createInstallationKey(ctx, c, at); err != nil && !apierrors.IsAlreadyExists(err) {
+		if apierrors.IsNotFound(err) {
+			err = fmt.Errorf("namespace %s does not exist: make it, or name another one with --own-namespace", namespace)
+		}
 		return nil, fmt.Errorf("make the installation key, secret %s: %w", at, err)
 	}
 	return ReadInstallationKey(ctx, c, namespace, name)

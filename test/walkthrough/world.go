@@ -94,14 +94,15 @@ func (w *World) Deploy(values string) *Job {
 	// themselves; Helm need not wait for a Job that does nothing.
 	w.Upgrade(values, "--no-hooks")
 	rendered := helmtest.Objects(w.T, w.Helm.Run(w.T, append([]string{"template"}, w.release(values)...)...))
-	for _, o := range helmtest.OfKind(rendered, "Job") {
-		var job batchv1.Job
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &job); err != nil {
-			w.T.Fatal(err)
-		}
-		return JobOf(&job)
+	jobs := helmtest.OfKind(rendered, "Job")
+	if len(jobs) == 0 {
+		return nil
 	}
-	return nil
+	var job batchv1.Job
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(jobs[0].Object, &job); err != nil {
+		w.T.Fatal(err)
+	}
+	return JobOf(&job)
 }
 
 // JobOf reads the attach Job from the object.

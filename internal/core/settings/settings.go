@@ -46,6 +46,9 @@ type Intent struct {
 	// Warnings are settings of its namespace that cannot be understood; they have
 	// no effect.
 	Warnings []Problem
+	// Unknown are the workload's annotations that begin like ours and are none:
+	// most likely misspelt. They have no effect.
+	Unknown []string
 }
 
 // StrategyName is a way to move a workload.
@@ -129,7 +132,24 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	in.readQuiet(workload)
 	in.readStrategy(workload)
 	in.HeldBy, in.Held = workload[Hold]
+	in.Unknown = unknown(workload)
 	return in
+}
+
+// ForWorkloads are the annotations that have a meaning on a workload.
+func ForWorkloads() []string {
+	return []string{Reload, Quiet, Strategy, Hold, Observe}
+}
+
+func unknown(workload map[string]string) []string {
+	var keys []string
+	for key := range workload {
+		if strings.HasPrefix(key, Prefix) && !slices.Contains(ForWorkloads(), key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // scopeMode reads the reload annotation of a namespace, a ConfigMap or a Secret,

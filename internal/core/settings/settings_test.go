@@ -53,6 +53,7 @@ func TestForWorkload(t *testing.T) {
 		"NamespaceList": {reason: "a list on a namespace has no meaning and is warned of", namespace: on(settings.Reload, "configmap/app"), defaults: settings.Defaults{Auto: true}, want: with(follow, func(in *settings.Intent) {
 			in.Warnings = []settings.Problem{{Key: settings.Reload, Value: "configmap/app", Accepted: "auto or never"}}
 		})},
+		"Misspelt":         {reason: "what begins like ours and is none was meant for us", workload: map[string]string{settings.Reload: "auto", settings.Prefix + "relaod": "never", "example.org/relaod": ""}, want: with(follow, func(in *settings.Intent) { in.Unknown = []string{"lockstep.dev/relaod"} })},
 		"Quiet":            {reason: "its own window", workload: map[string]string{settings.Reload: "auto", settings.Quiet: "1m30s"}, want: with(follow, func(in *settings.Intent) { in.Quiet = 90 * time.Second })},
 		"QuietZero":        {reason: "no window at all", workload: map[string]string{settings.Reload: "auto", settings.Quiet: "0s"}, want: with(follow, func(in *settings.Intent) { in.Quiet = 0 })},
 		"Hold":             {reason: "any text is a reason", workload: map[string]string{settings.Reload: "auto", settings.Hold: "release freeze"}, want: with(follow, func(in *settings.Intent) { in.Held, in.HeldBy = true, "release freeze" })},

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -70,6 +71,9 @@ func warnings(w *kube.Workload, in Input) []kube.Event {
 	}
 	for _, p := range in.Intent.Warnings {
 		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+effect(p))
+	}
+	for _, key := range in.Intent.Unknown {
+		warn(input.InvalidAnnotation, "annotation "+key+" is not known and has no effect; known are "+strings.Join(settings.ForWorkloads(), ", "))
 	}
 	for _, f := range in.Findings {
 		if f.Listed && f.Current.IsAbsent() {

@@ -66,7 +66,7 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	absent := input.Finding{Source: db, Listed: true, Current: fingerprint.Version{Basis: "1:*", Sum: "absent"}}
 	in := Input{
-		Intent:   settings.Intent{Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}},
+		Intent:   settings.Intent{Unknown: []string{"lockstep.dev/relaod"}, Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}},
 		Findings: []input.Finding{inStep(app), absent, {Source: app, Warning: "configmap/app: odd"}},
 	}
 	var notes []string
@@ -79,6 +79,7 @@ func TestWarnings(t *testing.T) {
 	want := []string{
 		`InvalidAnnotation: namespace shop: annotation k: "v" is not understood; accepted: a; it has no effect`,
 		`InvalidAnnotation: namespace shop: annotation lockstep.dev/observe: "yes" is not understood; accepted: a; it is taken for true until this is mended`,
+		"InvalidAnnotation: annotation lockstep.dev/relaod is not known and has no effect; known are " + strings.Join(settings.ForWorkloads(), ", "),
 		"SourceUnknown: the annotation names secret/db, which does not exist",
 		"InvalidAnnotation: configmap/app: odd; it has no effect",
 	}

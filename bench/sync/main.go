@@ -85,7 +85,7 @@ func run(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	cluster, err := labtest.Start(ctx, labtest.Options{Progress: os.Stderr})
 	if err != nil {
 		return err

@@ -249,7 +249,7 @@ func buildPredecessor(ctx context.Context, dir string) (string, error) {
 
 func (b *bench) measureMounted(ctx context.Context, path, argument string) (Mounted, error) {
 	called := make(chan time.Time, 100)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return Mounted{}, err
 	}

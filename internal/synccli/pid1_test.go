@@ -236,7 +236,7 @@ func TestAChildThatDiesWhileItIsAsked(t *testing.T) {
 		"--notify=signal:HUP", "--confirm=exec:false", "--confirm-timeout=10m", "--roll-back")
 	a.wantOutput("run")
 	write(t, filepath.Join(a.source(), "a.conf"), "2")
-	a.wantOutput("run\nrun\n")
+	a.wantOutput(strings.Repeat("run\n", 2))
 	a.wantFiles(map[string]string{"a.conf": "1"})
 	labtest.Eventually(t, patience, func() (bool, string) {
 		s := a.status()

@@ -52,7 +52,7 @@ func run(ctx context.Context, wanted []string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := copyTree(ctx, dir); err != nil {
 		return err
 	}

@@ -59,6 +59,7 @@ func TestRealNode(t *testing.T) {
 // reloadReachesEnvironmentAndFiles: an environment only changes with a new
 // container, so one rollout must have happened, and no more than one.
 func reloadReachesEnvironmentAndFiles(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
 	w := testkit.NewWorldOn(t, cluster)
 	w.Create(t, config("hello", "one"), application(map[string]string{settings.Reload: "auto"}))
 	awaitOutput(t, w, "env hello", "file one")
@@ -100,6 +101,7 @@ func installController(t *testing.T, cluster *labtest.Cluster) {
 }
 
 func controllerReloadsFromAPod(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
 	w := testkit.NewWorldOn(t, cluster)
 	w.Own = controllerNamespace
 	w.Create(t, config("hello", "one"), application(map[string]string{settings.Reload: "auto", settings.Quiet: quiet.String()}))
@@ -119,6 +121,7 @@ const refreshBound = 2 * time.Second
 // refreshRestartsNothing: the mounted file changes in the running pod, soon, every
 // time, and with no more rights than the example shows.
 func refreshRestartsNothing(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
 	w := testkit.NewWorldOn(t, cluster)
 	w.Own = controllerNamespace
 	w.Create(t, config("hello", "one"), application(map[string]string{

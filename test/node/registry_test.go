@@ -11,6 +11,7 @@ import (
 
 // podPullsFromTheRegistry: an image that only the lab's registry has, pulled anew.
 func podPullsFromTheRegistry(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
 	pushed := showOn(cluster)
 	pushed.Name = labtest.RegistryName + "/pulled/show:1"
 	// Another user makes it another image: the kubelet would otherwise remember that

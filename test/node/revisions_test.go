@@ -30,6 +30,7 @@ configmapAttacher: {repository: lab.local/lockstep, tag: "1", imagePullPolicy: N
 // pod's replacement. The ConfigMaps are attached by the Job that Helm runs as a
 // hook, in a pod, with the rights that the chart gives it.
 func podsKeepTheConfigurationOfTheirRevision(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
 	t.Parallel()
 	w := walkthrough.NewWorld(t, cluster)
 	w.AwaitRolloutKind()

@@ -42,6 +42,7 @@ func loadSync(t *testing.T, cluster *labtest.Cluster) {
 // a change, refuses another, and is restarted by the kubelet, because its own
 // liveness probe asks the agent. The agent goes on all the while.
 func failedReloadRestartsTheApplication(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
 	t.Parallel()
 	w := testkit.NewWorldOn(t, cluster)
 	configMap := applySync(t, w, "../../examples/sync/prometheus.yaml", func(pod *corev1.PodSpec) {
@@ -80,6 +81,7 @@ func failedReloadRestartsTheApplication(t *testing.T, cluster *labtest.Cluster) 
 // the agent into a container whose image does not have it, and there it is the
 // application's parent.
 func agentIsTheFirstProcess(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
 	t.Parallel()
 	w := testkit.NewWorldOn(t, cluster)
 	configMap := applySync(t, w, "../../examples/sync/nginx.yaml", func(pod *corev1.PodSpec) {

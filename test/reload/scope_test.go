@@ -223,15 +223,23 @@ func TestObserve(t *testing.T) {
 		"Controller": {flags: []string{"--observe"}},
 		"Namespace": {
 			on: func(t *testing.T, s *stage) {
+				t.Helper()
 				s.describe(t, `{"metadata":{"annotations":{"lockstep.dev/observe":"true"}}}`)
 			},
 			off: func(t *testing.T, s *stage) {
+				t.Helper()
 				s.describe(t, `{"metadata":{"annotations":{"lockstep.dev/observe":null}}}`)
 			},
 		},
 		"Workload": {
-			on:  func(t *testing.T, s *stage) { s.annotate(t, web, settings.Observe, "true") },
-			off: func(t *testing.T, s *stage) { s.annotate(t, web, settings.Observe) },
+			on: func(t *testing.T, s *stage) {
+				t.Helper()
+				s.annotate(t, web, settings.Observe, "true")
+			},
+			off: func(t *testing.T, s *stage) {
+				t.Helper()
+				s.annotate(t, web, settings.Observe)
+			},
 		},
 	}
 	for name, tc := range cases {

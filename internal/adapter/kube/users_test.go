@@ -56,7 +56,7 @@ func TestUsersOf(t *testing.T) {
 		source    input.Source
 		want      string
 	}{
-		"App":            {"everybody who names it or matches it; one that does both may come twice", "shop", input.ConfigMap("app"), "both both broken lists references"},
+		"App":            {"everybody who names it or matches it; one that does both may come twice", "shop", input.ConfigMap("app"), strings.Repeat("both ", 2) + "broken lists references"},
 		"App2":           {"by reference and by pattern", "shop", input.ConfigMap("app-2"), "both globs references"},
 		"Pattern":        {"by pattern only", "shop", input.ConfigMap("app-9"), "both globs"},
 		"Secret":         {"kinds are not mixed up", "shop", input.Secret("app"), "globs"},

@@ -230,6 +230,12 @@ func TestWritersInTheWayAreNoReasonToGiveUp(t *testing.T) {
 			w.Patch(t, &appsv1.Deployment{}, testkit.Web, fmt.Sprintf(`{"metadata":{"labels":{"noise":"%d"}}}`, w.Deployment(t, testkit.Web).Generation))
 			return w.Shown(t, testkit.Web) != before, "the change is not delivered beside another writer"
 		})
+		// Two templates in quick succession would be one revision to a busy controller
+		// of Deployments.
+		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+			n := w.Revisions(t, testkit.Web)
+			return n >= i+2, fmt.Sprintf("%d revisions after %d changes", n, i+1)
+		})
 	}
 	witness.Pass(t)
 	if got := w.Revisions(t, testkit.Web); got != 6 {

@@ -13,7 +13,8 @@ import (
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	program := s.run(t, "--alternative-configmap-annotation=configmap.reloader.stakater.com/reload",
+	// Six writes of a busy machine must fit into the period.
+	program := s.run(t, "--coalesce-period=2000", "--alternative-configmap-annotation=configmap.reloader.stakater.com/reload",
 		"--alternative-secret-annotation", "secret.reloader.stakater.com/reload")
 	s.fence(t)
 	t.Run("group", func(t *testing.T) {

@@ -80,26 +80,32 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// TestGitOpsEngineKeepsOldRevisions: with pruning on, Argo CD's engine removes what
-// is no longer in Git, but neither a ConfigMap that the chart protects nor one
-// that a revision owns. Each is enough by itself.
-func TestGitOpsEngineKeepsOldRevisions(t *testing.T) {
+// TestGitOpsEngine plays on a control plane of its own: the engine's agent follows
+// every kind of the cluster, and ends when one that it knows goes away, as kinds of
+// other tests do.
+func TestGitOpsEngine(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ owned, unprotected bool }{
-		"protected by the chart alone": {},
-		"owned alone":                  {owned: true, unprotected: true},
-		"both":                         {owned: true},
+	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.KWOK, labtest.ArgoRollouts}})
+	for name, story := range map[string]func(*world){
+		"KeepsWhatTheChartProtects": func(w *world) { keepsOldRevisions(w, false, false) },
+		"KeepsWhatIsOwned":          func(w *world) { keepsOldRevisions(w, true, true) },
+		"KeepsWhatIsBoth":           func(w *world) { keepsOldRevisions(w, true, false) },
+		"RunsTheJob":                runsTheJob,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keepsOldRevisions(t, c.owned, c.unprotected)
+			w := newWorldOn(t, cluster)
+			w.AwaitRolloutKind()
+			story(w)
 		})
 	}
 }
 
-func keepsOldRevisions(t *testing.T, owned, unprotected bool) {
-	t.Helper()
-	w := newWorld(t)
+// keepsOldRevisions: with pruning on, Argo CD's engine removes what is no longer in
+// Git, but neither a ConfigMap that the chart protects nor one that a revision
+// owns. Each is enough by itself.
+func keepsOldRevisions(w *world, owned, unprotected bool) {
+	w.T.Helper()
 	r := newRepository(w)
 	r.unprotected = unprotected
 	owners := func(string) []string { return []string{} }
@@ -116,7 +122,7 @@ func keepsOldRevisions(t *testing.T, owned, unprotected bool) {
 	red := w.ConfigMapOf("red")
 	w.AwaitOwners(map[string][]string{red: owners(red), "unused": {}})
 	if protection := w.configMap(red).Annotations["argocd.argoproj.io/sync-options"]; (protection == "") != unprotected {
-		t.Fatalf("sync-options are %q", protection)
+		w.T.Fatalf("sync-options are %q", protection)
 	}
 
 	r.commit(walkthrough.Release("blue", "revisions: {attach: controller}"), "")
@@ -131,13 +137,12 @@ func keepsOldRevisions(t *testing.T, owned, unprotected bool) {
 	w.AwaitOwners(map[string][]string{red: owners(red), blue: owners(blue)})
 }
 
-// TestGitOpsEngineRunsTheJob: the attach Job is a hook of the sync itself. It is
+// runsTheJob: the attach Job is a hook of the sync itself. It is
 // made beside the workload, in a first sync and in one that ends in a canary that
 // waits for a person. The engine's agent looks at live objects once per sync and so
 // never sees a hook end, unlike Argo CD; it is started anew for each sync.
-func TestGitOpsEngineRunsTheJob(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func runsTheJob(w *world) {
+	w.T.Helper()
 	r := newRepository(w)
 	runNext := w.awaitJobs()
 	r.commit(walkthrough.Release("red", ""), "")
@@ -146,7 +151,7 @@ func TestGitOpsEngineRunsTheJob(t *testing.T) {
 	red := w.ConfigMapOf("red")
 	w.AwaitOwners(map[string][]string{red: {w.AwaitReplicaSet(red).Name}})
 	w.AwaitPods(map[string]int{red: 3})
-	agent.Stop(t)
+	agent.Stop(w.T)
 
 	r.commit(walkthrough.Release("blue", ""), "")
 	r.sync()

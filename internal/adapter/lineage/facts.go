@@ -204,7 +204,10 @@ func newestRevision(all []client.Object, template *corev1.PodTemplateSpec) clien
 	var newest *appsv1.ControllerRevision
 	for _, o := range all {
 		cr, ok := o.(*appsv1.ControllerRevision)
-		if !ok || !apiequality.Semantic.DeepEqual(revisionTemplate(cr), template) {
+		if !ok {
+			continue
+		}
+		if stored, err := revisionTemplate(cr); err != nil || !apiequality.Semantic.DeepEqual(stored, template) {
 			continue
 		}
 		if newest == nil || cr.Revision > newest.Revision {

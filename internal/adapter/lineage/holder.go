@@ -1,7 +1,6 @@
 package lineage
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -82,11 +81,11 @@ func slimHolder(object any) (*Holder, error) {
 	case *appsv1.ReplicaSet:
 		return newHolder(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), o, &o.Spec.Template.Spec), nil
 	case *appsv1.ControllerRevision:
-		spec, err := revisionPodSpec(o)
+		template, err := revisionTemplate(o)
 		if err != nil {
 			return nil, err
 		}
-		return newHolder(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), o, spec), nil
+		return newHolder(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), o, &template.Spec), nil
 	case *batchv1.CronJob:
 		h := newHolder(batchv1.SchemeGroupVersion.WithKind("CronJob"), o, &o.Spec.JobTemplate.Spec.Template.Spec)
 		h.ControllerUID = h.UID
@@ -110,20 +109,6 @@ func newHolder(gvk schema.GroupVersionKind, o client.Object, spec *corev1.PodSpe
 	}
 	h.Uses = podrefs.Named(spec)
 	return h
-}
-
-// revisionPodSpec reads the pod template out of the patch that a
-// ControllerRevision stores.
-func revisionPodSpec(cr *appsv1.ControllerRevision) (*corev1.PodSpec, error) {
-	var data struct {
-		Spec struct {
-			Template corev1.PodTemplateSpec `json:"template"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(cr.Data.Raw, &data); err != nil {
-		return nil, fmt.Errorf("read the template of ControllerRevision %s/%s: %w", cr.Namespace, cr.Name, err)
-	}
-	return &data.Spec.Template.Spec, nil
 }
 
 func finished(job *batchv1.Job) bool {

@@ -65,8 +65,9 @@ func controllerRevisions(ctx context.Context, c client.Reader, w *kube.Workload,
 	var found []Revision
 	for i := range list.Items {
 		cr := &list.Items[i]
-		if controlledBy(cr, w.UID) {
-			found = append(found, newRevision(cr, revisionTemplate(cr)))
+		// One that cannot be read shows nothing.
+		if template, err := revisionTemplate(cr); err == nil && controlledBy(cr, w.UID) {
+			found = append(found, newRevision(cr, template))
 		}
 	}
 	return found, nil
@@ -74,16 +75,16 @@ func controllerRevisions(ctx context.Context, c client.Reader, w *kube.Workload,
 
 // revisionTemplate reads the template out of the patch that a ControllerRevision
 // stores.
-func revisionTemplate(cr *appsv1.ControllerRevision) *corev1.PodTemplateSpec {
+func revisionTemplate(cr *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 	var data struct {
 		Spec struct {
 			Template corev1.PodTemplateSpec `json:"template"`
 		} `json:"spec"`
 	}
 	if err := json.Unmarshal(cr.Data.Raw, &data); err != nil {
-		return &corev1.PodTemplateSpec{}
+		return nil, fmt.Errorf("read the template of ControllerRevision %s/%s: %w", cr.Namespace, cr.Name, err)
 	}
-	return &data.Spec.Template
+	return &data.Spec.Template, nil
 }
 
 func newRevision(o client.Object, template *corev1.PodTemplateSpec) Revision {

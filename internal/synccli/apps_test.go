@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockstep-dev/lockstep/internal/core/argv"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
@@ -153,6 +155,56 @@ func TestNginxBySignal(t *testing.T) {
 	if code := a.Stop(t); code != 0 {
 		t.Errorf("nginx ended with %d", code)
 	}
+}
+
+// A bad file that nginx.conf includes does not get to nginx: included by relative
+// path the preset's check finds it in the staged set, and by absolute path the
+// recipe of docs/sync.md finds it after publishing and goes back.
+func TestNginxIncludes(t *testing.T) {
+	t.Parallel()
+	need(t, "nginx", "nginx")
+	for name, c := range map[string]struct {
+		include string
+		recipe  func(t *testing.T, root string) []string
+		reason  podsync.Reason
+	}{
+		"relative": {"site.conf", func(*testing.T, string) []string { return []string{"--app=nginx"} }, podsync.Rejected},
+		"absolute": {"/config/site.conf", recipeOfTheDocumentation, podsync.RolledBack},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source, state, p := t.TempDir(), t.TempDir(), port(t)
+			root := filepath.Join(t.TempDir(), "config")
+			main := strings.Replace(nginxConfig(state, p, "one"), "http {", "http { include "+strings.Replace(c.include, "/config", root, 1)+";", 1)
+			write(t, filepath.Join(source, "nginx.conf"), main)
+			write(t, filepath.Join(source, "site.conf"), "server_tokens off;")
+			a := startIn(t, root, append(append([]string{"--directory=" + source}, c.recipe(t, root)...),
+				"--", "nginx", "-c", filepath.Join(root, "nginx.conf"))...)
+			wantBody(t, a, "http://127.0.0.1:"+p+"/", "one")
+			write(t, filepath.Join(source, "site.conf"), "nonsense;")
+			labtest.Eventually(t, patience, func() (bool, string) {
+				s := a.status()
+				return s.Reason == c.reason && s.Healthy && files(root)["site.conf"] == "server_tokens off;", fmt.Sprintf("status %+v\n%s", s, a.Stderr())
+			})
+			wantBody(t, a, "http://127.0.0.1:"+p+"/", "one")
+		})
+	}
+}
+
+// recipeOfTheDocumentation is the printed command line, for another root.
+func recipeOfTheDocumentation(t *testing.T, root string) []string {
+	t.Helper()
+	raw, err := os.ReadFile("../../docs/sync.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(raw), "```sh\n--app=nginx ")
+	line, _, _ := strings.Cut(rest, "\n")
+	args, err := argv.Split(strings.ReplaceAll(line, "/config", root))
+	if err != nil || !found {
+		t.Fatalf("docs/sync.md has no recipe: %v", err)
+	}
+	return append([]string{"--app=nginx"}, args...)
 }
 
 // nginx ignores a bad file on HUP in silence. Without a check the missing new

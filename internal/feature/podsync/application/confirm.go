@@ -78,7 +78,7 @@ func newProbe(spec string, settings Settings) (probe, error) {
 	case "haproxy":
 		return haproxyProbe{socket: rest, timeout: settings.Timeout}, nil
 	}
-	return nil, fmt.Errorf("confirm %q: want a URL, body:…, metric:…, exec:…, workers:… or haproxy:…", kind)
+	return nil, fmt.Errorf("confirm %q: want a URL, body:…, metric:…, exec:…, workers:… or haproxy:…", spec)
 }
 
 // cutURL cuts before the last @http, because patterns may hold an @.

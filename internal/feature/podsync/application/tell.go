@@ -91,7 +91,7 @@ func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
 		}
 		return restartTeller{settings.Child}, nil
 	}
-	return nil, fmt.Errorf("notify %q: want a URL, signal:…, exec:…, socket:… or restart", kind)
+	return nil, fmt.Errorf("notify %q: want a URL, signal:…, exec:…, socket:… or restart", spec)
 }
 
 type httpTeller struct{ options httpcall.Options }

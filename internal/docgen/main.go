@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
 	"github.com/lockstep-dev/lockstep/internal/cli"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/synccli"
 )
 
 //go:generate go run . ../../docs
@@ -64,9 +66,14 @@ func writeCommandLine(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // Documents are for everybody.
 		return err
 	}
-	root := cli.Document()
-	root.DisableAutoGenTag = true // a date would make every day's output differ
-	return doc.GenMarkdownTreeCustom(root, folder, func(string) string { return notice }, func(name string) string { return name })
+	for _, root := range []*cobra.Command{cli.Document(), synccli.Document()} {
+		root.DisableAutoGenTag = true // a date would make every day's output differ
+		err := doc.GenMarkdownTreeCustom(root, folder, func(string) string { return notice }, func(name string) string { return name })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func annotationsPage() string {
@@ -83,7 +90,7 @@ func reasonsPage() string {
 	for _, e := range input.Explanations() {
 		t.row("`"+string(e.Reason)+"`", e.Meaning)
 	}
-	return "# Reasons\n\nOne word says why Lockstep did something, or why it did not. It is the same in events, in the\n" +
+	return "# Reasons of the controller\n\nThose of the agent in the pod are in [sync](../sync.md#health). One word says why Lockstep did something, or why it did not. It is the same in events, in the\n" +
 		"log (`reason=`), in the label `reason` of metrics and in the code (`internal/core/input`).\n\n" + t.String()
 }
 

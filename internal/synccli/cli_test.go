@@ -68,6 +68,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"haproxy without socket":  {append(good, "--app=haproxy"), "--app-socket"},
 		"roll-back of a mount":    {[]string{"--directory=" + source, "--roll-back"}, "rolling back needs a --root"},
 		"short stall deadline":    {[]string{"--configmap=a", "--root=/x", "--stall-deadline=1s"}, "stall deadline 1s: want at least 4s"},
+		"once with a command":     {append(good, "--once", "--", "true"), "--once ends after publishing and starts no command"},
 		"bad log format":          {append(good, "--log-format=xml"), `log format "xml"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,8 +85,51 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 
 func TestMissingDirectory(t *testing.T) {
 	_, stderr, code := run(t, "--directory=/does/not/exist", "--root="+t.TempDir())
-	if code != 1 || !strings.Contains(stderr, "the directory /does/not/exist is not there") {
+	if code != 1 || !strings.Contains(stderr, "directory /does/not/exist not found: create it, or wait for it with --wait-for-sources") {
 		t.Errorf("code %d: %s", code, stderr)
+	}
+}
+
+// Advice names only what the command line has.
+func TestAdvice(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	root := filepath.Join(t.TempDir(), "config")
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"native":            {[]string{"--configmap=app", "--root=" + root}, ": outside a cluster give --kubeconfig or set KUBECONFIG\n"},
+		"config-controller": {[]string{"config-controller", "--configmap=app", "--configroot=" + root, "--reload-http=http://h/"}, ": outside a cluster give --kubeconfig\n"},
+		"configmap-reload":  {[]string{"configmap-reload", "--volume-dir=/does/not/exist", "--webhook-url=http://h/"}, "directory /does/not/exist not found: create it\n"},
+	} {
+		if _, stderr, code := run(t, c.args...); code != 1 || !strings.HasSuffix(stderr, c.want) {
+			t.Errorf("%s: code %d: %s", name, code, stderr)
+		}
+	}
+}
+
+// Each program whose place is taken has a usage of its own, and ours names it.
+func TestHelpOfPredecessors(t *testing.T) {
+	ours, _, _ := run(t, "--help")
+	for name, want := range map[string][]string{
+		"config-controller": {"--reload-http-method", "CONFIG_CONTROLLER_URL"},
+		"k8s-sidecar":       {"LABEL_VALUE", "HEALTH_PORT", "8080"},
+		"configmap-reload":  {"-webhook-url", ":9533"},
+	} {
+		for _, flag := range []string{"--help", "-h"} {
+			stdout, stderr, code := run(t, name, flag)
+			if code != 0 || stderr != "" || !strings.Contains(stdout, "Usage:\n") {
+				t.Errorf("%s %s: code %d, stderr %q, stdout:\n%s", name, flag, code, stderr, stdout)
+			}
+			for _, word := range want {
+				if !strings.Contains(stdout, word) {
+					t.Errorf("%s %s does not name %s", name, flag, word)
+				}
+			}
+		}
+		if !strings.Contains(ours, "lockstep-sync "+name) {
+			t.Errorf("--help does not name %s", name)
+		}
 	}
 }
 
@@ -100,14 +144,17 @@ func TestPresetWithoutItsChecker(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	root := t.TempDir()
-	if _, stderr, code := run(t, "status", "--root="+root); code != 1 || !strings.Contains(stderr, "no agent has published into") {
+	if _, stderr, code := run(t, "status"); code != 2 || !strings.Contains(stderr, "give the agent's --root, and its --layout") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	if _, stderr, code := run(t, "status", "--root="+root); code != 1 || !strings.Contains(stderr, "is its --layout links?") {
 		t.Errorf("code %d: %s", code, stderr)
 	}
 	write(t, filepath.Join(root, "..lockstep", "status.json"), `{"published":"aaa","observed":"bbb","rejected":"bbb","confirmed":"aaa","reason":"Rejected",
-		"message":"run nginx: exit status 1","checkOutput":"nginx: [emerg] line 3\n","files":2,"bytes":10,"healthy":true,"degraded":true,
+		"message":"run nginx: exit status 1","checkOutput":"nginx: [emerg] line 3\n","files":1,"bytes":10,"healthy":true,"degraded":true,
 		"updated":"2026-11-15T02:53:30Z","sources":[{"name":"configmap/web/nginx","state":"read"}]}`)
 	stdout, stderr, code := run(t, "status", "--root="+root, "--check")
-	want := "observed   bbb\npublished  aaa  2 files, 10 bytes\nconfirmed  aaa  \nreason     Rejected\nrejected   bbb\nmessage    run nginx: exit status 1\n" +
+	want := "observed   bbb\npublished  aaa  1 file, 10 bytes\nconfirmed  aaa  \nreason     Rejected\nrejected   bbb\nmessage    run nginx: exit status 1\n" +
 		"source     configmap/web/nginx  read  \nupdated    2026-11-15 02:53:30 UTC\nthe checker printed:\nnginx: [emerg] line 3\n"
 	if stdout != want || code != 0 {
 		t.Errorf("code %d %s, got\n%s\nwant\n%s", code, stderr, stdout, want)

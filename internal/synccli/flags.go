@@ -65,7 +65,7 @@ func (f *flags) bindSources(fs *pflag.FlagSet, lookup func(string) (string, bool
 	fs.StringSliceVar(&f.kinds, "selector-kinds", []string{"configmap"}, "kinds that --selector means: configmap, secret")
 	fs.StringSliceVar(&f.namespaces, "namespace", nil, "namespaces of --selector and default of names; * means all (default: the pod's own)")
 	fs.StringArrayVar(&f.base.Directories, "directory", nil, "mounted volume or plain directory to follow; may be repeated")
-	fs.StringVar(&f.base.Kube.Kubeconfig, "kubeconfig", kubeconfig, "kubeconfig file; empty means from inside the cluster")
+	fs.StringVar(&f.base.Kube.Kubeconfig, "kubeconfig", kubeconfig, "kubeconfig file (default: KUBECONFIG); empty means the service account of the pod")
 	fs.StringVar(&f.base.Kube.Context, "context", "", "context of the kubeconfig")
 	fs.DurationVar(&f.base.Sync.Stall, "stall-deadline", f.base.Sync.Stall, "a watch without a sign of life for this long makes the agent unhealthy")
 	fs.BoolVar(&f.base.Sync.WaitForSources, "wait-for-sources", false, "wait for a named object that does not exist instead of exiting")

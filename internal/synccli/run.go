@@ -5,6 +5,7 @@ package synccli
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,7 +17,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
+	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-dev/lockstep/internal/compat/configcontroller"
 	"github.com/lockstep-dev/lockstep/internal/compat/configmapreload"
@@ -68,33 +71,62 @@ func Run(ctx context.Context, env Env) int {
 }
 
 // predecessor is a command line of another program that is understood.
-type predecessor func(args []string, lookup func(string) (string, bool)) (syncrun.Config, error)
+type predecessor struct {
+	parse func(args []string, lookup func(string) (string, bool)) (syncrun.Config, error)
+	usage func() string
+	// advice is what its user can do, because not every flag is there.
+	advice advice
+}
 
 func predecessors() map[string]predecessor {
+	byFlag, byVariable := advice{kubeconfig: "give --kubeconfig"}, advice{kubeconfig: "set KUBECONFIG"}
 	return map[string]predecessor{
-		"config-controller":       configcontroller.Parse,
-		"start-config-controller": configcontroller.ParseImage,
-		"configmap-reload":        configmapreload.Parse,
-		"k8s-sidecar":             k8ssidecar.Parse,
+		"config-controller":       {configcontroller.Parse, configcontroller.Usage, byFlag},
+		"start-config-controller": {configcontroller.ParseImage, configcontroller.Usage, byFlag},
+		"configmap-reload":        {configmapreload.Parse, configmapreload.Usage, advice{}},
+		"k8s-sidecar":             {k8ssidecar.Parse, k8ssidecar.Usage, byVariable},
 	}
+}
+
+// run reads the predecessor's command line and runs the agent by it.
+func (p predecessor) run(ctx context.Context, env Env, args []string) error {
+	config, err := p.parse(args, env.Lookup)
+	if errors.Is(err, flag.ErrHelp) || errors.Is(err, pflag.ErrHelp) {
+		_, err = fmt.Fprint(env.Stdout, p.usage())
+		return err
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	return p.advice.addTo(runAgent(ctx, env, config, logOptions{format: "text"}))
+}
+
+// advice is how a command line mends what the parts below it can only report.
+type advice struct{ missing, kubeconfig string }
+
+func (a advice) addTo(err error) error {
+	_, missing := errors.AsType[*podsync.MissingError](err)
+	switch {
+	case missing && a.missing != "":
+		return fmt.Errorf("%w, %s", err, a.missing)
+	case errors.Is(err, rest.ErrNotInCluster) && a.kubeconfig != "":
+		return fmt.Errorf("%w: outside a cluster %s", err, a.kubeconfig)
+	}
+	return err
 }
 
 // dispatch looks at the name the program was started with, then at the first
 // argument: that is how links in an image and plain arguments both work.
 func dispatch(ctx context.Context, env Env) error {
 	name, args := filepath.Base(env.Args[0]), env.Args[1:]
-	parse, replaces := predecessors()[name]
+	original, replaces := predecessors()[name]
 	if !replaces && len(args) > 0 {
-		if parse, replaces = predecessors()[args[0]]; replaces {
+		if original, replaces = predecessors()[args[0]]; replaces {
 			args = args[1:]
 		}
 	}
 	if replaces {
-		config, err := parse(args, env.Lookup)
-		if err != nil {
-			return usageError{err}
-		}
-		return runAgent(ctx, env, config, logOptions{format: "text"})
+		return original.run(ctx, env, args)
 	}
 	return native(ctx, env, args)
 }
@@ -107,13 +139,22 @@ func native(ctx context.Context, env Env, args []string) error {
 	return root.ExecuteContext(ctx)
 }
 
+// Document is the whole command line, to be described and not to be run.
+func Document() *cobra.Command {
+	return newRootCommand(Env{Stdout: io.Discard, Stderr: io.Discard, Lookup: func(string) (string, bool) { return "", false }, Version: "dev"})
+}
+
 func newRootCommand(env Env) *cobra.Command {
 	f := newFlags()
 	cmd := &cobra.Command{
 		Use:   "lockstep-sync [flags] [-- COMMAND ARGS…]",
 		Short: "Keep a pod's files in step with ConfigMaps and Secrets, and the application in step with the files",
 		Long: "Keeps a directory equal to ConfigMaps, Secrets or a mounted directory: staged, checked, published atomically,\n" +
-			"the application told and asked. With a command after -- the agent is its parent process.",
+			"the application told and asked. With a command after -- the agent is its parent process.\n\n" +
+			"In the place of another program it takes that one's flags and variables; --help lists them:\n\n" +
+			"  lockstep-sync config-controller   k8s-config-controller\n" +
+			"  lockstep-sync k8s-sidecar         kiwigrid/k8s-sidecar\n" +
+			"  lockstep-sync configmap-reload    configmap-reload",
 		SilenceErrors: true, SilenceUsage: true, Version: env.Version,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return checkArgs(cmd.ArgsLenAtDash(), args)
@@ -147,7 +188,8 @@ func runNative(ctx context.Context, env Env, f *flags, args []string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	return runAgent(ctx, env, config, f.log)
+	native := advice{missing: "or wait for it with --wait-for-sources", kubeconfig: "give --kubeconfig or set KUBECONFIG"}
+	return native.addTo(runAgent(ctx, env, config, f.log))
 }
 
 // runAgent validates before anything is touched, so that a mistake costs one

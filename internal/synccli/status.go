@@ -67,12 +67,12 @@ func newStatusCommand(env Env) *cobra.Command {
 func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, error) {
 	var s podsync.Status
 	if root == "" {
-		return s, nil, usageError{errors.New("give the agent's directory with --root")}
+		return s, nil, usageError{errors.New("give the agent's --root, and its --layout when that is exchange; an agent without a root keeps no status file")}
 	}
 	name := filepath.Join(volume.StateDir(root, layout), podsync.StatusFile)
 	raw, err := os.ReadFile(name) //nolint:gosec // the user names the root
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil, fmt.Errorf("no agent has published into %s yet (there is no %s)", root, name)
+		return s, nil, fmt.Errorf("no agent has published into %s yet (there is no %s); is this its --root, and is its --layout %s?", root, name, layout)
 	}
 	if err != nil {
 		return s, nil, fmt.Errorf("read the status: %w", err)
@@ -85,7 +85,7 @@ func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, erro
 
 func printStatus(out io.Writer, s podsync.Status) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "observed\t%s\npublished\t%s\t%d files, %d bytes\n", orNone(s.Observed), orNone(s.Published), s.Files, s.Bytes)
+	fmt.Fprintf(w, "observed\t%s\npublished\t%s\t%s, %s\n", orNone(s.Observed), orNone(s.Published), count(int64(s.Files), "file"), count(s.Bytes, "byte"))
 	fmt.Fprintf(w, "confirmed\t%s\t%s\nreason\t%s\n", orNone(s.Confirmed), unconfirmed(s), s.Reason)
 	for name, id := range map[string]string{"rejected": s.Rejected, "rolled back": s.Barred} {
 		if id != "" {
@@ -124,6 +124,13 @@ func unconfirmed(s podsync.Status) string {
 		return "the application was told of the published set and is not asked"
 	}
 	return ""
+}
+
+func count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func orNone(s string) string {

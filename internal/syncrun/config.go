@@ -119,6 +119,9 @@ func (c Config) Validate() error {
 	}
 	if len(c.Child.Args) > 0 {
 		mistakes = append(mistakes, c.Child.Validate())
+		if c.Sync.Once {
+			mistakes = append(mistakes, errors.New("--once ends after publishing and starts no command: leave out --once or what is after --"))
+		}
 	}
 	if c.HealthAddr != "" {
 		if _, _, err := net.SplitHostPort(c.HealthAddr); err != nil {

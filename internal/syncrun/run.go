@@ -69,7 +69,7 @@ func Run(ctx context.Context, config Config, log *slog.Logger, now func() time.T
 func (r *runner) joinFiles() error {
 	for _, dir := range r.config.Directories {
 		if info, err := os.Stat(dir); !r.config.Sync.WaitForSources && (err != nil || !info.IsDir()) {
-			return fmt.Errorf("the directory %s is not there: mount it, or wait for it with --wait-for-sources", dir)
+			return &podsync.MissingError{Sources: []string{"directory " + dir}}
 		}
 	}
 	if r.config.Volume.Root == "" {

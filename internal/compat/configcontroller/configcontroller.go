@@ -61,7 +61,17 @@ func ParseImage(args []string, lookup func(string) (string, bool)) (syncrun.Conf
 	})
 }
 
-func parseFlags(args []string, lookup func(string) (string, bool)) (*values, error) {
+// Usage lists the flags and the variables behind them.
+func Usage() string {
+	f, _ := newFlagSet(func(string) (string, bool) { return "", false })
+	return "In the place of k8s-config-controller: keeps a directory equal to a ConfigMap, and the application in step with it.\n\n" +
+		"Usage:\n  lockstep-sync config-controller --configmap=[NS/]NAME --configroot=DIR --reload-http=URL\n" +
+		"  lockstep-sync config-controller --configmap=[NS/]NAME --configroot=DIR [--reload-http=URL] -- COMMAND ARGS…\n\n" +
+		"Variables, for flags that are not given: CONFIG_CONTROLLER_CONFIGMAP, CONFIG_CONTROLLER_CONFIGROOT, CONFIG_CONTROLLER_URL,\n" +
+		"CONFIG_CONTROLLER_METHOD, LOCKSTEP_HEALTH_ADDR.\n\nFlags:\n" + f.FlagUsages()
+}
+
+func newFlagSet(lookup func(string) (string, bool)) (*pflag.FlagSet, *values) {
 	env := func(name, otherwise string) string {
 		if value, ok := lookup(name); ok {
 			return value
@@ -79,10 +89,12 @@ func parseFlags(args []string, lookup func(string) (string, bool)) (*values, err
 	f.StringVar(&v.healthAddr, "health-addr", env("LOCKSTEP_HEALTH_ADDR", ""), "serve probes on this address; new")
 	bindKube(f, v)
 	ignored(f)
+	return f, v
+}
+
+func parseFlags(args []string, lookup func(string) (string, bool)) (*values, error) {
+	f, v := newFlagSet(lookup)
 	if err := f.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return nil, errors.New("flags of config-controller:\n" + f.FlagUsages())
-		}
 		return nil, err
 	}
 	if f.NArg() > 0 {

@@ -24,29 +24,51 @@ func (l *list) Set(s string) error {
 	return nil
 }
 
-// Parse reads the original's flags, with one dash or two.
-func Parse(args []string, _ func(string) (string, bool)) (syncrun.Config, error) {
-	var dirs, archives, urls list
+// values are the original's flags.
+type values struct {
+	dirs, archives, urls  list
+	method, code, address string
+	retries               int
+}
+
+// Usage lists the flags.
+func Usage() string {
+	var text strings.Builder
+	f, _ := newFlagSet()
+	f.SetOutput(&text)
+	f.PrintDefaults()
+	return "In the place of configmap-reload: watches mounted directories and calls a URL when they change.\n\n" +
+		"Usage:\n  lockstep-sync configmap-reload --volume-dir=DIR --webhook-url=URL\n\nFlags, with one dash or two:\n" + text.String()
+}
+
+func newFlagSet() (*flag.FlagSet, *values) {
+	v := &values{}
 	f := flag.NewFlagSet("configmap-reload", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.Var(&dirs, "volume-dir", "directory to watch; may be repeated")
-	f.Var(&archives, "volume-dir-archive", "not supported")
-	f.Var(&urls, "webhook-url", "URL to call; may be repeated")
-	method := f.String("webhook-method", "POST", "method of the call")
-	code := f.String("webhook-status-code", "200", "accepted status code")
-	retries := f.Int("webhook-retries", 1, "tries before the agent is unhealthy")
-	address := f.String("web.listen-address", ":9533", "address of metrics and probes")
+	f.Var(&v.dirs, "volume-dir", "directory to watch; may be repeated")
+	f.Var(&v.archives, "volume-dir-archive", "not supported")
+	f.Var(&v.urls, "webhook-url", "URL to call; may be repeated")
+	f.StringVar(&v.method, "webhook-method", "POST", "method of the call")
+	f.StringVar(&v.code, "webhook-status-code", "200", "accepted status code")
+	f.IntVar(&v.retries, "webhook-retries", 1, "tries before the agent is unhealthy")
+	f.StringVar(&v.address, "web.listen-address", ":9533", "address of metrics and probes")
 	f.String("web.telemetry-path", "/metrics", "accepted and ignored: metrics are at /metrics")
+	return f, v
+}
+
+// Parse reads the original's flags, with one dash or two.
+func Parse(args []string, _ func(string) (string, bool)) (syncrun.Config, error) {
+	f, v := newFlagSet()
 	if err := f.Parse(args); err != nil {
 		return syncrun.Config{}, err
 	}
 	c := syncrun.Default()
-	codes, err := httpcall.ParseCodes(*code)
-	c.Directories, c.App.Notify, c.App.HTTP.Method, c.App.HTTP.Codes = dirs, urls, *method, codes
-	c.HealthAddr = *address
+	codes, err := httpcall.ParseCodes(v.code)
+	c.Directories, c.App.Notify, c.App.HTTP.Method, c.App.HTTP.Codes = v.dirs, v.urls, v.method, codes
+	c.HealthAddr = v.address
 	// The kubelet swaps a whole set at once, so that there is nothing to wait for.
-	c.Sync.Timing.Quiet, c.Sync.Timing.MaxFailures = 0, max(1, *retries)
-	return c, errors.Join(err, check(dirs, archives, urls))
+	c.Sync.Timing.Quiet, c.Sync.Timing.MaxFailures = 0, max(1, v.retries)
+	return c, errors.Join(err, check(v.dirs, v.archives, v.urls))
 }
 
 func check(dirs, archives, urls list) error {

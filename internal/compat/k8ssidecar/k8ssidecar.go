@@ -5,6 +5,7 @@ package k8ssidecar
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -41,9 +42,43 @@ func (e *environment) fail(format string, args ...any) {
 	e.mistakes = append(e.mistakes, fmt.Errorf(format, args...))
 }
 
+// Usage lists the variables.
+func Usage() string {
+	return `In the place of kiwigrid/k8s-sidecar: keeps a directory equal to the ConfigMaps and Secrets with a label.
+
+Usage:
+  LABEL=… FOLDER=… lockstep-sync k8s-sidecar
+
+Variables:
+  LABEL, LABEL_VALUE           label of the objects, and its value; any value when there is none
+  RESOURCE                     configmap (default), secret or both
+  RESOURCE_NAME                names instead of a label: NAME, KIND/NAME or NAMESPACE/KIND/NAME, with commas
+  NAMESPACE                    namespaces with commas, or ALL (default: the pod's own)
+  FOLDER                       directory to publish into
+  FOLDER_ANNOTATION            annotation with a directory below it (default k8s-sidecar-target-directory)
+  UNIQUE_FILENAMES             true: names begin with namespace and object
+  DEFAULT_FILE_MODE            octal mode of files (default 0644)
+  METHOD                       LIST: publish once and exit; anything else watches
+  REQ_URL, REQ_METHOD          request after a change (default method GET)
+  REQ_PAYLOAD                  its body
+  REQ_USERNAME, REQ_PASSWORD, REQ_USERNAME_FILE, REQ_PASSWORD_FILE
+                               basic authentication
+  REQ_TIMEOUT                  time limit of a request in seconds
+  REQ_RETRY_TOTAL              tries before the agent is unhealthy (default 5)
+  REQ_SKIP_INIT                true: no request for the first set
+  REQ_SKIP_TLS_VERIFY          true: accept any certificate of REQ_URL
+  SCRIPT                       program to run after a change
+  HEALTH_PORT                  port of probes and metrics (default 8080); none with METHOD=LIST
+  KUBECONFIG, SKIP_TLS_VERIFY  how the API server is reached
+`
+}
+
 // Parse reads the original's environment; it takes no arguments.
 func Parse(args []string, lookup func(string) (string, bool)) (syncrun.Config, error) {
 	e := &environment{lookup: lookup}
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+		return syncrun.Config{}, flag.ErrHelp
+	}
 	if len(args) > 0 {
 		e.fail("unexpected argument %q: k8s-sidecar is configured by its environment", args[0])
 	}

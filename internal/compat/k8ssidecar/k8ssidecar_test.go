@@ -2,6 +2,8 @@ package k8ssidecar_test
 
 import (
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -109,5 +111,22 @@ func TestURLKeysAreLeftOut(t *testing.T) {
 	tree, err := filemap.Plan([]filemap.Object{{Entries: []filemap.Entry{{Key: "evil.url"}, {Key: "good.json"}}}}, c.Sync.Rules)
 	if err != nil || len(tree.Files) != 1 || tree.Files[0].Path != "good.json" {
 		t.Errorf("files %+v (%v)", tree.Files, err)
+	}
+}
+
+// The usage names every variable that is read.
+func TestUsage(t *testing.T) {
+	source, err := os.ReadFile("k8ssidecar.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := regexp.MustCompile(`e\.(?:get|flag|list)\("([A-Z_]+)"`).FindAllSubmatch(source, -1)
+	if len(read) < 20 {
+		t.Fatalf("only %d variables were found", len(read))
+	}
+	for _, name := range read {
+		if !regexp.MustCompile(`\b` + string(name[1]) + `\b`).MatchString(k8ssidecar.Usage()) {
+			t.Errorf("the usage does not name %s", name[1])
+		}
 	}
 }

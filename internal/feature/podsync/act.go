@@ -20,6 +20,7 @@ func (a *Agent) step(ctx context.Context, d Decision) error {
 	case Publish:
 		o.Unread = a.unread()
 		o.Err = a.publish(d.Generation)
+		o.Files, o.Bytes = len(a.planned.tree.Files), a.planned.tree.Bytes()
 	case Notify:
 		o.Acknowledged, o.Err = a.notify(ctx)
 	case Confirm:
@@ -163,6 +164,7 @@ func (a *Agent) rollBack(id string) error {
 	a.status.State = a.state
 	a.writeStatus()
 	a.mu.Unlock()
+	a.last = filemap.Tree{} // the next set is not compared with the one that failed
 	return a.parts.Publisher.Publish(id)
 }
 

@@ -138,7 +138,12 @@ func (a *Agent) gather() Input {
 	if rejected != a.state.Rejected {
 		a.setCheckOutput("") // it is about a set that nobody wants any more
 	}
-	in := Input{
+	return a.input()
+}
+
+// input is what is known now, without looking at the sources again.
+func (a *Agent) input() Input {
+	return Input{
 		Now: a.parts.Now(), Timing: a.opts.Timing, State: a.state, Child: a.childPhase(),
 		Checks: a.parts.Checker != nil, Confirms: a.parts.Confirmer != nil,
 		Observed: Observed{
@@ -147,7 +152,6 @@ func (a *Agent) gather() Input {
 			Conflict: a.planned.err != nil && a.planned.snapshot.Complete(),
 		},
 	}
-	return in
 }
 
 // plan works the observed set out again when the inventory changed.
@@ -165,9 +169,13 @@ func (a *Agent) plan() {
 		p.id = p.tree.ID(a.key(), a.opts.Attributes)
 	}
 	a.warnLeftOut(p.tree.LeftOut)
+	if p.id != "" && len(p.tree.Files) == 0 {
+		a.parts.Log.Warn("the sources hold no files: nothing matches, or what matches has no keys")
+	}
 	if p.id != "" && p.id == a.state.Published {
 		a.inventory.Settle(p.version)
 		a.last = p.tree
+		a.state.Files, a.state.Bytes = len(p.tree.Files), p.tree.Bytes()
 	}
 	a.planned = p
 }

@@ -3,11 +3,13 @@ package podsync_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -181,7 +183,7 @@ func join(t *testing.T, w *world, change func(*podsync.Options)) (*podsync.Agent
 		t.Fatal(err)
 	}
 	put := func(content string) {
-		entry := filemap.Entry{Key: "a", Digest: sha256.Sum256([]byte(content))}
+		entry := filemap.Entry{Key: "a", Digest: sha256.Sum256([]byte(content)), Size: int64(len(content))}
 		agent.Inventory().Replace(source, []filemap.Object{{Ref: filemap.Ref{Kind: filemap.ConfigMap, Namespace: "ns", Name: "app"}, Entries: []filemap.Entry{entry}}})
 	}
 	return agent, put
@@ -381,6 +383,90 @@ func TestRollBack(t *testing.T) {
 		}
 		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 0\n") {
 			t.Errorf("metrics\n%s", metrics)
+		}
+	})
+}
+
+// The log tells what came of a step, in the word of the status; and the status
+// tells the size of the set in place, not of one that was taken back.
+func TestLoggedReasonAndSizeAfterAStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		agent, put := run(t, w, func(o *podsync.Options) { o.Timing.RollBack, o.Timing.MaxFailures = true, 1 })
+		put("good")
+		synctest.Wait()
+		w.tell = func(n int) error {
+			if n == 2 {
+				return errors.New("refused")
+			}
+			return nil
+		}
+		put("a longer one that is refused")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantStatus(t, w, podsync.RolledBack, 1, 4)
+		put("kept")
+		time.Sleep(time.Minute)
+		w.check = func(string) error { return errors.New("exit status 1") }
+		put("bad")
+		synctest.Wait()
+		wantStatus(t, w, podsync.Rejected, 1, 4)
+		wantProbe(t, agent, "/healthz", http.StatusOK)
+		for _, want := range []string{
+			`"step done" stage=notify generation=[0-9a-f]+ reason=InStep`,
+			`"step failed" stage=notify generation=[0-9a-f]+ reason=TooManyFailures`,
+			`"step done" stage=notify generation=[0-9a-f]+ reason=RolledBack`,
+			`"step failed" stage=check generation=[0-9a-f]+ reason=Rejected error="exit status 1"`,
+		} {
+			if !regexp.MustCompile(want).MatchString(w.log.String()) {
+				t.Errorf("the log has no %s:\n%s", want, w.log.String())
+			}
+		}
+	})
+}
+
+// An agent that starts again after a roll-back still knows the size of what is in
+// place, although the sources hold something else.
+func TestSizeAfterARollBackAndARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		state := `{"published":"old","previous":"old","barred":"x","delivered":"old","confirmed":"old","files":3,"bytes":30}`
+		if err := w.WriteState(podsync.StatusFile, []byte(state)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Mounted.Publish("old"); err != nil {
+			t.Fatal(err)
+		}
+		run(t, w, nil)
+		synctest.Wait()
+		wantStatus(t, w, podsync.WaitingForSources, 3, 30)
+	})
+}
+
+func wantStatus(t *testing.T, w *world, reason podsync.Reason, files int, bytes int64) {
+	t.Helper()
+	raw, err := w.ReadState(podsync.StatusFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s podsync.Status
+	if err := json.Unmarshal(raw, &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Reason != reason || s.Files != files || s.Bytes != bytes {
+		t.Errorf("%s with %d files and %d bytes, want %s with %d and %d", s.Reason, s.Files, s.Bytes, reason, files, bytes)
+	}
+}
+
+// An empty selection is published as it is, and said aloud.
+func TestNoFilesAreToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		agent, _ := run(t, w, func(o *podsync.Options) { o.Sources[0].Named = false })
+		agent.Inventory().Replace(source, nil)
+		synctest.Wait()
+		if !strings.Contains(w.log.String(), "the sources hold no files") {
+			t.Errorf("the log says nothing:\n%s", w.log.String())
 		}
 	})
 }

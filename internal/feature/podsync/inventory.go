@@ -210,5 +210,5 @@ type MissingError struct{ Sources []string }
 
 // Error names the objects and what can be done.
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%s not found: create it, or wait for it with --wait-for-sources", strings.Join(e.Sources, ", "))
+	return fmt.Sprintf("%s not found: create it", strings.Join(e.Sources, ", "))
 }

@@ -12,6 +12,12 @@ type State struct {
 	// Published is what readers see, Previous the last set that was good.
 	Published string `json:"published"`
 	Previous  string `json:"previous,omitempty"`
+	// Files and Bytes are the size of the published set; the previous one's is
+	// kept because nobody reads a set again that is put back.
+	Files         int   `json:"files"`
+	Bytes         int64 `json:"bytes"`
+	PreviousFiles int   `json:"previousFiles,omitempty"`
+	PreviousBytes int64 `json:"previousBytes,omitempty"`
 	// Delivered is the set that the application was told of, Confirmed the one
 	// that it has shown to run.
 	Delivered string `json:"delivered,omitempty"`
@@ -66,6 +72,9 @@ type Outcome struct {
 	// Unread is true for the first set of a new volume: the application reads
 	// it when it starts and need not be told.
 	Unread bool
+	// Files and Bytes are the size of a set that was published.
+	Files int
+	Bytes int64
 	// Jitter between 0 and 1 spreads retries.
 	Jitter float64
 }
@@ -83,6 +92,7 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 		s.Checked, s.Rejected, s.Rejections = id, "", 0
 	case Publish:
 		s = s.published(id, confirms)
+		s.Files, s.Bytes = o.Files, o.Bytes
 		if o.Unread {
 			s.Delivered, s.Initial = id, id
 		}
@@ -132,8 +142,9 @@ func (s State) succeeded() State {
 // application is known to have taken it.
 func (s State) published(id string, confirms bool) State {
 	if s.Published != "" && s.Published != id && s.Settled(confirms) {
-		s.Previous = s.Published
+		s.Previous, s.PreviousFiles, s.PreviousBytes = s.Published, s.Files, s.Bytes
 	}
+	s.Files, s.Bytes = 0, 0 // whoever knows the set says so
 	s.Published, s.Delivered, s.Initial, s.Barred, s.Rejected = id, "", "", "", ""
 	return s.succeeded()
 }
@@ -141,6 +152,7 @@ func (s State) published(id string, confirms bool) State {
 // rolledBack bars the published set and has the one before in its place.
 func (s State) rolledBack(id string) State {
 	s.Barred, s.Published, s.Delivered, s.Initial = s.Published, id, "", ""
+	s.Files, s.Bytes = s.PreviousFiles, s.PreviousBytes
 	s.RollBackFailures, s.NextRollBack = 0, time.Time{}
 	return s
 }

@@ -22,8 +22,6 @@ type Status struct {
 	// Message is the last failure in words.
 	Message     string    `json:"message,omitempty"`
 	CheckOutput string    `json:"checkOutput,omitempty"`
-	Files       int       `json:"files"`
-	Bytes       int64     `json:"bytes"`
 	Healthy     bool      `json:"healthy"`
 	Degraded    bool      `json:"degraded"`
 	Updated     time.Time `json:"updated"`
@@ -91,7 +89,7 @@ func (a *Agent) report(d Decision) {
 	s := Status{
 		State: a.state, Observed: a.planned.id, Rejected: a.state.Rejected, Reason: d.Reason,
 		Message: a.status.Message, CheckOutput: a.status.CheckOutput,
-		Files: len(a.last.Files), Bytes: a.last.Bytes(), Sources: sourceStatuses(a.opts.Sources, snap),
+		Sources: sourceStatuses(a.opts.Sources, snap),
 	}
 	if unusable := cmp.Or(a.planned.err, a.planned.tree.LeftOut); unusable != nil {
 		s.Message = unusable.Error()
@@ -157,6 +155,15 @@ type attempt struct {
 	result string
 }
 
+// reasonAfter is the reason that the status shows once a step has ended. What it
+// was before the step would call a refused set merely changed.
+func (a *Agent) reasonAfter(o Outcome) Reason {
+	if o.Err != nil && a.state.Rejected == o.Decision.Generation {
+		return Rejected
+	}
+	return Decide(a.input()).Reason
+}
+
 // record counts and logs the end of a step.
 func (a *Agent) record(o Outcome) {
 	a.mu.Lock()
@@ -166,7 +173,7 @@ func (a *Agent) record(o Outcome) {
 		result = "failed"
 	}
 	a.attempts[attempt{o.Decision.Verb, result}]++
-	log := a.parts.Log.With("stage", o.Decision.Verb, "generation", o.Decision.Generation, "reason", o.Decision.Reason)
+	log := a.parts.Log.With("stage", o.Decision.Verb, "generation", o.Decision.Generation, "reason", a.reasonAfter(o))
 	if o.Err == nil {
 		log.Info("step done")
 		return

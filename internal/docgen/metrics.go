@@ -84,9 +84,9 @@ func metricsPage() (string, error) {
 	for _, m := range all.metrics {
 		t.row("`"+m.name+"`", m.kind, m.labels, m.help)
 	}
-	return `# Metrics
+	return `# Metrics of the controller
 
-Served at ` + "`/metrics`" + ` on ` + "`--metrics-addr`" + ` (default ` + "`:8080`" + `).
+Those of the agent in the pod are in [sync](../sync.md#health). Served at ` + "`/metrics`" + ` on ` + "`--metrics-addr`" + ` (default ` + "`:8080`" + `).
 
 ` + t.String() + `
 The values of ` + "`reason`" + ` are those of [reasons](reasons.md). Beside these, the libraries show theirs:

@@ -38,6 +38,11 @@ type Break struct {
 
 func main() {
 	log.SetFlags(0)
+	if slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
+		fmt.Println("usage: go run ./test/breaks [NAME…]\n\nBrings defects back in a copy of the tree and sees their tests fail: all of them, or those with\n" +
+			"a name or the beginning of it, such as CC-14 or KR. \"make breaks BREAKS=KR\" builds what they need first.")
+		return
+	}
 	if err := run(context.Background(), os.Args[1:]); err != nil {
 		log.Fatal(err)
 	}

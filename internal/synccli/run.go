@@ -154,7 +154,7 @@ func newRootCommand(env Env) *cobra.Command {
 			"In the place of another program it takes that one's flags and variables; --help lists them:\n\n" +
 			"  lockstep-sync config-controller   k8s-config-controller\n" +
 			"  lockstep-sync k8s-sidecar         kiwigrid/k8s-sidecar\n" +
-			"  lockstep-sync configmap-reload    configmap-reload",
+			"  lockstep-sync configmap-reload    jimmidyson/configmap-reload",
 		SilenceErrors: true, SilenceUsage: true, Version: env.Version,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return checkArgs(cmd.ArgsLenAtDash(), args)

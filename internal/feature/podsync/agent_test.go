@@ -407,6 +407,7 @@ func TestLoggedReasonAndSizeAfterAStep(t *testing.T) {
 		wantStatus(t, w, podsync.RolledBack, 1, 4)
 		put("kept")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		w.check = func(string) error { return errors.New("exit status 1") }
 		put("bad")
 		synctest.Wait()

@@ -37,10 +37,10 @@ endif
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 SIDE_BY_SIDE := -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) '*' 2)
 
-# The race detector needs a C compiler. CI must have one (see "compiler").
-CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
-ifneq ($(CC_FOUND)$(filter true,$(CI)),)
-RACE := -race
+# The race detector takes a C compiler and twice the time: it is on in CI, and for who
+# asks with RACE=1.
+ifneq ($(filter true,$(CI))$(RACE),)
+DETECTOR := -race
 export CGO_ENABLED := 1
 # Without this every program with the detector in it waits a second at its end, for
 # races of threads that are gone by then.
@@ -86,10 +86,10 @@ bin/lab:
 ##@ Check
 
 .PHONY: test
-test: compiler lab-programs ## Run every test on one shared control plane; PKG=./internal/core/... for some, SHORT=1 without a real node
+test: compiler lab-programs ## Run every test on one shared control plane; PKG=./internal/core/... for some, SHORT=1 without a real node, RACE=1 with the race detector
 	@if [[ "$(KUBERNETES)" != 1.36 ]]; then echo "KUBERNETES=$(KUBERNETES): the tests on a real node stay on 1.36, the release of their kubelet"; fi
 	@if [[ -n "$(SHORT)" ]]; then echo "SHORT=$(SHORT): left out are the tests on a real node, and those of applications that are not installed"; fi
-	@bin/lab exec --kubernetes $(KUBERNETES) --with $(LAB_WITH) -- go test $(RACE) -shuffle=on $(SIDE_BY_SIDE) $(TESTFLAGS) $(PKG)
+	@bin/lab exec --kubernetes $(KUBERNETES) --with $(LAB_WITH) -- go test $(DETECTOR) -shuffle=on $(SIDE_BY_SIDE) $(TESTFLAGS) $(PKG)
 
 .PHONY: deflake
 deflake: ## Run the tests ten times; PKG and TESTFLAGS choose which
@@ -106,9 +106,8 @@ breaks: lab-programs ## Bring each predecessor's defect back and see its test fa
 	@bin/lab exec --with $(LAB_WITH) -- go run ./test/breaks $(BREAKS)
 
 .PHONY: compiler
-compiler: # The C compiler of the race detector: CI gets one or fails, a laptop may do without
-	@if [[ -n "$(CC_FOUND)" ]]; then exit 0; fi; \
-	if [[ "$(CI)" != true ]]; then echo "no C compiler: the race detector is off (install gcc to have it)"; exit 0; fi; \
+compiler: # The C compiler of the race detector
+	@if [[ -z "$(DETECTOR)" ]] || command -v "$$(go env CC)" >/dev/null; then exit 0; fi; \
 	if [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq gcc libc6-dev >/dev/null; exit 0; fi; \
 	echo "the race detector needs a C compiler: install gcc and libc6-dev (Debian) or gcc and glibc-devel (Fedora)" >&2; exit 1
 

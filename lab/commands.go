@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -57,13 +58,17 @@ func alreadyUp(run *labtest.Run, options labtest.Options, std streams) error {
 	return nil
 }
 
+// down ends what "lab up" started: all of it, or the control planes whose
+// kubeconfigs are given.
 func down(args []string, std streams) error {
-	if err := noArguments(args); err != nil {
-		return err
-	}
 	running, err := detached()
 	if err != nil {
 		return err
+	}
+	if len(args) > 0 {
+		if running, err = chosen(running, args); err != nil {
+			return err
+		}
 	}
 	if len(running) == 0 {
 		fmt.Fprintln(std.err, "nothing is up")
@@ -75,6 +80,18 @@ func down(args []string, std streams) error {
 		fmt.Fprintf(std.err, "ended %s\n", run)
 	}
 	return nil
+}
+
+func chosen(running []*labtest.Run, kubeconfigs []string) ([]*labtest.Run, error) {
+	var list []*labtest.Run
+	for _, kubeconfig := range kubeconfigs {
+		i := slices.IndexFunc(running, func(r *labtest.Run) bool { return r.Kubeconfig() == kubeconfig })
+		if i < 0 {
+			return nil, usagef("no control plane has the kubeconfig %q; \"lab status\" shows them", kubeconfig)
+		}
+		list = append(list, running[i])
+	}
+	return list, nil
 }
 
 // detached lists the control planes that "lab up" started.

@@ -23,7 +23,8 @@ const usage = `A real Kubernetes control plane on this machine, built from sourc
 Usage:
   lab up     [FLAGS]                          start one and leave it running
   lab status                                  what runs, where, which versions
-  lab down                                    end what "lab up" started
+  lab down   [KUBECONFIG…]                    end what "lab up" started, from any clone of this
+                                              user, or only those with these kubeconfigs
   lab exec   [FLAGS] -- COMMAND [ARGUMENT…]   start one, run COMMAND against it, end it
   lab build  [PROGRAM…]                       build programs without starting them
 

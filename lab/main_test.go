@@ -58,7 +58,8 @@ func TestMistakesGetUsageAndExitCodeTwo(t *testing.T) {
 		"unknown component": {[]string{"up", "--with", "kwok,istio"}, `unknown component "istio"; there are kwok,argo-rollouts,registry,node`},
 		"unknown release":   {[]string{"up", "--kubernetes", "1.12"}, `Kubernetes "1.12" is not in the lab; 1.36 and 1.34 are`},
 		"unknown program":   {[]string{"build", "kube-proxy"}, `unknown program "kube-proxy"`},
-		"too many words":    {[]string{"down", "now"}, `unexpected "now"`},
+		"nobody's":          {[]string{"down", "now"}, `no control plane has the kubeconfig "now"`},
+		"too many words":    {[]string{"status", "now"}, `unexpected "now"`},
 		"two kinds of node": {[]string{"up", "--node", "real", "--with", "kwok"}, "kwok would take the pods of a real node for fake ones"},
 		"a newer kubelet":   {[]string{"up", "--node", "real", "--kubernetes", "1.34"}, "kubelet of Kubernetes 1.36"},
 		"no command to run": {[]string{"exec", "--with", "kwok", "--"}, "exec needs a command"},
@@ -149,7 +150,7 @@ func TestUpStatusDown(t *testing.T) {
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%d control planes, error %v, want 1", len(runs), err)
 	}
-	if _, stderr, code := lab(t, "down"); code != 0 || !strings.HasPrefix(stderr, "ended Kubernetes ") {
+	if _, stderr, code := lab(t, "down", runs[0].Kubeconfig()); code != 0 || !strings.HasPrefix(stderr, "ended Kubernetes ") {
 		t.Errorf("down: exit code %d, stderr %q", code, stderr)
 	}
 	for _, p := range runs[0].Processes {

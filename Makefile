@@ -35,7 +35,8 @@ endif
 # Most tests wait for other programs most of the time, so that more of them run
 # side by side than there are cores.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-SIDE_BY_SIDE := -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) '*' 2)
+# A first run also compiles programs inside the tests.
+SIDE_BY_SIDE := -timeout 30m -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) '*' 2)
 
 # The race detector takes a C compiler and twice the time: it is on in CI, and for who
 # asks with RACE=1.

@@ -59,9 +59,12 @@ func TestMetrics(t *testing.T) {
 	if code != http.StatusOK || !strings.Contains(metrics, "\nup 1\n") {
 		t.Errorf("/metrics answers %d without up 1:\n%s", code, metrics)
 	}
-	if want := `lockstep_reloads_total{kind="Deployment",namespace="` + s.namespace + `"`; !strings.Contains(metrics, want) {
-		t.Errorf("/metrics does not count reloads by %s:\n%s", want, metrics)
-	}
+	// A rollout is seen before it is counted.
+	labtest.Eventually(t, patience, func() (bool, string) {
+		metrics, _ := get(t, port, "/metrics")
+		want := `lockstep_reloads_total{kind="Deployment",namespace="` + s.namespace + `"`
+		return strings.Contains(metrics, want), fmt.Sprintf("/metrics does not count reloads by %s:\n%s", want, metrics)
+	})
 	for _, path := range []string{"/", "/healthz", "/metricsx"} {
 		if _, code := get(t, port, path); code != http.StatusNotFound {
 			t.Errorf("%s answers %d, want 404", path, code)

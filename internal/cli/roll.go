@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -146,6 +148,22 @@ func (r *roll) run(ctx context.Context) error {
 			return err
 		}
 	}
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		err := r.move(ctx, live, findings)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		// Somebody wrote the workload meanwhile: what to do is decided anew.
+		var again error
+		if live, findings, intent, again = r.read(ctx); again == nil {
+			again = r.allowed(live, findings, intent)
+		}
+		return cmp.Or(again, err)
+	})
+}
+
+// move gives the workload what was found, unless it shows that already.
+func (r *roll) move(ctx context.Context, live *kube.Live, findings []input.Finding) error {
 	order := input.Order{All: findings}
 	if maps.Equal(live.Workload().Shown, order.Shown()) {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s\n", live.Workload().Key, order.Shown())
@@ -154,7 +172,7 @@ func (r *roll) run(ctx context.Context) error {
 	if _, err := kube.NewPatcher(r.client, r.form(live.Workload())).Move(ctx, live.Workload(), order); err != nil {
 		return fmt.Errorf("roll %s: %w", live.Workload().Key, err)
 	}
-	_, err = fmt.Fprintf(r.env.Stdout, "%s rolled out: %s\n", live.Workload().Key, order.Shown())
+	_, err := fmt.Fprintf(r.env.Stdout, "%s rolled out: %s\n", live.Workload().Key, order.Shown())
 	return err
 }
 

@@ -192,7 +192,7 @@ func TestStrippedManagedFields(t *testing.T) {
 	if len(cm.ManagedFields) != 0 {
 		t.Fatalf("the managed fields are still there: %v", cm.ManagedFields)
 	}
-	c = s.run(t)
+	c = s.run(t, "--quiet", "3s") // longer than a busy machine takes to look
 	s.awaitRollouts(t, web, 1)
 	s.checkRollouts(t, "one change", 1, web)
 	if first := s.decisions(c, "web")[0]; !strings.Contains(first, "verb=wait") {

@@ -136,23 +136,22 @@ func (w *Ownership) runHolders(ctx context.Context, group *sync.WaitGroup) {
 
 // Feed calls add with every revisioned object that has to be looked at: once
 // each, as soon as everything is known, and then when something happened to it or
-// to a revision that uses it. It returns at once and ends with the context.
+// to a revision that uses it. It returns when the context ends.
 func (w *Ownership) Feed(ctx context.Context, add func(ObjectKey)) {
-	go func() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.needed:
-		}
-		known := func(context.Context) (bool, error) { return w.answered(), nil }
-		if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, known) != nil {
-			return
-		}
-		w.mu.Lock()
-		w.wakes = append(w.wakes, add)
-		w.mu.Unlock()
-		w.eachObject(func(o *Owned) { add(o.Key) })
-	}()
+	select {
+	case <-ctx.Done():
+		return
+	case <-w.needed:
+	}
+	known := func(context.Context) (bool, error) { return w.answered(), nil }
+	if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, known) != nil {
+		return
+	}
+	w.mu.Lock()
+	w.wakes = append(w.wakes, add)
+	w.mu.Unlock()
+	w.eachObject(func(o *Owned) { add(o.Key) })
+	<-ctx.Done()
 }
 
 // Object returns the copy of a revisioned object.

@@ -9,13 +9,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/loop"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -93,40 +90,9 @@ type Feed func(ctx context.Context, add func(kube.Key))
 
 // Setup adds the loop to the manager. It runs on the leader only.
 func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
-	c, err := controller.NewTyped("follow", mgr, controller.TypedOptions[kube.Key]{
-		Reconciler:              r,
-		MaxConcurrentReconciles: r.options.Workers,
-		// An API server that takes requests and never answers must not keep workers.
-		ReconciliationTimeout: time.Minute,
-		RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[kube.Key](500*time.Millisecond, time.Minute),
-		LogConstructor: func(key *kube.Key) logr.Logger {
-			// What the library tells of its own work is for debugging.
-			if key == nil {
-				return r.Log.V(1)
-			}
-			return r.Log.V(1).WithValues("workload", key.String())
-		},
+	return loop.Add(mgr, loop.Options[kube.Key]{
+		Name: "follow", Workers: r.options.Workers, Reconciler: r, About: "workload", Log: r.Log, Feed: feed,
 	})
-	if err != nil {
-		return fmt.Errorf("set up the loop: %w", err)
-	}
-	queue := make(chan func(kube.Key), 1)
-	err = c.Watch(source.TypedFunc[kube.Key](func(_ context.Context, q workqueue.TypedRateLimitingInterface[kube.Key]) error {
-		queue <- q.Add
-		return nil
-	}))
-	if err != nil {
-		return fmt.Errorf("set up the loop: %w", err)
-	}
-	// The manager waits for its parts when it ends.
-	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		select {
-		case add := <-queue:
-			feed(ctx, add)
-		case <-ctx.Done():
-		}
-		return nil
-	}))
 }
 
 // Reconcile brings one workload in step.

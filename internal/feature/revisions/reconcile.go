@@ -9,13 +9,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/loop"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -27,7 +25,8 @@ type Cluster interface {
 	Users(lineage.ObjectKey) []*lineage.Holder
 	// Blind lists the kinds of revisions that cannot be read in a namespace.
 	Blind(namespace string) []string
-	// Feed adds keys to a queue: all of them, and then those to look at again.
+	// Feed adds keys to a queue until the context ends: all of them, and then those
+	// to look at again.
 	Feed(ctx context.Context, add func(lineage.ObjectKey))
 }
 
@@ -77,24 +76,9 @@ func New(o Options, d Dependencies) *Reconciler {
 
 // Setup adds the loop to the manager. It runs on the leader only.
 func (r *Reconciler) Setup(mgr ctrl.Manager) error {
-	c, err := controller.NewTyped("revisions", mgr, controller.TypedOptions[lineage.ObjectKey]{
-		Reconciler:              r,
-		MaxConcurrentReconciles: r.options.Workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[lineage.ObjectKey](500*time.Millisecond, time.Minute),
-		LogConstructor: func(key *lineage.ObjectKey) logr.Logger {
-			if key == nil {
-				return r.Log.V(1)
-			}
-			return r.Log.V(1).WithValues("source", key.String())
-		},
+	return loop.Add(mgr, loop.Options[lineage.ObjectKey]{
+		Name: "revisions", Workers: r.options.Workers, Reconciler: r, About: "source", Log: r.Log, Feed: r.Cluster.Feed,
 	})
-	if err != nil {
-		return fmt.Errorf("set up the loop of revisions: %w", err)
-	}
-	return c.Watch(source.TypedFunc[lineage.ObjectKey](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[lineage.ObjectKey]) error {
-		r.Cluster.Feed(ctx, q.Add)
-		return nil
-	}))
 }
 
 // Reconcile attaches one object.

@@ -27,6 +27,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 // loop runs the reconciler on the real cluster, one call at a time.
@@ -75,8 +76,15 @@ func makeLoop(t *testing.T, scope revisions.Scope) *loop {
 
 func (l *loop) start() {
 	l.t.Helper()
-	go l.ownership.Run(l.t.Context())
-	l.ownership.Feed(l.t.Context(), func(key lineage.ObjectKey) { l.fed <- key })
+	testkit.RunInBackground(l.t, l.ownership.Run)
+	testkit.RunInBackground(l.t, func(ctx context.Context) {
+		l.ownership.Feed(ctx, func(key lineage.ObjectKey) {
+			select {
+			case l.fed <- key:
+			case <-ctx.Done():
+			}
+		})
+	})
 }
 
 func (l *loop) Announce(e kube.Event) {

@@ -1,0 +1,78 @@
+// Package loop runs a reconciler on the leader, from a queue that somebody feeds.
+package loop
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+const (
+	// timeout frees a worker from an API server that takes requests and never
+	// answers.
+	timeout = time.Minute
+	// Failures are tried again after firstPause, and at last every longestPause.
+	firstPause, longestPause = 500 * time.Millisecond, time.Minute
+)
+
+// Key names what is reconciled.
+type Key interface {
+	comparable
+	fmt.Stringer
+}
+
+// Options of a loop.
+type Options[K Key] struct {
+	Name       string
+	Workers    int
+	Reconciler reconcile.TypedReconciler[K]
+	// About is what a key names, for the log: "workload".
+	About string
+	Log   logr.Logger
+	// Feed adds keys to the queue until the context ends.
+	Feed func(ctx context.Context, add func(K))
+}
+
+// Add adds the loop to the manager, which waits for its end.
+func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
+	c, err := controller.NewTyped(o.Name, mgr, controller.TypedOptions[K]{
+		Reconciler:              o.Reconciler,
+		MaxConcurrentReconciles: o.Workers,
+		ReconciliationTimeout:   timeout,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstPause, longestPause),
+		LogConstructor: func(key *K) logr.Logger {
+			// What the library tells of its own work is for debugging.
+			if key == nil {
+				return o.Log.V(1)
+			}
+			return o.Log.V(1).WithValues(o.About, (*key).String())
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("set up the loop %s: %w", o.Name, err)
+	}
+	queue := make(chan func(K), 1)
+	err = c.Watch(source.TypedFunc[K](func(_ context.Context, q workqueue.TypedRateLimitingInterface[K]) error {
+		queue <- q.Add
+		return nil
+	}))
+	if err != nil {
+		return fmt.Errorf("set up the loop %s: %w", o.Name, err)
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		select {
+		case add := <-queue:
+			o.Feed(ctx, add)
+		case <-ctx.Done():
+		}
+		return nil
+	}))
+}

@@ -12,15 +12,23 @@ import (
 )
 
 // Retry calls f until it succeeds, fails for good, or the context ends, and
-// returns its last error. The pauses grow from 100 ms to 5 s, with jitter; an
+// returns its last error; when the context ends in the middle of an attempt, that
+// is the error of the attempt before, which says more. The pauses grow from 100 ms to 5 s, with jitter; an
 // API server that says how long to wait is obeyed.
 func Retry(ctx context.Context, f func(context.Context) error) error {
 	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: 7, Cap: 5 * time.Second}
+	var before error
 	for {
 		err := f(ctx)
-		if err == nil || !Passing(err) {
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil && before != nil:
+			return before
+		case !Passing(err):
 			return err
 		}
+		before = err
 		pause := backoff.Step()
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 			pause = max(pause, time.Duration(seconds)*time.Second)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
@@ -166,9 +167,9 @@ func validForm(name string) error {
 
 // serve makes the parts and runs them.
 func (o *controllerOptions) serve(ctx context.Context, log logr.Logger) error {
-	c, err := client.NewWithWatch(o.server.Config, client.Options{})
+	c, err := kube.NewClient(o.server.Config, client.Options{})
 	if err != nil {
-		return fmt.Errorf("make the client: %w", err)
+		return err
 	}
 	p, err := newParts(o, c, log)
 	if err != nil {

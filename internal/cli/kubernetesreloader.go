@@ -65,9 +65,9 @@ func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.L
 	if err != nil {
 		return err
 	}
-	c, err := client.NewWithWatch(config, client.Options{Mapper: reloaderMapper()})
+	c, err := kube.NewClient(config, client.Options{Mapper: reloaderMapper()})
 	if err != nil {
-		return fmt.Errorf("make the client: %w", err)
+		return err
 	}
 	p := newReloaderParts(o, c, log, env.Now)
 	log.Info("in the place of kubernetes-reloader", "namespace", o.Namespace, "state", o.StateName, "coalescePeriod", o.Quiet.String())

@@ -34,6 +34,7 @@ func (r *runner) runChild(ctx context.Context) error {
 				continue
 			}
 			stopAgent()
+			r.log.Info("stopping", "signal", unix.SignalName(s))
 			r.awaitAgent(ended, signals)
 			return r.stopChild(context.WithoutCancel(ctx), signals)
 		}

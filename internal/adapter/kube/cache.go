@@ -61,7 +61,7 @@ func NewCache(c client.WithWatch, o CacheOptions) *Cache {
 	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), areas: map[string]*area{}, lent: map[Key]map[Key]struct{}{}}
 	cache.namespaces = mirror.New(mirror.Options[*Namespace]{
 		Name: "namespaces", Role: mirror.RoleSettings,
-		Slim: slimNamespace, Changed: cache.namespaceChanged,
+		Slim: slimNamespace, Indexed: cache.chooseNamespace, Changed: cache.namespaceChanged,
 		Report: o.Report, Now: o.Now,
 	})
 	if o.Selector != nil {
@@ -364,12 +364,8 @@ func (c *Cache) workloadChanged(old, now *Workload) {
 	c.wake(old.Key)
 }
 
-// namespaceChanged wakes a namespace's workloads when its settings changed, and
-// begins or ends to watch it where namespaces are chosen by label.
-func (c *Cache) namespaceChanged(old, now *Namespace) {
-	if c.options.Selector != nil {
-		c.chooseNamespace(old, now)
-	}
+// namespaceChanged wakes a namespace's workloads when its settings changed.
+func (c *Cache) namespaceChanged(_, now *Namespace) {
 	if now == nil {
 		return
 	}
@@ -380,7 +376,12 @@ func (c *Cache) namespaceChanged(old, now *Namespace) {
 	})
 }
 
+// chooseNamespace begins or ends to watch a namespace where they are chosen by
+// label.
 func (c *Cache) chooseNamespace(old, now *Namespace) {
+	if c.options.Selector == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now == nil {

@@ -70,7 +70,7 @@ func NewLegacy(c client.WithWatch, cache *kube.Cache, o LegacyOptions) *Legacy {
 	}
 	r.mirror = mirror.New(mirror.Options[*shardCopy]{
 		Name: "configmap " + o.Name, Role: mirror.RoleRecord,
-		Slim: slimShard, Changed: r.stateChanged, Report: o.Status, Now: o.Now,
+		Slim: slimShard, Indexed: r.stateChanged, Report: o.Status, Now: o.Now,
 	})
 	return r
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
 
 func TestSourceOfKey(t *testing.T) {
@@ -21,6 +23,24 @@ func TestSourceOfKey(t *testing.T) {
 		if ok != (want != "") || ok && id.String() != want {
 			t.Errorf("sourceOfKey(%q) = %s, %t, want %q", key, id, ok, want)
 		}
+	}
+}
+
+// TestKnownStateIsAdopted: as soon as the state counts as listed, what it says is
+// found. A decision before would take what exists for delivered.
+func TestKnownStateIsAdopted(t *testing.T) {
+	t.Parallel()
+	const key, sum = "v1.ConfigMap_app", "da39a3ee5e6b4b0d3255bfef95601890afd80709"
+	known := false
+	var r *Legacy
+	r = NewLegacy(nil, nil, LegacyOptions{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(s mirror.Status) {
+		known = s.Works()
+		if got := r.value(key); got != sum {
+			t.Errorf("the state of %s is %q, want %q", key, got, sum)
+		}
+	}})
+	if err := r.mirror.Replace([]any{configMap("state", map[string]string{key: sum})}, "1"); err != nil || !known {
+		t.Errorf("the state counts as listed: %t, error %v", known, err)
 	}
 }
 

@@ -66,7 +66,7 @@ func New(c client.WithWatch, o Options) *Records {
 	r := &Records{client: c, options: o, shards: map[string]*shard{}, wake: func(kube.Key) {}}
 	r.mirror = mirror.New(mirror.Options[*shardCopy]{
 		Name: "configmaps of the record in " + o.Namespace, Role: mirror.RoleRecord,
-		Slim: slimShard, Changed: r.shardChanged, Report: o.Status, Now: o.Now,
+		Slim: slimShard, Indexed: r.shardChanged, Report: o.Status, Now: o.Now,
 	})
 	for i := range shardCount {
 		name := fmt.Sprintf("%s-%02d", o.Name, i)

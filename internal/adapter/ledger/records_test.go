@@ -103,6 +103,32 @@ func neighbours(r *Records) (a, b kube.Key) {
 	}
 }
 
+// TestKnownRecordsAreAdopted: as soon as the list of the record counts as complete,
+// what is on record is found. Whoever decided before would take a workload for one
+// that was never given anything.
+func TestKnownRecordsAreAdopted(t *testing.T) {
+	t.Parallel()
+	key := deploymentKey("shop", "a")
+	text, err := entryOf(key, "1").Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := false
+	var r *Records
+	r = New(nil, Options{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(s mirror.Status) {
+		known = s.Works()
+		checkEntry(t, r, key, "1")
+	}})
+	shard := configMap(r.shardOf(key).name, map[string]string{storageKey(key): text})
+	if err := r.mirror.Replace([]any{shard}, "1"); err != nil || !known {
+		t.Errorf("the list counts as complete: %t, error %v", known, err)
+	}
+}
+
+func configMap(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}, Data: data}
+}
+
 func TestRecordsAreWrittenInBatches(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)

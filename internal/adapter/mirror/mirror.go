@@ -49,12 +49,13 @@ type Options[T Slim[T]] struct {
 	Role Role
 	// Slim makes the copy that is kept.
 	Slim func(object any) (T, error)
-	// Changed is called after each change that can matter, with the zero value for
-	// a side that does not exist, outside any lock.
+	// Changed, when it is set, is called after each change that can matter, with the
+	// zero value for a side that does not exist, outside any lock. It is for waking:
+	// after a list it is called when the list counts as complete.
 	Changed func(old, now T)
-	// Indexed, when it is set, is called like Changed and before it. After a list it
-	// is called for all objects before the list counts as complete: whoever relies
-	// on that may rely on the index too.
+	// Indexed, when it is set, is called like Changed and before it. It is for
+	// keeping: after a list it is called for all objects before the list counts as
+	// complete, so whoever relies on that may rely on what was kept too.
 	Indexed func(old, now T)
 	// Report, when it is set, is called when the resource can be followed, or no
 	// longer.
@@ -77,6 +78,13 @@ type Mirror[T Slim[T]] struct {
 
 // New makes a mirror that is empty until Run.
 func New[T Slim[T]](o Options[T]) *Mirror[T] {
+	nobody := func(T, T) {}
+	if o.Indexed == nil {
+		o.Indexed = nobody
+	}
+	if o.Changed == nil {
+		o.Changed = nobody
+	}
 	m := &Mirror[T]{options: o, items: map[types.NamespacedName]T{}}
 	if o.Report != nil {
 		m.link.changed = func() { o.Report(m.Status()) }
@@ -240,9 +248,7 @@ func (m *Mirror[T]) Replace(objects []any, _ string) error {
 	}
 	m.items = fresh // Only the reflector's goroutine changes it, so reading on is safe.
 	m.mu.Unlock()
-	if m.options.Indexed != nil {
-		eachDifference(before, fresh, m.options.Indexed)
-	}
+	eachDifference(before, fresh, m.options.Indexed)
 	// Whoever is woken asks at once whether this list is complete.
 	m.link.synced()
 	eachDifference(before, fresh, m.options.Changed)
@@ -271,9 +277,7 @@ func (m *Mirror[T]) notify(old, item T, known bool) {
 }
 
 func (m *Mirror[T]) tell(old, now T) {
-	if m.options.Indexed != nil {
-		m.options.Indexed(old, now)
-	}
+	m.options.Indexed(old, now)
 	m.options.Changed(old, now)
 }
 

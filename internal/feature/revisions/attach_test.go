@@ -206,9 +206,9 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 			l.source(cm)
 			c.play(l.slowRollout(cm))
 			request := l.rolloutRequest(cm)
-			request.Timeout = 5 * time.Second
+			request.Timeout = 20 * time.Second
 			_, err := l.attach(request)
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "gave up after 5s") {
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "gave up after "+request.Timeout.String()) {
 				t.Errorf("%s: error is %v, want %q", c.reason, err, c.want)
 			}
 			if got := l.owners(cm); got != "" {
@@ -228,9 +228,9 @@ func TestTimeoutAlsoSaysWhatWentWrong(t *testing.T) {
 	l.slowRollout(cm)
 	l.wire.deaf = http.StatusServiceUnavailable
 	request := l.rolloutRequest(cm)
-	request.Timeout = 5 * time.Second
+	request.Timeout = 20 * time.Second
 	_, err := l.attach(request)
-	for _, want := range []string{"gave up after 5s", "has not acted on its newest version", "watch "} {
+	for _, want := range []string{"gave up after " + request.Timeout.String(), "has not acted on its newest version", "watch "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q", err, want)
 		}

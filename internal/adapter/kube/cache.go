@@ -176,12 +176,6 @@ func (c *Cache) KnowsNamespaces() bool {
 	return c.options.IgnoreNamespaces || c.namespaces.Status().Works()
 }
 
-// NamespacesAnswered reports whether the API server has said what there is to know
-// of the settings of namespaces: a list, or a refusal.
-func (c *Cache) NamespacesAnswered() bool {
-	return c.options.IgnoreNamespaces || c.namespaces.Status().Answered()
-}
-
 // SourcesMatching lists the sources of a namespace for which match is true.
 func (c *Cache) SourcesMatching(namespace string, match func(input.Source) bool) []input.Source {
 	a, ok := c.area(namespace)
@@ -236,17 +230,6 @@ func (c *Cache) Status() []mirror.Status {
 		all = append(all, a.status()...)
 	}
 	return all
-}
-
-// Answered reports whether the API server has said of every resource what there
-// is to know. Before that, a source that is not found may only not be listed yet.
-func (c *Cache) Answered() bool {
-	for _, s := range c.Status() {
-		if !s.Answered() {
-			return false
-		}
-	}
-	return true
 }
 
 // Defaults reports whether the settings of namespaces are known as well as they

@@ -36,17 +36,32 @@ const account = "system:serviceaccount:lockstep-system:lockstep"
 
 // TestControllerHasExactlyTheRightsItUses runs the controller with the arguments
 // and the rights of controller.yaml, and compares the rights with the requests
-// that the API server has seen.
+// that the API server has seen: as the file is, and with the rules for revisioned
+// objects that it has in comments.
 func TestControllerHasExactlyTheRightsItUses(t *testing.T) {
 	t.Parallel()
+	text := slurp(t, "controller.yaml")
+	t.Run("as it is", func(t *testing.T) {
+		t.Parallel()
+		usesWhatItHas(t, text, func(client.Client) {})
+	})
+	t.Run("with revisions", func(t *testing.T) {
+		t.Parallel()
+		more := uncomment(t, text, "# For ConfigMaps and Secrets labelled lockstep.dev/revisioned=true")
+		usesWhatItHas(t, more, func(admin client.Client) { attach(t, admin) })
+	})
+}
+
+func usesWhatItHas(t *testing.T, controller string, play func(admin client.Client)) {
+	t.Helper()
 	audit := filepath.Join(t.TempDir(), "audit.log")
 	cluster := labtest.Private(t, labtest.Options{APIServerFlags: []string{
 		"--audit-policy-file=" + auditPolicy(t), "--audit-log-path=" + audit,
 	}})
 	admin := connect(t, cluster.Kubeconfig())
-	install(t, admin, "controller.yaml")
+	install(t, admin, controller)
 	first := runController(t, cluster, admin)
-	install(t, admin, "workload.yaml")
+	install(t, admin, slurp(t, "workload.yaml"))
 	awaitRecord(t, admin)
 	deliver(t, admin, "good morning", 1)
 	mustStop(t, first)
@@ -54,10 +69,58 @@ func TestControllerHasExactlyTheRightsItUses(t *testing.T) {
 	change(t, admin, "good evening")
 	second := runController(t, cluster, admin)
 	deliver(t, admin, "good night", 2)
+	play(admin)
 	if unused := difference(granted(t, admin), requests(t, audit), rare()); len(unused) > 0 {
 		t.Errorf("granted and never used: %q", unused)
 	}
 	mustStop(t, second)
+}
+
+// uncomment takes the rules after a heading out of their comments.
+func uncomment(t *testing.T, text, heading string) string {
+	t.Helper()
+	before, after, found := strings.Cut(text, heading)
+	if !found {
+		t.Fatalf("there is no %q", heading)
+	}
+	lines := strings.Split(after, "\n")
+	for i, line := range lines[1:] {
+		if !strings.HasPrefix(line, "#") {
+			break
+		}
+		if strings.HasPrefix(line, "# - ") || strings.HasPrefix(line, "#   ") {
+			lines[i+1] = line[len("# "):]
+		}
+	}
+	return before + heading + strings.Join(lines, "\n")
+}
+
+// attach makes a ConfigMap and a Secret that a Deployment's pods load, and waits
+// until they belong to its revision.
+func attach(t *testing.T, admin client.Client) {
+	t.Helper()
+	labels := map[string]string{"app": "revisioned"}
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: "web-3fa9c1d2e4", Labels: map[string]string{"lockstep.dev/revisioned": "true"}}
+	name := corev1.LocalObjectReference{Name: meta.Name}
+	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web", EnvFrom: []corev1.EnvFromSource{
+		{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: name}}, {SecretRef: &corev1.SecretEnvSource{LocalObjectReference: name}},
+	}}}}
+	objects := []client.Object{&corev1.ConfigMap{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta}}
+	workload := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "revisioned"}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+	}}
+	for _, o := range append(objects, workload) {
+		if err := admin.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range objects {
+		labtest.Eventually(t, time.Minute, func() (bool, string) {
+			err := admin.Get(t.Context(), client.ObjectKeyFromObject(o), o)
+			return err == nil && len(o.GetOwnerReferences()) == 1, fmt.Sprintf("%T has the owners %v, error %v", o, o.GetOwnerReferences(), err)
+		})
+	}
 }
 
 // rare are rights whose use this test does not see.
@@ -65,7 +128,7 @@ func rare() []string {
 	return []string{
 		// A streamed list is a watch; older API servers are asked for a list.
 		"list configmaps", "list secrets", "list namespaces", "list deployments.apps",
-		"list statefulsets.apps", "list daemonsets.apps", "list cronjobs.batch", "list rollouts.argoproj.io",
+		"list statefulsets.apps", "list daemonsets.apps", "list cronjobs.batch", "list rollouts.argoproj.io", "list jobs.batch",
 		// As for Deployments, whose use is seen.
 		"patch statefulsets.apps", "patch daemonsets.apps", "list controllerrevisions.apps",
 		// Argo Rollouts is not installed here.
@@ -200,13 +263,18 @@ func difference(all []string, without ...[]string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return slices.Contains(slices.Concat(without...), s) })
 }
 
-func install(t *testing.T, admin client.Client, file string) {
+func slurp(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	return string(text)
+}
+
+func install(t *testing.T, admin client.Client, text string) {
+	t.Helper()
+	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
 	for {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
@@ -217,11 +285,11 @@ func install(t *testing.T, admin client.Client, file string) {
 		}
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(document, &o.Object); err != nil {
-			t.Fatalf("%s: %v", file, err)
+			t.Fatal(err)
 		}
 		strict := client.WithFieldValidation(admin, metav1.FieldValidationStrict)
 		if err := strict.Create(t.Context(), o); err != nil {
-			t.Fatalf("%s: create %s %s: %v", file, o.GetKind(), o.GetName(), err)
+			t.Fatalf("create %s %s: %v", o.GetKind(), o.GetName(), err)
 		}
 	}
 }

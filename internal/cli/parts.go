@@ -43,6 +43,8 @@ type parts struct {
 	keyProblem  atomic.Pointer[error]
 	saidHistory sync.Once
 	rights      *kube.Rights
+	// attachRights is nil when nothing is attached.
+	attachRights *kube.Rights
 }
 
 func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts, error) {

@@ -19,7 +19,7 @@ func (p *parts) ready() server.Readiness {
 	missing = slices.DeleteFunc(slices.Clone(missing), func(r kube.Right) bool {
 		return slices.ContainsFunc(all, func(s mirror.Status) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
-	return withRights(readiness(all), missing, known)
+	return withRights(readiness(all), append(missing, p.missingToAttach()...), known)
 }
 
 func keyCheck(problem *error) server.Check {

@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -45,6 +46,9 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
+	if err := p.addAttachRights(mgr); err != nil {
+		return err
+	}
 	o := p.options.revisions.Options
 	o.Observe = p.options.observe
 	return revisions.New(o, revisions.Dependencies{
@@ -57,6 +61,32 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: p.options.now,
 	}).Setup(mgr)
+}
+
+// addAttachRights asks for what attaching takes, from the first revisioned object
+// on: who has none must not read of rights that are missing.
+func (p *parts) addAttachRights(mgr ctrl.Manager) error {
+	if p.options.observe {
+		return nil
+	}
+	p.attachRights = kube.NewRights(p.client, p.options.attachRights())
+	return mgr.Add(onEveryReplica(func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.ownership.Needed():
+			return p.attachRights.Run(ctx)
+		}
+	}))
+}
+
+// missingToAttach are the rights that revisioned objects wait for.
+func (p *parts) missingToAttach() []kube.Right {
+	if p.attachRights == nil {
+		return nil
+	}
+	missing, _ := p.attachRights.Missing()
+	return missing
 }
 
 // revisionScope says what is asked for in a namespace. Where namespaces are chosen

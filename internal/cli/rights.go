@@ -46,6 +46,18 @@ func (o *controllerOptions) rights(kinds []kube.Kind) []kube.Right {
 	return all
 }
 
+// attachRights is what attaching revisioned objects takes. Who has none of those
+// needs none of these.
+func (o *controllerOptions) attachRights() []kube.Right {
+	var all []kube.Right
+	for _, ns := range o.writtenNamespaces() {
+		for _, kind := range []string{"configmaps", "secrets"} {
+			all = append(all, kube.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
+		}
+	}
+	return all
+}
+
 func (o *controllerOptions) writtenNamespaces() []string {
 	switch {
 	case o.scope != "":

@@ -96,7 +96,8 @@ func TestMissingRightForNamespaces(t *testing.T) {
 
 // TestMissingRightsToWrite: what is only written now and then would be missed when
 // it is too late. Readiness names each right, and is false without those that
-// everything depends on.
+// everything depends on. What only revisioned objects need is no news before there is
+// one.
 func TestMissingRightsToWrite(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
@@ -123,16 +124,25 @@ func TestMissingRightsToWrite(t *testing.T) {
 		"not ready",
 	)
 	_, text := c.Probe(t, "/readyz?verbose")
-	for _, never := range []string{"patch cronjobs", "get configmaps"} {
+	for _, never := range []string{"patch cronjobs", "get configmaps", "patch secrets"} {
 		if strings.Contains(text, "right to "+never) {
 			t.Errorf("%q is granted or not needed:\n%s", never, text)
 		}
 	}
 
+	revisioned := testkit.ConfigMap("app-3fa9c1d2e4", "key", "1")
+	revisioned.Labels = map[string]string{settings.Revisioned: "true"}
+	w.Create(t, revisioned)
+	c.AwaitVerbose(t,
+		"[-] right to patch configmaps in "+w.Namespace+missing+"attaching revisioned objects",
+		"[-] right to patch secrets in "+w.Namespace+missing+"attaching revisioned objects",
+	)
+
 	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules(), []labtest.Rule{
 		{Groups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "patch"}},
 		{Groups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 		{Groups: []string{"apps"}, Resources: []string{"replicasets"}, Verbs: []string{"list", "watch", "patch"}},
+		{Groups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"patch"}},
 	})...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules(), []labtest.Rule{
 		{Groups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},

@@ -52,6 +52,7 @@ func namespaceKind() schema.GroupVersionKind {
 type facts struct {
 	observed bool
 	paused   bool
+	invalid  bool
 	// selector finds the revisions; their controller decides which are its own.
 	selector labels.Selector
 	// holdsItself is true for a workload that is its own revision.
@@ -120,8 +121,9 @@ func withSelector(s *metav1.LabelSelector, f facts) (facts, error) {
 func rolloutFacts(o *unstructured.Unstructured) (facts, error) {
 	hash, _, _ := unstructured.NestedString(o.Object, "status", "currentPodHash")
 	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
+	invalid := rolloutInvalid(o)
 	f := facts{
-		observed: rolloutObserved(o), paused: paused,
+		observed: rolloutObserved(o) && !invalid, paused: paused, invalid: invalid,
 		current: func(all []client.Object) client.Object { return withHash(all, o.GetName(), hash) },
 	}
 	if s := kube.SelectorOf(o); s != nil {
@@ -154,6 +156,17 @@ func rolloutObserved(o *unstructured.Unstructured) bool {
 	}
 	seen, _, _ := unstructured.NestedString(o.Object, "status", "workloadObservedGeneration")
 	return seen == wanted
+}
+
+// rolloutInvalid reports whether Argo refuses to act on the Rollout: its
+// specification is wrong, or names something that does not exist. Argo then calls
+// the generation observed and leaves the hash of the one before.
+func rolloutInvalid(o *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["type"] == "InvalidSpec" && condition["status"] == string(corev1.ConditionTrue)
+	})
 }
 
 // sameTemplate finds the ReplicaSet of a Deployment's template as the Deployment

@@ -31,6 +31,8 @@ type History struct {
 	Observed bool
 	// Paused is true when the workload's controller is told not to act.
 	Paused bool
+	// Invalid is true when the workload's controller refuses to act on it.
+	Invalid bool
 	// Current is the revision of the workload as it is now, nil while there is
 	// none. For a CronJob it is the CronJob.
 	Current *Holder
@@ -287,7 +289,7 @@ func eventObject(event watch.Event, open bool) (client.Object, error) {
 
 // history makes a History of what was last read.
 func (f *follower) history() History {
-	h := History{Workload: f.key, Observed: f.facts.observed, Paused: f.facts.paused}
+	h := History{Workload: f.key, Observed: f.facts.observed, Paused: f.facts.paused, Invalid: f.facts.invalid}
 	all := slices.Collect(maps.Values(f.revisions))
 	if f.facts.holdsItself {
 		all = append(all, f.workload)

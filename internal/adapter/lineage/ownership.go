@@ -134,6 +134,11 @@ func (w *Ownership) runHolders(ctx context.Context, group *sync.WaitGroup) {
 	}
 }
 
+// Needed is closed when there is, or was, a revisioned object.
+func (w *Ownership) Needed() <-chan struct{} {
+	return w.needed
+}
+
 // Feed calls add with every revisioned object that has to be looked at: once
 // each, as soon as everything is known, and then when something happened to it or
 // to a revision that uses it. It returns when the context ends.

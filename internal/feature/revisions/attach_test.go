@@ -157,6 +157,40 @@ func TestAppliedAfterTheJob(t *testing.T) {
 	}
 }
 
+// TestInvalidRollout: Argo calls the version of an invalid Rollout observed, and the
+// status still shows the ReplicaSet before. Nothing is attached to that one, however
+// long it takes a person to mend the Rollout.
+func TestInvalidRollout(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	older, newer := input.ConfigMap("older"), input.ConfigMap("newer")
+	l.source(older)
+	l.source(newer)
+	rollout := l.rollout(older)
+	if _, err := l.attach(l.rolloutRequest(older)); err != nil {
+		t.Fatal(err)
+	}
+	rollout.set(newer, map[string]any{"canaryService": "nobody", "stableService": "nobody"})
+	rollout.awaitInvalid()
+
+	request := l.rolloutRequest(newer)
+	request.RequireReference, request.AsController, request.Grace = false, true, 0
+	before := len(l.wire.sent())
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.attach(request)
+		done <- err
+	}()
+	l.wire.awaitAfter(t, before, "WATCH replicasets", done)
+	rollout.set(newer, map[string]any{})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if first, second := l.owners(older), l.owners(newer); strings.Contains(second, " ") || first == second || !strings.HasPrefix(second, "ReplicaSet/web-") {
+		t.Errorf("the first ConfigMap belongs to %q, the second to %q", first, second)
+	}
+}
+
 func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 	t.Parallel()
 	cm := input.ConfigMap("cm")
@@ -174,6 +208,18 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 			reason: "the hash is published before the ReplicaSet exists",
 			play:   func(r *slowRollout) { r.publish("1") },
 			want:   "has no revision",
+		},
+		"validity": {
+			reason: "the status is that of the version before, whatever generation it says",
+			play: func(r *slowRollout) {
+				r.act("1", cm)
+				now := time.Now().UTC().Format(time.RFC3339)
+				r.publish("1", map[string]any{
+					"type": "InvalidSpec", "status": "True", "reason": "InvalidSpec", "message": "quotes the specification",
+					"lastTransitionTime": now, "lastUpdateTime": now,
+				})
+			},
+			want: "the controller of Rollout web has not acted on its newest version (it is invalid: see its condition InvalidSpec)",
 		},
 		"another's revision": {
 			reason: "a ReplicaSet of that name which somebody else made is none of ours",

@@ -23,10 +23,10 @@ func Judge(h lineage.History, object input.Source) Verdict {
 	switch {
 	case !h.Observed:
 		return Verdict{Reason: input.GenerationNotObserved, Message: fmt.Sprintf(
-			"the controller of %s %s has not acted on its newest version%s", h.Workload.Kind, h.Workload.Name, pausedHint(h))}
+			"the controller of %s %s has not acted on its newest version%s", h.Workload.Kind, h.Workload.Name, hint(h))}
 	case h.Current == nil:
 		return Verdict{Reason: input.RevisionMissing, Message: fmt.Sprintf(
-			"the newest version of %s %s has no revision%s", h.Workload.Kind, h.Workload.Name, pausedHint(h))}
+			"the newest version of %s %s has no revision%s", h.Workload.Kind, h.Workload.Name, hint(h))}
 	case !h.Current.UsesSource(object):
 		return Verdict{Reason: input.NotReferenced, Message: fmt.Sprintf(
 			"the pod template of %s, the newest revision of %s %s, does not reference %s", h.Current, h.Workload.Kind, h.Workload.Name, object)}
@@ -56,8 +56,13 @@ func users(holders []*lineage.Holder, object input.Source) []*lineage.Holder {
 	return found
 }
 
-func pausedHint(h lineage.History) string {
-	if h.Paused {
+// hint says why the workload's controller may not act. It quotes nothing of the
+// workload.
+func hint(h lineage.History) string {
+	switch {
+	case h.Invalid:
+		return " (it is invalid: see its condition InvalidSpec)"
+	case h.Paused:
 		return " (it is paused)"
 	}
 	return ""

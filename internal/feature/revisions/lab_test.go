@@ -1,6 +1,7 @@
 package revisions_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -157,8 +159,14 @@ func (w *wire) sent() []string {
 // tested code has returned.
 func (w *wire) await(t *testing.T, request string, ended <-chan error) {
 	t.Helper()
+	w.awaitAfter(t, 0, request, ended)
+}
+
+// awaitAfter does not count the first requests.
+func (w *wire) awaitAfter(t *testing.T, first int, request string, ended <-chan error) {
+	t.Helper()
 	for {
-		if slices.Contains(w.sent(), request) {
+		if slices.Contains(w.sent()[first:], request) {
 			return
 		}
 		select {
@@ -260,18 +268,61 @@ type slowRollout struct {
 
 func (l *lab) slowRollout(sources ...input.Source) *slowRollout {
 	l.t.Helper()
-	o := &unstructured.Unstructured{Object: map[string]any{
+	r := l.newRollout(sources)
+	r.object.SetLabels(map[string]string{"argo-rollouts.argoproj.io/controller-instance-id": "nobody"})
+	l.create(r.object)
+	return r
+}
+
+func (l *lab) newRollout(sources []input.Source) *slowRollout {
+	r := &slowRollout{l, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
-		"metadata": map[string]any{"name": "web", "labels": map[string]any{"argo-rollouts.argoproj.io/controller-instance-id": "nobody"}},
+		"metadata": map[string]any{"name": "web"},
 		"spec": map[string]any{
+			"replicas": int64(0),
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
 			"strategy": map[string]any{"canary": map[string]any{}},
 		},
-	}}
-	r := &slowRollout{l, o}
+	}}}
 	r.setTemplate(sources)
-	l.create(o)
 	return r
+}
+
+// argoRollout is a Rollout that Argo follows.
+type argoRollout struct{ *slowRollout }
+
+func (l *lab) rollout(sources ...input.Source) argoRollout {
+	l.t.Helper()
+	r := argoRollout{l.newRollout(sources)}
+	l.create(r.object)
+	return r
+}
+
+// set gives the Rollout another template and strategy, as a deploy does.
+func (r argoRollout) set(source input.Source, canary map[string]any) {
+	r.t.Helper()
+	body, err := json.Marshal([]any{
+		map[string]any{"op": "replace", "path": "/spec/template", "value": template(source)},
+		map[string]any{"op": "replace", "path": "/spec/strategy", "value": map[string]any{"canary": canary}},
+	})
+	if err == nil {
+		err = r.admin.Patch(r.t.Context(), r.object, client.RawPatch(types.JSONPatchType, body))
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// awaitInvalid waits until Argo has found the newest version invalid.
+func (r argoRollout) awaitInvalid() {
+	r.t.Helper()
+	labtest.Eventually(r.t, time.Minute, func() (bool, string) {
+		err := r.admin.Get(r.t.Context(), client.ObjectKeyFromObject(r.object), r.object)
+		status, _ := json.Marshal(r.object.Object["status"])
+		observed, _, _ := unstructured.NestedString(r.object.Object, "status", "observedGeneration")
+		current := observed == fmt.Sprint(r.object.GetGeneration())
+		return err == nil && current && strings.Contains(string(status), `"InvalidSpec"`), fmt.Sprintf("status %s, error %v", status, err)
+	})
 }
 
 func (r *slowRollout) setTemplate(sources []input.Source) {
@@ -311,9 +362,12 @@ func (r *slowRollout) act(hash string, sources ...input.Source) {
 }
 
 // publish writes the status as the controller does.
-func (r *slowRollout) publish(hash string) {
+func (r *slowRollout) publish(hash string, conditions ...any) {
 	r.t.Helper()
 	status := map[string]any{"currentPodHash": hash, "observedGeneration": fmt.Sprint(r.object.GetGeneration())}
+	if len(conditions) > 0 {
+		status["conditions"] = conditions
+	}
 	if err := unstructured.SetNestedMap(r.object.Object, status, "status"); err != nil {
 		r.t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 		Namespaces: p.options.watched, Now: p.options.now,
 		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 		// A namespace that wants to observe must be known before anything is written.
-		Ready: p.cache.NamespacesAnswered,
+		Ready: p.cache.Defaults,
 	})
 	err := mgr.Add(onEveryReplica(func(ctx context.Context) error {
 		p.ownership.Run(ctx)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,7 +86,7 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 		return err
 	}
 	if at.Namespace == "" {
-		at.Namespace = o.kube.currentNamespace()
+		at.Namespace = o.kube.namespace()
 	}
 	c, err := client.New(config, client.Options{})
 	if err != nil {
@@ -268,16 +267,4 @@ func nativeHashers(key []byte) kube.Hashers {
 		input.KindConfigMap: {},
 		input.KindSecret:    fingerprint.NewKeyedHasher(key),
 	}}
-}
-
-// currentNamespace is the namespace of the kubeconfig's context.
-func (o *kubeOptions) currentNamespace() string {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.context}
-	ns, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).Namespace()
-	if err != nil || ns == "" {
-		return "default"
-	}
-	return ns
 }

@@ -20,8 +20,10 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/httpcall"
 )
 
+const patience = 30 * time.Second
+
 func options(url string) httpcall.Options {
-	return httpcall.Options{URL: url, Timeout: 5 * time.Second}
+	return httpcall.Options{URL: url, Timeout: patience}
 }
 
 func file(t *testing.T, content string) string {
@@ -98,10 +100,10 @@ func TestAHangingServerIsLeftAfterTheTimeout(t *testing.T) {
 	defer close(release)
 	o := options(server.URL)
 	o.Timeout = 50 * time.Millisecond
-	begin := time.Now()
-	_, err := httpcall.Call(t.Context(), o)
-	if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 5*time.Second {
-		t.Errorf("error %v after %s", err, time.Since(begin))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := httpcall.Call(ctx, o); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		t.Errorf("error %v, and the test's own patience: %v", err, ctx.Err())
 	}
 }
 
@@ -125,7 +127,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 	for range 20 {
 		select {
 		case <-closed:
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("a connection stays open")
 		}
 	}
@@ -209,7 +211,7 @@ func TestAsk(t *testing.T) {
 		fmt.Fprintf(conn, "you said %s", line[:n])
 		conn.Close()
 	}()
-	if answer, err := httpcall.Ask(t.Context(), socket, "show proc", time.Second); err != nil || answer != "you said show proc\n" {
+	if answer, err := httpcall.Ask(t.Context(), socket, "show proc", patience); err != nil || answer != "you said show proc\n" {
 		t.Errorf("answer %q, error %v", answer, err)
 	}
 }

@@ -20,8 +20,12 @@ type area struct {
 	sources   map[input.Kind]*mirror.Mirror[*Source]
 	workloads map[schema.GroupKind]*mirror.Mirror[*Workload]
 
+	// before is closed when the watches that this namespace had before have come to
+	// their end: the index knows workloads by name, and they clear theirs.
+	before  <-chan struct{}
 	ended   chan struct{}
 	endOnce sync.Once
+	gone    chan struct{}
 }
 
 func newArea(c *Cache, namespace string) *area {
@@ -30,7 +34,9 @@ func newArea(c *Cache, namespace string) *area {
 		kinds:     c.options.Kinds,
 		sources:   map[input.Kind]*mirror.Mirror[*Source]{},
 		workloads: map[schema.GroupKind]*mirror.Mirror[*Workload]{},
+		before:    closed(),
 		ended:     make(chan struct{}),
+		gone:      make(chan struct{}),
 	}
 	for _, kind := range c.options.Sources {
 		a.sources[kind] = mirror.New(mirror.Options[*Source]{
@@ -50,8 +56,16 @@ func newArea(c *Cache, namespace string) *area {
 	return a
 }
 
+func closed() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
 // run keeps the mirrors in step until the context ends or the area is ended.
 func (a *area) run(process context.Context, c client.WithWatch) {
+	defer close(a.gone)
+	<-a.before
 	ctx, cancel := context.WithCancel(process)
 	defer cancel()
 	stop := context.AfterFunc(ctx, a.end)

@@ -50,6 +50,9 @@ type Cache struct {
 	mu sync.RWMutex
 	// areas are the watches by namespace; "" is the one that watches all.
 	areas map[string]*area
+	// ending are those that nobody wants any more, until they have ended. That can
+	// take a minute: the library's pauses do not heed a context.
+	ending map[string]*area
 	// lent are the workloads whose template others use as their own, and those.
 	lent  map[Key]map[Key]struct{}
 	wakes []func(Key)
@@ -58,7 +61,7 @@ type Cache struct {
 
 // NewCache makes a cache that is empty until Run.
 func NewCache(c client.WithWatch, o CacheOptions) *Cache {
-	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), areas: map[string]*area{}, lent: map[Key]map[Key]struct{}{}}
+	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), areas: map[string]*area{}, ending: map[string]*area{}, lent: map[Key]map[Key]struct{}{}}
 	cache.namespaces = mirror.New(mirror.Options[*Namespace]{
 		Name: "namespaces", Role: mirror.RoleSettings,
 		Slim: slimNamespace, Indexed: cache.chooseNamespace, Changed: cache.namespaceChanged,
@@ -82,7 +85,12 @@ func (c *Cache) Run(ctx context.Context, hashers Hashers) {
 	c.hashers = hashers
 	var group sync.WaitGroup
 	c.mu.Lock()
-	c.begin = func(a *area) { group.Go(func() { a.run(ctx, c.client) }) }
+	c.begin = func(a *area) {
+		group.Go(func() {
+			a.run(ctx, c.client)
+			c.forgetEnded(a)
+		})
+	}
 	for _, a := range c.areas {
 		c.begin(a)
 	}
@@ -176,12 +184,6 @@ func (c *Cache) KnowsNamespaces() bool {
 	return c.options.IgnoreNamespaces || c.namespaces.Status().Works()
 }
 
-// NamespacesAnswered reports whether the API server has said what there is to know
-// of the settings of namespaces: a list, or a refusal.
-func (c *Cache) NamespacesAnswered() bool {
-	return c.options.IgnoreNamespaces || c.namespaces.Status().Answered()
-}
-
 // SourcesMatching lists the sources of a namespace for which match is true.
 func (c *Cache) SourcesMatching(namespace string, match func(input.Source) bool) []input.Source {
 	a, ok := c.area(namespace)
@@ -236,17 +238,6 @@ func (c *Cache) Status() []mirror.Status {
 		all = append(all, a.status()...)
 	}
 	return all
-}
-
-// Answered reports whether the API server has said of every resource what there
-// is to know. Before that, a source that is not found may only not be listed yet.
-func (c *Cache) Answered() bool {
-	for _, s := range c.Status() {
-		if !s.Answered() {
-			return false
-		}
-	}
-	return true
 }
 
 // Defaults reports whether the settings of namespaces are known as well as they
@@ -388,6 +379,7 @@ func (c *Cache) chooseNamespace(old, now *Namespace) {
 		if a, ok := c.areas[old.Name]; ok {
 			a.end()
 			delete(c.areas, old.Name)
+			c.ending[old.Name] = a
 		}
 		return
 	}
@@ -395,8 +387,19 @@ func (c *Cache) chooseNamespace(old, now *Namespace) {
 		return
 	}
 	a := newArea(c, now.Name)
+	if last, ok := c.ending[now.Name]; ok {
+		a.before = last.gone
+	}
 	c.areas[now.Name] = a
 	c.begin(a)
+}
+
+func (c *Cache) forgetEnded(a *area) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending[a.namespace] == a {
+		delete(c.ending, a.namespace)
+	}
 }
 
 func (c *Cache) wake(key Key) {

@@ -30,7 +30,6 @@ func (n *Namespace) GetObjectMeta() metav1.Object {
 }
 
 // Follow carries over from the earlier copy what only a comparison can tell.
-// Follow carries over from the earlier copy what only a comparison can tell.
 func (n *Namespace) Follow(old *Namespace, how mirror.Arrival) {
 	n.SettingsWritten = old.SettingsWritten
 	if !n.SameAs(old) {
@@ -38,13 +37,11 @@ func (n *Namespace) Follow(old *Namespace, how mirror.Arrival) {
 	}
 }
 
-// First bounds what is seen for the first time.
 // First bounds what is known of an object that had no earlier copy.
 func (n *Namespace) First(mirror.Arrival) {
 	n.SettingsWritten = mirror.WrittenUpTo(n.ResourceVersion)
 }
 
-// SameAs reports whether the difference between two copies can matter to anyone.
 // SameAs reports whether the difference between two copies can matter to anyone.
 func (n *Namespace) SameAs(old *Namespace) bool {
 	return maps.Equal(n.Annotations, old.Annotations)

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -32,7 +33,10 @@ func startCache(t *testing.T, w *testkit.World, kubeconfig string) *Cache {
 	testkit.RunInBackground(t, func(ctx context.Context) {
 		c.Run(ctx, Hashers{Kinds: map[input.Kind]fingerprint.Hasher{input.KindConfigMap: {}, input.KindSecret: fingerprint.NewKeyedHasher([]byte("key"))}})
 	})
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return c.Answered(), fmt.Sprintf("%+v", c.Status()) })
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		waits := slices.ContainsFunc(c.Status(), func(s mirror.Status) bool { return !s.Answered() })
+		return !waits, fmt.Sprintf("%+v", c.Status())
+	})
 	return c
 }
 

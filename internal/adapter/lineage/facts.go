@@ -157,22 +157,22 @@ func rolloutObserved(o *unstructured.Unstructured) bool {
 }
 
 // sameTemplate finds the ReplicaSet of a Deployment's template as the Deployment
-// controller does: everything but the hash that it adds is equal.
+// controller does: everything but the hash is equal. The controller adds the hash,
+// and overwrites one that came with the Deployment's template.
 func sameTemplate(all []client.Object, template *corev1.PodTemplateSpec) client.Object {
+	wanted := withoutHash(template)
 	for _, o := range all {
-		rs, ok := o.(*appsv1.ReplicaSet)
-		if !ok {
-			continue
-		}
-		own := rs.Spec.Template.DeepCopy()
-		if _, set := template.Labels[deploymentHashLabel]; !set {
-			delete(own.Labels, deploymentHashLabel)
-		}
-		if apiequality.Semantic.DeepEqual(own, template) {
+		if rs, ok := o.(*appsv1.ReplicaSet); ok && apiequality.Semantic.DeepEqual(withoutHash(&rs.Spec.Template), wanted) {
 			return rs
 		}
 	}
 	return nil
+}
+
+func withoutHash(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	template = template.DeepCopy()
+	delete(template.Labels, deploymentHashLabel)
+	return template
 }
 
 // withHash finds the ReplicaSet that carries the hash, or else the one whose name

@@ -20,7 +20,7 @@ import (
 // is the current one, whatever its number.
 func TestCurrentRevisionOfADaemonSet(t *testing.T) {
 	t.Parallel()
-	one, two := daemonTemplate("one"), daemonTemplate("two")
+	one, two := podTemplate("one"), podTemplate("two")
 	ds := &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "ds"},
 		Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: one.Labels}, Template: two},
@@ -42,23 +42,74 @@ func TestCurrentRevisionOfADaemonSet(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			world := fake.NewClientBuilder().WithObjects(append(c.revisions, ds.DeepCopy())...).Build()
-			key := kube.Key{GroupKind: appsv1.SchemeGroupVersion.WithKind("DaemonSet").GroupKind(), Namespace: "shop", Name: "web"}
-			var got string
-			err := lineage.FollowHistory(t.Context(), world, key, func(h lineage.History) bool {
-				if h.Current != nil {
-					got = h.Current.Name
-				}
-				return true
-			})
-			if err != nil || got != c.want {
-				t.Errorf("%s: current is %q, want %q, error %v", c.reason, got, c.want, err)
+			if got := currentOf(t, "DaemonSet", append(c.revisions, ds.DeepCopy())...); got != c.want {
+				t.Errorf("%s: current is %q, want %q", c.reason, got, c.want)
 			}
 		})
 	}
 }
 
-func daemonTemplate(image string) corev1.PodTemplateSpec {
+// TestCurrentRevisionOfADeployment: as the controller of Deployments compares them,
+// the hash that it adds counts in neither template.
+func TestCurrentRevisionOfADeployment(t *testing.T) {
+	t.Parallel()
+	hashed := func(image, hash string) corev1.PodTemplateSpec {
+		template := podTemplate(image)
+		template.Labels["pod-template-hash"] = hash
+		return template
+	}
+	cases := map[string]struct {
+		reason   string
+		template corev1.PodTemplateSpec
+		revision corev1.PodTemplateSpec
+		want     string
+	}{
+		"same":    {reason: "the controller adds the hash", template: podTemplate("one"), revision: hashed("one", "1"), want: "web-1"},
+		"another": {reason: "it is the revision of another version", template: podTemplate("two"), revision: hashed("one", "1")},
+		"copied": {
+			reason:   "a template that was copied from a ReplicaSet brings an old hash, which the controller overwrites",
+			template: hashed("one", "0"), revision: hashed("one", "1"), want: "web-1",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "d"},
+				Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Template: c.template},
+			}
+			rs := &appsv1.ReplicaSet{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "shop", Name: "web-1", UID: "rs", Labels: c.revision.Labels,
+					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+				},
+				Spec: appsv1.ReplicaSetSpec{Template: c.revision},
+			}
+			if got := currentOf(t, "Deployment", d, rs); got != c.want {
+				t.Errorf("%s: current is %q, want %q", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+// currentOf is the name of the current revision of the workload "web".
+func currentOf(t *testing.T, kind string, world ...client.Object) (name string) {
+	t.Helper()
+	c := fake.NewClientBuilder().WithObjects(world...).Build()
+	key := kube.Key{GroupKind: appsv1.SchemeGroupVersion.WithKind(kind).GroupKind(), Namespace: "shop", Name: "web"}
+	err := lineage.FollowHistory(t.Context(), c, key, func(h lineage.History) bool {
+		if h.Current != nil {
+			name = h.Current.Name
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func podTemplate(image string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: image}}},

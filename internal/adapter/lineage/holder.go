@@ -26,8 +26,8 @@ type Holder struct {
 	Name            string
 	UID             string
 	ResourceVersion string
-	// ControllerUID is that of the workload which made the holder, empty when
-	// nobody did; a CronJob holds for itself.
+	// ControllerUID is that of the workload which made the holder, empty when none
+	// did that outlives it; a CronJob holds for itself.
 	ControllerUID string
 	// Uses are the sources that the pod template names, sorted.
 	Uses []input.Source
@@ -93,6 +93,9 @@ func slimHolder(object any) (*Holder, error) {
 	case *batchv1.Job:
 		h := newHolder(batchv1.SchemeGroupVersion.WithKind("Job"), o, &o.Spec.Template.Spec)
 		h.Over = h.Over || finished(o)
+		if !ofCronJob(o) {
+			h.ControllerUID = ""
+		}
 		return h, nil
 	}
 	return nil, fmt.Errorf("unexpected type %T", object)
@@ -109,6 +112,17 @@ func newHolder(gvk schema.GroupVersionKind, o client.Object, spec *corev1.PodSpe
 	}
 	h.Uses = podrefs.Named(spec)
 	return h
+}
+
+// ofCronJob reports whether a CronJob made the Job. Only a CronJob is a holder
+// itself, and keeps the object for its next Job when this one goes.
+func ofCronJob(job *batchv1.Job) bool {
+	owner := metav1.GetControllerOf(job)
+	if owner == nil || owner.Kind != "CronJob" {
+		return false
+	}
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && version.Group == batchv1.GroupName
 }
 
 func finished(job *batchv1.Job) bool {

@@ -16,6 +16,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
+const patience = 30 * time.Second
+
 func TestParseSignal(t *testing.T) {
 	for in, want := range map[string]unix.Signal{"HUP": 1, "SIGHUP": 1, "sighup": 1, "1": 1, "usr2": 12, "15": 15} {
 		if got, err := ParseSignal(in); err != nil || got != want {
@@ -40,27 +42,33 @@ func TestRunReportsOutputAndFailure(t *testing.T) {
 	}
 }
 
-// The timeout ends everything that the command started.
+// The end of a command is the end of everything that it started.
 func TestRunKillsTheGroup(t *testing.T) {
 	pidfile := filepath.Join(t.TempDir(), "pid")
-	_, err := NewParent().Run(t.Context(), Command{Args: []string{"sh", "-c", "sleep 1000 & echo $! > " + pidfile + "; wait"}, Timeout: 300 * time.Millisecond})
-	if !errors.Is(err, context.DeadlineExceeded) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := NewParent().Run(ctx, Command{Args: []string{"sh", "-c", "sleep 1000 & echo $! > " + pidfile + "; wait"}})
+		done <- err
+	}()
+	var pid int
+	labtest.Eventually(t, patience, func() (bool, string) {
+		var err error
+		pid, err = readPidfile(pidfile)
+		return err == nil, fmt.Sprint(err)
+	})
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
-	raw, err := os.ReadFile(pidfile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.Now().Add(10 * time.Second)
-	for alive(pid) {
-		if time.Now().After(deadline) {
-			t.Fatal("the command's own child lives on")
-		}
-		time.Sleep(10 * time.Millisecond)
+	labtest.Eventually(t, patience, func() (bool, string) { return !alive(pid), "the command's own child lives on" })
+}
+
+// A command has its time and no more.
+func TestRunEndsAfterTheTimeout(t *testing.T) {
+	_, err := NewParent().Run(t.Context(), Command{Args: []string{"sleep", "1000"}, Timeout: time.Millisecond})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -178,6 +186,55 @@ func TestAbsentProcesses(t *testing.T) {
 	defer sleeper.Stop(t.Context())
 	if _, absent := errors.AsType[*AbsentError](sleeper.Notify(unix.SIGHUP)); !absent {
 		t.Error("a process without a handler is not said to be absent")
+	}
+}
+
+// Where containers do not share their processes a pidfile may hold the agent's
+// own number, and a signal would end the agent.
+func TestAPidfileThatNamesTheAgent(t *testing.T) {
+	pidfile := filepath.Join(t.TempDir(), "pid")
+	if err := os.WriteFile(pidfile, []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := Signal(Target{Pidfile: pidfile}, unix.SIGURG) // one that does no harm
+	if _, absent := errors.AsType[*AbsentError](err); err == nil || absent || !strings.Contains(err.Error(), "is the agent itself: the pod needs shareProcessNamespace") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Only a process that is not there is absent. Everything else is an error that
+// time does not mend.
+func TestAnErrorIsNotAnAbsence(t *testing.T) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openPID(os.Getppid())
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if _, absent := errors.AsType[*AbsentError](err); absent || !errors.Is(err, unix.EMFILE) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A process that ends between being found and being signalled is absent.
+func TestAProcessThatEndsMeanwhile(t *testing.T) {
+	c := NewChild(NewParent(), ChildOptions{Args: []string{"sleep", "1000"}, StopSignal: unix.SIGTERM, Grace: time.Minute})
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h, err := openPID(c.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(h.fd) }()
+	c.Stop(t.Context())
+	if _, absent := errors.AsType[*AbsentError](h.signal(unix.SIGTERM)); !absent {
+		t.Error("not said to be absent")
 	}
 }
 

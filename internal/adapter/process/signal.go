@@ -114,6 +114,9 @@ func (h handle) signal(sig unix.Signal) error {
 		return err
 	}
 	err := unix.PidfdSendSignal(h.fd, sig, nil, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return &AbsentError{fmt.Errorf("process %d: %w", h.pid, err)}
+	}
 	if errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("pid %d belongs to uid %d and the agent is uid %d: run both with the same runAsUser, or give the agent "+
 			"the capability KILL (SYS_PTRACE is not needed): %w", h.pid, uidOf(h.pid), os.Getuid(), err)
@@ -202,6 +205,10 @@ func open(t Target) ([]handle, error) {
 		if err != nil {
 			return nil, err
 		}
+		// Both are PID 1, each in its own container: the agent would end itself.
+		if pid == os.Getpid() {
+			return nil, fmt.Errorf("process %d is the agent itself: the pod needs shareProcessNamespace: true", pid)
+		}
 		h, err := openPID(pid)
 		return []handle{h}, err
 	}
@@ -210,10 +217,14 @@ func open(t Target) ([]handle, error) {
 
 func openPID(pid int) (handle, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return handle{}, &AbsentError{fmt.Errorf("process %d: %w", pid, err)}
+	if err == nil {
+		return handle{pid: pid, fd: fd}, nil
 	}
-	return handle{pid: pid, fd: fd}, nil
+	err = fmt.Errorf("process %d: %w", pid, err)
+	if errors.Is(err, unix.ESRCH) {
+		err = &AbsentError{err}
+	}
+	return handle{}, err
 }
 
 func readPidfile(name string) (int, error) {
@@ -245,8 +256,11 @@ func openByName(t Target) ([]handle, error) {
 	var handles []handle
 	for _, pid := range found {
 		h, err := openPID(pid)
+		if _, ended := errors.AsType[*AbsentError](err); ended {
+			continue
+		}
 		if err != nil {
-			continue // it ended meanwhile
+			return nil, errors.Join(err, closeAll(handles))
 		}
 		if !slices.Contains(topmost(t.Name), pid) {
 			_ = unix.Close(h.fd)
@@ -258,6 +272,14 @@ func openByName(t Target) ([]handle, error) {
 		return nil, &AbsentError{errors.New("the process ended before it could be signalled")}
 	}
 	return handles, nil
+}
+
+func closeAll(handles []handle) error {
+	var failures []error
+	for _, h := range handles {
+		failures = append(failures, unix.Close(h.fd))
+	}
+	return errors.Join(failures...)
 }
 
 // topmost gives the matching processes whose parent does not match: a master

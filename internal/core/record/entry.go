@@ -29,7 +29,7 @@ type Given struct {
 // clone and store it.
 type Entry struct {
 	// ID names the workload for people and guards against a hash collision of
-	// storage keys: "Deployment/shop/web".
+	// storage keys: "Deployment.apps/shop/web".
 	ID string
 	// UID of the workload; another UID under the same name is another workload.
 	UID string

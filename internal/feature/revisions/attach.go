@@ -152,12 +152,17 @@ func (r *run) references(h lineage.History, v Verdict) []metav1.OwnerReference {
 	return refs
 }
 
-// write adds the owners. An object that has a controller keeps it and gets a
-// plain owner; so does one whose owner we may not block.
+// write adds the owners. An owner whose deletion we may not block is not blocked;
+// an object that has a controller keeps it and gets a plain owner.
 func (r *run) write(ctx context.Context, key lineage.ObjectKey, refs []metav1.OwnerReference) (warning string, err error) {
 	err = r.patch(ctx, key, refs)
-	if r.request.AsController && (apierrors.IsInvalid(err) || mayNotBlock(err)) {
-		warning = plainBecause(err)
+	if r.request.AsController && mayNotBlock(err) {
+		warning = "owner added without blockOwnerDeletion: not permitted to set it"
+		refs = blockingNothing(refs)
+		err = r.patch(ctx, key, refs)
+	}
+	if r.request.AsController && apierrors.IsInvalid(err) {
+		warning = "owner added beside the controller that the object has"
 		err = r.patch(ctx, key, plain(refs))
 	}
 	switch {
@@ -180,11 +185,14 @@ func mayNotBlock(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "blockOwnerDeletion")
 }
 
-func plainBecause(err error) string {
-	if mayNotBlock(err) {
-		return "owner added without blockOwnerDeletion: not permitted to set it"
+func blockingNothing(refs []metav1.OwnerReference) []metav1.OwnerReference {
+	refs = slices.Clone(refs)
+	for i := range refs {
+		if refs[i].BlockOwnerDeletion != nil {
+			refs[i].BlockOwnerDeletion = new(bool)
+		}
 	}
-	return "owner added beside the controller that the object has"
+	return refs
 }
 
 func plain(refs []metav1.OwnerReference) []metav1.OwnerReference {

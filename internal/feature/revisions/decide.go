@@ -2,6 +2,7 @@ package revisions
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,8 +65,12 @@ func Decide(in Input) Decision {
 	if in.Object.Deleting {
 		return Decision{Verb: Leave, Reason: input.AlreadyAttached, Message: "it is being deleted"}
 	}
-	if missing := missingOwners(in); len(missing) > 0 {
+	missing, hidden := missingOwners(in)
+	if len(missing) > 0 {
 		return attach(in, missing)
+	}
+	if len(hidden) > 0 {
+		return unreadable(in, fmt.Sprintf("used by %s when that could last be read;", strings.Join(names(hidden), ", ")))
 	}
 	if len(in.Users) > 0 {
 		return Decision{Verb: Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"}
@@ -76,14 +81,20 @@ func Decide(in Input) Decision {
 	return unused(in)
 }
 
-func missingOwners(in Input) []*lineage.Holder {
-	var missing []*lineage.Holder
+// missingOwners are the users that own nothing yet. Those of a kind that cannot be
+// read are hidden: they may be gone, and the garbage collector removes an object
+// whose only owner is gone.
+func missingOwners(in Input) (missing, hidden []*lineage.Holder) {
 	for _, h := range in.Users {
-		if !in.Object.OwnedBy(h) {
+		switch {
+		case in.Object.OwnedBy(h):
+		case slices.Contains(in.Blind, h.GVK.Kind):
+			hidden = append(hidden, h)
+		default:
 			missing = append(missing, h)
 		}
 	}
-	return missing
+	return missing, hidden
 }
 
 func attach(in Input, holders []*lineage.Holder) Decision {
@@ -91,20 +102,30 @@ func attach(in Input, holders []*lineage.Holder) Decision {
 	if in.Observe {
 		d.Verb, d.Reason, d.Recheck = Observe, input.WouldAttach, lookAgain
 	}
-	names := make([]string, len(holders))
-	for i, h := range holders {
-		names[i] = h.String()
+	for _, h := range holders {
 		d.Owners = append(d.Owners, h.OwnerReference())
 	}
-	d.Message = "to " + strings.Join(names, ", ")
+	d.Message = "to " + strings.Join(names(holders), ", ")
 	return d
+}
+
+func names(holders []*lineage.Holder) []string {
+	var all []string
+	for _, h := range holders {
+		all = append(all, h.String())
+	}
+	return all
+}
+
+func unreadable(in Input, known string) Decision {
+	return Decision{Verb: Leave, Reason: input.Unreadable, Recheck: lookAgain, Message: fmt.Sprintf(
+		"%s these cannot be read here: %s", known, strings.Join(in.Blind, ", "))}
 }
 
 // unused decides on an object that has neither users nor owners.
 func unused(in Input) Decision {
 	if len(in.Blind) > 0 {
-		return Decision{Verb: Leave, Reason: input.Unreadable, Recheck: lookAgain, Message: fmt.Sprintf(
-			"no revision that can be read uses it, and these cannot be read here: %s", strings.Join(in.Blind, ", "))}
+		return unreadable(in, "no revision that can be read uses it, and")
 	}
 	if left := in.Object.Created.Add(in.Grace).Sub(in.Now); left > 0 {
 		return Decision{Verb: Wait, Reason: input.AwaitingRevision, Recheck: left, Message: "no revision uses it yet"}

@@ -30,6 +30,9 @@ func TestDecide(t *testing.T) {
 		return &lineage.Owned{Created: now.Add(-time.Hour), Owners: owners}
 	}
 	a, b := replicaSet("a"), replicaSet("b")
+	cronJob := &lineage.Holder{
+		GVK: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}, Namespace: "shop", Name: "nightly", UID: "uid-nightly", ControllerUID: "uid-nightly",
+	}
 	ref := func(name string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: types.UID("uid-" + name)}
 	}
@@ -87,6 +90,23 @@ func TestDecide(t *testing.T) {
 			reason: "without the right to read Jobs nobody can say that none uses it",
 			in:     revisions.Input{Object: old(), Blind: []string{"Job"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "no revision that can be read uses it, and these cannot be read here: Job"},
+		},
+		"user out of sight": {
+			reason: "it may be gone by now, and with an owner that is gone the object goes",
+			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a}, Blind: []string{"ReplicaSet"}},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "used by ReplicaSet/a when that could last be read; these cannot be read here: ReplicaSet"},
+		},
+		"one user in sight": {
+			reason: "one that is seen to live keeps the object, whatever became of the other",
+			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a, cronJob}, Blind: []string{"ReplicaSet"}},
+			want: revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to CronJob/nightly", Owners: []metav1.OwnerReference{
+				{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "uid-nightly"},
+			}},
+		},
+		"owned by a user out of sight": {
+			reason: "there is nothing to add",
+			in:     revisions.Input{Object: old("uid-a"), Users: []*lineage.Holder{a}, Blind: []string{"ReplicaSet"}},
+			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"},
 		},
 	}
 	for name, c := range cases {

@@ -191,7 +191,8 @@ func TestDropInNamesWhatIsUnknown(t *testing.T) {
 }
 
 // TestBlockingIsNotPermitted: where admission guards owner references, the owner
-// is added without blocking; the rights that are needed at all are in the docs.
+// is added without blocking, and is the controller all the same; the rights that are
+// needed at all are in the docs.
 func TestBlockingIsNotPermitted(t *testing.T) {
 	t.Parallel()
 	cluster := labtest.Private(t, labtest.Options{
@@ -211,7 +212,8 @@ func TestBlockingIsNotPermitted(t *testing.T) {
 		lines, code := a.run(w, "-rollout", "demo", "-namespace", w.Namespace, "-configmaps", red)
 		return code == 0, fmt.Sprint(lines)
 	})
-	want := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: rs.Name, UID: rs.UID}}
+	yes, no := true, false
+	want := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: rs.Name, UID: rs.UID, Controller: &yes, BlockOwnerDeletion: &no}}
 	if diff := cmp.Diff(want, w.configMap(red).OwnerReferences); diff != "" {
 		t.Errorf("owner references (-want +got):\n%s", diff)
 	}

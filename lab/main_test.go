@@ -103,9 +103,9 @@ func TestExecRunsACommandAgainstAControlPlaneOfItsOwn(t *testing.T) {
 func TestKilledExecTakesEverythingWithIt(t *testing.T) {
 	ownRuns(t)
 	exec := labtest.StartCommand(t, labtest.Command{
-		Path: labtest.Binary(t, "./lab"), Args: []string{"exec", "--", "sh", "-c", "set -m; sleep 600 & echo $!; wait"},
+		Path: labtest.Binary(t, "./lab"), Args: []string{"exec", "--", "bash", "-c", "set -m; sleep 600 & echo $!; wait"},
 	})
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
+	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
 		return strings.HasSuffix(exec.Stdout(), "\n"), "the command does not run: " + exec.Stderr()
 	})
 	pid, err := strconv.Atoi(strings.TrimSpace(exec.Stdout()))

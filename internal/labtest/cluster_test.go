@@ -36,7 +36,7 @@ func TestNamespaceIsReadyForPodsAndGoesWithTheTest(t *testing.T) {
 	if !strings.HasPrefix(name, "namespaceisreadyforpodsandgoeswiththetest"[:20]) {
 		t.Errorf("namespace %s does not show the test's name", name)
 	}
-	labtest.Eventually(t, 10*time.Second, func() (bool, string) {
+	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
 		var namespace struct {
 			Metadata struct{ DeletionTimestamp string }
 		}
@@ -91,7 +91,7 @@ func TestAccountMayDoWhatItIsAllowedTo(t *testing.T) {
 // small delay.
 func awaitAccess(t *testing.T, account *labtest.Account, namespace, resource string, want bool) {
 	t.Helper()
-	labtest.Eventually(t, 10*time.Second, func() (bool, string) {
+	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
 		status := statusAs(t, account, "/api/v1/namespaces/"+namespace+"/"+resource)
 		allowed := map[int]bool{200: true, 403: false}
 		got, known := allowed[status]
@@ -118,13 +118,13 @@ func TestAPIServerGoesAwayAndComesBack(t *testing.T) {
 	if err := cluster.FreezeAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	if err := try(t, cluster, path, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if err := tryFor(t, 3*time.Second, cluster, path, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a frozen API server answers %v, want none until the deadline", err)
 	}
 	if err := cluster.ThawAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	labtest.Eventually(t, 10*time.Second, func() (bool, string) {
+	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
 		err := try(t, cluster, path, nil)
 		return err == nil, fmt.Sprintf("the thawed API server answers %v", err)
 	})

@@ -69,7 +69,7 @@ func StartCommand(t testing.TB, command Command) *Running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := sessionOf(r.PID())
+	session := sessionOf(r.process.ID())
 	t.Cleanup(func() {
 		if err := errors.Join(r.process.Kill(), guard.drop(session)); err != nil {
 			t.Error(err)

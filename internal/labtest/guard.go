@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -68,7 +67,7 @@ func unmarked(environment []string) []string {
 
 func planeOf(dir string) string { return "plane " + dir }
 
-func sessionOf(leader int) string { return "session " + strconv.Itoa(leader) }
+func sessionOf(leader process.Identity) string { return "session " + leader.String() }
 
 // hold asks the guard to take something away when this process is gone.
 func (g *guard) hold(thing string) error { return g.tell("hold " + thing) }

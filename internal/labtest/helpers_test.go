@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -36,17 +37,19 @@ func failure(t *testing.T, helper func(t testing.TB)) string {
 }
 
 func TestEventuallyFailsWithTheLastReason(t *testing.T) {
-	calls := 0
-	got := failure(t, func(t testing.TB) {
-		t.Helper()
-		labtest.Eventually(t, 100*time.Millisecond, func() (bool, string) {
-			calls++
-			return false, fmt.Sprintf("reason %d", calls)
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		got := failure(t, func(t testing.TB) {
+			t.Helper()
+			labtest.Eventually(t, 100*time.Millisecond, func() (bool, string) {
+				calls++
+				return false, fmt.Sprintf("reason %d", calls)
+			})
 		})
+		if want := fmt.Sprintf("not within 100ms: reason %d", calls); got != want || calls < 2 {
+			t.Errorf("the failure after %d calls is %q, want %q", calls, got, want)
+		}
 	})
-	if want := fmt.Sprintf("not within 100ms: reason %d", calls); got != want || calls < 2 {
-		t.Errorf("the failure after %d calls is %q, want %q", calls, got, want)
-	}
 }
 
 func TestEventuallyEndsWhenDone(t *testing.T) {
@@ -80,7 +83,7 @@ func TestNeverFailsWhenItHappens(t *testing.T) {
 func TestCommandOutputAndExitCode(t *testing.T) {
 	script := `trap 'echo bye >&2; exit 3' TERM; echo "$GREETING"; while :; do sleep 0.01; done`
 	r := labtest.StartCommand(t, labtest.Command{Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"GREETING=hello"}})
-	labtest.Eventually(t, 10*time.Second, func() (bool, string) {
+	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
 		return r.Stdout() == "hello\n", fmt.Sprintf("stdout is %q", r.Stdout())
 	})
 	if code := r.Stop(t); code != 3 || r.Stderr() != "bye\n" {
@@ -93,7 +96,7 @@ func TestCommandEndsWithItsTest(t *testing.T) {
 	t.Run("inner", func(t *testing.T) {
 		r = labtest.StartCommand(t, labtest.Command{Path: "/bin/sleep", Args: []string{"600"}})
 	})
-	if code := r.ExitCode(t, time.Second); code != 128+int(syscall.SIGKILL) {
+	if code := r.ExitCode(t, time.Minute); code != 128+int(syscall.SIGKILL) {
 		t.Errorf("exit code %d, want that of a killed process", code)
 	}
 }

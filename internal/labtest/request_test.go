@@ -53,10 +53,16 @@ func send(ctx context.Context, kubeconfig, method, path, body string) (status in
 	return response.StatusCode, answer, err
 }
 
-// try reads an object into a value, within three seconds.
+// try reads an object into a value, with the patience that a busy machine needs.
 func try(t *testing.T, cluster *labtest.Cluster, path string, into any) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	return tryFor(t, 30*time.Second, cluster, path, into)
+}
+
+// tryFor reads an object into a value within a time.
+func tryFor(t *testing.T, timeout time.Duration, cluster *labtest.Cluster, path string, into any) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	status, answer, err := send(ctx, cluster.Kubeconfig(), http.MethodGet, path, "")
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
@@ -15,9 +14,12 @@ import (
 // guard reads what a process holds, one line each, until that process is gone,
 // however it ends: the kernel then closes the pipe. What is still held goes.
 //
-//	hold session 4711
+//	hold session 4711 1b4e28ba-2fa1-11d2-883f-0016d3cca427/90125
 //	hold plane /home/me/.cache/lockstep/lab/runs/123
-//	drop session 4711
+//	drop session 4711 1b4e28ba-2fa1-11d2-883f-0016d3cca427/90125
+//
+// A session is named by the identity of its first process: the number alone may
+// belong to a stranger by the time that the session is taken away.
 //
 // A child that was begun in the very moment of the end has the pipe open until its
 // own program runs, so none is missed.
@@ -43,8 +45,8 @@ func takeAway(thing string) error {
 	kind, name, _ := strings.Cut(thing, " ")
 	switch kind {
 	case "session":
-		leader, err := strconv.Atoi(name)
-		if err != nil || leader < 2 {
+		leader, err := process.ParseIdentity(name)
+		if err != nil || leader.PID < 2 {
 			return errors.New("no session: " + name)
 		}
 		return process.EndSession(leader)

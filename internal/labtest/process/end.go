@@ -10,15 +10,23 @@ import (
 // endTimeout bounds the wait for processes that were sent SIGKILL.
 const endTimeout = 10 * time.Second
 
-// EndSession ends every process of a session, given by the id of the process that
-// began it, and waits until they are gone. Where sessions cannot be listed it ends
-// that process's group.
-func EndSession(leader int) error {
-	// A negative number is a group to kill(2).
-	if err := kill(-leader); err != nil {
-		return err
+// EndSession ends every process of the session that the given one began, and waits
+// until they are gone. Nobody of it is left once another process has the same id: the
+// system gives no id away while a session is called by it. Where sessions cannot be
+// listed it ends that process's group, as long as the process itself runs.
+func EndSession(leader Identity) error {
+	if leader.Alive() {
+		// A negative number is a group to kill(2).
+		if err := kill(-leader.PID); err != nil {
+			return err
+		}
 	}
-	return endAll(func() []int { return sessionOf(leader) })
+	return endAll(func() []int {
+		if leader.replaced() {
+			return nil
+		}
+		return sessionOf(leader.PID)
+	})
 }
 
 // EndMarked ends every other process whose environment has an entry, such as

@@ -1,6 +1,11 @@
 package process
 
-import "os"
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
 
 // Identity names one process for good. A process id alone is reused by the
 // system; together with the time when its process began it is not.
@@ -15,10 +20,29 @@ func Identify(pid int) Identity { return Identity{PID: pid, Birth: birth(pid)} }
 // Self identifies this process.
 func Self() Identity { return Identify(os.Getpid()) }
 
+// String is the form that ParseIdentity reads.
+func (id Identity) String() string { return fmt.Sprintf("%d %s", id.PID, id.Birth) }
+
+// ParseIdentity reads an identity from text such as "4711 <birth>".
+func ParseIdentity(text string) (Identity, error) {
+	number, birth, _ := strings.Cut(text, " ")
+	pid, err := strconv.Atoi(number)
+	if err != nil {
+		return Identity{}, fmt.Errorf("read the identity %q: %w", text, err)
+	}
+	return Identity{PID: pid, Birth: birth}, nil
+}
+
 // Alive tells whether this very process still runs. A process that has ended
 // but was not yet waited for by its parent does not.
 func (id Identity) Alive() bool {
 	return id.PID > 0 && id.Birth != "" && birth(id.PID) == id.Birth
+}
+
+// replaced tells whether another process has the id now.
+func (id Identity) replaced() bool {
+	now := birth(id.PID)
+	return now != "" && now != id.Birth
 }
 
 // Kill ends the process and its session with SIGKILL and waits until it is gone.
@@ -27,7 +51,7 @@ func (id Identity) Kill() error {
 	if !id.Alive() {
 		return nil
 	}
-	if err := EndSession(id.PID); err != nil {
+	if err := EndSession(id); err != nil {
 		return err
 	}
 	return endAll(func() []int {

@@ -69,13 +69,13 @@ func Start(spec Spec) (*Process, error) {
 			started <- err
 			return
 		}
+		p.id = Identify(p.cmd.Process.Pid) // Before Wait, which gives the id away.
 		started <- nil
 		p.err = p.cmd.Wait()
 	}()
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.Name(), err)
 	}
-	p.id = Identify(p.cmd.Process.Pid)
 	return p, nil
 }
 
@@ -158,7 +158,7 @@ func (p *Process) Kill() error {
 		if err := p.Signal(syscall.SIGKILL); err != nil {
 			return err
 		}
-	} else if err := EndSession(p.id.PID); err != nil {
+	} else if err := EndSession(p.id); err != nil {
 		return fmt.Errorf("end %s: %w", p.Name(), err)
 	}
 	<-p.done

@@ -18,6 +18,10 @@ import (
 // starterEnv makes the test binary itself the starter that gets killed.
 const starterEnv = "LOCKSTEP_TEST_STARTER"
 
+// groupShell gives each job a process group after "set -m", also without a terminal.
+// The sh of Debian does not.
+const groupShell = "/bin/bash"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(starterEnv) != "" {
 		beStarter()
@@ -71,7 +75,7 @@ func TestKillEndsTheWholeSession(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer read.Close()
-			p := start(t, process.Spec{Path: "/bin/sh", Args: []string{"-c", script}, Stdout: write})
+			p := start(t, process.Spec{Path: groupShell, Args: []string{"-c", script}, Stdout: write})
 			write.Close()
 			grandchild := readPID(t, read)
 			if !grandchild.Alive() {
@@ -121,6 +125,55 @@ func TestIdentityOfARecycledPIDIsAnotherProcess(t *testing.T) {
 	}
 	if p.ID().Alive() {
 		t.Error("process is alive after its own identity was killed")
+	}
+}
+
+func TestIdentityIsReadAsItIsWritten(t *testing.T) {
+	for _, want := range []process.Identity{process.Self(), {PID: 4711}, {PID: 4711, Birth: "Mon Nov  2 08:00:00 2026"}} {
+		if got, err := process.ParseIdentity(want.String()); err != nil || got != want {
+			t.Errorf("%q is read as %+v, error %v", want, got, err)
+		}
+	}
+	if got, err := process.ParseIdentity("first 4711"); err == nil {
+		t.Errorf("read as %+v without an error", got)
+	}
+}
+
+// TestEndSessionSparesStrangers: the number of a process that ended long ago may
+// belong to anybody by now.
+func TestEndSessionSparesStrangers(t *testing.T) {
+	cases := map[string]struct {
+		script string // prints the number, and the id of a process that must stay
+		gone   bool   // whether no process has the number itself
+	}{
+		"first of a session":       {script: "echo $$; sleep 600 & echo $!; wait"},
+		"first of a group":         {script: "set -m; sh -c 'echo $$; sleep 600 & echo $!; wait' & wait"},
+		"of a group without first": {script: "set -m; sh -c 'echo $$; sleep 600 & echo $!'; sleep 600", gone: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer read.Close()
+			start(t, process.Spec{Path: groupShell, Args: []string{"-c", c.script}, Stdout: write})
+			write.Close()
+			lines := bufio.NewReader(read)
+			number, stranger := readPID(t, lines), readPID(t, lines)
+			if c.gone {
+				waitGone(t, number)
+			}
+			if err := process.EndSession(process.Identity{PID: number.PID, Birth: "somebody who had this id before"}); err != nil {
+				t.Error(err)
+			}
+			// SIGKILL needs a moment to be seen.
+			for deadline := time.Now().Add(200 * time.Millisecond); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+				if !stranger.Alive() {
+					t.Fatal("a stranger was ended")
+				}
+			}
+		})
 	}
 }
 
@@ -179,7 +232,7 @@ func readPID(t *testing.T, from io.Reader) process.Identity {
 
 func waitGone(t *testing.T, id process.Identity) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); id.Alive(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); id.Alive(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d still runs", id.PID)
 		}

@@ -45,9 +45,9 @@ func reopen(t *testing.T, root string, layout volume.Layout, change func(*volume
 // put keeps, stages and publishes one set of files and returns its name.
 func put(t *testing.T, v *volume.Volume, files map[string]string) string {
 	t.Helper()
-	id, tree := stage(t, v, files)
+	id, _ := stage(t, v, files)
 	if err := v.Publish(id); err != nil {
-		t.Fatalf("publish %v: %v", tree.TopNames(), err)
+		t.Fatalf("publish %v: %v", files, err)
 	}
 	return id
 }

@@ -18,7 +18,7 @@ import (
 const objectDir = "objects"
 
 func newObjects(state *os.Root, opts Options) objects {
-	return objects{state: state, opts: opts, known: map[filemap.Digest]bool{}, pinned: map[filemap.Digest]int{}}
+	return objects{state: state, opts: opts.kept(), known: map[filemap.Digest]bool{}, pinned: map[filemap.Digest]int{}}
 }
 
 // Keep stores one value on the disk. It stays at least until Unpin is called
@@ -124,14 +124,16 @@ func (o *objects) fill(name string, r io.Reader) (filemap.Digest, error) {
 	return filemap.Digest(h.Sum(nil)), err
 }
 
+// finishFile gives the file its mode before its owner: who may only change
+// owners may not change the mode of somebody else's file.
 func finishFile(f *os.File, opts Options) error {
+	if err := f.Chmod(opts.FileMode); err != nil {
+		return err
+	}
 	if opts.UID >= 0 || opts.GID >= 0 {
 		if err := f.Chown(opts.UID, opts.GID); err != nil {
 			return fmt.Errorf("%w: changing the owner needs the capability CHOWN", err)
 		}
-	}
-	if err := f.Chmod(opts.FileMode); err != nil {
-		return err
 	}
 	if opts.Durable {
 		return f.Sync()

@@ -69,17 +69,18 @@ func (v *Volume) makeParents(dir, parent string, made map[string]bool) error {
 	return v.finishDir(full)
 }
 
-// finishDir gives a directory its mode and owner through its own handle, which
-// cannot be turned into a link in between.
+// finishDir gives a directory its mode and group through its own handle, which
+// cannot be turned into a link in between. It stays the agent's own, which has
+// to fill and to remove it.
 func (v *Volume) finishDir(dir string) error {
 	d, err := v.base.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	if v.opts.UID >= 0 || v.opts.GID >= 0 {
-		if err := d.Chown(v.opts.UID, v.opts.GID); err != nil {
-			return err
+	if v.opts.GID >= 0 {
+		if err := d.Chown(-1, v.opts.GID); err != nil {
+			return fmt.Errorf("%w: changing the group needs the capability CHOWN", err)
 		}
 	}
 	if err := d.Chmod(v.opts.DirMode); err != nil {
@@ -92,9 +93,12 @@ func (v *Volume) finishDir(dir string) error {
 }
 
 // place links an object into a generation. A file system without hard links
-// gets a copy.
+// gets a copy, as does a file that is given away.
 func (v *Volume) place(f filemap.File, target string) error {
 	object := path.Join(filepath.Base(v.state.Name()), v.objects.name(f.Digest))
+	if v.opts.givesAway() {
+		return v.copyObject(object, target)
+	}
 	err := v.base.Link(object, target)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -25,6 +25,25 @@ func asUser(t *testing.T, uid int, f func()) {
 	<-done
 }
 
+// withCapability runs f as root with one capability and no other, as a container
+// that drops all and adds one.
+func withCapability(t *testing.T, capability int, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		sets := [2]unix.CapUserData{{Effective: 1 << capability, Permitted: 1 << capability}}
+		if err := unix.Capset(&header, &sets[0]); err != nil {
+			t.Error(err)
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
 // inMountNamespace runs f where it may mount without anybody else seeing it.
 func inMountNamespace(t *testing.T, f func()) {
 	t.Helper()

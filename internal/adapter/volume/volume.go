@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +44,8 @@ type Options struct {
 	Layout Layout
 	// FileMode and DirMode are set exactly, whatever the umask is.
 	FileMode, DirMode fs.FileMode
-	// UID and GID own the files; -1 leaves what the process gives them.
+	// UID and GID own the files, GID the directories as well; -1 leaves what the
+	// process gives them.
 	UID, GID int
 	// Overwrite replaces files of the same name that somebody else wrote.
 	Overwrite bool
@@ -79,7 +81,29 @@ func (o Options) Validate() error {
 	if o.Grace < 0 {
 		mistakes = append(mistakes, fmt.Errorf("grace %s: want no negative time", o.Grace))
 	}
+	for _, id := range []int{o.UID, o.GID} {
+		if id < -1 || int64(id) >= math.MaxUint32 {
+			mistakes = append(mistakes, fmt.Errorf("owner %d: want a number of a user or group, or -1", id))
+		}
+	}
+	if o.givesAway() && o.DirMode&0o011 == 0 {
+		mistakes = append(mistakes, fmt.Errorf("directory mode %#o with another owner of the files: directories stay the agent's own, "+
+			"so that the owner needs 0711, or 0710 and their group", uint32(o.DirMode)))
+	}
 	return errors.Join(mistakes...)
+}
+
+// givesAway says that the files will be somebody else's. The agent can then
+// neither link nor, with a strict mode, read them again.
+func (o Options) givesAway() bool { return o.UID >= 0 && o.UID != os.Geteuid() }
+
+// kept are the options of the contents that generations are made from: they
+// stay the agent's own.
+func (o Options) kept() Options {
+	if o.givesAway() {
+		o.UID, o.GID = -1, -1
+	}
+	return o
 }
 
 // stateDir is where the agent keeps what it needs over a restart.

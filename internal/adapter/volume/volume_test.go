@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,9 +47,9 @@ func reopen(t *testing.T, root string, layout volume.Layout, change func(*volume
 // put keeps, stages and publishes one set of files and returns its name.
 func put(t *testing.T, v *volume.Volume, files map[string]string) string {
 	t.Helper()
-	id, tree := stage(t, v, files)
+	id, _ := stage(t, v, files)
 	if err := v.Publish(id); err != nil {
-		t.Fatalf("publish %v: %v", tree.TopNames(), err)
+		t.Fatalf("publish %v: %v", files, err)
 	}
 	return id
 }
@@ -324,8 +326,8 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestOptionsValidateJoins(t *testing.T) {
-	err := volume.Options{Layout: "tree", FileMode: 0o7000, DirMode: 0o600, Grace: -1}.Validate()
-	for _, want := range []string{"give --root", `layout "tree"`, "file mode", "directory mode", "grace"} {
+	err := volume.Options{Layout: "tree", FileMode: 0o7000, DirMode: 0o600, Grace: -1, UID: 12345, GID: -2}.Validate()
+	for _, want := range []string{"give --root", `layout "tree"`, "file mode", "directory mode", "grace", "owner -2", "directories stay the agent's own"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}
@@ -342,17 +344,77 @@ func TestModesAndOwnerAreSetBeforePublishing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for name, want := range map[string]fs.FileMode{"d/a": 0o640, "d": 0o750, ".": 0o750} {
+			for name, want := range map[string]struct {
+				mode fs.FileMode
+				uid  uint32
+			}{"d/a": {0o640, 12345}, "d": {0o750, 0}, ".": {0o750, 0}} {
 				info, err := os.Stat(filepath.Join(dir, name))
 				if err != nil {
 					t.Fatal(err)
 				}
 				stat := info.Sys().(*syscall.Stat_t)
-				if info.Mode().Perm() != want || stat.Uid != 12345 || stat.Gid != 54321 {
+				if info.Mode().Perm() != want.mode || stat.Uid != want.uid || stat.Gid != 54321 {
 					t.Errorf("%s has mode %o, owner %d:%d before publishing", name, info.Mode().Perm(), stat.Uid, stat.Gid)
 				}
 			}
 		})
+	}
+}
+
+// The capability CHOWN is enough for files of another owner: to write them, to
+// use their contents again, also after a restart, and to remove them.
+func TestFilesAreGivenAwayWithOneCapability(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			opts := volume.DefaultOptions(filepath.Join(t.TempDir(), "config"))
+			opts.Layout, opts.Grace, opts.UID, opts.GID, opts.FileMode = layout, 0, 12345, 54321, 0o600
+			withCapability(t, unix.CAP_CHOWN, func() {
+				for _, b := range []string{"1", "2", "3"} {
+					if err := publishOnce(t, opts, map[string]string{"dir/a": "same", "dir/b": b}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			wantVisible(t, opts.Root, map[string]string{"dir/a": "same", "dir/b": "3"})
+			wantOwner(t, filepath.Join(opts.Root, "dir", "a"), 12345, 54321)
+		})
+	}
+}
+
+// publishOnce is the whole life of an agent that publishes one set.
+func publishOnce(t *testing.T, opts volume.Options, files map[string]string) error {
+	t.Helper()
+	v, err := volume.Open(opts, time.Now)
+	if err != nil {
+		return err
+	}
+	defer v.Close()
+	tree := filemap.Tree{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		digest, err := v.Keep([]byte(files[name]))
+		if err != nil {
+			return err
+		}
+		tree.Files = append(tree.Files, filemap.File{Path: name, Digest: digest})
+	}
+	if _, err := v.Stage(tree.ID(nil, ""), tree); err != nil {
+		return err
+	}
+	if err := v.Publish(tree.ID(nil, "")); err != nil {
+		return err
+	}
+	_, err = v.Prune(nil, nothingLive)
+	return err
+}
+
+func wantOwner(t *testing.T, name string, uid, gid uint32) {
+	t.Helper()
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat := info.Sys().(*syscall.Stat_t); stat.Uid != uid || stat.Gid != gid {
+		t.Errorf("%s belongs to %d:%d", name, stat.Uid, stat.Gid)
 	}
 }
 

@@ -92,12 +92,11 @@ type Tree struct {
 func Plan(objects []Object, rules Rules) (Tree, error) {
 	objects = slices.Clone(objects)
 	slices.SortFunc(objects, func(a, b Object) int { return a.compare(b.Ref) })
-	p := planner{rules: rules, byPath: map[string]File{}, unused: rules.itemSet()}
+	p := planner{rules: rules, byPath: map[string]File{}, below: map[string]File{}, unused: rules.itemSet()}
 	for _, o := range objects {
 		p.addObject(o)
 	}
 	p.checkItems()
-	p.checkDirectories()
 	if err := errors.Join(p.mistakes...); err != nil {
 		return Tree{}, err
 	}
@@ -106,8 +105,10 @@ func Plan(objects []Object, rules Rules) (Tree, error) {
 
 // planner gathers files and mistakes while Plan walks the objects.
 type planner struct {
-	rules    Rules
-	byPath   map[string]File
+	rules  Rules
+	byPath map[string]File
+	// below has the first file below each directory.
+	below    map[string]File
 	unused   map[Item]bool
 	mistakes []error
 	leftOut  []error
@@ -139,15 +140,43 @@ func (p *planner) addFile(f File, key string) {
 		return
 	}
 	other, taken := p.byPath[f.Path]
-	if !taken {
-		p.byPath[f.Path] = f
+	if taken && p.rules.Collision == FirstWins {
 		return
 	}
-	if p.rules.Collision == FirstWins {
+	if taken {
+		p.refuse(fmt.Errorf("%s and %s both have the file %q: rename one, map it with --item, "+
+			"or set --collision=prefix or --collision=first", other.Source, f.Source, f.Path))
 		return
 	}
-	p.refuse(fmt.Errorf("%s and %s both have the file %q: rename one, map it with --item, "+
-		"or set --collision=prefix or --collision=first", other.Source, f.Source, f.Path))
+	if other, taken := p.fileOrDirectory(f); taken {
+		p.refuse(fmt.Errorf("%s has the file %q and %s has the file %q: one name cannot be both file and directory",
+			other.Source, other.Path, f.Source, f.Path))
+		return
+	}
+	p.put(f)
+}
+
+// fileOrDirectory finds a file that came before and needs this one's name as its
+// directory, or has the name of a directory that this one needs.
+func (p *planner) fileOrDirectory(f File) (File, bool) {
+	if other, taken := p.below[f.Path]; taken {
+		return other, true
+	}
+	for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
+		if other, taken := p.byPath[dir]; taken {
+			return other, true
+		}
+	}
+	return File{}, false
+}
+
+func (p *planner) put(f File) {
+	p.byPath[f.Path] = f
+	for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
+		if _, known := p.below[dir]; !known {
+			p.below[dir] = f
+		}
+	}
 }
 
 // path gives the place of one key below the root.
@@ -170,25 +199,16 @@ func (p *planner) path(o Object, key string) string {
 	return name
 }
 
+// checkItems finds items that map nothing: a typing mistake in the first set, a
+// key that was removed in a later one.
 func (p *planner) checkItems() {
+	into := &p.mistakes
+	if p.rules.Later {
+		into = &p.leftOut
+	}
 	for _, item := range p.rules.Items {
 		if p.unused[item] {
-			p.mistakes = append(p.mistakes, fmt.Errorf("--item %s: no source has this key", item))
-		}
-	}
-}
-
-// checkDirectories finds a file that another file needs as its directory.
-func (p *planner) checkDirectories() {
-	for _, f := range p.sorted() {
-		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
-			if other, taken := p.byPath[dir]; taken {
-				p.refuse(fmt.Errorf("%s has the file %q and %s has the file %q: one name cannot be both file and directory",
-					other.Source, other.Path, f.Source, f.Path))
-				if p.rules.LeaveOut {
-					delete(p.byPath, f.Path)
-				}
-			}
+			*into = append(*into, fmt.Errorf("--item %s: no source has this key", item))
 		}
 	}
 }
@@ -240,18 +260,6 @@ func (t Tree) Bytes() int64 {
 		n += f.Size
 	}
 	return n
-}
-
-// TopNames lists the first element of every path, once each, sorted: the names
-// that a reader sees in the root.
-func (t Tree) TopNames() []string {
-	var names []string
-	for _, f := range t.Files {
-		name, _, _ := strings.Cut(f.Path, "/")
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // Changed lists the paths that differ between two trees: added, removed or with

@@ -83,6 +83,11 @@ func TestPlan(t *testing.T) {
 			rules:   filemap.Rules{Items: []filemap.Item{{Key: "c.conf", Path: "c"}}},
 			wantErr: []string{"--item c.conf=c: no source has this key"},
 		},
+		"item whose key was removed": {
+			reason: "removed keys disappear, and the others go on", objects: []filemap.Object{one},
+			rules: filemap.Rules{Items: []filemap.Item{{Key: "c.conf", Path: "c"}}}.Since(true),
+			want:  []string{"a.conf < one", "b.conf < one"}, wantLeftOut: []string{"--item c.conf=c: no source has this key"},
+		},
 		"include and exclude": {
 			reason: "exclude wins over include", objects: []filemap.Object{one},
 			rules: filemap.Rules{Include: []string{"*.conf"}, Exclude: []string{"b*"}}, want: []string{"a.conf < one"},
@@ -123,6 +128,34 @@ func TestPlan(t *testing.T) {
 			},
 			rules: filemap.Rules{Subdirs: true, LeaveOut: true}, want: []string{"a.conf < one", "b.conf < one"},
 			wantLeftOut: []string{`key "a" of configmap/ns/sub: path "/etc/a" is absolute`, "both file and directory"},
+		},
+		"directory before a file": {
+			reason: "a later object cannot take the directory of an earlier one away",
+			objects: []filemap.Object{
+				object(filemap.ConfigMap, "z", map[string]string{"team": "3"}),
+				object(filemap.ConfigMap, "a", map[string]string{"team__x": "1", "team__y": "2"}),
+			},
+			rules: filemap.Rules{Separator: "__", LeaveOut: true}, want: []string{"team/x < a", "team/y < a"},
+			wantLeftOut: []string{`configmap/ns/a has the file "team/x" and configmap/ns/z has the file "team": one name cannot be both`},
+		},
+		"file before a directory": {
+			reason: "nor its file",
+			objects: []filemap.Object{
+				object(filemap.ConfigMap, "z", map[string]string{"team__x": "1", "team__deep__y": "2"}),
+				object(filemap.ConfigMap, "a", map[string]string{"team": "3"}),
+			},
+			rules: filemap.Rules{Separator: "__", LeaveOut: true}, want: []string{"team < a"},
+			wantLeftOut: []string{`configmap/ns/a has the file "team" and configmap/ns/z has the file "team/x"`, `"team/deep/y"`},
+		},
+		"one that lost takes nothing away": {
+			reason: "the third has no quarrel with the first",
+			objects: []filemap.Object{
+				object(filemap.ConfigMap, "1", map[string]string{"team__x": "1"}),
+				object(filemap.ConfigMap, "2", map[string]string{"team": "2"}),
+				object(filemap.ConfigMap, "3", map[string]string{"team__y": "3"}),
+			},
+			rules: filemap.Rules{Separator: "__", LeaveOut: true}, want: []string{"team/x < 1", "team/y < 3"},
+			wantLeftOut: []string{`configmap/ns/2 has the file "team"`},
 		},
 		"collision left out": {
 			reason: "prefixed names can be the same, and the first object keeps its file",
@@ -199,13 +232,10 @@ func TestID(t *testing.T) {
 	}
 }
 
-func TestChangedAndTopNames(t *testing.T) {
+func TestChanged(t *testing.T) {
 	old := filemap.Tree{Files: []filemap.File{{Path: "a"}, {Path: "d/x", Digest: filemap.Digest{1}}, {Path: "gone"}}}
 	now := filemap.Tree{Files: []filemap.File{{Path: "a"}, {Path: "d/x", Digest: filemap.Digest{2}}, {Path: "d/y", Size: 7}}}
 	if diff := cmp.Diff([]string{"d/x", "d/y", "gone"}, filemap.Changed(old, now)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"a", "d"}, now.TopNames()); diff != "" {
 		t.Error(diff)
 	}
 	if now.Bytes() != 7 {

@@ -79,6 +79,15 @@ type Rules struct {
 	// LeaveOut drops keys that cannot become files and reports them, instead of
 	// refusing the whole set: for selections in which anybody may put objects.
 	LeaveOut bool
+	// Later says that a set was in place before this one; see Since.
+	Later bool
+}
+
+// Since gives the rules for a set that replaces another: a mapped key that is
+// missing in it was removed, and its file goes like that of any other key.
+func (r Rules) Since(published bool) Rules {
+	r.Later = published
+	return r
 }
 
 // Validate reports every mistake in the rules.

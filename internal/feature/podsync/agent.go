@@ -163,7 +163,7 @@ func (a *Agent) plan() {
 	}
 	p := plan{version: snap.Version, snapshot: snap}
 	if snap.Complete() {
-		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules)
+		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules.Since(!a.fresh))
 	}
 	if snap.Complete() && p.err == nil {
 		p.id = p.tree.ID(a.key(), a.opts.Attributes)

@@ -5,12 +5,24 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"testing"
 )
 
 // The lab's ports lie below the range from which systems take ports for
 // outgoing connections. So nobody takes the port of an API server that a test
 // has stopped and means to start again.
 const firstPort, lastPort = 20000, 29999
+
+// FreePort returns a port that nobody listens on, for a program that has to be told
+// one.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ports[0]
+}
 
 // freePorts returns different ports that nobody listens on.
 func freePorts(count int) ([]int, error) {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
@@ -38,7 +40,7 @@ func TestOneRolloutForConfigMapAndSecret(t *testing.T) {
 	t.Parallel()
 	w, _, _ := followed(t)
 	// A window in which both changes fall however slow the machine is.
-	w.Annotate(t, testkit.Web, settings.Quiet, "3s")
+	w.Annotate(t, testkit.Web, settings.Quiet, "15s")
 	w.SetConfig(t, "app", "key", "2")
 	w.SetSecret(t, "db", "key", "2")
 
@@ -128,8 +130,10 @@ func TestUndoIsRespected(t *testing.T) {
 	w, witness, _ := followed(t)
 	w.SetConfig(t, "app", "key", "2")
 	first := w.AwaitRollout(t, testkit.Web, "")
+	w.Revisions(t, testkit.Web) // it is to have its ReplicaSet, for the undo
 	w.SetConfig(t, "app", "key", "3")
 	second := w.AwaitRollout(t, testkit.Web, first)
+	w.Revisions(t, testkit.Web)
 	witness.Pass(t)
 	undo(t, w, first)
 	witness.Pass(t)
@@ -148,28 +152,28 @@ func undo(t *testing.T, w *testkit.World, shown string) {
 	if err := w.Client.List(t.Context(), sets, client.InNamespace(w.Namespace), client.MatchingLabels{"app": testkit.Web}); err != nil {
 		t.Fatal(err)
 	}
-	for _, rs := range sets.Items {
-		if rs.Spec.Template.Annotations[settings.Inputs] != shown {
-			continue
-		}
-		d := w.Deployment(t, testkit.Web)
-		d.Spec.Template = rs.Spec.Template
-		delete(d.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
-		if err := w.Client.Update(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
-		return
+	i := slices.IndexFunc(sets.Items, func(rs appsv1.ReplicaSet) bool { return rs.Spec.Template.Annotations[settings.Inputs] == shown })
+	if i < 0 {
+		t.Fatalf("no revision shows %q", shown)
 	}
-	t.Fatalf("no revision shows %q", shown)
+	template := sets.Items[i].Spec.Template
+	delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // its controller writes it too
+		d := w.Deployment(t, testkit.Web)
+		d.Spec.Template = template
+		err := w.Client.Update(t.Context(), d)
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 func TestConfigMapAndTemplateTogetherAreOneRollout(t *testing.T) {
 	t.Parallel()
 	w, witness, _ := followed(t)
-	w.Annotate(t, testkit.Web, settings.Quiet, "2s") // an upgrade writes one object after the other
+	w.Annotate(t, testkit.Web, settings.Quiet, "1m") // an upgrade writes one object after the other
 	w.SetConfig(t, "app", "key", "2")
 	w.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
-	w.AwaitRecord(t, testkit.Web)
+	second := fingerprint.Hasher{}.Content(map[string]string{"key": "2"}, nil).Version(fingerprint.AllKeys())
+	w.AwaitRecord(t, testkit.Web, second.String())
 	w.Annotate(t, testkit.Web, settings.Quiet, testkit.Quiet)
 	witness.Pass(t)
 	if got := w.Revisions(t, testkit.Web); got != 2 {

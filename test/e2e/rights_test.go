@@ -29,17 +29,12 @@ func TestMissingRightForSecrets(t *testing.T) {
 
 	c := w.StartControllerAs(t, account.Kubeconfig)
 	c.AwaitReady(t, true)
-	_, text := c.Probe(t, "/readyz?verbose")
-	for _, want := range []string{
-		"[-] secrets in " + w.Namespace + ": permission is missing",
+	c.AwaitVerbose(t,
+		"[-] secrets in "+w.Namespace+": permission is missing",
 		`cannot list resource "secrets"`,
-		"[+] configmaps in " + w.Namespace,
-		"[+] deployments in " + w.Namespace,
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("/readyz?verbose does not say %q:\n%s", want, text)
-		}
-	}
+		"[+] configmaps in "+w.Namespace,
+		"[+] deployments in "+w.Namespace,
+	)
 	w.AwaitRecord(t, testkit.Web, "configmap/app")
 	w.SetConfig(t, "app", "key", "2")
 	shown := w.AwaitRollout(t, testkit.Web, "")
@@ -80,6 +75,7 @@ func TestMissingRightForNamespaces(t *testing.T) {
 	w.SetConfig(t, "app", "key", "2")
 	everything[0].Resources = []string{"configmaps"}
 	account.AllowEverywhere(t, everything...)
+	testkit.AwaitListing(t, account, false, &corev1.NamespaceList{})
 	c = w.StartControllerAs(t, account.Kubeconfig)
 	c.AwaitVerbose(t, "[-] namespaces: permission is missing", "[+] deployments in "+w.Namespace)
 	witness := w.NewWitness(t)

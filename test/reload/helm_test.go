@@ -18,7 +18,7 @@ func chart(t *testing.T) string {
 	files := map[string]string{
 		"Chart.yaml":               "{apiVersion: v2, name: shop, version: 1.0.0}\n",
 		"templates/configmap.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {key: {{ .Values.key }}}}\n",
-		"templates/deployment.yaml": deployment("web", auto+", "+settings.Quiet+": 2s",
+		"templates/deployment.yaml": deployment("web", auto+", "+settings.Quiet+": 10s",
 			"containers: [{name: app, image: 'app:{{ .Values.image }}', envFrom: [{configMapRef: {name: app}}]}]"),
 	}
 	for name, text := range files {

@@ -2,12 +2,12 @@ package reload_test
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -26,12 +26,7 @@ func (s *stage) runMeasured(t testing.TB, flags ...string) (*testkit.Controller,
 // freeAddress is a local address that nobody listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return "127.0.0.1:" + strconv.Itoa(labtest.FreePort(t))
 }
 
 func scrape(t testing.TB, address string) string {

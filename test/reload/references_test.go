@@ -6,7 +6,12 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 // place is one way in which a pod names a source of its own, and what is done to
@@ -139,6 +144,10 @@ func TestPatternsNeverMeanOurOwnRecord(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, configMap("app", "key: one")+deployment("web", settings.Reload+`: "configmap/*"`, plain))
 	s.Own = s.Namespace
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // every namespace gets it, in its own time
+		err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "kube-root-ca.crt"}, &corev1.ConfigMap{})
+		return err == nil, fmt.Sprint(err)
+	})
 	s.run(t)
 	s.awaitKnown(t, deploy, "web", "configmap/app")
 	s.change(t, "configmap/app", "{data: {key: two}}")

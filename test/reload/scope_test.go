@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,6 +71,7 @@ func TestNamespaceSelector(t *testing.T) {
 		each.bind(t, account)
 	}
 	s.AwaitRecordRight(t, account, true)
+	testkit.AwaitListing(t, account, true, &corev1.NamespaceList{})
 	c := s.runSelected(t, account.Kubeconfig, "team="+team)
 	s.awaitKnown(t, deploy, "web", "configmap/app")
 	s.change(t, "configmap/app", "{data: {key: two}}")
@@ -124,6 +126,7 @@ metadata: {name: follow}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: follow}
 subjects: [{kind: ServiceAccount, name: %s, namespace: %s}]
 `, account.Name, account.Namespace))
+	testkit.AwaitListing(t, account, true, &appsv1.DeploymentList{}, client.InNamespace(s.Namespace))
 }
 
 // runSelected runs the controller on the namespaces with the labels.
@@ -183,6 +186,7 @@ func TestDefaultsAndRefusals(t *testing.T) {
 		return s.remembered(t, deploy, "silent") == "", "a workload that refuses is still on record"
 	})
 	changeAll()
+	s.witness.Pass(t) // it is seen before anybody asks for it
 	s.annotate(t, "deployment/silent", settings.Reload, "auto")
 	s.checkRollouts(t, "followed again from now on", 2, "deployment/silent")
 }
@@ -225,10 +229,12 @@ func TestObserve(t *testing.T) {
 			on: func(t *testing.T, s *stage) {
 				t.Helper()
 				s.describe(t, `{"metadata":{"annotations":{"lockstep.dev/observe":"true"}}}`)
+				s.awaitObserving(t, true)
 			},
 			off: func(t *testing.T, s *stage) {
 				t.Helper()
 				s.describe(t, `{"metadata":{"annotations":{"lockstep.dev/observe":null}}}`)
+				s.awaitObserving(t, false)
 			},
 		},
 		"Workload": {
@@ -239,6 +245,8 @@ func TestObserve(t *testing.T) {
 			off: func(t *testing.T, s *stage) {
 				t.Helper()
 				s.annotate(t, web, settings.Observe)
+				// The next pass needs what this one writes, and so has seen the annotation.
+				s.witness.Pass(t)
 			},
 		},
 	}
@@ -277,6 +285,22 @@ func TestObserve(t *testing.T) {
 			s.awaitRollouts(t, web, 2)
 		})
 	}
+}
+
+// awaitObserving changes the witness until a change of it is only told of, or is
+// delivered again: then the controller knows what the namespace asks for.
+func (s *stage) awaitObserving(t testing.TB, want bool) {
+	t.Helper()
+	turn := 0
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		turn++
+		value := fmt.Sprintf("observing-%t-%d", want, turn)
+		before := s.shown(t, "deployment/witness")
+		s.change(t, "configmap/witness", "{data: {key: "+value+"}}")
+		s.awaitKnown(t, deploy, "witness", versionOf(value))
+		observed := s.shown(t, "deployment/witness") == before
+		return observed == want, fmt.Sprintf("the witness is observed: %t, want %t", observed, want)
+	})
 }
 
 // observedPass is for a stage whose witness is observed too.

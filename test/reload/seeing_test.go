@@ -26,16 +26,14 @@ func TestSeeing(t *testing.T) {
 	s.awaitKnown(t, deploy, "web", "configmap/app")
 	s.awaitKnown(t, deploy, "observed", "configmap/app")
 	s.awaitKnown(t, deploy, "held", "configmap/app")
-	s.change(t, "configmap/app", "{data: {key: two}}")
-	s.awaitRollouts(t, web, 1)
-	s.change(t, "configmap/app", "{data: {key: three}}")
-	s.awaitRollouts(t, web, 2)
-	for _, step := range [][2]string{{"one", "two"}, {"two", "three"}} {
+	for i, step := range [][2]string{{"one", "two"}, {"two", "three"}} {
+		s.change(t, "configmap/app", "{data: {key: "+step[1]+"}}")
+		s.awaitRollouts(t, web, i+1)
 		change := fmt.Sprintf("configmap/app %s -> %s", short(step[0]), short(step[1]))
 		s.AwaitEvent(t, "web", "Normal Reloaded rolled out "+change)
 		s.AwaitEvent(t, "observed", "Normal WouldReload", change)
+		s.AwaitEvent(t, "held", "Normal Held", "freeze", "configmap/app "+short("one")+" -> "+short(step[1]))
 	}
-	s.AwaitEvent(t, "held", "Normal Held", "freeze", "configmap/app "+short("one")+" -> "+short("two"))
 	s.witness.Pass(t)
 
 	series := func(name, reason string) string {

@@ -181,6 +181,16 @@ func (s *stage) awaitRollouts(t testing.TB, ref string, want int) {
 	})
 }
 
+// awaitFurtherRollouts waits until the object was rolled out at least that often, for
+// tests in which there is no last rollout.
+func (s *stage) awaitFurtherRollouts(t testing.TB, ref string, least int) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		got := s.rollouts(t, ref)
+		return got >= least, fmt.Sprintf("%s was rolled out %d times, want %d or more", ref, got, least)
+	})
+}
+
 // checkRollouts waits until the controller has come past everything that was done
 // before, and fails when the object was not rolled out exactly that often.
 func (s *stage) checkRollouts(t testing.TB, why string, want int, refs ...string) {
@@ -191,6 +201,17 @@ func (s *stage) checkRollouts(t testing.TB, why string, want int, refs ...string
 			t.Errorf("%s: %s was rolled out %d times, want %d; it shows %q", why, ref, got, want, s.shown(t, ref))
 		}
 	}
+}
+
+// awaitObserved waits until the cluster's own controller has written what it makes of
+// the object.
+func (s *stage) awaitObserved(t testing.TB, ref string) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		o := s.read(t, ref)
+		seen, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+		return seen == o.GetGeneration(), fmt.Sprintf("generation %d of %s was not looked at, only %d", o.GetGeneration(), ref, seen)
+	})
 }
 
 // shown is what the pod template shows of the versions it was given.

@@ -200,7 +200,7 @@ func TestConflictIsANewDecision(t *testing.T) {
 	stop()
 
 	// A person's template written while the change waits delivers it.
-	s.annotate(t, web, settings.Quiet, "2s")
+	s.annotate(t, web, settings.Quiet, "1m")
 	s.change(t, "configmap/app", "{data: {key: four}}")
 	s.change(t, web, "{spec: {template: {metadata: {labels: {release: second}}}}}")
 	s.awaitKnown(t, deploy, "web", versionOf("four"))

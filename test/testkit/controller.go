@@ -45,8 +45,9 @@ func (w *World) StartControllerAs(t testing.TB, kubeconfig string, flags ...stri
 	}
 	c := &Controller{Running: labtest.StartCommand(t, labtest.Command{
 		Path: labtest.Binary(t, program), Args: slices.Concat(args, flags),
-		// A line that says nothing is found dead in seconds and not in a minute.
-		Env: []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=1", "HTTP2_PING_TIMEOUT_SECONDS=1", "OFFCLOCK=" + w.Clock.String()},
+		// A line that says nothing is found dead in seconds and not in a minute; one to
+		// a busy API server is not.
+		Env: []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=1", "HTTP2_PING_TIMEOUT_SECONDS=15", "OFFCLOCK=" + w.Clock.String()},
 	})}
 	c.probes = c.awaitProbes(t)
 	return c

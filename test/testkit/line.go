@@ -30,20 +30,27 @@ func NewLine(t testing.TB, kubeconfig, server string) (line *Line, through strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	line = NewLineTo(t, target.Host)
 	text, err := os.ReadFile(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	through = filepath.Join(t.TempDir(), "kubeconfig")
-	moved := strings.ReplaceAll(string(text), target.Host, listener.Addr().String())
+	moved := strings.ReplaceAll(string(text), target.Host, line.Address())
 	if err := os.WriteFile(through, []byte(moved), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	line = &Line{listener: listener, server: target.Host, frozen: make(chan struct{}), streams: map[net.Conn]struct{}{}}
+	return line, through
+}
+
+// NewLineTo opens a line to a server at an address.
+func NewLineTo(t testing.TB, server string) *Line {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := &Line{listener: listener, server: server, frozen: make(chan struct{}), streams: map[net.Conn]struct{}{}}
 	close(line.frozen)
 	go line.serve()
 	t.Cleanup(func() {
@@ -51,8 +58,12 @@ func NewLine(t testing.TB, kubeconfig, server string) (line *Line, through strin
 		line.Cut()
 		_ = listener.Close()
 	})
-	return line, through
+	return line
 }
+
+// Address is that of the near end, which stays the same whatever happens to the
+// line: it is never given up, so that nobody else can take it.
+func (l *Line) Address() string { return l.listener.Addr().String() }
 
 // Cut ends every connection and refuses new ones.
 func (l *Line) Cut() {

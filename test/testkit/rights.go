@@ -54,3 +54,13 @@ func (w *World) AwaitRecordRight(t testing.TB, account *labtest.Account, want bo
 		return apierrors.IsForbidden(err) == !want && (err == nil) == want, fmt.Sprintf("a write answers %v, want allowed=%t", err, want)
 	})
 }
+
+// AwaitListing waits until an account may list objects, or may not.
+func AwaitListing(t testing.TB, account *labtest.Account, want bool, list client.ObjectList, options ...client.ListOption) {
+	t.Helper()
+	c := NewClient(t, account.Kubeconfig)
+	labtest.Eventually(t, Patience, func() (bool, string) {
+		err := c.List(t.Context(), list, options...)
+		return apierrors.IsForbidden(err) == !want && (err == nil) == want, fmt.Sprintf("a list answers %v, want allowed=%t", err, want)
+	})
+}

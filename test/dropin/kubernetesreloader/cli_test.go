@@ -3,7 +3,6 @@ package kubernetesreloader_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -52,7 +51,7 @@ func TestExitCodes(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	port := freePort(t)
+	port := labtest.FreePort(t)
 	s.run(t, "--port="+strconv.Itoa(port))
 	s.fence(t)
 	metrics, code := get(t, port, "/metrics")
@@ -70,22 +69,12 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s answers %d, want 404", path, code)
 		}
 	}
-	other := freePort(t)
+	other := labtest.FreePort(t)
 	labtest.StartCommand(t, labtest.Command{
 		Path: program(t), Env: []string{"PORT=" + strconv.Itoa(other)},
 		Args: []string{"--namespace=n", "--configmap=c", "--server=http://127.0.0.1:1"},
 	})
 	get(t, other, "/metrics")
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // get asks until somebody answers.

@@ -3,8 +3,8 @@ package kubernetesreloader_test
 import (
 	"io"
 	"math"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strconv"
@@ -13,18 +13,20 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 // gate stands between the program and the API server: it notes every request,
 // and answers some of them itself when a test asks for that.
 type gate struct {
-	proxy   *httputil.ReverseProxy
-	address string
+	proxy *httputil.ReverseProxy
+	// line leads to the gate, and can be cut.
+	line *testkit.Line
 
-	mu     sync.Mutex
-	server *http.Server
-	calls  []call
-	rules  []*rule
+	mu    sync.Mutex
+	calls []call
+	rules []*rule
 }
 
 // call is one request and the status of its answer.
@@ -67,38 +69,22 @@ func newGate(t *testing.T, config *rest.Config) *gate {
 		// A client that goes away while it watches is nothing to write about.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	g.address = "127.0.0.1:0"
-	g.open(t)
-	t.Cleanup(g.close)
+	server := httptest.NewServer(g)
+	t.Cleanup(server.Close)
+	g.line = testkit.NewLineTo(t, server.Listener.Addr().String())
 	return g
 }
 
-// open lets the program reach the API server, always at the same address.
-func (g *gate) open(t *testing.T) {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", g.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.address = listener.Addr().String()
-	g.server = &http.Server{Handler: g}
-	go g.server.Serve(listener) //nolint:errcheck // It ends when it is closed.
-}
-
 // close refuses connections, and ends those that there are.
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_ = g.server.Close()
-}
+func (g *gate) close() { g.line.Cut() }
+
+// open lets the program reach the API server again.
+func (g *gate) open() { g.line.Mend() }
 
 // cut ends every connection at once, as a network that fails does.
-func (g *gate) cut(t *testing.T) {
-	t.Helper()
+func (g *gate) cut() {
 	g.close()
-	g.open(t)
+	g.open()
 }
 
 // ServeHTTP answers by rule, or passes the request on.

@@ -192,7 +192,7 @@ func (s *site) start(t *testing.T, more ...string) *labtest.Running {
 	t.Helper()
 	args := append([]string{
 		"--port=0", "--namespace=" + s.namespace, "--configmap=" + stateName,
-		"--server", "http://" + s.gate.address, "--token", s.config.BearerToken, period,
+		"--server", "http://" + s.gate.line.Address(), "--token", s.config.BearerToken, period,
 	}, more...)
 	return labtest.StartCommand(t, labtest.Command{Path: program(t), Args: args})
 }

@@ -273,7 +273,7 @@ func TestTemplateChangesUnderway(t *testing.T) {
 		spec.Containers = append([]corev1.Container{injected}, spec.Containers...)
 		s.update(t, d)
 		// A rollout of somebody else delivers what exists; another change does not.
-		s.set(t, cm, "3")
+		s.update(t, s.configMap("web", "3"))
 		s.gate.proxy.ServeHTTP(w, r)
 	})
 	s.set(t, cm, "2")

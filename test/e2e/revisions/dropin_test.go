@@ -13,8 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 	"github.com/lockstep-dev/lockstep/test/walkthrough"
 )
 
@@ -39,6 +41,7 @@ func newAsBefore(w *world) asBefore {
 	w.T.Helper()
 	account := labtest.NewAccount(w.T, w.Cluster, w.Namespace)
 	account.AllowEverywhere(w.T, originalRole()...)
+	testkit.AwaitListing(w.T, account, true, &corev1.ConfigMapList{}, client.InNamespace(w.Namespace))
 	program := filepath.Join(w.T.TempDir(), "configmap-attacher")
 	if err := os.Symlink(w.Lockstep, program); err != nil {
 		w.T.Fatal(err)

@@ -2,7 +2,6 @@ package revisions_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,18 +65,8 @@ func (r *repository) sync() *labtest.Running {
 	}
 	return labtest.StartCommand(r.T, labtest.Command{Path: built[program.GitOps].Path, Args: []string{
 		r.dir, "--kubeconfig", r.Kubeconfig, "--namespaced", "-n", r.Namespace, "--default-namespace", r.Namespace,
-		"--prune", "--resync-seconds", "1", "--port", freePort(r.T),
+		"--prune", "--resync-seconds", "1", "--port", strconv.Itoa(labtest.FreePort(r.T)),
 	}})
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 // TestGitOpsEngine plays on a control plane of its own: the engine's agent follows

@@ -76,14 +76,14 @@ func TestImageOnlyChangeSharesTheConfigMap(t *testing.T) {
 			if attach == "controller" {
 				w.Continuous()
 			}
-			for _, tag := range []string{"one", "two"} {
+			for i, tag := range []string{"one", "two"} {
 				job := w.Deploy(walkthrough.Release("red", fmt.Sprintf("image: {tag: %q}\nrevisions: {attach: %s}\nworkload: {kind: Deployment}", tag, attach)))
 				if attach == "job" {
 					w.RunJob(job)
 				}
+				w.Eventually(func() (bool, string) { return len(w.ReplicaSets()) == i+1, "want a ReplicaSet for each image" })
 			}
 			red := w.ConfigMapOf("red")
-			w.Eventually(func() (bool, string) { return len(w.ReplicaSets()) == 2, "want two ReplicaSets" })
 			both := w.ReplicaSets()
 			w.AwaitOwners(map[string][]string{red: {both[0].Name, both[1].Name}})
 

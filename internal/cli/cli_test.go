@@ -182,6 +182,30 @@ func TestAllKinds(t *testing.T) {
 	}
 }
 
+// TestRightsOfKindsOfOneName: that one group's kind is not installed says nothing of
+// the rights to another group's kind of the same name.
+func TestRightsOfKindsOfOneName(t *testing.T) {
+	t.Parallel()
+	kinds, err := allKinds([]string{"apps.kruise.io/v1beta1/StatefulSet=spec.template"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	followed := map[string]string{}
+	for _, r := range (&controllerOptions{watched: []string{"shop"}}).rights(kinds) {
+		if r.Verb == "patch" {
+			followed[r.Resource.String()] = r.Follows
+		}
+	}
+	for resource, want := range map[string]string{
+		"statefulsets.apps":           "statefulsets in shop",
+		"statefulsets.apps.kruise.io": "statefulsets.apps.kruise.io in shop",
+	} {
+		if followed[resource] != want {
+			t.Errorf("the right to patch %s follows %q, want %q", resource, followed[resource], want)
+		}
+	}
+}
+
 // TestFollowingIsToldOnce: a kind that appears has first no error, and then a list.
 func TestFollowingIsToldOnce(t *testing.T) {
 	t.Parallel()

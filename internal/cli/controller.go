@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -113,6 +114,9 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if err := o.validate(); err != nil {
 		return usageError{err}
 	}
+	// Each namespace once: what watches it twice has one watch that nobody runs.
+	slices.Sort(o.watched)
+	o.watched = slices.Compact(o.watched)
 	log, err := o.log.logger(env.Stderr, env)
 	if err != nil {
 		return err

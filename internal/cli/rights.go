@@ -32,7 +32,7 @@ func (o *controllerOptions) rights(kinds []kube.Kind) []kube.Right {
 		if !o.observe {
 			for _, kind := range kinds {
 				plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
-				need(kube.Right{Resource: plural.GroupResource(), Namespace: ns, Follows: kube.ResourceName(kind.Kind, ns), Use: "rolling them"}, "patch")
+				need(kube.Right{Resource: plural.GroupResource(), Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them"}, "patch")
 			}
 		}
 		if o.pods {

@@ -49,7 +49,8 @@ back (undo, abort) is followed again after it.
 Without --now the command waits until the workload's sources have been unchanged
 for --quiet, and refuses to move a workload or source that carries a hold.`,
 		Example: `  lockstep roll deployment/web -n shop
-  lockstep roll statefulset/db --now`,
+  lockstep roll statefulset/db --now
+  lockstep roll statefulset.apps.kruise.io/db --kind apps.kruise.io/v1beta1/StatefulSet=spec.template`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError{errors.New("name one workload, such as deployment/web")}
@@ -103,7 +104,8 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	return r.run(ctx)
 }
 
-// target reads "deployment/web".
+// target reads "deployment/web" and "statefulset.apps.kruise.io/db". Without a group
+// the kinds that need no flag come first.
 func (o *rollOptions) target(text string) (kube.Kind, client.ObjectKey, error) {
 	kindName, name, found := strings.Cut(text, "/")
 	if !found || name == "" {
@@ -115,10 +117,10 @@ func (o *rollOptions) target(text string) (kube.Kind, client.ObjectKey, error) {
 	}
 	var known []string
 	for _, kind := range kinds {
-		if strings.EqualFold(kind.Kind, kindName) {
+		if strings.EqualFold(kindName, kind.Kind) || strings.EqualFold(kindName, kind.Kind+"."+kind.Group) {
 			return kind, client.ObjectKey{Namespace: o.namespace, Name: name}, nil
 		}
-		known = append(known, strings.ToLower(kind.Kind))
+		known = append(known, kind.Name())
 	}
 	return kube.Kind{}, client.ObjectKey{}, fmt.Errorf("unknown kind %q: want one of %s, or name it with --kind", kindName, strings.Join(known, ", "))
 }

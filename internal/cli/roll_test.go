@@ -15,6 +15,37 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
+func TestRollTarget(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason, text string
+		group        string
+		says         string // of the error, empty when there must be none
+	}{
+		"Plain":   {"as people type it", "deployment/web", "apps", ""},
+		"Case":    {"as the API spells it", "Deployment/web", "apps", ""},
+		"Known":   {"of two kinds of one name the one that needs no flag", "statefulset/db", "apps", ""},
+		"Grouped": {"the group tells which", "statefulset.apps.kruise.io/db", "apps.kruise.io", ""},
+		"BuiltIn": {"also of one that needs no flag", "statefulset.apps/db", "apps", ""},
+		"Further": {"a name that only one has needs no group", "cloneset/web", "apps.kruise.io", ""},
+		"Unknown": {"what there is is said so that it can be typed", "pod/web", "", "rollout, statefulset.apps.kruise.io, cloneset.apps.kruise.io"},
+		"NoName":  {"a kind is no workload", "deployment", "", "want KIND/NAME"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := rollOptions{kinds: []string{"apps.kruise.io/v1beta1/StatefulSet=spec.template", "apps.kruise.io/v1alpha1/CloneSet=spec.template"}}
+			kind, _, err := o.target(tc.text)
+			if (err != nil) != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%s: error %v, want %q", tc.reason, err, tc.says)
+			}
+			if kind.Group != tc.group {
+				t.Errorf("%s: kind %s, want one of group %q", tc.reason, kind, tc.group)
+			}
+		})
+	}
+}
+
 // TestRollDecidesAnewAfterAConflict: the controllers of the cluster write the
 // status of a workload at any time, also between our reading and our patch.
 func TestRollDecidesAnewAfterAConflict(t *testing.T) {

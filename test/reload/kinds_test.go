@@ -232,7 +232,7 @@ func TestBrokenKind(t *testing.T) {
 	s.awaitRollouts(t, web, 1)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		_, text := c.Probe(t, "/readyz?verbose")
-		_, told, _ := strings.Cut(text, "[-] workers in "+s.Namespace+": ")
+		_, told, _ := strings.Cut(text, "[-] workers."+group+" in "+s.Namespace+": ")
 		told, _, _ = strings.Cut(told, "\n")
 		return told != "" && !strings.Contains(told, "not installed"), "readiness does not tell of the broken kind:\n" + text
 	})
@@ -245,7 +245,7 @@ func TestCustomKind(t *testing.T) {
 	s := newStage(t, configMap("app", "key: one"))
 	group := s.Namespace + ".example.com"
 	c, metrics := s.runMeasured(t, "--kind", group+"/v1/Worker=spec.pod.template", "--kind", group+"/v1/Widget=spec.pod.template")
-	if _, text := c.Probe(t, "/readyz?verbose"); !strings.Contains(text, "workers in "+s.Namespace+": not installed") {
+	if _, text := c.Probe(t, "/readyz?verbose"); !strings.Contains(text, "workers."+group+" in "+s.Namespace+": not installed") {
 		t.Errorf("/readyz?verbose does not say that the kind is not installed:\n%s", text)
 	}
 	worker, widget := s.install(t, group, "Worker"), s.install(t, group, "Widget")

@@ -33,12 +33,13 @@ func (s *stage) describe(t testing.TB, patch string) {
 	}
 }
 
-// TestNamespaces: one or several, and nothing of the others.
+// TestNamespaces: one or several, also one that is named twice, and nothing of the
+// others.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, simple())
 	second, outside := s.beside(t, simple()), s.beside(t, simple())
-	s.run(t, "--namespaces", second.Namespace)
+	s.run(t, "--namespaces", second.Namespace+","+s.Namespace)
 	s.awaitKnown(t, deploy, "web", "configmap/app")
 	second.awaitKnown(t, deploy, "web", "configmap/app")
 	for _, each := range []*stage{outside, second, s} {

@@ -47,7 +47,7 @@ func newArea(c *Cache, namespace string) *area {
 	}
 	for _, kind := range c.options.Kinds {
 		a.workloads[kind.GroupKind()] = mirror.New(mirror.Options[*Workload]{
-			Name: ResourceName(kind.Kind, namespace), Role: mirror.RoleWorkload,
+			Name: kind.ResourceName(namespace), Role: mirror.RoleWorkload,
 			Slim:    func(object any) (*Workload, error) { return slimWorkload(kind, object, c.options.Vocabulary) },
 			Changed: c.workloadChanged, Indexed: c.workloadIndexed,
 			Report: c.options.Report, Now: c.options.Now,
@@ -123,7 +123,10 @@ func newSourceList(kind input.Kind) client.ObjectList {
 
 // ResourceName is a resource as people spell it: "configmaps", "secrets in shop".
 func ResourceName(kind, namespace string) string {
-	name := strings.ToLower(kind) + "s"
+	return inNamespace(strings.ToLower(kind)+"s", namespace)
+}
+
+func inNamespace(name, namespace string) string {
 	if namespace == corev1.NamespaceAll {
 		return name
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,28 @@ type lingering struct {
 func (l *lingering) Stop() {
 	<-l.released
 	l.Interface.Stop()
+}
+
+// TestKindsOfOneName: two groups may have a kind of the same name, and each has its
+// own series.
+func TestKindsOfOneName(t *testing.T) {
+	t.Parallel()
+	advanced := Kind{schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}, "spec.template"}
+	c := NewCache(nil, CacheOptions{Kinds: append(Kinds(), advanced), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(NewCollector(c, nil))
+	if _, err := registry.Gather(); err != nil {
+		t.Error(err)
+	}
+	for kind, want := range map[Kind]string{
+		StatefulSet(): "statefulsets in shop",
+		advanced:      "statefulsets.apps.kruise.io in shop",
+		{schema.GroupVersionKind{Version: "v1", Kind: "ReplicationController"}, "spec.template"}: "replicationcontrollers in shop",
+	} {
+		if got := kind.ResourceName("shop"); got != want {
+			t.Errorf("the resource of %s is %q, want %q", kind, got, want)
+		}
+	}
 }
 
 // TestNamespaceThatComesBackAtOnce: the watches that a namespace had before may take

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -74,6 +75,26 @@ func isPath(path string) bool {
 // String is what ParseKind reads.
 func (k Kind) String() string {
 	return fmt.Sprintf("%s/%s=%s", k.GroupVersion(), k.Kind, k.Template)
+}
+
+// Name is what people call the kind: "deployment", "statefulset.apps.kruise.io".
+func (k Kind) Name() string {
+	return strings.ToLower(k.Kind) + k.suffix()
+}
+
+// ResourceName is the kind's resource as people spell it: "deployments in shop",
+// "statefulsets.apps.kruise.io".
+func (k Kind) ResourceName(namespace string) string {
+	return inNamespace(strings.ToLower(k.Kind)+"s"+k.suffix(), namespace)
+}
+
+// suffix is the group of a kind that was asked for. It may have the name of one that
+// is followed anyway, and readiness, rights and metrics must tell the two apart.
+func (k Kind) suffix() string {
+	if k.Group == "" || slices.Contains(Kinds(), k) {
+		return ""
+	}
+	return "." + k.Group
 }
 
 // ReadsByItself reports whether the kind's next pods read new content without

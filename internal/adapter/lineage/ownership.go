@@ -206,7 +206,8 @@ func (w *Ownership) Status() []mirror.Status {
 }
 
 // answered reports whether the API server has said of every revision and object
-// what there is to know. Before the first object that is never so.
+// what there is to know, or could not be made to: one kind that cannot be listed,
+// for however long, holds up nobody else. Before the first object that is never so.
 func (w *Ownership) answered() bool {
 	w.mu.RLock()
 	started := w.started
@@ -214,7 +215,7 @@ func (w *Ownership) answered() bool {
 	if w.options.Ready != nil && !w.options.Ready() {
 		return false
 	}
-	return started && !slices.ContainsFunc(w.Status(), func(s mirror.Status) bool { return !s.Answered() })
+	return started && !slices.ContainsFunc(w.Status(), func(s mirror.Status) bool { return !s.Answered() && !s.Broken() })
 }
 
 // mirrorOf returns the mirror of a namespace, or that of all.

@@ -83,6 +83,8 @@ type wire struct {
 	// refusals are answers to patches, deaf is one to every watch.
 	refusals []int
 	deaf     int
+	// broken is a resource that cannot be read.
+	broken string
 	// limit makes pages that small.
 	limit string
 	// watches are those that were opened.
@@ -110,6 +112,9 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if r.URL.Query().Has("watch") && w.deaf != 0 {
 		refusal = w.deaf
+	}
+	if w.broken != "" && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/"+w.broken) {
+		refusal = http.StatusInternalServerError
 	}
 	if query := r.URL.Query(); w.limit != "" && query.Has("limit") {
 		r = r.Clone(r.Context())

@@ -324,6 +324,23 @@ func TestBlindWhileRevisionsCannotBeFollowed(t *testing.T) {
 	}
 }
 
+// TestOneBrokenKindHoldsUpNobody: revisions of one kind cannot be read, for however
+// long, and those of the others own what they use.
+func TestOneBrokenKindHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	l := makeLoop(t, revisions.Scope{})
+	l.wire.broken = "controllerrevisions"
+	cm := input.ConfigMap("cm")
+	l.deployment(cm)
+	l.settled()
+	l.revisioned(cm)
+	l.start()
+	l.until(func() bool { return l.owners(cm) != "" })
+	if blind := l.ownership.Blind(l.namespace); len(blind) != 1 || blind[0] != "ControllerRevision" {
+		t.Errorf("blind for %v, want the broken kind", blind)
+	}
+}
+
 // TestConflictsAreTriedAgain: a write that met another one is no failure to tell
 // of, and nothing but ourselves will bring it up again.
 func TestConflictsAreTriedAgain(t *testing.T) {

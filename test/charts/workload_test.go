@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/lockstep-dev/lockstep/test/helmtest"
 )
 
 const minimal = "appName: web\nconfigmaps: {c: {kv_data: {x: y}}}\n"
@@ -81,6 +83,10 @@ func TestRefusals(t *testing.T) {
 		"kind":                {"{appName: a, workload: {kind: Pod}}", "/workload/kind"},
 		"service lacks ports": {"{appName: a, service: {enabled: true}}", "set ports (of the container) or service.ports"},
 		"nothing to scale":    {"{appName: a, autoscaling: {enabled: true, targetCPUUtilizationPercentage: 0}}", "there is nothing to scale by"},
+		"used by nobody": {
+			"{appName: a, configmaps: {c: {use: none, kv_data: {x: y}}}}",
+			"configmaps.c: use is none and the pod template does not name it, so the attach Job can give it to no revision and it would stay for ever.",
+		},
 		"old attacher": {
 			"{appName: a, secrets: {s: {kv_data: {x: y}}}, configmapAttacher: {repository: quay.io/x/configmap-attacher}}",
 			"attaches ConfigMaps to Rollouts only",
@@ -182,6 +188,23 @@ func TestOldAttacherIsCalledAsBefore(t *testing.T) {
 	}
 }
 
+// TestNotesWarn: with few revisions kept, the attach Job can come too late for
+// content that comes back.
+func TestNotesWarn(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]bool{
+		"":                                    false,
+		"workload: {revisionHistoryLimit: 1}": true,
+		"{workload: {revisionHistoryLimit: 1}, revisions: {attach: controller}}": false,
+	} {
+		h := helmtest.New(t, "")
+		args := []string{"install", "release", h.Chart("app"), "--dry-run=client", "-f", helmtest.ValuesFile(t, minimal), "-f", helmtest.ValuesFile(t, more)}
+		if text := h.Run(t, args...); strings.Contains(text, "WARNING: workload.revisionHistoryLimit is 1.") != want {
+			t.Errorf("with %q a warning is wanted: %t; said\n%s", more, want, text)
+		}
+	}
+}
+
 // TestControllerNeedsNoJob: neither Job nor rights.
 func TestControllerNeedsNoJob(t *testing.T) {
 	t.Parallel()
@@ -193,21 +216,56 @@ func TestControllerNeedsNoJob(t *testing.T) {
 	}
 }
 
+// TestNamedByHand: who mounts an object by hand has it attached all the same; with
+// the controller, whoever names it does.
+func TestNamedByHand(t *testing.T) {
+	t.Parallel()
+	const values = `
+appName: web
+configmaps: {c: {use: none, kv_data: {x: y}}}
+secrets: {s: {use: none, kv_data: {x: y}}}
+volumes: [{name: c, configMap: {name: '{{ include "app.objectName" (dict "root" $ "group" "configmaps" "key" "c") }}'}}]
+`
+	const both = values + `env: [{name: S, valueFrom: {secretKeyRef: {key: x, name: '{{ include "app.objectName" (dict "root" $ "group" "secrets" "key" "s") }}'}}}]`
+	job := fmt.Sprint(container(t, only(t, "Job", both))["args"])
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		if name := strings.ToLower(kind) + "/" + only(t, kind, both).GetName(); !strings.Contains(job, name) {
+			t.Errorf("%s is not attached by %s", name, job)
+		}
+	}
+	if said := refused(t, values); !strings.Contains(said, "secrets.s: use is none") {
+		t.Errorf("said %q", said)
+	}
+	if text := render(t, values+"revisions: {attach: controller}"); !strings.Contains(text, "kind: Secret") {
+		t.Error("the controller may find a user that this chart does not know")
+	}
+}
+
 // TestTwoReleasesShareNothing: no object of one release has the name of an object
-// of the other in the same place.
+// of the other in the same place, whatever their names are joined to.
 func TestTwoReleasesShareNothing(t *testing.T) {
 	t.Parallel()
-	seen := map[string]bool{}
-	for _, release := range [][]string{{"-n", "one"}, {"-n", "two"}} {
-		for _, kind := range []string{"Job", "ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Rollout"} {
-			for _, o := range objects(t, kind, minimal+"configmapAttacher: {namespace: jobs}\n", release...) {
-				key := o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
-				if seen[key] {
-					t.Errorf("both releases have %s", key)
+	type release struct{ namespace, app string }
+	for name, releases := range map[string][]release{
+		"of one name":               {{"one", "web"}, {"two", "web"}},
+		"of names that join alike":  {{"a", "b-c"}, {"a-b", "c"}},
+		"one beside its Job's home": {{"a", "b"}, {"jobs", "a-b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := map[string]bool{}
+			for _, r := range releases {
+				for _, kind := range []string{"Job", "ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Rollout"} {
+					for _, o := range objects(t, kind, minimal+"configmapAttacher: {namespace: jobs}\n", "-n", r.namespace, "--set", "appName="+r.app) {
+						key := o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+						if seen[key] {
+							t.Errorf("both releases have %s", key)
+						}
+						seen[key] = true
+					}
 				}
-				seen[key] = true
 			}
-		}
+		})
 	}
 }
 

@@ -22,6 +22,24 @@
 {{- include "app.checkClashes" (dict "root" . "group" "configmaps") -}}
 {{- include "app.checkClashes" (dict "root" . "group" "secrets") -}}
 {{- end -}}
+{{- if eq $v.revisions.attach "job" -}}
+{{- include "app.checkNamed" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+app.checkNamed finds an object that the attach Job could give to no revision. With
+the controller another workload may use it.
+*/}}
+{{- define "app.checkNamed" -}}
+{{- $root := . -}}
+{{- range $group := list "configmaps" "secrets" -}}
+{{- range $key, $spec := index $root.Values $group -}}
+{{- if not (include "app.named" (dict "root" $root "group" $group "key" $key)) -}}
+{{- fail (printf "\n\n%s.%s: use is none and the pod template does not name it, so the attach Job can give it to no revision and it would stay for ever.\nName it in volumes, env, envFrom, initContainers or extraContainers, or set revisions.attach=controller." $group $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/*

@@ -107,14 +107,27 @@ as content: Kubernetes never changes it.
 {{- printf "%s-%s-%s" .root.Values.appName .key $suffix -}}
 {{- end -}}
 
+{{/*
+app.named is whether the pod template names an object: "true" or nothing. With
+use: none it does when the user's own volumes, variables or containers do.
+*/}}
+{{- define "app.named" -}}
+{{- if ne ((index .root.Values .group .key).use | default "files") "none" -}}
+true
+{{- else if contains (include "app.objectName" .) (include "app.podTemplate" .root) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{/* app.objects lists what the attach Job attaches: configmap/NAME,secret/NAME,… */}}
 {{- define "app.objects" -}}
 {{- $root := . -}}
 {{- $names := list -}}
 {{- range $group, $kind := dict "configmaps" "configmap" "secrets" "secret" -}}
 {{- range $key, $spec := index $root.Values $group -}}
-{{- if ne (($spec).use | default "files") "none" -}}
-{{- $names = append $names (printf "%s/%s" $kind (include "app.objectName" (dict "root" $root "group" $group "key" $key))) -}}
+{{- $of := dict "root" $root "group" $group "key" $key -}}
+{{- if include "app.named" $of -}}
+{{- $names = append $names (printf "%s/%s" $kind (include "app.objectName" $of)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -36,11 +36,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and (include "app.attachJob" .) .Values.rbac.enabled (not .Values.configmapAttacher.serviceAccountName) -}}true{{- end -}}
 {{- end -}}
 
-{{/* app.attachAccount is the name of the attach Job's service account and role. */}}
+{{/*
+app.attachAccount is the name of the attach Job's service account and role. In a
+namespace of another release the hash keeps it apart from namespaces and names that
+give the same text when they are joined.
+*/}}
 {{- define "app.attachAccount" -}}
 {{- $name := printf "%s-attach" .Values.appName -}}
 {{- if ne (include "app.attachNamespace" .) .Release.Namespace -}}
-{{- $name = printf "%s-%s-attach" .Release.Namespace .Values.appName -}}
+{{- $sum := printf "%s/%s" .Release.Namespace .Values.appName | sha256sum | trunc 10 -}}
+{{- $name = printf "%s-%s-attach-%s" .Release.Namespace .Values.appName $sum -}}
 {{- end -}}
 {{- .Values.configmapAttacher.serviceAccountName | default $name -}}
 {{- end -}}

@@ -21,7 +21,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
-	"github.com/lockstep-dev/lockstep/internal/feature/podsync/application"
 )
 
 // files is a volume of either kind.
@@ -92,18 +91,17 @@ type hashOnly struct{ *volume.Mounted }
 func (hashOnly) Keep([]byte) (filemap.Digest, error) { return filemap.Digest{}, errors.ErrUnsupported }
 
 func (r *runner) joinAgent() error {
-	parts := podsync.Parts{
-		Publisher: r.files, States: r.files, Root: r.config.Volume.Root, Log: r.log, Now: r.now,
-		Jitter: mathrand.Float64, Age: r.age(),
+	parts, child, err := r.config.application(r.parent)
+	if err != nil {
+		return err
 	}
+	r.child = child
+	parts.Publisher, parts.States, parts.Root = r.files, r.files, r.config.Volume.Root
+	parts.Log, parts.Now, parts.Jitter, parts.Age = r.log, r.now, mathrand.Float64, r.age()
 	if parts.Root == "" {
 		parts.Root = r.config.Directories[0]
 	}
-	var err error
 	if parts.Key, err = r.key(); err != nil {
-		return err
-	}
-	if err := r.joinApplication(&parts); err != nil {
 		return err
 	}
 	if r.agent, err = podsync.New(r.config.Sync, parts, r.store); err != nil {
@@ -134,38 +132,6 @@ func (r *runner) key() ([]byte, error) {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
 	return key, r.files.WriteState(name, key)
-}
-
-func (r *runner) joinApplication(parts *podsync.Parts) error {
-	app := r.config.App
-	settings := application.Settings{HTTP: app.HTTP, Timeout: app.CommandTimeout, Parent: r.parent}
-	if len(r.config.Child.Args) > 0 {
-		r.child = process.NewChild(r.parent, r.config.Child)
-		settings.Child, parts.Child = r.child, r.child
-	}
-	for _, spec := range app.Notify {
-		teller, err := application.NewTeller(spec, settings)
-		if err != nil {
-			return err
-		}
-		parts.Tellers = append(parts.Tellers, teller)
-	}
-	if app.Confirm != "" {
-		confirmer, err := application.NewConfirmer(app.Confirm, app.ConfirmTimeout, settings)
-		if err != nil {
-			return err
-		}
-		parts.Confirmer = confirmer
-	}
-	if app.Check != "" {
-		settings.Timeout = app.CheckTimeout
-		checker, err := application.NewChecker(app.Check, settings)
-		if err != nil {
-			return err
-		}
-		parts.Checker = checker
-	}
-	return nil
 }
 
 func (r *runner) joinWatcher() error {

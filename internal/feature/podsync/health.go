@@ -32,8 +32,6 @@ func (a *Agent) applicationFailed(s Status) bool {
 	return s.Published != "" && s.Failures >= a.opts.Timing.MaxFailures
 }
 
-func contains(list []string, s string) bool { return slices.Contains(list, s) }
-
 // Health tells whether the application runs what is published and whether the
 // sources are heard of.
 func (a *Agent) Health() []Finding {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -15,8 +16,9 @@ const StatusFile = "status.json"
 type Status struct {
 	State
 
+	// Observed is what the sources hold, Rejected the set of them that the
+	// checker refused.
 	Observed string `json:"observed,omitempty"`
-	// Staged names the set that is being prepared.
 	Rejected string `json:"rejected,omitempty"`
 	Reason   Reason `json:"reason"`
 	// Message is the last failure in words.
@@ -131,11 +133,11 @@ func sourceStatuses(sources []Source, snap Snapshot) []SourceStatus {
 	for _, s := range sources {
 		state := "read"
 		switch {
-		case contains(snap.Unread, s.Name):
+		case slices.Contains(snap.Unread, s.Name):
 			state = "unread"
-		case contains(snap.Missing, s.Name):
+		case slices.Contains(snap.Missing, s.Name):
 			state = "missing"
-		case contains(snap.Deleted, s.Name):
+		case slices.Contains(snap.Deleted, s.Name):
 			state = "deleted, files kept"
 		}
 		all = append(all, SourceStatus{Name: s.Name, State: state, Failure: snap.Failures[s.Name]})

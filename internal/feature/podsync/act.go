@@ -93,9 +93,7 @@ func (a *Agent) publish(id string) error {
 	a.inventory.Settle(a.planned.version)
 	a.last = a.planned.tree
 	a.fresh = false
-	if a.pruneAt.IsZero() {
-		a.pruneAt = a.parts.Now().Add(a.opts.PruneInterval)
-	}
+	a.pruneSoon()
 	return nil
 }
 
@@ -165,6 +163,7 @@ func (a *Agent) rollBack(id string) error {
 	a.writeStatus()
 	a.mu.Unlock()
 	a.last = filemap.Tree{} // the next set is not compared with the one that failed
+	a.pruneSoon()
 	return a.parts.Publisher.Publish(id)
 }
 

@@ -161,6 +161,7 @@ func (a *Agent) plan() {
 		a.planned.snapshot = snap
 		return
 	}
+	a.pruneSoon() // also when nothing is published in the end: what was read is on the disk
 	p := plan{version: snap.Version, snapshot: snap}
 	if snap.Complete() {
 		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules.Since(!a.fresh))
@@ -233,6 +234,13 @@ func sooner(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// pruneSoon has the disk cleaned up: something on it may have become useless.
+func (a *Agent) pruneSoon() {
+	if a.pruneAt.IsZero() {
+		a.pruneAt = a.parts.Now().Add(a.opts.PruneInterval)
+	}
 }
 
 // prune cleans the disk up when something may be left on it.

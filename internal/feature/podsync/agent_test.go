@@ -35,6 +35,9 @@ type world struct {
 	tell      func(n int) error
 	confirm   func() error
 	ask       func(ctx context.Context) error // instead of confirm
+	baseline  func() (string, error)
+	compare   func(baseline string) error // instead of confirm
+	pruned    int
 	check     func(id string) error
 	publish   func(id string) error
 	write     func() error
@@ -137,6 +140,13 @@ func (w *world) Confirm(ctx context.Context, _ string) error {
 		return w.ask(ctx)
 	}
 	return w.confirm()
+}
+
+func (w *world) Prune(keep []string, live func() map[filemap.Digest]bool) (time.Time, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pruned++
+	return w.Mounted.Prune(keep, live)
 }
 
 const source = "configmap/ns/app"
@@ -441,6 +451,28 @@ func TestSizeAfterARollBackAndARestart(t *testing.T) {
 		run(t, w, nil)
 		synctest.Wait()
 		wantStatus(t, w, podsync.WaitingForSources, 3, 30)
+	})
+}
+
+// What was read and never published is cleaned up as well: a refused set leaves
+// a generation, and a key that is not wanted leaves its content.
+func TestCleaningUpAfterEveryChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		_, put := run(t, w, nil)
+		put("good")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.check = func(string) error { return errors.New("line 3 is wrong") }
+		for i := range 3 {
+			before := w.pruned
+			put(fmt.Sprint("refused ", i))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if w.pruned != before+1 {
+				t.Errorf("after the refused set %d the disk was cleaned up %d times, want once", i, w.pruned-before)
+			}
+		}
 	})
 }
 

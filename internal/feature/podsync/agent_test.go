@@ -83,6 +83,7 @@ func newWorld() *world {
 		Mounted: volume.NewMounted("/live"), complete: map[string]bool{},
 		tell: func(int) error { return nil }, check: func(string) error { return nil },
 		publish: func(string) error { return nil }, write: func() error { return nil },
+		baseline: func() (string, error) { return "", nil },
 	}
 }
 
@@ -132,12 +133,15 @@ func (w *world) Tell(_ context.Context, r podsync.Release) (bool, error) {
 	return true, w.tell(len(w.told))
 }
 
-func (w *world) Baseline(context.Context) (string, error) { return "", nil }
+func (w *world) Baseline(context.Context) (string, error) { return w.baseline() }
 func (w *world) Write(p []byte) (int, error)              { return w.log.Write(p) }
 
-func (w *world) Confirm(ctx context.Context, _ string) error {
-	if w.ask != nil {
+func (w *world) Confirm(ctx context.Context, baseline string) error {
+	switch {
+	case w.ask != nil:
 		return w.ask(ctx)
+	case w.compare != nil:
+		return w.compare(baseline)
 	}
 	return w.confirm()
 }
@@ -182,7 +186,7 @@ func join(t *testing.T, w *world, change func(*podsync.Options)) (*podsync.Agent
 		Publisher: w, States: w, Checker: w, Tellers: []podsync.Teller{w}, Log: slog.New(slog.NewTextHandler(w, nil)),
 		Now: time.Now, Jitter: func() float64 { return 0 },
 	}
-	if w.confirm != nil || w.ask != nil {
+	if w.confirm != nil || w.ask != nil || w.compare != nil {
 		parts.Confirmer = w
 	}
 	if w.child != nil {

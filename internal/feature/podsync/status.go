@@ -67,7 +67,9 @@ func (a *Agent) restore() error {
 }
 
 // resumed is the state after a restart. When the disk is ahead of the file, the
-// process was killed between a swap and writing it down.
+// process was killed between a swap and writing it down. What the application
+// looked like before it was told is forgotten, so that whoever was told and not
+// confirmed is told again.
 func (s State) resumed(current string, confirms bool) State {
 	intended := s.Barred != "" && s.Barred == s.Published
 	switch {
@@ -79,6 +81,9 @@ func (s State) resumed(current string, confirms bool) State {
 		s = s.rolledBack(current)
 	default:
 		s = s.published(current, confirms)
+	}
+	if !s.Settled(confirms) {
+		s.Delivered = ""
 	}
 	return s
 }

@@ -116,7 +116,7 @@ func (a *Agent) unread() bool {
 func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 	if a.parts.Confirmer != nil {
 		if a.baseline, err = a.parts.Confirmer.Baseline(ctx); err != nil {
-			return false, &UnreachableError{Err: err}
+			return false, err
 		}
 	}
 	release := Release{Generation: a.state.Published, Dir: a.parts.Root, Changed: a.checking.Changed}

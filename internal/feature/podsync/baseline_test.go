@@ -2,6 +2,7 @@ package podsync_test
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -43,4 +44,30 @@ func TestKilledBetweenTellingAndAsking(t *testing.T) {
 			t.Errorf("told %v, status %+v", w.told, s)
 		}
 	})
+}
+
+// A question before telling that cannot be put is an application that starts; one
+// that is wrong counts at once.
+func TestABaselineThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"starting": {&podsync.UnreachableError{Err: errors.New("no worker processes yet")}, http.StatusOK},
+		"wrong":    {errors.New("2 processes match"), http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.confirm = func() error { return nil }
+				w.baseline = func() (string, error) { return "", c.err }
+				agent, put := run(t, w, nil)
+				put("1")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				wantProbe(t, agent, "/healthz/application", c.want)
+				wantDegraded(t, agent, "1")
+			})
+		})
+	}
 }

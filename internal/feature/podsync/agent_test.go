@@ -494,39 +494,3 @@ func wantStatus(t *testing.T, w *world, reason podsync.Reason, files int, bytes 
 		t.Errorf("%s with %d files and %d bytes, want %s with %d and %d", s.Reason, s.Files, s.Bytes, reason, files, bytes)
 	}
 }
-
-// An empty selection is published as it is, and said aloud.
-func TestNoFilesAreToldOf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		agent, _ := run(t, w, func(o *podsync.Options) { o.Sources[0].Named = false })
-		agent.Inventory().Replace(source, nil)
-		synctest.Wait()
-		if !strings.Contains(w.log.String(), "the sources hold no files") {
-			t.Errorf("the log says nothing:\n%s", w.log.String())
-		}
-	})
-}
-
-// A deleted named object keeps its files and is reported.
-func TestDeletedObject(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		agent, put := run(t, w, nil)
-		put("1")
-		synctest.Wait()
-		agent.Inventory().Remove(source, filemap.Ref{Kind: filemap.ConfigMap, Namespace: "ns", Name: "app"})
-		synctest.Wait()
-		if len(w.published) != 1 {
-			t.Errorf("published %v", w.published)
-		}
-		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 1\n") {
-			t.Errorf("metrics\n%s", metrics)
-		}
-		put("2")
-		synctest.Wait()
-		if len(w.published) != 2 {
-			t.Errorf("the object came back, published %v", w.published)
-		}
-	})
-}

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 )
 
@@ -449,22 +448,6 @@ func TestOnceOnAUsedVolume(t *testing.T) {
 	}
 }
 
-// Sources that do not fit together are no set: nothing is observed.
-func TestConflictIsNoSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		agent, put := run(t, w, func(o *podsync.Options) { o.Sources = append(o.Sources, podsync.Source{Name: "other"}) })
-		agent.Inventory().Replace("other", nil)
-		put("1")
-		synctest.Wait()
-		agent.Inventory().Put("other", filemap.Object{Ref: filemap.Ref{Kind: filemap.ConfigMap, Namespace: "ns", Name: "other"}, Entries: []filemap.Entry{{Key: "a"}}})
-		synctest.Wait()
-		if s := w.status(t); s.Observed != "" || s.Published != w.published[0] || s.Reason != podsync.SourceConflict {
-			t.Errorf("status %+v", s)
-		}
-	})
-}
-
 // A status file that could not be written is written when it can be.
 func TestStatusIsWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -486,22 +469,4 @@ func TestStatusIsWrittenAgain(t *testing.T) {
 			t.Errorf("status %+v", s)
 		}
 	})
-}
-
-// Settling takes only the changes that are on their way.
-func TestSettle(t *testing.T) {
-	now := at(0)
-	inv := podsync.NewInventory(podsync.Options{Sources: []podsync.Source{{Name: source}}}, newWorld(), func() time.Time { return now }, func() {})
-	inv.Replace(source, nil)
-	planned := inv.Snapshot().Version
-	now = at(5)
-	inv.Replace(source, nil)
-	inv.Settle(planned)
-	if first := inv.Snapshot().FirstChange; !first.Equal(at(5)) {
-		t.Errorf("the burst begins at %s, want the change that came after", first)
-	}
-	inv.Settle(inv.Snapshot().Version)
-	if first := inv.Snapshot().FirstChange; !first.IsZero() {
-		t.Errorf("the burst begins at %s, want none", first)
-	}
 }

@@ -36,6 +36,7 @@ type Inventory struct {
 type sourceState struct {
 	Source
 	read    bool
+	had     bool // it held an object once: a named one was there
 	objects map[filemap.Ref]filemap.Object
 	deleted map[filemap.Ref]bool
 	failure string
@@ -118,6 +119,7 @@ func (inv *Inventory) change(source string, apply func(*sourceState)) {
 
 func (s *sourceState) put(o filemap.Object) {
 	s.objects[o.Ref] = o
+	s.had = true
 	delete(s.deleted, o.Ref)
 }
 
@@ -137,7 +139,7 @@ func (inv *Inventory) remove(s *sourceState, ref filemap.Ref) {
 type Snapshot struct {
 	Objects []filemap.Object
 	// Unread lists sources that were not read yet, Missing named objects that
-	// do not exist, Deleted objects whose files are kept.
+	// were never there, Deleted objects whose files are kept.
 	Unread, Missing, Deleted []string
 	// Failures says why sources cannot be read, by source.
 	Failures map[string]string
@@ -156,7 +158,6 @@ func (inv *Inventory) Snapshot() Snapshot {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	snap := Snapshot{Failures: map[string]string{}, FirstChange: inv.first, LastChange: inv.last, Version: inv.version}
-	objects := map[filemap.Ref]filemap.Object{} // two sources may select the same one
 	for name, s := range inv.sources {
 		if s.failure != "" {
 			snap.Failures[name] = s.failure
@@ -164,19 +165,40 @@ func (inv *Inventory) Snapshot() Snapshot {
 		switch {
 		case !s.read:
 			snap.Unread = append(snap.Unread, name)
-		case s.Named && len(s.objects) == 0:
+		case s.Named && !s.had:
 			snap.Missing = append(snap.Missing, name)
 		}
-		for ref := range s.deleted {
-			snap.Deleted = append(snap.Deleted, ref.String())
-		}
-		maps.Copy(objects, s.objects)
 	}
-	snap.Objects = slices.Collect(maps.Values(objects))
+	snap.Objects, snap.Deleted = inv.objects()
 	slices.Sort(snap.Unread)
 	slices.Sort(snap.Missing)
 	slices.Sort(snap.Deleted)
 	return snap
+}
+
+// objects lists every object once, although two sources may select the same
+// one, and names those that are deleted everywhere. What one source keeps of a
+// deleted object gives way to the live one of another: an object may move from
+// one selection to the next.
+func (inv *Inventory) objects() (all []filemap.Object, deleted []string) {
+	live, kept := map[filemap.Ref]filemap.Object{}, map[filemap.Ref]filemap.Object{}
+	for _, source := range inv.opts.Sources { // in this order, so that the same copy is taken each time
+		s := inv.sources[source.Name]
+		for ref, o := range s.objects {
+			if s.deleted[ref] {
+				kept[ref] = o
+			} else {
+				live[ref] = o
+			}
+		}
+	}
+	for ref, o := range kept {
+		if _, found := live[ref]; !found {
+			live[ref] = o
+			deleted = append(deleted, ref.String())
+		}
+	}
+	return slices.Collect(maps.Values(live)), deleted
 }
 
 // Settle tells that the changes up to a version are on their way. What came

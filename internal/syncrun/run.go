@@ -107,7 +107,7 @@ func (r *runner) joinAgent() error {
 	if r.agent, err = podsync.New(r.config.Sync, parts, r.store); err != nil {
 		return err
 	}
-	r.sink = loud{Inventory: r.agent.Inventory(), log: r.log, last: &sync.Map{}}
+	r.sink = loud{Inventory: r.agent.Inventory(), log: r.log}
 	return nil
 }
 
@@ -146,19 +146,24 @@ func (r *runner) joinWatcher() error {
 	return err
 }
 
-// loud logs failures of sources, each once until it changes.
+// loud logs failures of sources, each once until it changes or passes.
 type loud struct {
 	*podsync.Inventory
-	log  *slog.Logger
-	last *sync.Map
+	log *slog.Logger
 }
 
-// Failed logs and passes on.
+// Failed passes on, and logs what is news.
 func (l loud) Failed(source string, err error) {
-	if old, _ := l.last.Swap(source, err.Error()); old != err.Error() {
+	if l.Inventory.Failed(source, err) {
 		l.log.Warn("a source cannot be read, trying again", "source", source, "error", err)
 	}
-	l.Inventory.Failed(source, err)
+}
+
+// Recovered passes on, and logs what is news.
+func (l loud) Recovered(source string) {
+	if l.Inventory.Recovered(source) {
+		l.log.Info("a source can be read again", "source", source)
+	}
 }
 
 // Remove logs and passes on.
@@ -217,6 +222,7 @@ func (r *runner) followDirectory(ctx context.Context, dir string) {
 			r.sink.Failed(source, err)
 			return
 		}
+		r.sink.Recovered(source)
 		if changed {
 			object.Subdir = r.subdir(dir)
 			r.sink.Replace(source, []filemap.Object{object})

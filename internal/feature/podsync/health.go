@@ -46,13 +46,21 @@ func (a *Agent) Health() []Finding {
 	default:
 		application.Problem = fmt.Sprintf("does not run generation %s after %d attempts: %s", s.Published, s.Failures, s.Message)
 	}
-	source := Finding{Name: "source"}
+	return []Finding{application, {Name: "source", Problem: a.stalled()}}
+}
+
+// stalled says which source was not heard of, or could not be read, for too
+// long.
+func (a *Agent) stalled() string {
 	if a.parts.Age != nil {
 		if name, age := a.parts.Age(); age > a.opts.Stall {
-			source.Problem = fmt.Sprintf("nothing heard of %s for %s", name, age.Round(time.Second))
+			return fmt.Sprintf("nothing heard of %s for %s", name, age.Round(time.Second))
 		}
 	}
-	return []Finding{application, source}
+	if name, age, why := a.inventory.Failing(); age > a.opts.Stall {
+		return fmt.Sprintf("%s cannot be read for %s: %s", name, age.Round(time.Second), why)
+	}
+	return ""
 }
 
 // Startup is well once the first set is in place and the application, if it is

@@ -40,6 +40,7 @@ type sourceState struct {
 	objects map[filemap.Ref]filemap.Object
 	deleted map[filemap.Ref]bool
 	failure string
+	failing time.Time // since when
 }
 
 // NewInventory makes an inventory in which no source was read yet. wake is
@@ -90,14 +91,48 @@ func (inv *Inventory) Remove(source string, ref filemap.Ref) {
 	inv.change(source, func(s *sourceState) { inv.remove(s, ref) })
 }
 
-// Failed tells why a source cannot be read at the moment.
-func (inv *Inventory) Failed(source string, err error) {
+// Failed tells why a source cannot be read at the moment. It says whether that
+// is news.
+func (inv *Inventory) Failed(source string, err error) bool {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	if s := inv.sources[source]; s != nil {
-		s.failure = err.Error()
+	s := inv.sources[source]
+	if s == nil || s.failure == err.Error() {
+		return false
 	}
+	if s.failure == "" {
+		s.failing = inv.now()
+	}
+	s.failure = err.Error()
 	inv.wake()
+	return true
+}
+
+// Recovered tells that a source can be read again and holds what it held. It
+// says whether that is news.
+func (inv *Inventory) Recovered(source string) bool {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	s := inv.sources[source]
+	if s == nil || s.failure == "" {
+		return false
+	}
+	s.failure = ""
+	inv.wake()
+	return true
+}
+
+// Failing is the source that could not be read for the longest time, for how
+// long, and why. No source means that all are well.
+func (inv *Inventory) Failing() (source string, age time.Duration, why string) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	for name, s := range inv.sources {
+		if since := inv.now().Sub(s.failing); s.failure != "" && (source == "" || since > age) {
+			source, age, why = name, since, s.failure
+		}
+	}
+	return source, age, why
 }
 
 func (inv *Inventory) change(source string, apply func(*sourceState)) {

@@ -1,6 +1,7 @@
 package podsync_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,6 +11,33 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 )
+
+// A source that cannot be read or stored shows at once, turns its health bad
+// after the deadline, and is well again when it recovers.
+func TestASourceThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		agent, put := run(t, w, nil)
+		put("1")
+		synctest.Wait()
+		wantDegraded(t, agent, "0")
+		fail := func() { agent.Inventory().Failed(source, errors.New("no space left")) }
+		fail()
+		synctest.Wait()
+		wantDegraded(t, agent, "1")
+		wantProbe(t, agent, "/healthz", http.StatusOK)
+		time.Sleep(podsync.DefaultOptions().Stall)
+		fail() // still, and not anew
+		time.Sleep(time.Second)
+		synctest.Wait()
+		wantProbe(t, agent, "/healthz/source", http.StatusServiceUnavailable)
+		wantProbe(t, agent, "/healthz/application", http.StatusOK)
+		agent.Inventory().Recovered(source)
+		synctest.Wait()
+		wantProbe(t, agent, "/healthz/source", http.StatusOK)
+		wantDegraded(t, agent, "0")
+	})
+}
 
 // Sources that do not fit together are no set: nothing is observed.
 func TestConflictIsNoSet(t *testing.T) {

@@ -102,7 +102,7 @@ func (a *Agent) report(d Decision) {
 		s.Message = unusable.Error()
 	}
 	s.Healthy = !a.applicationFailed(s)
-	s.Degraded = s.Barred != "" || s.Rejected != "" || !s.Healthy || !s.UnreachableSince.IsZero() || a.planned.err != nil || a.planned.tree.LeftOut != nil || len(snap.Deleted)+len(snap.Missing) > 0
+	s.Degraded = !s.Healthy || s.behind() || a.planned.err != nil || a.planned.tree.LeftOut != nil || snap.doubtful()
 	if d.Reason == InStep && !s.Degraded {
 		s.Message = ""
 	}
@@ -112,6 +112,17 @@ func (a *Agent) report(d Decision) {
 	if d.Verb != Stage && d.Verb != Publish {
 		a.writeStatus()
 	}
+}
+
+// behind says that the application does not run what is observed.
+func (s State) behind() bool {
+	return s.Barred != "" || s.Rejected != "" || !s.UnreachableSince.IsZero()
+}
+
+// doubtful says that the sources may hold something else than what is known of
+// them, or that something is kept which they do not hold any more.
+func (s Snapshot) doubtful() bool {
+	return !s.Complete() || len(s.Failures) > 0 || len(s.Deleted) > 0
 }
 
 // writeStatus writes the file when anything but its time changed.

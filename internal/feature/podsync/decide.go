@@ -141,10 +141,11 @@ func Decide(in Input) Decision {
 const reloadWindow = 10 * time.Second
 
 // afterChild attributes the end of the application to the reload that was
-// under way, if there was one and there is something to go back to.
+// under way, if there was one and there is something to go back to. An agent
+// that cannot go back ends with its child, as any other does.
 func (in Input) afterChild() Decision {
 	s := in.State
-	if in.reloading() && in.mayRollBack() {
+	if in.reloading() && in.mayRollBack() && s.RollBackFailures < in.Timing.MaxFailures {
 		if in.Now.Before(s.NextRollBack) {
 			return Decision{Verb: Wait, Reason: RetryLater, Until: s.NextRollBack}
 		}

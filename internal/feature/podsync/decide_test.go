@@ -262,6 +262,14 @@ func TestDecide(t *testing.T) {
 			},
 			want: podsync.Decision{Verb: podsync.RollBack, Reason: podsync.ChildStopped, Generation: "0"},
 		},
+		"child ended by a reload that cannot be taken back": {
+			why: "an agent without its application is of no use to anybody",
+			set: func(in *podsync.Input) {
+				in.Child, in.Timing.RollBack, in.State.Previous, in.State.LastNotify = podsync.ChildExited, true, "0", at(99)
+				in.State.RollBackFailures = 3
+			},
+			want: podsync.Decision{Verb: podsync.Exit, Reason: podsync.ChildStopped},
+		},
 		"child ended while it was asked": {
 			why: "asking may take longer than any window",
 			set: func(in *podsync.Input) {
@@ -357,6 +365,12 @@ func TestAfter(t *testing.T) {
 		"published after a failure": {
 			why:     "a set that was never good is not gone back to",
 			state:   podsync.State{Published: "B", Previous: "A", Failures: 2},
+			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Publish, Generation: "C"}},
+			want:    podsync.State{Published: "C", Previous: "A"},
+		},
+		"published after a roll-back that failed": {
+			why:     "the new set has all its chances",
+			state:   podsync.State{Published: "B", Previous: "A", RollBackFailures: 2, NextRollBack: at(9), NextTry: at(9)},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Publish, Generation: "C"}},
 			want:    podsync.State{Published: "C", Previous: "A"},
 		},

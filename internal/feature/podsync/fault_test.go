@@ -99,7 +99,7 @@ func TestAFailingRollBackDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.child = &child{}
-		_, put := run(t, w, rollBack)
+		agent, put := run(t, w, func(o *podsync.Options) { o.Timing.RollBack, o.Timing.MaxFailures = true, 9 })
 		put("good")
 		synctest.Wait()
 		put("bad")
@@ -117,6 +117,8 @@ func TestAFailingRollBackDoesNotSpin(t *testing.T) {
 		if n := len(w.published); n < 4 || n > 8 {
 			t.Fatalf("published %d times in 5 s", n)
 		}
+		wantProbe(t, agent, "/healthz/application", http.StatusServiceUnavailable)
+		wantDegraded(t, agent, "1")
 		w.mu.Lock()
 		full = false
 		w.mu.Unlock()
@@ -124,6 +126,35 @@ func TestAFailingRollBackDoesNotSpin(t *testing.T) {
 		synctest.Wait()
 		if w.child.starts != 2 {
 			t.Errorf("the child was started %d times", w.child.starts)
+		}
+		wantProbe(t, agent, "/healthz/application", http.StatusOK)
+	})
+}
+
+// An agent whose application is dead and whose roll-back fails for ever ends
+// with the application's code: a container without its application helps nobody.
+func TestARollBackThatNeverWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.child = &child{}
+		agent, put := join(t, w, rollBack)
+		ended := make(chan error, 1)
+		go func() { ended <- agent.Run(t.Context()) }()
+		put("good")
+		synctest.Wait()
+		put("bad")
+		synctest.Wait()
+		w.publish = func(string) error { return errors.New("no space left") }
+		w.child.die()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			if exit, ok := errors.AsType[*podsync.ExitError](err); !ok || exit.Code != 3 {
+				t.Errorf("error %v, want the child's code", err)
+			}
+		default:
+			t.Error("it goes on without its application")
 		}
 	})
 }

@@ -21,8 +21,12 @@ type Finding struct {
 // published: told as often as allowed, and never with success. That the set
 // before was put back changes nothing until the application has taken it. One
 // that is away is about to read the files itself, or is started again because
-// of this very answer: nothing is known of it.
+// of this very answer: nothing is known of it. While the set that it refused
+// cannot be taken back it is not even asked.
 func (a *Agent) applicationFailed(s Status) bool {
+	if s.RollBackFailures > 0 {
+		return true
+	}
 	if s.Away(a.parts.Now(), a.opts.Timing) {
 		return false
 	}
@@ -41,6 +45,8 @@ func (a *Agent) Health() []Finding {
 	application := Finding{Name: "application"}
 	switch {
 	case !a.applicationFailed(s):
+	case s.RollBackFailures > 0:
+		application.Problem = fmt.Sprintf("generation %s cannot be taken back: %s", s.Published, s.Message)
 	case s.Barred != "":
 		application.Problem = fmt.Sprintf("has not taken generation %s, which was put back in the place of %s: %s", s.Published, s.Barred, s.Message)
 	default:

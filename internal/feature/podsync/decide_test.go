@@ -234,9 +234,18 @@ func TestDecide(t *testing.T) {
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources},
 		},
 		"child with old files": {
-			why:  "files of an earlier life do not start the child before the sources are known",
-			set:  func(in *podsync.Input) { in.Child, in.Observed.Generation = podsync.ChildPending, "" },
-			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources},
+			why: "files of an earlier life do not start the child while the sources may still be read",
+			set: func(in *podsync.Input) {
+				in.Child, in.Observed.Generation, in.Begun = podsync.ChildPending, "", at(95)
+			},
+			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources, Until: at(105)},
+		},
+		"child with old files and no sources": {
+			why: "an API server that is away does not keep an application down that has its files",
+			set: func(in *podsync.Input) {
+				in.Child, in.Observed.Generation, in.Begun = podsync.ChildPending, "", at(90)
+			},
+			want: podsync.Decision{Verb: podsync.StartChild, Reason: podsync.ChildNotStarted, Generation: "A"},
 		},
 		"child with its files": {
 			why:  "no reload before the start, whatever was delivered",

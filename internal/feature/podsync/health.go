@@ -70,12 +70,15 @@ func (a *Agent) stalled() string {
 }
 
 // Startup is well once the first set is in place and the application, if it is
-// the agent's own child, has been started.
+// the agent's own child, has been started. A set of an earlier agent counts once
+// the sources were read, or could not be read in time.
 func (a *Agent) Startup() []Finding {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f := Finding{Name: "published"}
-	if a.status.Published == "" || a.status.Observed == "" {
+	early := !a.complete && a.parts.Now().Sub(a.begun) < sourcePatience
+	pending := a.parts.Child != nil && a.parts.Child.Done() == nil
+	if a.status.Published == "" || early || pending {
 		f.Problem = "no set of files is in place yet: " + string(a.status.Reason)
 		if a.status.Message != "" {
 			f.Problem += ": " + a.status.Message

@@ -2,6 +2,7 @@ package podsync_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -39,6 +40,76 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// An agent that starts again and finds a set in place works with it when the
+// sources are away, gone or in conflict: that is no first start.
+func TestAStartOnAUsedVolume(t *testing.T) {
+	for name, sources := range map[string]func(inv *podsync.Inventory, put func(string)){
+		"away": func(*podsync.Inventory, func(string)) {},
+		"gone": func(inv *podsync.Inventory, _ func(string)) {
+			inv.Replace(source, nil)
+			inv.Replace("other", nil)
+		},
+		"in conflict": func(inv *podsync.Inventory, put func(string)) {
+			put("old")
+			inv.Replace("other", []filemap.Object{other("a")})
+		},
+	} {
+		for _, application := range []*child{nil, {}} {
+			t.Run(fmt.Sprintf("%s, child %v", name, application != nil), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w, old := newWorld(), id(t, "old")
+					w.child = application
+					w.leave(t, podsync.State{Published: old, Delivered: old, Confirmed: old}, old)
+					agent, put := run(t, w, func(o *podsync.Options) {
+						o.Sources, o.InitialNotify = append(o.Sources, podsync.Source{Name: "other"}), podsync.NotifyIfChanged
+					})
+					synctest.Wait()
+					wantProbe(t, agent, "/startupz", http.StatusServiceUnavailable)
+					sources(agent.Inventory(), put)
+					time.Sleep(15 * time.Second)
+					synctest.Wait()
+					wantProbe(t, agent, "/startupz", http.StatusOK)
+					wantProbe(t, agent, "/readyz", http.StatusOK)
+					wantDegraded(t, agent, "1")
+					if application != nil && application.starts != 1 {
+						t.Errorf("the child was started %d times", application.starts)
+					}
+					agent.Inventory().Replace("other", nil)
+					put("new")
+					synctest.Wait()
+					wantDegraded(t, agent, "0")
+					if len(w.told) != 1 || w.status(t).Confirmed != id(t, "new") {
+						t.Errorf("told %v, status %+v", w.told, w.status(t))
+					}
+				})
+			})
+		}
+	}
+}
+
+// Nothing in place and a named object that does not exist: an error, as before.
+func TestAStartWithoutItsSource(t *testing.T) {
+	for name, c := range map[string]struct {
+		published string
+		once      bool
+	}{
+		"on a new volume":           {},
+		"one shot on a used volume": {published: "old", once: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.leave(t, podsync.State{Published: c.published, Delivered: c.published}, c.published)
+				agent, _ := join(t, w, func(o *podsync.Options) { o.Once = c.once })
+				agent.Inventory().Replace(source, nil)
+				if _, missing := errors.AsType[*podsync.MissingError](agent.Run(t.Context())); !missing {
+					t.Error("no error")
+				}
+			})
+		})
+	}
+}
+
 // Sources that do not fit together are no set: nothing is observed.
 func TestConflictIsNoSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -52,6 +123,10 @@ func TestConflictIsNoSet(t *testing.T) {
 		if s := w.status(t); s.Observed != "" || s.Published != w.published[0] || s.Reason != podsync.SourceConflict {
 			t.Errorf("status %+v", s)
 		}
+		for _, path := range []string{"/startupz", "/readyz", "/healthz"} {
+			wantProbe(t, agent, path, http.StatusOK) // the old set is in place, as promised
+		}
+		wantDegraded(t, agent, "1")
 	})
 }
 

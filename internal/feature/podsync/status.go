@@ -106,7 +106,7 @@ func (a *Agent) report(d Decision) {
 	if d.Reason == InStep && !s.Degraded {
 		s.Message = ""
 	}
-	a.status = s
+	a.status, a.complete = s, snap.Complete()
 	// On the way to publishing every file operation delays the change, and the
 	// disk itself tells a restarted agent how far it got.
 	if d.Verb != Stage && d.Verb != Publish {

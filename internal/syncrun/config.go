@@ -17,7 +17,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/process"
 	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
-	"github.com/lockstep-dev/lockstep/internal/feature/podsync/application"
 )
 
 // Kube says how the API server is reached. Nothing set means from inside the
@@ -107,7 +106,8 @@ func (c Config) complete() Config {
 // Validate reports every mistake in the configuration.
 func (c Config) Validate() error {
 	c = c.complete()
-	mistakes := []error{c.Sync.Validate(), c.checkApplication()}
+	_, _, inWords := c.application(process.NewParent())
+	mistakes := []error{c.Sync.Validate(), inWords}
 	if len(c.Selectors) > 0 {
 		mistakes = append(mistakes, c.watchOptions().Validate())
 	}
@@ -127,30 +127,6 @@ func (c Config) Validate() error {
 		if _, _, err := net.SplitHostPort(c.HealthAddr); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("health address %q: want host:port or :port", c.HealthAddr))
 		}
-	}
-	return errors.Join(mistakes...)
-}
-
-// checkApplication finds mistakes in the words for the application before
-// anything is touched.
-func (c Config) checkApplication() error {
-	parent := process.NewParent()
-	settings := application.Settings{HTTP: c.App.HTTP, Timeout: c.App.CommandTimeout, Parent: parent}
-	if len(c.Child.Args) > 0 {
-		settings.Child = process.NewChild(parent, c.Child)
-	}
-	var mistakes []error
-	for _, spec := range c.App.Notify {
-		_, err := application.NewTeller(spec, settings)
-		mistakes = append(mistakes, err)
-	}
-	if c.App.Confirm != "" {
-		_, err := application.NewConfirmer(c.App.Confirm, c.App.ConfirmTimeout, settings)
-		mistakes = append(mistakes, err)
-	}
-	if c.App.Check != "" {
-		_, err := application.NewChecker(c.App.Check, settings)
-		mistakes = append(mistakes, err)
 	}
 	return errors.Join(mistakes...)
 }

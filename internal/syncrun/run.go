@@ -21,7 +21,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
-	"github.com/lockstep-dev/lockstep/internal/feature/podsync/application"
 )
 
 // files is a volume of either kind.
@@ -92,24 +91,23 @@ type hashOnly struct{ *volume.Mounted }
 func (hashOnly) Keep([]byte) (filemap.Digest, error) { return filemap.Digest{}, errors.ErrUnsupported }
 
 func (r *runner) joinAgent() error {
-	parts := podsync.Parts{
-		Publisher: r.files, States: r.files, Root: r.config.Volume.Root, Log: r.log, Now: r.now,
-		Jitter: mathrand.Float64, Age: r.age(),
+	parts, child, err := r.config.application(r.parent)
+	if err != nil {
+		return err
 	}
+	r.child = child
+	parts.Publisher, parts.States, parts.Root = r.files, r.files, r.config.Volume.Root
+	parts.Log, parts.Now, parts.Jitter, parts.Age = r.log, r.now, mathrand.Float64, r.age()
 	if parts.Root == "" {
 		parts.Root = r.config.Directories[0]
 	}
-	var err error
 	if parts.Key, err = r.key(); err != nil {
-		return err
-	}
-	if err := r.joinApplication(&parts); err != nil {
 		return err
 	}
 	if r.agent, err = podsync.New(r.config.Sync, parts, r.store); err != nil {
 		return err
 	}
-	r.sink = loud{Inventory: r.agent.Inventory(), log: r.log, last: &sync.Map{}}
+	r.sink = loud{Inventory: r.agent.Inventory(), log: r.log}
 	return nil
 }
 
@@ -136,38 +134,6 @@ func (r *runner) key() ([]byte, error) {
 	return key, r.files.WriteState(name, key)
 }
 
-func (r *runner) joinApplication(parts *podsync.Parts) error {
-	app := r.config.App
-	settings := application.Settings{HTTP: app.HTTP, Timeout: app.CommandTimeout, Parent: r.parent}
-	if len(r.config.Child.Args) > 0 {
-		r.child = process.NewChild(r.parent, r.config.Child)
-		settings.Child, parts.Child = r.child, r.child
-	}
-	for _, spec := range app.Notify {
-		teller, err := application.NewTeller(spec, settings)
-		if err != nil {
-			return err
-		}
-		parts.Tellers = append(parts.Tellers, teller)
-	}
-	if app.Confirm != "" {
-		confirmer, err := application.NewConfirmer(app.Confirm, app.ConfirmTimeout, settings)
-		if err != nil {
-			return err
-		}
-		parts.Confirmer = confirmer
-	}
-	if app.Check != "" {
-		settings.Timeout = app.CheckTimeout
-		checker, err := application.NewChecker(app.Check, settings)
-		if err != nil {
-			return err
-		}
-		parts.Checker = checker
-	}
-	return nil
-}
-
 func (r *runner) joinWatcher() error {
 	if len(r.config.Selectors) == 0 {
 		return nil
@@ -180,19 +146,24 @@ func (r *runner) joinWatcher() error {
 	return err
 }
 
-// loud logs failures of sources, each once until it changes.
+// loud logs failures of sources, each once until it changes or passes.
 type loud struct {
 	*podsync.Inventory
-	log  *slog.Logger
-	last *sync.Map
+	log *slog.Logger
 }
 
-// Failed logs and passes on.
+// Failed passes on, and logs what is news.
 func (l loud) Failed(source string, err error) {
-	if old, _ := l.last.Swap(source, err.Error()); old != err.Error() {
+	if l.Inventory.Failed(source, err) {
 		l.log.Warn("a source cannot be read, trying again", "source", source, "error", err)
 	}
-	l.Inventory.Failed(source, err)
+}
+
+// Recovered passes on, and logs what is news.
+func (l loud) Recovered(source string) {
+	if l.Inventory.Recovered(source) {
+		l.log.Info("a source can be read again", "source", source)
+	}
 }
 
 // Remove logs and passes on.
@@ -251,6 +222,7 @@ func (r *runner) followDirectory(ctx context.Context, dir string) {
 			r.sink.Failed(source, err)
 			return
 		}
+		r.sink.Recovered(source)
 		if changed {
 			object.Subdir = r.subdir(dir)
 			r.sink.Replace(source, []filemap.Object{object})

@@ -3,7 +3,9 @@ package syncrun
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/objectwatch"
+	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -154,11 +157,11 @@ func TestRunEndsWithItsChild(t *testing.T) {
 	}
 }
 
-// A failure that repeats itself is logged once, until it changes.
+// A failure that repeats itself is logged once, until it changes or passes.
 func TestFailuresAreLoggedOnce(t *testing.T) {
 	log := &output{}
 	inventory := podsync.NewInventory(podsync.Options{Sources: []podsync.Source{{Name: "x"}}}, nil, time.Now, func() {})
-	l := loud{Inventory: inventory, log: slog.New(slog.NewTextHandler(log, nil)), last: &sync.Map{}}
+	l := loud{Inventory: inventory, log: slog.New(slog.NewTextHandler(log, nil))}
 	for _, text := range []string{"one", "one", "two", "two", "one"} {
 		l.Failed("x", errors.New(text))
 	}
@@ -168,6 +171,69 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	if got := inventory.Snapshot().Failures["x"]; got != "one" {
 		t.Errorf("the inventory says %q", got)
 	}
+	l.Recovered("x")
+	l.Recovered("x")
+	if got := strings.Count(log.String(), "a source can be read again"); got != 1 {
+		t.Errorf("the recovery is logged %d times\n%s", got, log)
+	}
+	if failures := inventory.Snapshot().Failures; len(failures) > 0 {
+		t.Errorf("the inventory still says %v", failures)
+	}
+	l.Failed("x", errors.New("one"))
+	if got := strings.Count(log.String(), "a source cannot be read"); got != 4 {
+		t.Errorf("the second outage is not logged\n%s", log)
+	}
+}
+
+// A directory that cannot be read shows, and no longer once it can be read
+// again, although its files are the same.
+func TestADirectoryThatRecovers(t *testing.T) {
+	config := Default()
+	dir := filepath.Join(t.TempDir(), "source")
+	config.Directories, config.Volume.Root = []string{dir}, filepath.Join(t.TempDir(), "config")
+	config.Rescan, config.Poll = 10*time.Millisecond, 10*time.Millisecond
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "a"), "1")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, config, slog.New(slog.DiscardHandler), time.Now) }()
+	wantSource(t, config, "read, degraded is false")
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	wantSource(t, config, "cannot be read, degraded is true")
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	wantSource(t, config, "read, degraded is false")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("the agent ended with %v", err)
+	}
+}
+
+// wantSource waits for what the status file says of the only source.
+func wantSource(t *testing.T, config Config, want string) {
+	t.Helper()
+	file := filepath.Join(volume.StateDir(config.Volume.Root, config.Volume.Layout), podsync.StatusFile)
+	labtest.Eventually(t, patience, func() (bool, string) {
+		raw, err := os.ReadFile(file)
+		var s podsync.Status
+		if err == nil {
+			err = json.Unmarshal(raw, &s)
+		}
+		if err != nil || len(s.Sources) != 1 {
+			return false, fmt.Sprint(err, s.Sources)
+		}
+		state := "cannot be read"
+		if s.Sources[0].Failure == "" {
+			state = s.Sources[0].State
+		}
+		got := fmt.Sprintf("%s, degraded is %v", state, s.Degraded)
+		return got == want, got + ", want " + want
+	})
 }
 
 func TestInstall(t *testing.T) {

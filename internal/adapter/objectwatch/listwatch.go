@@ -29,6 +29,11 @@ func (w *Watcher) listWatch(s Selector) cache.ListerWatcher {
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			stream, err := w.watch(ctx, s, o)
 			w.report(ctx, s, "watch", err)
+			// A stream that begins with a list shows with the end of the list that
+			// everything could be stored; one that goes on has nothing to catch up.
+			if err == nil && o.SendInitialEvents == nil {
+				w.sink.Recovered(s.String())
+			}
 			return stream, err
 		},
 	}

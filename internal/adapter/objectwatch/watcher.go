@@ -71,8 +71,10 @@ type Sink interface {
 	Put(source string, object filemap.Object)
 	// Remove tells that an object is gone.
 	Remove(source string, ref filemap.Ref)
-	// Failed tells why a source cannot be read at the moment.
+	// Failed tells why a source cannot be read at the moment, Recovered that it
+	// can be read again and holds what it held. Replace and Put say so as well.
 	Failed(source string, err error)
+	Recovered(source string)
 }
 
 // Options say what is followed and how closely.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -38,6 +39,8 @@ type sink struct {
 	pins    map[filemap.Digest]int
 	calls   []string
 	full    bool
+	failure string
+	well    int // how often it was told that the source recovered
 }
 
 func newSink() *sink { return &sink{objects: map[string]string{}, pins: map[filemap.Digest]int{}} }
@@ -85,7 +88,7 @@ func (s *sink) Put(_ string, o filemap.Object) {
 func (s *sink) Replace(_ string, objects []filemap.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls = append(s.calls, fmt.Sprint("replace ", len(objects)))
+	s.calls, s.failure = append(s.calls, fmt.Sprint("replace ", len(objects))), ""
 	s.objects = map[string]string{}
 	for _, o := range objects {
 		s.put(o)
@@ -99,7 +102,18 @@ func (s *sink) Remove(_ string, ref filemap.Ref) {
 	delete(s.objects, ref.Name)
 }
 
-func (s *sink) Failed(string, error) {}
+func (s *sink) Failed(_ string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure = err.Error()
+}
+
+func (s *sink) Recovered(string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure = ""
+	s.well++
+}
 
 // want compares the objects that the sink knows, and that nothing else is held.
 func (s *sink) want(t *testing.T, want map[string]string) {
@@ -383,6 +397,59 @@ func TestAStalledWatchRecovers(t *testing.T) {
 			t.Errorf("an event came and it is still unhealthy: %v", s.seen())
 		}
 	})
+}
+
+// A source whose watch failed and was opened again, without a list, is well.
+func TestAWatchThatRecoversWithoutAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{
+			lists:   []http.HandlerFunc{page("", configMap("a", "5", "1"))},
+			watches: []http.HandlerFunc{failing(http.StatusTooManyRequests, "TooManyRequests"), stream(time.Hour)},
+		}
+		to := newSink()
+		follow(t, s, to, &rest.Config{})
+		after(15 * time.Second)
+		if diff := cmp.Diff([]string{"list", "watch 10", "watch 10"}, s.seen()); diff != "" {
+			t.Fatalf("requests -want +got\n%s", diff)
+		}
+		to.wantFailure(t, "")
+	})
+}
+
+// As long as a source cannot be stored it is not well, whatever can be opened.
+func TestASourceThatCannotBeStored(t *testing.T) {
+	for name, begin := range map[string]func(*testing.T, *server, objectwatch.Sink){
+		"listed":   func(t *testing.T, s *server, to objectwatch.Sink) { follow(t, s, to, &rest.Config{}) },
+		"streamed": followStreaming,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{
+					lists:   []http.HandlerFunc{page("", configMap("a", "5", "1"))},
+					watches: []http.HandlerFunc{stream(time.Hour, event("ADDED", configMap("a", "5", "1")))},
+				}
+				to := newSink()
+				to.full = true
+				begin(t, s, to)
+				after(time.Second)
+				after(5 * time.Minute)
+				to.wantFailure(t, "no space left")
+				if to.well > 0 {
+					t.Errorf("it was well %d times in between", to.well)
+				}
+			})
+		})
+	}
+}
+
+// wantFailure compares what the sink was last told of the source.
+func (s *sink) wantFailure(t *testing.T, want string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if (s.failure == "") != (want == "") || !strings.Contains(s.failure, want) {
+		t.Errorf("the source failed with %q, want %q", s.failure, want)
+	}
 }
 
 // Values of objects that never reach the sink are let go.

@@ -66,6 +66,7 @@ func (c *Child) Start() error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = childAttributes()
 	if err := c.parent.start(cmd); err != nil {
+		c.code = 1 // not the code of the one that ran before
 		return fmt.Errorf("start the application: %w", err)
 	}
 	done := make(chan struct{})

@@ -238,6 +238,28 @@ func TestAProcessThatEndsMeanwhile(t *testing.T) {
 	}
 }
 
+// A restart that fails half way does not end with the code of the application
+// that was stopped: that may be 0.
+func TestRestartThatCannotStart(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.Symlink("/bin/sleep", program); err != nil {
+		t.Fatal(err)
+	}
+	c := NewChild(NewParent(), ChildOptions{Args: []string{program, "1000"}, StopSignal: unix.SIGTERM, Grace: time.Minute})
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Restart(t.Context()); err == nil {
+		t.Fatal("it was started")
+	}
+	if code := c.ExitCode(); code != 1 {
+		t.Errorf("code %d, want 1", code)
+	}
+}
+
 // A restart that is overtaken by the end of the agent leaves the application
 // its grace and starts no new one.
 func TestRestartAtTheEnd(t *testing.T) {

@@ -51,6 +51,3 @@ func (m *Mounted) WriteState(name string, content []byte) error {
 
 // Unpin has nothing to release.
 func (m *Mounted) Unpin([]filemap.Entry) {}
-
-// Close has nothing to close.
-func (m *Mounted) Close() {}

@@ -93,9 +93,7 @@ func (a *Agent) publish(id string) error {
 	a.inventory.Settle(a.planned.version)
 	a.last = a.planned.tree
 	a.fresh = false
-	if a.pruneAt.IsZero() {
-		a.pruneAt = a.parts.Now().Add(a.opts.PruneInterval)
-	}
+	a.pruneSoon()
 	return nil
 }
 
@@ -118,7 +116,7 @@ func (a *Agent) unread() bool {
 func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 	if a.parts.Confirmer != nil {
 		if a.baseline, err = a.parts.Confirmer.Baseline(ctx); err != nil {
-			return false, &UnreachableError{Err: err}
+			return false, err
 		}
 	}
 	release := Release{Generation: a.state.Published, Dir: a.parts.Root, Changed: a.checking.Changed}
@@ -165,6 +163,7 @@ func (a *Agent) rollBack(id string) error {
 	a.writeStatus()
 	a.mu.Unlock()
 	a.last = filemap.Tree{} // the next set is not compared with the one that failed
+	a.pruneSoon()
 	return a.parts.Publisher.Publish(id)
 }
 

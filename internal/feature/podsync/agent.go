@@ -25,11 +25,13 @@ type Agent struct {
 	fresh    bool         // nothing was published when the agent started
 	started  bool         // the child was started
 	seen     bool         // the sources were complete once
+	begun    time.Time    // when the agent began to look at the sources
 	pruneAt  time.Time
 
 	mu       sync.Mutex
 	status   Status
 	attempts map[attempt]int
+	complete bool // the sources, as of the status
 	written  string
 }
 
@@ -47,7 +49,7 @@ func New(opts Options, parts Parts, store Store) (*Agent, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), attempts: map[attempt]int{}}
+	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), attempts: map[attempt]int{}, begun: parts.Now()}
 	a.planned.version = -1
 	a.inventory = NewInventory(opts, store, parts.Now, a.Wake)
 	if err := a.restore(); err != nil {
@@ -111,10 +113,11 @@ func (a *Agent) finished(d Decision) bool {
 }
 
 // refusal is the error that ends the agent at its start: what is wrong then is
-// most likely wrong in the configuration, and nobody depends on it yet.
+// most likely wrong in the configuration, and nobody depends on it yet. With a
+// set in place somebody does, and that set stays.
 func (a *Agent) refusal() error {
 	snap := a.planned.snapshot
-	if a.seen || len(snap.Unread) > 0 {
+	if a.seen || len(snap.Unread) > 0 || (a.state.Published != "" && !a.opts.Once) {
 		return nil
 	}
 	if len(snap.Missing) > 0 {
@@ -144,7 +147,7 @@ func (a *Agent) gather() Input {
 // input is what is known now, without looking at the sources again.
 func (a *Agent) input() Input {
 	return Input{
-		Now: a.parts.Now(), Timing: a.opts.Timing, State: a.state, Child: a.childPhase(),
+		Now: a.parts.Now(), Begun: a.begun, Timing: a.opts.Timing, State: a.state, Child: a.childPhase(),
 		Checks: a.parts.Checker != nil, Confirms: a.parts.Confirmer != nil,
 		Observed: Observed{
 			Generation:  a.planned.id,
@@ -161,6 +164,7 @@ func (a *Agent) plan() {
 		a.planned.snapshot = snap
 		return
 	}
+	a.pruneSoon() // also when nothing is published in the end: what was read is on the disk
 	p := plan{version: snap.Version, snapshot: snap}
 	if snap.Complete() {
 		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules.Since(!a.fresh))
@@ -233,6 +237,13 @@ func sooner(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// pruneSoon has the disk cleaned up: something on it may have become useless.
+func (a *Agent) pruneSoon() {
+	if a.pruneAt.IsZero() {
+		a.pruneAt = a.parts.Now().Add(a.opts.PruneInterval)
+	}
 }
 
 // prune cleans the disk up when something may be left on it.

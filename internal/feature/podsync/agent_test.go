@@ -35,6 +35,9 @@ type world struct {
 	tell      func(n int) error
 	confirm   func() error
 	ask       func(ctx context.Context) error // instead of confirm
+	baseline  func() (string, error)
+	compare   func(baseline string) error // instead of confirm
+	pruned    int
 	check     func(id string) error
 	publish   func(id string) error
 	write     func() error
@@ -80,6 +83,7 @@ func newWorld() *world {
 		Mounted: volume.NewMounted("/live"), complete: map[string]bool{},
 		tell: func(int) error { return nil }, check: func(string) error { return nil },
 		publish: func(string) error { return nil }, write: func() error { return nil },
+		baseline: func() (string, error) { return "", nil },
 	}
 }
 
@@ -129,14 +133,24 @@ func (w *world) Tell(_ context.Context, r podsync.Release) (bool, error) {
 	return true, w.tell(len(w.told))
 }
 
-func (w *world) Baseline(context.Context) (string, error) { return "", nil }
+func (w *world) Baseline(context.Context) (string, error) { return w.baseline() }
 func (w *world) Write(p []byte) (int, error)              { return w.log.Write(p) }
 
-func (w *world) Confirm(ctx context.Context, _ string) error {
-	if w.ask != nil {
+func (w *world) Confirm(ctx context.Context, baseline string) error {
+	switch {
+	case w.ask != nil:
 		return w.ask(ctx)
+	case w.compare != nil:
+		return w.compare(baseline)
 	}
 	return w.confirm()
+}
+
+func (w *world) Prune(keep []string, live func() map[filemap.Digest]bool) (time.Time, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pruned++
+	return w.Mounted.Prune(keep, live)
 }
 
 const source = "configmap/ns/app"
@@ -172,7 +186,7 @@ func join(t *testing.T, w *world, change func(*podsync.Options)) (*podsync.Agent
 		Publisher: w, States: w, Checker: w, Tellers: []podsync.Teller{w}, Log: slog.New(slog.NewTextHandler(w, nil)),
 		Now: time.Now, Jitter: func() float64 { return 0 },
 	}
-	if w.confirm != nil || w.ask != nil {
+	if w.confirm != nil || w.ask != nil || w.compare != nil {
 		parts.Confirmer = w
 	}
 	if w.child != nil {
@@ -444,6 +458,28 @@ func TestSizeAfterARollBackAndARestart(t *testing.T) {
 	})
 }
 
+// What was read and never published is cleaned up as well: a refused set leaves
+// a generation, and a key that is not wanted leaves its content.
+func TestCleaningUpAfterEveryChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		_, put := run(t, w, nil)
+		put("good")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.check = func(string) error { return errors.New("line 3 is wrong") }
+		for i := range 3 {
+			before := w.pruned
+			put(fmt.Sprint("refused ", i))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if w.pruned != before+1 {
+				t.Errorf("after the refused set %d the disk was cleaned up %d times, want once", i, w.pruned-before)
+			}
+		}
+	})
+}
+
 func wantStatus(t *testing.T, w *world, reason podsync.Reason, files int, bytes int64) {
 	t.Helper()
 	raw, err := w.ReadState(podsync.StatusFile)
@@ -457,40 +493,4 @@ func wantStatus(t *testing.T, w *world, reason podsync.Reason, files int, bytes 
 	if s.Reason != reason || s.Files != files || s.Bytes != bytes {
 		t.Errorf("%s with %d files and %d bytes, want %s with %d and %d", s.Reason, s.Files, s.Bytes, reason, files, bytes)
 	}
-}
-
-// An empty selection is published as it is, and said aloud.
-func TestNoFilesAreToldOf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		agent, _ := run(t, w, func(o *podsync.Options) { o.Sources[0].Named = false })
-		agent.Inventory().Replace(source, nil)
-		synctest.Wait()
-		if !strings.Contains(w.log.String(), "the sources hold no files") {
-			t.Errorf("the log says nothing:\n%s", w.log.String())
-		}
-	})
-}
-
-// A deleted named object keeps its files and is reported.
-func TestDeletedObject(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		agent, put := run(t, w, nil)
-		put("1")
-		synctest.Wait()
-		agent.Inventory().Remove(source, filemap.Ref{Kind: filemap.ConfigMap, Namespace: "ns", Name: "app"})
-		synctest.Wait()
-		if len(w.published) != 1 {
-			t.Errorf("published %v", w.published)
-		}
-		if _, metrics := probe(agent, "/metrics"); !strings.Contains(metrics, "\nlockstep_sync_degraded 1\n") {
-			t.Errorf("metrics\n%s", metrics)
-		}
-		put("2")
-		synctest.Wait()
-		if len(w.published) != 2 {
-			t.Errorf("the object came back, published %v", w.published)
-		}
-	})
 }

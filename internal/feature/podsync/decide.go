@@ -98,7 +98,9 @@ type Timing struct {
 
 // Input is everything that the next step depends on.
 type Input struct {
-	Now      time.Time
+	Now time.Time
+	// Begun is when the agent began to look at the sources.
+	Begun    time.Time
 	Timing   Timing
 	Observed Observed
 	State    State
@@ -128,23 +130,28 @@ func Decide(in Input) Decision {
 		return Decision{Verb: Wait, Reason: in.holdReason()}
 	}
 	if in.Child == ChildPending {
-		if in.Observed.Generation == "" && !in.Observed.Conflict {
-			return Decision{Verb: Wait, Reason: WaitingForSources}
+		if at := in.Begun.Add(sourcePatience); in.Observed.Generation == "" && !in.Observed.Conflict && in.Now.Before(at) {
+			return Decision{Verb: Wait, Reason: WaitingForSources, Until: at}
 		}
 		return Decision{Verb: StartChild, Reason: ChildNotStarted, Generation: in.State.Published}
 	}
 	return in.deliver()
 }
 
+// sourcePatience is how long an application that could run with the set of an
+// earlier agent waits for the sources at the start.
+const sourcePatience = 10 * time.Second
+
 // reloadWindow is how soon after a reload the end of the application is put
 // down to that reload, although the application had already taken it.
 const reloadWindow = 10 * time.Second
 
 // afterChild attributes the end of the application to the reload that was
-// under way, if there was one and there is something to go back to.
+// under way, if there was one and there is something to go back to. An agent
+// that cannot go back ends with its child, as any other does.
 func (in Input) afterChild() Decision {
 	s := in.State
-	if in.reloading() && in.mayRollBack() {
+	if in.reloading() && in.mayRollBack() && s.RollBackFailures < in.Timing.MaxFailures {
 		if in.Now.Before(s.NextRollBack) {
 			return Decision{Verb: Wait, Reason: RetryLater, Until: s.NextRollBack}
 		}

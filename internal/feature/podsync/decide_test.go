@@ -234,9 +234,18 @@ func TestDecide(t *testing.T) {
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources},
 		},
 		"child with old files": {
-			why:  "files of an earlier life do not start the child before the sources are known",
-			set:  func(in *podsync.Input) { in.Child, in.Observed.Generation = podsync.ChildPending, "" },
-			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources},
+			why: "files of an earlier life do not start the child while the sources may still be read",
+			set: func(in *podsync.Input) {
+				in.Child, in.Observed.Generation, in.Begun = podsync.ChildPending, "", at(95)
+			},
+			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources, Until: at(105)},
+		},
+		"child with old files and no sources": {
+			why: "an API server that is away does not keep an application down that has its files",
+			set: func(in *podsync.Input) {
+				in.Child, in.Observed.Generation, in.Begun = podsync.ChildPending, "", at(90)
+			},
+			want: podsync.Decision{Verb: podsync.StartChild, Reason: podsync.ChildNotStarted, Generation: "A"},
 		},
 		"child with its files": {
 			why:  "no reload before the start, whatever was delivered",
@@ -261,6 +270,14 @@ func TestDecide(t *testing.T) {
 				in.Child, in.Timing.RollBack, in.State.Previous, in.State.LastNotify = podsync.ChildExited, true, "0", at(99)
 			},
 			want: podsync.Decision{Verb: podsync.RollBack, Reason: podsync.ChildStopped, Generation: "0"},
+		},
+		"child ended by a reload that cannot be taken back": {
+			why: "an agent without its application is of no use to anybody",
+			set: func(in *podsync.Input) {
+				in.Child, in.Timing.RollBack, in.State.Previous, in.State.LastNotify = podsync.ChildExited, true, "0", at(99)
+				in.State.RollBackFailures = 3
+			},
+			want: podsync.Decision{Verb: podsync.Exit, Reason: podsync.ChildStopped},
 		},
 		"child ended while it was asked": {
 			why: "asking may take longer than any window",
@@ -357,6 +374,12 @@ func TestAfter(t *testing.T) {
 		"published after a failure": {
 			why:     "a set that was never good is not gone back to",
 			state:   podsync.State{Published: "B", Previous: "A", Failures: 2},
+			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Publish, Generation: "C"}},
+			want:    podsync.State{Published: "C", Previous: "A"},
+		},
+		"published after a roll-back that failed": {
+			why:     "the new set has all its chances",
+			state:   podsync.State{Published: "B", Previous: "A", RollBackFailures: 2, NextRollBack: at(9), NextTry: at(9)},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Publish, Generation: "C"}},
 			want:    podsync.State{Published: "C", Previous: "A"},
 		},

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 )
 
@@ -100,7 +99,7 @@ func TestAFailingRollBackDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.child = &child{}
-		_, put := run(t, w, rollBack)
+		agent, put := run(t, w, func(o *podsync.Options) { o.Timing.RollBack, o.Timing.MaxFailures = true, 9 })
 		put("good")
 		synctest.Wait()
 		put("bad")
@@ -118,6 +117,8 @@ func TestAFailingRollBackDoesNotSpin(t *testing.T) {
 		if n := len(w.published); n < 4 || n > 8 {
 			t.Fatalf("published %d times in 5 s", n)
 		}
+		wantProbe(t, agent, "/healthz/application", http.StatusServiceUnavailable)
+		wantDegraded(t, agent, "1")
 		w.mu.Lock()
 		full = false
 		w.mu.Unlock()
@@ -125,6 +126,35 @@ func TestAFailingRollBackDoesNotSpin(t *testing.T) {
 		synctest.Wait()
 		if w.child.starts != 2 {
 			t.Errorf("the child was started %d times", w.child.starts)
+		}
+		wantProbe(t, agent, "/healthz/application", http.StatusOK)
+	})
+}
+
+// An agent whose application is dead and whose roll-back fails for ever ends
+// with the application's code: a container without its application helps nobody.
+func TestARollBackThatNeverWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.child = &child{}
+		agent, put := join(t, w, rollBack)
+		ended := make(chan error, 1)
+		go func() { ended <- agent.Run(t.Context()) }()
+		put("good")
+		synctest.Wait()
+		put("bad")
+		synctest.Wait()
+		w.publish = func(string) error { return errors.New("no space left") }
+		w.child.die()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			if exit, ok := errors.AsType[*podsync.ExitError](err); !ok || exit.Code != 3 {
+				t.Errorf("error %v, want the child's code", err)
+			}
+		default:
+			t.Error("it goes on without its application")
 		}
 	})
 }
@@ -449,22 +479,6 @@ func TestOnceOnAUsedVolume(t *testing.T) {
 	}
 }
 
-// Sources that do not fit together are no set: nothing is observed.
-func TestConflictIsNoSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		agent, put := run(t, w, func(o *podsync.Options) { o.Sources = append(o.Sources, podsync.Source{Name: "other"}) })
-		agent.Inventory().Replace("other", nil)
-		put("1")
-		synctest.Wait()
-		agent.Inventory().Put("other", filemap.Object{Ref: filemap.Ref{Kind: filemap.ConfigMap, Namespace: "ns", Name: "other"}, Entries: []filemap.Entry{{Key: "a"}}})
-		synctest.Wait()
-		if s := w.status(t); s.Observed != "" || s.Published != w.published[0] || s.Reason != podsync.SourceConflict {
-			t.Errorf("status %+v", s)
-		}
-	})
-}
-
 // A status file that could not be written is written when it can be.
 func TestStatusIsWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -486,22 +500,4 @@ func TestStatusIsWrittenAgain(t *testing.T) {
 			t.Errorf("status %+v", s)
 		}
 	})
-}
-
-// Settling takes only the changes that are on their way.
-func TestSettle(t *testing.T) {
-	now := at(0)
-	inv := podsync.NewInventory(podsync.Options{Sources: []podsync.Source{{Name: source}}}, newWorld(), func() time.Time { return now }, func() {})
-	inv.Replace(source, nil)
-	planned := inv.Snapshot().Version
-	now = at(5)
-	inv.Replace(source, nil)
-	inv.Settle(planned)
-	if first := inv.Snapshot().FirstChange; !first.Equal(at(5)) {
-		t.Errorf("the burst begins at %s, want the change that came after", first)
-	}
-	inv.Settle(inv.Snapshot().Version)
-	if first := inv.Snapshot().FirstChange; !first.IsZero() {
-		t.Errorf("the burst begins at %s, want none", first)
-	}
 }

@@ -21,8 +21,12 @@ type Finding struct {
 // published: told as often as allowed, and never with success. That the set
 // before was put back changes nothing until the application has taken it. One
 // that is away is about to read the files itself, or is started again because
-// of this very answer: nothing is known of it.
+// of this very answer: nothing is known of it. While the set that it refused
+// cannot be taken back it is not even asked.
 func (a *Agent) applicationFailed(s Status) bool {
+	if s.RollBackFailures > 0 {
+		return true
+	}
 	if s.Away(a.parts.Now(), a.opts.Timing) {
 		return false
 	}
@@ -31,8 +35,6 @@ func (a *Agent) applicationFailed(s Status) bool {
 	}
 	return s.Published != "" && s.Failures >= a.opts.Timing.MaxFailures
 }
-
-func contains(list []string, s string) bool { return slices.Contains(list, s) }
 
 // Health tells whether the application runs what is published and whether the
 // sources are heard of.
@@ -43,27 +45,40 @@ func (a *Agent) Health() []Finding {
 	application := Finding{Name: "application"}
 	switch {
 	case !a.applicationFailed(s):
+	case s.RollBackFailures > 0:
+		application.Problem = fmt.Sprintf("generation %s cannot be taken back: %s", s.Published, s.Message)
 	case s.Barred != "":
 		application.Problem = fmt.Sprintf("has not taken generation %s, which was put back in the place of %s: %s", s.Published, s.Barred, s.Message)
 	default:
 		application.Problem = fmt.Sprintf("does not run generation %s after %d attempts: %s", s.Published, s.Failures, s.Message)
 	}
-	source := Finding{Name: "source"}
+	return []Finding{application, {Name: "source", Problem: a.stalled()}}
+}
+
+// stalled says which source was not heard of, or could not be read, for too
+// long.
+func (a *Agent) stalled() string {
 	if a.parts.Age != nil {
 		if name, age := a.parts.Age(); age > a.opts.Stall {
-			source.Problem = fmt.Sprintf("nothing heard of %s for %s", name, age.Round(time.Second))
+			return fmt.Sprintf("nothing heard of %s for %s", name, age.Round(time.Second))
 		}
 	}
-	return []Finding{application, source}
+	if name, age, why := a.inventory.Failing(); age > a.opts.Stall {
+		return fmt.Sprintf("%s cannot be read for %s: %s", name, age.Round(time.Second), why)
+	}
+	return ""
 }
 
 // Startup is well once the first set is in place and the application, if it is
-// the agent's own child, has been started.
+// the agent's own child, has been started. A set of an earlier agent counts once
+// the sources were read, or could not be read in time.
 func (a *Agent) Startup() []Finding {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f := Finding{Name: "published"}
-	if a.status.Published == "" || a.status.Observed == "" {
+	early := !a.complete && a.parts.Now().Sub(a.begun) < sourcePatience
+	pending := a.parts.Child != nil && a.parts.Child.Done() == nil
+	if a.status.Published == "" || early || pending {
 		f.Problem = "no set of files is in place yet: " + string(a.status.Reason)
 		if a.status.Message != "" {
 			f.Problem += ": " + a.status.Message

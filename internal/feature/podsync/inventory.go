@@ -36,9 +36,11 @@ type Inventory struct {
 type sourceState struct {
 	Source
 	read    bool
+	had     bool // it held an object once: a named one was there
 	objects map[filemap.Ref]filemap.Object
 	deleted map[filemap.Ref]bool
 	failure string
+	failing time.Time // since when
 }
 
 // NewInventory makes an inventory in which no source was read yet. wake is
@@ -89,14 +91,48 @@ func (inv *Inventory) Remove(source string, ref filemap.Ref) {
 	inv.change(source, func(s *sourceState) { inv.remove(s, ref) })
 }
 
-// Failed tells why a source cannot be read at the moment.
-func (inv *Inventory) Failed(source string, err error) {
+// Failed tells why a source cannot be read at the moment. It says whether that
+// is news.
+func (inv *Inventory) Failed(source string, err error) bool {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	if s := inv.sources[source]; s != nil {
-		s.failure = err.Error()
+	s := inv.sources[source]
+	if s == nil || s.failure == err.Error() {
+		return false
 	}
+	if s.failure == "" {
+		s.failing = inv.now()
+	}
+	s.failure = err.Error()
 	inv.wake()
+	return true
+}
+
+// Recovered tells that a source can be read again and holds what it held. It
+// says whether that is news.
+func (inv *Inventory) Recovered(source string) bool {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	s := inv.sources[source]
+	if s == nil || s.failure == "" {
+		return false
+	}
+	s.failure = ""
+	inv.wake()
+	return true
+}
+
+// Failing is the source that could not be read for the longest time, for how
+// long, and why. No source means that all are well.
+func (inv *Inventory) Failing() (source string, age time.Duration, why string) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	for name, s := range inv.sources {
+		if since := inv.now().Sub(s.failing); s.failure != "" && (source == "" || since > age) {
+			source, age, why = name, since, s.failure
+		}
+	}
+	return source, age, why
 }
 
 func (inv *Inventory) change(source string, apply func(*sourceState)) {
@@ -118,6 +154,7 @@ func (inv *Inventory) change(source string, apply func(*sourceState)) {
 
 func (s *sourceState) put(o filemap.Object) {
 	s.objects[o.Ref] = o
+	s.had = true
 	delete(s.deleted, o.Ref)
 }
 
@@ -137,7 +174,7 @@ func (inv *Inventory) remove(s *sourceState, ref filemap.Ref) {
 type Snapshot struct {
 	Objects []filemap.Object
 	// Unread lists sources that were not read yet, Missing named objects that
-	// do not exist, Deleted objects whose files are kept.
+	// were never there, Deleted objects whose files are kept.
 	Unread, Missing, Deleted []string
 	// Failures says why sources cannot be read, by source.
 	Failures map[string]string
@@ -156,7 +193,6 @@ func (inv *Inventory) Snapshot() Snapshot {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	snap := Snapshot{Failures: map[string]string{}, FirstChange: inv.first, LastChange: inv.last, Version: inv.version}
-	objects := map[filemap.Ref]filemap.Object{} // two sources may select the same one
 	for name, s := range inv.sources {
 		if s.failure != "" {
 			snap.Failures[name] = s.failure
@@ -164,19 +200,40 @@ func (inv *Inventory) Snapshot() Snapshot {
 		switch {
 		case !s.read:
 			snap.Unread = append(snap.Unread, name)
-		case s.Named && len(s.objects) == 0:
+		case s.Named && !s.had:
 			snap.Missing = append(snap.Missing, name)
 		}
-		for ref := range s.deleted {
-			snap.Deleted = append(snap.Deleted, ref.String())
-		}
-		maps.Copy(objects, s.objects)
 	}
-	snap.Objects = slices.Collect(maps.Values(objects))
+	snap.Objects, snap.Deleted = inv.objects()
 	slices.Sort(snap.Unread)
 	slices.Sort(snap.Missing)
 	slices.Sort(snap.Deleted)
 	return snap
+}
+
+// objects lists every object once, although two sources may select the same
+// one, and names those that are deleted everywhere. What one source keeps of a
+// deleted object gives way to the live one of another: an object may move from
+// one selection to the next.
+func (inv *Inventory) objects() (all []filemap.Object, deleted []string) {
+	live, kept := map[filemap.Ref]filemap.Object{}, map[filemap.Ref]filemap.Object{}
+	for _, source := range inv.opts.Sources { // in this order, so that the same copy is taken each time
+		s := inv.sources[source.Name]
+		for ref, o := range s.objects {
+			if s.deleted[ref] {
+				kept[ref] = o
+			} else {
+				live[ref] = o
+			}
+		}
+	}
+	for ref, o := range kept {
+		if _, found := live[ref]; !found {
+			live[ref] = o
+			deleted = append(deleted, ref.String())
+		}
+	}
+	return slices.Collect(maps.Values(live)), deleted
 }
 
 // Settle tells that the changes up to a version are on their way. What came

@@ -19,7 +19,7 @@ func (a *Agent) Metrics() []expofmt.Metric {
 	metrics := []expofmt.Metric{
 		generations(s), attempts,
 		gauge("lockstep_sync_healthy", "1 unless the application is known not to run the published set.", flag(s.Healthy)),
-		gauge("lockstep_sync_degraded", "1 when the newest content of the sources is not in use.", flag(s.Degraded)),
+		gauge("lockstep_sync_degraded", "1 when the newest content of the sources is not in use or cannot be read.", flag(s.Degraded)),
 		gauge("lockstep_sync_failures", "Failed deliveries of the published set in a row.", float64(s.Failures)),
 		gauge("lockstep_sync_files", "Files in the published set.", float64(s.Files)),
 		gauge("lockstep_sync_bytes", "Size of the published set.", float64(s.Bytes)),

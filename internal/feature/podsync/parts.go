@@ -65,8 +65,9 @@ type Teller interface {
 
 // Confirmer finds out whether the application runs what it was told.
 type Confirmer interface {
-	// Baseline is taken before the application is told. It fails when the
-	// application cannot be asked at all, for example because it is starting.
+	// Baseline is taken before the application is told. Its error is an
+	// *UnreachableError when the application cannot be asked at all, for example
+	// because it is starting.
 	Baseline(ctx context.Context) (string, error)
 	// Confirm waits until the application shows the new set, or fails.
 	Confirm(ctx context.Context, baseline string) error

@@ -135,6 +135,7 @@ func (s State) notified(o Outcome, confirms bool) State {
 
 func (s State) succeeded() State {
 	s.Failures, s.NextTry = 0, time.Time{}
+	s.RollBackFailures, s.NextRollBack = 0, time.Time{}
 	return s
 }
 
@@ -153,7 +154,6 @@ func (s State) published(id string, confirms bool) State {
 func (s State) rolledBack(id string) State {
 	s.Barred, s.Published, s.Delivered, s.Initial = s.Published, id, "", ""
 	s.Files, s.Bytes = s.PreviousFiles, s.PreviousBytes
-	s.RollBackFailures, s.NextRollBack = 0, time.Time{}
 	return s
 }
 

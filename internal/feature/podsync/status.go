@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -15,8 +16,9 @@ const StatusFile = "status.json"
 type Status struct {
 	State
 
+	// Observed is what the sources hold, Rejected the set of them that the
+	// checker refused.
 	Observed string `json:"observed,omitempty"`
-	// Staged names the set that is being prepared.
 	Rejected string `json:"rejected,omitempty"`
 	Reason   Reason `json:"reason"`
 	// Message is the last failure in words.
@@ -65,7 +67,9 @@ func (a *Agent) restore() error {
 }
 
 // resumed is the state after a restart. When the disk is ahead of the file, the
-// process was killed between a swap and writing it down.
+// process was killed between a swap and writing it down. What the application
+// looked like before it was told is forgotten, so that whoever was told and not
+// confirmed is told again.
 func (s State) resumed(current string, confirms bool) State {
 	intended := s.Barred != "" && s.Barred == s.Published
 	switch {
@@ -77,6 +81,9 @@ func (s State) resumed(current string, confirms bool) State {
 		s = s.rolledBack(current)
 	default:
 		s = s.published(current, confirms)
+	}
+	if !s.Settled(confirms) {
+		s.Delivered = ""
 	}
 	return s
 }
@@ -95,16 +102,27 @@ func (a *Agent) report(d Decision) {
 		s.Message = unusable.Error()
 	}
 	s.Healthy = !a.applicationFailed(s)
-	s.Degraded = s.Barred != "" || s.Rejected != "" || !s.Healthy || !s.UnreachableSince.IsZero() || a.planned.err != nil || a.planned.tree.LeftOut != nil || len(snap.Deleted)+len(snap.Missing) > 0
+	s.Degraded = !s.Healthy || s.behind() || a.planned.err != nil || a.planned.tree.LeftOut != nil || snap.doubtful()
 	if d.Reason == InStep && !s.Degraded {
 		s.Message = ""
 	}
-	a.status = s
+	a.status, a.complete = s, snap.Complete()
 	// On the way to publishing every file operation delays the change, and the
 	// disk itself tells a restarted agent how far it got.
 	if d.Verb != Stage && d.Verb != Publish {
 		a.writeStatus()
 	}
+}
+
+// behind says that the application does not run what is observed.
+func (s State) behind() bool {
+	return s.Barred != "" || s.Rejected != "" || !s.UnreachableSince.IsZero()
+}
+
+// doubtful says that the sources may hold something else than what is known of
+// them, or that something is kept which they do not hold any more.
+func (s Snapshot) doubtful() bool {
+	return !s.Complete() || len(s.Failures) > 0 || len(s.Deleted) > 0
 }
 
 // writeStatus writes the file when anything but its time changed.
@@ -131,11 +149,11 @@ func sourceStatuses(sources []Source, snap Snapshot) []SourceStatus {
 	for _, s := range sources {
 		state := "read"
 		switch {
-		case contains(snap.Unread, s.Name):
+		case slices.Contains(snap.Unread, s.Name):
 			state = "unread"
-		case contains(snap.Missing, s.Name):
+		case slices.Contains(snap.Missing, s.Name):
 			state = "missing"
-		case contains(snap.Deleted, s.Name):
+		case slices.Contains(snap.Deleted, s.Name):
 			state = "deleted, files kept"
 		}
 		all = append(all, SourceStatus{Name: s.Name, State: state, Failure: snap.Failures[s.Name]})

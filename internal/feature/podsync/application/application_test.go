@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,8 +107,9 @@ func TestWorkersOfADeadChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := confirmer.Baseline(t.Context()); err == nil {
-		t.Error("it has workers")
+	_, err = confirmer.Baseline(t.Context())
+	if _, unreachable := errors.AsType[*podsync.UnreachableError](err); !unreachable {
+		t.Errorf("error %v, want one that says that it cannot be asked", err)
 	}
 	if err := confirmer.Confirm(t.Context(), "[12]"); err == nil {
 		t.Error("it is confirmed")
@@ -152,6 +156,31 @@ func TestUnreachable(t *testing.T) {
 		if _, unreachable := errors.AsType[*podsync.UnreachableError](err); err == nil || unreachable != want {
 			t.Errorf("%s: %v, unreachable is %v", spec, err, unreachable)
 		}
+	}
+}
+
+// Two masters are a mistake that no waiting mends, and not an application that
+// is starting.
+func TestBaselineOfAnAmbiguousProcess(t *testing.T) {
+	name := "twins" + strconv.Itoa(os.Getpid())
+	for range 2 {
+		cmd := exec.CommandContext(t.Context(), "sleep", "1000")
+		cmd.Args[0] = name
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	}
+	confirmer, err := NewConfirmer("workers:name:"+name, time.Second, settings(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = confirmer.Baseline(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "2 processes match") {
+		t.Fatalf("error %v", err)
+	}
+	if _, unreachable := errors.AsType[*podsync.UnreachableError](err); unreachable {
+		t.Errorf("%v counts as an application that is starting", err)
 	}
 }
 

@@ -94,7 +94,7 @@ func cutURL(s string) (before, url string) {
 func (c *Confirmer) Baseline(ctx context.Context) (string, error) {
 	baseline, err := c.probe.baseline(ctx)
 	if err != nil {
-		return "", fmt.Errorf("before telling the application: %w", err)
+		return "", fmt.Errorf("before telling the application: %w", unlessAsked(err))
 	}
 	return baseline, nil
 }
@@ -191,7 +191,7 @@ func (w workersProbe) workers() ([]int, error) {
 	if w.target == (process.Target{}) {
 		pid := w.child.PID()
 		if pid == 0 { // the parent of PID 1
-			return nil, errors.New("the application does not run")
+			return nil, &process.AbsentError{Err: errors.New("the application does not run")}
 		}
 		return process.ChildrenOf(pid), nil
 	}
@@ -201,7 +201,7 @@ func (w workersProbe) workers() ([]int, error) {
 func (w workersProbe) baseline(context.Context) (string, error) {
 	pids, err := w.workers()
 	if err == nil && len(pids) == 0 {
-		err = errors.New("the application has no worker processes yet")
+		err = &process.AbsentError{Err: errors.New("the application has no worker processes yet")}
 	}
 	return fmt.Sprint(pids), err
 }

@@ -1,0 +1,34 @@
+package syncrun
+
+import (
+	"errors"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/process"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync/application"
+)
+
+// application makes the parts that talk to the application, and the child if
+// there is one. It reports every mistake in their words, and touches nothing.
+func (c Config) application(parent *process.Parent) (parts podsync.Parts, child *process.Child, err error) {
+	settings := application.Settings{HTTP: c.App.HTTP, Timeout: c.App.CommandTimeout, Parent: parent}
+	if len(c.Child.Args) > 0 {
+		child = process.NewChild(parent, c.Child)
+		settings.Child, parts.Child = child, child
+	}
+	var mistakes []error
+	for _, spec := range c.App.Notify {
+		teller, err := application.NewTeller(spec, settings)
+		parts.Tellers, mistakes = append(parts.Tellers, teller), append(mistakes, err)
+	}
+	if c.App.Confirm != "" {
+		parts.Confirmer, err = application.NewConfirmer(c.App.Confirm, c.App.ConfirmTimeout, settings)
+		mistakes = append(mistakes, err)
+	}
+	if c.App.Check != "" {
+		settings.Timeout = c.App.CheckTimeout
+		parts.Checker, err = application.NewChecker(c.App.Check, settings)
+		mistakes = append(mistakes, err)
+	}
+	return parts, child, errors.Join(mistakes...)
+}

@@ -226,6 +226,49 @@ func TestOverwriteTakesAPlainFileOver(t *testing.T) {
 	wantVisible(t, root, map[string]string{"a": "1"})
 }
 
+func overwrite(o *volume.Options) { o.Overwrite = true }
+
+// A set that cannot be published has taken nothing over. Here a mount is in the
+// way of the swap.
+func TestOverwriteTakesNothingBeforeTheSwap(t *testing.T) {
+	v, root := open(t, volume.Links, overwrite)
+	put(t, v, map[string]string{"a": "1"})
+	write(t, filepath.Join(root, "foreign"), "mine")
+	id, _ := stage(t, v, map[string]string{"a": "2", "b": "2", "foreign": "2"})
+	obstacle := filepath.Join(root, "..data_tmp")
+	mkdir(t, obstacle)
+	inMountNamespace(t, func() {
+		if err := unix.Mount("none", obstacle, "tmpfs", 0, ""); err != nil {
+			t.Error(err)
+			return
+		}
+		if err := v.Publish(id); err == nil {
+			t.Error("published through a mount")
+		}
+	})
+	wantVisible(t, root, map[string]string{"a": "1", "foreign": "mine"})
+	if err := v.Publish(id); err != nil {
+		t.Error(err)
+	}
+	wantVisible(t, root, map[string]string{"a": "2", "b": "2", "foreign": "2"})
+}
+
+// An agent that was killed right after the swap has left a foreign file where
+// its own belongs, and may have left a name out. The next one ends it.
+func TestOverwriteIsFinishedAfterAKill(t *testing.T) {
+	v, root := open(t, volume.Links, overwrite)
+	put(t, v, map[string]string{"a": "1", "b": "1"})
+	v.Close()
+	for _, name := range []string{"a", "b"} {
+		if err := os.Remove(filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(root, "a"), "foreign")
+	reopen(t, root, volume.Links, overwrite)
+	wantVisible(t, root, map[string]string{"a": "1", "b": "1"})
+}
+
 func TestExchangeRefusesToCarryForeignFilesAway(t *testing.T) {
 	v, root := open(t, volume.Exchange, nil)
 	put(t, v, map[string]string{"a": "1"})

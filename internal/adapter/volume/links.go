@@ -63,24 +63,39 @@ func (l *links) generations() ([]string, error) {
 // unlinked after it: until the swap a new name leads nowhere, as in the old
 // set, and after it an old name leads nowhere, as in the new set. So every
 // moment shows exactly one set.
+//
+// A foreign file that may be overwritten is replaced after the swap, in one step
+// as well: it is only gone when there is something in its place.
 func (l *links) swap(id string) error {
 	names, err := l.names(id)
 	if err != nil {
 		return err
 	}
-	if err := l.linkAll(names); err != nil {
+	missing, foreign, err := l.notOurs(names)
+	if err != nil {
 		return err
 	}
+	if err := l.linkAll(missing); err != nil {
+		return err
+	}
+	if err := l.point(id); err != nil {
+		return errors.Join(err, l.unlink(missing))
+	}
+	if err := l.replaceAll(foreign); err != nil {
+		return err
+	}
+	return l.unlinkOthers(names)
+}
+
+// point is the swap itself.
+func (l *links) point(id string) error {
 	if err := l.base.RemoveAll(dataLinkNew); err != nil {
 		return err
 	}
 	if err := l.base.Symlink(l.dir(id), dataLinkNew); err != nil {
 		return err
 	}
-	if err := l.base.Rename(dataLinkNew, dataLink); err != nil {
-		return err
-	}
-	return l.unlinkOthers(names)
+	return l.base.Rename(dataLinkNew, dataLink)
 }
 
 // names are the first elements of the generation's paths.
@@ -103,11 +118,10 @@ func (l *links) ours(name string) bool {
 	return err == nil && target == dataLink+"/"+name
 }
 
-// linkAll makes all names lead through ..data. Foreign names are looked for
-// before the first link is made, and a failure takes the new ones away again: a
-// set that is not published leaves no trace.
-func (l *links) linkAll(names []string) error {
-	var missing, foreign []string
+// notOurs finds the names that are not links of this agent yet: those that are
+// missing, and foreign ones that may be overwritten. Others are an error before
+// the first link is made.
+func (l *links) notOurs(names []string) (missing, foreign []string, err error) {
 	for _, name := range names {
 		if l.ours(name) {
 			continue
@@ -117,21 +131,31 @@ func (l *links) linkAll(names []string) error {
 		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, name)
 		case err != nil:
-			return err
+			return nil, nil, err
 		case !l.overwrite || info.IsDir():
-			return fmt.Errorf("%s is there but was not written by this agent: remove it, use another --root, or set --overwrite", name)
+			return nil, nil, fmt.Errorf("%s is there but was not written by this agent: remove it, use another --root, or set --overwrite", name)
 		default:
 			foreign = append(foreign, name)
 		}
 	}
-	for i, name := range missing {
+	return missing, foreign, nil
+}
+
+// linkAll makes new names lead through ..data. A failure takes them away again:
+// a set that is not published leaves no trace.
+func (l *links) linkAll(names []string) error {
+	for i, name := range names {
 		if err := l.base.Symlink(dataLink+"/"+name, name); err != nil {
-			return errors.Join(err, l.unlink(missing[:i]))
+			return errors.Join(err, l.unlink(names[:i]))
 		}
 	}
-	for _, name := range foreign {
+	return nil
+}
+
+func (l *links) replaceAll(names []string) error {
+	for _, name := range names {
 		if err := l.replace(name); err != nil {
-			return errors.Join(err, l.unlink(missing))
+			return err
 		}
 	}
 	return nil
@@ -145,8 +169,9 @@ func (l *links) unlink(names []string) error {
 	return errors.Join(failures...)
 }
 
-// tidy removes links of ours that lead nowhere: an agent was killed between
-// making them and the swap, or between the swap and removing them.
+// tidy ends what an agent left that was killed around the swap: it removes links
+// of ours that lead nowhere, and replaces foreign files that the swap was to
+// replace.
 func (l *links) tidy() error {
 	id, err := l.current()
 	if err != nil {
@@ -155,6 +180,11 @@ func (l *links) tidy() error {
 	var names []string
 	if id != "" {
 		if names, err = l.names(id); err != nil {
+			return err
+		}
+	}
+	if missing, foreign, err := l.notOurs(names); err == nil { // otherwise the next set will say what is in its way
+		if err := errors.Join(l.linkAll(missing), l.replaceAll(foreign)); err != nil {
 			return err
 		}
 	}

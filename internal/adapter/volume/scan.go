@@ -8,8 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 )
@@ -40,8 +42,10 @@ func (HashOnly) Unpin([]filemap.Entry) {}
 type Directory struct {
 	path   string
 	keeper Keeper
-	last   string
-	seen   filemap.Object
+	// last is the signature of what was read; empty means to read again.
+	last string
+	seen filemap.Object
+	told bool // the caller knows of seen
 }
 
 // NewDirectory reads the directory at path and gives its contents to keeper.
@@ -50,33 +54,55 @@ func NewDirectory(dir string, keeper Keeper) *Directory {
 }
 
 // Scan reads the directory as one object whose keys are relative paths. It
-// says whether anything differs from the last scan. Contents are only read when
-// a size, a time or an inode differs, so that a scan of quiet files is cheap.
+// says whether anything differs from the last scan, or that one failed. Contents
+// are only read when a size, a time or an inode differs, so that a scan of quiet
+// files is cheap.
 func (d *Directory) Scan() (filemap.Object, bool, error) {
+	changed, err := d.scan(time.Now())
+	d.told = err == nil
+	if err != nil {
+		return d.seen, false, fmt.Errorf("read the directory %s: %w", d.path, err)
+	}
+	return d.seen, changed, nil
+}
+
+func (d *Directory) scan(began time.Time) (bool, error) {
 	root, err := d.open()
 	if err != nil {
-		return d.seen, false, fmt.Errorf("read the directory %s: %w", d.path, err)
+		return false, err
 	}
 	defer func() { _ = root.Close() }()
-	files, signature, err := list(root)
+	found, err := list(root)
 	if err != nil {
-		return d.seen, false, fmt.Errorf("read the directory %s: %w", d.path, err)
+		return false, err
 	}
-	if signature == d.last {
-		return d.seen, false, nil
+	if d.told && d.last != "" && found.signature() == d.last {
+		return false, nil
 	}
 	object := filemap.Object{Ref: filemap.Ref{Kind: filemap.Directory, Name: d.path}}
-	for _, name := range files {
+	for _, name := range found.files {
 		entry, err := d.read(root, name)
 		if err != nil {
 			d.keeper.Unpin(object.Entries)
-			return d.seen, false, fmt.Errorf("read the directory %s: %w", d.path, err)
+			return false, err
 		}
 		object.Entries = append(object.Entries, entry)
 	}
-	d.last, d.seen = signature, object
-	return object, true, nil
+	d.last = ""
+	if found.newest.Before(began.Add(-tick)) {
+		d.last = found.signature()
+	}
+	if d.told && slices.Equal(object.Entries, d.seen.Entries) {
+		d.keeper.Unpin(object.Entries)
+		return false, nil
+	}
+	d.seen = object
+	return true, nil
 }
+
+// tick is more than the clock of any file system needs to move on. A file that
+// changed less than this before it was read can change again and look the same.
+const tick = time.Second
 
 // open resolves ..data once, so that all files come from the same generation
 // even when the kubelet swaps the link meanwhile.
@@ -107,10 +133,34 @@ func (d *Directory) read(root *os.Root, name string) (filemap.Entry, error) {
 	return filemap.Entry{Key: name, Digest: digest, Size: info.Size()}, err
 }
 
-// list names all files and sums up what tells whether they changed.
-func list(root *os.Root) ([]string, string, error) {
-	var files []string
-	var signature strings.Builder
+// listing is what a directory holds, without contents.
+type listing struct {
+	files  []string
+	marks  strings.Builder
+	newest time.Time // when the last of the files changed
+}
+
+// signature sums up what tells whether the files changed.
+func (l *listing) signature() string { return "files\n" + l.marks.String() }
+
+func (l *listing) add(name string, info fs.FileInfo) {
+	l.files = append(l.files, name)
+	fmt.Fprintf(&l.marks, "%s\x00%d %d", name, info.Size(), info.ModTime().UnixNano())
+	// The inode and the time of its last change, which nobody can set: a copy
+	// that keeps size and modification time is noticed all the same.
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		changed := time.Unix(stat.Ctim.Unix())
+		fmt.Fprintf(&l.marks, " %d %d", stat.Ino, changed.UnixNano())
+		if changed.After(l.newest) {
+			l.newest = changed
+		}
+	}
+	l.marks.WriteByte('\n')
+}
+
+// list names all files.
+func list(root *os.Root) (*listing, error) {
+	found := &listing{}
 	err := fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -122,17 +172,18 @@ func list(root *os.Root) ([]string, string, error) {
 			return nil
 		}
 		info, err := root.Stat(p) // follows links, but not out of the directory
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a link that leads nowhere, such as an editor's lock
+		}
 		if err != nil {
 			return err
 		}
-		if !info.Mode().IsRegular() {
-			return nil
+		if info.Mode().IsRegular() {
+			found.add(p, info)
 		}
-		files = append(files, p)
-		fmt.Fprintf(&signature, "%s\x00%d %d %s\n", p, info.Size(), info.ModTime().UnixNano(), identity(info))
 		return nil
 	})
-	return files, signature.String(), err
+	return found, err
 }
 
 func skip(d fs.DirEntry) error {
@@ -140,13 +191,4 @@ func skip(d fs.DirEntry) error {
 		return fs.SkipDir
 	}
 	return nil
-}
-
-// identity is the inode and the time of its last change, which nobody can set:
-// a copy that keeps size and modification time is noticed all the same.
-func identity(info fs.FileInfo) string {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return fmt.Sprint(stat.Ino, stat.Ctim.Sec, stat.Ctim.Nsec)
-	}
-	return ""
 }

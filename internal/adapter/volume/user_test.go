@@ -7,32 +7,49 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asUser runs f with another file system identity. It changes one thread only,
-// and that thread is thrown away after the test.
-func asUser(t *testing.T, uid int, f func()) {
-	t.Helper()
+// onOwnThread runs f on a thread that is thrown away afterwards, so that it may
+// change what belongs to its thread.
+func onOwnThread(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		f()
+	}()
+	<-done
+}
+
+// asUser runs f with another file system identity.
+func asUser(t *testing.T, uid int, f func()) {
+	t.Helper()
+	onOwnThread(func() {
 		// The library's Setfsuid changes all threads; this changes one.
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uid), 0, 0); errno != 0 {
 			t.Error(errno)
 			return
 		}
 		f()
-	}()
-	<-done
+	})
+}
+
+// asEffectiveUser runs f as another user for whom the kernel counts.
+func asEffectiveUser(t *testing.T, uid int, f func()) {
+	t.Helper()
+	onOwnThread(func() {
+		const unchanged = ^uintptr(0)
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, unchanged, uintptr(uid), unchanged); errno != 0 {
+			t.Error(errno)
+			return
+		}
+		f()
+	})
 }
 
 // withCapability runs f as root with one capability and no other, as a container
 // that drops all and adds one.
 func withCapability(t *testing.T, capability int, f func()) {
 	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	onOwnThread(func() {
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		sets := [2]unix.CapUserData{{Effective: 1 << capability, Permitted: 1 << capability}}
 		if err := unix.Capset(&header, &sets[0]); err != nil {
@@ -40,17 +57,13 @@ func withCapability(t *testing.T, capability int, f func()) {
 			return
 		}
 		f()
-	}()
-	<-done
+	})
 }
 
 // inMountNamespace runs f where it may mount without anybody else seeing it.
 func inMountNamespace(t *testing.T, f func()) {
 	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	onOwnThread(func() {
 		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 			t.Error(err)
 			return
@@ -60,6 +73,5 @@ func inMountNamespace(t *testing.T, f func()) {
 			return
 		}
 		f()
-	}()
-	<-done
+	})
 }

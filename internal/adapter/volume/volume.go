@@ -229,12 +229,27 @@ func (v *Volume) openState() error {
 		return err
 	}
 	if v.lock, err = v.state.OpenFile("lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return err
+		return fmt.Errorf("%w: uid %d cannot use what an agent of another uid left; run as that one, or empty the directory", err, os.Getuid())
 	}
 	if err := unix.Flock(int(v.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("another agent already publishes here: give each its own --root (%w)", err)
 	}
-	return nil
+	return v.hideKey()
+}
+
+// hideKey takes the key away from everybody else: a volume that is mounted again
+// with a group of the pod has every file readable for that group. It is written
+// anew, because it may be another user's, whose mode cannot be changed.
+func (v *Volume) hideKey() error {
+	info, err := v.state.Lstat(keyFile)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && info.Mode().Perm()&0o077 == 0) {
+		return nil
+	}
+	key, err := v.ReadState(keyFile)
+	if err != nil {
+		return fmt.Errorf("read the key: %w", err)
+	}
+	return v.WriteState(keyFile, key)
 }
 
 func (v *Volume) newSwapper() (swapper, error) {
@@ -304,17 +319,33 @@ func (v *Volume) markFinished(id string) error {
 	return v.state.WriteFile(finishedDir+"/"+id, nil, 0o644)
 }
 
-// WriteState replaces one of the agent's own files beside the data.
+// keyFile is the state file that makes names of generations secret. Whoever can
+// read it can test guesses against those names.
+const keyFile = "key"
+
+// WriteState replaces one of the agent's own files beside the data. Who may read
+// the data may read it too, but for the key.
 func (v *Volume) WriteState(name string, content []byte) error {
-	return writeState(v.state, name, content)
+	mode := v.opts.FileMode&0o444 | 0o600
+	if name == keyFile {
+		mode = 0o600
+	}
+	return writeState(v.state, name, content, mode)
 }
 
-func writeState(state *os.Root, name string, content []byte) error {
+func writeState(state *os.Root, name string, content []byte, mode fs.FileMode) error {
 	temporary := name + ".tmp"
-	if err := state.WriteFile(temporary, content, 0o644); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+	err := state.RemoveAll(temporary) // one that was left may be another user's
+	if err == nil {
+		err = state.WriteFile(temporary, content, 0o600)
 	}
-	if err := state.Rename(temporary, name); err != nil {
+	if err == nil {
+		err = state.Chmod(temporary, mode)
+	}
+	if err == nil {
+		err = state.Rename(temporary, name)
+	}
+	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil

@@ -31,7 +31,7 @@ func Watch(ctx context.Context, dir string, opts WatchOptions, changed func()) e
 	watcher, err := newWatcher(dir)
 	if exhausted(err) {
 		opts.Polling(err)
-		return tick(ctx, opts.Poll, changed)
+		return poll(ctx, opts.Poll, changed)
 	}
 	if err != nil {
 		return fmt.Errorf("watch the directory %s: %w", dir, err)
@@ -69,8 +69,14 @@ func newWatcher(dir string) (*fsnotify.Watcher, error) {
 }
 
 // addAll watches the directory and the directories below it. Generations of a
-// mounted volume need no watch: the swap of ..data shows in the directory.
+// mounted volume need no watch: the swap of ..data shows in the directory. A
+// directory that is a link is looked up each time, because a walk would not
+// follow it.
 func addAll(watcher *fsnotify.Watcher, dir string) error {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
 	return filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -89,7 +95,7 @@ func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOSPC)
 }
 
-func tick(ctx context.Context, every time.Duration, changed func()) error {
+func poll(ctx context.Context, every time.Duration, changed func()) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {

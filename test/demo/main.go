@@ -44,6 +44,7 @@ func main() {
 	code := run(ctx, os.Stdout, options{
 		keep:   os.Getenv("KEEP") != "" && os.Getenv("KEEP") != "0",
 		binary: os.Getenv("LOCKSTEP_BINARY"),
+		quiet:  quietWindow(os.Getenv("DEMO_QUIET")),
 		colour: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
 	})
 	stop()
@@ -55,8 +56,20 @@ type options struct {
 	keep bool
 	// binary is the lockstep to play with; empty means to build this checkout's.
 	binary string
+	// quiet is the quiet window of the story.
+	quiet time.Duration
 	// colour is for terminals.
 	colour bool
+}
+
+// quietWindow is short for a reader, who has to wait for it; the product's default
+// is 5 s. The test asks for another, in which the changes of a chapter fall also on
+// a machine that is seconds late.
+func quietWindow(asked string) time.Duration {
+	if d, err := time.ParseDuration(asked); err == nil {
+		return d
+	}
+	return 2 * time.Second
 }
 
 // run plays the story and returns the exit code.

@@ -93,7 +93,7 @@ func (s *story) deploy(ctx context.Context) error {
 		return err
 	}
 	s.show(deploymentManifest)
-	if err := pause(ctx, quiet/2); err != nil {
+	if err := pause(ctx, moment); err != nil {
 		return err
 	}
 	s.line("")
@@ -107,7 +107,7 @@ func (s *story) deploy(ctx context.Context) error {
 }
 
 func (s *story) changeBoth(ctx context.Context) error {
-	if err := s.say(ctx, fmt.Sprintf("Now both change, a second apart. Kubernetes itself would restart nobody. Lockstep waits until\nboth have been quiet for %s, and then rolls the Deployment once:", quiet)); err != nil {
+	if err := s.say(ctx, fmt.Sprintf("Now both change, a second apart. Kubernetes itself would restart nobody. Lockstep waits until\nboth have been quiet for %s, and then rolls the Deployment once:", s.quiet)); err != nil {
 		return err
 	}
 	mark := s.log.mark()
@@ -116,7 +116,7 @@ func (s *story) changeBoth(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := pause(ctx, quiet/2); err != nil {
+	if err := pause(ctx, moment); err != nil {
 		return err
 	}
 	if err := s.step(ctx, "change secret/web-password: a new password", func(ctx context.Context) error {
@@ -128,7 +128,7 @@ func (s *story) changeBoth(ctx context.Context) error {
 		return err
 	}
 	// A second rollout would come within another quiet window.
-	if err := pause(ctx, quiet+quiet/2); err != nil {
+	if err := pause(ctx, s.quiet+moment); err != nil {
 		return err
 	}
 	return s.settled(ctx)

@@ -42,7 +42,7 @@ func (s *story) nothingFollows(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, quiet+quiet/2); err != nil {
+	if err := pause(ctx, s.quiet+moment); err != nil {
 		return err
 	}
 	if err := s.settled(ctx); err != nil {

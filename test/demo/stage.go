@@ -36,8 +36,8 @@ const (
 	deployment = "web"
 	// workload is how Lockstep's log names it.
 	workload = "Deployment/" + namespace + "/" + deployment
-	// quiet is the quiet window of the story; the product's default is 5 s.
-	quiet = 2 * time.Second
+	// moment is what the reader gets between two things that happen.
+	moment = time.Second
 	// patience bounds every wait for something that must happen.
 	patience = time.Minute
 )
@@ -47,6 +47,7 @@ type stage struct {
 	printer *printer
 	keep    bool
 	binary  string
+	quiet   time.Duration
 	cluster *labtest.Cluster
 	client  client.Client
 
@@ -58,7 +59,7 @@ type stage struct {
 
 // openStage builds Lockstep and starts a control plane.
 func openStage(ctx context.Context, p *printer, o options) (*stage, error) {
-	st := &stage{printer: p, keep: o.keep, binary: o.binary}
+	st := &stage{printer: p, keep: o.keep, binary: o.binary, quiet: o.quiet}
 	var err error
 	if st.binary == "" {
 		st.binary, err = buildLockstep(ctx)
@@ -150,7 +151,7 @@ func (st *stage) startLockstep(ctx context.Context) error {
 		Args: []string{
 			"controller", "--kubeconfig", st.cluster.Kubeconfig(), "--own-namespace", ownNamespace,
 			"--leader-elect=false", "--metrics-addr", "0", "--probe-addr", "0",
-			"--quiet", quiet.String(), "--log-format", "json", "--log-level", "debug",
+			"--quiet", st.quiet.String(), "--log-format", "json", "--log-level", "debug",
 		},
 		Env:    cleanEnvironment(),
 		Stderr: st.log,

@@ -24,7 +24,7 @@ func whileAway(ctx context.Context, s *story) error {
 	}); err != nil {
 		return err
 	}
-	if err := pause(ctx, quiet); err != nil {
+	if err := pause(ctx, s.quiet); err != nil {
 		return err
 	}
 	if err := s.rollouts(ctx, len(before)-1, "nobody is there, nothing happens"); err != nil {
@@ -36,7 +36,7 @@ func whileAway(ctx context.Context, s *story) error {
 	if err := s.decided(ctx, 0, "move"); err != nil {
 		return err
 	}
-	if err := pause(ctx, quiet/2); err != nil {
+	if err := pause(ctx, moment); err != nil {
 		return err
 	}
 	if err := s.settled(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,13 +114,13 @@ func controllerReloadsFromAPod(t *testing.T, cluster *labtest.Cluster) {
 	onlyOneRollout(t, w)
 }
 
-// refreshBound is what is promised of refresh, after the quiet window. It is the one
-// time that a test of ours asserts: a later file would be the kubelet's own round,
-// which takes about a minute, and refresh would be for nothing.
-const refreshBound = 2 * time.Second
+// refreshBound sets a refreshed file apart from one that changes in the kubelet's own
+// round, which takes about a minute: then refresh would be for nothing. It is the one
+// time that a test of ours asserts, and far above what is measured.
+const refreshBound = 20 * time.Second
 
 // refreshRestartsNothing: the mounted file changes in the running pod, soon, every
-// time, and with no more rights than the example shows.
+// time, and with no more rights than the example shows. How soon is in the log.
 func refreshRestartsNothing(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
 	w := testkit.NewWorldOn(t, cluster)
@@ -131,15 +132,16 @@ func refreshRestartsNothing(t *testing.T, cluster *labtest.Cluster) {
 	before := pod(t, w)
 	w.AwaitRecord(t, "app", "configmap/app")
 
+	var took []time.Duration
 	for _, content := range []string{"two", "three", "four", "five", "six"} {
 		changed := time.Now()
 		change(t, w, "hello", content)
 		awaitOutput(t, w, "file "+content)
-		took := saidAt(t, w, "file "+content).Sub(changed)
-		t.Logf("the mounted file changed %s after the ConfigMap", took.Round(10*time.Millisecond))
-		if took > refreshBound {
-			t.Errorf("the file changed %s after the ConfigMap, want at most %s", took, refreshBound)
-		}
+		took = append(took, saidAt(t, w, "file "+content).Sub(changed).Round(10*time.Millisecond))
+	}
+	t.Logf("the mounted file changed %v after the ConfigMap", took)
+	if slowest := slices.Max(took); slowest > refreshBound {
+		t.Errorf("a file changed %s after the ConfigMap: that is the kubelet's own round", slowest)
 	}
 	after := pod(t, w)
 	if after.UID != before.UID || after.Status.ContainerStatuses[0].RestartCount != 0 {

@@ -117,12 +117,14 @@ func (p *Pods) Evict(ctx context.Context, pod Pod) error {
 }
 
 // Touch writes the versions into an annotation of the pod. Any change of a pod
-// makes its kubelet look at it, and at its volumes, at once.
+// makes its kubelet look at it, and at its volumes, at once. Another pod of that name
+// is a conflict.
 func (p *Pods) Touch(ctx context.Context, pod Pod, shown string) error {
 	body, err := patch.Annotations(patch.Target{UID: pod.UID}, map[string]string{settings.Inputs: shown})
 	if err != nil {
 		return err
 	}
-	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-	return p.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, body), client.FieldOwner(FieldManager))
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	return PatchThis(ctx, p.client, o, client.RawPatch(types.MergePatchType, body))
 }

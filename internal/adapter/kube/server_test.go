@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
@@ -209,5 +210,33 @@ func TestMoveSparesANamesake(t *testing.T) {
 	}
 	if shown := w.Shown(t, testkit.Web); shown != "" {
 		t.Errorf("the namesake shows %q", shown)
+	}
+}
+
+// TestTouchSparesANamesake: a pod that was made anew meanwhile mounts what is new by
+// itself, so that it is another one is no failure.
+func TestTouchSparesANamesake(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	pod := func() *corev1.Pod {
+		p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
+		p.Name = "web-0"
+		w.Create(t, p)
+		return p
+	}
+	pods := NewPods(w.Client)
+	seen := newPod(pod())
+	if err := pods.Touch(t.Context(), seen, "configmap/app~1111111111"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "web-0"}}, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	namesake := pod()
+	if err := pods.Touch(t.Context(), seen, "configmap/app~2222222222"); !apierrors.IsConflict(err) {
+		t.Errorf("a touch of another pod of the name answers %v, want a conflict", err)
+	}
+	if w.Get(t, "web-0", namesake); len(namesake.Annotations) > 0 {
+		t.Errorf("the namesake has the annotations %v", namesake.Annotations)
 	}
 }

@@ -3,14 +3,10 @@ package lineage
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,24 +37,7 @@ func AddOwners(ctx context.Context, c client.Writer, object ObjectKey, uid strin
 	}
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Source.Name}}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(object.Source.Kind)))
-	err = c.Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, body), client.FieldOwner(kube.FieldManager))
-	if anotherUID(err) {
-		resource := schema.GroupResource{Resource: string(object.Source.Kind)}
-		return apierrors.NewConflict(resource, object.Source.Name, err)
-	}
-	return err
-}
-
-// anotherUID recognises how the API server says that an object of that name is
-// not the one that was meant.
-func anotherUID(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
-		return c.Field == "metadata.uid"
-	})
+	return kube.PatchThis(ctx, c, o, client.RawPatch(types.StrategicMergePatchType, body))
 }
 
 func ownersPatch(uid string, owners []metav1.OwnerReference) ([]byte, error) {

@@ -19,7 +19,7 @@ type link struct {
 	err     error
 }
 
-// report takes the outcome of a list or the start of a watch, and returns it.
+// report takes a list that failed or the outcome of opening a watch, and returns it.
 func (l *link) report(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -28,9 +28,11 @@ func (l *link) report(err error) error {
 	return err
 }
 
-// synced is called when a first or further list is complete.
+// synced is called when a first or further list is complete. What failed before is
+// over only when a watch is open: whoever may list and not watch would be following
+// for a moment after each list.
 func (l *link) synced() {
-	l.set(func() { l.hasList, l.err = true, nil })
+	l.set(func() { l.hasList = true })
 }
 
 // set changes the link and tells of it, unless it is still the same.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -125,6 +126,9 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 			w, err := openWatch(ctx, func(ctx context.Context) (watch.Interface, error) {
 				return c.Watch(ctx, sc.List.DeepCopyObject().(client.ObjectList), options(&o))
 			})
+			if isStream(o) && apierrors.IsInvalid(err) {
+				return nil, err // This API server has no streams; a list and a plain watch follow.
+			}
 			return w, m.link.report(err)
 		},
 	}
@@ -133,6 +137,11 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.options.Name, TypeDescription: m.options.Name, Logger: &silent})
 	reflector.WatchListPageSize = pageSize
 	reflector.RunWithContext(logr.NewContext(ctx, silent))
+}
+
+// isStream reports whether a watch is asked to begin with a list.
+func isStream(o metav1.ListOptions) bool {
+	return o.SendInitialEvents != nil && *o.SendInitialEvents
 }
 
 // Get returns the copy of one object.

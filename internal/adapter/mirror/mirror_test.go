@@ -1,15 +1,24 @@
 package mirror
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 // slimMap is what the tests keep of a ConfigMap.
@@ -145,4 +154,50 @@ func TestMirrorIsSyncedByAList(t *testing.T) {
 	if !m.Status().Synced {
 		t.Error("not synced after an empty list, which is one")
 	}
+}
+
+// listOnly is an API server that lets us list, and watch only when that is granted.
+type listOnly struct {
+	pagingServer
+
+	granted atomic.Bool
+}
+
+func (s *listOnly) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+	if !s.granted.Load() {
+		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no role"))
+	}
+	return s.pagingServer.Watch(ctx, list, options...)
+}
+
+// TestMirrorThatMayOnlyList: what is listed now and then is not followed, and that is
+// told once and not after each list.
+func TestMirrorThatMayOnlyList(t *testing.T) {
+	t.Parallel()
+	m := newNotes()
+	told := make(chan Status, 100)
+	m.link.changed = func() { told <- m.Status() }
+	server := &listOnly{}
+	testkit.RunInBackground(t, func(ctx context.Context) { m.Run(ctx, server, Scope{List: &corev1.ConfigMapList{}}) })
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return server.lists() >= 3, "it is not listed again"
+	})
+	for len(told) > 0 {
+		if s := <-told; !s.Forbidden() {
+			t.Errorf("told %+v, want the missing right only", s)
+		}
+	}
+	if !m.Status().Synced {
+		t.Error("a list without a watch is a list all the same")
+	}
+	server.granted.Store(true)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return m.Status().Works(), fmt.Sprintf("with the right the status is %+v", m.Status())
+	})
+}
+
+func (s *pagingServer) lists() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked)
 }

@@ -46,12 +46,18 @@ type Inputs struct {
 	mu sync.Mutex
 	// looked holds revisions that were asked for while their workload waits, so
 	// that a quiet window does not ask again at each turn.
-	looked map[string][]lineage.Revision
+	looked map[kube.Key]look
+}
+
+// look is what the API server said of one workload's revisions.
+type look struct {
+	uid       string
+	revisions []lineage.Revision
 }
 
 // New makes the inputs.
 func New(o Options) *Inputs {
-	return &Inputs{options: o, looked: map[string][]lineage.Revision{}}
+	return &Inputs{options: o, looked: map[kube.Key]look{}}
 }
 
 // Assess tells, for each source that the workload follows, whether it was given
@@ -80,7 +86,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		findings = append(findings, i.finding(ref, o, v, source, intent.Quiet))
 	}
 	if !asked {
-		i.forgetHistory(w.UID)
+		i.Drop(w.Key)
 	}
 	return findings, nil
 }
@@ -279,10 +285,10 @@ func (i *Inputs) ownSettings(namespace string, id input.Source) settings.Source 
 // history returns the workload's revisions, asking once while it waits.
 func (i *Inputs) history(ctx context.Context, w *kube.Workload) ([]lineage.Revision, error) {
 	i.mu.Lock()
-	revisions, ok := i.looked[w.UID]
+	known, ok := i.looked[w.Key]
 	i.mu.Unlock()
-	if ok {
-		return revisions, nil
+	if ok && known.uid == w.UID {
+		return known.revisions, nil
 	}
 	revisions, err := i.options.Revisions(ctx, w)
 	if err != nil {
@@ -290,12 +296,13 @@ func (i *Inputs) history(ctx context.Context, w *kube.Workload) ([]lineage.Revis
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.looked[w.UID] = revisions
+	i.looked[w.Key] = look{w.UID, revisions}
 	return revisions, nil
 }
 
-func (i *Inputs) forgetHistory(uid string) {
+// Drop forgets what was asked about a workload that is gone or waits no more.
+func (i *Inputs) Drop(key kube.Key) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	delete(i.looked, uid)
+	delete(i.looked, key)
 }

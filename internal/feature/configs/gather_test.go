@@ -196,6 +196,27 @@ func TestAssessAsksForHistoryOnlyWhenItMatters(t *testing.T) {
 	}
 }
 
+// TestAssessForgetsWorkloadsThatAreGone: what was asked about one that is gone, or
+// about another of its name, says nothing.
+func TestAssessForgetsWorkloadsThatAreGone(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	h := &history{}
+	in := inputs(clusterOf(source(app, "2")), h)
+	entry := given(map[input.Source]string{app: "1"})
+	assess(t, in, reload("auto"), entry)
+	in.Drop(web().Key)
+	assess(t, in, reload("auto"), entry)
+	if h.asked != 2 {
+		t.Errorf("the API server was asked %d times about a workload that had gone, want 2", h.asked)
+	}
+	namesake := web()
+	namesake.UID = "another"
+	if _, err := in.Assess(t.Context(), namesake, reload("auto"), entry); err != nil || h.asked != 3 {
+		t.Errorf("the API server was asked %d times, error %v; want once more for the namesake", h.asked, err)
+	}
+}
+
 func TestAssessBelievesNewerRevisionsOnly(t *testing.T) {
 	t.Parallel()
 	app := input.ConfigMap("app")

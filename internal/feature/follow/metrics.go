@@ -21,7 +21,7 @@ func newMetrics(r prometheus.Registerer, waiting func() int) *metrics {
 	m := &metrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_reloads_total",
-			Help: "Workloads moved to current versions, or that would have been, by kind, namespace, reason and result.",
+			Help: "Workloads moved to current versions, or that would have been, by kind, namespace, reason and result (success, failure, or conflict with another writer, which is tried again).",
 		}, []string{"kind", "namespace", "reason", "result"}),
 		invalid: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_invalid_settings_total",
@@ -59,6 +59,12 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 		}
 	}
 	m.delivery.Observe(now.Sub(last).Seconds())
+}
+
+// countConflict counts an attempt that met somebody else's write: a few are normal,
+// many mean that the watch is behind.
+func (m *metrics) countConflict(w *kube.Workload) {
+	m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(input.ReloadFailed), "conflict").Inc()
 }
 
 func (m *metrics) countFailure(w *kube.Workload) {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -22,6 +23,8 @@ import (
 type Inputs interface {
 	// Assess compares what the workload was last given with what exists now.
 	Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) ([]input.Finding, error)
+	// Drop forgets what was asked about a workload that is gone.
+	Drop(kube.Key)
 }
 
 // Cluster is what the loop reads.
@@ -77,12 +80,21 @@ type Reconciler struct {
 	options  Options
 	metrics  *metrics
 	reported *reported
+	// conflicts paces the attempts at a workload that changes under our hands.
+	conflicts workqueue.TypedRateLimiter[kube.Key]
 }
+
+// Most conflicts are with a controller's write of the status, and over with the next
+// event of the watch. One that does not end is a watch that brings nothing.
+const firstConflict, longestConflict = 200 * time.Millisecond, time.Minute
 
 // New makes a Reconciler.
 func New(o Options, d Dependencies) *Reconciler {
 	reported := newReported()
-	return &Reconciler{Dependencies: d, options: o, metrics: newMetrics(d.Metrics, reported.waiting), reported: reported}
+	return &Reconciler{
+		Dependencies: d, options: o, metrics: newMetrics(d.Metrics, reported.waiting), reported: reported,
+		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[kube.Key](firstConflict, longestConflict),
+	}
 }
 
 // Feed adds keys to the queue until the context ends.
@@ -114,6 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	if err != nil {
 		return r.failed(w, d, err)
 	}
+	r.conflicts.Forget(key)
 	r.report(w, d)
 	r.warn(w, in)
 	return ctrl.Result{RequeueAfter: d.Recheck}, nil
@@ -156,12 +169,10 @@ func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Deci
 
 // failed sorts errors by what follows from them.
 func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Result, error) {
-	switch {
-	case apierrors.IsConflict(err):
-		// Somebody wrote the workload meanwhile; the watch brings what they wrote.
-		return ctrl.Result{RequeueAfter: 200 * time.Millisecond}, nil
-	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil
+	if apierrors.IsConflict(err) || d.Verb == Move && apierrors.IsNotFound(err) {
+		// Somebody wrote or deleted the workload meanwhile; the watch brings what is now.
+		r.metrics.countConflict(w)
+		return ctrl.Result{RequeueAfter: r.conflicts.When(w.Key)}, nil
 	}
 	r.metrics.countFailure(w)
 	if r.reported.isNew(w.Key, string(input.ReloadFailed)+err.Error()) {
@@ -218,6 +229,8 @@ func (d Decision) level() int {
 // record stays; people are told anew when it is back.
 func (r *Reconciler) forgetGone(key kube.Key) {
 	r.reported.forget(key)
+	r.conflicts.Forget(key)
+	r.Inputs.Drop(key)
 	if r.Cluster.Lists(key) {
 		r.Records.Forget(key)
 	}

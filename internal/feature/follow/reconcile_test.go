@@ -3,10 +3,12 @@ package follow
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,12 +27,14 @@ type scene struct {
 	findings []input.Finding
 	assess   error
 	answers  []error // of the API server, in turn; nil when there are no more
+	putNow   error   // of the record
 
 	moved    []input.Order
 	entry    *record.Entry
 	recorded int
 	blind    bool
 	told     []kube.Event
+	dropped  []kube.Key
 
 	clock    time.Time
 	moving   time.Duration // how long the API server takes for a patch
@@ -54,6 +58,7 @@ func (s *scene) Namespace(string) (*kube.Namespace, bool) { return nil, false }
 func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
 func (s *scene) Announce(e kube.Event)                    { s.told = append(s.told, e) }
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }
+func (s *scene) Drop(key kube.Key)                        { s.dropped = append(s.dropped, key) }
 func (s *scene) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry) ([]input.Finding, error) {
 	return s.findings, s.assess
 }
@@ -72,6 +77,9 @@ func (s *scene) Put(_ kube.Key, e record.Entry) error {
 }
 
 func (s *scene) PutNow(_ context.Context, key kube.Key, e record.Entry) (time.Time, error) {
+	if s.putNow != nil {
+		return time.Time{}, s.putNow
+	}
 	return now, s.Put(key, e)
 }
 
@@ -96,17 +104,22 @@ func (s *scene) loop() *Reconciler {
 	})
 }
 
-// metric is the value of a metric without labels; of a histogram, the sum.
-func (s *scene) metric(t *testing.T, name string) float64 {
+// metric is the value of a metric without labels, or with a label of that value; of
+// a histogram, the sum.
+func (s *scene) metric(t *testing.T, name string, value ...string) float64 {
 	t.Helper()
 	families, err := s.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() == name {
-			m := f.GetMetric()[0]
-			return m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum()
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if len(value) == 0 || strings.Contains(m.String(), value[0]) {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetHistogram().GetSampleSum()
+			}
 		}
 	}
 	t.Fatalf("there is no metric %s", name)
@@ -147,6 +160,9 @@ func TestPendingEndsWithTheWorkload(t *testing.T) {
 		if (s.entry == nil) != listed {
 			t.Errorf("listed=%t: the entry is %+v", listed, s.entry)
 		}
+		if len(s.dropped) != 1 || s.dropped[0] != web("web") {
+			t.Errorf("listed=%t: the inputs are told to forget %v", listed, s.dropped)
+		}
 	}
 }
 
@@ -174,6 +190,62 @@ func TestConflictLeadsToANewDecision(t *testing.T) {
 		t.Errorf("the old decision was carried out: moved %v, recorded %d times", s.moved, s.recorded)
 	}
 }
+
+// TestConflictsAreSpacedOut: most are over with the next event of the watch. While it
+// brings none, each attempt is as vain as the last; a success begins anew.
+func TestConflictsAreSpacedOut(t *testing.T) {
+	t.Parallel()
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, "web")
+	s := newScene()
+	loop := s.loop()
+	waits := func(answers ...error) []string {
+		s.answers = answers
+		var all []string
+		for range answers {
+			result, err := loop.Reconcile(t.Context(), web("web"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, result.RequeueAfter.String())
+		}
+		return all
+	}
+	first := waits(conflict, conflict, gone, conflict, conflict, conflict, conflict, conflict, conflict, conflict)
+	if diff := cmp.Diff([]string{"200ms", "400ms", "800ms", "1.6s", "3.2s", "6.4s", "12.8s", "25.6s", "51.2s", "1m0s"}, first); diff != "" {
+		t.Errorf("waits (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"0s", "200ms"}, waits(nil, conflict)); diff != "" {
+		t.Errorf("waits after a success (-want +got)\n%s", diff)
+	}
+	if got := s.metric(t, "lockstep_reloads_total", "conflict"); got != 11 {
+		t.Errorf("%v conflicts are counted, want 11", got)
+	}
+}
+
+// TestLostRecordIsNoLostWorkload: that something is not found is the end only of what
+// was to be moved. A series of evictions whose record cannot be written is tried again.
+func TestLostRecordIsNoLostWorkload(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.workload.Annotations[settings.Strategy] = "evict"
+	s.putNow = apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "lockstep-system")
+	loop := s.loop()
+	loop.Pods = noPods{}
+	if _, err := loop.Reconcile(t.Context(), web("web")); !errors.Is(err, s.putNow) {
+		t.Errorf("error %v, want that of the record: the queue tries again", err)
+	}
+	if len(s.told) != 1 || s.told[0].Reason != string(input.ReloadFailed) {
+		t.Errorf("told %+v, want the failure", s.told)
+	}
+}
+
+// noPods are the pods of a workload without any.
+type noPods struct{}
+
+func (noPods) List(context.Context, *kube.Workload) ([]kube.Pod, error) { return nil, nil }
+func (noPods) Evict(context.Context, kube.Pod) error                    { return nil }
+func (noPods) Touch(context.Context, kube.Pod, string) error            { return nil }
 
 func TestRefusedChangeIsToldOnceAndTriedAgain(t *testing.T) {
 	t.Parallel()

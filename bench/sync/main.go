@@ -27,10 +27,11 @@ import (
 type Result struct {
 	When       string `json:"when"`
 	Kubernetes string `json:"kubernetes"`
-	// LoadAverage of the machine at the start: with more than one process per
-	// core the latencies are those of the machine.
-	LoadAverage string  `json:"loadAverage"`
-	BinaryMB    float64 `json:"binaryMB"`
+	// LoadAverageAtStart and AtEnd are the machine's: with more than one process
+	// per core the latencies are those of the machine.
+	LoadAverageAtStart string  `json:"loadAverageAtStart"`
+	LoadAverageAtEnd   string  `json:"loadAverageAtEnd"`
+	BinaryMB           float64 `json:"binaryMB"`
 
 	// WriteMs is the API server's part of LatencyMs: from sending the change
 	// to its answer.
@@ -99,16 +100,23 @@ func run(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	result := &Result{When: time.Now().UTC().Format(time.RFC3339), Kubernetes: cluster.Version()}
-	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
-		result.LoadAverage = strings.TrimSpace(string(raw))
-	}
+	result := &Result{When: time.Now().UTC().Format(time.RFC3339), Kubernetes: cluster.Version(), LoadAverageAtStart: loadAverage()}
 	for _, measure := range []func(context.Context, *Result) error{b.size, b.latency, b.idle, b.loaded, b.mounted} {
 		if err := measure(ctx, result); err != nil {
 			return err
 		}
 	}
+	result.LoadAverageAtEnd = loadAverage()
 	return errors.Join(write(result, out), result.check())
+}
+
+// loadAverage is of the last 1, 5 and 15 minutes.
+func loadAverage() string {
+	raw, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(raw))[:3], " ")
 }
 
 func write(result *Result, out string) error {

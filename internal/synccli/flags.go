@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -103,7 +102,7 @@ func (f *flags) bindApplication(fs *pflag.FlagSet) {
 	fs.DurationVar(&a.CheckTimeout, "check-timeout", a.CheckTimeout, "time limit of the check")
 	fs.StringArrayVar(&a.Notify, "notify", nil, "URL, signal:HUP[@name:X|@pidfile:X], exec:COMMAND, socket:PATH:LINE or restart; in order, may be repeated")
 	fs.DurationVar(&a.CommandTimeout, "notify-timeout", a.CommandTimeout, "time limit of commands and sockets in --notify")
-	fs.StringVar(&a.Confirm, "confirm", "", "URL, body:REGEXP@URL, metric:NAME==VALUE@URL, exec:COMMAND, workers:child|name:X, haproxy:SOCKET, or none")
+	fs.StringVar(&a.Confirm, "confirm", "", "URL, body:REGEXP@URL, metric:NAME==VALUE|>before@URL, exec:COMMAND, workers:child|name:X, haproxy:SOCKET, or none")
 	fs.DurationVar(&a.ConfirmTimeout, "confirm-timeout", a.ConfirmTimeout, "time limit of the confirmation")
 	fs.StringVar(&f.initialNotify, "initial-notify", string(podsync.NotifyIfChanged), "tell the application of the first set: never, if-changed or always")
 	fs.StringVar(&f.stopSignal, "stop-signal", "TERM", "signal that asks the child to end")
@@ -226,8 +225,6 @@ func findChecker(app, check string) error {
 	return nil
 }
 
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
 func (f *flags) setSources(lookup func(string) (string, bool)) func(*syncrun.Config) error {
 	return func(c *syncrun.Config) error {
 		if len(f.configMaps)+len(f.secrets)+len(f.selectors) == 0 {
@@ -235,7 +232,7 @@ func (f *flags) setSources(lookup func(string) (string, bool)) func(*syncrun.Con
 		}
 		namespaces := f.namespaces
 		if len(namespaces) == 0 {
-			namespaces = []string{ownNamespace(lookup)}
+			namespaces = []string{syncrun.OwnNamespace(lookup)}
 		}
 		var mistakes []error
 		for kind, names := range map[filemap.Kind][]string{filemap.ConfigMap: f.configMaps, filemap.Secret: f.secrets} {
@@ -248,18 +245,6 @@ func (f *flags) setSources(lookup func(string) (string, bool)) func(*syncrun.Con
 		c.Selectors = append(c.Selectors, f.selected(namespaces)...)
 		return errors.Join(mistakes...)
 	}
-}
-
-// ownNamespace is the pod's namespace: from the service account, the downward
-// API's usual variable, or the kubeconfig's usual default.
-func ownNamespace(lookup func(string) (string, bool)) string {
-	if raw, err := os.ReadFile(namespaceFile); err == nil {
-		return strings.TrimSpace(string(raw))
-	}
-	if namespace, ok := lookup("POD_NAMESPACE"); ok && namespace != "" {
-		return namespace
-	}
-	return "default"
 }
 
 func named(kind filemap.Kind, name, namespace string) (objectwatch.Selector, error) {

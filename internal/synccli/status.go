@@ -21,8 +21,18 @@ import (
 func newInstallCommand(env Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "install DIRECTORY", Short: "Copy this program into a directory that other containers share",
-		Args: cobra.ExactArgs(1),
+		Args: usage(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return install(env, args[0]) },
+	}
+}
+
+// usage makes a wrong number of arguments a mistake on the command line.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
 	}
 }
 
@@ -40,8 +50,11 @@ func newStatusCommand(env Env) *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use: "status --root DIRECTORY", Short: "Tell what an agent observed, published and confirmed",
-		Args: cobra.NoArgs,
+		Args: usage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
+			if output != "text" && output != "json" {
+				return usageError{fmt.Errorf("output %q: want text or json", output)}
+			}
 			s, raw, err := readStatus(root, volume.Layout(layout))
 			if err != nil {
 				return err
@@ -68,6 +81,9 @@ func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, erro
 	var s podsync.Status
 	if root == "" {
 		return s, nil, usageError{errors.New("give the agent's --root, and its --layout when that is exchange; an agent without a root keeps no status file")}
+	}
+	if layout != volume.Links && layout != volume.Exchange {
+		return s, nil, usageError{fmt.Errorf("layout %q: want links or exchange", layout)}
 	}
 	name := filepath.Join(volume.StateDir(root, layout), podsync.StatusFile)
 	raw, err := os.ReadFile(name) //nolint:gosec // the user names the root

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -84,6 +86,18 @@ func Default() Config {
 	}
 }
 
+// OwnNamespace is the pod's namespace: from the service account, the downward
+// API's usual variable, or the kubeconfig's usual default.
+func OwnNamespace(lookup func(string) (string, bool)) string {
+	if raw, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace"); err == nil {
+		return strings.TrimSpace(string(raw))
+	}
+	if namespace, ok := lookup("POD_NAMESPACE"); ok && namespace != "" {
+		return namespace
+	}
+	return "default"
+}
+
 // complete fills in what follows from other fields.
 func (c Config) complete() Config {
 	c.Sync.Sources = nil
@@ -107,7 +121,7 @@ func (c Config) complete() Config {
 func (c Config) Validate() error {
 	c = c.complete()
 	_, _, inWords := c.application(process.NewParent())
-	mistakes := []error{c.Sync.Validate(), inWords}
+	mistakes := []error{c.Sync.Validate(), inWords, c.checkTimes()}
 	if len(c.Selectors) > 0 {
 		mistakes = append(mistakes, c.watchOptions().Validate())
 	}
@@ -131,6 +145,21 @@ func (c Config) Validate() error {
 	return errors.Join(mistakes...)
 }
 
+// checkTimes finds times that must not be zero: a pause of none would be no
+// pause, and a limit of none would be no limit or one that nobody keeps.
+func (c Config) checkTimes() error {
+	var mistakes []error
+	for _, t := range []struct {
+		flag string
+		time time.Duration
+	}{{"rescan", c.Rescan}, {"poll", c.Poll}, {"check-timeout", c.App.CheckTimeout}, {"notify-timeout", c.App.CommandTimeout}} {
+		if t.time <= 0 {
+			mistakes = append(mistakes, fmt.Errorf("--%s %s: want a positive time", t.flag, t.time))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
 func (c Config) watchOptions() objectwatch.Options {
 	return objectwatch.Options{Selectors: c.Selectors, Stall: c.Sync.Stall, SubdirAnnotation: c.SubdirAnnotation}
 }
@@ -147,9 +176,19 @@ func (k Kube) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
+// trusting accepts any certificate when the user says so. An authority beside it
+// would be refused as a contradiction.
+func (k Kube) trusting(config *rest.Config) *rest.Config {
+	if config != nil && k.Insecure {
+		config.TLSClientConfig = rest.TLSClientConfig{Insecure: true}
+	}
+	return config
+}
+
 func (k Kube) load() (*rest.Config, error) {
 	if k.Kubeconfig == "" && k.Server == "" {
-		return rest.InClusterConfig()
+		config, err := rest.InClusterConfig()
+		return k.trusting(config), err
 	}
 	overrides := &clientcmd.ConfigOverrides{
 		CurrentContext: k.Context, Context: k.Overrides,

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/objectwatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
@@ -29,6 +30,17 @@ const patience = 30 * time.Second
 
 func selector(kind filemap.Kind, name, labels string) objectwatch.Selector {
 	return objectwatch.Selector{Kind: kind, Namespace: "ns", Name: name, Labels: labels}
+}
+
+// Whoever accepts any certificate need not trust the cluster's own authority.
+func TestInsecureInACluster(t *testing.T) {
+	authority := rest.TLSClientConfig{CAFile: "/ca", CAData: []byte("x")}
+	for insecure, want := range map[bool]rest.TLSClientConfig{true: {Insecure: true}, false: authority} {
+		config := Kube{Insecure: insecure}.trusting(&rest.Config{TLSClientConfig: authority})
+		if diff := cmp.Diff(want, config.TLSClientConfig); diff != "" {
+			t.Errorf("insecure %v: %s", insecure, diff)
+		}
+	}
 }
 
 func TestValidate(t *testing.T) {

@@ -47,21 +47,21 @@ func reopen(t *testing.T, root string, layout volume.Layout, change func(*volume
 // put keeps, stages and publishes one set of files and returns its name.
 func put(t *testing.T, v *volume.Volume, files map[string]string) string {
 	t.Helper()
-	id, _ := stage(t, v, files)
+	id := stage(t, v, files)
 	if err := v.Publish(id); err != nil {
 		t.Fatalf("publish %v: %v", files, err)
 	}
 	return id
 }
 
-func stage(t *testing.T, v *volume.Volume, files map[string]string) (string, filemap.Tree) {
+func stage(t *testing.T, v *volume.Volume, files map[string]string) string {
 	t.Helper()
 	tree := keep(t, v, files)
 	id := tree.ID(nil, "")
 	if _, err := v.Stage(id, tree); err != nil {
 		t.Fatal(err)
 	}
-	return id, tree
+	return id
 }
 
 func keep(t *testing.T, v *volume.Volume, files map[string]string) filemap.Tree {
@@ -167,7 +167,7 @@ func TestForeignFilesAreNeverTouched(t *testing.T) {
 	put(t, v, map[string]string{"b": "3"})
 	wantVisible(t, root, map[string]string{"foreign.txt": "mine", "b": "3"})
 
-	id, _ := stage(t, v, map[string]string{"foreign.txt": "ours"})
+	id := stage(t, v, map[string]string{"foreign.txt": "ours"})
 	err := v.Publish(id)
 	if err == nil || !strings.Contains(err.Error(), "foreign.txt is there but was not written by this agent") {
 		t.Errorf("publishing over a foreign file: %v", err)
@@ -196,7 +196,7 @@ func TestARefusedSetLeavesNoLinks(t *testing.T) {
 	v, root := open(t, volume.Links, nil)
 	put(t, v, map[string]string{"a": "1"})
 	write(t, filepath.Join(root, "z"), "mine")
-	id, _ := stage(t, v, map[string]string{"a": "2", "b": "2", "z": "2"})
+	id := stage(t, v, map[string]string{"a": "2", "b": "2", "z": "2"})
 	if err := v.Publish(id); err == nil || !strings.Contains(err.Error(), "z is there but was not written by this agent") {
 		t.Errorf("error %v", err)
 	}
@@ -234,7 +234,7 @@ func TestOverwriteTakesNothingBeforeTheSwap(t *testing.T) {
 	v, root := open(t, volume.Links, overwrite)
 	put(t, v, map[string]string{"a": "1"})
 	write(t, filepath.Join(root, "foreign"), "mine")
-	id, _ := stage(t, v, map[string]string{"a": "2", "b": "2", "foreign": "2"})
+	id := stage(t, v, map[string]string{"a": "2", "b": "2", "foreign": "2"})
 	obstacle := filepath.Join(root, "..data_tmp")
 	mkdir(t, obstacle)
 	inMountNamespace(t, func() {
@@ -273,7 +273,7 @@ func TestExchangeRefusesToCarryForeignFilesAway(t *testing.T) {
 	v, root := open(t, volume.Exchange, nil)
 	put(t, v, map[string]string{"a": "1"})
 	write(t, filepath.Join(root, "lock"), "application's own")
-	id, _ := stage(t, v, map[string]string{"a": "2"})
+	id := stage(t, v, map[string]string{"a": "2"})
 	if err := v.Publish(id); err == nil || !strings.Contains(err.Error(), "lock in the root was not written by this agent") {
 		t.Errorf("publish: %v", err)
 	}

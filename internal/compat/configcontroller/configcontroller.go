@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,6 +28,7 @@ type values struct {
 	inCluster                    bool
 	healthAddr                   string
 	kube                         syncrun.Kube
+	ownNamespace                 string
 }
 
 // Parse reads the original's flags. A flag wins over its variable, and the
@@ -78,7 +78,7 @@ func newFlagSet(lookup func(string) (string, bool)) (*pflag.FlagSet, *values) {
 		}
 		return otherwise
 	}
-	v := &values{}
+	v := &values{ownNamespace: syncrun.OwnNamespace(lookup)}
 	f := pflag.NewFlagSet("config-controller", pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.StringVar(&v.configMap, "configmap", env("CONFIG_CONTROLLER_CONFIGMAP", ""), "[NS/]NAME of the ConfigMap")
@@ -196,13 +196,10 @@ func parseConfigMap(s string) (objectwatch.Selector, error) {
 	return objectwatch.Selector{Kind: filemap.ConfigMap, Namespace: namespace, Name: name}, nil
 }
 
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
 // warnings tells those who left the namespace out and are elsewhere.
 func (v *values) warnings(s objectwatch.Selector) []string {
-	raw, err := os.ReadFile(namespaceFile)
-	own := strings.TrimSpace(string(raw))
-	if err != nil || own == s.Namespace || strings.Contains(v.configMap, "/") {
+	own := v.ownNamespace
+	if own == s.Namespace || strings.Contains(v.configMap, "/") {
 		return nil
 	}
 	return []string{fmt.Sprintf("--configmap %s means the namespace default, but this pod is in %s: write --configmap=%s/%s if that is meant",

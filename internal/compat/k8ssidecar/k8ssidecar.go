@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -18,8 +17,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/syncrun"
 )
-
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // environment reads variables and gathers mistakes.
 type environment struct {
@@ -165,10 +162,7 @@ func (e *environment) namespaces() []string {
 	if len(namespaces) > 0 {
 		return namespaces
 	}
-	if raw, err := os.ReadFile(namespaceFile); err == nil {
-		return []string{strings.TrimSpace(string(raw))}
-	}
-	return []string{"default"}
+	return []string{syncrun.OwnNamespace(e.lookup)}
 }
 
 func (e *environment) files(c *syncrun.Config) {

@@ -40,6 +40,7 @@ func TestSources(t *testing.T) {
 			want: []string{"configmap/a/[x]", "secret/a/[x]", "configmap/b/[x]", "secret/b/[x]"},
 		},
 		"all namespaces": {reason: "ALL is a word of its own", env: map[string]string{"LABEL": "x", "NAMESPACE": "ALL"}, want: []string{"configmap/*/[x]"}},
+		"own namespace":  {reason: "the downward API tells where there is no service account", env: map[string]string{"LABEL": "x", "POD_NAMESPACE": "own"}, want: []string{"configmap/own/[x]"}},
 		"by name": {
 			reason: "names are watched, not polled", env: map[string]string{"RESOURCE_NAME": "configmap/one,two", "NAMESPACE": "a"},
 			want: []string{"configmap/a/one", "configmap/a/two"},

@@ -6,6 +6,7 @@ package expofmt
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,72 +60,103 @@ func formatLabels(labels map[string]string) string {
 	return "{" + strings.Join(pairs, ",") + "}"
 }
 
-// Condition compares one metric with a number, as in "up == 1".
+// Condition compares one metric with a number, as in "up == 1", or with what it
+// was before, as in "reloads_total > before".
 type Condition struct {
 	Metric   string
 	Operator string
 	Value    float64
+	// Before says that the metric is compared with its own earlier value.
+	Before bool
+}
+
+// before is the word for a metric's own earlier value.
+const before = "before"
+
+// String gives the condition without the metric.
+func (c Condition) String() string {
+	if c.Before {
+		return c.Operator + " " + before
+	}
+	return c.Operator + " " + strconv.FormatFloat(c.Value, 'g', -1, 64)
 }
 
 // ParseCondition reads NAME OPERATOR NUMBER; the operator is one of
-// == != >= <= > <.
+// == != >= <= > <, and instead of the number there may be the word before.
 func ParseCondition(s string) (Condition, error) {
 	for _, op := range []string{"==", "!=", ">=", "<=", ">", "<"} {
 		name, number, found := strings.Cut(s, op)
 		if !found {
 			continue
 		}
-		value, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		name = strings.TrimSpace(name)
+		name, number = strings.TrimSpace(name), strings.TrimSpace(number)
+		c := Condition{Metric: name, Operator: op, Before: number == before}
+		var err error
+		if !c.Before {
+			c.Value, err = strconv.ParseFloat(number, 64)
+		}
 		if err != nil || name == "" || strings.ContainsAny(name, " \t\n=!<>{}") {
 			break
 		}
-		return Condition{Metric: name, Operator: op, Value: value}, nil
+		return c, nil
 	}
-	return Condition{}, fmt.Errorf("condition %q: want a metric, one of == != >= <= > <, and a number", s)
+	return Condition{}, fmt.Errorf("condition %q: want a metric, one of == != >= <= > <, and a number or the word before", s)
 }
 
-// Holds looks the metric up in a text exposition. found is false when it is
-// not there; a metric with several samples holds when each of them does.
-func (c Condition) Holds(exposition string) (holds, found bool) {
-	holds = true
-	for line := range strings.Lines(exposition) {
-		value, ok := c.sample(strings.TrimSpace(line))
-		if !ok {
-			continue
-		}
-		found = true
-		holds = holds && c.compare(value)
+// Excerpt writes samples in the form that Samples reads.
+func (c Condition) Excerpt(samples map[string]float64) string {
+	var text strings.Builder
+	for _, labels := range slices.Sorted(maps.Keys(samples)) {
+		fmt.Fprintf(&text, "%s%s %g\n", c.Metric, labels, samples[labels])
 	}
-	return holds && found, found
+	return text.String()
+}
+
+// Samples finds the metric in a text exposition, by labels.
+func (c Condition) Samples(exposition string) map[string]float64 {
+	samples := map[string]float64{}
+	for line := range strings.Lines(exposition) {
+		if labels, value, ok := c.sample(strings.TrimSpace(line)); ok {
+			samples[labels] = value
+		}
+	}
+	return samples
+}
+
+// Holds says whether the condition holds for each of the samples, of which there
+// have to be some. One that was not there before was 0, as a new counter is.
+func (c Condition) Holds(now, earlier map[string]float64) bool {
+	for labels, value := range now {
+		against := c.Value
+		if c.Before {
+			against = earlier[labels]
+		}
+		if !c.compare(value, against) {
+			return false
+		}
+	}
+	return len(now) > 0
 }
 
 // sample reads a line of the condition's metric, whatever its labels are.
-func (c Condition) sample(line string) (float64, bool) {
+func (c Condition) sample(line string) (labels string, value float64, ok bool) {
 	rest, ok := strings.CutPrefix(line, c.Metric)
 	if !ok {
-		return 0, false
+		return "", 0, false
 	}
 	if strings.HasPrefix(rest, "{") {
-		end := strings.LastIndex(rest, "}")
-		if end < 0 {
-			return 0, false
-		}
-		rest = rest[end+1:]
+		end := strings.LastIndex(rest, "}") + 1
+		labels, rest = rest[:end], rest[end:]
 	}
 	if rest == "" || (rest[0] != ' ' && rest[0] != '\t') {
-		return 0, false
+		return "", 0, false
 	}
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return 0, false
-	}
-	value, err := strconv.ParseFloat(fields[0], 64)
-	return value, err == nil
+	value, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+	return labels, value, err == nil
 }
 
-func (c Condition) compare(value float64) bool {
-	order := cmp.Compare(value, c.Value)
+func (c Condition) compare(value, against float64) bool {
+	order := cmp.Compare(value, against)
 	switch c.Operator {
 	case "==":
 		return order == 0

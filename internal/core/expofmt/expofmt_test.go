@@ -34,15 +34,36 @@ func TestHolds(t *testing.T) {
 			t.Errorf("%s: %v", condition, err)
 			continue
 		}
-		holds, found := c.Holds(text)
+		samples := c.Samples(text)
+		holds, found := c.Holds(samples, nil), len(samples) > 0
 		if holds != want[0] || found != want[1] {
 			t.Errorf("%s: holds %v, found %v, want %v", condition, holds, found, want)
 		}
 	}
 }
 
+// Each sample is compared with its own earlier value; a new one was 0.
+func TestHoldsBefore(t *testing.T) {
+	c, err := expofmt.ParseCondition("x_total > before")
+	if err != nil || c.String() != "> before" {
+		t.Fatalf("%s: %v", c, err)
+	}
+	earlier := c.Samples("x_total{a=\"1\"} 5\nx_total{a=\"2\"} 5\ny 1\n")
+	for text, want := range map[string]bool{
+		"x_total{a=\"1\"} 6\nx_total{a=\"2\"} 6\n":                     true,
+		"x_total{a=\"1\"} 6\nx_total{a=\"2\"} 5\n":                     false,
+		"x_total{a=\"1\"} 6\nx_total{a=\"2\"} 6\nx_total{a=\"3\"} 1\n": true,
+		"x_total{a=\"1\"} 6\nx_total{a=\"2\"} 6\nx_total{a=\"3\"} 0\n": false,
+		"": false,
+	} {
+		if got := c.Holds(c.Samples(text), earlier); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
 func FuzzParseCondition(f *testing.F) {
-	for _, s := range []string{"a==1", "a != -2e3", "a", "==1", "a==x", "a b == 1"} {
+	for _, s := range []string{"a==1", "a != -2e3", "a", "==1", "a==x", "a b == 1", "a > before"} {
 		f.Add(s, "a 1\n")
 	}
 	f.Fuzz(func(t *testing.T, s, text string) {
@@ -53,8 +74,12 @@ func FuzzParseCondition(f *testing.F) {
 		if c.Metric == "" || c.Operator == "" {
 			t.Errorf("%q became %+v", s, c)
 		}
-		if holds, found := c.Holds(text); holds && !found {
+		samples := c.Samples(text)
+		if c.Holds(samples, nil) && len(samples) == 0 {
 			t.Error("a metric that is not there holds")
+		}
+		if again := c.Samples(c.Excerpt(samples)); c.Excerpt(again) != c.Excerpt(samples) {
+			t.Errorf("%v became %v", samples, again)
 		}
 	})
 }

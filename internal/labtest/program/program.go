@@ -64,7 +64,7 @@ func All() []Program {
 		{ArgoRollouts, "kubernetes", argo, argo + "/cmd/rollouts-controller", 3 * time.Minute, crds},
 		{Kubelet, "kubernetes", k8s, k8s + "/cmd/kubelet", 2 * time.Minute, nil},
 		{Helm, "helm", helm, helm + "/cmd/helm", 3 * time.Minute, nil},
-		{Registry, "registry", registry, registry + "/cmd/registry", time.Minute, nil},
+		{Registry, "registry", registry, registry + "/cmd/registry", 2 * time.Minute, nil},
 		{GitOps, "gitops", gitops, gitops + "/agent", 3 * time.Minute, nil},
 		{Etcd + "@1.34", "kubernetes-1.34", etcd, etcd, 30 * time.Second, nil},
 		{APIServer + "@1.34", "kubernetes-1.34", k8s, k8s + "/cmd/kube-apiserver", 5 * time.Minute, nil},

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +18,10 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/httpcall"
 	"github.com/lockstep-dev/lockstep/internal/adapter/process"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
+
+const patience = 30 * time.Second
 
 // child takes note of what it is told.
 type child struct{ signals []unix.Signal }
@@ -30,7 +34,7 @@ func (c *child) Restart(context.Context) error { return errors.New("restarted") 
 func (c *child) PID() int                      { return 0 }
 
 func settings(c Child) Settings {
-	return Settings{HTTP: httpcall.Options{Method: "POST", Timeout: time.Second}, Timeout: time.Second, Parent: process.NewParent(), Child: c}
+	return Settings{HTTP: httpcall.Options{Method: "POST", Timeout: patience}, Timeout: patience, Parent: process.NewParent(), Child: c}
 }
 
 func TestTellers(t *testing.T) {
@@ -68,11 +72,25 @@ func TestTellers(t *testing.T) {
 	}
 }
 
+// cutOff ends the time in the middle of a question.
+type cutOff struct {
+	probe
+
+	at  int
+	cut func()
+}
+
+func (c *cutOff) ask(ctx context.Context, baseline string) (bool, error) {
+	if c.at--; c.at == 0 {
+		c.cut()
+	}
+	return c.probe.ask(ctx, baseline)
+}
+
 func TestConfirmers(t *testing.T) {
-	answers := 0
+	var answers atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answers++
-		if answers < 3 {
+		if answers.Add(1) < 3 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -89,12 +107,16 @@ func TestConfirmers(t *testing.T) {
 		"exec:true":                         "",
 		"exec:sh -c 'echo not yet; exit 1'": "not yet",
 	} {
-		confirmer, err := NewConfirmer(spec, 500*time.Millisecond, settings(nil))
+		confirmer, err := NewConfirmer(spec, patience, settings(nil))
 		if err != nil {
 			t.Errorf("%s: %v", spec, err)
 			continue
 		}
-		err = confirmer.Confirm(t.Context(), "")
+		// A right answer comes at the third time at the latest, and a wrong one
+		// is still the reason when the fifth question gets none.
+		ctx, cancel := context.WithCancel(t.Context())
+		confirmer.probe = &cutOff{probe: confirmer.probe, at: 5, cut: cancel}
+		err = confirmer.Confirm(ctx, "")
 		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: error %v", spec, err)
 		}
@@ -103,7 +125,7 @@ func TestConfirmers(t *testing.T) {
 
 // A dead child has no workers. Its number is 0, which is the parent of PID 1.
 func TestWorkersOfADeadChild(t *testing.T) {
-	confirmer, err := NewConfirmer("workers:child", 100*time.Millisecond, settings(&child{}))
+	confirmer, err := NewConfirmer("workers:child", time.Millisecond, settings(&child{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +135,84 @@ func TestWorkersOfADeadChild(t *testing.T) {
 	}
 	if err := confirmer.Confirm(t.Context(), "[12]"); err == nil {
 		t.Error("it is confirmed")
+	}
+}
+
+// A signal is only on its way when it is sent: the metrics that are asked for at
+// once are those from before. A reload that fails must not look confirmed.
+func TestAMetricIsComparedWithBefore(t *testing.T) {
+	for name, c := range map[string]struct {
+		before string
+		after  []string
+		want   string
+	}{
+		"reloaded":       {"success_time 7\n", []string{"success_time 7\n", "success_time 8\n"}, ""},
+		"failed":         {"success_time 7\n", []string{"success_time 7\n", "success_time 7\n"}, "the metric success_time is not > before"},
+		"every sample":   {"success_time{a=\"1\"} 7\nsuccess_time{a=\"2\"} 7\n", []string{"success_time{a=\"1\"} 8\nsuccess_time{a=\"2\"} 7\n"}, "is not > before"},
+		"first":          {"", []string{"success_time 1\n"}, ""},
+		"started again":  {"success_time NaN\n", []string{"success_time 1\n"}, ""},
+		"not there":      {"", []string{""}, "there is no metric success_time"},
+		"another metric": {"success_time_2 7\nsuccess_time 7\n", []string{"success_time_2 8\nsuccess_time 7\n"}, "is not > before"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := append([]string{c.before}, c.after...)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(answers[0]))
+				answers = answers[min(1, len(answers)-1):]
+			}))
+			defer server.Close()
+			confirmer, err := NewConfirmer("metric:success_time>before@"+server.URL, patience, settings(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			baseline, err := confirmer.Baseline(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			confirmer.probe = &cutOff{probe: confirmer.probe, at: 4, cut: cancel}
+			err = confirmer.Confirm(ctx, baseline)
+			if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// An agent that was started again between telling and asking has nothing to
+// compare with, and must not confirm for that.
+func TestNothingToCompareWith(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x 1\n")) }))
+	defer server.Close()
+	workers := process.NewChild(process.NewParent(), process.ChildOptions{Args: []string{"sh", "-c", "sleep 1000; :"}, StopSignal: unix.SIGTERM, Grace: time.Minute})
+	if err := workers.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer workers.Stop(t.Context())
+	labtest.Eventually(t, patience, func() (bool, string) { return len(process.ChildrenOf(workers.PID())) > 0, "no worker" })
+	for _, spec := range []string{"metric:x>before@" + server.URL, "workers:child"} {
+		confirmer, err := NewConfirmer(spec, patience, settings(workers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := confirmer.Confirm(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "it is not known how things were before the reload") {
+			t.Errorf("%s: error %v", spec, err)
+		}
+	}
+}
+
+// The kernel refuses to start a program with a variable of more than 128 KiB.
+func TestManyChangedFiles(t *testing.T) {
+	release := podsync.Release{Generation: "g1", Dir: "/d"}
+	for n := range 5000 {
+		release.Changed = append(release.Changed, "directory/with/a/long/name/file-"+strconv.Itoa(n))
+	}
+	teller, err := NewTeller(`exec:sh -c 'test -z "$LOCKSTEP_CHANGED_FILES" -a $LOCKSTEP_GENERATION = g1'`, settings(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := teller.Tell(t.Context(), release); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -147,7 +247,9 @@ func TestUnreachable(t *testing.T) {
 		"exec:false":                     false,
 	} {
 		s := settings(nil)
-		s.HTTP.Timeout = 200 * time.Millisecond
+		if strings.HasSuffix(spec, "/hangs") {
+			s.HTTP.Timeout = 200 * time.Millisecond
+		}
 		teller, err := NewTeller(spec, s)
 		if err != nil {
 			t.Fatal(err)
@@ -202,7 +304,7 @@ func TestParseReloads(t *testing.T) {
 }
 
 func FuzzSpecs(f *testing.F) {
-	for _, s := range []string{"http://h/", "signal:HUP@name:x", "exec:a b", "socket:/a:b", "restart", "body:x@http://h", "metric:a==1@http://h", "workers:child", "haproxy:/s", ""} {
+	for _, s := range []string{"http://h/", "signal:HUP@name:x", "exec:a b", "socket:/a:b", "restart", "body:x@http://h", "metric:a==1@http://h", "metric:a>before@http://h", "workers:child", "haproxy:/s", ""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, spec string) {

@@ -35,6 +35,7 @@ type Confirmer struct {
 //	http://host:port/path                     an accepted status code
 //	body:REGEXP@http://host:port/path         a body that matches
 //	metric:NAME==VALUE@http://host/metrics    a metric
+//	metric:NAME>before@http://host/metrics    a metric that moved since the reload
 //	exec:command arguments                    a command that succeeds
 //	workers:child, workers:name:nginx         new child processes since the reload
 //	haproxy:/run/haproxy-master.sock          HAProxy's own count of reloads
@@ -68,7 +69,11 @@ func newProbe(spec string, settings Settings) (probe, error) {
 		if err != nil {
 			return nil, fmt.Errorf("confirm metric: %w", err)
 		}
-		return newHTTPProbe(url, settings, holds(c))
+		p, err := newHTTPProbe(url, settings, holds(c))
+		if c.Before {
+			return metricProbe{p, c}, err
+		}
+		return p, err
 	case "exec":
 		args, err := argv.Split(rest)
 		return commandProbe{settings, args}, err
@@ -103,20 +108,22 @@ func (c *Confirmer) Baseline(ctx context.Context) (string, error) {
 func (c *Confirmer) Confirm(ctx context.Context, baseline string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	var last error
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		final, err := c.probe.ask(ctx, baseline)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
+		case final:
+			return fmt.Errorf("confirm: %w", err)
+		case last == nil || ctx.Err() == nil: // a question that time cut off has no answer
+			last = err
 		}
 		timer := time.NewTimer(pause)
-		if final {
-			timer.Stop()
-			return fmt.Errorf("confirm: %w", err)
-		}
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("not confirmed within %s: %w", c.timeout, err)
+			return fmt.Errorf("not confirmed within %s: %w", c.timeout, last)
 		case <-timer.C:
 		}
 	}
@@ -127,7 +134,7 @@ type httpProbe struct {
 	judge   func(body string) error
 }
 
-func newHTTPProbe(url string, settings Settings, judge func(string) error) (probe, error) {
+func newHTTPProbe(url string, settings Settings, judge func(string) error) (httpProbe, error) {
 	o := settings.HTTP
 	o.URL = url
 	return httpProbe{o, judge}, o.Validate()
@@ -154,16 +161,55 @@ func matches(expr *regexp.Regexp) func(string) error {
 
 func holds(c expofmt.Condition) func(string) error {
 	return func(body string) error {
-		switch ok, found := c.Holds(body); {
-		case ok:
-			return nil
-		case !found:
-			return fmt.Errorf("there is no metric %s", c.Metric)
-		default:
-			return fmt.Errorf("the metric %s is not %s %v", c.Metric, c.Operator, c.Value)
-		}
+		return verdict(c, c.Samples(body), nil)
 	}
 }
+
+func verdict(c expofmt.Condition, now, earlier map[string]float64) error {
+	switch {
+	case c.Holds(now, earlier):
+		return nil
+	case len(now) == 0:
+		return fmt.Errorf("there is no metric %s", c.Metric)
+	default:
+		return fmt.Errorf("the metric %s is not %s", c.Metric, c)
+	}
+}
+
+// metricProbe compares a metric with what it was before the reload. A signal is
+// on its way when it is sent: whoever asks at once gets the answer from before.
+type metricProbe struct {
+	http      httpProbe
+	condition expofmt.Condition
+}
+
+func (m metricProbe) samples(ctx context.Context) (map[string]float64, error) {
+	body, err := httpcall.Call(ctx, m.http.options)
+	return m.condition.Samples(body), err
+}
+
+func (m metricProbe) baseline(ctx context.Context) (string, error) {
+	samples, err := m.samples(ctx)
+	return compared + m.condition.Excerpt(samples), err
+}
+
+func (m metricProbe) ask(ctx context.Context, baseline string) (bool, error) {
+	if baseline == "" {
+		return true, errUncompared
+	}
+	now, err := m.samples(ctx)
+	if err != nil {
+		return false, err
+	}
+	return false, verdict(m.condition, now, m.condition.Samples(baseline))
+}
+
+// compared begins a baseline, which may have no sample and is not empty for that.
+const compared = "# before\n"
+
+// errUncompared is an agent that was started again between telling and asking.
+// It has to tell once more.
+var errUncompared = errors.New("it is not known how things were before the reload")
 
 type commandProbe struct {
 	settings Settings
@@ -207,6 +253,9 @@ func (w workersProbe) baseline(context.Context) (string, error) {
 }
 
 func (w workersProbe) ask(_ context.Context, baseline string) (bool, error) {
+	if baseline == "" {
+		return true, errUncompared
+	}
 	pids, err := w.workers()
 	if err != nil {
 		return false, err

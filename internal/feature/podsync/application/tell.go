@@ -37,9 +37,20 @@ type Settings struct {
 func (s Settings) run(ctx context.Context, args []string, release podsync.Release) (string, error) {
 	return s.Parent.Run(ctx, process.Command{
 		Args:    argv.Expand(args, map[string]string{"dir": release.Dir, "generation": release.Generation}),
-		Env:     []string{"LOCKSTEP_DIR=" + release.Dir, "LOCKSTEP_GENERATION=" + release.Generation, "LOCKSTEP_CHANGED_FILES=" + strings.Join(release.Changed, "\n")},
+		Env:     []string{"LOCKSTEP_DIR=" + release.Dir, "LOCKSTEP_GENERATION=" + release.Generation, "LOCKSTEP_CHANGED_FILES=" + changedFiles(release)},
 		Timeout: s.Timeout,
 	})
+}
+
+// changedFiles lists the paths, one on each line. The kernel takes no variable of
+// more than 128 KiB, so that a longer list is left out.
+func changedFiles(release podsync.Release) string {
+	const limit = 100 << 10
+	list := strings.Join(release.Changed, "\n")
+	if len(list) > limit {
+		return ""
+	}
+	return list
 }
 
 // Checker runs a command on a staged generation.

@@ -9,8 +9,12 @@ import (
 // Counted is a record that counts its writes.
 type Counted interface {
 	Status() mirror.Status
-	Writes() (succeeded, failed int)
+	Writes() Writes
 }
+
+// Writes counts the writes of a record. One that conflicted met another writer; what
+// it was to write is written later.
+type Writes struct{ Succeeded, Failed, Conflicted int }
 
 // Collector shows cache and record as metrics, read when they are asked for.
 type Collector struct {
@@ -26,7 +30,7 @@ func NewCollector(c *Cache, r Counted) *Collector {
 		cache: c, records: r,
 		tracked:  prometheus.NewDesc("lockstep_tracked_objects", "Objects in the cache: sources (ConfigMaps and Secrets) and workloads.", []string{"role"}, nil),
 		followed: prometheus.NewDesc("lockstep_resource_followed", "1 when the resource is listed and watched, 0 when it cannot be (permission, outage, not installed).", []string{"resource"}, nil),
-		writes:   prometheus.NewDesc("lockstep_state_writes_total", "Writes of the record of what was delivered, by result.", []string{"result"}, nil),
+		writes:   prometheus.NewDesc("lockstep_state_writes_total", "Writes of the record of what was delivered, by result (success, failure, or conflict with another writer, which is tried again).", []string{"result"}, nil),
 	}
 }
 
@@ -56,7 +60,8 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	if c.records == nil {
 		return
 	}
-	succeeded, failed := c.records.Writes()
-	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(succeeded), "success")
-	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(failed), "failure")
+	writes := c.records.Writes()
+	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(writes.Succeeded), "success")
+	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(writes.Failed), "failure")
+	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(writes.Conflicted), "conflict")
 }

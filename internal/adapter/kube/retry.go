@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -13,8 +14,8 @@ import (
 
 // Retry calls f until it succeeds, fails for good, or the context ends, and
 // returns its last error; when the context ends in the middle of an attempt, that
-// is the error of the attempt before, which says more. The pauses grow from 100 ms to 5 s, with jitter; an
-// API server that says how long to wait is obeyed.
+// is the error of the attempt before, which says more. The pauses grow from 100 ms
+// to 5 s, with jitter; an API server that says how long to wait is obeyed.
 func Retry(ctx context.Context, f func(context.Context) error) error {
 	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: 7, Cap: 5 * time.Second}
 	var before error
@@ -23,8 +24,8 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 		switch {
 		case err == nil:
 			return nil
-		case ctx.Err() != nil && before != nil:
-			return before
+		case ctx.Err() != nil:
+			return cmp.Or(before, err)
 		case !Passing(err):
 			return err
 		}
@@ -42,11 +43,10 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 }
 
 // Passing reports whether an error may well be gone at the next attempt: a busy
-// or absent API server, a lost connection, a write that met another one.
+// or absent API server, a lost connection, a write that met another one. That a
+// request took too long is one too: a dial that times out looks just like a context
+// that has ended, so whoever has a context asks that.
 func Passing(err error) bool {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false
-	}
 	var network net.Error
 	var request *url.Error
 	return errors.As(err, &network) || errors.As(err, &request) ||

@@ -57,8 +57,7 @@ type Records struct {
 	wake    func(kube.Key)
 	shards  map[string]*shard
 	leading bool
-	// succeeded and failed count the writes.
-	succeeded, failed int
+	writes  kube.Writes
 }
 
 // New makes a record that is empty until Watch.
@@ -119,7 +118,7 @@ func (r *Records) PutNow(ctx context.Context, key kube.Key, entry record.Entry) 
 	at, err := r.write(ctx, s)
 	r.countWrite(err)
 	if err == nil && at.IsZero() {
-		err = errors.New("somebody else wrote it meanwhile; trying again")
+		err = errors.New("the API server does not say when that was")
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("write the record of %s: %w", key, err)
@@ -160,20 +159,23 @@ func (r *Records) Wake(f func(kube.Key)) {
 }
 
 // Writes counts the writes of the record.
-func (r *Records) Writes() (succeeded, failed int) {
+func (r *Records) Writes() kube.Writes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.succeeded, r.failed
+	return r.writes
 }
 
 func (r *Records) countWrite(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil {
-		r.failed++
-		return
+	switch {
+	case err == nil:
+		r.writes.Succeeded++
+	case apierrors.IsConflict(err):
+		r.writes.Conflicted++
+	default:
+		r.writes.Failed++
 	}
-	r.succeeded++
 }
 
 // Status tells how well the record can be read.
@@ -219,7 +221,7 @@ func (r *Records) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ticker.C:
-			r.flush(ctx)
+			r.flushIf(ctx, r.isDue)
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
@@ -237,23 +239,29 @@ func (r *Records) setLeading(leading bool) {
 
 // flush writes every shard that has changes.
 func (r *Records) flush(ctx context.Context) {
+	r.flushIf(ctx, r.hasChanges)
+}
+
+func (r *Records) flushIf(ctx context.Context, wanted func(*shard) bool) {
 	for _, s := range r.shards {
-		if !r.hasChanges(s) {
+		if !wanted(s) {
 			continue
 		}
 		_, err := r.write(ctx, s)
 		r.countWrite(err)
-		if err != nil {
+		if err != nil && !apierrors.IsConflict(err) {
 			r.complain(s, fmt.Errorf("write the record %s/%s: %w", r.options.Namespace, s.name, err))
 		}
 	}
 }
 
-// complain reports a failed write, once for as long as it fails in the same way.
+// complain reports a failed write, once for as long as it fails in the same way, and
+// lets the next attempt wait.
 func (r *Records) complain(s *shard, err error) {
+	now := r.options.Now()
 	r.mu.Lock()
 	said := s.complaint == err.Error()
-	s.complaint = err.Error()
+	s.complaint, s.retry = err.Error(), s.retry.failed(now)
 	r.mu.Unlock()
 	if !said {
 		r.options.Report(err)
@@ -266,6 +274,14 @@ func (r *Records) hasChanges(s *shard) bool {
 	return len(s.dirty) > 0
 }
 
+// isDue reports whether a shard has changes and is not to be left alone for a while.
+func (r *Records) isDue(s *shard) bool {
+	now := r.options.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(s.dirty) > 0 && !now.Before(s.retry.notBefore)
+}
+
 // send returns a shard's changes and the version that they are changes of. The
 // two belong together: a newer version may have overruled them.
 func (r *Records) send(s *shard) (changes map[string]*string, resourceVersion string) {
@@ -275,11 +291,17 @@ func (r *Records) send(s *shard) (changes map[string]*string, resourceVersion st
 }
 
 // write sends one shard's changes and returns the API server's time of the
-// write. What another writer did meanwhile is read and adopted instead; then the
-// time is zero and the rest is written at the next turn.
+// write. What another writer did meanwhile is read and adopted instead; that is a
+// conflict, and the rest is written at the next turn.
 func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	select {
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
+	case <-ctx.Done():
+		return time.Time{}, fmt.Errorf("wait for another write: %w", ctx.Err())
+	}
 	changes, resourceVersion := r.send(s)
 	if resourceVersion == "" {
 		return r.create(ctx, s, changes)
@@ -300,8 +322,11 @@ func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
 		r.mu.Lock()
 		s.lost()
 		r.mu.Unlock()
-		return time.Time{}, nil
+		return time.Time{}, overtaken(s, "somebody deleted it meanwhile")
 	case apierrors.IsConflict(err):
+		r.mu.Lock()
+		s.refused(resourceVersion)
+		r.mu.Unlock()
 		return time.Time{}, r.adoptStored(ctx, s)
 	case err != nil:
 		return time.Time{}, err
@@ -331,12 +356,17 @@ func (r *Records) create(ctx context.Context, s *shard, changes map[string]*stri
 func (r *Records) settle(s *shard, changes map[string]*string, cm client.Object) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.complaint = ""
+	s.complaint, s.retry = "", retry{}
 	s.written(changes, cm.GetResourceVersion())
 	return kube.WrittenBy(cm, kube.FieldManager)
 }
 
-// adoptStored reads a shard that somebody else wrote.
+// overtaken is the conflict of a write with what somebody else did.
+func overtaken(s *shard, how string) error {
+	return apierrors.NewConflict(corev1.Resource("configmaps"), s.name, errors.New(how+"; trying again"))
+}
+
+// adoptStored reads a shard that somebody else wrote, and says so.
 func (r *Records) adoptStored(ctx context.Context, s *shard) error {
 	cm := &corev1.ConfigMap{}
 	if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.options.Namespace, Name: s.name}, cm); err != nil {
@@ -346,7 +376,7 @@ func (r *Records) adoptStored(ctx context.Context, s *shard) error {
 		return errors.New("a ConfigMap of this name exists that is not ours (it lacks the label " + settings.StateLabel + "): rename it, or set another --state-name")
 	}
 	r.adopt(s, cm)
-	return nil
+	return overtaken(s, "somebody else wrote it meanwhile")
 }
 
 func (r *Records) adopt(s *shard, cm *corev1.ConfigMap) {

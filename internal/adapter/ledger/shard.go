@@ -3,7 +3,6 @@ package ledger
 import (
 	"fmt"
 	"maps"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -32,11 +31,12 @@ func (s *shardCopy) SameAs(old *shardCopy) bool        { return s.ResourceVersio
 // server holds, and what has yet to be written there.
 type shard struct {
 	name string
-	// writing is held while a request is under way, so that this process never
+	// writing is full while a request is under way, so that this process never
 	// conflicts with itself.
-	writing         sync.Mutex
+	writing         chan struct{}
 	resourceVersion string
 	complaint       string // why the last write failed
+	retry           retry
 	stored          map[string]string
 	// dirty holds the texts that differ from stored; nil removes a key.
 	dirty map[string]*string
@@ -46,7 +46,7 @@ type shard struct {
 }
 
 func newShard(name string) *shard {
-	return &shard{name: name, stored: map[string]string{}, dirty: map[string]*string{}}
+	return &shard{name: name, writing: make(chan struct{}, 1), stored: map[string]string{}, dirty: map[string]*string{}}
 }
 
 // get returns the newest text, written or not.
@@ -75,6 +75,15 @@ func (s *shard) set(key string, text *string) {
 func (s *shard) send() map[string]*string {
 	s.sent = maps.Clone(s.dirty)
 	return s.sent
+}
+
+// refused is called when the API server does not have the version that changes were
+// made of. Its own is newer then, even with a lower number: after a restore from a
+// backup numbers begin again.
+func (s *shard) refused(resourceVersion string) {
+	if s.resourceVersion == resourceVersion {
+		s.resourceVersion = ""
+	}
 }
 
 // adopt takes over what the API server holds, unless that is older than what we

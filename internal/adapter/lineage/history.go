@@ -50,7 +50,7 @@ var errWatchEnded = errors.New("the watch ended")
 // change, until see is done or the context ends. It reads once and then watches.
 func FollowHistory(ctx context.Context, c client.WithWatch, key kube.Key, see func(History) (done bool)) error {
 	f := &follower{client: c, key: key, see: see}
-	return kube.Retry(ctx, func(ctx context.Context) error {
+	err := kube.Retry(ctx, func(ctx context.Context) error {
 		err := f.follow(ctx)
 		f.expired = f.expired || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		if errors.Is(err, errWatchEnded) {
@@ -58,6 +58,11 @@ func FollowHistory(ctx context.Context, c client.WithWatch, key kube.Key, see fu
 		}
 		return err
 	})
+	if f.watchedToTheEnd {
+		// Whatever failed before was over by then.
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // follower holds what was last read of one workload.
@@ -72,6 +77,8 @@ type follower struct {
 	// expired is true when the API server no longer knew the version that the
 	// watch of the workload was to continue from.
 	expired bool
+	// watchedToTheEnd is true when the context ended while the watches worked.
+	watchedToTheEnd bool
 }
 
 // versions are what the watches continue from.
@@ -234,11 +241,14 @@ func (f *follower) watch(ctx context.Context, from versions) error {
 		var err error
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
 		case event, ok := <-workloads.ResultChan():
 			err = f.workloadEvent(event, ok)
 		case event, ok := <-revisions.ResultChan():
 			err = f.revisionEvent(event, ok)
+		}
+		if ctx.Err() != nil { // It ends the watches too.
+			f.watchedToTheEnd = true
+			return context.Cause(ctx)
 		}
 		if err != nil {
 			return err

@@ -216,7 +216,7 @@ func (r *run) giveUp(ctx context.Context, err error) {
 			r.failed = append(r.failed, fmt.Errorf("attach %s: gave up after %s: %s", object, r.request.Timeout, v.Message))
 		}
 	}
-	if !errors.Is(err, errTooLate) && !errors.Is(err, context.DeadlineExceeded) {
+	if !errors.Is(err, errTooLate) {
 		r.failed = append(r.failed, err)
 	}
 }

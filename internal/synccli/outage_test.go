@@ -273,6 +273,11 @@ func (k killing) at(t *testing.T, call string, n int) bool {
 	write(t, filepath.Join(source, "a"), "new")
 	write(t, filepath.Join(source, "b"), "new")
 	write(t, filepath.Join(source, "sub", "c"), "new")
+	if k.overwrites() {
+		args = append(args, "--overwrite")
+		write(t, filepath.Join(source, "taken"), "new")
+		write(t, filepath.Join(root, "taken"), "foreign")
+	}
 	// -D: the program that is started is the agent, and the tracer is beside it.
 	strace := []string{"-D", "-f", "-qq", "-o", "/dev/null", "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n), binary(t)}
 	victim := labtest.StartCommand(t, labtest.Command{Path: "strace", Args: append(strace, args...)})
@@ -280,6 +285,9 @@ func (k killing) at(t *testing.T, call string, n int) bool {
 	a, b := read(root+"/a"), read(root+"/b")
 	if a != b || (a != "old" && a != "new") {
 		t.Errorf("%s: a is %q, b is %q", where, a, b)
+	}
+	if taken := read(root + "/taken"); k.overwrites() && taken != "foreign" && taken != "new" {
+		t.Errorf("%s: a file of somebody else is %q", where, taken)
 	}
 	next := labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: args})
 	labtest.Eventually(t, patience, func() (bool, string) {
@@ -289,6 +297,9 @@ func (k killing) at(t *testing.T, call string, n int) bool {
 	k.wantEnd(t, where, root, told)
 	return met
 }
+
+// overwrites says that the new set takes the place of somebody else's file.
+func (k killing) overwrites() bool { return k.layout == "links" && !k.refused }
 
 // survives waits until the agent is killed or has done everything; it says
 // whether it was killed.
@@ -335,6 +346,9 @@ func (k killing) settled(root string) bool {
 func (k killing) wantEnd(t *testing.T, where, root, told string) {
 	t.Helper()
 	want, visible := "new", "map[a:new b:new sub/c:new]"
+	if k.overwrites() {
+		visible = "map[a:new b:new sub/c:new taken:new]"
+	}
 	if k.refused {
 		want, visible = "old", "map[a:old b:old]"
 	}

@@ -28,7 +28,7 @@ func TestRollTarget(t *testing.T) {
 		"Grouped": {"the group tells which", "statefulset.apps.kruise.io/db", "apps.kruise.io", ""},
 		"BuiltIn": {"also of one that needs no flag", "statefulset.apps/db", "apps", ""},
 		"Further": {"a name that only one has needs no group", "cloneset/web", "apps.kruise.io", ""},
-		"Unknown": {"what there is is said so that it can be typed", "pod/web", "", "rollout, statefulset.apps.kruise.io, cloneset.apps.kruise.io"},
+		"Unknown": {"the kinds are named as they can be typed", "pod/web", "", "rollout, statefulset.apps.kruise.io, cloneset.apps.kruise.io"},
 		"NoName":  {"a kind is no workload", "deployment", "", "want KIND/NAME"},
 	}
 	for name, tc := range cases {

@@ -20,7 +20,7 @@ import (
 // out.
 func TestFailureThatWasMended(t *testing.T) {
 	t.Parallel()
-	template := daemonTemplate("one")
+	template := podTemplate("one")
 	ds := &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"},
 		Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template},

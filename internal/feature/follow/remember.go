@@ -29,7 +29,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 		next.MovedAt, next.MovedFrom = o.movedAt, o.movedFrom
 	}
 	if o.decision.Verb != Evict || o.decision.Delivered {
-		next.EvictFor, next.EvictSince = "", time.Time{}
+		next.EvictFor, next.EvictSince, next.EvictPods = "", time.Time{}, 0
 	}
 	for _, f := range o.findings {
 		given, known := o.given(e, f)

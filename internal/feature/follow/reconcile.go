@@ -139,8 +139,9 @@ func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Deci
 	case d.isMistake():
 		return d, nil
 	case d.Verb == Ignore:
-		// Its namespace may well ask for it. What it was given is needed then.
-		if r.Cluster.KnowsNamespaces() {
+		// Its namespace may well ask for it, unless it refuses. What it was given is
+		// needed then.
+		if r.Cluster.KnowsNamespaces() || in.Intent.Mode == settings.Never {
 			r.Records.Forget(w.Key)
 		}
 		return d, nil

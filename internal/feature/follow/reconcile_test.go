@@ -284,7 +284,11 @@ func TestNothingIsDoneOnGuesses(t *testing.T) {
 		"Deleting":    {"a workload on its way out is left alone", func(s *scene) { s.workload.Deleting = true }, false, false},
 		"NotFollowed": {"never drops the entry", func(s *scene) { s.findings = nil }, true, false},
 		"MaybeAsked":  {"a namespace that cannot be read may ask for it", func(s *scene) { s.findings, s.blind = nil, true }, false, false},
-		"BadSetting":  {"a setting that nobody understands keeps it", func(s *scene) { s.workload.Annotations[settings.Quiet] = "soon" }, false, false},
+		"Refused": {"unless it refuses itself", func(s *scene) {
+			s.findings, s.blind = nil, true
+			s.workload.Annotations[settings.Reload] = "never"
+		}, true, false},
+		"BadSetting": {"a setting that nobody understands keeps it", func(s *scene) { s.workload.Annotations[settings.Quiet] = "soon" }, false, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

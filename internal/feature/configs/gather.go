@@ -74,7 +74,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		source, exists := i.options.View.Source(w.Key.Namespace, ref.Source)
 		o := i.observe(w, ref, source, given)
 		v := Decide(o)
-		if exists && source.ChangedAt.IsZero() && i.needsHistory(v, w, ref.Source.Kind, given) {
+		if exists && !source.ContentWritten.Exact() && i.needsHistory(v, w, ref.Source.Kind, given) {
 			revisions, err := i.history(ctx, w)
 			if err != nil {
 				return nil, err
@@ -233,7 +233,7 @@ func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record
 	referenced := map[input.Source]bool{}
 	for _, ref := range w.Refs {
 		referenced[ref.Source] = true
-		if intent.Follows(ref.Source, true, i.ownSettings(w.Key.Namespace, ref.Source)) {
+		if intent.Follows(ref.Source, true, i.ownSettings(w.Key.Namespace, ref.Source, given)) {
 			if intent.Whole {
 				ref.Keys = fingerprint.AllKeys()
 			}
@@ -274,12 +274,17 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, given record.E
 	return sources
 }
 
-func (i *Inputs) ownSettings(namespace string, id input.Source) settings.Source {
+// ownSettings are what the source asks for. One that is gone, or cannot be seen, asks
+// for what it did: who was given it wants to know of its return.
+func (i *Inputs) ownSettings(namespace string, id input.Source, given record.Entry) settings.Source {
 	source, ok := i.options.View.Source(namespace, id)
-	if !ok {
-		return settings.Source{}
+	if ok {
+		return settings.ForSource(source.Annotations)
 	}
-	return settings.ForSource(source.Annotations)
+	if _, followed := given.Inputs[id]; followed {
+		return settings.Source{Mode: settings.Follow}
+	}
+	return settings.Source{}
 }
 
 // history returns the workload's revisions, asking once while it waits.

@@ -50,9 +50,9 @@ func (c cluster) Absent(_ input.Kind, keys fingerprint.Keys) fingerprint.Version
 	return fingerprint.Hasher{}.AbsentVersion(keys)
 }
 
-// source is a ConfigMap or Secret whose one key has the value.
+// source is a ConfigMap or Secret whose one key has the value. It came with a list.
 func source(id input.Source, value string) *kube.Source {
-	return &kube.Source{ID: id, Namespace: "shop", Content: contentOf(value), ContentWritten: exactly(50), SeenAt: at(10), Created: at(1)}
+	return &kube.Source{ID: id, Namespace: "shop", Content: contentOf(value), ContentWritten: upTo(50), SeenAt: at(10), Created: at(1)}
 }
 
 func contentOf(value string) fingerprint.Content {
@@ -126,6 +126,10 @@ func TestAssessFollowsWhatIsAskedFor(t *testing.T) {
 	app, extra, db := input.ConfigMap("app"), input.ConfigMap("extra"), input.Secret("db")
 	refusing := source(app, "1")
 	refusing.Annotations = map[string]string{settings.Reload: "never"}
+	asking := source(app, "2")
+	asking.Annotations = map[string]string{settings.Reload: "auto"}
+	unread := clusterOf()
+	unread.unreadable = input.KindConfigMap
 	cases := map[string]struct {
 		reason string
 		view   cluster
@@ -140,6 +144,10 @@ func TestAssessFollowsWhatIsAskedFor(t *testing.T) {
 		"Glob":         {"a pattern follows what matches now", clusterOf(source(extra, "1"), source(db, "1")), "configmap/e*", map[input.Source]string{extra: "1"}, map[input.Source]input.Reason{extra: input.InStep}},
 		"GlobGone":     {"and what matched before, so that its return is noticed", clusterOf(), "configmap/e*", map[input.Source]string{extra: "1"}, map[input.Source]input.Reason{extra: input.Missing}},
 		"Never":        {"nothing", clusterOf(source(app, "1")), "never", nil, map[input.Source]input.Reason{}},
+		"Asking":       {"a source that asks for its users", clusterOf(asking), "configmap/none", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.Changed, input.ConfigMap("none"): input.Missing}},
+		"AskingGone":   {"and is gone: its return is noticed", clusterOf(), "configmap/none", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.Missing, input.ConfigMap("none"): input.Missing}},
+		"AskingUnread": {"or cannot be seen now", unread, "configmap/none", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.Unreadable, input.ConfigMap("none"): input.Unreadable}},
+		"NeverGone":    {"who refuses does not want to know", clusterOf(), "never", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{}},
 		"SourceNever":  {"a source that refuses is not followed", clusterOf(refusing), "auto", nil, map[input.Source]input.Reason{}},
 	}
 	for name, tc := range cases {
@@ -169,8 +177,9 @@ func TestAssessUnreadable(t *testing.T) {
 func TestAssessAsksForHistoryOnlyWhenItMatters(t *testing.T) {
 	t.Parallel()
 	app := input.ConfigMap("app")
-	watched := source(app, "2")
-	watched.ChangedAt = at(20)
+	watched, relisted := source(app, "2"), source(app, "2")
+	watched.ChangedAt, watched.ContentWritten = at(20), exactly(50)
+	relisted.ChangedAt, relisted.ContentWritten = at(20), mirror.Bounds{Min: 45, Max: 50}
 	cases := map[string]struct {
 		reason string
 		source *kube.Source
@@ -179,6 +188,7 @@ func TestAssessAsksForHistoryOnlyWhenItMatters(t *testing.T) {
 	}{
 		"InStep":            {"nothing to find out", source(app, "1"), "1", 0},
 		"ChangedWhileAway":  {"did we deliver it before we stopped?", source(app, "2"), "1", 1},
+		"ChangedUnwatched":  {"a list told, and when it happened nobody knows", relisted, "1", 1},
 		"ChangedBeforeOurs": {"we saw it happen", watched, "1", 0},
 	}
 	for name, tc := range cases {

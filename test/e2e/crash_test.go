@@ -10,10 +10,16 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// TestKilledBetweenPatchAndRecord: the patch is made, its record is not, and a
-// person takes the rollout back before the controller returns.
-func TestKilledBetweenPatchAndRecord(t *testing.T) {
-	t.Parallel()
+// crashing is a controller whose record can be taken from it before it is killed.
+type crashing struct {
+	*testkit.Controller
+	world   *testkit.World
+	account *labtest.Account
+}
+
+// accountable is a controller that follows the app, under an account of its own.
+func accountable(t *testing.T, flags ...string) (*testkit.World, *testkit.Witness, crashing) {
+	t.Helper()
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
 	witness := w.NewWitness(t)
@@ -21,18 +27,37 @@ func TestKilledBetweenPatchAndRecord(t *testing.T) {
 	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules())...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
 	w.AwaitRecordRight(t, account, true)
-	c := w.StartControllerAs(t, account.Kubeconfig)
+	c := crashing{w.StartControllerAs(t, account.Kubeconfig, flags...), w, account}
 	witness.AwaitKnown(t)
 	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	return w, witness, c
+}
 
-	account.Allow(t, testkit.OwnRules()...)
-	w.AwaitRecordRight(t, account, false)
-	w.SetConfig(t, "app", "key", "2")
-	shown := w.AwaitRollout(t, testkit.Web, "")
+// forbidRecord makes patches go on, and their record fail.
+func (c crashing) forbidRecord(t *testing.T) {
+	t.Helper()
+	c.account.Allow(t, testkit.OwnRules()...)
+	c.world.AwaitRecordRight(t, c.account, false)
+}
+
+func (c crashing) kill(t *testing.T) {
+	t.Helper()
 	c.Signal(t, syscall.SIGKILL)
 	if code := c.ExitCode(t, testkit.Patience); code != 128+int(syscall.SIGKILL) {
 		t.Fatalf("exit code %d", code)
 	}
+}
+
+// TestKilledBetweenPatchAndRecord: the patch is made, its record is not, and a
+// person takes the rollout back before the controller returns.
+func TestKilledBetweenPatchAndRecord(t *testing.T) {
+	t.Parallel()
+	w, witness, c := accountable(t)
+
+	c.forbidRecord(t)
+	w.SetConfig(t, "app", "key", "2")
+	shown := w.AwaitRollout(t, testkit.Web, "")
+	c.kill(t)
 	if entry := w.Record(t, testkit.Web); strings.Contains(entry, digest(shown, "configmap/app")) {
 		t.Fatalf("the record %q has what was to be kept from it", entry)
 	}
@@ -57,16 +82,7 @@ func TestKilledBetweenPatchAndRecord(t *testing.T) {
 // been there before: no new revision tells of the patch, an old one is used again.
 func TestKilledBetweenPatchAndRecordOfAnOldVersion(t *testing.T) {
 	t.Parallel()
-	w := testkit.NewWorld(t)
-	w.CreateApp(t)
-	witness := w.NewWitness(t)
-	account := labtest.NewAccount(t, w.Cluster, w.Own)
-	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules())...)
-	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
-	w.AwaitRecordRight(t, account, true)
-	c := w.StartControllerAs(t, account.Kubeconfig, "--quiet", testkit.Quiet)
-	witness.AwaitKnown(t)
-	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	w, witness, c := accountable(t, "--quiet", testkit.Quiet)
 	before := ""
 	shown := map[string]string{}
 	for _, value := range []string{"2", "3"} {
@@ -77,16 +93,12 @@ func TestKilledBetweenPatchAndRecordOfAnOldVersion(t *testing.T) {
 		w.Revisions(t, testkit.Web)
 	}
 
-	account.Allow(t, testkit.OwnRules()...)
-	w.AwaitRecordRight(t, account, false)
+	c.forbidRecord(t)
 	w.SetConfig(t, "app", "key", "2")
 	if again := w.AwaitRollout(t, testkit.Web, before); again != shown["2"] {
 		t.Fatalf("the template shows %q, want what it showed before, %q", again, shown["2"])
 	}
-	c.Signal(t, syscall.SIGKILL)
-	if code := c.ExitCode(t, testkit.Patience); code != 128+int(syscall.SIGKILL) {
-		t.Fatalf("exit code %d", code)
-	}
+	c.kill(t)
 	if got := w.Revisions(t, testkit.Web); got != 3 {
 		t.Fatalf("%d revisions before the undo, want 3", got)
 	}
@@ -100,6 +112,37 @@ func TestKilledBetweenPatchAndRecordOfAnOldVersion(t *testing.T) {
 	}
 	w.SetConfig(t, "app", "key", "4")
 	w.AwaitRollout(t, testkit.Web, shown["3"])
+}
+
+// TestKilledBetweenPatchAndRecordThenContentGoesBack: the record and the content agree
+// again, and the pods run what was between.
+func TestKilledBetweenPatchAndRecordThenContentGoesBack(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]string{"FirstPatch": "1", "LaterPatch": "2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _, c := accountable(t, "--quiet", testkit.Quiet)
+			before := ""
+			if first != "1" {
+				w.SetConfig(t, "app", "key", first)
+				before = w.AwaitRollout(t, testkit.Web, "")
+				w.AwaitRecord(t, testkit.Web, digest(before, "configmap/app"))
+				w.Revisions(t, testkit.Web)
+			}
+			c.forbidRecord(t)
+			w.SetConfig(t, "app", "key", "3")
+			unwritten := w.AwaitRollout(t, testkit.Web, before)
+			c.kill(t)
+			w.SetConfig(t, "app", "key", first)
+
+			w.StartReady(t, "--quiet", testkit.Quiet)
+			shown := w.AwaitRollout(t, testkit.Web, unwritten)
+			if before != "" && shown != before {
+				t.Errorf("the template shows %q, want what was there before, %q", shown, before)
+			}
+			w.AwaitRecord(t, testkit.Web, digest(shown, "configmap/app"))
+		})
+	}
 }
 
 // digest is what a template shows of one source.

@@ -215,6 +215,8 @@ func (r *roll) allowed(live *kube.Live, findings []input.Finding, intent setting
 	switch {
 	case r.kind.ReadsByItself():
 		return fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", w.Key)
+	case w.Problem != "":
+		return fmt.Errorf("%s: %s", w.Key, w.Problem)
 	case len(intent.Problems) > 0:
 		return fmt.Errorf("%s: %s", w.Key, intent.Problems[0])
 	case len(findings) == 0:

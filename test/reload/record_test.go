@@ -2,6 +2,7 @@ package reload_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -193,4 +194,85 @@ func TestUndoneAndThenTheContentGoesBack(t *testing.T) {
 	s.checkRollouts(t, "a restart", 4, web)
 	s.change(t, "configmap/app", "{data: {key: three}}")
 	s.awaitRollouts(t, web, 5)
+}
+
+// TestBaselineBelievesNoOldRevision: what Lockstep delivered before it was told to
+// stop, and to begin again, is no delivery after that.
+func TestBaselineBelievesNoOldRevision(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	c := s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	for i, value := range []string{"two", "three"} {
+		s.change(t, "configmap/app", "{data: {key: "+value+"}}")
+		s.awaitRollouts(t, web, i+1)
+		s.awaitKnown(t, deploy, "web", versionOf(value))
+		s.awaitObserved(t, web)
+	}
+	s.annotate(t, web, settings.Reload, "never")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return s.remembered(t, deploy, "web") == "", "who refuses is still on record"
+	})
+	s.annotate(t, web, settings.Reload, "auto")
+	s.awaitKnown(t, deploy, "web", versionOf("three"))
+	kill(t, c)
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.run(t)
+	s.awaitRollouts(t, web, 3)
+}
+
+// TestDueAtFirstSight: a source that a pattern means appears while the workload is
+// held, and the controller is killed before the release.
+func TestDueAtFirstSight(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, configMap("app-a", "key: one")+
+		deployment("web", settings.Reload+`: "configmap/app-*", `+settings.Hold+": freeze", plain))
+	c := s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app-a")
+	s.make(t, configMap("app-b", "key: one"))
+	s.AwaitEvent(t, "web", "Normal Held", "configmap/app-b")
+	s.awaitKnown(t, deploy, "web", "configmap/app-b")
+	kill(t, c)
+	s.run(t)
+	s.checkRollouts(t, "held", 0, web)
+	s.annotate(t, web, settings.Hold)
+	s.awaitRollouts(t, web, 1)
+	s.awaitKnown(t, deploy, "web", versionOf("one"))
+	s.checkRollouts(t, "delivered", 1, web)
+}
+
+// TestKilledAndUndoneStatefulSet: the patch is made, its record is not, and a person
+// takes it back before the controller returns. No number tells of it, the time of
+// the ControllerRevision does.
+func TestKilledAndUndoneStatefulSet(t *testing.T) {
+	t.Parallel()
+	const db = "statefulset/db"
+	s := newStage(t, configMap("app", "key: one")+workload("StatefulSet", "db", auto, uses("configmap/app")))
+	s.awaitObserved(t, db) // it is to have its first revision, for the undo
+	account := labtest.NewAccount(t, s.Cluster, s.Own)
+	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules())...)
+	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
+	s.AwaitRecordRight(t, account, true)
+	c := s.StartControllerAs(t, account.Kubeconfig, "--quiet", testkit.Quiet)
+	s.awaitKnown(t, "StatefulSet.apps", "db", versionOf("one"))
+	known := testkit.ConfigMap("known", "key", "")
+	s.Create(t, known)
+	s.awaitSecondAfter(t, known.CreationTimestamp.Time)
+
+	account.Allow(t, testkit.OwnRules()...)
+	s.AwaitRecordRight(t, account, false)
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, db, 1)
+	s.awaitObserved(t, db)
+	kill(t, c)
+	if entry := s.remembered(t, "StatefulSet.apps", "db"); strings.Contains(entry, versionOf("two")) {
+		t.Fatalf("the record %q has what was to be kept from it", entry)
+	}
+	s.change(t, db, `{spec: {template: {metadata: {annotations: {`+settings.Inputs+`: null}}}}}`)
+
+	s.run(t)
+	s.awaitKnown(t, "StatefulSet.apps", "db", versionOf("two"))
+	s.checkRollouts(t, "ours and the person's, and nothing after it", 2, db)
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	s.awaitRollouts(t, db, 3)
 }

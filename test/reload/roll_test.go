@@ -31,7 +31,8 @@ func TestRoll(t *testing.T) {
 		deployment("listed", settings.Reload+`: "configmap/a*", `+settings.Quiet+": 1h", plain)+
 		deployment("nothing", auto, plain)+
 		deployment("silent", "a: b", uses("configmap/app"))+
-		strings.ReplaceAll(cronJob, "%s", uses("configmap/app")))
+		strings.ReplaceAll(cronJob, "%s", uses("configmap/app"))+
+		fmt.Sprintf(replicationController, settings.Reload+": configmap/app", plain))
 	s.annotate(t, web, settings.Quiet, "1h")
 	s.run(t, "--max-delay", "2h")
 	s.awaitKnown(t, deploy, "web", "configmap/app")
@@ -53,6 +54,7 @@ func TestRoll(t *testing.T) {
 		{"asking by hand is asking", []string{"Deployment/silent", "--quiet", "500ms"}, []string{"without a change", "rolled out"}, 0},
 		{"nothing to move it to", []string{"deployment/nothing"}, []string{"no ConfigMap or Secret"}, 1},
 		{"its next Job reads it", []string{"cronjob/nightly"}, []string{"next Job"}, 1},
+		{"a path that leads to no template", []string{"replicationcontroller/old", "--kind", "v1/ReplicationController=spec.pod", "--now"}, []string{"spec.pod is no pod template"}, 1},
 		{"only the installation makes its key", []string{web, "--own-namespace", s.Namespace}, []string{"--own-namespace", "not found"}, 1},
 		{"no such form", []string{web, "--strategy", "label"}, []string{"--strategy", "annotation", "env"}, 2},
 		{"no such workload", []string{"deployment/nobody"}, []string{"nobody", "not found"}, 1},

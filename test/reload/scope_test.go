@@ -192,6 +192,24 @@ func TestDefaultsAndRefusals(t *testing.T) {
 	s.checkRollouts(t, "followed again from now on", 2, "deployment/silent")
 }
 
+// TestSourceThatAsks: one that begins to ask for its users restarts none of them, and
+// is followed from then on, also while it is gone.
+func TestSourceThatAsks(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, configMap("app", "key: one")+deployment("web", "a: b", uses("configmap/app")))
+	s.run(t)
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.witness.Pass(t)
+	s.annotate(t, "configmap/app", settings.Reload, "auto")
+	s.awaitKnown(t, deploy, "web", versionOf("two"))
+	s.checkRollouts(t, "it asks after its change", 0, web)
+	s.delete(t, "configmap/app")
+	s.witness.Pass(t)
+	s.make(t, strings.Replace(configMap("app", "key: three"), "{name: app}", "{name: app, annotations: {"+auto+"}}", 1))
+	s.awaitRollouts(t, web, 1)
+	s.checkRollouts(t, "it came back with other content", 1, web)
+}
+
 // TestHeldSource: one held source keeps the whole workload, because any rollout
 // would load it; the release delivers all in one patch.
 func TestHeldSource(t *testing.T) {

@@ -168,7 +168,7 @@ func TestMoveHasAPrecondition(t *testing.T) {
 		t.Fatalf("a refused patch shows %q", shown)
 	}
 
-	current := moved(t, w, Deployment(), w.Deployment(t, testkit.Web))
+	current := moved(t, w, AsAnnotation)
 	d := w.Deployment(t, testkit.Web)
 	if got := d.Spec.Template.Annotations; len(got) != 1 || got[settings.Inputs] != "configmap/app~1111111111" {
 		t.Errorf("the template's annotations are %v", got)
@@ -178,20 +178,54 @@ func TestMoveHasAPrecondition(t *testing.T) {
 	}
 }
 
-// moved gives a workload a version, on what it is by then: the controllers of the
+// moved gives the app a version, on what it is by then: the controllers of the
 // cluster write its status meanwhile. It returns what the move was decided on.
-func moved(t *testing.T, w *testkit.World, kind Kind, object client.Object) *Workload {
+func moved(t *testing.T, w *testkit.World, form Form) *Workload {
 	t.Helper()
 	var current *Workload
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		current = asCached(t, w, kind, object)
-		at, err := NewPatcher(w.Client, AsAnnotation).Move(t.Context(), current, order("1111111111"))
+		current = asCached(t, w, Deployment(), w.Deployment(t, testkit.Web))
+		at, err := NewPatcher(w.Client, form).Move(t.Context(), current, order("1111111111"))
 		if err != nil && !apierrors.IsConflict(err) || err == nil && at.IsZero() {
 			t.Fatalf("moved at %s, error %v", at, err)
 		}
 		return err == nil, "every move conflicts"
 	})
 	return current
+}
+
+// TestWhoWroteTheVersions: somebody who writes others takes the template over, also
+// when nothing but our versions had been written there before.
+func TestWhoWroteTheVersions(t *testing.T) {
+	t.Parallel()
+	annotation := func(d *appsv1.Deployment, value string) { d.Spec.Template.Annotations[settings.Inputs] = value }
+	variable := func(d *appsv1.Deployment, value string) { d.Spec.Template.Spec.Containers[0].Env[0].Value = value }
+	for name, tc := range map[string]struct {
+		form Form
+		set  func(*appsv1.Deployment, string)
+	}{"Annotation": {AsAnnotation, annotation}, "Variable": {AsVariable, variable}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := testkit.NewWorld(t)
+			w.CreateApp(t)
+			moved(t, w, tc.form)
+			if at := asCached(t, w, Deployment(), w.Deployment(t, testkit.Web)).MovedAt; at.IsZero() {
+				t.Fatal("our own patch is not known as one")
+			}
+			labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+				d := w.Deployment(t, testkit.Web)
+				tc.set(d, "configmap/app~0000000000")
+				return w.Client.Update(t.Context(), d) == nil, "every write conflicts"
+			})
+			if at := asCached(t, w, Deployment(), w.Deployment(t, testkit.Web)).MovedAt; !at.IsZero() {
+				t.Errorf("what somebody else wrote counts as ours of %s", at)
+			}
+			moved(t, w, tc.form)
+			if at := asCached(t, w, Deployment(), w.Deployment(t, testkit.Web)).MovedAt; at.IsZero() {
+				t.Error("our next patch is not known as one")
+			}
+		})
+	}
 }
 
 // TestMoveSparesANamesake: the decision was made on a Deployment that was deleted

@@ -35,6 +35,9 @@ type Source struct {
 	Legacy string
 	// ContentWritten bounds the last change of the content.
 	ContentWritten mirror.Bounds
+	// AskWritten bounds the last change of the annotation by which the source asks
+	// for its users, zero when it has not changed since we first saw the source.
+	AskWritten mirror.Bounds
 	// New is true while the content is the one that the source was made with, before
 	// our eyes.
 	New bool
@@ -60,6 +63,10 @@ func (s *Source) Follow(old *Source, how mirror.Arrival) {
 	if !s.Content.Equal(old.Content) {
 		s.ContentWritten = mirror.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)
 		s.ChangedAt, s.New = how.At, false
+	}
+	s.AskWritten = old.AskWritten
+	if s.Annotations[settings.Reload] != old.Annotations[settings.Reload] {
+		s.AskWritten = mirror.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)
 	}
 }
 

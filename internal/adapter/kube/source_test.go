@@ -175,6 +175,36 @@ func TestSourceBoundsWrites(t *testing.T) {
 	check("made anew before our eyes", mirror.Bounds{Min: 70, Max: 70}, true)
 }
 
+// TestSourceBoundsItsWish: what a source asked for when it was first seen is no news.
+func TestSourceBoundsItsWish(t *testing.T) {
+	t.Parallel()
+	m := newSourceMirror()
+	with := func(version int, annotations map[string]string) *corev1.ConfigMap {
+		cm := configMap("a", version, "1")
+		cm.Annotations = annotations
+		return cm
+	}
+	asking := map[string]string{settings.Reload: "auto"}
+	for _, step := range []struct {
+		reason string
+		do     func() error
+		want   mirror.Bounds
+	}{
+		{"seen for the first time", func() error { return m.Add(with(10, nil)) }, mirror.Bounds{}},
+		{"another setting asks for nobody", func() error { return m.Update(with(20, map[string]string{settings.Hold: "x"})) }, mirror.Bounds{}},
+		{"it asks", func() error { return m.Update(with(30, asking)) }, mirror.Bounds{Min: 30, Max: 30}},
+		{"and still does", func() error { return m.Update(with(40, asking)) }, mirror.Bounds{Min: 30, Max: 30}},
+		{"a list shows that it does not", func() error { return m.Replace([]any{with(60, nil)}, "70") }, mirror.Bounds{Min: 41, Max: 60}},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.source(t, "a").AskWritten; got != step.want {
+			t.Errorf("%s: %+v, want %+v", step.reason, got, step.want)
+		}
+	}
+}
+
 func TestSourceKeepsTheFirstSight(t *testing.T) {
 	t.Parallel()
 	m := newSourceMirror()

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -62,12 +63,18 @@ type Workload struct {
 	TemplateWritten mirror.Bounds
 	// SettingsWritten bounds the last change of Annotations.
 	SettingsWritten mirror.Bounds
+	// Listed bounds the list that the workload came with, zero when it was made
+	// before our eyes.
+	Listed mirror.Bounds
 	// AskedAt is when the annotation that asks to be followed was last written, by
 	// the API server's clock; zero when there is none, or when nobody can tell.
 	AskedAt time.Time
-	// MovedAt is the API server's time of the last write of ours that is still to be
-	// seen in the object that has the template, zero when there is none.
+	// MovedAt is the API server's time of the patch of ours that wrote the versions
+	// which the template shows, zero when somebody else did.
 	MovedAt time.Time
+	// WrittenAt is the API server's time of the last write of any kind to the object
+	// that has the template.
+	WrittenAt time.Time
 
 	templateSum [sha256.Size]byte
 	// annotated is true when the template has our annotation.
@@ -96,7 +103,7 @@ func (w *Workload) borrowing(lender *Workload) *Workload {
 	joined.Target = lender.Target
 	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
 	joined.TemplateWritten = lender.TemplateWritten
-	joined.MovedAt, joined.annotated = lender.MovedAt, lender.annotated
+	joined.MovedAt, joined.WrittenAt, joined.annotated = lender.MovedAt, lender.WrittenAt, lender.annotated
 	if joined.Selector == nil {
 		joined.Selector = lender.Selector
 	}
@@ -134,7 +141,7 @@ func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 	if w.templateSum != old.templateSum {
 		w.TemplateWritten = mirror.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	}
-	w.SettingsWritten = old.SettingsWritten
+	w.SettingsWritten, w.Listed = old.SettingsWritten, old.Listed
 	if !maps.Equal(w.Annotations, old.Annotations) {
 		w.SettingsWritten = mirror.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	}
@@ -142,11 +149,11 @@ func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 
 // First bounds what is known of an object that had no earlier copy.
 func (w *Workload) First(how mirror.Arrival) {
-	written := mirror.WrittenUpTo(w.ResourceVersion)
+	written, listed := mirror.WrittenUpTo(w.ResourceVersion), mirror.WrittenUpTo(how.ListVersion)
 	if how.Watched {
-		written = mirror.WrittenBetween("", w.ResourceVersion, true)
+		written, listed = mirror.WrittenBetween("", w.ResourceVersion, true), mirror.Bounds{}
 	}
-	w.TemplateWritten, w.SettingsWritten = written, written
+	w.TemplateWritten, w.SettingsWritten, w.Listed = written, written, listed
 }
 
 // SameAs reports whether the difference between two copies can matter to anyone.
@@ -191,7 +198,7 @@ func slimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.Containers = containersOf(&template.Spec)
 	w.Shown = ShownIn(template)
 	_, w.annotated = template.Annotations[settings.Inputs]
-	w.MovedAt, w.AskedAt = WrittenBy(m, FieldManager), askedAt(m)
+	w.MovedAt, w.WrittenAt, w.AskedAt = movedAt(m), writtenAt(m), askedAt(m)
 	return w, nil
 }
 
@@ -303,11 +310,47 @@ func replicasOf(object any) int {
 		return int(ptr.Deref(o.Spec.Replicas, 1))
 	case *appsv1.StatefulSet:
 		return int(ptr.Deref(o.Spec.Replicas, 1))
+	case *appsv1.DaemonSet:
+		return int(o.Status.DesiredNumberScheduled)
 	case *unstructured.Unstructured:
 		replicas, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
 		return int(replicas)
 	}
 	return 0
+}
+
+// movedAt is when we wrote the versions that the template shows. Whoever writes a
+// field takes it over in the managed fields; we may still own what is around it.
+func movedAt(m metav1.Object) time.Time {
+	var latest time.Time
+	for _, e := range m.GetManagedFields() {
+		if e.Manager == FieldManager && e.Time != nil && e.FieldsV1 != nil && ownsVersions(e.FieldsV1.GetRawBytes()) && e.Time.After(latest) {
+			latest = e.Time.Time
+		}
+	}
+	return latest
+}
+
+// ownsVersions looks for the annotation, or for the value of the variable in
+// "k:{\"name\":\"LOCKSTEP_INPUTS\"}":{".":{},"f:name":{},"f:value":{}}.
+func ownsVersions(entry []byte) bool {
+	if owns(entry, []string{`"f:` + settings.Inputs + `":`}) {
+		return true
+	}
+	_, variable, _ := bytes.Cut(entry, []byte(settings.InputsVariable+`\"}":{`))
+	variable, _, _ = bytes.Cut(variable, []byte("}}"))
+	return owns(variable, []string{`"f:value":`})
+}
+
+// writtenAt is when the object was last written, by whomever.
+func writtenAt(m metav1.Object) time.Time {
+	latest := m.GetCreationTimestamp().Time
+	for _, e := range m.GetManagedFields() {
+		if e.Time != nil && e.Time.After(latest) {
+			latest = e.Time.Time
+		}
+	}
+	return latest
 }
 
 // askedAt is the latest time of an entry of the managed fields that owns the

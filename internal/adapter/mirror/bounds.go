@@ -22,6 +22,11 @@ func (b Bounds) After(other Bounds) bool {
 	return b.Min > other.Max
 }
 
+// Exact reports whether the write is known exactly: a watch delivered it.
+func (b Bounds) Exact() bool {
+	return b.Min == b.Max
+}
+
 // Later returns bounds for the later one of the two writes.
 func (b Bounds) Later(other Bounds) Bounds {
 	return Bounds{Min: max(b.Min, other.Min), Max: max(b.Max, other.Max)}

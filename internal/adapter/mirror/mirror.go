@@ -40,6 +40,8 @@ type Arrival struct {
 	// Watched is true for an event of a watch, which delivers every write; false
 	// for a list, between which and the last one anything may have happened.
 	Watched bool
+	// ListVersion is the resource version of the list.
+	ListVersion string
 }
 
 // Options say what a mirror makes of its objects and whom it tells.
@@ -238,7 +240,7 @@ func (m *Mirror[T]) Delete(object any) error {
 
 // Replace implements cache.ReflectorStore: the outcome of a list. What is not in
 // it is gone, whatever was seen before.
-func (m *Mirror[T]) Replace(objects []any, _ string) error {
+func (m *Mirror[T]) Replace(objects []any, version string) error {
 	fresh := make(map[types.NamespacedName]T, len(objects))
 	for i, object := range objects {
 		item, err := m.copyOf(object)
@@ -248,7 +250,7 @@ func (m *Mirror[T]) Replace(objects []any, _ string) error {
 		fresh[nameOf(item)] = item
 		objects[i] = nil
 	}
-	how := Arrival{At: m.options.Now()}
+	how := Arrival{At: m.options.Now(), ListVersion: version}
 	m.mu.Lock()
 	before := m.items
 	for key, item := range fresh {

@@ -5,7 +5,10 @@ import (
 	"strings"
 )
 
-const absent = "absent"
+const (
+	absent  = "absent"
+	unknown = "unknown"
+)
 
 // shortSize is how many hex digits of a sum people and templates see.
 const shortSize = 10
@@ -16,7 +19,8 @@ type Version struct {
 	// Basis is what the sum was taken over and how: "1:*" is algorithm 1 over
 	// all keys.
 	Basis string
-	// Sum is the digest in hex, or "absent" for an object that does not exist.
+	// Sum is the digest in hex, "absent" for an object that does not exist, or
+	// "unknown" for content that nobody saw.
 	Sum string
 }
 
@@ -27,8 +31,8 @@ func ParseVersion(text string) (Version, error) {
 		return Version{}, fmt.Errorf("parse version %q: want algorithm:keys:sum", text)
 	}
 	v := Version{Basis: text[:cut], Sum: text[cut+1:]}
-	if v.Sum != absent && !isSum(v.Sum) {
-		return Version{}, fmt.Errorf("parse version %q: %q is neither %q nor %d hex digits", text, v.Sum, absent, 2*sumSize)
+	if v.Sum != absent && v.Sum != unknown && !isSum(v.Sum) {
+		return Version{}, fmt.Errorf("parse version %q: %q is neither %q nor %q nor %d hex digits", text, v.Sum, absent, unknown, 2*sumSize)
 	}
 	return v, nil
 }
@@ -46,6 +50,12 @@ func (v Version) IsZero() bool {
 // IsAbsent reports whether the object did not exist.
 func (v Version) IsAbsent() bool {
 	return v.Sum == absent
+}
+
+// Unlike is a version of the same basis that no content has: whatever exists is a
+// change of it.
+func (v Version) Unlike() Version {
+	return Version{Basis: v.Basis, Sum: unknown}
 }
 
 // Comparable reports whether a difference between the two means a change of

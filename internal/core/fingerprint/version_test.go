@@ -20,6 +20,7 @@ func TestParseVersion(t *testing.T) {
 		"SomeKeys":     {"as stored", "1:00ff00ff:" + someSum, fingerprint.Version{Basis: "1:00ff00ff", Sum: someSum}},
 		"Keyed":        {"as stored", "1kabcdef:*:" + someSum, fingerprint.Version{Basis: "1kabcdef:*", Sum: someSum}},
 		"Absent":       {"an object that did not exist", "1:*:absent", fingerprint.Version{Basis: "1:*", Sum: "absent"}},
+		"Unknown":      {"content that nobody saw", "1:*:unknown", fingerprint.Version{Basis: "1:*", Sum: "unknown"}},
 		"NewAlgorithm": {"a newer program's version is kept and is not comparable", "2:*:" + someSum, fingerprint.Version{Basis: "2:*", Sum: someSum}},
 		"Empty":        {"nothing is no version", "", fingerprint.Version{}},
 		"SumOnly":      {"a sum without its basis compares to nothing", someSum, fingerprint.Version{}},

@@ -133,7 +133,7 @@ func FollowExplanations() []Explanation {
 		{Evicted, "Every pod is newer than the change."},
 		{Refreshed, "The pods were touched so that the kubelets refresh their mounted files at once; nothing was restarted."},
 		{NotRefreshable, "A changed source is not mounted, or is read as environment or by sub-path, which only a restart repeats."},
-		{TooManySources, "The workload asks for more than 256 ConfigMaps and Secrets; it is left alone until its patterns are narrower."},
+		{TooManySources, "The workload asks for more than 256 ConfigMaps and Secrets, or their names have more than 16 KiB together; it is left alone until it asks for less."},
 		{NoTemplate, "The object has no pod template at the path that was given for its kind, or uses that of an object that is not found or cannot be followed."},
 		{SourceUnknown, "A source that the annotation names does not exist; it is followed once it does."},
 		{Reloaded, "The pod template was moved to the current versions: one rollout."},

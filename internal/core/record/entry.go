@@ -38,18 +38,31 @@ type Entry struct {
 	// PendingSince is when the oldest change that has not been delivered was
 	// first seen, zero when there is none. The maximum delay counts from it.
 	PendingSince time.Time
-	// MovedAt is the API server's time of our last patch, zero before the first.
+	// MovedAt is the API server's time of the last patch of ours that the entry takes
+	// into account, zero before the first.
 	MovedAt time.Time
-	// MovedFrom is the number of the revision that the workload had before that
-	// patch, zero when its kind has none.
+	// AsOf is the API server's time of the last write by anybody that it takes into
+	// account, when versions were taken as given without a patch; zero otherwise.
+	AsOf time.Time
+	// MovedFrom is the number of the revision that the workload had then, or before
+	// the patch; zero when its kind has none.
 	MovedFrom int64
 	// EvictFor is what a running series of evictions delivers, empty when none
 	// runs; EvictSince is the API server's time of that decision. Pods that are
 	// younger have what is delivered.
 	EvictFor   string
 	EvictSince time.Time
+	// EvictPods is how many pods there were then, zero where the workload says itself
+	// how many it wants.
+	EvictPods int
 	// Lost is true when there was an entry that cannot be read. It is not stored.
 	Lost bool
+}
+
+// IsBefore reports whether something was made after all that the entry takes into
+// account.
+func (e Entry) IsBefore(made time.Time) bool {
+	return made.After(e.MovedAt) && made.After(e.AsOf)
 }
 
 // Clone returns a copy that shares nothing.
@@ -64,8 +77,8 @@ func (e Entry) Clone() Entry {
 // Equal reports whether both say the same.
 func (e Entry) Equal(other Entry) bool {
 	return e.ID == other.ID && e.UID == other.UID && maps.Equal(e.Inputs, other.Inputs) &&
-		e.PendingSince.Equal(other.PendingSince) && e.MovedAt.Equal(other.MovedAt) && e.MovedFrom == other.MovedFrom &&
-		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince)
+		e.PendingSince.Equal(other.PendingSince) && e.MovedAt.Equal(other.MovedAt) && e.AsOf.Equal(other.AsOf) && e.MovedFrom == other.MovedFrom &&
+		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince) && e.EvictPods == other.EvictPods
 }
 
 // stored is the written form. Versions and digests share one string, because an
@@ -77,19 +90,21 @@ type stored struct {
 	Inputs       map[string]string `json:"in,omitempty"`
 	PendingSince *time.Time        `json:"pending,omitempty"`
 	MovedAt      *time.Time        `json:"moved,omitempty"`
+	AsOf         *time.Time        `json:"asOf,omitempty"`
 	MovedFrom    int64             `json:"movedFrom,omitempty"`
 	EvictFor     string            `json:"evictFor,omitempty"`
 	EvictSince   *time.Time        `json:"evictSince,omitempty"`
+	EvictPods    int               `json:"evictPods,omitempty"`
 }
 
 // Encode writes the entry as text.
 func (e Entry) Encode() (string, error) {
-	s := stored{Format: format, ID: e.ID, UID: e.UID, Inputs: map[string]string{}, MovedFrom: e.MovedFrom, EvictFor: e.EvictFor}
+	s := stored{Format: format, ID: e.ID, UID: e.UID, Inputs: map[string]string{}, MovedFrom: e.MovedFrom, EvictFor: e.EvictFor, EvictPods: e.EvictPods}
 	for source, given := range e.Inputs {
 		s.Inputs[source.String()] = strings.TrimSuffix(given.Version.String()+" "+given.Shown, " ")
 	}
 	s.PendingSince = optionalTime(e.PendingSince)
-	s.MovedAt = optionalTime(e.MovedAt)
+	s.MovedAt, s.AsOf = optionalTime(e.MovedAt), optionalTime(e.AsOf)
 	s.EvictSince = optionalTime(e.EvictSince)
 	text, err := json.Marshal(s)
 	return string(text), err
@@ -105,7 +120,7 @@ func Decode(text string) (Entry, error) {
 	if s.Format != format {
 		return Entry{}, fmt.Errorf("decode entry: format %d, this program reads %d", s.Format, format)
 	}
-	e := Entry{ID: s.ID, UID: s.UID, MovedFrom: s.MovedFrom, EvictFor: s.EvictFor, Inputs: make(map[input.Source]Given, len(s.Inputs))}
+	e := Entry{ID: s.ID, UID: s.UID, MovedFrom: s.MovedFrom, EvictFor: s.EvictFor, EvictPods: s.EvictPods, Inputs: make(map[input.Source]Given, len(s.Inputs))}
 	for name, value := range s.Inputs {
 		source, err := input.ParseSource(name)
 		if err != nil {
@@ -118,7 +133,8 @@ func Decode(text string) (Entry, error) {
 		}
 		e.Inputs[source] = Given{Version: v, Shown: shown}
 	}
-	e.PendingSince, e.MovedAt, e.EvictSince = deref(s.PendingSince), deref(s.MovedAt), deref(s.EvictSince)
+	e.PendingSince, e.MovedAt = deref(s.PendingSince), deref(s.MovedAt)
+	e.AsOf, e.EvictSince = deref(s.AsOf), deref(s.EvictSince)
 	return e, nil
 }
 

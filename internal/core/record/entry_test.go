@@ -27,7 +27,9 @@ func full() record.Entry {
 		},
 		PendingSince: time.Date(2026, 11, 15, 3, 4, 5, 678, time.UTC),
 		MovedAt:      time.Date(2026, 11, 15, 3, 4, 0, 0, time.UTC),
+		AsOf:         time.Date(2026, 11, 15, 3, 4, 2, 0, time.UTC),
 		MovedFrom:    7,
+		EvictPods:    3,
 	}
 }
 
@@ -67,7 +69,7 @@ func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	const want = `{"v":1,"id":"Deployment.apps/shop/web","uid":"4711",` +
 		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789","secret/db":"1:*:absent"},` +
-		`"pending":"2026-11-15T03:04:05.000000678Z","moved":"2026-11-15T03:04:00Z","movedFrom":7}`
+		`"pending":"2026-11-15T03:04:05.000000678Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"evictPods":3}`
 	got, err := full().Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -135,8 +137,10 @@ func TestEqual(t *testing.T) {
 		}, false},
 		"Dropped": {"an input less", func(e *record.Entry) { delete(e.Inputs, input.Secret("db")) }, false},
 		"Pending": {"a pending change", func(e *record.Entry) { e.PendingSince = time.Time{} }, false},
+		"Pods":    {"another number of pods", func(e *record.Entry) { e.EvictPods++ }, false},
 		"From":    {"another revision before it", func(e *record.Entry) { e.MovedFrom++ }, false},
 		"Moved":   {"a move", func(e *record.Entry) { e.MovedAt = e.MovedAt.Add(time.Second) }, false},
+		"AsOf":    {"somebody's write", func(e *record.Entry) { e.AsOf = e.AsOf.Add(time.Second) }, false},
 		"Zone":    {"the same moment", func(e *record.Entry) { e.MovedAt = e.MovedAt.In(time.FixedZone("west", -3600)) }, true},
 	}
 	for name, tc := range cases {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -81,6 +83,15 @@ func (p Pattern) Matches(s input.Source) bool {
 // IsGlob reports whether the pattern can mean more than one name.
 func (p Pattern) IsGlob() bool {
 	return strings.ContainsAny(p.Name, `*?[\`)
+}
+
+// isSound reports whether an object can have the name, or a name that the glob means.
+func (p Pattern) isSound() bool {
+	if !p.IsGlob() {
+		return len(validation.IsDNS1123Subdomain(p.Name)) == 0
+	}
+	_, err := path.Match(p.Name, "")
+	return err == nil && len(p.Name) <= validation.DNS1123SubdomainMaxLength
 }
 
 // Problem is a setting that cannot be understood.
@@ -235,10 +246,7 @@ func (in *Intent) readElement(element, whole string) {
 		return
 	}
 	s, err := input.ParseSource(element)
-	if err == nil {
-		_, err = path.Match(s.Name, "")
-	}
-	if err != nil {
+	if err != nil || !Pattern(s).isSound() {
 		// Two bad elements are one bad annotation.
 		if p := (Problem{Key: Reload, Value: whole, Accepted: acceptedReload}); !slices.Contains(in.Problems, p) {
 			in.Problems = append(in.Problems, p)

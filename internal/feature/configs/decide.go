@@ -28,6 +28,9 @@ type Observation struct {
 	// into the template, and that the template shows now; CurrentShown is the one
 	// that a patch would put there. Empty when there is none.
 	RecordedVersion, ShownVersion, CurrentShown string
+	// Unwritten is true when a patch of ours that is not on record wrote what the
+	// template shows.
+	Unwritten bool
 
 	// Away is what is known of changes that nobody watched, nil when the source
 	// changed before our eyes or has not changed.
@@ -125,14 +128,30 @@ func measuredOtherwise(o Observation) (Verdict, bool) {
 	return Verdict{input.Record, input.NewBasis}, !o.Given.Comparable(o.Current)
 }
 
+// equal, unless the pods were given something else meanwhile and the content has
+// gone back since.
 func equal(o Observation) (Verdict, bool) {
-	if o.Given != o.Current {
+	if o.Given != o.Current || o.gaveAnother() {
 		return Verdict{}, false
 	}
 	if o.undone() {
 		return Verdict{input.Settled, input.Undone}, true
 	}
 	return Verdict{input.Settled, input.InStep}, true
+}
+
+// gaveAnother: we delivered another version and could not write that down.
+func (o Observation) gaveAnother() bool {
+	return o.Unwritten && o.ShownVersion != "" && o.ShownVersion != o.CurrentShown
+}
+
+// lastGiven is what the pods were given last. Of what is not on record only the
+// short digest is known.
+func (o Observation) lastGiven() fingerprint.Version {
+	if o.gaveAnother() {
+		return fingerprint.Version{Basis: o.Current.Basis, Sum: o.ShownVersion}
+	}
+	return o.Given
 }
 
 // undone: our patch showed one version, and the template now shows another that

@@ -157,6 +157,36 @@ func decideCases() map[string]decideCase {
 			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "0", CurrentShown: "1"},
 			settled(input.Undone),
 		},
+		"WentBackUnwritten": {
+			"killed between the patch and the record, and then the content went back: the pods run what was between",
+			configs.Observation{Given: v1, Current: v1, Unwritten: true, RecordedVersion: "1", ShownVersion: "2", CurrentShown: "1"},
+			due,
+		},
+		"WentBackUnwrittenFirst": {
+			"also when no patch is on record at all",
+			configs.Observation{Given: v1, Current: v1, Unwritten: true, ShownVersion: "2", CurrentShown: "1"},
+			due,
+		},
+		"WentBackBeforeOurPatch": {
+			"our patch came after the content had gone back: its pods read that",
+			configs.Observation{Given: v1, Current: v1, Content: exactly(50), Template: exactly(51), Unwritten: true, ShownVersion: "2", CurrentShown: "1"},
+			recorded(input.DeliveredByRollout),
+		},
+		"RolledByHandUnwritten": {
+			"a patch that is not on record shows what exists",
+			configs.Observation{Given: v1, Current: v1, Unwritten: true, RecordedVersion: "0", ShownVersion: "1", CurrentShown: "1"},
+			settled(input.InStep),
+		},
+		"OtherSourceUnwritten": {
+			"a patch that is not on record shows nothing of this source",
+			configs.Observation{Given: v1, Current: v1, Unwritten: true, CurrentShown: "1"},
+			settled(input.InStep),
+		},
+		"DueBefore": {
+			"it was due at first sight, and whoever saw that is gone",
+			configs.Observation{Given: v1.Unlike(), Current: v1, Required: true, Content: upTo(50), Template: upTo(60)},
+			due,
+		},
 		"Changed": {
 			"given another version than exists",
 			configs.Observation{Given: v1, Current: v2, Content: exactly(50), Template: exactly(40)},

@@ -74,7 +74,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		source, exists := i.options.View.Source(w.Key.Namespace, ref.Source)
 		o := i.observe(w, ref, source, given)
 		v := Decide(o)
-		if exists && source.ChangedAt.IsZero() && i.needsHistory(v, w, ref.Source.Kind, given) {
+		if exists && !source.ContentWritten.Exact() && i.needsHistory(v, w, ref.Source.Kind, given) {
 			revisions, err := i.history(ctx, w)
 			if err != nil {
 				return nil, err
@@ -103,7 +103,7 @@ func (i *Inputs) needsHistory(v Verdict, w *kube.Workload, kind input.Kind, give
 // for it was not written before our eyes either. One whose entry cannot be read had
 // one.
 func (i *Inputs) madeMeanwhile(w *kube.Workload, kind input.Kind, given record.Entry) bool {
-	if given.Lost || len(given.Inputs) > 0 || w.TemplateWritten.Min > 0 || i.followedSince(w).Min > 0 {
+	if given.Lost || len(given.Inputs) > 0 || w.TemplateWritten.Min > 0 || i.askedSince(w).Min > 0 {
 		return false
 	}
 	since, begun := i.options.Since(w, kind)
@@ -128,22 +128,35 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		Given:           known.Version,
 		Required:        !ref.Optional,
 		Template:        w.TemplateWritten,
-		Followed:        i.followedSince(w),
+		Followed:        i.followedSince(w, ref.Source.Kind),
 		RecordedVersion: known.Shown,
 		ShownVersion:    w.Shown[ref.Source],
+		Unwritten:       unwritten(w, ref.Source, given),
 		Current:         i.options.View.Absent(ref.Source.Kind, ref.Keys),
 	}
 	if source != nil {
 		o.Current = source.Content.Version(ref.Keys)
 		o.Content, o.New = source.ContentWritten, source.New
+		o.Followed = o.Followed.Later(source.AskWritten)
 		o.CurrentShown = source.Content.Version(fingerprint.AllKeys()).Short()
 	}
 	return o
 }
 
-// followedSince bounds when the workload or its namespace last changed what is
-// asked for it.
-func (i *Inputs) followedSince(w *kube.Workload) mirror.Bounds {
+// followedSince bounds since when the workload is followed as it is now: not before
+// its kind and that of its source are followed at all, which is when they were
+// listed, and not before it or its namespace asked.
+func (i *Inputs) followedSince(w *kube.Workload, kind input.Kind) mirror.Bounds {
+	since := i.askedSince(w)
+	if begun, ok := i.options.Since(w, kind); !ok || !w.Created.After(begun) {
+		since = since.Later(w.Listed)
+	}
+	return since
+}
+
+// askedSince bounds when the workload or its namespace last changed what is asked
+// for it.
+func (i *Inputs) askedSince(w *kube.Workload) mirror.Bounds {
 	since := w.SettingsWritten
 	if ns, ok := i.options.View.Namespace(w.Key.Namespace); ok {
 		since = since.Later(ns.SettingsWritten)
@@ -158,28 +171,45 @@ func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []lineage
 		SourceCreated: source.Created,
 		DataWrittenAt: source.DataWrittenAt,
 	}
-	current := source.Content.Version(fingerprint.AllKeys()).Short()
 	for _, r := range revisions {
 		if r.Created.After(a.RevisionCreated) {
 			a.RevisionCreated = r.Created
 		}
-		if r.Shown[source.ID] == current && (r.Created.After(given.MovedAt) || usedAgain(r, given) && w.Shown[source.ID] != current) {
-			a.NewerRevisionShows = true
-		}
 	}
-	// Content that went back to an earlier version finds that one's revision again,
-	// which is older than our record; the write of the template is not.
-	// Two writes may bear the same second, so what the last one on record wrote
-	// decides; an undo makes the annotation its own, and MovedAt zero.
-	ours := !w.MovedAt.IsZero() && !w.MovedAt.Before(given.MovedAt)
-	if ours && w.Shown[source.ID] == current && given.Inputs[source.ID].Shown != current {
-		a.NewerRevisionShows = true
-	}
+	a.NewerRevisionShows = shownSince(w, source, revisions, given)
 	return a
 }
 
-// usedAgain reports whether a revision has become the current one after our patch
-// that is on record, which made the one after MovedFrom. Content that goes back to
+// shownSince reports whether the source's content was delivered after our record.
+// What our last patch wrote is still in the template, unless somebody has written
+// another one since; then the revisions tell. They tell nothing of a version that
+// the template on record shows: somebody else's rollout may have kept that.
+func shownSince(w *kube.Workload, source *kube.Source, revisions []lineage.Revision, given record.Entry) bool {
+	current := source.Content.Version(fingerprint.AllKeys()).Short()
+	if unwritten(w, source.ID, given) {
+		return w.Shown[source.ID] == current
+	}
+	if given.Inputs[source.ID].Shown == current {
+		return false
+	}
+	return slices.ContainsFunc(revisions, func(r lineage.Revision) bool {
+		return r.Shown[source.ID] == current && (given.IsBefore(r.Created) || usedAgain(r, given) && w.Shown[source.ID] != current)
+	})
+}
+
+// unwritten reports whether a patch of ours that is not on record wrote what the
+// template shows of a source. Two patches may bear the same second; then another
+// version than the one on record tells.
+func unwritten(w *kube.Workload, id input.Source, given record.Entry) bool {
+	if w.MovedAt.IsZero() || !w.MovedAt.Equal(given.MovedAt) {
+		return w.MovedAt.After(given.MovedAt)
+	}
+	recorded := given.Inputs[id].Shown
+	return recorded != "" && recorded != w.Shown[id]
+}
+
+// usedAgain reports whether a revision has become the current one after the one that
+// is on record, which came after MovedFrom. Content that goes back to
 // an earlier version finds that one's revision again, with a new number. (When the
 // template still shows it, a person may have gone back to it, and the content
 // after them: then the pods have not read it.)
@@ -190,7 +220,7 @@ func usedAgain(r lineage.Revision, given record.Entry) bool {
 func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
 	f := input.Finding{
 		Source: ref.Source, Standing: v.Standing, Reason: v.Reason,
-		Given: o.Given, Current: o.Current, Shows: o.CurrentShown,
+		Given: o.lastGiven(), Current: o.Current, Shows: o.CurrentShown,
 		Env: ref.Env, SubPath: ref.SubPath, Volume: ref.Volume, Listed: ref.Listed,
 	}
 	if v.Reason == input.Undone {
@@ -233,7 +263,7 @@ func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record
 	referenced := map[input.Source]bool{}
 	for _, ref := range w.Refs {
 		referenced[ref.Source] = true
-		if intent.Follows(ref.Source, true, i.ownSettings(w.Key.Namespace, ref.Source)) {
+		if intent.Follows(ref.Source, true, i.ownSettings(w.Key.Namespace, ref.Source, given)) {
 			if intent.Whole {
 				ref.Keys = fingerprint.AllKeys()
 			}
@@ -274,12 +304,17 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, given record.E
 	return sources
 }
 
-func (i *Inputs) ownSettings(namespace string, id input.Source) settings.Source {
+// ownSettings are what the source asks for. One that is gone, or cannot be seen, asks
+// for what it did: who was given it wants to know of its return.
+func (i *Inputs) ownSettings(namespace string, id input.Source, given record.Entry) settings.Source {
 	source, ok := i.options.View.Source(namespace, id)
-	if !ok {
-		return settings.Source{}
+	if ok {
+		return settings.ForSource(source.Annotations)
 	}
-	return settings.ForSource(source.Annotations)
+	if _, followed := given.Inputs[id]; followed {
+		return settings.Source{Mode: settings.Follow}
+	}
+	return settings.Source{}
 }
 
 // history returns the workload's revisions, asking once while it waits.

@@ -50,9 +50,9 @@ func (c cluster) Absent(_ input.Kind, keys fingerprint.Keys) fingerprint.Version
 	return fingerprint.Hasher{}.AbsentVersion(keys)
 }
 
-// source is a ConfigMap or Secret whose one key has the value.
+// source is a ConfigMap or Secret whose one key has the value. It came with a list.
 func source(id input.Source, value string) *kube.Source {
-	return &kube.Source{ID: id, Namespace: "shop", Content: contentOf(value), ContentWritten: exactly(50), SeenAt: at(10), Created: at(1)}
+	return &kube.Source{ID: id, Namespace: "shop", Content: contentOf(value), ContentWritten: upTo(50), SeenAt: at(10), Created: at(1)}
 }
 
 func contentOf(value string) fingerprint.Content {
@@ -126,6 +126,10 @@ func TestAssessFollowsWhatIsAskedFor(t *testing.T) {
 	app, extra, db := input.ConfigMap("app"), input.ConfigMap("extra"), input.Secret("db")
 	refusing := source(app, "1")
 	refusing.Annotations = map[string]string{settings.Reload: "never"}
+	asking := source(app, "2")
+	asking.Annotations = map[string]string{settings.Reload: "auto"}
+	unread := clusterOf()
+	unread.unreadable = input.KindConfigMap
 	cases := map[string]struct {
 		reason string
 		view   cluster
@@ -140,6 +144,10 @@ func TestAssessFollowsWhatIsAskedFor(t *testing.T) {
 		"Glob":         {"a pattern follows what matches now", clusterOf(source(extra, "1"), source(db, "1")), "configmap/e*", map[input.Source]string{extra: "1"}, map[input.Source]input.Reason{extra: input.InStep}},
 		"GlobGone":     {"and what matched before, so that its return is noticed", clusterOf(), "configmap/e*", map[input.Source]string{extra: "1"}, map[input.Source]input.Reason{extra: input.Missing}},
 		"Never":        {"nothing", clusterOf(source(app, "1")), "never", nil, map[input.Source]input.Reason{}},
+		"Asking":       {"a source that asks for its users", clusterOf(asking), "configmap/none", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.Changed, input.ConfigMap("none"): input.Missing}},
+		"AskingGone":   {"and is gone: its return is noticed", clusterOf(), "configmap/none", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.Missing, input.ConfigMap("none"): input.Missing}},
+		"AskingUnread": {"or cannot be seen now", unread, "configmap/none", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.Unreadable, input.ConfigMap("none"): input.Unreadable}},
+		"NeverGone":    {"who refuses does not want to know", clusterOf(), "never", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{}},
 		"SourceNever":  {"a source that refuses is not followed", clusterOf(refusing), "auto", nil, map[input.Source]input.Reason{}},
 	}
 	for name, tc := range cases {
@@ -169,8 +177,9 @@ func TestAssessUnreadable(t *testing.T) {
 func TestAssessAsksForHistoryOnlyWhenItMatters(t *testing.T) {
 	t.Parallel()
 	app := input.ConfigMap("app")
-	watched := source(app, "2")
-	watched.ChangedAt = at(20)
+	watched, relisted := source(app, "2"), source(app, "2")
+	watched.ChangedAt, watched.ContentWritten = at(20), exactly(50)
+	relisted.ChangedAt, relisted.ContentWritten = at(20), mirror.Bounds{Min: 45, Max: 50}
 	cases := map[string]struct {
 		reason string
 		source *kube.Source
@@ -179,6 +188,7 @@ func TestAssessAsksForHistoryOnlyWhenItMatters(t *testing.T) {
 	}{
 		"InStep":            {"nothing to find out", source(app, "1"), "1", 0},
 		"ChangedWhileAway":  {"did we deliver it before we stopped?", source(app, "2"), "1", 1},
+		"ChangedUnwatched":  {"a list told, and when it happened nobody knows", relisted, "1", 1},
 		"ChangedBeforeOurs": {"we saw it happen", watched, "1", 0},
 	}
 	for name, tc := range cases {
@@ -217,58 +227,150 @@ func TestAssessForgetsWorkloadsThatAreGone(t *testing.T) {
 	}
 }
 
-func TestAssessBelievesNewerRevisionsOnly(t *testing.T) {
+// TestAssessOptingInByTheSource: a source that begins to ask for its users restarts
+// none of them for what was before; what is made before our eyes is news to all.
+func TestAssessOptingInByTheSource(t *testing.T) {
 	t.Parallel()
 	app := input.ConfigMap("app")
-	shows := input.Shown{app: versionOf("2").Short()}
 	cases := map[string]struct {
-		reason    string
-		revisions []lineage.Revision
-		want      input.Reason
-	}{
-		"Newer":    {"we patched and were killed", []lineage.Revision{{Created: at(31), Shown: shows}}, input.DeliveredBefore},
-		"Older":    {"the version was current once before, and is again", []lineage.Revision{{Created: at(29), Shown: shows}}, input.Changed},
-		"Another":  {"a newer revision that shows another version", []lineage.Revision{{Created: at(31), Shown: input.Shown{app: "0"}}}, input.Changed},
-		"NoneKept": {"history may be gone", nil, input.Changed},
-		"Again":    {"an old revision was current after ours: we patched and were killed, and it was taken back", []lineage.Revision{{Created: at(29), Number: 9, Shown: shows}}, input.DeliveredBefore},
-		"AgainOld": {"an old revision was current before ours", []lineage.Revision{{Created: at(29), Number: 7, Shown: shows}}, input.Changed},
-		"Ours":     {"the revision that our patch made", []lineage.Revision{{Created: at(29), Number: 8, Shown: shows}}, input.Changed},
-	}
-	templates := map[string]struct {
 		reason  string
-		shown   input.Shown
-		movedAt time.Time
+		content mirror.Bounds
+		asks    mirror.Bounds
 		want    input.Reason
 	}{
-		"WrittenSince": {"we patched and were killed, and the content had been there before", shows, at(31), input.DeliveredBefore},
-		"SameSecond":   {"two of our writes may bear the same time", shows, at(30), input.DeliveredBefore},
-		"UndoneTo":     {"an undo showed it, and then the content went back as well: the pods have not read it", shows, time.Time{}, input.Changed},
-		"Another":      {"we wrote another version", input.Shown{app: "0"}, at(31), input.Changed},
+		"AskedLater": {"the content is older than the wish", exactly(50), exactly(60), input.Baseline},
+		"AskedFirst": {"the content changed after the wish", exactly(70), exactly(60), input.Changed},
+		"AskedSince": {"it has asked for as long as we know it", exactly(50), mirror.Bounds{}, input.Changed},
+		"InDoubt":    {"a list shows both", mirror.Bounds{Min: 45, Max: 60}, mirror.Bounds{Min: 45, Max: 60}, input.Baseline},
 	}
-	for name, tc := range templates {
-		t.Run("Template"+name, func(t *testing.T) {
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := given(map[input.Source]string{app: "1"})
-			e.MovedAt, e.MovedFrom = at(30), 7
+			s := source(app, "2")
+			s.Annotations = map[string]string{settings.Reload: "auto"}
+			s.ContentWritten, s.AskWritten = tc.content, tc.asks
+			got := assess(t, inputs(clusterOf(s), &history{}), reload("configmap/none"), record.Entry{})
+			if got[app] != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, got[app], tc.want)
+			}
+		})
+	}
+}
+
+// TestAssessKindThatIsFollowedNow: a permission, a flag or a label brings workloads
+// that ran before. They are followed from their list on, whatever their own resource
+// version is; a workload that was made since is followed from its beginning.
+func TestAssessKindThatIsFollowedNow(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	cases := map[string]struct {
+		reason  string
+		content mirror.Bounds
+		created time.Time
+		begun   bool
+		want    input.Reason
+	}{
+		"ChangedBefore":   {"before its kind was followed", exactly(100), at(2), true, input.Baseline},
+		"ChangedSince":    {"after that, and we look only now", exactly(120), at(2), true, input.Changed},
+		"NotBegun":        {"that its kind is followed is not even on record", exactly(100), at(6), false, input.Baseline},
+		"MadeInTheOutage": {"it came with a later list", exactly(100), at(6), true, input.Changed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := source(app, "2")
+			s.ContentWritten = tc.content
 			w := web()
-			w.Shown, w.MovedAt = tc.shown, tc.movedAt
-			h := &history{revisions: []lineage.Revision{{Created: at(29), Number: 9, Shown: tc.shown}}}
-			findings, err := inputs(clusterOf(source(app, "2")), h).Assess(t.Context(), w, reload("auto"), e)
+			w.Created, w.TemplateWritten, w.SettingsWritten, w.Listed = tc.created, upTo(90), upTo(90), upTo(110)
+			in := configs.New(configs.Options{
+				View: clusterOf(s), Revisions: (&history{}).ask,
+				Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), tc.begun },
+			})
+			findings, err := in.Assess(t.Context(), w, reload("auto"), record.Entry{})
 			if err != nil || findings[0].Reason != tc.want {
 				t.Errorf("%s: %+v, %v; want %s", tc.reason, findings, err, tc.want)
 			}
 		})
+	}
+}
+
+// TestAssessTellsWhatWasGiven: people are told from what to what, also when that is
+// only in the template.
+func TestAssessTellsWhatWasGiven(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	e := given(map[input.Source]string{app: "1"})
+	e.MovedAt = at(30)
+	w := web()
+	w.Shown, w.MovedAt = input.Shown{app: versionOf("2").Short()}, at(31)
+	findings, err := inputs(clusterOf(source(app, "1")), &history{}).Assess(t.Context(), w, reload("auto"), e)
+	if err != nil || findings[0].Standing != input.Due || findings[0].Given.Short() != versionOf("2").Short() {
+		t.Errorf("%+v, %v; want it due, from what the template shows", findings, err)
+	}
+}
+
+// TestAssessBelievesWhatIsNewerThanTheRecord: the record is of revision 7, moved at 30
+// to another version than the one that exists.
+func TestAssessBelievesWhatIsNewerThanTheRecord(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	current, before := versionOf("2").Short(), versionOf("1").Short()
+	revision := func(created int, number int64, shown string) []lineage.Revision {
+		return []lineage.Revision{{Created: at(created), Number: number, Shown: input.Shown{app: shown}}}
+	}
+	cases := map[string]struct {
+		reason    string
+		recorded  string // the template on record shows it
+		shown     string // the template shows it now
+		movedAt   time.Time
+		revisions []lineage.Revision
+		want      input.Reason
+	}{
+		"Newer":    {"we patched and were killed", before, "", time.Time{}, revision(31, 0, current), input.DeliveredBefore},
+		"Older":    {"the version was current once before, and is again", before, "", time.Time{}, revision(29, 0, current), input.Changed},
+		"Another":  {"a newer revision that shows another version", before, "", time.Time{}, revision(31, 0, "0"), input.Changed},
+		"NoneKept": {"history may be gone", before, "", time.Time{}, nil, input.Changed},
+		"Again":    {"an old revision was current after ours: we patched and were killed, and it was taken back", before, "", time.Time{}, revision(29, 9, current), input.DeliveredBefore},
+		"AgainOld": {"an old revision was current before ours", before, "", time.Time{}, revision(29, 7, current), input.Changed},
+		"Ours":     {"the revision that our patch made", before, "", time.Time{}, revision(29, 8, current), input.Changed},
+		"Kept":     {"our patch showed it, and somebody's rollout of another version kept that", current, "", time.Time{}, revision(31, 9, current), input.Changed},
+
+		"TemplateWrittenSince": {"we patched and were killed, and the content had been there before", before, current, at(31), revision(29, 9, current), input.DeliveredBefore},
+		"TemplateSameSecond":   {"two of our writes may bear the same time", before, current, at(30), revision(29, 9, current), input.DeliveredBefore},
+		"TemplateOnRecord":     {"what was followed before this record began is none of its patches", "", current, at(30), revision(29, 0, current), input.Changed},
+		"TemplateKeptAndAgain": {"we patched once more to what somebody's rollout had kept", current, current, at(31), revision(29, 9, current), input.DeliveredBefore},
+		"TemplateUndoneTo":     {"an undo showed it, and then the content went back as well: the pods have not read it", before, current, time.Time{}, revision(29, 9, current), input.Changed},
+		"TemplateAnother":      {"we wrote another version", before, "0", at(31), revision(29, 9, "0"), input.Changed},
+		"TemplateAnotherSince": {"two patches are not on record, and the content went back to the first", before, "0", at(32), revision(31, 9, current), input.Changed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := given(map[input.Source]string{app: "1"})
 			e.MovedAt, e.MovedFrom = at(30), 7
-			got := assess(t, inputs(clusterOf(source(app, "2")), &history{revisions: tc.revisions}), reload("auto"), e)
-			if got[app] != tc.want {
-				t.Errorf("%s: %s, want %s", tc.reason, got[app], tc.want)
+			e.Inputs[app] = record.Given{Version: versionOf("1"), Shown: tc.recorded}
+			w := web()
+			w.Shown, w.MovedAt = input.Shown{app: tc.shown}, tc.movedAt
+			findings, err := inputs(clusterOf(source(app, "2")), &history{revisions: tc.revisions}).Assess(t.Context(), w, reload("auto"), e)
+			if err != nil || findings[0].Reason != tc.want {
+				t.Errorf("%s: %+v, %v; want %s", tc.reason, findings, err, tc.want)
 			}
 		})
+	}
+}
+
+// TestAssessKnowsHowFarTheRecordGoes: a baseline is no patch, and revisions of before
+// are none of its deliveries.
+func TestAssessKnowsHowFarTheRecordGoes(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	h := &history{revisions: []lineage.Revision{{Created: at(31), Shown: input.Shown{app: versionOf("2").Short()}}}}
+	for asOf, want := range map[time.Time]input.Reason{at(30): input.DeliveredBefore, at(31): input.Changed, at(32): input.Changed} {
+		e := given(map[input.Source]string{app: "1"})
+		e.AsOf = asOf
+		if got := assess(t, inputs(clusterOf(source(app, "2")), h), reload("auto"), e); got[app] != want {
+			t.Errorf("a record as of %s, and a revision of %s: %s, want %s", asOf, at(31), got[app], want)
+		}
 	}
 }
 

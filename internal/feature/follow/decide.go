@@ -36,10 +36,13 @@ const (
 )
 
 // maxSources bounds what is remembered of one workload and shown in its template.
-// With names of the greatest length 256 sources are some 70 KiB of an annotation,
-// of which an object may have 256 KiB, and some 150 KiB of a ConfigMap of the record,
-// which holds 1 MiB for many workloads. One that asks for more must not harm them.
+// A ConfigMap of the record holds 1 MiB for many workloads, and one that is too large
+// is refused as a whole. One that asks for more must not harm them.
 const maxSources = 256
+
+// maxNames bounds the names of those sources together. Nobody checks the names in a
+// pod template, so that a single one could fill the object.
+const maxNames = 16 << 10
 
 // Input is everything that a decision depends on.
 type Input struct {
@@ -83,11 +86,8 @@ func Decide(in Input) Decision {
 	if in.NoTemplate != "" && in.asksToBeFollowed() {
 		return Decision{Verb: Leave, Reason: input.NoTemplate, Message: in.NoTemplate, PendingSince: in.Entry.PendingSince}
 	}
-	if len(in.Findings) > maxSources {
-		return Decision{
-			Verb: Leave, Reason: input.TooManySources, PendingSince: in.Entry.PendingSince,
-			Message: fmt.Sprintf("it asks for more than %d ConfigMaps and Secrets", maxSources),
-		}
+	if excess := in.excess(); excess != "" {
+		return Decision{Verb: Leave, Reason: input.TooManySources, Message: excess, PendingSince: in.Entry.PendingSince}
 	}
 	if len(in.Findings) == 0 {
 		return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: "nothing to follow"}
@@ -96,12 +96,37 @@ func Decide(in Input) Decision {
 	if len(due) == 0 {
 		return settled(in)
 	}
-	d := Decision{Moves: due, Message: changes(due), PendingSince: in.Entry.PendingSince}
-	// A time to come was written by a process whose clock is ahead of ours.
-	if d.PendingSince.IsZero() || d.PendingSince.After(in.Now) {
-		d.PendingSince = in.Now
+	return in.decideDue(Decision{Moves: due, Message: changes(due), PendingSince: in.pendingSince()})
+}
+
+// pendingSince is when the oldest change that is due was first seen. A time to come
+// was written by a process whose clock is ahead of ours.
+func (in Input) pendingSince() time.Time {
+	if p := in.Entry.PendingSince; !p.IsZero() && !p.After(in.Now) {
+		return p
 	}
-	return in.decideDue(d)
+	return in.Now
+}
+
+// stillDue is a decision that could not be carried out.
+func (in Input) stillDue(d Decision) Decision {
+	d.PendingSince, d.Delivered = in.pendingSince(), false
+	return d
+}
+
+// excess says in which way the workload asks for too much, empty when it does not.
+func (in Input) excess() string {
+	if len(in.Findings) > maxSources {
+		return fmt.Sprintf("it asks for more than %d ConfigMaps and Secrets", maxSources)
+	}
+	length := 0
+	for _, f := range in.Findings {
+		length += len(f.Source.Name)
+	}
+	if length > maxNames {
+		return fmt.Sprintf("it asks for ConfigMaps and Secrets whose names have more than %d KiB together", maxNames>>10)
+	}
+	return ""
 }
 
 // isMistake reports whether somebody has to mend something before the workload can

@@ -206,6 +206,11 @@ func decideCases() map[string]decideCase {
 			findings: manySources(maxSources + 1),
 			want:     Decision{Verb: Leave, Reason: input.TooManySources, PendingSince: ago(time.Hour)}, says: []string{"256"},
 		},
+		"LongNames": {
+			reason: "a pod template may name anything, of any length", known: true, pending: ago(time.Hour),
+			findings: []input.Finding{inStep(input.ConfigMap(strings.Repeat("a", maxNames+1)))},
+			want:     Decision{Verb: Leave, Reason: input.TooManySources, PendingSince: ago(time.Hour)}, says: []string{"names", "16 KiB"},
+		},
 		"ManySources": {
 			reason:   "as many as there may be",
 			findings: manySources(maxSources),

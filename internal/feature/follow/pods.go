@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,7 +46,7 @@ func (r *Reconciler) evict(ctx context.Context, w *kube.Workload, in Input, d De
 	if err != nil {
 		return e, d, err
 	}
-	victim, done := nextEviction(pods, w.Replicas, e.EvictSince)
+	victim, done := nextEviction(pods, max(w.Replicas, e.EvictPods), e.EvictSince)
 	switch {
 	case done:
 		d.Recheck, d.Reason = 0, input.Evicted
@@ -73,8 +74,23 @@ func (r *Reconciler) beginEviction(ctx context.Context, w *kube.Workload, in Inp
 		return e, false, nil
 	}
 	e.EvictFor, e.EvictSince, e.PendingSince = want, time.Time{}, d.PendingSince
+	if e.EvictPods, err = r.unsaidReplicas(ctx, w); err != nil {
+		return e, false, err
+	}
 	e.EvictSince, err = r.Records.PutNow(ctx, w.Key, e)
 	return e, true, err
+}
+
+// unsaidReplicas is how many pods there are of a workload that does not say how many
+// it wants, zero for the others. Without it the gap between a pod and its successor
+// would not be seen.
+func (r *Reconciler) unsaidReplicas(ctx context.Context, w *kube.Workload) (int, error) {
+	if w.Replicas > 0 {
+		return 0, nil
+	}
+	pods, err := r.Pods.List(ctx, w)
+	ended := func(p kube.Pod) bool { return p.Terminating }
+	return len(slices.DeleteFunc(pods, ended)), err
 }
 
 // nextEviction chooses the next pod: one that is not younger than the decision,

@@ -1,11 +1,14 @@
 package follow
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 func TestNextEviction(t *testing.T) {
@@ -40,7 +43,7 @@ func TestNextEviction(t *testing.T) {
 		"LastOneEnds":  {"an old pod that is ending still runs the old version", []kube.Pod{ending(old("a", true)), young("c", true)}, 1, "", false},
 		"SameSecond":   {"in doubt a pod is old", []kube.Pod{{Name: "a", Created: since, Ready: true}}, 1, "a", false},
 		"NoPods":       {"nobody runs an old version", nil, 2, "", true},
-		"UnknownCount": {"a DaemonSet does not say how many", []kube.Pod{old("a", true)}, 0, "a", false},
+		"UnknownCount": {"nobody knows how many there should be", []kube.Pod{old("a", true)}, 0, "a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,6 +56,57 @@ func TestNextEviction(t *testing.T) {
 				t.Errorf("%s: victim %q done %t, want %q %t", tc.reason, got, done, tc.victim, tc.done)
 			}
 		})
+	}
+}
+
+// crowd is the pods of a workload that does not say how many it wants.
+type crowd struct {
+	pods    []kube.Pod
+	evicted []string
+}
+
+func (c *crowd) List(context.Context, *kube.Workload) ([]kube.Pod, error) {
+	return slices.Clone(c.pods), nil
+}
+
+func (c *crowd) Evict(_ context.Context, p kube.Pod) error {
+	c.evicted = append(c.evicted, p.Name)
+	c.pods = slices.DeleteFunc(c.pods, func(other kube.Pod) bool { return other.Name == p.Name })
+	return nil
+}
+
+func (c *crowd) Touch(context.Context, kube.Pod, string) error { return nil }
+
+// TestEvictWaitsForASuccessor: between the end of a pod and the beginning of the next
+// there is one less, which is known only to who counted before.
+func TestEvictWaitsForASuccessor(t *testing.T) {
+	t.Parallel()
+	c := &crowd{pods: []kube.Pod{{Name: "a", Created: ago(time.Hour), Ready: true}, {Name: "b", Created: ago(time.Hour), Ready: true}}}
+	s := newScene()
+	s.workload.Annotations[settings.Strategy] = "evict"
+	loop := s.loop()
+	loop.Pods = c
+	turn := func() {
+		t.Helper()
+		if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		turn()
+	}
+	if len(c.evicted) != 1 || s.entry.EvictPods != 2 {
+		t.Fatalf("evicted %v of %d before there is a successor", c.evicted, s.entry.EvictPods)
+	}
+	c.pods = append(c.pods, kube.Pod{Name: "c", Created: now.Add(time.Second), Ready: true})
+	turn()
+	if len(c.evicted) != 2 {
+		t.Errorf("evicted %v, and now it was the other one's turn", c.evicted)
+	}
+	c.pods = []kube.Pod{{Name: "c", Created: now.Add(time.Second), Ready: true}, {Name: "d", Created: now.Add(time.Second), Ready: true}}
+	turn()
+	if s.entry.Inputs[app].Version != v2 || s.entry.EvictPods != 0 {
+		t.Errorf("in the end the entry is %+v", s.entry)
 	}
 }
 

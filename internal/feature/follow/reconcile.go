@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -139,13 +140,14 @@ func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Deci
 	case d.isMistake():
 		return d, nil
 	case d.Verb == Ignore:
-		// Its namespace may well ask for it. What it was given is needed then.
-		if r.Cluster.KnowsNamespaces() {
+		// Its namespace may well ask for it, unless it refuses. What it was given is
+		// needed then.
+		if r.Cluster.KnowsNamespaces() || in.Intent.Mode == settings.Never {
 			r.Records.Forget(w.Key)
 		}
 		return d, nil
 	}
-	o := outcome{decision: d, findings: in.Findings, template: w.Shown, movedFrom: w.Revision}
+	o := outcome{decision: d, findings: in.Findings, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt}}
 	order := input.Order{All: in.Findings, Due: d.Moves}
 	entry := in.Entry
 	var err error
@@ -159,10 +161,11 @@ func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Deci
 	case Ignore, Leave, Remember, Wait, Hold, Observe:
 	}
 	if err != nil {
-		return d, err
+		// What is due stays due, also for the next process.
+		entry, o.decision, o.movedAt = in.Entry, in.stillDue(d), time.Time{}
 	}
 	if next := remember(entry, o); !next.Equal(in.Entry) {
-		err = r.Records.Put(w.Key, next)
+		err = cmp.Or(err, r.Records.Put(w.Key, next))
 	}
 	return o.decision, err
 }

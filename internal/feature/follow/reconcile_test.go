@@ -171,6 +171,7 @@ func TestPendingEndsWithTheWorkload(t *testing.T) {
 func TestConflictLeadsToANewDecision(t *testing.T) {
 	t.Parallel()
 	s := newScene()
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", PendingSince: ago(time.Hour), Inputs: map[input.Source]record.Given{app: {Version: v1}}}
 	s.answers = []error{apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))}
 	loop := s.loop()
 	result, err := loop.Reconcile(t.Context(), s.workload.Key)
@@ -261,11 +262,11 @@ func TestRefusedChangeIsToldOnceAndTriedAgain(t *testing.T) {
 	if len(s.told) != 1 || s.told[0].Reason != string(input.ReloadFailed) {
 		t.Errorf("told %+v, want the failure once", s.told)
 	}
-	if s.recorded != 0 {
-		t.Error("an undelivered change is on record as delivered")
+	if s.recorded != 1 || s.entry.Inputs[app].Version != v2.Unlike() || !s.entry.PendingSince.Equal(now) {
+		t.Errorf("recorded %d times: %+v; want it on record once as due, or the next process would take it as given", s.recorded, s.entry)
 	}
-	if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil || len(s.moved) != 1 || s.recorded != 1 {
-		t.Errorf("then: error %v, %d moves, %d records", err, len(s.moved), s.recorded)
+	if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil || len(s.moved) != 1 || s.entry.Inputs[app].Version != v2 {
+		t.Errorf("then: error %v, %d moves, on record %+v", err, len(s.moved), s.entry)
 	}
 }
 
@@ -284,7 +285,11 @@ func TestNothingIsDoneOnGuesses(t *testing.T) {
 		"Deleting":    {"a workload on its way out is left alone", func(s *scene) { s.workload.Deleting = true }, false, false},
 		"NotFollowed": {"never drops the entry", func(s *scene) { s.findings = nil }, true, false},
 		"MaybeAsked":  {"a namespace that cannot be read may ask for it", func(s *scene) { s.findings, s.blind = nil, true }, false, false},
-		"BadSetting":  {"a setting that nobody understands keeps it", func(s *scene) { s.workload.Annotations[settings.Quiet] = "soon" }, false, false},
+		"Refused": {"unless it refuses itself", func(s *scene) {
+			s.findings, s.blind = nil, true
+			s.workload.Annotations[settings.Reload] = "never"
+		}, true, false},
+		"BadSetting": {"a setting that nobody understands keeps it", func(s *scene) { s.workload.Annotations[settings.Quiet] = "soon" }, false, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -11,12 +11,21 @@ import (
 type outcome struct {
 	decision Decision
 	findings []input.Finding
-	// template is what the pod template showed before.
-	template input.Shown
 	// movedAt is the API server's time of the patch, zero when there was none.
 	movedAt time.Time
-	// movedFrom is the number of the revision before.
-	movedFrom int64
+	// before is the workload that was decided on.
+	before before
+}
+
+// before is what a workload shows of its history.
+type before struct {
+	// template is what the pod template shows.
+	template input.Shown
+	// revision is the number of the current one.
+	revision int64
+	// writtenAt is when the workload was last written by anybody, movedAt when we
+	// wrote what the template shows, by the API server's clock.
+	writtenAt, movedAt time.Time
 }
 
 // remember is the entry after a decision. Inputs that the workload no longer
@@ -25,11 +34,15 @@ func remember(e record.Entry, o outcome) record.Entry {
 	next := e.Clone()
 	next.Inputs = map[input.Source]record.Given{}
 	next.PendingSince = o.decision.PendingSince
-	if !o.movedAt.IsZero() {
-		next.MovedAt, next.MovedFrom = o.movedAt, o.movedFrom
+	switch {
+	case !o.movedAt.IsZero():
+		next.MovedAt, next.AsOf, next.MovedFrom = o.movedAt, time.Time{}, o.before.revision
+	case o.takesAllIntoAccount(e):
+		next.MovedAt = later(e.MovedAt, o.before.movedAt)
+		next.AsOf, next.MovedFrom = later(e.AsOf, o.before.writtenAt), o.before.revision
 	}
 	if o.decision.Verb != Evict || o.decision.Delivered {
-		next.EvictFor, next.EvictSince = "", time.Time{}
+		next.EvictFor, next.EvictSince, next.EvictPods = "", time.Time{}, 0
 	}
 	for _, f := range o.findings {
 		given, known := o.given(e, f)
@@ -40,18 +53,45 @@ func remember(e record.Entry, o outcome) record.Entry {
 	return next
 }
 
+// takesAllIntoAccount reports whether the entry has caught up with the workload: it
+// takes a version without a patch, or finds a patch that it does not know, and
+// leaves nothing open for which what was written before now could still matter.
+func (o outcome) takesAllIntoAccount(e record.Entry) bool {
+	news := o.before.movedAt.After(e.MovedAt)
+	for _, f := range o.findings {
+		switch {
+		case f.Reason == input.Unreadable, f.Standing == input.Due && !o.decision.Delivered:
+			return false
+		case f.Standing != input.Settled:
+			news = true
+		}
+	}
+	return news
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// given is the entry of one input. One that is due at first sight is on record as
+// one of unknown content, so that it is due for the next process as well.
 func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	given, known := e.Inputs[f.Source]
 	if f.Standing == input.Record || f.Standing == input.Due && o.decision.Delivered {
 		given.Version, known = f.Current, true
+	} else if f.Standing == input.Due && !known {
+		given.Version, known = f.Current.Unlike(), true
 	}
 	switch {
-	case o.decision.Verb == Move || f.Reason == input.DeliveredBefore:
+	case o.decision.Verb == Move && o.decision.Delivered || f.Reason == input.DeliveredBefore:
 		given.Shown = f.Shows
-	case known && f.Shows != "" && o.template[f.Source] == f.Shows:
+	case known && f.Shows != "" && o.before.template[f.Source] == f.Shows:
 		// Whoever wrote it, the template shows what exists.
 		given.Shown = f.Shows
-	case f.Standing == input.Record && o.template[f.Source] != given.Shown:
+	case f.Standing == input.Record && o.before.template[f.Source] != given.Shown:
 		// Somebody else wrote this template; what it shows is not ours to compare.
 		given.Shown = ""
 	}

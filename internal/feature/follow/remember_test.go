@@ -46,6 +46,17 @@ func TestRemember(t *testing.T) {
 			outcome: outcome{decision: Decision{Verb: Hold, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
 			want:    given(old),
 		},
+		"WaitAtFirstSight": {
+			reason:  "what was given is not known, and the change must not become a baseline for the next process",
+			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
+			want:    given(record.Given{Version: v2.Unlike()}),
+		},
+		"Refused": {
+			reason:  "a patch that the API server refused shows nothing",
+			before:  given(old),
+			outcome: outcome{decision: Decision{Verb: Move, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
+			want:    given(old),
+		},
 		"Observe": {
 			reason:  "what was only told counts as given; the template shows nothing new",
 			before:  given(old),
@@ -80,7 +91,7 @@ func TestRemember(t *testing.T) {
 			before: given(record.Given{Version: v2, Shown: v2.Short()}),
 			outcome: outcome{
 				decision: Decision{Verb: Remember}, findings: []input.Finding{recorded(app, input.DeliveredByRollout)},
-				template: input.Shown{app: v2.Short()},
+				before: before{template: input.Shown{app: v2.Short()}},
 			},
 			want: given(record.Given{Version: v1, Shown: v2.Short()}),
 		},
@@ -105,7 +116,7 @@ func TestRemember(t *testing.T) {
 		"RolledByHand": {
 			reason:  "a template that shows what exists was not taken back, whoever wrote it",
 			before:  map[input.Source]record.Given{app: {Version: v1, Shown: "0000000000"}},
-			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, template: input.Shown{app: v1.Short()}},
+			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, before: before{template: input.Shown{app: v1.Short()}}},
 			want:    map[input.Source]record.Given{app: {Version: v1, Shown: v1.Short()}},
 		},
 		"UnreadableNeverSeen": {
@@ -117,15 +128,56 @@ func TestRemember(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before := record.Entry{ID: "id", UID: "uid", Inputs: tc.before, PendingSince: ago(time.Minute)}
-			kept := before.Clone()
-			got := remember(before, tc.outcome)
+			entry := record.Entry{ID: "id", UID: "uid", Inputs: tc.before, PendingSince: ago(time.Minute)}
+			kept := entry.Clone()
+			got := remember(entry, tc.outcome)
 			want := record.Entry{ID: "id", UID: "uid", Inputs: tc.want, PendingSince: tc.outcome.decision.PendingSince, MovedAt: tc.wantMove}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 			}
-			if !before.Equal(kept) {
-				t.Errorf("the entry that was read has changed: %+v", before)
+			if !entry.Equal(kept) {
+				t.Errorf("the entry that was read has changed: %+v", entry)
+			}
+		})
+	}
+}
+
+// TestRememberHowFarItKnows: what was written to the workload by the time of the
+// record is no news to the next process. Revision 7 was written at now, and the
+// entry knows of revision 5, an hour ago.
+func TestRememberHowFarItKnows(t *testing.T) {
+	t.Parallel()
+	unreadable := input.Finding{Source: db, Reason: input.Unreadable}
+	cases := map[string]struct {
+		reason   string
+		decision Decision
+		findings []input.Finding
+		movedAt  time.Time // of our patch in the template
+		want     int64
+	}{
+		"Moved":         {"the revision before the patch", Decision{Verb: Move, Delivered: true}, []input.Finding{due(app, 0)}, ago(time.Hour), 7},
+		"Taken":         {"a baseline: revisions of before say nothing", Decision{Verb: Remember}, []input.Finding{recorded(app, input.Baseline)}, time.Time{}, 7},
+		"Observed":      {"counts as given", Decision{Verb: Observe, Delivered: true}, []input.Finding{due(app, 0)}, time.Time{}, 7},
+		"RolledByHand":  {"a patch that it did not know, and all is well", Decision{Verb: Leave}, []input.Finding{inStep(app)}, now, 7},
+		"InStep":        {"nothing new", Decision{Verb: Leave}, []input.Finding{inStep(app)}, ago(time.Hour), 5},
+		"StillDue":      {"a patch that is not on record may have delivered it", Decision{Verb: Wait}, []input.Finding{due(app, 0), recorded(db, input.Baseline)}, now, 5},
+		"NotReadByNow":  {"or what cannot be read yet", Decision{Verb: Remember}, []input.Finding{recorded(app, input.Baseline), unreadable}, now, 5},
+		"RefusedByNow":  {"or what was refused", Decision{Verb: Move}, []input.Finding{due(app, 0)}, now, 5},
+		"NothingOfOurs": {"nobody's write matters while nothing is taken", Decision{Verb: Leave}, []input.Finding{inStep(app)}, time.Time{}, 5},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := outcome{decision: tc.decision, findings: tc.findings, before: before{revision: 7, writtenAt: now, movedAt: tc.movedAt}}
+			if tc.decision.Verb == Move && tc.decision.Delivered {
+				o.movedAt = now
+			}
+			got := remember(record.Entry{MovedAt: ago(time.Hour), MovedFrom: 5}, o)
+			if got.MovedFrom != tc.want || got.IsBefore(now) != (tc.want == 5) {
+				t.Errorf("%s: it knows revision %d as of %s and %s, want %d", tc.reason, got.MovedFrom, got.MovedAt, got.AsOf, tc.want)
+			}
+			if want := later(ago(time.Hour), tc.movedAt); tc.want == 7 && o.movedAt.IsZero() && !got.MovedAt.Equal(want) {
+				t.Errorf("%s: it knows our patch of %s, want that of %s", tc.reason, got.MovedAt, want)
 			}
 		})
 	}

@@ -186,18 +186,25 @@ func (s *stage) undoVariable(t testing.TB, name string) {
 func TestConflictIsANewDecision(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, simple())
-	s.run(t)
+	_, metric := s.runMeasured(t)
 	s.awaitKnown(t, deploy, "web", "configmap/app")
-	stop := s.disturb(t, 15*time.Millisecond, func(turn int) (client.Object, string) {
-		d := testkit.Deployment("web", "", "")
-		return d, fmt.Sprintf(`{"metadata":{"labels":{"turn":"%d"}}}`, turn)
-	})
+	conflicts := `lockstep_reloads_total{kind="Deployment",namespace="` + s.Namespace + `",reason="ReloadFailed",result="conflict"}`
+	// A writer who never ends may win every time on a busy machine, so this one ends
+	// with our first conflict, or else with the rollout.
 	for turn := 1; turn <= 3; turn++ {
+		before := metric(conflicts)
+		stop := s.disturb(t, 15*time.Millisecond, func(turn int) (client.Object, string) {
+			d := testkit.Deployment("web", "", "")
+			return d, fmt.Sprintf(`{"metadata":{"labels":{"turn":"%d"}}}`, turn)
+		})
 		s.change(t, "configmap/app", fmt.Sprintf("{data: {key: turn-%d}}", turn))
+		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+			return metric(conflicts) > before || s.rollouts(t, web) == turn, "neither a conflict nor a rollout"
+		})
+		stop()
 		s.awaitRollouts(t, web, turn)
 	}
 	s.checkRollouts(t, "three changes beside another writer", 3, web)
-	stop()
 
 	// A person's template written while the change waits delivers it.
 	s.annotate(t, web, settings.Quiet, "1m")

@@ -10,7 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -78,23 +77,17 @@ type Dependencies struct {
 // Reconciler brings workloads in step with their inputs, one at a time.
 type Reconciler struct {
 	Dependencies
-	options  Options
-	metrics  *metrics
-	reported *reported
-	// conflicts paces the attempts at a workload that changes under our hands.
-	conflicts workqueue.TypedRateLimiter[kube.Key]
+	options   Options
+	metrics   *metrics
+	reported  *reported
+	conflicts *conflicts
 }
-
-// Most conflicts are with a controller's write of the status, and over with the next
-// event of the watch. One that does not end is a watch that brings nothing.
-const firstConflict, longestConflict = 200 * time.Millisecond, time.Minute
 
 // New makes a Reconciler.
 func New(o Options, d Dependencies) *Reconciler {
 	reported := newReported()
 	return &Reconciler{
-		Dependencies: d, options: o, metrics: newMetrics(d.Metrics, reported.waiting), reported: reported,
-		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[kube.Key](firstConflict, longestConflict),
+		Dependencies: d, options: o, metrics: newMetrics(d.Metrics, reported.waiting), reported: reported, conflicts: newConflicts(),
 	}
 }
 
@@ -127,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	if err != nil {
 		return r.failed(w, d, err)
 	}
-	r.conflicts.Forget(key)
+	r.conflicts.forget(key)
 	r.report(w, d)
 	r.warn(w, in)
 	return ctrl.Result{RequeueAfter: d.Recheck}, nil
@@ -175,7 +168,7 @@ func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Resul
 	if apierrors.IsConflict(err) || d.Verb == Move && apierrors.IsNotFound(err) {
 		// Somebody wrote or deleted the workload meanwhile; the watch brings what is now.
 		r.metrics.countConflict(w)
-		return ctrl.Result{RequeueAfter: r.conflicts.When(w.Key)}, nil
+		return ctrl.Result{RequeueAfter: r.conflicts.pause(w)}, nil
 	}
 	r.metrics.countFailure(w)
 	if r.reported.isNew(w.Key, string(input.ReloadFailed)+err.Error()) {
@@ -232,7 +225,7 @@ func (d Decision) level() int {
 // record stays; people are told anew when it is back.
 func (r *Reconciler) forgetGone(key kube.Key) {
 	r.reported.forget(key)
-	r.conflicts.Forget(key)
+	r.conflicts.forget(key)
 	r.Inputs.Drop(key)
 	if r.Cluster.Lists(key) {
 		r.Records.Forget(key)

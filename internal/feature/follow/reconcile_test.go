@@ -193,7 +193,7 @@ func TestConflictLeadsToANewDecision(t *testing.T) {
 }
 
 // TestConflictsAreSpacedOut: most are over with the next event of the watch. While it
-// brings none, each attempt is as vain as the last; a success begins anew.
+// brings none, each attempt is as vain as the last; a success or news begins anew.
 func TestConflictsAreSpacedOut(t *testing.T) {
 	t.Parallel()
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))
@@ -219,8 +219,12 @@ func TestConflictsAreSpacedOut(t *testing.T) {
 	if diff := cmp.Diff([]string{"0s", "200ms"}, waits(nil, conflict)); diff != "" {
 		t.Errorf("waits after a success (-want +got)\n%s", diff)
 	}
-	if got := s.metric(t, "lockstep_reloads_total", "conflict"); got != 11 {
-		t.Errorf("%v conflicts are counted, want 11", got)
+	s.workload.Target.ResourceVersion = "2"
+	if diff := cmp.Diff([]string{"200ms", "400ms"}, waits(conflict, conflict)); diff != "" {
+		t.Errorf("waits after news of the workload (-want +got)\n%s", diff)
+	}
+	if got := s.metric(t, "lockstep_reloads_total", "conflict"); got != 13 {
+		t.Errorf("%v conflicts are counted, want 13", got)
 	}
 }
 

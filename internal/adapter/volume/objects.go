@@ -101,6 +101,10 @@ func (o *objects) write(r io.Reader) (filemap.Digest, error) {
 	if err != nil {
 		return digest, errors.Join(err, o.state.RemoveAll(temporary))
 	}
+	if o.has(digest) {
+		// A link that is just being made to the file in place would fail without it.
+		return digest, o.state.Remove(temporary)
+	}
 	if err := o.state.Rename(temporary, o.name(digest)); err != nil {
 		return digest, err
 	}

@@ -628,6 +628,31 @@ func TestADamagedObjectIsWrittenAgain(t *testing.T) {
 	wantVisible(t, root, map[string]string{"a": "whole"})
 }
 
+// TestKeepingAgainReplacesNothing: a link to a file that is replaced at that moment
+// cannot be made, so a content that is read a second time leaves its file alone.
+func TestKeepingAgainReplacesNothing(t *testing.T) {
+	t.Parallel()
+	v, root := open(t, volume.Links, nil)
+	object := func() fs.FileInfo {
+		t.Helper()
+		if _, err := v.KeepFrom(strings.NewReader("content")); err != nil {
+			t.Fatal(err)
+		}
+		found, err := filepath.Glob(filepath.Join(root, "..lockstep", "objects", "*"))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("objects are %v, error %v, want one", found, err)
+		}
+		info, err := os.Stat(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	if first, second := object(), object(); !os.SameFile(first, second) {
+		t.Error("the file of the first reading was replaced")
+	}
+}
+
 func TestState(t *testing.T) {
 	v, root := open(t, volume.Links, nil)
 	if raw, err := v.ReadState("status.json"); err != nil || raw != nil {

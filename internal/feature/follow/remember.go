@@ -55,8 +55,12 @@ func remember(e record.Entry, o outcome) record.Entry {
 
 // takesAllIntoAccount reports whether the entry has caught up with the workload: it
 // takes a version without a patch, or finds a patch that it does not know, and
-// leaves nothing open for which what was written before now could still matter.
+// leaves nothing open for which what was written before now could still matter. For
+// one that begins now, nothing that was written before does.
 func (o outcome) takesAllIntoAccount(e record.Entry) bool {
+	if e.MovedAt.IsZero() && e.AsOf.IsZero() {
+		return true
+	}
 	news := o.before.movedAt.After(e.MovedAt)
 	for _, f := range o.findings {
 		switch {

@@ -183,6 +183,22 @@ func TestRememberHowFarItKnows(t *testing.T) {
 	}
 }
 
+// TestRememberBeginsWithWhatThereIs: an old patch of ours in the template is no
+// unwritten delivery to an entry that begins after it, also when a source cannot be
+// read yet.
+func TestRememberBeginsWithWhatThereIs(t *testing.T) {
+	t.Parallel()
+	o := outcome{
+		decision: Decision{Verb: Remember},
+		findings: []input.Finding{recorded(app, input.Baseline), {Source: db, Reason: input.Unreadable}},
+		before:   before{revision: 7, writtenAt: now, movedAt: ago(time.Hour)},
+	}
+	got := remember(record.Entry{}, o)
+	if !got.MovedAt.Equal(ago(time.Hour)) || !got.AsOf.Equal(now) || got.MovedFrom != 7 {
+		t.Errorf("it knows revision %d, our patch of %s and all as of %s", got.MovedFrom, got.MovedAt, got.AsOf)
+	}
+}
+
 func TestShownSkipsWhatDoesNotExist(t *testing.T) {
 	t.Parallel()
 	missing := input.Finding{Source: db, Reason: input.Missing}

@@ -69,6 +69,7 @@ func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.L
 	if err != nil {
 		return err
 	}
+	boundGarbage(env)
 	p := newReloaderParts(o, c, log, env.Now)
 	log.Info("in the place of kubernetes-reloader", "namespace", o.Namespace, "state", o.StateName, "coalescePeriod", o.Quiet.String())
 	return server.Run(ctx, server.Options{

@@ -73,7 +73,7 @@ lab: bin/lab ## Start a control plane and leave it up; end it with "make lab-dow
 	@bin/lab up --with $(LAB_WITH)
 
 .PHONY: lab-down
-lab-down: bin/lab ## End what "make lab" started
+lab-down: bin/lab ## End every control plane that "make lab" or "make demo KEEP=1" left up; bin/lab down KUBECONFIG ends one
 	@bin/lab down
 
 .PHONY: lab-programs

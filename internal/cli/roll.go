@@ -42,8 +42,10 @@ func newRoll(env Environment) *cobra.Command {
 		Short: "Move one workload to the current versions of its inputs, by hand",
 		Long: `Move one workload to the current versions of its ConfigMaps and Secrets, by hand.
 
-The pod template gets what the controller would write, so the rollout looks like
-any other, and the controller takes it as delivered. A workload that was taken
+The pod template gets what the controller would write there, so the rollout looks
+like any other, and the controller takes it as delivered. Pods restart, also where
+lockstep.dev/strategy says evict or refresh. A CronJob is refused: its next Job reads
+the new content by itself. A workload that was taken
 back (undo, abort) is followed again after it.
 
 Without --now the command waits until the workload's sources have been unchanged

@@ -82,7 +82,8 @@ func annotationsPage() string {
 		t.row("`"+r.Key+"`", r.On, r.Accepted, r.Meaning)
 	}
 	return "# Annotations and labels\n\nWhat is not understood is reported by a warning event on the workload, which names the\n" +
-		"annotation, the value and what is accepted; the workload is left alone until it is mended.\n\n" + t.String()
+		"annotation, the value and what is accepted; a workload whose own setting it is\n" +
+		"is left alone until it is mended. Unknown keys, and values of a namespace or a source, have no effect.\n\n" + t.String()
 }
 
 func reasonsPage() string {

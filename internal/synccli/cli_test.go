@@ -62,6 +62,8 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"bad selector":            {append(good, "--selector=a in (b"), "label selector"},
 		"bad health address":      {append(good, "--health-addr=8080"), `health address "8080"`},
 		"bad confirm":             {append(good, "--confirm=metric:x@http://h/"), "confirm metric"},
+		"confirm without a URL":   {append(good, "--confirm=metric:x>before"), "want a URL behind it"},
+		"no stall deadline":       {append(good, "--stall-deadline=0"), "--stall-deadline 0s: want a positive time"},
 		"bad expression":          {append(good, "--confirm=body:[@http://h/"), "confirm body"},
 		"bad check":               {append(good, "--check='"), "--check: command"},
 		"unknown application":     {append(good, "--app=iis"), `application "iis": want one of apache, haproxy, nginx`},

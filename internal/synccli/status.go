@@ -73,7 +73,7 @@ func newStatusCommand(env Env) *cobra.Command {
 	cmd.Flags().StringVar(&root, "root", "", "directory that the agent publishes into")
 	cmd.Flags().StringVar(&layout, "layout", string(volume.Links), "the agent's --layout")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
-	cmd.Flags().BoolVar(&check, "check", false, "exit with 1 when the application does not run the published set; for exec probes")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with 1 when the application is known not to run the published set, as /healthz/application; for exec probes")
 	return cmd
 }
 

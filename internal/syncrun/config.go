@@ -152,7 +152,7 @@ func (c Config) checkTimes() error {
 	for _, t := range []struct {
 		flag string
 		time time.Duration
-	}{{"rescan", c.Rescan}, {"poll", c.Poll}, {"check-timeout", c.App.CheckTimeout}, {"notify-timeout", c.App.CommandTimeout}} {
+	}{{"rescan", c.Rescan}, {"poll", c.Poll}, {"stall-deadline", c.Sync.Stall}, {"check-timeout", c.App.CheckTimeout}, {"notify-timeout", c.App.CommandTimeout}} {
 		if t.time <= 0 {
 			mistakes = append(mistakes, fmt.Errorf("--%s %s: want a positive time", t.flag, t.time))
 		}

@@ -124,7 +124,7 @@ func FollowExplanations() []Explanation {
 		{DeliveredBefore, "A newer revision shows that this version had been delivered before the controller stopped."},
 		{Undone, "The version was delivered and then taken back (undo, abort); it is not pushed again."},
 		{NotFollowed, "Nothing asks to follow this workload, or `never` forbids it."},
-		{InvalidAnnotation, "A setting cannot be understood; the workload is left alone until it is mended."},
+		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is mended. (An unknown key, or a value of a namespace or source, only has no effect.)"},
 		{QuietWindow, "A change waits until its sources have been quiet."},
 		{Held, "The workload or a changed source carries `lockstep.dev/hold`."},
 		{NextJob, "The next Job of the CronJob reads the new content; nothing is patched and no Job is started."},

@@ -58,6 +58,9 @@ func newProbe(spec string, settings Settings) (probe, error) {
 		return newHTTPProbe(spec, settings, nil)
 	case "body":
 		pattern, url := cutURL(rest)
+		if url == "" {
+			return nil, missingURL(spec)
+		}
 		expr, err := regexp.Compile(pattern)
 		if err != nil {
 			return nil, fmt.Errorf("confirm body: %w", err)
@@ -65,6 +68,9 @@ func newProbe(spec string, settings Settings) (probe, error) {
 		return newHTTPProbe(url, settings, matches(expr))
 	case "metric":
 		condition, url := cutURL(rest)
+		if url == "" {
+			return nil, missingURL(spec)
+		}
 		c, err := expofmt.ParseCondition(condition)
 		if err != nil {
 			return nil, fmt.Errorf("confirm metric: %w", err)
@@ -93,6 +99,10 @@ func cutURL(s string) (before, url string) {
 		return s, ""
 	}
 	return s[:i], s[i+1:]
+}
+
+func missingURL(spec string) error {
+	return fmt.Errorf("confirm %q: want a URL behind it, such as @http://127.0.0.1:9090/metrics", spec)
 }
 
 // Baseline is the application's answer before it is told.

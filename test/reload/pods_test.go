@@ -175,9 +175,9 @@ func TestRefresh(t *testing.T) {
 	before := s.pods(t, "files")
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	for _, name := range names {
-		s.AwaitEvent(t, name, "Normal Refreshed", "configmap/app")
 		s.awaitKnown(t, deploy, name, versionOf("two"))
 	}
+	s.AwaitEvent(t, "files", "Normal Refreshed", "configmap/app")
 	for i, pod := range s.pods(t, "files") {
 		if pod.UID != before[i].UID || !strings.HasPrefix(pod.Annotations[settings.Inputs], "configmap/app~") {
 			t.Errorf("%s shows %q, want it to be the old one, touched", pod.Name, pod.Annotations[settings.Inputs])
@@ -188,6 +188,11 @@ func TestRefresh(t *testing.T) {
 	for _, note := range s.Events(t, "files") {
 		if strings.Contains(note, "NotRefreshable") {
 			t.Errorf("mounted files can be refreshed, and are told not to be: %s", note)
+		}
+	}
+	for _, note := range s.Events(t, "variables") {
+		if strings.Contains(note, "Normal Refreshed") {
+			t.Errorf("an environment cannot be refreshed, and is told to be: %s", note)
 		}
 	}
 	s.checkRollouts(t, "refreshed", 0, "deployment/files", "deployment/variables", "deployment/subpath")
@@ -211,7 +216,7 @@ func TestPodStrategiesAreOff(t *testing.T) {
 	}
 	s.run(t, "--pod-strategies")
 	s.AwaitEvent(t, "evicted", "Normal Evicted")
-	s.AwaitEvent(t, "refreshed", "Normal Refreshed")
+	s.AwaitEvent(t, "refreshed", "Warning NotRefreshable")
 	s.checkRollouts(t, "switched on", 0, "deployment/evicted", "deployment/refreshed")
 }
 

@@ -181,7 +181,10 @@ func (in Input) decideStrategy(d Decision) Decision {
 		d.Verb, d.Reason = Evict, input.Evicting
 		return d
 	case settings.StrategyRefresh:
-		d.Verb, d.Reason = Refresh, input.Refreshed
+		d.Verb, d.Reason = Refresh, input.NotRefreshable
+		if mounted := mounted(d.Moves); len(mounted) > 0 {
+			d.Reason, d.Message = input.Refreshed, changes(mounted)
+		}
 		return d.delivered()
 	case settings.StrategyTemplate:
 	}

@@ -52,6 +52,8 @@ func with(f input.Finding, change func(*input.Finding)) input.Finding {
 	return f
 }
 
+func inVolume(f *input.Finding) { f.Volume = true }
+
 // auto is the intent of a workload that follows what it references.
 func auto() settings.Intent {
 	return settings.Intent{Mode: settings.Follow, Auto: true, Quiet: 5 * time.Second, Strategy: settings.StrategyTemplate}
@@ -237,8 +239,14 @@ func decideCases() map[string]decideCase {
 		"Refresh": {
 			reason:   "a refresh delivers at once",
 			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh },
+			findings: []input.Finding{with(due(app, time.Hour), inVolume)}, pending: ago(time.Hour), pods: true,
+			want: Decision{Verb: Refresh, Reason: input.Refreshed, Delivered: true}, says: []string{"configmap/app"},
+		},
+		"RefreshOfNothing": {
+			reason:   "what is not mounted is not said to be refreshed",
+			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh },
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), pods: true,
-			want: Decision{Verb: Refresh, Reason: input.Refreshed, Delivered: true},
+			want: Decision{Verb: Refresh, Reason: input.NotRefreshable, Delivered: true},
 		},
 		"StrategyOff": {
 			reason:   "a strategy without the rights for it moves nothing, and never by another way than was asked for",

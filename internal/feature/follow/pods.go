@@ -136,6 +136,11 @@ func (r *Reconciler) refresh(ctx context.Context, w *kube.Workload, order input.
 	return errors.Join(failed...)
 }
 
+// mounted lists the changed sources that a refresh reaches, at least in a volume.
+func mounted(due []input.Finding) []input.Finding {
+	return slices.DeleteFunc(slices.Clone(due), func(f input.Finding) bool { return !f.Volume })
+}
+
 // unrefreshable lists the changed sources that no refresh reaches.
 func unrefreshable(due []input.Finding) []input.Finding {
 	var found []input.Finding

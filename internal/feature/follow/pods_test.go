@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -132,5 +134,15 @@ func TestUnrefreshable(t *testing.T) {
 				t.Errorf("%s: cannot be refreshed: %v, want %t", tc.reason, got, tc.lost)
 			}
 		})
+	}
+}
+
+// TestMounted: a refresh reaches volumes, also of a source that is read in other ways
+// as well.
+func TestMounted(t *testing.T) {
+	t.Parallel()
+	both := with(due(app, 0), func(f *input.Finding) { f.Volume, f.Env = true, true })
+	if diff := cmp.Diff([]input.Finding{both}, mounted([]input.Finding{both, due(db, 0)})); diff != "" {
+		t.Errorf("mounted (-want +got)\n%s", diff)
 	}
 }

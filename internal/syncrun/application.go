@@ -2,6 +2,7 @@ package syncrun
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/process"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
@@ -22,8 +23,11 @@ func (c Config) application(parent *process.Parent) (parts podsync.Parts, child 
 		parts.Tellers, mistakes = append(parts.Tellers, teller), append(mistakes, err)
 	}
 	if c.App.Confirm != "" {
-		parts.Confirmer, err = application.NewConfirmer(c.App.Confirm, c.App.ConfirmTimeout, settings)
-		mistakes = append(mistakes, err)
+		confirmer, err := application.NewConfirmer(c.App.Confirm, c.App.ConfirmTimeout, settings)
+		parts.Confirmer, mistakes = confirmer, append(mistakes, err)
+		if err == nil && len(c.App.Notify) == 0 && confirmer.Compares() {
+			mistakes = append(mistakes, fmt.Errorf("--confirm %s compares with what was before the application was told: give a --notify", c.App.Confirm))
+		}
 	}
 	if c.App.Check != "" {
 		settings.Timeout = c.App.CheckTimeout

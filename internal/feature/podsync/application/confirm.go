@@ -105,6 +105,16 @@ func missingURL(spec string) error {
 	return fmt.Errorf("confirm %q: want a URL behind it, such as @http://127.0.0.1:9090/metrics", spec)
 }
 
+// Compares reports whether the answer is compared with the one before the
+// application was told, so that it has to be told.
+func (c *Confirmer) Compares() bool {
+	switch c.probe.(type) {
+	case metricProbe, workersProbe, haproxyProbe:
+		return true
+	}
+	return false
+}
+
 // Baseline is the application's answer before it is told.
 func (c *Confirmer) Baseline(ctx context.Context) (string, error) {
 	baseline, err := c.probe.baseline(ctx)

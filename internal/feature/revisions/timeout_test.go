@@ -1,0 +1,106 @@
+package revisions_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+func TestTimeoutSaysWhatWasMissing(t *testing.T) {
+	t.Parallel()
+	cm := input.ConfigMap("cm")
+	cases := map[string]struct {
+		reason string
+		play   func(*slowRollout)
+		want   string
+	}{
+		"generation": {
+			reason: "the controller does not run",
+			play:   func(*slowRollout) {},
+			want:   "has not acted on its newest version",
+		},
+		"revision": {
+			reason: "the hash is published before the ReplicaSet exists",
+			play:   func(r *slowRollout) { r.publish("1") },
+			want:   "has no revision",
+		},
+		"validity": {
+			reason: "the status is that of the version before, whatever generation it says",
+			play: func(r *slowRollout) {
+				r.act("1", cm)
+				now := time.Now().UTC().Format(time.RFC3339)
+				r.publish("1", map[string]any{
+					"type": "InvalidSpec", "status": "True", "reason": "InvalidSpec", "message": "quotes the specification",
+					"lastTransitionTime": now, "lastUpdateTime": now,
+				})
+			},
+			want: "the controller of Rollout web has not acted on its newest version (it is invalid: see its condition InvalidSpec)",
+		},
+		"another's revision": {
+			reason: "a ReplicaSet of that name which somebody else made is none of ours",
+			play: func(r *slowRollout) {
+				r.publish("1")
+				none, labels := int32(0), map[string]string{"app": "web", "rollouts-pod-template-hash": "1"}
+				t := template(cm)
+				t.Labels = labels
+				somebody := *metav1.NewControllerRef(r.get(cm), corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+				r.create(&appsv1.ReplicaSet{
+					ObjectMeta: metav1.ObjectMeta{Name: "web-1", Labels: labels, OwnerReferences: []metav1.OwnerReference{somebody}},
+					Spec:       appsv1.ReplicaSetSpec{Replicas: &none, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: t},
+				})
+			},
+			want: "has no revision",
+		},
+		"reference": {
+			reason: "the name in the Job is not the one in the template",
+			play: func(r *slowRollout) {
+				r.act("1", input.ConfigMap("other"))
+				r.publish("1")
+			},
+			want: "the pod template of ReplicaSet/web-1, the newest revision of Rollout web, does not reference configmap/cm",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			l.source(cm)
+			c.play(l.slowRollout(cm))
+			request := l.rolloutRequest(cm)
+			request.Timeout = 20 * time.Second
+			_, err := l.attach(request)
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "gave up after "+request.Timeout.String()) {
+				t.Errorf("%s: error is %v, want %q", c.reason, err, c.want)
+			}
+			if got := l.owners(cm); got != "" {
+				t.Errorf("%s: attached to %s", c.reason, got)
+			}
+		})
+	}
+}
+
+// TestTimeoutAlsoSaysWhatWentWrong: when the revision was missing and watching for
+// it failed, both are said.
+func TestTimeoutAlsoSaysWhatWentWrong(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	cm := input.ConfigMap("cm")
+	l.source(cm)
+	l.slowRollout(cm)
+	l.wire.deaf = http.StatusServiceUnavailable
+	request := l.rolloutRequest(cm)
+	request.Timeout = 20 * time.Second
+	_, err := l.attach(request)
+	for _, want := range []string{"gave up after " + request.Timeout.String(), "has not acted on its newest version", "watch "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want %q", err, want)
+		}
+	}
+}

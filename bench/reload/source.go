@@ -27,7 +27,7 @@ const (
 
 // source is a ConfigMap or Secret of the load.
 type source struct {
-	id     input.Source
+	id     input.ID
 	size   int // of the key that changes
 	weight int // of the other key, 0 for none
 	text   *textPool

@@ -43,7 +43,7 @@ func newWorld(c kubernetes.Interface, replicas int) *world {
 
 // addSource makes a source known; it exists after populate.
 func (w *world) addSource(kind input.Kind, name string, size, weight int) *source {
-	s := &source{id: input.Source{Kind: kind, Name: name}, size: size, weight: weight, text: w.text}
+	s := &source{id: input.ID{Kind: kind, Name: name}, size: size, weight: weight, text: w.text}
 	w.sources = append(w.sources, s)
 	return s
 }

@@ -133,7 +133,7 @@ func parseWorkload(text, namespace string) (kube.Key, error) {
 
 // parseObjects reads arguments of which each may be a list separated by commas.
 // Spaces, empty elements and repetitions are dropped.
-func parseObjects(args []string, namespace string) (objects []input.Source, wrong []error) {
+func parseObjects(args []string, namespace string) (objects []input.ID, wrong []error) {
 	for element := range strings.SplitSeq(strings.Join(args, ","), ",") {
 		element = strings.TrimSpace(element)
 		if element == "" {
@@ -151,13 +151,13 @@ func parseObjects(args []string, namespace string) (objects []input.Source, wron
 	return objects, wrong
 }
 
-func parseObject(text, namespace string) (input.Source, error) {
+func parseObject(text, namespace string) (input.ID, error) {
 	kind, name, _ := strings.Cut(text, "/")
 	if name == "" {
-		return input.Source{}, errors.New("want configmap/NAME or secret/NAME")
+		return input.ID{}, errors.New("want configmap/NAME or secret/NAME")
 	}
 	if err := inNamespace(name, namespace); err != nil {
-		return input.Source{}, err
+		return input.ID{}, err
 	}
 	return input.ParseSource(kind + "/" + name)
 }

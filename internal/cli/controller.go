@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
@@ -171,7 +171,7 @@ func validForm(name string) error {
 
 // serve makes the parts and runs them.
 func (o *controllerOptions) serve(ctx context.Context, log logr.Logger) error {
-	c, err := kube.NewClient(o.server.Config, client.Options{})
+	c, err := access.NewClient(o.server.Config, client.Options{})
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
@@ -27,5 +27,5 @@ func DocumentMetrics(r prometheus.Registerer) error {
 	}
 	follow.New(p.options.follow, follow.Dependencies{Metrics: r})
 	revisions.New(revisions.DefaultOptions(), revisions.Dependencies{Metrics: r})
-	return r.Register(kube.NewCollector(p.cache, p.records))
+	return r.Register(cluster.NewCollector(p.cache, p.records))
 }

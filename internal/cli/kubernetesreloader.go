@@ -17,10 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/adapter/legacyform"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/compat/kubernetesreloader"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -65,7 +70,7 @@ func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.L
 	if err != nil {
 		return err
 	}
-	c, err := kube.NewClient(config, client.Options{Mapper: reloaderMapper()})
+	c, err := access.NewClient(config, client.Options{Mapper: reloaderMapper()})
 	if err != nil {
 		return err
 	}
@@ -84,7 +89,7 @@ type reloaderParts struct {
 	now     func() time.Time
 	client  client.WithWatch
 	words   legacy.Words
-	cache   *kube.Cache
+	cache   *cluster.Cache
 	records *ledger.Legacy
 }
 
@@ -94,7 +99,7 @@ func newReloaderParts(o kubernetesreloader.Options, c client.WithWatch, log logr
 		IgnoreConfigMaps: o.IgnoreConfigMaps, IgnoreSecrets: o.IgnoreSecrets,
 		StateName: o.StateName, Quiet: o.Quiet,
 	}}
-	p.cache = kube.NewCache(c, kube.CacheOptions{
+	p.cache = cluster.NewCache(c, cluster.CacheOptions{
 		Kinds:   reloaderKinds(),
 		Sources: p.sources(), Namespaces: []string{o.Namespace},
 		Vocabulary: p.words, IgnoreNamespaces: true, Now: p.now,
@@ -122,7 +127,7 @@ func (p *reloaderParts) sources() []input.Kind {
 func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "up", Help: "1 while the process runs."})
 	up.Set(1)
-	ctrlmetrics.Registry.MustRegister(up, kube.NewCollector(p.cache, nil))
+	ctrlmetrics.Registry.MustRegister(up, cluster.NewCollector(p.cache, nil))
 	for _, part := range []manager.RunnableFunc{p.watch, p.records.Run} {
 		if err := mgr.Add(part); err != nil {
 			return err
@@ -139,12 +144,12 @@ func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 	options.Quiet, options.MaxDelay = p.options.Quiet, p.options.MaxDelay()
 	loop := follow.New(options, follow.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Inputs: inputs, Records: p.records,
-		Mover:     kube.NewPatcher(p.client, kube.AsLegacyVariables),
-		Announcer: kube.Silent{},
+		Mover:     rollout.NewPatcher(p.client, legacyform.AsVariables),
+		Announcer: announce.Silent{},
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: p.now,
 	})
-	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { kube.Feed(ctx, p.cache, p.records, add) })
+	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add) })
 }
 
 func (p *reloaderParts) watch(ctx context.Context) error {

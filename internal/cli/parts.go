@@ -16,10 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
@@ -31,10 +35,10 @@ type parts struct {
 	options *controllerOptions
 	log     logr.Logger
 	client  client.WithWatch
-	cache   *kube.Cache
+	cache   *cluster.Cache
 	records *ledger.Records
 	// announcer writes events once the manager runs.
-	announcer *kube.Announcer
+	announcer *announce.Announcer
 	words     settings.Vocabulary
 	// ownership is nil when revisions are not attached.
 	ownership *lineage.Ownership
@@ -42,9 +46,9 @@ type parts struct {
 	// nil before the first.
 	keyProblem  atomic.Pointer[error]
 	saidHistory sync.Once
-	rights      *kube.Rights
+	rights      *access.Rights
 	// attachRights is nil when nothing is attached.
-	attachRights *kube.Rights
+	attachRights *access.Rights
 }
 
 func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts, error) {
@@ -55,8 +59,8 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 	if err != nil {
 		return nil, err
 	}
-	p.cache = kube.NewCache(c, what)
-	p.rights = kube.NewRights(c, o.rights(what.Kinds))
+	p.cache = cluster.NewCache(c, what)
+	p.rights = access.NewRights(c, o.rights(what.Kinds))
 	p.records = ledger.New(c, ledger.Options{
 		Namespace: o.ownNS, Name: o.state, Now: o.now,
 		Report: func(err error) { log.Error(err, "the record has a problem") },
@@ -65,8 +69,8 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 	return p, nil
 }
 
-func (p *parts) cacheOptions() (kube.CacheOptions, error) {
-	o := kube.CacheOptions{
+func (p *parts) cacheOptions() (cluster.CacheOptions, error) {
+	o := cluster.CacheOptions{
 		Sources:    []input.Kind{input.KindConfigMap, input.KindSecret},
 		Namespaces: p.options.watched, Vocabulary: p.words, Now: p.options.now,
 		Report: func(s mirror.Status) { reportStatus(p.log, s) },
@@ -109,7 +113,7 @@ func allKinds(flags []string) ([]kube.Kind, error) {
 // setup adds the watches, which every replica keeps so that a new leader is warm,
 // and the loop and the writing of the record, which only the leader does.
 func (p *parts) setup(mgr ctrl.Manager) error {
-	ctrlmetrics.Registry.MustRegister(kube.NewCollector(p.cache, p.records))
+	ctrlmetrics.Registry.MustRegister(cluster.NewCollector(p.cache, p.records))
 	if err := mgr.Add(onEveryReplica(p.watch)); err != nil {
 		return err
 	}
@@ -119,11 +123,11 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	if err := mgr.Add(manager.RunnableFunc(p.records.Run)); err != nil {
 		return err
 	}
-	recorder, err := kube.NewRecorder(mgr.GetConfig(), "lockstep")
+	recorder, err := announce.NewRecorder(mgr.GetConfig(), "lockstep")
 	if err != nil {
 		return err
 	}
-	p.announcer = kube.NewAnnouncer(recorder)
+	p.announcer = announce.NewAnnouncer(recorder)
 	if err := mgr.Add(manager.RunnableFunc(recorder.Run)); err != nil {
 		return err
 	}
@@ -137,24 +141,24 @@ func (p *parts) addLoop(mgr ctrl.Manager) error {
 	inputs := configs.New(configs.Options{View: p.cache, Since: p.since, Revisions: p.revisions})
 	d := follow.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Inputs: inputs, Records: p.records,
-		Mover:     kube.NewPatcher(p.client, templateForm(p.options.form)),
+		Mover:     rollout.NewPatcher(p.client, templateForm(p.options.form)),
 		Announcer: p.announcer,
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: p.options.now,
 	}
 	if p.options.pods {
-		d.Pods = kube.NewPods(p.client)
+		d.Pods = rollout.NewPods(p.client)
 	}
 	loop := follow.New(p.options.follow, d)
-	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { kube.Feed(ctx, p.cache, p.records, add) })
+	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add) })
 }
 
 // templateForm is how versions are written into a template; annotations by default.
-func templateForm(name string) kube.Form {
+func templateForm(name string) rollout.Form {
 	if name == formEnv {
-		return kube.AsVariable
+		return rollout.AsVariable
 	}
-	return kube.AsAnnotation
+	return rollout.AsAnnotation
 }
 
 // since is from when on the workload and that kind of its sources are followed;
@@ -208,7 +212,7 @@ func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
 	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 30 * time.Second}
 	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		var err error
-		key, err = kube.InstallationKey(ctx, p.client, p.options.ownNS, p.options.key)
+		key, err = access.InstallationKey(ctx, p.client, p.options.ownNS, p.options.key)
 		p.keyProblem.Store(&err)
 		if err != nil && err.Error() != said {
 			said = err.Error()

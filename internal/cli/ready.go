@@ -3,7 +3,7 @@ package cli
 import (
 	"slices"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
@@ -16,7 +16,7 @@ func (p *parts) ready() server.Readiness {
 	all := append(p.cache.Status(), p.records.Status())
 	all = append(all, p.ownershipStatus()...)
 	missing, known := p.rights.Missing()
-	missing = slices.DeleteFunc(slices.Clone(missing), func(r kube.Right) bool {
+	missing = slices.DeleteFunc(slices.Clone(missing), func(r access.Right) bool {
 		return slices.ContainsFunc(all, func(s mirror.Status) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
 	return withRights(readiness(all), append(missing, p.missingToAttach()...), known)
@@ -66,7 +66,7 @@ func check(s mirror.Status) server.Check {
 
 // withRights adds what the process may not do. Without a vital right it is not
 // ready, however well it can watch.
-func withRights(r server.Readiness, missing []kube.Right, known bool) server.Readiness {
+func withRights(r server.Readiness, missing []access.Right, known bool) server.Readiness {
 	switch {
 	case !known:
 		r.Checks = append(r.Checks, server.Check{Name: "rights", Detail: "waiting for the API server"})

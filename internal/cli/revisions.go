@@ -8,7 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -69,7 +69,7 @@ func (p *parts) addAttachRights(mgr ctrl.Manager) error {
 	if p.options.observe {
 		return nil
 	}
-	p.attachRights = kube.NewRights(p.client, p.options.attachRights())
+	p.attachRights = access.NewRights(p.client, p.options.attachRights())
 	return mgr.Add(onEveryReplica(func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
@@ -81,7 +81,7 @@ func (p *parts) addAttachRights(mgr ctrl.Manager) error {
 }
 
 // missingToAttach are the rights that revisioned objects wait for.
-func (p *parts) missingToAttach() []kube.Right {
+func (p *parts) missingToAttach() []access.Right {
 	if p.attachRights == nil {
 		return nil
 	}

@@ -7,23 +7,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
 // rights is what the controller does besides listing and watching, which show by
 // themselves. Where namespaces are chosen by their labels nobody knows beforehand
 // where it has to be allowed, so there only its own namespace is asked about.
-func (o *controllerOptions) rights(kinds []kube.Kind) []kube.Right {
+func (o *controllerOptions) rights(kinds []kube.Kind) []access.Right {
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kube.Kind) bool { return k == kube.CronJob() }) // never written
-	var all []kube.Right
-	need := func(r kube.Right, verbs ...string) {
+	var all []access.Right
+	need := func(r access.Right, verbs ...string) {
 		for _, r.Verb = range verbs {
 			all = append(all, r)
 		}
 	}
-	need(kube.Right{Resource: resource("", "configmaps"), Namespace: o.ownNS, Use: "remembering what was delivered", Vital: true}, "get", "create", "patch")
+	need(access.Right{Resource: resource("", "configmaps"), Namespace: o.ownNS, Use: "remembering what was delivered", Vital: true}, "get", "create", "patch")
 	if o.server.LeaderElection {
-		lease := kube.Right{Resource: resource("coordination.k8s.io", "leases"), Namespace: o.ownNS, Use: "leader election", Vital: true}
+		lease := access.Right{Resource: resource("coordination.k8s.io", "leases"), Namespace: o.ownNS, Use: "leader election", Vital: true}
 		need(lease, "create")
 		lease.Name = o.server.LeaseName
 		need(lease, "get", "update")
@@ -32,27 +33,27 @@ func (o *controllerOptions) rights(kinds []kube.Kind) []kube.Right {
 		if !o.observe {
 			for _, kind := range kinds {
 				plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
-				need(kube.Right{Resource: plural.GroupResource(), Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them"}, "patch")
+				need(access.Right{Resource: plural.GroupResource(), Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them"}, "patch")
 			}
 		}
 		if o.pods {
-			need(kube.Right{Resource: resource("", "pods"), Namespace: ns, Use: "the strategies evict and refresh"}, "list", "patch")
-			need(kube.Right{Resource: resource("", "pods/eviction"), Namespace: ns, Use: "the strategy evict"}, "create")
+			need(access.Right{Resource: resource("", "pods"), Namespace: ns, Use: "the strategies evict and refresh"}, "list", "patch")
+			need(access.Right{Resource: resource("", "pods/eviction"), Namespace: ns, Use: "the strategy evict"}, "create")
 		}
-		need(kube.Right{Resource: resource("apps", "replicasets"), Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
-		need(kube.Right{Resource: resource("apps", "controllerrevisions"), Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
-		need(kube.Right{Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "telling people on the workload"}, "create", "patch")
+		need(access.Right{Resource: resource("apps", "replicasets"), Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
+		need(access.Right{Resource: resource("apps", "controllerrevisions"), Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
+		need(access.Right{Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "telling people on the workload"}, "create", "patch")
 	}
 	return all
 }
 
 // attachRights is what attaching revisioned objects takes. Who has none of those
 // needs none of these.
-func (o *controllerOptions) attachRights() []kube.Right {
-	var all []kube.Right
+func (o *controllerOptions) attachRights() []access.Right {
+	var all []access.Right
 	for _, ns := range o.writtenNamespaces() {
 		for _, kind := range []string{"configmaps", "secrets"} {
-			all = append(all, kube.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
+			all = append(all, access.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
 		}
 	}
 	return all

@@ -14,8 +14,11 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -95,7 +98,7 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if err != nil {
 		return fmt.Errorf("make the client: %w", err)
 	}
-	key, err := kube.ReadInstallationKey(ctx, c, o.ownNS, o.key)
+	key, err := access.ReadInstallationKey(ctx, c, o.ownNS, o.key)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("no installation of Lockstep in namespace %s; name its namespace with --own-namespace: %w", o.ownNS, err)
 	}
@@ -166,13 +169,13 @@ func (r *roll) run(ctx context.Context) error {
 }
 
 // move gives the workload what was found, unless it shows that already.
-func (r *roll) move(ctx context.Context, live *kube.Live, findings []input.Finding) error {
+func (r *roll) move(ctx context.Context, live *cluster.Live, findings []input.Finding) error {
 	order := input.Order{All: findings}
 	if maps.Equal(live.Workload().Shown, order.Shown()) {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s\n", live.Workload().Key, order.Shown())
 		return err
 	}
-	if _, err := kube.NewPatcher(r.client, r.form(live.Workload())).Move(ctx, live.Workload(), order); err != nil {
+	if _, err := rollout.NewPatcher(r.client, r.form(live.Workload())).Move(ctx, live.Workload(), order); err != nil {
 		return fmt.Errorf("roll %s: %w", live.Workload().Key, err)
 	}
 	_, err := fmt.Fprintf(r.env.Stdout, "%s rolled out: %s\n", live.Workload().Key, order.Shown())
@@ -181,15 +184,15 @@ func (r *roll) move(ctx context.Context, live *kube.Live, findings []input.Findi
 
 // form is what is asked for, else what the template has, so that the rollout looks
 // like those of the controller.
-func (r *roll) form(w *kube.Workload) kube.Form {
+func (r *roll) form(w *kube.Workload) rollout.Form {
 	if r.options.form == "" && w.ShowsVariable() {
-		return kube.AsVariable
+		return rollout.AsVariable
 	}
 	return templateForm(r.options.form)
 }
 
-func (r *roll) read(ctx context.Context) (*kube.Live, []input.Finding, settings.Intent, error) {
-	live, err := kube.ReadLive(ctx, r.client, r.hashers, r.kind, r.at)
+func (r *roll) read(ctx context.Context) (*cluster.Live, []input.Finding, settings.Intent, error) {
+	live, err := cluster.ReadLive(ctx, r.client, r.hashers, r.kind, r.at)
 	if err != nil {
 		return nil, nil, settings.Intent{}, err
 	}
@@ -212,7 +215,7 @@ func noHistory(context.Context, *kube.Workload) ([]lineage.Revision, error) {
 }
 
 // allowed says what keeps the workload from being moved.
-func (r *roll) allowed(live *kube.Live, findings []input.Finding, intent settings.Intent) error {
+func (r *roll) allowed(live *cluster.Live, findings []input.Finding, intent settings.Intent) error {
 	w := live.Workload()
 	switch {
 	case r.kind.ReadsByItself():
@@ -230,14 +233,14 @@ func (r *roll) allowed(live *kube.Live, findings []input.Finding, intent setting
 	}
 	for _, f := range findings {
 		if f.Barred == input.Held {
-			return fmt.Errorf("%s is held (%q); use --now to move %s all the same", f.Source, f.BarredBy, w.Key)
+			return fmt.Errorf("%s is held (%q); use --now to move %s all the same", f.ID, f.BarredBy, w.Key)
 		}
 	}
 	return nil
 }
 
 // waitForQuiet looks again until nothing has changed for the quiet window.
-func (r *roll) waitForQuiet(ctx context.Context, live *kube.Live, findings []input.Finding, quiet time.Duration) (*kube.Live, []input.Finding, error) {
+func (r *roll) waitForQuiet(ctx context.Context, live *cluster.Live, findings []input.Finding, quiet time.Duration) (*cluster.Live, []input.Finding, error) {
 	if quiet == 0 {
 		return live, findings, nil
 	}

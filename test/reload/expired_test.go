@@ -86,7 +86,7 @@ func (s *stage) checkEachDeliveredOnce(t testing.TB, name string, sources ...str
 }
 
 // given is the version of a source that a workload was given, by the record.
-func (s *stage) given(t testing.TB, groupKind, name string, source input.Source) string {
+func (s *stage) given(t testing.TB, groupKind, name string, source input.ID) string {
 	t.Helper()
 	entry, err := record.Decode(s.remembered(t, groupKind, name))
 	if err != nil {
@@ -100,8 +100,8 @@ func (s *stage) given(t testing.TB, groupKind, name string, source input.Source)
 // rollout for another one was loaded by that rollout, and is only recorded.
 func (s *stage) passByRecord(t testing.TB) {
 	t.Helper()
-	sources := []input.Source{input.ConfigMap("witness"), input.Secret("witness")}
-	before := map[input.Source]string{}
+	sources := []input.ID{input.ConfigMap("witness"), input.Secret("witness")}
+	before := map[input.ID]string{}
 	for _, source := range sources {
 		before[source] = s.given(t, deploy, "witness", source)
 	}

@@ -90,7 +90,7 @@ func (i *Witness) Pass(t testing.TB) {
 	i.world.SetSecret(t, i.name, "key", fmt.Sprint(i.turn))
 	labtest.Eventually(t, Patience, func() (bool, string) {
 		now := i.look(t)
-		for _, source := range []input.Source{input.ConfigMap(i.name), input.Secret(i.name)} {
+		for _, source := range []input.ID{input.ConfigMap(i.name), input.Secret(i.name)} {
 			if !now.isPast(before, source) {
 				return false, fmt.Sprintf("%s shows %q, not yet the newest %s", i.name, now.shown, source)
 			}
@@ -123,7 +123,7 @@ func (i *Witness) look(t testing.TB) sight {
 // of two changes is heard of only after the rollout for the first. That rollout
 // has loaded it, so it is only recorded; but the record may also be late, and then
 // says what the template has shown before.
-func (s sight) isPast(before sight, source input.Source) bool {
+func (s sight) isPast(before sight, source input.ID) bool {
 	if s.shown[source] != before.shown[source] {
 		return true
 	}

@@ -108,9 +108,9 @@ func (k Kind) templatePath() []string {
 	return strings.Split(k.Template, ".")
 }
 
-// newList returns an empty list of the kind: a typed one where Go has the type,
+// NewList returns an empty list of the kind: a typed one where Go has the type,
 // because those travel as protobuf, which decodes several times faster.
-func (k Kind) newList() client.ObjectList {
+func (k Kind) NewList() client.ObjectList {
 	switch k {
 	case Deployment():
 		return &appsv1.DeploymentList{}
@@ -124,4 +124,16 @@ func (k Kind) newList() client.ObjectList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(k.GroupVersionKind)
 	return list
+}
+
+// ResourceName is a resource as people spell it: "configmaps", "secrets in shop".
+func ResourceName(kind, namespace string) string {
+	return inNamespace(strings.ToLower(kind)+"s", namespace)
+}
+
+func inNamespace(name, namespace string) string {
+	if namespace == "" {
+		return name
+	}
+	return name + " in " + namespace
 }

@@ -87,7 +87,7 @@ func TestTemplateAtPath(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, err := slimWorkload(kind, &unstructured.Unstructured{Object: map[string]any{"spec": tc.spec}}, settings.Native{})
+			w, err := SlimWorkload(kind, &unstructured.Unstructured{Object: map[string]any{"spec": tc.spec}}, settings.Native{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,19 +131,5 @@ func TestSelectorOf(t *testing.T) {
 				t.Errorf("%s: selects %q, want %q", tc.reason, got, tc.want)
 			}
 		})
-	}
-}
-
-// TestPodSelector: what selects everything is refused.
-func TestPodSelector(t *testing.T) {
-	t.Parallel()
-	for _, s := range []*metav1.LabelSelector{nil, {}, {MatchLabels: map[string]string{}}} {
-		if got, err := podSelector(&Workload{Selector: s}); err == nil {
-			t.Errorf("the selector %v is read as %q, want an error", s, got)
-		}
-	}
-	got, err := podSelector(&Workload{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}})
-	if err != nil || got.String() != "app=web" {
-		t.Errorf("read as %v, %v", got, err)
 	}
 }

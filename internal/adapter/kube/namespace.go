@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // Namespace is what is kept of a namespace: its settings.
@@ -21,7 +22,7 @@ type Namespace struct {
 	// written; zero when there is none, or when nobody can tell.
 	AskedAt time.Time
 	// SettingsWritten bounds the last change of Annotations.
-	SettingsWritten mirror.Bounds
+	SettingsWritten timeline.Bounds
 }
 
 // GetObjectMeta lets client-go's stores find the namespace's name.
@@ -33,13 +34,13 @@ func (n *Namespace) GetObjectMeta() metav1.Object {
 func (n *Namespace) Follow(old *Namespace, how mirror.Arrival) {
 	n.SettingsWritten = old.SettingsWritten
 	if !n.SameAs(old) {
-		n.SettingsWritten = mirror.WrittenBetween(old.ResourceVersion, n.ResourceVersion, how.Watched)
+		n.SettingsWritten = timeline.WrittenBetween(old.ResourceVersion, n.ResourceVersion, how.Watched)
 	}
 }
 
 // First bounds what is known of an object that had no earlier copy.
 func (n *Namespace) First(mirror.Arrival) {
-	n.SettingsWritten = mirror.WrittenUpTo(n.ResourceVersion)
+	n.SettingsWritten = timeline.WrittenUpTo(n.ResourceVersion)
 }
 
 // SameAs reports whether the difference between two copies can matter to anyone.
@@ -47,7 +48,8 @@ func (n *Namespace) SameAs(old *Namespace) bool {
 	return maps.Equal(n.Annotations, old.Annotations)
 }
 
-func slimNamespace(object any) (*Namespace, error) {
+// SlimNamespace makes a Namespace of an API object.
+func SlimNamespace(object any) (*Namespace, error) {
 	o, ok := object.(*corev1.Namespace)
 	if !ok {
 		return nil, fmt.Errorf("unexpected type %T", object)

@@ -14,12 +14,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // Source is what is kept of a ConfigMap or Secret: digests and times, never
 // contents. It is shared between readers and never changed after it was stored.
 type Source struct {
-	ID              input.Source
+	ID              input.ID
 	Namespace       string
 	ResourceVersion string
 	Created         time.Time
@@ -34,10 +35,10 @@ type Source struct {
 	// one is replaced; empty otherwise.
 	Legacy string
 	// ContentWritten bounds the last change of the content.
-	ContentWritten mirror.Bounds
+	ContentWritten timeline.Bounds
 	// AskWritten bounds the last change of the annotation by which the source asks
 	// for its users, zero when it has not changed since we first saw the source.
-	AskWritten mirror.Bounds
+	AskWritten timeline.Bounds
 	// New is true while the content is the one that the source was made with, before
 	// our eyes.
 	New bool
@@ -61,21 +62,21 @@ func (s *Source) GetObjectMeta() metav1.Object {
 func (s *Source) Follow(old *Source, how mirror.Arrival) {
 	s.ContentWritten, s.ChangedAt, s.SeenAt, s.New = old.ContentWritten, old.ChangedAt, old.SeenAt, old.New
 	if !s.Content.Equal(old.Content) {
-		s.ContentWritten = mirror.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)
+		s.ContentWritten = timeline.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)
 		s.ChangedAt, s.New = how.At, false
 	}
 	s.AskWritten = old.AskWritten
 	if s.Annotations[settings.Reload] != old.Annotations[settings.Reload] {
-		s.AskWritten = mirror.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)
+		s.AskWritten = timeline.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)
 	}
 }
 
 // First bounds what is known of an object that had no earlier copy. One that a
 // watch delivers was made just now.
 func (s *Source) First(how mirror.Arrival) {
-	s.ContentWritten, s.SeenAt = mirror.WrittenUpTo(s.ResourceVersion), how.At
+	s.ContentWritten, s.SeenAt = timeline.WrittenUpTo(s.ResourceVersion), how.At
 	if how.Watched {
-		s.ContentWritten = mirror.WrittenBetween("", s.ResourceVersion, true)
+		s.ContentWritten = timeline.WrittenBetween("", s.ResourceVersion, true)
 		s.ChangedAt, s.New = how.At, true
 	}
 }
@@ -92,8 +93,8 @@ type Hashers struct {
 	Legacy bool
 }
 
-// slimSource makes a Source of a ConfigMap or Secret.
-func (h Hashers) slimSource(object any, words settings.Vocabulary) (*Source, error) {
+// Slim makes a Source of a ConfigMap or Secret.
+func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
 		s := newSource(input.ConfigMap(o.Name), o, words)
@@ -113,7 +114,7 @@ func (h Hashers) slimSource(object any, words settings.Vocabulary) (*Source, err
 	return nil, fmt.Errorf("unexpected type %T", object)
 }
 
-func newSource(id input.Source, o client.Object, words settings.Vocabulary) *Source {
+func newSource(id input.ID, o client.Object, words settings.Vocabulary) *Source {
 	return &Source{
 		ID:              id,
 		Namespace:       o.GetNamespace(),
@@ -149,4 +150,12 @@ func owns(entry []byte, fields []string) bool {
 		}
 	}
 	return false
+}
+
+// NewSourceList returns an empty list of a kind of sources.
+func NewSourceList(kind input.Kind) client.ObjectList {
+	if kind == input.KindSecret {
+		return &corev1.SecretList{}
+	}
+	return &corev1.ConfigMapList{}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/legacy"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // sourceMirror is a mirror of ConfigMaps that notes what it tells, by a clock
@@ -29,7 +30,7 @@ type sourceMirror struct {
 func newSourceMirror() *sourceMirror {
 	m := &sourceMirror{clock: time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)}
 	hashers := Hashers{Kinds: map[input.Kind]fingerprint.Hasher{input.KindConfigMap: {}}}
-	slim := func(object any) (*Source, error) { return hashers.slimSource(object, settings.Native{}) }
+	slim := func(object any) (*Source, error) { return hashers.Slim(object, settings.Native{}) }
 	m.Mirror = mirror.New(mirror.Options[*Source]{Name: "configmaps", Slim: slim, Changed: m.note, Now: m.now})
 	return m
 }
@@ -147,7 +148,7 @@ func TestSourceKnowsItIsNew(t *testing.T) {
 func TestSourceBoundsWrites(t *testing.T) {
 	t.Parallel()
 	m := newSourceMirror()
-	check := func(reason string, want mirror.Bounds, changed bool) {
+	check := func(reason string, want timeline.Bounds, changed bool) {
 		t.Helper()
 		s := m.source(t, "a")
 		if s.ContentWritten != want || s.ChangedAt.IsZero() == changed {
@@ -161,18 +162,18 @@ func TestSourceBoundsWrites(t *testing.T) {
 		}
 	}
 	must(m.Replace([]any{configMap("a", 10, "1")}, "20"))
-	check("a first list", mirror.Bounds{Max: 10}, false)
+	check("a first list", timeline.Bounds{Max: 10}, false)
 	must(m.Replace([]any{configMap("a", 15, "1")}, "20"))
-	check("a list of the same content", mirror.Bounds{Max: 10}, false)
+	check("a list of the same content", timeline.Bounds{Max: 10}, false)
 	must(m.Replace([]any{configMap("a", 30, "2")}, "40"))
-	check("a change between two lists", mirror.Bounds{Min: 16, Max: 30}, true)
+	check("a change between two lists", timeline.Bounds{Min: 16, Max: 30}, true)
 	must(m.Update(configMap("a", 50, "3")))
-	check("a watched change", mirror.Bounds{Min: 50, Max: 50}, true)
+	check("a watched change", timeline.Bounds{Min: 50, Max: 50}, true)
 	must(m.Update(configMap("a", 60, "3")))
-	check("a watched write that changes nothing", mirror.Bounds{Min: 50, Max: 50}, true)
+	check("a watched write that changes nothing", timeline.Bounds{Min: 50, Max: 50}, true)
 	must(m.Delete(configMap("a", 61, "3")))
 	must(m.Add(configMap("a", 70, "3")))
-	check("made anew before our eyes", mirror.Bounds{Min: 70, Max: 70}, true)
+	check("made anew before our eyes", timeline.Bounds{Min: 70, Max: 70}, true)
 }
 
 // TestSourceBoundsItsWish: what a source asked for when it was first seen is no news.
@@ -188,13 +189,13 @@ func TestSourceBoundsItsWish(t *testing.T) {
 	for _, step := range []struct {
 		reason string
 		do     func() error
-		want   mirror.Bounds
+		want   timeline.Bounds
 	}{
-		{"seen for the first time", func() error { return m.Add(with(10, nil)) }, mirror.Bounds{}},
-		{"another setting asks for nobody", func() error { return m.Update(with(20, map[string]string{settings.Hold: "x"})) }, mirror.Bounds{}},
-		{"it asks", func() error { return m.Update(with(30, asking)) }, mirror.Bounds{Min: 30, Max: 30}},
-		{"and still does", func() error { return m.Update(with(40, asking)) }, mirror.Bounds{Min: 30, Max: 30}},
-		{"a list shows that it does not", func() error { return m.Replace([]any{with(60, nil)}, "70") }, mirror.Bounds{Min: 41, Max: 60}},
+		{"seen for the first time", func() error { return m.Add(with(10, nil)) }, timeline.Bounds{}},
+		{"another setting asks for nobody", func() error { return m.Update(with(20, map[string]string{settings.Hold: "x"})) }, timeline.Bounds{}},
+		{"it asks", func() error { return m.Update(with(30, asking)) }, timeline.Bounds{Min: 30, Max: 30}},
+		{"and still does", func() error { return m.Update(with(40, asking)) }, timeline.Bounds{Min: 30, Max: 30}},
+		{"a list shows that it does not", func() error { return m.Replace([]any{with(60, nil)}, "70") }, timeline.Bounds{Min: 41, Max: 60}},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(err)
@@ -232,7 +233,7 @@ func TestSourceKeepsNoContent(t *testing.T) {
 		&corev1.Secret{ObjectMeta: o, Data: map[string][]byte{"password": []byte("hunter2")}},
 		&corev1.ConfigMap{ObjectMeta: o, Data: map[string]string{"password": "hunter2"}, BinaryData: map[string][]byte{"b": []byte("hunter2")}},
 	} {
-		s, err := hashers.slimSource(object, legacy.Words{})
+		s, err := hashers.Slim(object, legacy.Words{})
 		if err != nil {
 			t.Fatal(err)
 		}

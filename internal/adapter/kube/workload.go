@@ -25,6 +25,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // Workload is what is kept of anything that has a pod template. It is shared
@@ -60,12 +61,12 @@ type Workload struct {
 	// Shown are the versions that the template shows.
 	Shown input.Shown
 	// TemplateWritten bounds the last change of the pod template.
-	TemplateWritten mirror.Bounds
+	TemplateWritten timeline.Bounds
 	// SettingsWritten bounds the last change of Annotations.
-	SettingsWritten mirror.Bounds
+	SettingsWritten timeline.Bounds
 	// Listed bounds the list that the workload came with, zero when it was made
 	// before our eyes.
-	Listed mirror.Bounds
+	Listed timeline.Bounds
 	// AskedAt is when the annotation that asks to be followed was last written, by
 	// the API server's clock; zero when there is none, or when nobody can tell.
 	AskedAt time.Time
@@ -76,9 +77,10 @@ type Workload struct {
 	// that has the template.
 	WrittenAt time.Time
 
+	// Annotated is true when the template has our annotation.
+	Annotated bool
+
 	templateSum [sha256.Size]byte
-	// annotated is true when the template has our annotation.
-	annotated bool
 }
 
 // Target is an object that can be patched, as it was when it was read.
@@ -89,30 +91,22 @@ type Target struct {
 	ResourceVersion string
 }
 
-// borrows is the workload that this one borrows from; nil borrows from none.
-func (w *Workload) borrows() Key {
-	if w == nil {
-		return Key{}
-	}
-	return w.Borrows
-}
-
-// borrowing returns the workload with another one's template.
-func (w *Workload) borrowing(lender *Workload) *Workload {
+// Borrowing returns the workload with another one's template.
+func (w *Workload) Borrowing(lender *Workload) *Workload {
 	joined := *w
 	joined.Target = lender.Target
 	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
 	joined.TemplateWritten = lender.TemplateWritten
-	joined.MovedAt, joined.WrittenAt, joined.annotated = lender.MovedAt, lender.WrittenAt, lender.annotated
+	joined.MovedAt, joined.WrittenAt, joined.Annotated = lender.MovedAt, lender.WrittenAt, lender.Annotated
 	if joined.Selector == nil {
 		joined.Selector = lender.Selector
 	}
 	return &joined
 }
 
-// withoutLender returns the workload while the one that it borrows from is not
+// WithoutLender returns the workload while the one that it borrows from is not
 // there. That is no template that uses nothing: what is on record stays.
-func (w *Workload) withoutLender() *Workload {
+func (w *Workload) WithoutLender() *Workload {
 	alone := *w
 	alone.Problem = fmt.Sprintf("%s %s, whose template it uses, is not found", w.Borrows.Kind, w.Borrows.Name)
 	return &alone
@@ -139,19 +133,19 @@ func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 	}
 	w.TemplateWritten = old.TemplateWritten
 	if w.templateSum != old.templateSum {
-		w.TemplateWritten = mirror.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
+		w.TemplateWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	}
 	w.SettingsWritten, w.Listed = old.SettingsWritten, old.Listed
 	if !maps.Equal(w.Annotations, old.Annotations) {
-		w.SettingsWritten = mirror.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
+		w.SettingsWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	}
 }
 
 // First bounds what is known of an object that had no earlier copy.
 func (w *Workload) First(how mirror.Arrival) {
-	written, listed := mirror.WrittenUpTo(w.ResourceVersion), mirror.WrittenUpTo(how.ListVersion)
+	written, listed := timeline.WrittenUpTo(w.ResourceVersion), timeline.WrittenUpTo(how.ListVersion)
 	if how.Watched {
-		written, listed = mirror.WrittenBetween("", w.ResourceVersion, true), mirror.Bounds{}
+		written, listed = timeline.WrittenBetween("", w.ResourceVersion, true), timeline.Bounds{}
 	}
 	w.TemplateWritten, w.SettingsWritten, w.Listed = written, written, listed
 }
@@ -162,8 +156,8 @@ func (w *Workload) SameAs(old *Workload) bool {
 		w.Borrows == old.Borrows && maps.Equal(w.Annotations, old.Annotations)
 }
 
-// slimWorkload makes a Workload of an API object of the given kind.
-func slimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, error) {
+// SlimWorkload makes a Workload of an API object of the given kind.
+func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, error) {
 	m, err := meta.Accessor(object)
 	if err != nil {
 		return nil, err
@@ -197,7 +191,7 @@ func slimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.Refs = podrefs.Extract(&template.Spec)
 	w.Containers = containersOf(&template.Spec)
 	w.Shown = ShownIn(template)
-	_, w.annotated = template.Annotations[settings.Inputs]
+	_, w.Annotated = template.Annotations[settings.Inputs]
 	w.MovedAt, w.WrittenAt, w.AskedAt = movedAt(m), writtenAt(m), askedAt(m)
 	return w, nil
 }

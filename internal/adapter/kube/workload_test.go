@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // TestWorkloadKnowsItsList: one that came with a list keeps that, until another one
@@ -18,7 +19,7 @@ import (
 func TestWorkloadKnowsItsList(t *testing.T) {
 	t.Parallel()
 	m := mirror.New(mirror.Options[*Workload]{
-		Slim:    func(o any) (*Workload, error) { return slimWorkload(Deployment(), o, settings.Native{}) },
+		Slim:    func(o any) (*Workload, error) { return SlimWorkload(Deployment(), o, settings.Native{}) },
 		Changed: func(_, _ *Workload) {}, Now: time.Now,
 	})
 	named := func(name, uid, version string) *appsv1.Deployment {
@@ -28,13 +29,13 @@ func TestWorkloadKnowsItsList(t *testing.T) {
 		reason string
 		do     func() error
 		name   string
-		want   mirror.Bounds
+		want   timeline.Bounds
 	}{
-		{"a list brings it", func() error { return m.Replace([]any{named("a", "1", "10")}, "20") }, "a", mirror.Bounds{Max: 20}},
-		{"a watch follows", func() error { return m.Update(named("a", "1", "30")) }, "a", mirror.Bounds{Max: 20}},
-		{"so does another list", func() error { return m.Replace([]any{named("a", "1", "30")}, "40") }, "a", mirror.Bounds{Max: 20}},
-		{"made before our eyes", func() error { return m.Add(named("b", "2", "50")) }, "b", mirror.Bounds{}},
-		{"another one of the name", func() error { return m.Update(named("a", "3", "60")) }, "a", mirror.Bounds{}},
+		{"a list brings it", func() error { return m.Replace([]any{named("a", "1", "10")}, "20") }, "a", timeline.Bounds{Max: 20}},
+		{"a watch follows", func() error { return m.Update(named("a", "1", "30")) }, "a", timeline.Bounds{Max: 20}},
+		{"so does another list", func() error { return m.Replace([]any{named("a", "1", "30")}, "40") }, "a", timeline.Bounds{Max: 20}},
+		{"made before our eyes", func() error { return m.Add(named("b", "2", "50")) }, "b", timeline.Bounds{}},
+		{"another one of the name", func() error { return m.Update(named("a", "3", "60")) }, "a", timeline.Bounds{}},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/legacyform"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -48,7 +50,7 @@ type LegacyOptions struct {
 // only in memory and in its template.
 type Legacy struct {
 	client  client.WithWatch
-	cache   *kube.Cache
+	cache   *cluster.Cache
 	options LegacyOptions
 	mirror  *mirror.Mirror[*shardCopy]
 
@@ -63,7 +65,7 @@ type Legacy struct {
 }
 
 // NewLegacy makes a record that is empty until Watch.
-func NewLegacy(c client.WithWatch, cache *kube.Cache, o LegacyOptions) *Legacy {
+func NewLegacy(c client.WithWatch, cache *cluster.Cache, o LegacyOptions) *Legacy {
 	r := &Legacy{
 		client: c, cache: cache, options: o,
 		stored: map[string]string{}, dirty: map[string]*string{}, given: map[kube.Key]record.Entry{},
@@ -86,7 +88,7 @@ func (r *Legacy) Status() mirror.Status {
 }
 
 // Begin does nothing: the state does not tell what is followed.
-func (r *Legacy) Begin(kube.Scope, time.Time) {}
+func (r *Legacy) Begin(cluster.Scope, time.Time) {}
 
 // Keys is empty: the state does not tell of workloads.
 func (r *Legacy) Keys() []kube.Key {
@@ -128,7 +130,7 @@ func (r *Legacy) entry(w *kube.Workload) record.Entry {
 
 // firstSight is what template and state tell of a workload.
 func (r *Legacy) firstSight(w *kube.Workload) record.Entry {
-	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.Source]record.Given{}}
+	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Given{}}
 	for _, id := range r.listed(w) {
 		if v, known := r.known(w, id); known {
 			e.Inputs[id] = record.Given{Version: v}
@@ -137,21 +139,21 @@ func (r *Legacy) firstSight(w *kube.Workload) record.Entry {
 	return e
 }
 
-func (r *Legacy) listed(w *kube.Workload) []input.Source {
+func (r *Legacy) listed(w *kube.Workload) []input.ID {
 	patterns := r.options.Words.Intent(w.Annotations, nil).Listed
-	list := make([]input.Source, len(patterns))
+	list := make([]input.ID, len(patterns))
 	for i, p := range patterns {
-		list[i] = input.Source(p)
+		list[i] = input.ID(p)
 	}
 	return list
 }
 
 // known is the version that a source had when the workload was last given it.
-func (r *Legacy) known(w *kube.Workload, id input.Source) (fingerprint.Version, bool) {
+func (r *Legacy) known(w *kube.Workload, id input.ID) (fingerprint.Version, bool) {
 	sum, strong := r.state(id)
 	s, exists := r.cache.Source(w.Key.Namespace, id)
 	switch {
-	case exists && w.ShowsLegacy(s, r.listed(w), sum):
+	case exists && legacyform.Shows(w, s, r.listed(w), sum):
 		return s.Content.Version(fingerprint.AllKeys()), true
 	case !strong.IsZero():
 		return strong, true
@@ -178,7 +180,7 @@ func (r *Legacy) recogniseSums(w *kube.Workload, e record.Entry) {
 
 // state reads a source's digests; the strong one is zero when there is none that
 // goes with the SHA-1 and was made as this program makes them.
-func (r *Legacy) state(id input.Source) (sum string, strong fingerprint.Version) {
+func (r *Legacy) state(id input.ID) (sum string, strong fingerprint.Version) {
 	key := legacy.SourceKey(id)
 	if sum = r.value(key); !fingerprint.IsLegacy(sum) {
 		sum = ""
@@ -237,7 +239,7 @@ func (r *Legacy) settleAll(namespace string, e record.Entry) {
 
 // settle notes the digests of a source that every workload has. Of a source that
 // was never there it notes that, so that its coming is a change.
-func (r *Legacy) settle(namespace string, id input.Source) {
+func (r *Legacy) settle(namespace string, id input.ID) {
 	followers := r.followers(namespace, id)
 	if len(followers) == 0 {
 		return
@@ -260,7 +262,7 @@ func (r *Legacy) settle(namespace string, id input.Source) {
 }
 
 // followers are the workloads whose annotations name the source.
-func (r *Legacy) followers(namespace string, id input.Source) []*kube.Workload {
+func (r *Legacy) followers(namespace string, id input.ID) []*kube.Workload {
 	var found []*kube.Workload
 	for _, key := range r.cache.Users(namespace, id) {
 		if w, ok := r.cache.Workload(key); ok && slices.Contains(r.listed(w), id) {
@@ -360,16 +362,16 @@ func (r *Legacy) prune() bool {
 
 // sourceOfKey reads whose digest a key holds. Names of objects have none of the
 // characters that the key rule replaces, so the key can be taken apart.
-func sourceOfKey(key string) (input.Source, bool) {
+func sourceOfKey(key string) (input.ID, bool) {
 	name, ok := strings.CutPrefix(strings.TrimSuffix(key, strongSuffix), "v1.")
 	if !ok {
-		return input.Source{}, false
+		return input.ID{}, false
 	}
 	kind, name, ok := strings.Cut(name, "_")
 	if !ok || kind != string(input.KindConfigMap) && kind != string(input.KindSecret) {
-		return input.Source{}, false
+		return input.ID{}, false
 	}
-	return input.Source{Kind: input.Kind(kind), Name: name}, true
+	return input.ID{Kind: input.Kind(kind), Name: name}, true
 }
 
 // writeTimeout bounds a write: a connection that hangs must not end all writing.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -57,7 +58,7 @@ type Records struct {
 	wake    func(kube.Key)
 	shards  map[string]*shard
 	leading bool
-	writes  kube.Writes
+	writes  cluster.Writes
 }
 
 // New makes a record that is empty until Watch.
@@ -159,7 +160,7 @@ func (r *Records) Wake(f func(kube.Key)) {
 }
 
 // Writes counts the writes of the record.
-func (r *Records) Writes() kube.Writes {
+func (r *Records) Writes() cluster.Writes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.writes

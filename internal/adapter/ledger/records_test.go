@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
@@ -63,7 +64,7 @@ func deploymentKey(namespace, name string) kube.Key {
 
 // entryOf is an entry of a workload that was given one version.
 func entryOf(key kube.Key, version string) record.Entry {
-	return record.Entry{ID: key.ID(), UID: "4711", Inputs: map[input.Source]record.Given{
+	return record.Entry{ID: key.ID(), UID: "4711", Inputs: map[input.ID]record.Given{
 		input.ConfigMap("app"): {Version: fingerprint.Version{Basis: "1:*", Sum: strings.Repeat(version, 32)}},
 	}}
 }
@@ -166,9 +167,9 @@ func TestScopesBeginOnce(t *testing.T) {
 	w := testkit.NewWorld(t)
 	first, _ := newRecords(t, w)
 	newest := time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)
-	everywhere := kube.Scope{GroupKind: kube.Deployment().GroupKind()}
-	shop := kube.Scope{GroupKind: kube.Deployment().GroupKind(), Namespace: "shop"}
-	empty := kube.Scope{GroupKind: kube.DaemonSet().GroupKind(), Namespace: "shop"}
+	everywhere := cluster.Scope{GroupKind: kube.Deployment().GroupKind()}
+	shop := cluster.Scope{GroupKind: kube.Deployment().GroupKind(), Namespace: "shop"}
+	empty := cluster.Scope{GroupKind: kube.DaemonSet().GroupKind(), Namespace: "shop"}
 	if since, begun := first.Since(everywhere); begun {
 		t.Errorf("a scope that nobody follows is followed since %s", since)
 	}
@@ -179,7 +180,7 @@ func TestScopesBeginOnce(t *testing.T) {
 	second, problems := newRecords(t, w)
 	watchRecords(t, second)
 	second.Begin(everywhere, newest.Add(time.Hour))
-	for scope, want := range map[kube.Scope]time.Time{everywhere: newest, empty: {}} {
+	for scope, want := range map[cluster.Scope]time.Time{everywhere: newest, empty: {}} {
 		if since, begun := second.Since(scope); !begun || !since.Equal(want) {
 			t.Errorf("%v is followed: %t, since %s, want since %s", scope, begun, since, want)
 		}
@@ -228,7 +229,7 @@ func TestRecordsOfTwoWriters(t *testing.T) {
 	if text := problems.text(); text != "<nil>" {
 		t.Errorf("a conflict is no problem: %s", text)
 	}
-	if writes := two.Writes(); writes != (kube.Writes{Succeeded: 1, Conflicted: 1}) {
+	if writes := two.Writes(); writes != (cluster.Writes{Succeeded: 1, Conflicted: 1}) {
 		t.Errorf("%+v writes, want that of b, and that which met another writer's", writes)
 	}
 }
@@ -246,7 +247,7 @@ func TestRecordsAfterARestore(t *testing.T) {
 	put(t, r, b, "1")
 	r.flush(t.Context())
 	r.flush(t.Context())
-	if writes := r.Writes(); writes != (kube.Writes{Succeeded: 2, Conflicted: 1}) {
+	if writes := r.Writes(); writes != (cluster.Writes{Succeeded: 2, Conflicted: 1}) {
 		t.Errorf("%+v writes, want the second one after a conflict", writes)
 	}
 	if shards := shardsOf(t, w); len(shards) != 1 || len(shards[0].Data) != 2 {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 )
 
 // Begin notes that a scope is followed, unless that is on record already. Workloads
 // that are not younger than newest were there before.
-func (r *Records) Begin(scope kube.Scope, newest time.Time) {
+func (r *Records) Begin(scope cluster.Scope, newest time.Time) {
 	if _, begun := r.Since(scope); begun {
 		return
 	}
@@ -23,7 +23,7 @@ func (r *Records) Begin(scope kube.Scope, newest time.Time) {
 // Since is from when on every workload of a scope was made with somebody looking,
 // or while we were away for a time; false when the scope is not followed yet. One
 // that is older and has no entry may have run for long without being followed.
-func (r *Records) Since(scope kube.Scope) (since time.Time, begun bool) {
+func (r *Records) Since(scope cluster.Scope) (since time.Time, begun bool) {
 	key := scopeKey(scope)
 	r.mu.Lock()
 	text, ok := r.shardWith(key).get(key)
@@ -37,6 +37,6 @@ func (r *Records) Since(scope kube.Scope) (since time.Time, begun bool) {
 
 // scopeKey is the scope's key in a ConfigMap: "since.Deployment.apps_shop", with
 // nothing after the underscore where all namespaces are watched together.
-func scopeKey(s kube.Scope) string {
+func scopeKey(s cluster.Scope) string {
 	return shortKey(fmt.Sprintf("since.%s.%s_%s", s.Kind, s.Group, s.Namespace))
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
@@ -50,7 +51,7 @@ var errWatchEnded = errors.New("the watch ended")
 // change, until see is done or the context ends. It reads once and then watches.
 func FollowHistory(ctx context.Context, c client.WithWatch, key kube.Key, see func(History) (done bool)) error {
 	f := &follower{client: c, key: key, see: see}
-	err := kube.Retry(ctx, func(ctx context.Context) error {
+	err := access.Retry(ctx, func(ctx context.Context) error {
 		err := f.follow(ctx)
 		f.expired = f.expired || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		if errors.Is(err, errWatchEnded) {

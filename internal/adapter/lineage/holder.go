@@ -30,7 +30,7 @@ type Holder struct {
 	// did that outlives it; a CronJob holds for itself.
 	ControllerUID string
 	// Uses are the sources that the pod template names, sorted.
-	Uses []input.Source
+	Uses []input.ID
 	// Over is true for a holder that is being deleted and for a Job that has
 	// finished: no pod will be made from it.
 	Over bool
@@ -42,7 +42,7 @@ func (h *Holder) String() string {
 }
 
 // UsesSource reports whether the holder's pod template names the source.
-func (h *Holder) UsesSource(s input.Source) bool {
+func (h *Holder) UsesSource(s input.ID) bool {
 	return slices.Contains(h.Uses, s)
 }
 

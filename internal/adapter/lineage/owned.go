@@ -53,7 +53,7 @@ func slimOwned(kind input.Kind, object any) (*Owned, error) {
 		return nil, fmt.Errorf("unexpected type %T", object)
 	}
 	o := &Owned{
-		Key: ObjectKey{Namespace: m.Namespace, Source: input.Source{Kind: kind, Name: m.Name}},
+		Key: ObjectKey{Namespace: m.Namespace, Source: input.ID{Kind: kind, Name: m.Name}},
 		UID: string(m.UID), ResourceVersion: m.ResourceVersion, Created: m.CreationTimestamp.Time,
 		Deleting: m.DeletionTimestamp != nil,
 	}

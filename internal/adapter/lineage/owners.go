@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 // ObjectKey names a ConfigMap or Secret of the cluster.
 type ObjectKey struct {
 	Namespace string
-	Source    input.Source
+	Source    input.ID
 }
 
 // String is how people name it: "configmap/web-3fa9c1d2e4 in shop".
@@ -37,7 +37,7 @@ func AddOwners(ctx context.Context, c client.Writer, object ObjectKey, uid strin
 	}
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Source.Name}}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(object.Source.Kind)))
-	return kube.PatchThis(ctx, c, o, client.RawPatch(types.StrategicMergePatchType, body))
+	return access.PatchByUID(ctx, c, o, client.RawPatch(types.StrategicMergePatchType, body))
 }
 
 func ownersPatch(uid string, owners []metav1.OwnerReference) ([]byte, error) {

@@ -175,17 +175,17 @@ func (w *Ownership) Users(key ObjectKey) []*Holder {
 	return found
 }
 
-// Blind names the kinds of revisions that cannot be read in a namespace now, for
+// UnreadableKinds names the kinds of revisions that cannot be read in a namespace now, for
 // want of a permission or of an answer: an object may have users that we cannot see.
-func (w *Ownership) Blind(namespace string) []string {
-	var blind []string
+func (w *Ownership) UnreadableKinds(namespace string) []string {
+	var unreadable []string
 	for kind, mirrors := range w.holders {
 		if m, ok := mirrorOf(mirrors, namespace); ok && !m.Status().Works() {
-			blind = append(blind, kind)
+			unreadable = append(unreadable, kind)
 		}
 	}
-	slices.Sort(blind)
-	return blind
+	slices.Sort(unreadable)
+	return unreadable
 }
 
 // Status tells how well each resource that is needed now can be followed.

@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
@@ -18,7 +20,7 @@ import (
 // read is the workload as it is now.
 func read(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object) *kube.Workload {
 	t.Helper()
-	live, err := kube.ReadLive(t.Context(), w.Client, kube.Hashers{}, kind, client.ObjectKeyFromObject(o))
+	live, err := cluster.ReadLive(t.Context(), w.Client, kube.Hashers{}, kind, client.ObjectKeyFromObject(o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,9 +31,9 @@ func read(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object) *kube
 // cluster write its status meanwhile.
 func move(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object, version string) {
 	t.Helper()
-	order := input.Order{All: []input.Finding{{Source: input.ConfigMap("app"), Shows: version}}}
+	order := input.Order{All: []input.Finding{{ID: input.ConfigMap("app"), Shows: version}}}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		_, err := kube.NewPatcher(w.Client, kube.AsAnnotation).Move(t.Context(), read(t, w, kind, o), order)
+		_, err := rollout.NewPatcher(w.Client, rollout.AsAnnotation).Move(t.Context(), read(t, w, kind, o), order)
 		if err != nil && !apierrors.IsConflict(err) {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ type Invocation struct {
 	Rollout   string
 	Namespace string
 	// ConfigMaps without spaces, empty elements and repetitions.
-	ConfigMaps []input.Source
+	ConfigMaps []input.ID
 	// Refused are the names that cannot be attached, with the reason.
 	Refused []error
 	// InCluster is false when the kubeconfig of the home folder is to be used.

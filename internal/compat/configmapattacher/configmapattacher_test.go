@@ -22,8 +22,8 @@ func lookup(env map[string]string) func(string) (string, bool) {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	names := func(list ...string) []input.Source {
-		var sources []input.Source
+	names := func(list ...string) []input.ID {
+		var sources []input.ID
 		for _, name := range list {
 			sources = append(sources, input.ConfigMap(name))
 		}
@@ -154,7 +154,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		seen := map[input.Source]bool{}
+		seen := map[input.ID]bool{}
 		for _, s := range in.ConfigMaps {
 			if seen[s] || s.Name != strings.TrimSpace(s.Name) || s.Name == "" || strings.ContainsAny(s.Name, "/,") {
 				t.Errorf("%q gives the name %q", list, s.Name)

@@ -52,9 +52,9 @@ func (v Version) IsAbsent() bool {
 	return v.Sum == absent
 }
 
-// Unlike is a version of the same basis that no content has: whatever exists is a
+// Unknown is a version of the same basis that no content has: whatever exists is a
 // change of it.
-func (v Version) Unlike() Version {
+func (v Version) Unknown() Version {
 	return Version{Basis: v.Basis, Sum: unknown}
 }
 

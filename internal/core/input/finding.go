@@ -21,7 +21,7 @@ const (
 
 // Finding is what is known of one input for one workload.
 type Finding struct {
-	Source   Source
+	ID       ID
 	Standing Standing
 	Reason   Reason
 	// Given is the version that the workload was last given, zero when unknown.
@@ -77,7 +77,7 @@ func (o Order) Shown() Shown {
 	all := Shown{}
 	for _, f := range o.All {
 		if f.Shows != "" {
-			all[f.Source] = f.Shows
+			all[f.ID] = f.Shows
 		}
 	}
 	return all

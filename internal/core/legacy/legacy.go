@@ -89,7 +89,7 @@ func StateKey(apiVersion, kind, name string) string {
 }
 
 // SourceKey is the StateKey of a ConfigMap or Secret.
-func SourceKey(s input.Source) string {
+func SourceKey(s input.ID) string {
 	return StateKey("v1", string(s.Kind), s.Name)
 }
 
@@ -100,7 +100,7 @@ func Variable(prefix, kind, name string) string {
 
 // SourceVariable is the Variable of a source. Different names can share one
 // (my-config and my.config); then each carries a digest of its own name.
-func SourceVariable(s input.Source, shared bool) string {
+func SourceVariable(s input.ID, shared bool) string {
 	plain := Variable(settings.LegacyVariablePrefix, string(s.Kind), s.Name)
 	if !shared {
 		return plain

@@ -11,7 +11,7 @@ import (
 // Named lists every source that the pod names, sorted: what [Extract] finds, and
 // the Secrets that others read for the pod, to pull its images and mount its
 // volumes. Without any of them a pod cannot be made again.
-func Named(spec *corev1.PodSpec) []input.Source {
+func Named(spec *corev1.PodSpec) []input.ID {
 	found := refs{}
 	for _, ref := range Extract(spec) {
 		found.add(ref)
@@ -24,7 +24,7 @@ func Named(spec *corev1.PodSpec) []input.Source {
 			found.add(Ref{Source: input.Secret(name)})
 		}
 	}
-	var names []input.Source
+	var names []input.ID
 	for _, ref := range found.sorted() {
 		names = append(names, ref.Source)
 	}

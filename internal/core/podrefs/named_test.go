@@ -22,7 +22,7 @@ func TestNamedAddsWhatOthersReadForThePod(t *testing.T) {
 			volume(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}),
 		},
 	}
-	want := []input.Source{input.ConfigMap("app"), input.Secret("azure"), input.Secret("registry")}
+	want := []input.ID{input.ConfigMap("app"), input.Secret("azure"), input.Secret("registry")}
 	if diff := cmp.Diff(want, podrefs.Named(spec)); diff != "" {
 		t.Errorf("named (-want +got):\n%s", diff)
 	}
@@ -44,7 +44,7 @@ func TestNamedKnowsEveryDriver(t *testing.T) {
 			}
 			ref.Set(reflect.ValueOf(&corev1.LocalObjectReference{Name: "secret"}))
 			got := podrefs.Named(&corev1.PodSpec{Volumes: []corev1.Volume{v}})
-			if diff := cmp.Diff([]input.Source{input.Secret("secret")}, got); diff != "" {
+			if diff := cmp.Diff([]input.ID{input.Secret("secret")}, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", field.Type(), diff)
 			}
 			checked++

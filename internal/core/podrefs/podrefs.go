@@ -14,7 +14,7 @@ import (
 
 // Ref is everything that one template says about one source.
 type Ref struct {
-	Source input.Source
+	Source input.ID
 	// Keys that the template uses, over all places.
 	Keys fingerprint.Keys
 	// Optional is true when no place requires the source: pods start without it.
@@ -42,7 +42,7 @@ func Extract(spec *corev1.PodSpec) []Ref {
 	return found.sorted()
 }
 
-type refs map[input.Source]Ref
+type refs map[input.ID]Ref
 
 // add merges one place into what is known of its source.
 func (r refs) add(place Ref) {

@@ -34,7 +34,7 @@ type Entry struct {
 	// UID of the workload; another UID under the same name is another workload.
 	UID string
 	// Inputs by source.
-	Inputs map[input.Source]Given
+	Inputs map[input.ID]Given
 	// PendingSince is when the oldest change that has not been delivered was
 	// first seen, zero when there is none. The maximum delay counts from it.
 	PendingSince time.Time
@@ -69,7 +69,7 @@ func (e Entry) IsBefore(made time.Time) bool {
 func (e Entry) Clone() Entry {
 	e.Inputs = maps.Clone(e.Inputs)
 	if e.Inputs == nil {
-		e.Inputs = map[input.Source]Given{}
+		e.Inputs = map[input.ID]Given{}
 	}
 	return e
 }
@@ -120,7 +120,7 @@ func Decode(text string) (Entry, error) {
 	if s.Format != format {
 		return Entry{}, fmt.Errorf("decode entry: format %d, this program reads %d", s.Format, format)
 	}
-	e := Entry{ID: s.ID, UID: s.UID, MovedFrom: s.MovedFrom, EvictFor: s.EvictFor, EvictPods: s.EvictPods, Inputs: make(map[input.Source]Given, len(s.Inputs))}
+	e := Entry{ID: s.ID, UID: s.UID, MovedFrom: s.MovedFrom, EvictFor: s.EvictFor, EvictPods: s.EvictPods, Inputs: make(map[input.ID]Given, len(s.Inputs))}
 	for name, value := range s.Inputs {
 		source, err := input.ParseSource(name)
 		if err != nil {

@@ -21,7 +21,7 @@ func version(sum string) fingerprint.Version {
 func full() record.Entry {
 	return record.Entry{
 		ID: "Deployment.apps/shop/web", UID: "4711",
-		Inputs: map[input.Source]record.Given{
+		Inputs: map[input.ID]record.Given{
 			input.ConfigMap("app"): {Version: version(sum), Shown: sum[:10]},
 			input.Secret("db"):     {Version: version("absent")},
 		},

@@ -75,7 +75,7 @@ type Pattern struct {
 }
 
 // Matches reports whether the source is meant.
-func (p Pattern) Matches(s input.Source) bool {
+func (p Pattern) Matches(s input.ID) bool {
 	ok, err := path.Match(p.Name, s.Name)
 	return err == nil && ok && p.Kind == s.Kind
 }
@@ -202,7 +202,7 @@ func ScopeProblems(annotations map[string]string) []Problem {
 // Follows reports whether a workload with this intent follows the source. What
 // a workload names itself wins over the source's own never; a workload's never
 // wins over everything.
-func (in Intent) Follows(s input.Source, referenced bool, own Source) bool {
+func (in Intent) Follows(s input.ID, referenced bool, own Source) bool {
 	if in.Mode == Never {
 		return false
 	}

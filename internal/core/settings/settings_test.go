@@ -165,7 +165,7 @@ func TestPattern(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		pattern settings.Pattern
-		source  input.Source
+		source  input.ID
 		glob    bool
 		want    bool
 	}{

@@ -3,9 +3,9 @@ package configs
 import (
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // Observation is everything that the verdict on one source of one workload
@@ -22,7 +22,7 @@ type Observation struct {
 
 	// Content bounds the source's last change; Template the workload's last
 	// template; Followed the moment since which the workload asks to be followed.
-	Content, Template, Followed mirror.Bounds
+	Content, Template, Followed timeline.Bounds
 
 	// RecordedVersion and ShownVersion are the digests that our last patch put
 	// into the template, and that the template shows now; CurrentShown is the one

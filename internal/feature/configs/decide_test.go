@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 )
 
@@ -18,10 +18,10 @@ var (
 )
 
 // exactly is a write that a watch delivered.
-func exactly(rv uint64) mirror.Bounds { return mirror.Bounds{Min: rv, Max: rv} }
+func exactly(rv uint64) timeline.Bounds { return timeline.Bounds{Min: rv, Max: rv} }
 
 // upTo is a write that was found by a list.
-func upTo(rv uint64) mirror.Bounds { return mirror.Bounds{Max: rv} }
+func upTo(rv uint64) timeline.Bounds { return timeline.Bounds{Max: rv} }
 
 func at(second int) time.Time { return time.Date(2026, 11, 15, 3, 0, second, 0, time.UTC) }
 
@@ -59,7 +59,7 @@ func decideCases() map[string]decideCase {
 		},
 		"FirstSightInDoubt": {
 			"a source that may have changed before the template is no evidence",
-			configs.Observation{Current: v1, Content: mirror.Bounds{Min: 30, Max: 60}, Template: exactly(40), Followed: exactly(20)},
+			configs.Observation{Current: v1, Content: timeline.Bounds{Min: 30, Max: 60}, Template: exactly(40), Followed: exactly(20)},
 			recorded(input.Baseline),
 		},
 		"FirstSightOfAChange": {
@@ -184,7 +184,7 @@ func decideCases() map[string]decideCase {
 		},
 		"DueBefore": {
 			"it was due at first sight, and whoever saw that is gone",
-			configs.Observation{Given: v1.Unlike(), Current: v1, Required: true, Content: upTo(50), Template: upTo(60)},
+			configs.Observation{Given: v1.Unknown(), Current: v1, Required: true, Content: upTo(50), Template: upTo(60)},
 			due,
 		},
 		"Changed": {
@@ -219,7 +219,7 @@ func decideCases() map[string]decideCase {
 		},
 		"RolledOutSinceByList": {
 			"also when a list tells, as long as it is certain",
-			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: mirror.Bounds{Min: 51, Max: 60}},
+			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: timeline.Bounds{Min: 51, Max: 60}},
 			recorded(input.DeliveredByRollout),
 		},
 		"DeliveredBefore": {

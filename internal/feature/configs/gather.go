@@ -9,18 +9,18 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
-	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // View is what configs reads of the cluster.
 type View interface {
-	Source(namespace string, id input.Source) (*kube.Source, bool)
-	SourcesMatching(namespace string, match func(input.Source) bool) []input.Source
+	Source(namespace string, id input.ID) (*kube.Source, bool)
+	SourcesMatching(namespace string, match func(input.ID) bool) []input.ID
 	Namespace(name string) (*kube.Namespace, bool)
 	// Knows reports whether the sources of a kind have been listed at all. Without
 	// that, a source that is not found may well exist.
@@ -68,7 +68,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 	asked := false
 	for _, ref := range refs {
 		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
-			findings = append(findings, input.Finding{Source: ref.Source, Reason: input.Unreadable, Given: given.Inputs[ref.Source].Version})
+			findings = append(findings, input.Finding{ID: ref.Source, Reason: input.Unreadable, Given: given.Inputs[ref.Source].Version})
 			continue
 		}
 		source, exists := i.options.View.Source(w.Key.Namespace, ref.Source)
@@ -146,7 +146,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 // followedSince bounds since when the workload is followed as it is now: not before
 // its kind and that of its source are followed at all, which is when they were
 // listed, and not before it or its namespace asked.
-func (i *Inputs) followedSince(w *kube.Workload, kind input.Kind) mirror.Bounds {
+func (i *Inputs) followedSince(w *kube.Workload, kind input.Kind) timeline.Bounds {
 	since := i.askedSince(w)
 	if begun, ok := i.options.Since(w, kind); !ok || !w.Created.After(begun) {
 		since = since.Later(w.Listed)
@@ -156,7 +156,7 @@ func (i *Inputs) followedSince(w *kube.Workload, kind input.Kind) mirror.Bounds 
 
 // askedSince bounds when the workload or its namespace last changed what is asked
 // for it.
-func (i *Inputs) askedSince(w *kube.Workload) mirror.Bounds {
+func (i *Inputs) askedSince(w *kube.Workload) timeline.Bounds {
 	since := w.SettingsWritten
 	if ns, ok := i.options.View.Namespace(w.Key.Namespace); ok {
 		since = since.Later(ns.SettingsWritten)
@@ -200,7 +200,7 @@ func shownSince(w *kube.Workload, source *kube.Source, revisions []lineage.Revis
 // unwritten reports whether a patch of ours that is not on record wrote what the
 // template shows of a source. Two patches may bear the same second; then another
 // version than the one on record tells.
-func unwritten(w *kube.Workload, id input.Source, given record.Entry) bool {
+func unwritten(w *kube.Workload, id input.ID, given record.Entry) bool {
 	if w.MovedAt.IsZero() || !w.MovedAt.Equal(given.MovedAt) {
 		return w.MovedAt.After(given.MovedAt)
 	}
@@ -219,7 +219,7 @@ func usedAgain(r lineage.Revision, given record.Entry) bool {
 
 func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
 	f := input.Finding{
-		Source: ref.Source, Standing: v.Standing, Reason: v.Reason,
+		ID: ref.Source, Standing: v.Standing, Reason: v.Reason,
 		Given: o.lastGiven(), Current: o.Current, Shows: o.CurrentShown,
 		Env: ref.Env, SubPath: ref.SubPath, Volume: ref.Volume, Listed: ref.Listed,
 	}
@@ -260,7 +260,7 @@ func changedAt(s *kube.Source, quiet time.Duration) time.Time {
 // references and those that its annotation names.
 func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record.Entry) []podrefs.Ref {
 	var refs []podrefs.Ref
-	referenced := map[input.Source]bool{}
+	referenced := map[input.ID]bool{}
 	for _, ref := range w.Refs {
 		referenced[ref.Source] = true
 		if intent.Follows(ref.Source, true, i.ownSettings(w.Key.Namespace, ref.Source, given)) {
@@ -280,11 +280,11 @@ func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record
 
 // listed resolves the patterns of the annotation. A source that was delivered
 // by a pattern stays listed when it is gone, so that its return is noticed.
-func (i *Inputs) listed(namespace string, intent settings.Intent, given record.Entry) []input.Source {
-	found := map[input.Source]bool{}
+func (i *Inputs) listed(namespace string, intent settings.Intent, given record.Entry) []input.ID {
+	found := map[input.ID]bool{}
 	for _, p := range intent.Listed {
 		if !p.IsGlob() {
-			found[input.Source(p)] = true
+			found[input.ID(p)] = true
 			continue
 		}
 		for _, s := range i.options.View.SourcesMatching(namespace, p.Matches) {
@@ -296,17 +296,17 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, given record.E
 			}
 		}
 	}
-	sources := make([]input.Source, 0, len(found))
+	sources := make([]input.ID, 0, len(found))
 	for s := range found {
 		sources = append(sources, s)
 	}
-	slices.SortFunc(sources, func(a, b input.Source) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(sources, func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
 	return sources
 }
 
 // ownSettings are what the source asks for. One that is gone, or cannot be seen, asks
 // for what it did: who was given it wants to know of its return.
-func (i *Inputs) ownSettings(namespace string, id input.Source, given record.Entry) settings.Source {
+func (i *Inputs) ownSettings(namespace string, id input.ID, given record.Entry) settings.Source {
 	source, ok := i.options.View.Source(namespace, id)
 	if ok {
 		return settings.ForSource(source.Annotations)

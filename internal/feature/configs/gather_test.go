@@ -11,29 +11,29 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
-	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 )
 
 // cluster is a View of given sources.
 type cluster struct {
-	sources    map[input.Source]*kube.Source
+	sources    map[input.ID]*kube.Source
 	unreadable input.Kind
 	namespace  *kube.Namespace
 }
 
-func (c cluster) Source(_ string, id input.Source) (*kube.Source, bool) {
+func (c cluster) Source(_ string, id input.ID) (*kube.Source, bool) {
 	s, ok := c.sources[id]
 	return s, ok
 }
 
-func (c cluster) SourcesMatching(_ string, match func(input.Source) bool) []input.Source {
-	var found []input.Source
+func (c cluster) SourcesMatching(_ string, match func(input.ID) bool) []input.ID {
+	var found []input.ID
 	for id := range c.sources {
 		if match(id) {
 			found = append(found, id)
@@ -51,7 +51,7 @@ func (c cluster) Absent(_ input.Kind, keys fingerprint.Keys) fingerprint.Version
 }
 
 // source is a ConfigMap or Secret whose one key has the value. It came with a list.
-func source(id input.Source, value string) *kube.Source {
+func source(id input.ID, value string) *kube.Source {
 	return &kube.Source{ID: id, Namespace: "shop", Content: contentOf(value), ContentWritten: upTo(50), SeenAt: at(10), Created: at(1)}
 }
 
@@ -64,7 +64,7 @@ func versionOf(value string) fingerprint.Version {
 }
 
 func clusterOf(sources ...*kube.Source) cluster {
-	c := cluster{sources: map[input.Source]*kube.Source{}}
+	c := cluster{sources: map[input.ID]*kube.Source{}}
 	for _, s := range sources {
 		c.sources[s.ID] = s
 	}
@@ -80,8 +80,8 @@ func web() *kube.Workload {
 	}
 }
 
-func given(values map[input.Source]string) record.Entry {
-	e := record.Entry{Inputs: map[input.Source]record.Given{}}
+func given(values map[input.ID]string) record.Entry {
+	e := record.Entry{Inputs: map[input.ID]record.Given{}}
 	for id, value := range values {
 		e.Inputs[id] = record.Given{Version: versionOf(value)}
 	}
@@ -108,15 +108,15 @@ func reload(value string) settings.Intent {
 	return settings.ForWorkload(map[string]string{settings.Reload: value}, nil, settings.Defaults{Quiet: 5 * time.Second})
 }
 
-func assess(t *testing.T, in *configs.Inputs, intent settings.Intent, e record.Entry) map[input.Source]input.Reason {
+func assess(t *testing.T, in *configs.Inputs, intent settings.Intent, e record.Entry) map[input.ID]input.Reason {
 	t.Helper()
 	findings, err := in.Assess(t.Context(), web(), intent, e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reasons := map[input.Source]input.Reason{}
+	reasons := map[input.ID]input.Reason{}
 	for _, f := range findings {
-		reasons[f.Source] = f.Reason
+		reasons[f.ID] = f.Reason
 	}
 	return reasons
 }
@@ -134,21 +134,21 @@ func TestAssessFollowsWhatIsAskedFor(t *testing.T) {
 		reason string
 		view   cluster
 		reload string
-		given  map[input.Source]string
-		want   map[input.Source]input.Reason
+		given  map[input.ID]string
+		want   map[input.ID]input.Reason
 	}{
-		"Auto":         {"the referenced sources", clusterOf(source(app, "1"), source(extra, "1")), "auto", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.InStep}},
-		"Listed":       {"a listed source needs no reference", clusterOf(source(app, "1"), source(extra, "1")), "configmap/extra", map[input.Source]string{extra: "1"}, map[input.Source]input.Reason{extra: input.InStep}},
-		"ListedTwice":  {"a listed and referenced source is one input", clusterOf(source(app, "1")), "auto,configmap/app,configmap/a*", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.InStep}},
-		"ListedAbsent": {"a listed source that does not exist is known to be missing", clusterOf(), "secret/db", nil, map[input.Source]input.Reason{db: input.Missing}},
-		"Glob":         {"a pattern follows what matches now", clusterOf(source(extra, "1"), source(db, "1")), "configmap/e*", map[input.Source]string{extra: "1"}, map[input.Source]input.Reason{extra: input.InStep}},
-		"GlobGone":     {"and what matched before, so that its return is noticed", clusterOf(), "configmap/e*", map[input.Source]string{extra: "1"}, map[input.Source]input.Reason{extra: input.Missing}},
-		"Never":        {"nothing", clusterOf(source(app, "1")), "never", nil, map[input.Source]input.Reason{}},
-		"Asking":       {"a source that asks for its users", clusterOf(asking), "configmap/none", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.Changed, input.ConfigMap("none"): input.Missing}},
-		"AskingGone":   {"and is gone: its return is noticed", clusterOf(), "configmap/none", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.Missing, input.ConfigMap("none"): input.Missing}},
-		"AskingUnread": {"or cannot be seen now", unread, "configmap/none", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{app: input.Unreadable, input.ConfigMap("none"): input.Unreadable}},
-		"NeverGone":    {"who refuses does not want to know", clusterOf(), "never", map[input.Source]string{app: "1"}, map[input.Source]input.Reason{}},
-		"SourceNever":  {"a source that refuses is not followed", clusterOf(refusing), "auto", nil, map[input.Source]input.Reason{}},
+		"Auto":         {"the referenced sources", clusterOf(source(app, "1"), source(extra, "1")), "auto", map[input.ID]string{app: "1"}, map[input.ID]input.Reason{app: input.InStep}},
+		"Listed":       {"a listed source needs no reference", clusterOf(source(app, "1"), source(extra, "1")), "configmap/extra", map[input.ID]string{extra: "1"}, map[input.ID]input.Reason{extra: input.InStep}},
+		"ListedTwice":  {"a listed and referenced source is one input", clusterOf(source(app, "1")), "auto,configmap/app,configmap/a*", map[input.ID]string{app: "1"}, map[input.ID]input.Reason{app: input.InStep}},
+		"ListedAbsent": {"a listed source that does not exist is known to be missing", clusterOf(), "secret/db", nil, map[input.ID]input.Reason{db: input.Missing}},
+		"Glob":         {"a pattern follows what matches now", clusterOf(source(extra, "1"), source(db, "1")), "configmap/e*", map[input.ID]string{extra: "1"}, map[input.ID]input.Reason{extra: input.InStep}},
+		"GlobGone":     {"and what matched before, so that its return is noticed", clusterOf(), "configmap/e*", map[input.ID]string{extra: "1"}, map[input.ID]input.Reason{extra: input.Missing}},
+		"Never":        {"nothing", clusterOf(source(app, "1")), "never", nil, map[input.ID]input.Reason{}},
+		"Asking":       {"a source that asks for its users", clusterOf(asking), "configmap/none", map[input.ID]string{app: "1"}, map[input.ID]input.Reason{app: input.Changed, input.ConfigMap("none"): input.Missing}},
+		"AskingGone":   {"and is gone: its return is noticed", clusterOf(), "configmap/none", map[input.ID]string{app: "1"}, map[input.ID]input.Reason{app: input.Missing, input.ConfigMap("none"): input.Missing}},
+		"AskingUnread": {"or cannot be seen now", unread, "configmap/none", map[input.ID]string{app: "1"}, map[input.ID]input.Reason{app: input.Unreadable, input.ConfigMap("none"): input.Unreadable}},
+		"NeverGone":    {"who refuses does not want to know", clusterOf(), "never", map[input.ID]string{app: "1"}, map[input.ID]input.Reason{}},
+		"SourceNever":  {"a source that refuses is not followed", clusterOf(refusing), "auto", nil, map[input.ID]input.Reason{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -167,8 +167,8 @@ func TestAssessUnreadable(t *testing.T) {
 	t.Parallel()
 	view := clusterOf(source(input.ConfigMap("app"), "1"))
 	view.unreadable = input.KindSecret
-	got := assess(t, inputs(view, &history{}), reload("auto,secret/db"), given(map[input.Source]string{input.ConfigMap("app"): "1", input.Secret("db"): "1"}))
-	want := map[input.Source]input.Reason{input.ConfigMap("app"): input.InStep, input.Secret("db"): input.Unreadable}
+	got := assess(t, inputs(view, &history{}), reload("auto,secret/db"), given(map[input.ID]string{input.ConfigMap("app"): "1", input.Secret("db"): "1"}))
+	want := map[input.ID]input.Reason{input.ConfigMap("app"): input.InStep, input.Secret("db"): input.Unreadable}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -179,7 +179,7 @@ func TestAssessAsksForHistoryOnlyWhenItMatters(t *testing.T) {
 	app := input.ConfigMap("app")
 	watched, relisted := source(app, "2"), source(app, "2")
 	watched.ChangedAt, watched.ContentWritten = at(20), exactly(50)
-	relisted.ChangedAt, relisted.ContentWritten = at(20), mirror.Bounds{Min: 45, Max: 50}
+	relisted.ChangedAt, relisted.ContentWritten = at(20), timeline.Bounds{Min: 45, Max: 50}
 	cases := map[string]struct {
 		reason string
 		source *kube.Source
@@ -197,7 +197,7 @@ func TestAssessAsksForHistoryOnlyWhenItMatters(t *testing.T) {
 			h := &history{}
 			in := inputs(clusterOf(tc.source), h)
 			for range 3 { // a quiet window looks again and again
-				assess(t, in, reload("auto"), given(map[input.Source]string{app: tc.given}))
+				assess(t, in, reload("auto"), given(map[input.ID]string{app: tc.given}))
 			}
 			if h.asked != tc.asked {
 				t.Errorf("%s: the API server was asked %d times, want %d", tc.reason, h.asked, tc.asked)
@@ -213,7 +213,7 @@ func TestAssessForgetsWorkloadsThatAreGone(t *testing.T) {
 	app := input.ConfigMap("app")
 	h := &history{}
 	in := inputs(clusterOf(source(app, "2")), h)
-	entry := given(map[input.Source]string{app: "1"})
+	entry := given(map[input.ID]string{app: "1"})
 	assess(t, in, reload("auto"), entry)
 	in.Drop(web().Key)
 	assess(t, in, reload("auto"), entry)
@@ -234,14 +234,14 @@ func TestAssessOptingInByTheSource(t *testing.T) {
 	app := input.ConfigMap("app")
 	cases := map[string]struct {
 		reason  string
-		content mirror.Bounds
-		asks    mirror.Bounds
+		content timeline.Bounds
+		asks    timeline.Bounds
 		want    input.Reason
 	}{
 		"AskedLater": {"the content is older than the wish", exactly(50), exactly(60), input.Baseline},
 		"AskedFirst": {"the content changed after the wish", exactly(70), exactly(60), input.Changed},
-		"AskedSince": {"it has asked for as long as we know it", exactly(50), mirror.Bounds{}, input.Changed},
-		"InDoubt":    {"a list shows both", mirror.Bounds{Min: 45, Max: 60}, mirror.Bounds{Min: 45, Max: 60}, input.Baseline},
+		"AskedSince": {"it has asked for as long as we know it", exactly(50), timeline.Bounds{}, input.Changed},
+		"InDoubt":    {"a list shows both", timeline.Bounds{Min: 45, Max: 60}, timeline.Bounds{Min: 45, Max: 60}, input.Baseline},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestAssessKindThatIsFollowedNow(t *testing.T) {
 	app := input.ConfigMap("app")
 	cases := map[string]struct {
 		reason  string
-		content mirror.Bounds
+		content timeline.Bounds
 		created time.Time
 		begun   bool
 		want    input.Reason
@@ -299,7 +299,7 @@ func TestAssessKindThatIsFollowedNow(t *testing.T) {
 func TestAssessTellsWhatWasGiven(t *testing.T) {
 	t.Parallel()
 	app := input.ConfigMap("app")
-	e := given(map[input.Source]string{app: "1"})
+	e := given(map[input.ID]string{app: "1"})
 	e.MovedAt = at(30)
 	w := web()
 	w.Shown, w.MovedAt = input.Shown{app: versionOf("2").Short()}, at(31)
@@ -346,7 +346,7 @@ func TestAssessBelievesWhatIsNewerThanTheRecord(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := given(map[input.Source]string{app: "1"})
+			e := given(map[input.ID]string{app: "1"})
 			e.MovedAt, e.MovedFrom = at(30), 7
 			e.Inputs[app] = record.Given{Version: versionOf("1"), Shown: tc.recorded}
 			w := web()
@@ -366,7 +366,7 @@ func TestAssessKnowsHowFarTheRecordGoes(t *testing.T) {
 	app := input.ConfigMap("app")
 	h := &history{revisions: []lineage.Revision{{Created: at(31), Shown: input.Shown{app: versionOf("2").Short()}}}}
 	for asOf, want := range map[time.Time]input.Reason{at(30): input.DeliveredBefore, at(31): input.Changed, at(32): input.Changed} {
-		e := given(map[input.Source]string{app: "1"})
+		e := given(map[input.ID]string{app: "1"})
 		e.AsOf = asOf
 		if got := assess(t, inputs(clusterOf(source(app, "2")), h), reload("auto"), e); got[app] != want {
 			t.Errorf("a record as of %s, and a revision of %s: %s, want %s", asOf, at(31), got[app], want)
@@ -402,7 +402,7 @@ type situation struct {
 }
 
 // byNamespace moves the wish from the workload to its namespace.
-func (s *situation) byNamespace(asked time.Time, written mirror.Bounds) {
+func (s *situation) byNamespace(asked time.Time, written timeline.Bounds) {
 	s.workload.Annotations, s.workload.AskedAt = nil, time.Time{}
 	s.namespace = &kube.Namespace{Annotations: map[string]string{settings.Reload: "auto"}, AskedAt: asked, SettingsWritten: written}
 }
@@ -428,7 +428,7 @@ func TestAssessOptingIn(t *testing.T) {
 		"ByNamespaceNow":   {"its namespace asks now", func(s *situation) { s.byNamespace(at(12), exactly(70)) }, input.Baseline},
 		"NewScope":         {"a flag, a label or a permission brings its kind", func(s *situation) { s.begun = false }, input.Baseline},
 		"OlderThanScope":   {"it was there before its kind was followed", func(s *situation) { s.workload.Created = at(5) }, input.Baseline},
-		"KnownByAnother":   {"it is on record with another source", func(s *situation) { s.entry = given(map[input.Source]string{input.Secret("db"): "1"}) }, input.Baseline},
+		"KnownByAnother":   {"it is on record with another source", func(s *situation) { s.entry = given(map[input.ID]string{input.Secret("db"): "1"}) }, input.Baseline},
 		"MadeBeforeOurEye": {"its beginning was watched", func(s *situation) { s.workload.TemplateWritten = exactly(60) }, input.Baseline},
 	}
 	for name, tc := range cases {
@@ -456,7 +456,7 @@ func TestAssessFailsWhenHistoryCannotBeRead(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no answer")
 	in := inputs(clusterOf(source(input.ConfigMap("app"), "2")), &history{err: broken})
-	_, err := in.Assess(t.Context(), web(), reload("auto"), given(map[input.Source]string{input.ConfigMap("app"): "1"}))
+	_, err := in.Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{input.ConfigMap("app"): "1"}))
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v: what cannot be found out must not be guessed", err)
 	}
@@ -482,7 +482,7 @@ func TestAssessClampsTheTimeOfAnUnseenChange(t *testing.T) {
 			t.Parallel()
 			s := source(input.ConfigMap("app"), "2")
 			s.ChangedAt, s.DataWrittenAt = tc.changed, tc.data
-			findings, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.Source]string{s.ID: "1"}))
+			findings, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{s.ID: "1"}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -497,7 +497,7 @@ func TestAssessBarsHeldSources(t *testing.T) {
 	t.Parallel()
 	s := source(input.ConfigMap("app"), "2")
 	s.Annotations = map[string]string{settings.Hold: "audit"}
-	findings, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.Source]string{s.ID: "1"}))
+	findings, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{s.ID: "1"}))
 	if err != nil {
 		t.Fatal(err)
 	}

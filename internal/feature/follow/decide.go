@@ -121,7 +121,7 @@ func (in Input) excess() string {
 	}
 	length := 0
 	for _, f := range in.Findings {
-		length += len(f.Source.Name)
+		length += len(f.ID.Name)
 	}
 	if length > maxNames {
 		return fmt.Sprintf("it asks for ConfigMaps and Secrets whose names have more than %d KiB together", maxNames>>10)
@@ -218,9 +218,9 @@ func (in Input) barred() (input.Reason, string, bool) {
 	for _, f := range in.Findings {
 		switch {
 		case f.Barred == input.Held && f.Standing == input.Due:
-			return input.Held, f.Source.String() + " is held" + quoted(f.BarredBy), true
+			return input.Held, f.ID.String() + " is held" + quoted(f.BarredBy), true
 		case f.Barred == input.Undone:
-			return input.Undone, f.Source.String() + " " + f.Current.Short() + " was taken back, and a rollout would load it again", true
+			return input.Undone, f.ID.String() + " " + f.Current.Short() + " was taken back, and a rollout would load it again", true
 		}
 	}
 	return "", "", false
@@ -233,7 +233,7 @@ func settled(in Input) Decision {
 	}
 	for _, f := range in.Findings {
 		if f.Reason == input.Undone {
-			return Decision{Verb: Leave, Reason: input.Undone, Message: f.Source.String() + " was taken back"}
+			return Decision{Verb: Leave, Reason: input.Undone, Message: f.ID.String() + " was taken back"}
 		}
 	}
 	return Decision{Verb: Leave, Reason: input.InStep, Message: names(in.Findings)}
@@ -263,7 +263,7 @@ func changes(due []input.Finding) string {
 		if !f.Given.IsZero() {
 			from = f.Given.Short()
 		}
-		parts[i] = fmt.Sprintf("%s %s -> %s", f.Source, from, f.Current.Short())
+		parts[i] = fmt.Sprintf("%s %s -> %s", f.ID, from, f.Current.Short())
 	}
 	return strings.Join(parts, ", ")
 }
@@ -271,7 +271,7 @@ func changes(due []input.Finding) string {
 func names(findings []input.Finding) string {
 	parts := make([]string, len(findings))
 	for i, f := range findings {
-		parts[i] = f.Source.String()
+		parts[i] = f.ID.String()
 	}
 	return strings.Join(parts, ", ")
 }

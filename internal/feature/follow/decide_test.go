@@ -27,16 +27,16 @@ var (
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
 // due is a source that changed so long ago.
-func due(source input.Source, changed time.Duration) input.Finding {
-	return input.Finding{Source: source, Standing: input.Due, Reason: input.Changed, Given: v1, Current: v2, Shows: v2.Short(), ChangedAt: ago(changed)}
+func due(source input.ID, changed time.Duration) input.Finding {
+	return input.Finding{ID: source, Standing: input.Due, Reason: input.Changed, Given: v1, Current: v2, Shows: v2.Short(), ChangedAt: ago(changed)}
 }
 
-func inStep(source input.Source) input.Finding {
-	return input.Finding{Source: source, Standing: input.Settled, Reason: input.InStep, Given: v1, Current: v1, Shows: v1.Short()}
+func inStep(source input.ID) input.Finding {
+	return input.Finding{ID: source, Standing: input.Settled, Reason: input.InStep, Given: v1, Current: v1, Shows: v1.Short()}
 }
 
-func recorded(source input.Source, reason input.Reason) input.Finding {
-	return input.Finding{Source: source, Standing: input.Record, Reason: reason, Current: v1, Shows: v1.Short()}
+func recorded(source input.ID, reason input.Reason) input.Finding {
+	return input.Finding{ID: source, Standing: input.Record, Reason: reason, Current: v1, Shows: v1.Short()}
 }
 
 func manySources(n int) []input.Finding {
@@ -262,7 +262,7 @@ func decideCases() map[string]decideCase {
 		},
 		"Unreadable": {
 			reason:   "a source that cannot be read keeps the others from nothing",
-			findings: []input.Finding{{Source: db, Reason: input.Unreadable}, due(app, time.Hour)},
+			findings: []input.Finding{{ID: db, Reason: input.Unreadable}, due(app, time.Hour)},
 			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
 		},
 	}
@@ -279,7 +279,7 @@ func (tc decideCase) input() Input {
 		Entry: record.Entry{PendingSince: tc.pending}, MaxDelay: time.Minute, Now: now,
 	}
 	if tc.known {
-		in.Entry.Inputs = map[input.Source]record.Given{app: {Version: v1}}
+		in.Entry.Inputs = map[input.ID]record.Given{app: {Version: v1}}
 	}
 	return in
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -11,20 +12,20 @@ import (
 
 // eventsFor is what people see of a decision on the workload. Most decisions
 // change nothing and are no event.
-func eventsFor(w *kube.Workload, d Decision) []kube.Event {
-	events := []kube.Event{}
+func eventsFor(w *kube.Workload, d Decision) []announce.Event {
+	events := []announce.Event{}
 	if note, warning, ok := note(d); ok {
-		events = append(events, kube.Event{About: w.Reference(), Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note})
+		events = append(events, announce.Event{About: w.Reference(), Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note})
 	}
 	if lost := unrefreshable(d.Moves); d.Verb == Refresh && len(lost) > 0 {
-		events = append(events, kube.Event{
+		events = append(events, announce.Event{
 			About: w.Reference(), Warning: true, Reason: string(input.NotRefreshable), Action: string(d.Verb),
 			Note: "not mounted, or read as environment or by sub-path, which only a restart repeats: " + names(lost),
 		})
 	}
 	newest := latest(d.Moves)
 	for i := range events {
-		events[i].Source, events[i].SourceVersion = newest.Source, newest.ResourceVersion
+		events[i].Source, events[i].SourceVersion = newest.ID, newest.ResourceVersion
 	}
 	return events
 }
@@ -64,10 +65,10 @@ func note(d Decision) (text string, warning, ok bool) {
 
 // warnings is what people see of names that do not exist and of settings around
 // the workload that have no effect.
-func warnings(w *kube.Workload, in Input) []kube.Event {
-	var events []kube.Event
+func warnings(w *kube.Workload, in Input) []announce.Event {
+	var events []announce.Event
 	warn := func(reason input.Reason, note string) {
-		events = append(events, kube.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: string(Leave), Note: note})
+		events = append(events, announce.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: string(Leave), Note: note})
 	}
 	for _, p := range in.Intent.Warnings {
 		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+effect(p))
@@ -77,7 +78,7 @@ func warnings(w *kube.Workload, in Input) []kube.Event {
 	}
 	for _, f := range in.Findings {
 		if f.Listed && f.Current.IsAbsent() {
-			warn(input.SourceUnknown, "the annotation names "+f.Source.String()+", which does not exist")
+			warn(input.SourceUnknown, "the annotation names "+f.ID.String()+", which does not exist")
 		}
 		if f.Warning != "" {
 			warn(input.InvalidAnnotation, f.Warning+"; it has no effect")
@@ -96,10 +97,10 @@ func effect(p settings.Problem) string {
 
 // joined makes one event of those with the same reason. Events of one reason that
 // come together would be counted as one that repeats, and only the first be read.
-func joined(events []kube.Event) []kube.Event {
-	var all []kube.Event
+func joined(events []announce.Event) []announce.Event {
+	var all []announce.Event
 	for _, e := range events {
-		same := func(other kube.Event) bool { return other.Reason == e.Reason }
+		same := func(other announce.Event) bool { return other.Reason == e.Reason }
 		if i := slices.IndexFunc(all, same); i >= 0 {
 			all[i].Note += "; " + e.Note
 			continue
@@ -110,8 +111,8 @@ func joined(events []kube.Event) []kube.Event {
 }
 
 // failureEvent is what people see of a change that the API server refused.
-func failureEvent(w *kube.Workload, d Decision, err error) kube.Event {
-	return kube.Event{
+func failureEvent(w *kube.Workload, d Decision, err error) announce.Event {
+	return announce.Event{
 		About: w.Reference(), Warning: true, Reason: string(input.ReloadFailed), Action: string(d.Verb),
 		Note: "could not roll out " + d.Message + ": " + err.Error(),
 	}

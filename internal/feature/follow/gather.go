@@ -43,5 +43,5 @@ func (r *Reconciler) entry(w *kube.Workload) record.Entry {
 	if ok && e.UID == w.UID {
 		return e
 	}
-	return record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.Source]record.Given{}, Lost: e.Lost}
+	return record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Given{}, Lost: e.Lost}
 }

@@ -9,15 +9,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
 // Pods are the pods of workloads, for the strategies that work on them.
 type Pods interface {
-	List(context.Context, *kube.Workload) ([]kube.Pod, error)
-	Evict(context.Context, kube.Pod) error
-	Touch(ctx context.Context, pod kube.Pod, shown string) error
+	List(context.Context, *kube.Workload) ([]rollout.Pod, error)
+	Evict(context.Context, rollout.Pod) error
+	Touch(ctx context.Context, pod rollout.Pod, shown string) error
 }
 
 const (
@@ -89,14 +90,14 @@ func (r *Reconciler) unsaidReplicas(ctx context.Context, w *kube.Workload) (int,
 		return 0, nil
 	}
 	pods, err := r.Pods.List(ctx, w)
-	ended := func(p kube.Pod) bool { return p.Terminating }
+	ended := func(p rollout.Pod) bool { return p.Terminating }
 	return len(slices.DeleteFunc(pods, ended)), err
 }
 
 // nextEviction chooses the next pod: one that is not younger than the decision,
 // rather one that does not work anyway. It chooses none while an earlier step
 // has not come to its end, and is done when no such pod is left.
-func nextEviction(pods []kube.Pod, replicas int, since time.Time) (victim *kube.Pod, done bool) {
+func nextEviction(pods []rollout.Pod, replicas int, since time.Time) (victim *rollout.Pod, done bool) {
 	ready, moving := 0, false
 	done = true
 	for i, p := range pods {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -16,36 +17,36 @@ import (
 func TestNextEviction(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	old := func(name string, ready bool) kube.Pod {
-		return kube.Pod{Name: name, Created: since.Add(-time.Hour), Ready: ready}
+	old := func(name string, ready bool) rollout.Pod {
+		return rollout.Pod{Name: name, Created: since.Add(-time.Hour), Ready: ready}
 	}
-	young := func(name string, ready bool) kube.Pod {
-		return kube.Pod{Name: name, Created: since.Add(time.Second), Ready: ready}
+	young := func(name string, ready bool) rollout.Pod {
+		return rollout.Pod{Name: name, Created: since.Add(time.Second), Ready: ready}
 	}
-	ending := func(p kube.Pod) kube.Pod {
+	ending := func(p rollout.Pod) rollout.Pod {
 		p.Terminating = true
 		return p
 	}
 	for name, tc := range map[string]struct {
 		reason   string
-		pods     []kube.Pod
+		pods     []rollout.Pod
 		replicas int
 		victim   string
 		done     bool
 	}{
-		"First":        {"all work: one goes", []kube.Pod{old("a", true), old("b", true)}, 2, "a", false},
-		"Next":         {"its successor works: the next one goes", []kube.Pod{young("c", true), old("b", true)}, 2, "b", false},
-		"NotReady":     {"its successor does not work yet", []kube.Pod{young("c", false), old("b", true)}, 2, "", false},
-		"StillEnding":  {"the last one has not gone yet", []kube.Pod{ending(old("a", true)), old("b", true)}, 2, "", false},
-		"TooFew":       {"its successor does not exist yet", []kube.Pod{old("b", true)}, 2, "", false},
-		"BrokenFirst":  {"one that does not work anyway goes first", []kube.Pod{old("a", true), old("b", false)}, 2, "b", false},
-		"AllBroken":    {"nothing works: waiting would help nobody", []kube.Pod{old("a", false)}, 2, "a", false},
-		"Done":         {"everyone is younger", []kube.Pod{young("c", true), young("d", true)}, 2, "", true},
-		"DoneUnready":  {"younger is enough; health is the workload's own affair", []kube.Pod{young("c", false)}, 1, "", true},
-		"LastOneEnds":  {"an old pod that is ending still runs the old version", []kube.Pod{ending(old("a", true)), young("c", true)}, 1, "", false},
-		"SameSecond":   {"in doubt a pod is old", []kube.Pod{{Name: "a", Created: since, Ready: true}}, 1, "a", false},
+		"First":        {"all work: one goes", []rollout.Pod{old("a", true), old("b", true)}, 2, "a", false},
+		"Next":         {"its successor works: the next one goes", []rollout.Pod{young("c", true), old("b", true)}, 2, "b", false},
+		"NotReady":     {"its successor does not work yet", []rollout.Pod{young("c", false), old("b", true)}, 2, "", false},
+		"StillEnding":  {"the last one has not gone yet", []rollout.Pod{ending(old("a", true)), old("b", true)}, 2, "", false},
+		"TooFew":       {"its successor does not exist yet", []rollout.Pod{old("b", true)}, 2, "", false},
+		"BrokenFirst":  {"one that does not work anyway goes first", []rollout.Pod{old("a", true), old("b", false)}, 2, "b", false},
+		"AllBroken":    {"nothing works: waiting would help nobody", []rollout.Pod{old("a", false)}, 2, "a", false},
+		"Done":         {"everyone is younger", []rollout.Pod{young("c", true), young("d", true)}, 2, "", true},
+		"DoneUnready":  {"younger is enough; health is the workload's own affair", []rollout.Pod{young("c", false)}, 1, "", true},
+		"LastOneEnds":  {"an old pod that is ending still runs the old version", []rollout.Pod{ending(old("a", true)), young("c", true)}, 1, "", false},
+		"SameSecond":   {"in doubt a pod is old", []rollout.Pod{{Name: "a", Created: since, Ready: true}}, 1, "a", false},
 		"NoPods":       {"nobody runs an old version", nil, 2, "", true},
-		"UnknownCount": {"nobody knows how many there should be", []kube.Pod{old("a", true)}, 0, "a", false},
+		"UnknownCount": {"nobody knows how many there should be", []rollout.Pod{old("a", true)}, 0, "a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,27 +64,27 @@ func TestNextEviction(t *testing.T) {
 
 // crowd is the pods of a workload that does not say how many it wants.
 type crowd struct {
-	pods    []kube.Pod
+	pods    []rollout.Pod
 	evicted []string
 }
 
-func (c *crowd) List(context.Context, *kube.Workload) ([]kube.Pod, error) {
+func (c *crowd) List(context.Context, *kube.Workload) ([]rollout.Pod, error) {
 	return slices.Clone(c.pods), nil
 }
 
-func (c *crowd) Evict(_ context.Context, p kube.Pod) error {
+func (c *crowd) Evict(_ context.Context, p rollout.Pod) error {
 	c.evicted = append(c.evicted, p.Name)
-	c.pods = slices.DeleteFunc(c.pods, func(other kube.Pod) bool { return other.Name == p.Name })
+	c.pods = slices.DeleteFunc(c.pods, func(other rollout.Pod) bool { return other.Name == p.Name })
 	return nil
 }
 
-func (c *crowd) Touch(context.Context, kube.Pod, string) error { return nil }
+func (c *crowd) Touch(context.Context, rollout.Pod, string) error { return nil }
 
 // TestEvictWaitsForASuccessor: between the end of a pod and the beginning of the next
 // there is one less, which is known only to who counted before.
 func TestEvictWaitsForASuccessor(t *testing.T) {
 	t.Parallel()
-	c := &crowd{pods: []kube.Pod{{Name: "a", Created: ago(time.Hour), Ready: true}, {Name: "b", Created: ago(time.Hour), Ready: true}}}
+	c := &crowd{pods: []rollout.Pod{{Name: "a", Created: ago(time.Hour), Ready: true}, {Name: "b", Created: ago(time.Hour), Ready: true}}}
 	s := newScene()
 	s.workload.Annotations[settings.Strategy] = "evict"
 	loop := s.loop()
@@ -100,12 +101,12 @@ func TestEvictWaitsForASuccessor(t *testing.T) {
 	if len(c.evicted) != 1 || s.entry.EvictPods != 2 {
 		t.Fatalf("evicted %v of %d before there is a successor", c.evicted, s.entry.EvictPods)
 	}
-	c.pods = append(c.pods, kube.Pod{Name: "c", Created: now.Add(time.Second), Ready: true})
+	c.pods = append(c.pods, rollout.Pod{Name: "c", Created: now.Add(time.Second), Ready: true})
 	turn()
 	if len(c.evicted) != 2 {
 		t.Errorf("evicted %v, and now it was the other one's turn", c.evicted)
 	}
-	c.pods = []kube.Pod{{Name: "c", Created: now.Add(time.Second), Ready: true}, {Name: "d", Created: now.Add(time.Second), Ready: true}}
+	c.pods = []rollout.Pod{{Name: "c", Created: now.Add(time.Second), Ready: true}, {Name: "d", Created: now.Add(time.Second), Ready: true}}
 	turn()
 	if s.entry.Inputs[app].Version != v2 || s.entry.EvictPods != 0 {
 		t.Errorf("in the end the entry is %+v", s.entry)

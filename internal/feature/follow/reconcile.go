@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/loop"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -56,7 +57,7 @@ type Mover interface {
 
 // Announcer tells people.
 type Announcer interface {
-	Announce(kube.Event)
+	Announce(announce.Event)
 }
 
 // Dependencies are the parts that the loop works with.

@@ -13,7 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -33,7 +35,7 @@ type scene struct {
 	entry    *record.Entry
 	recorded int
 	blind    bool
-	told     []kube.Event
+	told     []announce.Event
 	dropped  []kube.Key
 
 	clock    time.Time
@@ -56,7 +58,7 @@ func (s *scene) Workload(kube.Key) (*kube.Workload, bool) { return s.workload, s
 func (s *scene) Lists(kube.Key) bool                      { return s.listed }
 func (s *scene) Namespace(string) (*kube.Namespace, bool) { return nil, false }
 func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
-func (s *scene) Announce(e kube.Event)                    { s.told = append(s.told, e) }
+func (s *scene) Announce(e announce.Event)                { s.told = append(s.told, e) }
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }
 func (s *scene) Drop(key kube.Key)                        { s.dropped = append(s.dropped, key) }
 func (s *scene) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry) ([]input.Finding, error) {
@@ -171,7 +173,7 @@ func TestPendingEndsWithTheWorkload(t *testing.T) {
 func TestConflictLeadsToANewDecision(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", PendingSince: ago(time.Hour), Inputs: map[input.Source]record.Given{app: {Version: v1}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", PendingSince: ago(time.Hour), Inputs: map[input.ID]record.Given{app: {Version: v1}}}
 	s.answers = []error{apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))}
 	loop := s.loop()
 	result, err := loop.Reconcile(t.Context(), s.workload.Key)
@@ -248,9 +250,9 @@ func TestLostRecordIsNoLostWorkload(t *testing.T) {
 // noPods are the pods of a workload without any.
 type noPods struct{}
 
-func (noPods) List(context.Context, *kube.Workload) ([]kube.Pod, error) { return nil, nil }
-func (noPods) Evict(context.Context, kube.Pod) error                    { return nil }
-func (noPods) Touch(context.Context, kube.Pod, string) error            { return nil }
+func (noPods) List(context.Context, *kube.Workload) ([]rollout.Pod, error) { return nil, nil }
+func (noPods) Evict(context.Context, rollout.Pod) error                    { return nil }
+func (noPods) Touch(context.Context, rollout.Pod, string) error            { return nil }
 
 func TestRefusedChangeIsToldOnceAndTriedAgain(t *testing.T) {
 	t.Parallel()
@@ -266,7 +268,7 @@ func TestRefusedChangeIsToldOnceAndTriedAgain(t *testing.T) {
 	if len(s.told) != 1 || s.told[0].Reason != string(input.ReloadFailed) {
 		t.Errorf("told %+v, want the failure once", s.told)
 	}
-	if s.recorded != 1 || s.entry.Inputs[app].Version != v2.Unlike() || !s.entry.PendingSince.Equal(now) {
+	if s.recorded != 1 || s.entry.Inputs[app].Version != v2.Unknown() || !s.entry.PendingSince.Equal(now) {
 		t.Errorf("recorded %d times: %+v; want it on record once as due, or the next process would take it as given", s.recorded, s.entry)
 	}
 	if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil || len(s.moved) != 1 || s.entry.Inputs[app].Version != v2 {
@@ -320,7 +322,7 @@ func TestNothingIsDoneOnGuesses(t *testing.T) {
 func TestAnotherUIDIsAnotherWorkload(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "old", PendingSince: ago(time.Hour), Inputs: map[input.Source]record.Given{db: {Version: v1}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "old", PendingSince: ago(time.Hour), Inputs: map[input.ID]record.Given{db: {Version: v1}}}
 	s.findings = []input.Finding{recorded(app, input.Baseline)}
 	if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
 		t.Fatal(err)

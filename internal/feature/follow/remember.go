@@ -32,7 +32,7 @@ type before struct {
 // follows are dropped; a pending change keeps what was last given.
 func remember(e record.Entry, o outcome) record.Entry {
 	next := e.Clone()
-	next.Inputs = map[input.Source]record.Given{}
+	next.Inputs = map[input.ID]record.Given{}
 	next.PendingSince = o.decision.PendingSince
 	switch {
 	case !o.movedAt.IsZero():
@@ -47,7 +47,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 	for _, f := range o.findings {
 		given, known := o.given(e, f)
 		if known {
-			next.Inputs[f.Source] = given
+			next.Inputs[f.ID] = given
 		}
 	}
 	return next
@@ -83,19 +83,19 @@ func later(a, b time.Time) time.Time {
 // given is the entry of one input. One that is due at first sight is on record as
 // one of unknown content, so that it is due for the next process as well.
 func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
-	given, known := e.Inputs[f.Source]
+	given, known := e.Inputs[f.ID]
 	if f.Standing == input.Record || f.Standing == input.Due && o.decision.Delivered {
 		given.Version, known = f.Current, true
 	} else if f.Standing == input.Due && !known {
-		given.Version, known = f.Current.Unlike(), true
+		given.Version, known = f.Current.Unknown(), true
 	}
 	switch {
 	case o.decision.Verb == Move && o.decision.Delivered || f.Reason == input.DeliveredBefore:
 		given.Shown = f.Shows
-	case known && f.Shows != "" && o.before.template[f.Source] == f.Shows:
+	case known && f.Shows != "" && o.before.template[f.ID] == f.Shows:
 		// Whoever wrote it, the template shows what exists.
 		given.Shown = f.Shows
-	case f.Standing == input.Record && o.before.template[f.Source] != given.Shown:
+	case f.Standing == input.Record && o.before.template[f.ID] != given.Shown:
 		// Somebody else wrote this template; what it shows is not ours to compare.
 		given.Shown = ""
 	}

@@ -13,13 +13,13 @@ import (
 func TestRemember(t *testing.T) {
 	t.Parallel()
 	old := record.Given{Version: v1, Shown: v1.Short()}
-	given := func(g record.Given) map[input.Source]record.Given { return map[input.Source]record.Given{app: g} }
+	given := func(g record.Given) map[input.ID]record.Given { return map[input.ID]record.Given{app: g} }
 	movedAt := now.Add(time.Second)
 	cases := map[string]struct {
 		reason   string
-		before   map[input.Source]record.Given
+		before   map[input.ID]record.Given
 		outcome  outcome
-		want     map[input.Source]record.Given
+		want     map[input.ID]record.Given
 		wantMove time.Time
 	}{
 		"Move": {
@@ -32,7 +32,7 @@ func TestRemember(t *testing.T) {
 			reason:  "a move shows every followed input, also one that was in step",
 			before:  given(record.Given{Version: v1}),
 			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(db, 0)}}, findings: []input.Finding{inStep(app), due(db, 0)}, movedAt: movedAt},
-			want:    map[input.Source]record.Given{app: old, db: {Version: v2, Shown: v2.Short()}}, wantMove: movedAt,
+			want:    map[input.ID]record.Given{app: old, db: {Version: v2, Shown: v2.Short()}}, wantMove: movedAt,
 		},
 		"Wait": {
 			reason:  "a pending change keeps what was given",
@@ -49,7 +49,7 @@ func TestRemember(t *testing.T) {
 		"WaitAtFirstSight": {
 			reason:  "what was given is not known, and the change must not become a baseline for the next process",
 			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
-			want:    given(record.Given{Version: v2.Unlike()}),
+			want:    given(record.Given{Version: v2.Unknown()}),
 		},
 		"Refused": {
 			reason:  "a patch that the API server refused shows nothing",
@@ -78,7 +78,7 @@ func TestRemember(t *testing.T) {
 			reason:  "a new input is remembered although another one waits",
 			before:  given(old),
 			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0), recorded(db, input.Baseline)}},
-			want:    map[input.Source]record.Given{app: old, db: {Version: v1}},
+			want:    map[input.ID]record.Given{app: old, db: {Version: v1}},
 		},
 		"SomebodysRollout": {
 			reason:  "a template of somebody else shows nothing of ours to compare with",
@@ -103,26 +103,26 @@ func TestRemember(t *testing.T) {
 		},
 		"Dropped": {
 			reason:  "what the workload no longer follows is forgotten",
-			before:  map[input.Source]record.Given{app: old, db: old},
+			before:  map[input.ID]record.Given{app: old, db: old},
 			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}},
 			want:    given(old),
 		},
 		"Unreadable": {
 			reason:  "what cannot be read now stays as it was given",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{Source: app, Reason: input.Unreadable, Given: v1}}},
+			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{ID: app, Reason: input.Unreadable, Given: v1}}},
 			want:    given(old),
 		},
 		"RolledByHand": {
 			reason:  "a template that shows what exists was not taken back, whoever wrote it",
-			before:  map[input.Source]record.Given{app: {Version: v1, Shown: "0000000000"}},
+			before:  map[input.ID]record.Given{app: {Version: v1, Shown: "0000000000"}},
 			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, before: before{template: input.Shown{app: v1.Short()}}},
-			want:    map[input.Source]record.Given{app: {Version: v1, Shown: v1.Short()}},
+			want:    map[input.ID]record.Given{app: {Version: v1, Shown: v1.Short()}},
 		},
 		"UnreadableNeverSeen": {
 			reason:  "and what was never read is not made up",
-			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{Source: app, Reason: input.Unreadable}}},
-			want:    map[input.Source]record.Given{},
+			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{ID: app, Reason: input.Unreadable}}},
+			want:    map[input.ID]record.Given{},
 		},
 	}
 	for name, tc := range cases {
@@ -147,7 +147,7 @@ func TestRemember(t *testing.T) {
 // entry knows of revision 5, an hour ago.
 func TestRememberHowFarItKnows(t *testing.T) {
 	t.Parallel()
-	unreadable := input.Finding{Source: db, Reason: input.Unreadable}
+	unreadable := input.Finding{ID: db, Reason: input.Unreadable}
 	cases := map[string]struct {
 		reason   string
 		decision Decision
@@ -190,7 +190,7 @@ func TestRememberBeginsWithWhatThereIs(t *testing.T) {
 	t.Parallel()
 	o := outcome{
 		decision: Decision{Verb: Remember},
-		findings: []input.Finding{recorded(app, input.Baseline), {Source: db, Reason: input.Unreadable}},
+		findings: []input.Finding{recorded(app, input.Baseline), {ID: db, Reason: input.Unreadable}},
 		before:   before{revision: 7, writtenAt: now, movedAt: ago(time.Hour)},
 	}
 	got := remember(record.Entry{}, o)
@@ -201,7 +201,7 @@ func TestRememberBeginsWithWhatThereIs(t *testing.T) {
 
 func TestShownSkipsWhatDoesNotExist(t *testing.T) {
 	t.Parallel()
-	missing := input.Finding{Source: db, Reason: input.Missing}
+	missing := input.Finding{ID: db, Reason: input.Missing}
 	if got, want := (input.Order{All: []input.Finding{due(app, 0), missing}}).Shown().String(), "configmap/app~2222222222"; got != want {
 		t.Errorf("shown is %q, want %q", got, want)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -35,7 +36,7 @@ func TestEventsFor(t *testing.T) {
 		"Evicting":      {"pods go one by one", Decision{Verb: Evict, Reason: input.Evicting, Message: "m"}, false, "one at a time for m"},
 		"Evicted":       {"the end of it", Decision{Verb: Evict, Reason: input.Evicted, Message: "m"}, false, "newer than m"},
 		"Refreshed":     {"nothing restarts", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m"}, false, "refresh mounted files for m"},
-		"NotRefreshed":  {"an environment cannot be refreshed", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m", Moves: []input.Finding{{Source: app, Env: true}}}, true, "only a restart repeats: configmap/app"},
+		"NotRefreshed":  {"an environment cannot be refreshed", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m", Moves: []input.Finding{{ID: app, Env: true}}}, true, "only a restart repeats: configmap/app"},
 		"StrategyOff":   {"somebody has to act", Decision{Verb: Hold, Reason: input.StrategyOff, Message: "m"}, true, "not rolled out: m"},
 		"NoTemplate":    {"somebody has to act", Decision{Verb: Leave, Reason: input.NoTemplate, Message: "m"}, true, "cannot be followed"},
 		"UndoneSettled": {"an undo by itself is the person's own news", Decision{Verb: Leave, Reason: input.Undone}, false, ""},
@@ -46,7 +47,7 @@ func TestEventsFor(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var e kube.Event
+			var e announce.Event
 			events := eventsFor(&kube.Workload{}, tc.decision)
 			told := len(events) > 0
 			if told {
@@ -64,10 +65,10 @@ func TestEventsFor(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	absent := input.Finding{Source: db, Listed: true, Current: fingerprint.Version{Basis: "1:*", Sum: "absent"}}
+	absent := input.Finding{ID: db, Listed: true, Current: fingerprint.Version{Basis: "1:*", Sum: "absent"}}
 	in := Input{
 		Intent:   settings.Intent{Unknown: []string{"lockstep.dev/relaod"}, Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}},
-		Findings: []input.Finding{inStep(app), absent, {Source: app, Warning: "configmap/app: odd"}},
+		Findings: []input.Finding{inStep(app), absent, {ID: app, Warning: "configmap/app: odd"}},
 	}
 	var notes []string
 	for _, e := range warnings(&kube.Workload{Key: web("a")}, in) {
@@ -92,8 +93,8 @@ func TestWarnings(t *testing.T) {
 // would be counted as one that repeats, and only the first be read.
 func TestJoined(t *testing.T) {
 	t.Parallel()
-	got := joined([]kube.Event{{Reason: "A", Note: "one"}, {Reason: "B", Note: "two"}, {Reason: "A", Note: "three"}})
-	want := []kube.Event{{Reason: "A", Note: "one; three"}, {Reason: "B", Note: "two"}}
+	got := joined([]announce.Event{{Reason: "A", Note: "one"}, {Reason: "B", Note: "two"}, {Reason: "A", Note: "three"}})
+	want := []announce.Event{{Reason: "A", Note: "one; three"}, {Reason: "B", Note: "two"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -21,7 +22,7 @@ import (
 type Request struct {
 	Workload kube.Key
 	// Objects are in the workload's namespace: owner references cannot leave it.
-	Objects []input.Source
+	Objects []input.ID
 	// RequireReference attaches only what the newest revision's template names.
 	RequireReference bool
 	// Grace is how long a template may go without naming an object before the
@@ -44,7 +45,7 @@ func DefaultRequest() Request {
 
 // Outcome is what was done to one object.
 type Outcome struct {
-	Object input.Source
+	Object input.ID
 	// Owners that were added or found, by name.
 	Owners []string
 	// Warning is something that the caller should know although all went well.
@@ -64,7 +65,7 @@ type Attacher struct {
 func (a *Attacher) Attach(ctx context.Context, r Request) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, errTooLate)
 	defer cancel()
-	run := &run{Attacher: a, request: r, pending: map[input.Source]Verdict{}}
+	run := &run{Attacher: a, request: r, pending: map[input.ID]Verdict{}}
 	for _, object := range r.Objects {
 		run.pending[object] = Verdict{Message: "nothing was read yet"}
 	}
@@ -84,7 +85,7 @@ type run struct {
 	*Attacher
 	request Request
 	// pending objects with what was last missing for them.
-	pending map[input.Source]Verdict
+	pending map[input.ID]Verdict
 	failed  []error
 }
 
@@ -106,7 +107,7 @@ func (r *run) attachAll(ctx context.Context) error {
 
 // follow attaches objects as their verdicts allow, until none is pending or
 // patience ends.
-func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, input.Source) Verdict) error {
+func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, input.ID) Verdict) error {
 	return lineage.FollowHistory(patience, r.Client, r.request.Workload, func(h lineage.History) bool {
 		for _, object := range r.request.Objects {
 			if _, waits := r.pending[object]; !waits {
@@ -124,7 +125,7 @@ func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, 
 }
 
 // attach writes the owners of one object.
-func (r *run) attach(ctx context.Context, h lineage.History, object input.Source, v Verdict) {
+func (r *run) attach(ctx context.Context, h lineage.History, object input.ID, v Verdict) {
 	key := lineage.ObjectKey{Namespace: r.request.Workload.Namespace, Source: object}
 	warning, err := r.write(ctx, key, r.references(h, v))
 	if err != nil {
@@ -175,7 +176,7 @@ func (r *run) write(ctx context.Context, key lineage.ObjectKey, refs []metav1.Ow
 }
 
 func (r *run) patch(ctx context.Context, key lineage.ObjectKey, refs []metav1.OwnerReference) error {
-	return kube.Retry(ctx, func(ctx context.Context) error {
+	return access.Retry(ctx, func(ctx context.Context) error {
 		return lineage.AddOwners(ctx, r.Client, key, "", refs)
 	})
 }

@@ -20,14 +20,14 @@ import (
 )
 
 // request is a request for the lab's workload.
-func (l *lab) request(kind, group string, objects ...input.Source) revisions.Request {
+func (l *lab) request(kind, group string, objects ...input.ID) revisions.Request {
 	r := revisions.DefaultRequest()
 	r.Workload, r.Objects = l.key(kind, group), objects
 	r.Timeout = time.Minute
 	return r
 }
 
-func (l *lab) rolloutRequest(objects ...input.Source) revisions.Request {
+func (l *lab) rolloutRequest(objects ...input.ID) revisions.Request {
 	return l.request("Rollout", "argoproj.io", objects...)
 }
 
@@ -256,7 +256,7 @@ func TestUnreferencedIsAttachedWithAWarningWhenAskedFor(t *testing.T) {
 	if l.owners(injected) != "ReplicaSet/web-1" || l.owners(named) != "ReplicaSet/web-1" {
 		t.Errorf("owners are %q and %q", l.owners(injected), l.owners(named))
 	}
-	warnings := map[input.Source]string{}
+	warnings := map[input.ID]string{}
 	for _, o := range outcomes {
 		warnings[o.Object] = o.Warning
 	}

@@ -38,8 +38,8 @@ type Input struct {
 	Object *lineage.Owned
 	// Users are the living revisions that use the object.
 	Users []*lineage.Holder
-	// Blind names the kinds of revisions that cannot be read.
-	Blind []string
+	// UnreadableKinds names the kinds of revisions that cannot be read.
+	UnreadableKinds []string
 	// Observe asks to be told only.
 	Observe bool
 	// Grace is how long a young object may be without users.
@@ -88,7 +88,7 @@ func missingOwners(in Input) (missing, hidden []*lineage.Holder) {
 	for _, h := range in.Users {
 		switch {
 		case in.Object.OwnedBy(h):
-		case slices.Contains(in.Blind, h.GVK.Kind):
+		case slices.Contains(in.UnreadableKinds, h.GVK.Kind):
 			hidden = append(hidden, h)
 		default:
 			missing = append(missing, h)
@@ -119,12 +119,12 @@ func names(holders []*lineage.Holder) []string {
 
 func unreadable(in Input, known string) Decision {
 	return Decision{Verb: Leave, Reason: input.Unreadable, Recheck: lookAgain, Message: fmt.Sprintf(
-		"%s these cannot be read here: %s", known, strings.Join(in.Blind, ", "))}
+		"%s these cannot be read here: %s", known, strings.Join(in.UnreadableKinds, ", "))}
 }
 
 // unused decides on an object that has neither users nor owners.
 func unused(in Input) Decision {
-	if len(in.Blind) > 0 {
+	if len(in.UnreadableKinds) > 0 {
 		return unreadable(in, "no revision that can be read uses it, and")
 	}
 	if left := in.Object.Created.Add(in.Grace).Sub(in.Now); left > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
 
-func replicaSet(name string, uses ...input.Source) *lineage.Holder {
+func replicaSet(name string, uses ...input.ID) *lineage.Holder {
 	return &lineage.Holder{
 		GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, Namespace: "shop",
 		Name: name, UID: "uid-" + name, ControllerUID: "uid-web", Uses: uses,
@@ -86,26 +86,26 @@ func TestDecide(t *testing.T) {
 			in:     revisions.Input{Object: old()},
 			want:   revisions.Decision{Verb: revisions.Report, Reason: input.Unreferenced, Message: "no revision uses it and nothing owns it; delete it if it is not needed"},
 		},
-		"blind": {
+		"unreadable": {
 			reason: "without the right to read Jobs nobody can say that none uses it",
-			in:     revisions.Input{Object: old(), Blind: []string{"Job"}},
+			in:     revisions.Input{Object: old(), UnreadableKinds: []string{"Job"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "no revision that can be read uses it, and these cannot be read here: Job"},
 		},
 		"user out of sight": {
 			reason: "it may be gone by now, and with an owner that is gone the object goes",
-			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a}, Blind: []string{"ReplicaSet"}},
+			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a}, UnreadableKinds: []string{"ReplicaSet"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "used by ReplicaSet/a when that could last be read; these cannot be read here: ReplicaSet"},
 		},
 		"one user in sight": {
 			reason: "one that is seen to live keeps the object, whatever became of the other",
-			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a, cronJob}, Blind: []string{"ReplicaSet"}},
+			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a, cronJob}, UnreadableKinds: []string{"ReplicaSet"}},
 			want: revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to CronJob/nightly", Owners: []metav1.OwnerReference{
 				{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "uid-nightly"},
 			}},
 		},
 		"owned by a user out of sight": {
 			reason: "there is nothing to add",
-			in:     revisions.Input{Object: old("uid-a"), Users: []*lineage.Holder{a}, Blind: []string{"ReplicaSet"}},
+			in:     revisions.Input{Object: old("uid-a"), Users: []*lineage.Holder{a}, UnreadableKinds: []string{"ReplicaSet"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"},
 		},
 	}

@@ -1,15 +1,15 @@
 package revisions
 
 import (
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 // eventFor is what people see of a decision on the object. Most decisions change
 // nothing and are no event.
-func eventFor(o *lineage.Owned, d Decision) (kube.Event, bool) {
-	e := kube.Event{About: o.Reference(), Reason: string(d.Reason), Action: string(d.Verb)}
+func eventFor(o *lineage.Owned, d Decision) (announce.Event, bool) {
+	e := announce.Event{About: o.Reference(), Reason: string(d.Reason), Action: string(d.Verb)}
 	switch d.Verb {
 	case Attach:
 		e.Note = "attached " + d.Message
@@ -18,14 +18,14 @@ func eventFor(o *lineage.Owned, d Decision) (kube.Event, bool) {
 	case Report:
 		e.Warning, e.Note = true, d.Message
 	case Leave, Wait:
-		return kube.Event{}, false
+		return announce.Event{}, false
 	}
 	return e, true
 }
 
 // failureEvent is what people see of owners that the API server refused.
-func failureEvent(o *lineage.Owned, d Decision, err error) kube.Event {
-	return kube.Event{
+func failureEvent(o *lineage.Owned, d Decision, err error) announce.Event {
+	return announce.Event{
 		About: o.Reference(), Warning: true, Reason: string(input.AttachFailed), Action: string(d.Verb),
 		Note: "could not attach " + d.Message + ": " + err.Error(),
 	}

@@ -8,11 +8,11 @@ import (
 // nobody: all of it is watched.
 func (r *Reconciler) gather(o *lineage.Owned, scope Scope) Input {
 	return Input{
-		Object:  o,
-		Users:   r.Cluster.Users(o.Key),
-		Blind:   r.Cluster.Blind(o.Key.Namespace),
-		Observe: r.options.Observe || scope.Observe,
-		Grace:   r.options.Grace,
-		Now:     r.Now(),
+		Object:          o,
+		Users:           r.Cluster.Users(o.Key),
+		UnreadableKinds: r.Cluster.UnreadableKinds(o.Key.Namespace),
+		Observe:         r.options.Observe || scope.Observe,
+		Grace:           r.options.Grace,
+		Now:             r.Now(),
 	}
 }

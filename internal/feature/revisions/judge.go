@@ -19,7 +19,7 @@ type Verdict struct {
 
 // Judge decides on one object of a workload. The owners are all living revisions
 // that name the object: it may be older than the newest one.
-func Judge(h lineage.History, object input.Source) Verdict {
+func Judge(h lineage.History, object input.ID) Verdict {
 	switch {
 	case !h.Observed:
 		return Verdict{Reason: input.GenerationNotObserved, Message: fmt.Sprintf(
@@ -37,7 +37,7 @@ func Judge(h lineage.History, object input.Source) Verdict {
 // judgeLeniently decides like [Judge], but attaches what the newest revision's
 // template does not name to that revision all the same: admission may add it to
 // the pods, or the program may read it through the API.
-func judgeLeniently(h lineage.History, object input.Source) Verdict {
+func judgeLeniently(h lineage.History, object input.ID) Verdict {
 	v := Judge(h, object)
 	if v.Reason == input.NotReferenced {
 		v.Owners = append(users(h.Holders, object), h.Current)
@@ -46,7 +46,7 @@ func judgeLeniently(h lineage.History, object input.Source) Verdict {
 	return v
 }
 
-func users(holders []*lineage.Holder, object input.Source) []*lineage.Holder {
+func users(holders []*lineage.Holder, object input.ID) []*lineage.Holder {
 	var found []*lineage.Holder
 	for _, h := range holders {
 		if h.UsesSource(object) {

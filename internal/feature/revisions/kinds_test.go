@@ -94,7 +94,7 @@ func TestSecondRevisionOfADaemonSet(t *testing.T) {
 	}
 }
 
-func jobTemplate(sources ...input.Source) corev1.PodTemplateSpec {
+func jobTemplate(sources ...input.ID) corev1.PodTemplateSpec {
 	t := template(sources...)
 	t.Spec.RestartPolicy = corev1.RestartPolicyNever
 	return t
@@ -116,13 +116,13 @@ func TestCronJobAndItsLivingJobs(t *testing.T) {
 	owner := *metav1.NewControllerRef(cj, batchv1.SchemeGroupVersion.WithKind("CronJob"))
 	for name, job := range map[string]struct {
 		owners  []metav1.OwnerReference
-		sources []input.Source
+		sources []input.ID
 		ended   bool
 	}{
-		"living":  {owners: []metav1.OwnerReference{owner}, sources: []input.Source{cm}},
-		"ended":   {owners: []metav1.OwnerReference{owner}, sources: []input.Source{cm}, ended: true},
+		"living":  {owners: []metav1.OwnerReference{owner}, sources: []input.ID{cm}},
+		"ended":   {owners: []metav1.OwnerReference{owner}, sources: []input.ID{cm}, ended: true},
 		"without": {owners: []metav1.OwnerReference{owner}},
-		"by-hand": {sources: []input.Source{cm}},
+		"by-hand": {sources: []input.ID{cm}},
 	} {
 		l.job(name, job.owners, job.sources, job.ended)
 	}
@@ -148,7 +148,7 @@ func TestCronJobAndItsLivingJobs(t *testing.T) {
 }
 
 // job makes a Job whose pods nobody starts: it is suspended, or has ended.
-func (l *lab) job(name string, owners []metav1.OwnerReference, sources []input.Source, ended bool) {
+func (l *lab) job(name string, owners []metav1.OwnerReference, sources []input.ID, ended bool) {
 	l.t.Helper()
 	suspended, limit := true, int32(0)
 	job := &batchv1.Job{

@@ -185,7 +185,7 @@ func (w *wire) awaitAfter(t *testing.T, first int, request string, ended <-chan 
 }
 
 // source makes a ConfigMap or Secret.
-func (l *lab) source(id input.Source, owners ...metav1.OwnerReference) {
+func (l *lab) source(id input.ID, owners ...metav1.OwnerReference) {
 	l.t.Helper()
 	meta := metav1.ObjectMeta{Namespace: l.namespace, Name: id.Name, OwnerReferences: owners}
 	var o client.Object = &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"k": "hunter2"}}
@@ -203,7 +203,7 @@ func (l *lab) create(o client.Object) {
 	}
 }
 
-func (l *lab) get(id input.Source) client.Object {
+func (l *lab) get(id input.ID) client.Object {
 	l.t.Helper()
 	var o client.Object = &corev1.ConfigMap{}
 	if id.Kind == input.KindSecret {
@@ -216,7 +216,7 @@ func (l *lab) get(id input.Source) client.Object {
 }
 
 // owners are the names of an object's owners.
-func (l *lab) owners(id input.Source) string {
+func (l *lab) owners(id input.ID) string {
 	l.t.Helper()
 	var names []string
 	for _, o := range l.get(id).GetOwnerReferences() {
@@ -226,7 +226,7 @@ func (l *lab) owners(id input.Source) string {
 }
 
 // template names sources in a volume each.
-func template(sources ...input.Source) corev1.PodTemplateSpec {
+func template(sources ...input.ID) corev1.PodTemplateSpec {
 	t := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
@@ -248,7 +248,7 @@ func selector() *metav1.LabelSelector {
 }
 
 // deployment makes a Deployment that the real controller follows.
-func (l *lab) deployment(sources ...input.Source) {
+func (l *lab) deployment(sources ...input.ID) {
 	l.t.Helper()
 	none := int32(0)
 	d := &appsv1.Deployment{
@@ -271,7 +271,7 @@ type slowRollout struct {
 	object *unstructured.Unstructured
 }
 
-func (l *lab) slowRollout(sources ...input.Source) *slowRollout {
+func (l *lab) slowRollout(sources ...input.ID) *slowRollout {
 	l.t.Helper()
 	r := l.newRollout(sources)
 	r.object.SetLabels(map[string]string{"argo-rollouts.argoproj.io/controller-instance-id": "nobody"})
@@ -279,7 +279,7 @@ func (l *lab) slowRollout(sources ...input.Source) *slowRollout {
 	return r
 }
 
-func (l *lab) newRollout(sources []input.Source) *slowRollout {
+func (l *lab) newRollout(sources []input.ID) *slowRollout {
 	r := &slowRollout{l, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
 		"metadata": map[string]any{"name": "web"},
@@ -296,7 +296,7 @@ func (l *lab) newRollout(sources []input.Source) *slowRollout {
 // argoRollout is a Rollout that Argo follows.
 type argoRollout struct{ *slowRollout }
 
-func (l *lab) rollout(sources ...input.Source) argoRollout {
+func (l *lab) rollout(sources ...input.ID) argoRollout {
 	l.t.Helper()
 	r := argoRollout{l.newRollout(sources)}
 	l.create(r.object)
@@ -304,7 +304,7 @@ func (l *lab) rollout(sources ...input.Source) argoRollout {
 }
 
 // set gives the Rollout another template and strategy, as a deploy does.
-func (r argoRollout) set(source input.Source, canary map[string]any) {
+func (r argoRollout) set(source input.ID, canary map[string]any) {
 	r.t.Helper()
 	body, err := json.Marshal([]any{
 		map[string]any{"op": "replace", "path": "/spec/template", "value": template(source)},
@@ -330,7 +330,7 @@ func (r argoRollout) awaitInvalid() {
 	})
 }
 
-func (r *slowRollout) setTemplate(sources []input.Source) {
+func (r *slowRollout) setTemplate(sources []input.ID) {
 	t := template(sources...)
 	converted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&t)
 	if err != nil {
@@ -342,7 +342,7 @@ func (r *slowRollout) setTemplate(sources []input.Source) {
 }
 
 // change gives the Rollout another template, as a deploy does.
-func (r *slowRollout) change(sources ...input.Source) {
+func (r *slowRollout) change(sources ...input.ID) {
 	r.t.Helper()
 	r.setTemplate(sources)
 	if err := r.admin.Update(r.t.Context(), r.object); err != nil {
@@ -351,7 +351,7 @@ func (r *slowRollout) change(sources ...input.Source) {
 }
 
 // act does what the controller does: it makes the ReplicaSet for a template.
-func (r *slowRollout) act(hash string, sources ...input.Source) {
+func (r *slowRollout) act(hash string, sources ...input.ID) {
 	r.t.Helper()
 	t := template(sources...)
 	t.Labels["rollouts-pod-template-hash"] = hash

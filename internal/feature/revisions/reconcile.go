@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/loop"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -23,8 +23,8 @@ type Cluster interface {
 	Object(lineage.ObjectKey) (*lineage.Owned, bool)
 	// Users lists the living revisions that use it.
 	Users(lineage.ObjectKey) []*lineage.Holder
-	// Blind lists the kinds of revisions that cannot be read in a namespace.
-	Blind(namespace string) []string
+	// UnreadableKinds lists the kinds of revisions that cannot be read in a namespace.
+	UnreadableKinds(namespace string) []string
 	// Feed adds keys to a queue until the context ends: all of them, and then those
 	// to look at again.
 	Feed(ctx context.Context, add func(lineage.ObjectKey))
@@ -35,7 +35,7 @@ type Owners func(ctx context.Context, object lineage.ObjectKey, uid string, owne
 
 // Announcer tells people.
 type Announcer interface {
-	Announce(kube.Event)
+	Announce(announce.Event)
 }
 
 // Scope is what is asked for in a namespace.

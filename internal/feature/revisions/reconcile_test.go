@@ -20,7 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -87,12 +88,12 @@ func (l *loop) start() {
 	})
 }
 
-func (l *loop) Announce(e kube.Event) {
+func (l *loop) Announce(e announce.Event) {
 	l.events = append(l.events, fmt.Sprintf("%s %t %s", e.Reason, e.Warning, e.Note))
 }
 
 // revisioned makes an object with the label.
-func (l *loop) revisioned(id input.Source) {
+func (l *loop) revisioned(id input.ID) {
 	l.t.Helper()
 	l.source(id)
 	o := l.get(id)
@@ -127,7 +128,7 @@ func (l *loop) reconcile(key lineage.ObjectKey) {
 	}
 }
 
-func (l *loop) objectKey(id input.Source) lineage.ObjectKey {
+func (l *loop) objectKey(id input.ID) lineage.ObjectKey {
 	return lineage.ObjectKey{Namespace: l.namespace, Source: id}
 }
 
@@ -306,8 +307,8 @@ func TestBlindWhileRevisionsCannotBeFollowed(t *testing.T) {
 	l.now = l.now.Add(revisions.DefaultOptions().Grace + time.Minute)
 	l.wire.hangUp(http.StatusForbidden)
 	labtest.Eventually(t, time.Minute, func() (bool, string) {
-		blind := l.ownership.Blind(l.namespace)
-		return len(blind) == 4, fmt.Sprint("blind for ", blind)
+		unreadable := l.ownership.UnreadableKinds(l.namespace)
+		return len(unreadable) == 4, fmt.Sprint("unreadable for ", unreadable)
 	})
 	result, err := l.reconciler.Reconcile(t.Context(), l.objectKey(cm))
 	if err != nil || result.RequeueAfter != time.Minute || len(l.events) != 0 {
@@ -315,8 +316,8 @@ func TestBlindWhileRevisionsCannotBeFollowed(t *testing.T) {
 	}
 	l.wire.hangUp(0)
 	labtest.Eventually(t, time.Minute, func() (bool, string) {
-		blind := l.ownership.Blind(l.namespace)
-		return len(blind) == 0, fmt.Sprint("blind for ", blind)
+		unreadable := l.ownership.UnreadableKinds(l.namespace)
+		return len(unreadable) == 0, fmt.Sprint("unreadable for ", unreadable)
 	})
 	l.reconcile(l.objectKey(cm))
 	if len(l.events) != 1 || !strings.HasPrefix(l.events[0], "Unreferenced") {
@@ -336,8 +337,8 @@ func TestOneBrokenKindHoldsUpNobody(t *testing.T) {
 	l.revisioned(cm)
 	l.start()
 	l.until(func() bool { return l.owners(cm) != "" })
-	if blind := l.ownership.Blind(l.namespace); len(blind) != 1 || blind[0] != "ControllerRevision" {
-		t.Errorf("blind for %v, want the broken kind", blind)
+	if unreadable := l.ownership.UnreadableKinds(l.namespace); len(unreadable) != 1 || unreadable[0] != "ControllerRevision" {
+		t.Errorf("unreadable for %v, want the broken kind", unreadable)
 	}
 }
 
@@ -389,7 +390,7 @@ func TestAnotherObjectOfThatNameIsLeftAlone(t *testing.T) {
 	l.source(cm)
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
 	err := lineage.AddOwners(t.Context(), l.client, lineage.ObjectKey{Namespace: l.namespace, Source: cm}, "another", []metav1.OwnerReference{owner})
-	if err == nil || !kube.Passing(err) || l.owners(cm) != "" {
+	if err == nil || !access.IsTransient(err) || l.owners(cm) != "" {
 		t.Errorf("error %v, owners %q; want a conflict and no owner", err, l.owners(cm))
 	}
 }

@@ -30,7 +30,7 @@ func TestTimeoutSaysThatNobodyAnswered(t *testing.T) {
 		}).Build()
 		request := revisions.DefaultRequest()
 		request.Workload = kube.Key{GroupKind: kube.Deployment().GroupKind(), Namespace: "shop", Name: "web"}
-		request.Objects = []input.Source{input.ConfigMap("cm")}
+		request.Objects = []input.ID{input.ConfigMap("cm")}
 		began := time.Now()
 		err := (&revisions.Attacher{Client: nobody}).Attach(t.Context(), request)
 		if err == nil || !strings.Contains(err.Error(), "gave up after 4m0s") || !strings.Contains(err.Error(), "i/o timeout") {

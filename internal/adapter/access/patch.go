@@ -1,0 +1,38 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+)
+
+// PatchByUID sends a patch that names the object's UID. When an object of that name
+// has another one, the API server calls the patch invalid; to everyone here that is
+// what it is: a conflict.
+func PatchByUID(ctx context.Context, c client.Writer, o client.Object, p client.Patch) error {
+	err := c.Patch(ctx, o, p, client.FieldOwner(kube.FieldManager))
+	if anotherUID(err) {
+		resource := schema.GroupResource{Resource: o.GetObjectKind().GroupVersionKind().Kind}
+		return apierrors.NewConflict(resource, o.GetName(), err)
+	}
+	return err
+}
+
+// anotherUID recognises how the API server says that an object of that name is
+// not the one that was meant.
+func anotherUID(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field == "metadata.uid"
+	})
+}

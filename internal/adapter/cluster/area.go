@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// area is the set of mirrors of one namespace, or of all of them together.
+type area struct {
+	namespace string
+	kinds     []kube.Kind
+	sources   map[input.Kind]*mirror.Mirror[*kube.Source]
+	workloads map[schema.GroupKind]*mirror.Mirror[*kube.Workload]
+
+	// before is closed when the watches that this namespace had before have come to
+	// their end: the index knows workloads by name, and they clear theirs.
+	before  <-chan struct{}
+	ended   chan struct{}
+	endOnce sync.Once
+	gone    chan struct{}
+}
+
+func newArea(c *Cache, namespace string) *area {
+	a := &area{
+		namespace: namespace,
+		kinds:     c.options.Kinds,
+		sources:   map[input.Kind]*mirror.Mirror[*kube.Source]{},
+		workloads: map[schema.GroupKind]*mirror.Mirror[*kube.Workload]{},
+		before:    closed(),
+		ended:     make(chan struct{}),
+		gone:      make(chan struct{}),
+	}
+	for _, kind := range c.options.Sources {
+		a.sources[kind] = mirror.New(mirror.Options[*kube.Source]{
+			Name: kube.ResourceName(string(kind), namespace), Role: mirror.RoleSource,
+			Slim: c.slimSource, Changed: c.sourceChanged,
+			Report: c.options.Report, Now: c.options.Now,
+		})
+	}
+	for _, kind := range c.options.Kinds {
+		a.workloads[kind.GroupKind()] = mirror.New(mirror.Options[*kube.Workload]{
+			Name: kind.ResourceName(namespace), Role: mirror.RoleWorkload,
+			Slim:    func(object any) (*kube.Workload, error) { return kube.SlimWorkload(kind, object, c.options.Vocabulary) },
+			Changed: c.workloadChanged, Indexed: c.workloadIndexed,
+			Report: c.options.Report, Now: c.options.Now,
+		})
+	}
+	return a
+}
+
+func closed() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// run keeps the mirrors in step until the context ends or the area is ended.
+func (a *area) run(process context.Context, c client.WithWatch) {
+	defer close(a.gone)
+	<-a.before
+	ctx, cancel := context.WithCancel(process)
+	defer cancel()
+	stop := context.AfterFunc(ctx, a.end)
+	defer stop()
+	var group sync.WaitGroup
+	for kind, m := range a.sources {
+		group.Go(func() { m.Run(ctx, c, mirror.Scope{List: kube.NewSourceList(kind), Namespace: a.namespace}) })
+	}
+	for _, kind := range a.kinds {
+		m := a.workloads[kind.GroupKind()]
+		group.Go(func() { m.Run(ctx, c, mirror.Scope{List: kind.NewList(), Namespace: a.namespace}) })
+	}
+	<-a.ended
+	cancel()
+	group.Wait()
+	// When the whole process stops, no workload is gone. The loop may still be at
+	// work, and would forget what it finds missing.
+	if process.Err() == nil {
+		a.clear()
+	}
+}
+
+// end makes run return.
+func (a *area) end() {
+	a.endOnce.Do(func() { close(a.ended) })
+}
+
+// clear takes everything out, so that the index forgets it too. What is on
+// record stays: a namespace that comes back continues where it was.
+func (a *area) clear() {
+	for _, m := range a.workloads {
+		_ = m.Replace(nil, "")
+	}
+}
+
+func (a *area) status() []mirror.Status {
+	var all []mirror.Status
+	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
+		if m := a.sources[kind]; m != nil {
+			all = append(all, m.Status())
+		}
+	}
+	for _, kind := range a.kinds {
+		all = append(all, a.workloads[kind.GroupKind()].Status())
+	}
+	return all
+}

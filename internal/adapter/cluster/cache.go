@@ -1,0 +1,425 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// CacheOptions say what a Cache watches.
+type CacheOptions struct {
+	// Kinds of workloads.
+	Kinds []kube.Kind
+	// Sources are the kinds of sources.
+	Sources []input.Kind
+	// Namespaces to watch; none means all of them.
+	Namespaces []string
+	// Selector narrows all namespaces to those with these labels. Each of them is
+	// then watched by itself, so that nothing of the others is ever transferred.
+	Selector labels.Selector
+	// Vocabulary is the language of the annotations that are kept.
+	Vocabulary settings.Vocabulary
+	// IgnoreNamespaces leaves the settings of namespaces unread, for a process that
+	// has no right to them.
+	IgnoreNamespaces bool
+	// Now is the clock.
+	Now func() time.Time
+	// Report is called when a resource can be followed, or no longer.
+	Report func(mirror.Status)
+}
+
+// Cache is what the controller knows of the cluster without asking it.
+type Cache struct {
+	client     client.WithWatch
+	options    CacheOptions
+	hashers    kube.Hashers
+	users      *users
+	namespaces *mirror.Mirror[*kube.Namespace]
+
+	mu sync.RWMutex
+	// areas are the watches by namespace; "" is the one that watches all.
+	areas map[string]*area
+	// ending are those that nobody wants any more, until they have ended. That can
+	// take a minute: the library's pauses do not heed a context.
+	ending map[string]*area
+	// lent are the workloads whose template others use as their own, and those.
+	lent  map[kube.Key]map[kube.Key]struct{}
+	wakes []func(kube.Key)
+	begin func(*area)
+}
+
+// NewCache makes a cache that is empty until Run.
+func NewCache(c client.WithWatch, o CacheOptions) *Cache {
+	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), areas: map[string]*area{}, ending: map[string]*area{}, lent: map[kube.Key]map[kube.Key]struct{}{}}
+	cache.namespaces = mirror.New(mirror.Options[*kube.Namespace]{
+		Name: "namespaces", Role: mirror.RoleSettings,
+		Slim: kube.SlimNamespace, Indexed: cache.chooseNamespace, Changed: cache.namespaceChanged,
+		Report: o.Report, Now: o.Now,
+	})
+	if o.Selector != nil {
+		return cache
+	}
+	if len(o.Namespaces) == 0 {
+		o.Namespaces = []string{corev1.NamespaceAll}
+	}
+	for _, ns := range o.Namespaces {
+		cache.areas[ns] = newArea(cache, ns)
+	}
+	return cache
+}
+
+// Run keeps the cache in step until the context ends, and returns when all its
+// watches have ended. The hashers digest the sources.
+func (c *Cache) Run(ctx context.Context, hashers kube.Hashers) {
+	c.hashers = hashers
+	var group sync.WaitGroup
+	c.mu.Lock()
+	c.begin = func(a *area) {
+		group.Go(func() {
+			a.run(ctx, c.client)
+			c.forgetEnded(a)
+		})
+	}
+	for _, a := range c.areas {
+		c.begin(a)
+	}
+	c.mu.Unlock()
+	if !c.options.IgnoreNamespaces {
+		c.namespaces.Run(ctx, c.client, mirror.Scope{List: &corev1.NamespaceList{}, Selector: c.options.Selector})
+	}
+	group.Wait()
+}
+
+// Wake adds a function that is called with each workload that may have to be
+// looked at again. It must return quickly.
+func (c *Cache) Wake(f func(kube.Key)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wakes = append(slices.Clone(c.wakes), f)
+}
+
+// Workload returns the copy of a workload. One that uses another's template is
+// returned with it, and that other one is not a workload of its own.
+func (c *Cache) Workload(key kube.Key) (*kube.Workload, bool) {
+	if c.isLent(key) {
+		return nil, false
+	}
+	w, ok := c.plainWorkload(key)
+	if !ok || w.Borrows == (kube.Key{}) {
+		return w, ok
+	}
+	lender, ok := c.plainWorkload(w.Borrows)
+	if !ok {
+		return w.WithoutLender(), true
+	}
+	return w.Borrowing(lender), true
+}
+
+func (c *Cache) plainWorkload(key kube.Key) (*kube.Workload, bool) {
+	a, ok := c.area(key.Namespace)
+	if !ok {
+		return nil, false
+	}
+	m, ok := a.workloads[key.GroupKind]
+	if !ok {
+		return nil, false
+	}
+	return m.Get(key.Namespace, key.Name)
+}
+
+// Lists reports whether the workloads of a kind in a namespace have been listed.
+func (c *Cache) Lists(key kube.Key) bool {
+	a, ok := c.area(key.Namespace)
+	if !ok {
+		return false
+	}
+	m, ok := a.workloads[key.GroupKind]
+	return ok && m.Status().Synced
+}
+
+// Source returns the copy of a ConfigMap or Secret.
+func (c *Cache) Source(namespace string, id input.ID) (*kube.Source, bool) {
+	a, ok := c.area(namespace)
+	if !ok || a.sources[id.Kind] == nil {
+		return nil, false
+	}
+	s, ok := a.sources[id.Kind].Get(namespace, id.Name)
+	if !ok || s.OwnRecord {
+		return nil, false
+	}
+	return s, true
+}
+
+// Absent is the version of a source that does not exist.
+func (c *Cache) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Version {
+	return c.hashers.Kinds[kind].AbsentVersion(keys)
+}
+
+// Knows reports whether the sources of a kind in a namespace have been listed.
+func (c *Cache) Knows(kind input.Kind, namespace string) bool {
+	a, ok := c.area(namespace)
+	return ok && a.sources[kind] != nil && a.sources[kind].Status().Synced
+}
+
+// Namespace returns the copy of a namespace; without the right to list
+// namespaces it is never found.
+func (c *Cache) Namespace(name string) (*kube.Namespace, bool) {
+	return c.namespaces.Get("", name)
+}
+
+// KnowsNamespaces reports whether the settings of namespaces have been listed, or
+// are not meant to be. Without that, what a workload asks for is not all known.
+func (c *Cache) KnowsNamespaces() bool {
+	return c.options.IgnoreNamespaces || c.namespaces.Status().Works()
+}
+
+// SourcesMatching lists the sources of a namespace for which match is true.
+func (c *Cache) SourcesMatching(namespace string, match func(input.ID) bool) []input.ID {
+	a, ok := c.area(namespace)
+	if !ok {
+		return nil
+	}
+	var found []input.ID
+	for _, m := range a.sources {
+		m.Each(func(s *kube.Source) {
+			if s.Namespace == namespace && !s.OwnRecord && match(s.ID) {
+				found = append(found, s.ID)
+			}
+		})
+	}
+	return found
+}
+
+// Users lists the workloads that name the source or ask for it.
+func (c *Cache) Users(namespace string, id input.ID) []kube.Key {
+	return c.users.of(namespace, id)
+}
+
+// EachWorkload visits every workload.
+func (c *Cache) EachWorkload(visit func(*kube.Workload)) {
+	for _, a := range c.allAreas() {
+		for _, m := range a.workloads {
+			m.Each(visit)
+		}
+	}
+}
+
+// Sizes is the number of sources and of workloads in the cache.
+func (c *Cache) Sizes() (sources, workloads int) {
+	for _, a := range c.allAreas() {
+		for _, m := range a.sources {
+			sources += m.Len()
+		}
+		for _, m := range a.workloads {
+			workloads += m.Len()
+		}
+	}
+	return sources, workloads
+}
+
+// Status tells how well each resource can be followed.
+func (c *Cache) Status() []mirror.Status {
+	var all []mirror.Status
+	if !c.options.IgnoreNamespaces {
+		all = append(all, c.namespaces.Status())
+	}
+	for _, a := range c.allAreas() {
+		all = append(all, a.status()...)
+	}
+	return all
+}
+
+// Defaults reports whether the settings of namespaces are known as well as they
+// will be. Before that, a workload that is followed by its namespace's default
+// looks like one that nobody asked for.
+func (c *Cache) Defaults() bool {
+	return c.options.IgnoreNamespaces || c.namespaces.Status().Answered()
+}
+
+// Settled reports whether enough is known to decide on a workload: what it is made
+// of has been listed, and every other kind of its area has at least been tried. One
+// that cannot be listed, for whatever reason and however long, holds up nobody else.
+// (While Rollouts cannot be listed, a Deployment whose template one of them uses is
+// taken for a workload of its own.)
+func (c *Cache) Settled(key kube.Key) bool {
+	a, ok := c.area(key.Namespace)
+	if !ok {
+		return true
+	}
+	broken := false
+	for _, s := range a.status() {
+		if !s.Answered() && !s.Broken() {
+			return false
+		}
+		broken = broken || s.Broken()
+	}
+	if !broken {
+		return true
+	}
+	w, ok := c.Workload(key)
+	return !ok || !slices.ContainsFunc(c.users.kindsOf(w), func(kind input.Kind) bool {
+		return a.sources[kind] != nil && !a.sources[kind].Status().Answered()
+	})
+}
+
+// area returns the watches that cover a namespace.
+func (c *Cache) area(namespace string) (*area, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if a, ok := c.areas[namespace]; ok {
+		return a, true
+	}
+	a, ok := c.areas[corev1.NamespaceAll]
+	return a, ok
+}
+
+func (c *Cache) allAreas() []*area {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	names := slices.Sorted(maps.Keys(c.areas))
+	all := make([]*area, len(names))
+	for i, name := range names {
+		all[i] = c.areas[name]
+	}
+	return all
+}
+
+func (c *Cache) isLent(key kube.Key) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.lent[key]) > 0
+}
+
+func (c *Cache) slimSource(object any) (*kube.Source, error) {
+	return c.hashers.Slim(object, c.options.Vocabulary)
+}
+
+func (c *Cache) sourceChanged(old, now *kube.Source) {
+	s := now
+	if s == nil {
+		s = old
+	}
+	for _, key := range c.users.of(s.Namespace, s.ID) {
+		c.wake(key)
+	}
+}
+
+// lenderOf is the workload whose template this one uses; nil uses none.
+func lenderOf(w *kube.Workload) kube.Key {
+	if w == nil {
+		return kube.Key{}
+	}
+	return w.Borrows
+}
+
+// workloadIndexed keeps track of who uses what, and whose template.
+func (c *Cache) workloadIndexed(old, now *kube.Workload) {
+	c.users.replace(old, now)
+	before, after := lenderOf(old), lenderOf(now)
+	if before == after {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before != (kube.Key{}) {
+		// Others may borrow from it too.
+		delete(c.lent[before], old.Key)
+		if len(c.lent[before]) == 0 {
+			delete(c.lent, before)
+		}
+	}
+	if after != (kube.Key{}) {
+		if c.lent[after] == nil {
+			c.lent[after] = map[kube.Key]struct{}{}
+		}
+		c.lent[after][now.Key] = struct{}{}
+	}
+}
+
+func (c *Cache) workloadChanged(old, now *kube.Workload) {
+	// A workload that begins or ends to lend its template has to be looked at too.
+	if before, after := lenderOf(old), lenderOf(now); before != after {
+		for _, key := range []kube.Key{before, after} {
+			if key != (kube.Key{}) {
+				c.wake(key)
+			}
+		}
+	}
+	if now != nil {
+		c.wake(now.Key)
+		return
+	}
+	c.wake(old.Key)
+}
+
+// namespaceChanged wakes a namespace's workloads when its settings changed.
+func (c *Cache) namespaceChanged(_, now *kube.Namespace) {
+	if now == nil {
+		return
+	}
+	c.EachWorkload(func(w *kube.Workload) {
+		if w.Key.Namespace == now.Name {
+			c.wake(w.Key)
+		}
+	})
+}
+
+// chooseNamespace begins or ends to watch a namespace where they are chosen by
+// label.
+func (c *Cache) chooseNamespace(old, now *kube.Namespace) {
+	if c.options.Selector == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now == nil {
+		if a, ok := c.areas[old.Name]; ok {
+			a.end()
+			delete(c.areas, old.Name)
+			c.ending[old.Name] = a
+		}
+		return
+	}
+	if _, ok := c.areas[now.Name]; ok {
+		return
+	}
+	a := newArea(c, now.Name)
+	if last, ok := c.ending[now.Name]; ok {
+		a.before = last.gone
+	}
+	c.areas[now.Name] = a
+	c.begin(a)
+}
+
+func (c *Cache) forgetEnded(a *area) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending[a.namespace] == a {
+		delete(c.ending, a.namespace)
+	}
+}
+
+func (c *Cache) wake(key kube.Key) {
+	c.mu.RLock()
+	keys := append([]kube.Key{key}, slices.Collect(maps.Keys(c.lent[key]))...)
+	wakes := c.wakes
+	c.mu.RUnlock()
+	// Outside the lock: whoever is woken asks the cache.
+	for _, f := range wakes {
+		for _, k := range keys {
+			f(k)
+		}
+	}
+}

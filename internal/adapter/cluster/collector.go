@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+)
+
+// Counted is a record that counts its writes.
+type Counted interface {
+	Status() mirror.Status
+	Writes() Writes
+}
+
+// Writes counts the writes of a record. One that conflicted met another writer; what
+// it was to write is written later.
+type Writes struct{ Succeeded, Failed, Conflicted int }
+
+// Collector shows cache and record as metrics, read when they are asked for.
+type Collector struct {
+	cache   *Cache
+	records Counted
+
+	tracked, followed, writes *prometheus.Desc
+}
+
+// NewCollector makes a collector for the cache and, unless it is nil, the record.
+func NewCollector(c *Cache, r Counted) *Collector {
+	return &Collector{
+		cache: c, records: r,
+		tracked:  prometheus.NewDesc("lockstep_tracked_objects", "Objects in the cache: sources (ConfigMaps and Secrets) and workloads.", []string{"role"}, nil),
+		followed: prometheus.NewDesc("lockstep_resource_followed", "1 when the resource is listed and watched, 0 when it cannot be (permission, outage, not installed).", []string{"resource"}, nil),
+		writes:   prometheus.NewDesc("lockstep_state_writes_total", "Writes of the record of what was delivered, by result (success, failure, or conflict with another writer, which is tried again).", []string{"result"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.tracked
+	ch <- c.followed
+	ch <- c.writes
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	sources, workloads := c.cache.Sizes()
+	ch <- prometheus.MustNewConstMetric(c.tracked, prometheus.GaugeValue, float64(sources), "source")
+	ch <- prometheus.MustNewConstMetric(c.tracked, prometheus.GaugeValue, float64(workloads), "workload")
+	statuses := c.cache.Status()
+	if c.records != nil {
+		statuses = append(statuses, c.records.Status())
+	}
+	for _, s := range statuses {
+		value := 0.0
+		if s.Works() {
+			value = 1
+		}
+		ch <- prometheus.MustNewConstMetric(c.followed, prometheus.GaugeValue, value, s.Resource)
+	}
+	if c.records == nil {
+		return
+	}
+	writes := c.records.Writes()
+	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(writes.Succeeded), "success")
+	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(writes.Failed), "failure")
+	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(writes.Conflicted), "conflict")
+}

@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// Scope is something that is followed as a whole: a kind of workloads or of
+// sources, in one namespace or in all of them. That it is followed is on record,
+// because what is in it may be older than that: a flag, a label of a namespace or a
+// permission brings a whole scope at once, and restarts nobody.
+type Scope struct {
+	schema.GroupKind
+	// Namespace is empty where all of them are watched together.
+	Namespace string
+}
+
+// sourceScope is the scope of a kind of sources.
+func (a *area) sourceScope(kind input.Kind) Scope {
+	return Scope{GroupKind: schema.GroupKind{Kind: string(kind)}, Namespace: a.namespace}
+}
+
+// ScopesOf are the scopes that a workload and a kind of its sources belong to.
+func (c *Cache) ScopesOf(key kube.Key, kind input.Kind) []Scope {
+	a, ok := c.area(key.Namespace)
+	if !ok {
+		return nil
+	}
+	return []Scope{{GroupKind: key.GroupKind, Namespace: a.namespace}, a.sourceScope(kind)}
+}
+
+// listedScopes are the scopes of an area that have been listed.
+func (a *area) listedScopes() []Scope {
+	var scopes []Scope
+	for kind, m := range a.sources {
+		if m.Status().Synced {
+			scopes = append(scopes, a.sourceScope(kind))
+		}
+	}
+	for kind, m := range a.workloads {
+		if m.Status().Synced {
+			scopes = append(scopes, Scope{GroupKind: kind, Namespace: a.namespace})
+		}
+	}
+	return scopes
+}
+
+// newest is when the youngest workload of the area was made, by the API server's
+// clock.
+func (a *area) newest() time.Time {
+	var newest time.Time
+	for _, m := range a.workloads {
+		m.Each(func(w *kube.Workload) {
+			if w.Created.After(newest) {
+				newest = w.Created
+			}
+		})
+	}
+	return newest
+}

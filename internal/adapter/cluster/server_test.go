@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// These tests run on a real API server: what they are about, the server decides.
+
+// startCache runs a cache on the world's namespace until it has every answer.
+func startCache(t *testing.T, w *testkit.World, kubeconfig string) *Cache {
+	t.Helper()
+	c := NewCache(testkit.NewClient(t, kubeconfig), CacheOptions{
+		Kinds: kube.Kinds(), Sources: []input.Kind{input.KindConfigMap, input.KindSecret}, Namespaces: []string{w.Namespace},
+		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
+	})
+	testkit.RunInBackground(t, func(ctx context.Context) {
+		c.Run(ctx, kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{input.KindConfigMap: {}, input.KindSecret: fingerprint.NewKeyedHasher([]byte("key"))}})
+	})
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		waits := slices.ContainsFunc(c.Status(), func(s mirror.Status) bool { return !s.Answered() })
+		return !waits, fmt.Sprintf("%+v", c.Status())
+	})
+	return c
+}
+
+func TestCacheFollowsTheServer(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	c := startCache(t, w, w.Cluster.Kubeconfig())
+	web := deploymentKey(w.Namespace, testkit.Web)
+	var told testkit.Tally[kube.Key]
+	c.Wake(told.Note)
+
+	if d, ok := c.Workload(web); !ok || len(d.Refs) != 2 || d.Annotations[settings.Reload] != "auto" {
+		t.Fatalf("the workload is known as %+v", d)
+	}
+	before, ok := c.Source(w.Namespace, input.ConfigMap("app"))
+	if !ok || !before.ChangedAt.IsZero() {
+		t.Fatalf("the listed source is known as %+v", before)
+	}
+	want := fingerprint.Hasher{}.Content(map[string]string{"key": "1"}, nil)
+	if !before.Content.Equal(want) {
+		t.Errorf("the content is known as %+v, want %+v", before.Content, want)
+	}
+
+	w.SetConfig(t, "app", "key", "2")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return told.Times(web) > 0, "the workload is not testkit.Tally[kube.Key]"
+	})
+	after, _ := c.Source(w.Namespace, input.ConfigMap("app"))
+	if after.ContentWritten.Min != after.ContentWritten.Max || !after.ContentWritten.After(before.ContentWritten) {
+		t.Errorf("the watched change is bounded by %+v, the state before by %+v", after.ContentWritten, before.ContentWritten)
+	}
+	if after.ChangedAt.IsZero() || after.DataWrittenAt.IsZero() {
+		t.Errorf("the change has no time: ours %s, the server's %s", after.ChangedAt, after.DataWrittenAt)
+	}
+
+	if err := w.Client.Delete(t.Context(), w.Deployment(t, testkit.Web)); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		_, known := c.Workload(web)
+		return !known && c.Lists(web), "the deleted workload is still known"
+	})
+}
+
+func TestCacheKnowsWhatItMayNotRead(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	account := labtest.NewAccount(t, w.Cluster, w.Namespace)
+	account.Allow(t,
+		labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}},
+		labtest.Rule{Groups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list", "watch"}})
+	c := startCache(t, w, account.Kubeconfig)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return c.Knows(input.KindConfigMap, w.Namespace), fmt.Sprintf("%+v", c.Status())
+	})
+	if c.Knows(input.KindSecret, w.Namespace) {
+		t.Error("Secrets that may not be listed are taken for known")
+	}
+	for _, s := range c.Status() {
+		if s.Resource == "secrets in "+w.Namespace && !s.Forbidden() {
+			t.Errorf("the missing right shows as %+v", s)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"sync"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// users is the index from sources to the workloads that a change of them wakes.
+type users struct {
+	words settings.Vocabulary
+
+	mu sync.RWMutex
+	// exact holds workloads by a source that they name.
+	exact map[place]map[kube.Key]struct{}
+	// globs holds, by namespace, workloads that ask for sources by pattern.
+	globs map[string]map[kube.Key][]settings.Pattern
+}
+
+type place struct {
+	namespace string
+	source    input.ID
+}
+
+func newUsers(words settings.Vocabulary) *users {
+	return &users{words: words, exact: map[place]map[kube.Key]struct{}{}, globs: map[string]map[kube.Key][]settings.Pattern{}}
+}
+
+// of returns the workloads that use the source or ask for it.
+func (u *users) of(namespace string, source input.ID) []kube.Key {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	keys := make([]kube.Key, 0, len(u.exact[place{namespace, source}]))
+	for key := range u.exact[place{namespace, source}] {
+		keys = append(keys, key)
+	}
+	for key, patterns := range u.globs[namespace] {
+		for _, p := range patterns {
+			if p.Matches(source) {
+				keys = append(keys, key)
+				break
+			}
+		}
+	}
+	return keys
+}
+
+// replace takes out what the old copy asked for and puts in what the new one
+// does. Either may be nil.
+func (u *users) replace(old, now *kube.Workload) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if old != nil {
+		u.remove(old)
+	}
+	if now != nil {
+		u.insert(now)
+	}
+}
+
+func (u *users) insert(w *kube.Workload) {
+	for _, source := range u.exactSources(w) {
+		at := place{w.Key.Namespace, source}
+		if u.exact[at] == nil {
+			u.exact[at] = map[kube.Key]struct{}{}
+		}
+		u.exact[at][w.Key] = struct{}{}
+	}
+	if patterns := u.globPatterns(w); len(patterns) > 0 {
+		if u.globs[w.Key.Namespace] == nil {
+			u.globs[w.Key.Namespace] = map[kube.Key][]settings.Pattern{}
+		}
+		u.globs[w.Key.Namespace][w.Key] = patterns
+	}
+}
+
+func (u *users) remove(w *kube.Workload) {
+	for _, source := range u.exactSources(w) {
+		at := place{w.Key.Namespace, source}
+		delete(u.exact[at], w.Key)
+		if len(u.exact[at]) == 0 {
+			delete(u.exact, at)
+		}
+	}
+	delete(u.globs[w.Key.Namespace], w.Key)
+	if len(u.globs[w.Key.Namespace]) == 0 {
+		delete(u.globs, w.Key.Namespace)
+	}
+}
+
+func (u *users) exactSources(w *kube.Workload) []input.ID {
+	sources := make([]input.ID, 0, len(w.Refs))
+	for _, ref := range w.Refs {
+		sources = append(sources, ref.Source)
+	}
+	for _, p := range u.words.Intent(w.Annotations, nil).Listed {
+		if !p.IsGlob() {
+			sources = append(sources, input.ID(p))
+		}
+	}
+	return sources
+}
+
+// kindsOf are the kinds of sources that the workload uses or asks for.
+func (u *users) kindsOf(w *kube.Workload) []input.Kind {
+	var kinds []input.Kind
+	for _, ref := range w.Refs {
+		kinds = append(kinds, ref.Source.Kind)
+	}
+	for _, p := range u.words.Intent(w.Annotations, nil).Listed {
+		kinds = append(kinds, p.Kind)
+	}
+	return kinds
+}
+
+func (u *users) globPatterns(w *kube.Workload) []settings.Pattern {
+	var globs []settings.Pattern
+	for _, p := range u.words.Intent(w.Annotations, nil).Listed {
+		if p.IsGlob() {
+			globs = append(globs, p)
+		}
+	}
+	return globs
+}

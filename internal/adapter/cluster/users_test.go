@@ -1,0 +1,97 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+func deploymentKey(namespace, name string) kube.Key {
+	return kube.Key{GroupKind: kube.Deployment().GroupKind(), Namespace: namespace, Name: name}
+}
+
+// user is a workload that references ConfigMaps and asks for more by annotation.
+func user(name, reload string, references ...string) *kube.Workload {
+	w := &kube.Workload{Key: deploymentKey("shop", name)}
+	for _, r := range references {
+		w.Refs = append(w.Refs, podrefs.Ref{Source: input.ConfigMap(r)})
+	}
+	if reload != "" {
+		w.Annotations = map[string]string{settings.Reload: reload}
+	}
+	return w
+}
+
+// namesOf are the workloads that a change wakes, sorted.
+func namesOf(keys []kube.Key) string {
+	var names []string
+	for _, k := range keys {
+		names = append(names, k.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+func TestUsersOf(t *testing.T) {
+	t.Parallel()
+	u := newUsers(settings.Native{})
+	for _, w := range []*kube.Workload{
+		user("references", "", "app", "app-2"),
+		user("lists", "configmap/app"),
+		user("globs", "configmap/app-*, secret/app"),
+		user("both", "configmap/app*", "app"),
+		user("broken", "configmap/[", "app"),
+	} {
+		u.replace(nil, w)
+	}
+	cases := map[string]struct {
+		reason    string
+		namespace string
+		source    input.ID
+		want      string
+	}{
+		"App":            {"everybody who names it or matches it; one that does both may come twice", "shop", input.ConfigMap("app"), strings.Repeat("both ", 2) + "broken lists references"},
+		"App2":           {"by reference and by pattern", "shop", input.ConfigMap("app-2"), "both globs references"},
+		"Pattern":        {"by pattern only", "shop", input.ConfigMap("app-9"), "both globs"},
+		"Secret":         {"kinds are not mixed up", "shop", input.Secret("app"), "globs"},
+		"OtherNamespace": {"a pod reads its own namespace only", "blog", input.ConfigMap("app"), ""},
+		"Unused":         {"nobody", "shop", input.ConfigMap("other"), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := namesOf(u.of(tc.namespace, tc.source)); got != tc.want {
+				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestUsersReplaceLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	u := newUsers(settings.Native{})
+	before, after := user("web", "configmap/old-*", "old"), user("web", "secret/new-*", "new")
+	u.replace(nil, before)
+	u.replace(before, after)
+	for _, gone := range []input.ID{input.ConfigMap("old"), input.ConfigMap("old-1")} {
+		if got := u.of("shop", gone); len(got) > 0 {
+			t.Errorf("%s still wakes %v", gone, got)
+		}
+	}
+	for _, used := range []input.ID{input.ConfigMap("new"), input.Secret("new-1")} {
+		if got := namesOf(u.of("shop", used)); got != "web" {
+			t.Errorf("%s wakes %q, want web", used, got)
+		}
+	}
+	u.replace(after, nil)
+	if diff := cmp.Diff([2]int{}, [2]int{len(u.exact), len(u.globs)}); diff != "" {
+		t.Errorf("the index keeps something of a deleted workload\n%s", diff)
+	}
+}

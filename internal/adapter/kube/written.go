@@ -1,0 +1,21 @@
+package kube
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FieldManager is the name under which Lockstep's writes show in managed fields.
+const FieldManager = "lockstep"
+
+// WrittenBy is when the manager last wrote the object, by the API server's clock.
+func WrittenBy(o metav1.Object, manager string) time.Time {
+	var latest time.Time
+	for _, e := range o.GetManagedFields() {
+		if e.Manager == manager && e.Time != nil && e.Time.After(latest) {
+			latest = e.Time.Time
+		}
+	}
+	return latest
+}

@@ -1,0 +1,89 @@
+// Package legacyform knows how kubernetes-reloader shows in a pod template which
+// content a workload was given: one environment variable for each source.
+package legacyform
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/legacy"
+	"github.com/lockstep-dev/lockstep/internal/core/patch"
+)
+
+// AsVariables writes what kubernetes-reloader wrote: for each changed
+// source an environment variable with its SHA-1, in the container that has the
+// variable already or in the first one.
+func AsVariables(w *kube.Workload, order input.Order) (rollout.Document, error) {
+	variables := make([]patch.Variable, 0, len(order.Due))
+	all := make([]input.ID, len(order.All))
+	for i, f := range order.All {
+		all[i] = f.ID
+	}
+	for _, f := range order.Due {
+		v := w.Place(variable(w, f.ID, all))
+		v.Value = value(f, marker(w, v))
+		variables = append(variables, v)
+	}
+	body, err := patch.Environment(w.PatchTarget(), variables)
+	return rollout.Document{Type: types.JSONPatchType, Body: body}, err
+}
+
+// value is the SHA-1. Where that is what the template shows already (it
+// does not see binary data, and it has collisions), a part of the strong digest
+// is added, so that the template changes; where that is shown as well, because a
+// template was taken back, it is left out again.
+func value(f input.Finding, shown string) string {
+	strong := f.Legacy + "-" + f.Current.Short()
+	if shown != strong && (shown == f.Legacy || strings.HasPrefix(shown, f.Legacy+"-")) {
+		return strong
+	}
+	return f.Legacy
+}
+
+// variable is the source's variable. It is set apart when another source
+// of the workload has the same, or when the user has a variable of that name
+// that takes its value from somewhere.
+func variable(w *kube.Workload, s input.ID, all []input.ID) string {
+	plain := legacy.SourceVariable(s, false)
+	shared := hasForeign(w, plain)
+	for _, other := range all {
+		shared = shared || other != s && legacy.SourceVariable(other, false) == plain
+	}
+	return legacy.SourceVariable(s, shared)
+}
+
+// Shows reports whether the template shows that the workload has the
+// source's content: the strong form says so by itself, the SHA-1 where the state
+// knows of another one.
+func Shows(w *kube.Workload, s *kube.Source, listed []input.ID, sum string) bool {
+	name := variable(w, s.ID, listed)
+	strong := s.Legacy + "-" + s.Content.Version(fingerprint.AllKeys()).Short()
+	for _, c := range w.Containers {
+		if m, ok := c.Markers[name]; ok && (m.Value == strong || m.Value == s.Legacy && sum != s.Legacy) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasForeign(w *kube.Workload, name string) bool {
+	for _, c := range w.Containers {
+		if m, ok := c.Markers[name]; ok && m.Foreign {
+			return true
+		}
+	}
+	return false
+}
+
+// marker is the value that stands where the variable goes, empty when it is new.
+func marker(w *kube.Workload, v patch.Variable) string {
+	if v.Index < 0 {
+		return ""
+	}
+	return w.Containers[v.Container].Markers[v.Name].Value
+}

@@ -1,0 +1,60 @@
+package legacyform
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+func TestValue(t *testing.T) {
+	t.Parallel()
+	f := input.Finding{Legacy: "da39", Current: fingerprint.Version{Basis: "1:*", Sum: "0123456789abcdef"}}
+	for name, tc := range map[string]struct {
+		reason, shown, want string
+	}{
+		"New":       {"the plain digest, as the original wrote it", "", "da39"},
+		"Other":     {"another content was shown", "10cf", "da39"},
+		"SameSum":   {"the SHA-1 does not see the change", "da39", "da39-0123456789"},
+		"OldStrong": {"neither did it see the one before", "da39-9876543210", "da39-0123456789"},
+		"TakenBack": {"the template was taken back to where it showed this", "da39-0123456789", "da39"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := value(f, tc.shown); got != tc.want {
+				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAsVariables: the first container that has the variable gets it, and
+// new ones go to the front of the first container.
+func TestAsVariables(t *testing.T) {
+	t.Parallel()
+	w := &kube.Workload{
+		Target: kube.Target{Kind: kube.Deployment(), UID: "u", ResourceVersion: "7"},
+		Containers: []kube.Container{
+			{Name: "first"},
+			{Name: "second", EnvCount: 2, Markers: map[string]kube.Marker{"_RELOADER_SECRET_A": {Index: 1, Value: "old"}}},
+			{Name: "third", EnvCount: 1, Markers: map[string]kube.Marker{"_RELOADER_SECRET_A": {Index: 0, Value: "old"}}},
+		},
+	}
+	due := []input.Finding{{ID: input.ConfigMap("a"), Legacy: "1"}, {ID: input.Secret("a"), Legacy: "2"}, {ID: input.Secret("b"), Legacy: "3"}}
+	got, err := AsVariables(w, input.Order{All: due, Due: due})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"op":"replace","path":"/metadata/uid","value":"u"},` +
+		`{"op":"replace","path":"/metadata/resourceVersion","value":"7"},` +
+		`{"op":"replace","path":"/spec/template/spec/containers/1/env/1","value":{"name":"_RELOADER_SECRET_A","value":"2"}},` +
+		`{"op":"add","path":"/spec/template/spec/containers/0/env","value":[]},` +
+		`{"op":"add","path":"/spec/template/spec/containers/0/env/0","value":{"name":"_RELOADER_CONFIGMAP_A","value":"1"}},` +
+		`{"op":"add","path":"/spec/template/spec/containers/0/env/0","value":{"name":"_RELOADER_SECRET_B","value":"3"}}]`
+	if diff := cmp.Diff(want, string(got.Body)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,75 @@
+package rollout
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/patch"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Document is a patch of a workload's object and how the API server is to read it.
+type Document struct {
+	Type types.PatchType
+	Body []byte
+}
+
+// Form writes an order as a patch.
+type Form func(w *kube.Workload, order input.Order) (Document, error)
+
+// A Patcher moves workloads by changing their pod template.
+type Patcher struct {
+	client client.Client
+	form   Form
+}
+
+// NewPatcher makes a Patcher that writes through the client in the given form.
+func NewPatcher(c client.Client, form Form) *Patcher {
+	return &Patcher{client: c, form: form}
+}
+
+// Move gives the workload what is ordered, which starts a rollout, and returns
+// the API server's time of the write. It fails with a conflict when the workload
+// is no longer what was decided on.
+func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order) (time.Time, error) {
+	doc, err := p.form(w, order)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// The answer is asked for as metadata only: nothing else of it is read.
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(w.Target.Kind.GroupVersionKind)
+	o.SetNamespace(w.Key.Namespace)
+	o.SetName(w.Target.Name)
+	if err := p.client.Patch(ctx, o, client.RawPatch(doc.Type, doc.Body), client.FieldOwner(kube.FieldManager)); err != nil {
+		return time.Time{}, err
+	}
+	return kube.WrittenBy(o, kube.FieldManager), nil
+}
+
+// AsAnnotation writes the versions into an annotation of the pod template.
+func AsAnnotation(w *kube.Workload, order input.Order) (Document, error) {
+	body, err := patch.TemplateAnnotations(w.PatchTarget(), map[string]string{settings.Inputs: order.Text(w.Shown, w.Target.ResourceVersion)})
+	return Document{types.MergePatchType, body}, err
+}
+
+// AsVariable writes the versions into an environment variable of the container
+// that has it already, or of the first one.
+func AsVariable(w *kube.Workload, order input.Order) (Document, error) {
+	v := w.Place(settings.InputsVariable)
+	v.Value = order.Text(w.Shown, w.Target.ResourceVersion)
+	var stale []string
+	if w.Annotated {
+		// The annotation wins over the variable, and would show for ever what was
+		// given before the form was changed.
+		stale = append(stale, settings.Inputs)
+	}
+	body, err := patch.Environment(w.PatchTarget(), []patch.Variable{v}, stale...)
+	return Document{types.JSONPatchType, body}, err
+}

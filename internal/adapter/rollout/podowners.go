@@ -1,0 +1,87 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+)
+
+// ownerLevels bounds the way from a pod up to its workload. An operator that makes
+// a Deployment has two objects between its own and the pod.
+const ownerLevels = 4
+
+// owners finds out whether pods belong to one workload, by asking for the objects
+// between. Few objects control many pods, so each is asked for once.
+type owners struct {
+	client    client.Client
+	namespace string
+	// known is true for a workload of a kind of which we know who makes its pods.
+	known bool
+	// leads holds the answers by the UID of an object that controls something.
+	leads map[types.UID]bool
+}
+
+func newOwners(c client.Client, w *kube.Workload) *owners {
+	return &owners{
+		client: c, namespace: w.Key.Namespace,
+		known: slices.Contains(kube.Kinds(), w.Kind),
+		leads: map[types.UID]bool{types.UID(w.UID): true},
+	}
+}
+
+// lead reports whether the controllers above an object lead to the workload.
+func (o *owners) lead(ctx context.Context, object metav1.Object) (bool, error) {
+	return o.climb(ctx, object, ownerLevels)
+}
+
+func (o *owners) climb(ctx context.Context, object metav1.Object, levels int) (bool, error) {
+	ref := metav1.GetControllerOf(object)
+	if ref == nil || levels == 0 {
+		return false, nil
+	}
+	if leads, ok := o.leads[ref.UID]; ok {
+		return leads, nil
+	}
+	if o.known && ref.Kind != "ReplicaSet" {
+		// A Job, for example, which bears the application's labels and which we may
+		// have no right to ask for.
+		return false, nil
+	}
+	above, err := o.find(ctx, ref)
+	if err != nil {
+		return false, err
+	}
+	leads := false
+	if above != nil {
+		leads, err = o.climb(ctx, above, levels-1)
+	}
+	if err == nil {
+		o.leads[ref.UID] = leads
+	}
+	return leads, err
+}
+
+// find returns the object that a reference means, nil when it is gone or another
+// one of the name. It asks by a list of one: the right to list revisions is there
+// anyway, the right to get them is not.
+func (o *owners) find(ctx context.Context, ref *metav1.OwnerReference) (metav1.Object, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind+"List"))
+	err := o.client.List(ctx, list, client.InNamespace(o.namespace), client.MatchingFields{"metadata.name": ref.Name})
+	if err != nil {
+		return nil, fmt.Errorf("look for %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].UID == ref.UID {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,132 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/patch"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Pod is what the strategies that work on pods have to know of one.
+type Pod struct {
+	Namespace, Name, UID string
+	Created              time.Time
+	Ready                bool
+	Terminating          bool
+	// Shown are the versions that the pod shows.
+	Shown input.Shown
+}
+
+// Pods works on the pods of workloads. It asks the API server each time: pods
+// are many, and only the few workloads that ask for it are moved this way.
+type Pods struct {
+	client client.Client
+}
+
+// NewPods makes a Pods that works through the client.
+func NewPods(c client.Client) *Pods {
+	return &Pods{client: c}
+}
+
+// List returns the workload's pods that have not run to their end: those that its
+// selector finds and that it controls, itself or through its revisions. Selectors
+// overlap, and somebody's bare pod may bear the same labels.
+func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]Pod, error) {
+	selector, err := podSelector(w)
+	if err != nil {
+		return nil, err
+	}
+	list := &corev1.PodList{}
+	if err := p.client.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", w.Key, err)
+	}
+	owners := newOwners(p.client, w)
+	var pods []Pod
+	foreign := 0
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		own, err := owners.lead(ctx, pod)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("find out who controls pod %s: %w", pod.Name, err)
+		case own:
+			pods = append(pods, newPod(pod))
+		default:
+			foreign++
+		}
+	}
+	// Of a kind that we know, no pods are no pods. Whether an operator makes its
+	// object the controller of its pods is for the operator to decide.
+	if len(pods) == 0 && foreign > 0 && !owners.known {
+		return nil, fmt.Errorf("the selector of %s finds %d pods and none is controlled by it, so they are left alone", w.Key, foreign)
+	}
+	return pods, nil
+}
+
+// podSelector is the workload's selector. An empty one means every pod of the
+// namespace, which no workload means.
+func podSelector(w *kube.Workload) (labels.Selector, error) {
+	if w.Selector == nil {
+		return nil, fmt.Errorf("%s has no selector for its pods in spec.selector", w.Key)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("read the selector of %s: %w", w.Key, err)
+	}
+	if selector.Empty() {
+		return nil, fmt.Errorf("the selector of %s is empty and would mean every pod of the namespace", w.Key)
+	}
+	return selector, nil
+}
+
+func newPod(pod *corev1.Pod) Pod {
+	p := Pod{
+		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
+		Created:     pod.CreationTimestamp.Time,
+		Terminating: pod.DeletionTimestamp != nil,
+		Shown:       input.ParseShown(pod.Annotations[settings.Inputs]),
+	}
+	for _, c := range pod.Status.Conditions {
+		p.Ready = p.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	}
+	return p
+}
+
+// Evict asks the API server to end the pod; disruption budgets may refuse.
+func (p *Pods) Evict(ctx context.Context, pod Pod) error {
+	uid := types.UID(pod.UID)
+	return p.client.SubResource("eviction").Create(ctx,
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
+		&policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
+		})
+}
+
+// Touch writes the versions into an annotation of the pod. Any change of a pod
+// makes its kubelet look at it, and at its volumes, at once. Another pod of that name
+// is a conflict.
+func (p *Pods) Touch(ctx context.Context, pod Pod, shown string) error {
+	body, err := patch.Annotations(patch.Target{UID: pod.UID}, map[string]string{settings.Inputs: shown})
+	if err != nil {
+		return err
+	}
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	return access.PatchByUID(ctx, p.client, o, client.RawPatch(types.MergePatchType, body))
+}

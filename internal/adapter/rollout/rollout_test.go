@@ -1,0 +1,155 @@
+package rollout
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// asCached reads an object as the cache would.
+func asCached(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object) *kube.Workload {
+	t.Helper()
+	w.Get(t, o.GetName(), o)
+	workload, err := kube.SlimWorkload(kind, o, settings.Native{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workload
+}
+
+// order gives a workload one ConfigMap at a version.
+func order(version string) input.Order {
+	return input.Order{All: []input.Finding{{ID: input.ConfigMap("app"), Shows: version}}}
+}
+
+func TestMoveHasAPrecondition(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	patcher := NewPatcher(w.Client, AsAnnotation)
+	seen := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web))
+
+	w.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"metadata":{"labels":{"somebody":"else"}}}`)
+	if _, err := patcher.Move(t.Context(), seen, order("1111111111")); !apierrors.IsConflict(err) {
+		t.Errorf("a stale decision answers %v, want a conflict", err)
+	}
+	if shown := w.Shown(t, testkit.Web); shown != "" {
+		t.Fatalf("a refused patch shows %q", shown)
+	}
+
+	current := moved(t, w, AsAnnotation)
+	d := w.Deployment(t, testkit.Web)
+	if got := d.Spec.Template.Annotations; len(got) != 1 || got[settings.Inputs] != "configmap/app~1111111111" {
+		t.Errorf("the template's annotations are %v", got)
+	}
+	if _, err := patcher.Move(t.Context(), current, order("2222222222")); !apierrors.IsConflict(err) {
+		t.Errorf("the same decision carried out twice answers %v, want a conflict", err)
+	}
+}
+
+// moved gives the app a version, on what it is by then: the controllers of the
+// cluster write its status meanwhile. It returns what the move was decided on.
+func moved(t *testing.T, w *testkit.World, form Form) *kube.Workload {
+	t.Helper()
+	var current *kube.Workload
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		current = asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web))
+		at, err := NewPatcher(w.Client, form).Move(t.Context(), current, order("1111111111"))
+		if err != nil && !apierrors.IsConflict(err) || err == nil && at.IsZero() {
+			t.Fatalf("moved at %s, error %v", at, err)
+		}
+		return err == nil, "every move conflicts"
+	})
+	return current
+}
+
+// TestWhoWroteTheVersions: somebody who writes others takes the template over, also
+// when nothing but our versions had been written there before.
+func TestWhoWroteTheVersions(t *testing.T) {
+	t.Parallel()
+	annotation := func(d *appsv1.Deployment, value string) { d.Spec.Template.Annotations[settings.Inputs] = value }
+	variable := func(d *appsv1.Deployment, value string) { d.Spec.Template.Spec.Containers[0].Env[0].Value = value }
+	for name, tc := range map[string]struct {
+		form Form
+		set  func(*appsv1.Deployment, string)
+	}{"Annotation": {AsAnnotation, annotation}, "Variable": {AsVariable, variable}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := testkit.NewWorld(t)
+			w.CreateApp(t)
+			moved(t, w, tc.form)
+			if at := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web)).MovedAt; at.IsZero() {
+				t.Fatal("our own patch is not known as one")
+			}
+			labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+				d := w.Deployment(t, testkit.Web)
+				tc.set(d, "configmap/app~0000000000")
+				return w.Client.Update(t.Context(), d) == nil, "every write conflicts"
+			})
+			if at := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web)).MovedAt; !at.IsZero() {
+				t.Errorf("what somebody else wrote counts as ours of %s", at)
+			}
+			moved(t, w, tc.form)
+			if at := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web)).MovedAt; at.IsZero() {
+				t.Error("our next patch is not known as one")
+			}
+		})
+	}
+}
+
+// TestMoveSparesANamesake: the decision was made on a Deployment that was deleted
+// and made anew meanwhile.
+func TestMoveSparesANamesake(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	seen := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web))
+	if err := w.Client.Delete(t.Context(), w.Deployment(t, testkit.Web)); err != nil {
+		t.Fatal(err)
+	}
+	w.Create(t, testkit.Deployment(testkit.Web, "app", "db"))
+	if _, err := NewPatcher(w.Client, AsAnnotation).Move(t.Context(), seen, order("1111111111")); !apierrors.IsConflict(err) {
+		t.Errorf("a decision on another object of the name answers %v, want a conflict", err)
+	}
+	if shown := w.Shown(t, testkit.Web); shown != "" {
+		t.Errorf("the namesake shows %q", shown)
+	}
+}
+
+// TestTouchSparesANamesake: a pod that was made anew meanwhile mounts what is new by
+// itself, so that it is another one is no failure.
+func TestTouchSparesANamesake(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	pod := func() *corev1.Pod {
+		p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
+		p.Name = "web-0"
+		w.Create(t, p)
+		return p
+	}
+	pods := NewPods(w.Client)
+	seen := newPod(pod())
+	if err := pods.Touch(t.Context(), seen, "configmap/app~1111111111"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "web-0"}}, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	namesake := pod()
+	if err := pods.Touch(t.Context(), seen, "configmap/app~2222222222"); !apierrors.IsConflict(err) {
+		t.Errorf("a touch of another pod of the name answers %v, want a conflict", err)
+	}
+	if w.Get(t, "web-0", namesake); len(namesake.Annotations) > 0 {
+		t.Errorf("the namesake has the annotations %v", namesake.Annotations)
+	}
+}

@@ -284,7 +284,7 @@ func (w *world) misshown(ctx context.Context) ([]string, error) {
 		}
 		shown := input.ParseShown(made.shown)
 		for _, s := range made.sources {
-			if shown[s.id] != s.digest(hashers[s.id.Kind]) {
+			if shown[s.id].Digest != s.digest(hashers[s.id.Kind]) {
 				list = append(list, name)
 				break
 			}

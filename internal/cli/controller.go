@@ -22,12 +22,6 @@ import (
 // defaultKeyName is the Secret with the installation key.
 const defaultKeyName = "lockstep-installation-key"
 
-// Forms of what is written into a pod template.
-const (
-	formAnnotation = "annotation"
-	formEnv        = "env"
-)
-
 // controllerOptions are the flags of "lockstep controller".
 type controllerOptions struct {
 	kube      kubeOptions
@@ -95,7 +89,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	fs.BoolVar(&o.auto, "auto", false, "follow every workload that nothing else decides about, as if annotated with lockstep.dev/reload: auto")
 	fs.BoolVar(&o.observe, "observe", false, "decide and report, and change no workload; switching this off later restarts nobody")
-	fs.StringVar(&o.form, "strategy", "annotation", "what is written into the pod template: annotation, or env for an environment variable")
+	bindForm(fs, &o.form, formAnnotation, "what is written into the pod template: annotation, or env for an environment variable")
 	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need rights on pods")
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.state, "state-name", "lockstep-state", "start of the names of the ConfigMaps that remember what was delivered")
@@ -160,13 +154,6 @@ func (o *controllerOptions) validate() error {
 		return fmt.Errorf("--lease-duration %s: need at least 1s", o.server.LeaseDuration)
 	}
 	return errors.Join(o.follow.Validate(), o.revisions.Validate())
-}
-
-func validForm(name string) error {
-	if name != formAnnotation && name != formEnv {
-		return fmt.Errorf("--strategy %q: want %s or %s", name, formAnnotation, formEnv)
-	}
-	return nil
 }
 
 // serve makes the parts and runs them.

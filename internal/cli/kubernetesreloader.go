@@ -23,13 +23,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/legacyform"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/compat/kubernetesreloader"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/legacy"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/server"
@@ -138,13 +138,13 @@ func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 		// The state does not tell since when a kind is followed.
 		Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false },
 		// The role has no right to revisions; the templates show what was delivered.
-		Revisions: func(context.Context, *kube.Workload) ([]lineage.Revision, error) { return nil, nil },
+		Revisions: func(context.Context, *kube.Workload) ([]timeline.Revision, error) { return nil, nil },
 	})
 	options := follow.DefaultOptions()
 	options.Quiet, options.MaxDelay = p.options.Quiet, p.options.MaxDelay()
 	loop := follow.New(options, follow.Dependencies{
-		Vocabulary: p.words, Cluster: p.cache, Inputs: inputs, Records: p.records,
-		Mover:     rollout.NewPatcher(p.client, legacyform.AsVariables),
+		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
+		Mover:     rollout.NewPatcher(p.client, legacyform.Form{Source: p.cache.Source}.Variables),
 		Announcer: announce.Silent{},
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: p.now,

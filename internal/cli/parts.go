@@ -26,6 +26,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
@@ -140,7 +141,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 func (p *parts) addLoop(mgr ctrl.Manager) error {
 	inputs := configs.New(configs.Options{View: p.cache, Since: p.since, Revisions: p.revisions})
 	d := follow.Dependencies{
-		Vocabulary: p.words, Cluster: p.cache, Inputs: inputs, Records: p.records,
+		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
 		Mover:     rollout.NewPatcher(p.client, templateForm(p.options.form)),
 		Announcer: p.announcer,
 		Metrics:   ctrlmetrics.Registry,
@@ -148,17 +149,11 @@ func (p *parts) addLoop(mgr ctrl.Manager) error {
 	}
 	if p.options.pods {
 		d.Pods = rollout.NewPods(p.client)
+	} else {
+		d.PodsOff = "start the controller with --pod-strategies"
 	}
 	loop := follow.New(p.options.follow, d)
 	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add) })
-}
-
-// templateForm is how versions are written into a template; annotations by default.
-func templateForm(name string) rollout.Form {
-	if name == formEnv {
-		return rollout.AsVariable
-	}
-	return rollout.AsAnnotation
 }
 
 // since is from when on the workload and that kind of its sources are followed;
@@ -180,7 +175,7 @@ func (p *parts) since(w *kube.Workload, kind input.Kind) (time.Time, bool) {
 
 // revisions asks for a workload's history. Without the right to it the answer is
 // that there is none: a change is then delivered rather than missed.
-func (p *parts) revisions(ctx context.Context, w *kube.Workload) ([]lineage.Revision, error) {
+func (p *parts) revisions(ctx context.Context, w *kube.Workload) ([]timeline.Revision, error) {
 	revisions, err := lineage.Revisions(ctx, p.client, w)
 	if apierrors.IsForbidden(err) {
 		p.saidHistory.Do(func() {

@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 	"time"
 
@@ -17,13 +17,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
+	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
 
 // rollOptions are the flags of "lockstep roll".
@@ -75,7 +76,7 @@ for --quiet, and refuses to move a workload or source that carries a hold.`,
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
-	fs.StringVar(&o.form, "strategy", "", "what is written into the pod template: annotation, or env for an environment variable (default what it has, else annotation)")
+	bindForm(fs, &o.form, "", "what is written into the pod template: annotation, or env for an environment variable (default what it has, else annotation)")
 	return cmd
 }
 
@@ -105,7 +106,7 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if err != nil {
 		return err
 	}
-	r := &roll{options: o, client: c, env: env, kind: kind, at: at, hashers: nativeHashers(key)}
+	r := &roll{options: o, client: c, env: env, live: cluster.NewLive(c, nativeHashers(key), kind, at, env.Now)}
 	return r.run(ctx)
 }
 
@@ -135,50 +136,113 @@ type roll struct {
 	options *rollOptions
 	client  client.Client
 	env     Environment
-	kind    kube.Kind
-	at      client.ObjectKey
-	hashers kube.Hashers
+	live    *cluster.Live
+	// waitsFor are the versions that it has been waiting for, empty before the first.
+	waitsFor string
 }
 
+// run asks the controller's own decision what to do, with force, until that is to move
+// the workload and the API server takes the move.
 func (r *roll) run(ctx context.Context) error {
-	live, findings, intent, err := r.read(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.allowed(live, findings, intent); err != nil {
-		return err
-	}
-	if !r.options.now {
-		live, findings, err = r.waitForQuiet(ctx, live, findings, intent.Quiet)
-		if err != nil {
-			return err
-		}
-	}
+	gatherer := r.gatherer()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		err := r.move(ctx, live, findings)
-		if !apierrors.IsConflict(err) {
-			return err
+		for {
+			got, err := gatherer.Gather(ctx, r.live.Key())
+			if err != nil {
+				return err
+			}
+			got.Input.Force = r.force()
+			if err := r.refusal(got); err != nil {
+				return err
+			}
+			d := follow.Decide(got.Input)
+			if d.Verb == follow.Move {
+				return r.move(ctx, got.Workload, input.Order{All: got.Input.Findings, Due: d.Moves})
+			}
+			if err := r.wait(ctx, got.Input, d); err != nil {
+				return err
+			}
 		}
-		// Somebody wrote the workload meanwhile: what to do is decided anew.
-		var again error
-		if live, findings, intent, again = r.read(ctx); again == nil {
-			again = r.allowed(live, findings, intent)
-		}
-		return cmp.Or(again, err)
 	})
 }
 
-// move gives the workload what was found, unless it shows that already.
-func (r *roll) move(ctx context.Context, live *cluster.Live, findings []input.Finding) error {
-	order := input.Order{All: findings}
-	if maps.Equal(live.Workload().Shown, order.Shown()) {
-		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s\n", live.Workload().Key, order.Shown())
+func (r *roll) force() follow.Force {
+	if r.options.now {
+		return follow.ForceNow
+	}
+	return follow.ForceMove
+}
+
+// gatherer reads what the controller gathers, and nothing of its record: a person who
+// moves a workload does not ask what it was given.
+func (r *roll) gatherer() *follow.Gatherer {
+	inputs := configs.New(configs.Options{View: r.live, Since: unknownSince, Revisions: noHistory})
+	return &follow.Gatherer{
+		Vocabulary: settings.Native{Defaults: settings.Defaults{Auto: true, Quiet: r.options.quiet}},
+		View:       r.live, Read: r.live.Read, Families: []follow.Family{inputs},
+		Entry: func(kube.Key) (record.Entry, bool) { return record.Entry{}, false },
+		// Nothing is on record of how long it waits already.
+		MaxDelay: math.MaxInt64, Now: r.env.Now,
+	}
+}
+
+func unknownSince(*kube.Workload, input.Kind) (time.Time, bool) {
+	return time.Time{}, false
+}
+
+func noHistory(context.Context, *kube.Workload) ([]timeline.Revision, error) {
+	return nil, nil
+}
+
+// refusal says what keeps the workload from being moved, however long it is quiet.
+func (r *roll) refusal(got follow.Gathered) error {
+	key, quiet := r.live.Key(), got.Input
+	quiet.Intent.Quiet = 0
+	switch d := follow.Decide(quiet); d.Reason {
+	case input.Reloaded:
+		return nil
+	case input.NotFollowed:
+		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed; there is nothing to move it to", key)
+	case input.NextJob:
+		return fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", key)
+	case input.Held:
+		return fmt.Errorf("%s: %s; use --now to move it all the same", key, d.Message)
+	default:
+		return fmt.Errorf("%s: %s", key, d.Message)
+	}
+}
+
+// wait waits until it is time to look again, at most a second, because only looking
+// tells of a change.
+func (r *roll) wait(ctx context.Context, in follow.Input, d follow.Decision) error {
+	current := input.Order{All: d.Moves, Due: d.Moves}.Shown(nil).String()
+	switch r.waitsFor {
+	case "":
+		_, _ = fmt.Fprintf(r.env.Stderr, "waiting for %s without a change; --now does not wait\n", in.Intent.Quiet)
+	case current:
+	default:
+		_, _ = fmt.Fprintln(r.env.Stderr, "a source has changed; waiting on")
+	}
+	r.waitsFor = current
+	select {
+	case <-ctx.Done():
+		return errors.New("interrupted; nothing was changed")
+	case <-time.After(min(d.Recheck, time.Second)):
+		return nil
+	}
+}
+
+// move gives the workload what is ordered, unless it shows that already.
+func (r *roll) move(ctx context.Context, w *kube.Workload, order input.Order) error {
+	shown := order.Shown(w.Shown)
+	if maps.Equal(w.Shown, shown) {
+		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s\n", w.Key, shown)
 		return err
 	}
-	if _, err := rollout.NewPatcher(r.client, r.form(live.Workload())).Move(ctx, live.Workload(), order); err != nil {
-		return fmt.Errorf("roll %s: %w", live.Workload().Key, err)
+	if _, err := rollout.NewPatcher(r.client, r.form(w)).Move(ctx, w, order); err != nil {
+		return fmt.Errorf("roll %s: %w", w.Key, err)
 	}
-	_, err := fmt.Fprintf(r.env.Stdout, "%s rolled out: %s\n", live.Workload().Key, order.Shown())
+	_, err := fmt.Fprintf(r.env.Stdout, "%s rolled out: %s\n", w.Key, shown)
 	return err
 }
 
@@ -189,85 +253,6 @@ func (r *roll) form(w *kube.Workload) rollout.Form {
 		return rollout.AsVariable
 	}
 	return templateForm(r.options.form)
-}
-
-func (r *roll) read(ctx context.Context) (*cluster.Live, []input.Finding, settings.Intent, error) {
-	live, err := cluster.ReadLive(ctx, r.client, r.hashers, r.kind, r.at)
-	if err != nil {
-		return nil, nil, settings.Intent{}, err
-	}
-	var defaults map[string]string
-	if ns, ok := live.Namespace(""); ok {
-		defaults = ns.Annotations
-	}
-	intent := settings.ForWorkload(live.Workload().Annotations, defaults, settings.Defaults{Auto: true, Quiet: r.options.quiet})
-	inputs := configs.New(configs.Options{View: live, Since: unknownSince, Revisions: noHistory})
-	findings, err := inputs.Assess(ctx, live.Workload(), intent, record.Entry{})
-	return live, findings, intent, err
-}
-
-func unknownSince(*kube.Workload, input.Kind) (time.Time, bool) {
-	return time.Time{}, false
-}
-
-func noHistory(context.Context, *kube.Workload) ([]lineage.Revision, error) {
-	return nil, nil
-}
-
-// allowed says what keeps the workload from being moved.
-func (r *roll) allowed(live *cluster.Live, findings []input.Finding, intent settings.Intent) error {
-	w := live.Workload()
-	switch {
-	case r.kind.ReadsByItself():
-		return fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", w.Key)
-	case w.Problem != "":
-		return fmt.Errorf("%s: %s", w.Key, w.Problem)
-	case len(intent.Problems) > 0:
-		return fmt.Errorf("%s: %s", w.Key, intent.Problems[0])
-	case len(findings) == 0:
-		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed; there is nothing to move it to", w.Key)
-	case r.options.now:
-		return nil
-	case intent.Held:
-		return fmt.Errorf("%s is held by annotation %s (%q); use --now to move it all the same", w.Key, settings.Hold, intent.HeldBy)
-	}
-	for _, f := range findings {
-		if f.Barred == input.Held {
-			return fmt.Errorf("%s is held (%q); use --now to move %s all the same", f.ID, f.BarredBy, w.Key)
-		}
-	}
-	return nil
-}
-
-// waitForQuiet looks again until nothing has changed for the quiet window.
-func (r *roll) waitForQuiet(ctx context.Context, live *cluster.Live, findings []input.Finding, quiet time.Duration) (*cluster.Live, []input.Finding, error) {
-	if quiet == 0 {
-		return live, findings, nil
-	}
-	_, _ = fmt.Fprintf(r.env.Stderr, "waiting for %s without a change; --now does not wait\n", quiet)
-	unchanged := time.NewTimer(quiet)
-	defer unchanged.Stop()
-	look := time.NewTicker(min(time.Second, quiet))
-	defer look.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, nil, errors.New("interrupted; nothing was changed")
-		case <-unchanged.C:
-			return live, findings, nil
-		case <-look.C:
-			before := input.Order{All: findings}.Shown().String()
-			var err error
-			live, findings, _, err = r.read(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			if (input.Order{All: findings}).Shown().String() != before {
-				_, _ = fmt.Fprintln(r.env.Stderr, "a source has changed; waiting on")
-				unchanged.Reset(quiet)
-			}
-		}
-	}
 }
 
 // nativeHashers are the hashers of the native controller.

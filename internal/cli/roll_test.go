@@ -6,11 +6,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
@@ -60,10 +62,10 @@ func TestRollDecidesAnewAfterAConflict(t *testing.T) {
 		},
 	})
 	var out bytes.Buffer
+	at := client.ObjectKey{Namespace: w.Namespace, Name: testkit.Web}
 	r := &roll{
-		options: &rollOptions{now: true}, client: c, env: Environment{Stdout: &out, Stderr: &out},
-		kind: kube.Deployment(), at: client.ObjectKey{Namespace: w.Namespace, Name: testkit.Web},
-		hashers: nativeHashers([]byte("key")),
+		options: &rollOptions{now: true}, client: c, env: Environment{Stdout: &out, Stderr: &out, Now: time.Now},
+		live: cluster.NewLive(c, nativeHashers([]byte("key")), kube.Deployment(), at, time.Now),
 	}
 	if err := r.run(t.Context()); err != nil || !strings.Contains(out.String(), "rolled out") {
 		t.Errorf("said %q, error %v", out.String(), err)

@@ -24,7 +24,7 @@ func digest(t testing.TB, shown, source string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return input.ParseShown(shown)[id]
+	return input.ParseShown(shown)[id].Digest
 }
 
 func containsAny(text string, parts ...string) bool {

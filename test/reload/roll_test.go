@@ -56,7 +56,7 @@ func TestRoll(t *testing.T) {
 		{"its next Job reads it", []string{"cronjob/nightly"}, []string{"next Job"}, 1},
 		{"a path that leads to no template", []string{"replicationcontroller/old", "--kind", "v1/ReplicationController=spec.pod", "--now"}, []string{"spec.pod is no pod template"}, 1},
 		{"only the installation makes its key", []string{web, "--own-namespace", s.Namespace}, []string{"--own-namespace", "not found"}, 1},
-		{"no such form", []string{web, "--strategy", "label"}, []string{"--strategy", "annotation", "env"}, 2},
+		{"no such form", []string{web, "--form", "label"}, []string{"--form", "annotation", "env"}, 2},
 		{"no such workload", []string{"deployment/nobody"}, []string{"nobody", "not found"}, 1},
 		{"no such kind", []string{"gadget/web"}, []string{"gadget", "deployment", "--kind"}, 2},
 		{"half a name", []string{"web"}, []string{"KIND/NAME"}, 2},
@@ -89,9 +89,9 @@ func TestRollInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, simple())
 	s.annotate(t, web, settings.Quiet, "1h")
-	s.run(t, "--strategy", "env", "--max-delay", "2h")
+	s.run(t, "--form", "env", "--max-delay", "2h")
 	s.awaitKnown(t, deploy, "web", "configmap/app")
-	for turn, flags := range [][]string{{"--strategy", "env"}, nil} {
+	for turn, flags := range [][]string{{"--form", "env"}, nil} {
 		s.change(t, "configmap/app", fmt.Sprintf("{data: {key: turn-%d}}", turn))
 		if output, code := s.roll(t, append([]string{web, "--now"}, flags...)...); code != 0 {
 			t.Fatalf("exit code %d\n%s", code, output)

@@ -95,7 +95,7 @@ func TestEnvironmentForm(t *testing.T) {
 		s.change(t, "configmap/witness", fmt.Sprintf("{data: {key: turn-%d}}", turns))
 		s.awaitRollouts(t, "deployment/witness", turns)
 	}
-	c = s.run(t, "--strategy", "env")
+	c = s.run(t, "--form", "env")
 	s.checkRollouts(t, "switched to variables", 1, web, "deployment/several")
 	for turn := 2; turn <= 3; turn++ {
 		s.change(t, "configmap/app", fmt.Sprintf("{data: {key: turn-%d}}", turn))
@@ -113,7 +113,7 @@ func TestEnvironmentForm(t *testing.T) {
 
 	kill(t, c)
 	s.undoVariable(t, "web")
-	s.run(t, "--strategy", "env")
+	s.run(t, "--form", "env")
 	s.checkRollouts(t, "the undo is respected after a restart", 5, web)
 }
 

@@ -130,5 +130,5 @@ func (s sight) isPast(before sight, source input.ID) bool {
 	given, known := before.recorded.Inputs[source]
 	sum := s.recorded.Inputs[source].Version.Sum
 	return known && sum != given.Version.Sum &&
-		(before.shown[source] == "" || !strings.HasPrefix(sum, before.shown[source]))
+		(before.shown[source].Digest == "" || !strings.HasPrefix(sum, before.shown[source].Digest))
 }

@@ -61,9 +61,9 @@ func shortNote(note string) string {
 	return strings.ToValidUTF8(note[:noteLimit-3], "") + "..."
 }
 
-// related is the source as events name it, nil when there is none.
+// related is the source as events name it, nil when there is none; an image is no object.
 func (e Event) related() runtime.Object {
-	if e.Source == (input.ID{}) {
+	if !e.Source.IsSource() {
 		return nil
 	}
 	return &corev1.ObjectReference{

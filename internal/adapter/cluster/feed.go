@@ -32,10 +32,19 @@ const (
 	laterLooks = time.Second
 )
 
+// Waker knows of reasons to look at a workload again: a family of inputs with a
+// schedule of its own, for example.
+type Waker interface {
+	// Wake sets the function that is called with such a workload. It must return
+	// quickly.
+	Wake(func(kube.Key))
+}
+
 // Feed calls add with every workload that has to be looked at: once for each that
 // exists or is on record, and then for each that something happened to; and with
-// none before enough is known to decide on it. It returns when the context ends.
-func Feed(ctx context.Context, c *Cache, r Memory, add func(kube.Key)) {
+// none before enough is known to decide on it, whoever wakes it. It returns when the
+// context ends.
+func Feed(ctx context.Context, c *Cache, r Memory, add func(kube.Key), others ...Waker) {
 	known := func(context.Context) (bool, error) { return c.Defaults() && r.Status().Answered(), nil }
 	if wait.PollUntilContextCancel(ctx, firstLook, true, known) != nil {
 		return
@@ -43,6 +52,9 @@ func Feed(ctx context.Context, c *Cache, r Memory, add func(kube.Key)) {
 	f := &feed{cache: c, memory: r, add: add, held: map[kube.Key]struct{}{}, begun: map[*area]map[Scope]struct{}{}}
 	r.Wake(f.offer)
 	c.Wake(f.offer)
+	for _, w := range others {
+		w.Wake(f.offer)
+	}
 	c.EachWorkload(func(w *kube.Workload) { f.offer(w.Key) })
 	for _, key := range r.Keys() {
 		f.offer(key)

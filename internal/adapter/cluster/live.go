@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,40 +19,56 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Live is what the API server says about one workload right now. It answers the
-// questions that a Cache answers, for a command that runs once.
+// Live is what the API server says about one workload when it is read. It answers the
+// questions that a Cache answers, for a command that runs for a moment.
 type Live struct {
-	hashers   kube.Hashers
+	client  client.Client
+	hashers kube.Hashers
+	kind    kube.Kind
+	at      client.ObjectKey
+	now     func() time.Time
+
 	workload  *kube.Workload
 	namespace *kube.Namespace
 	sources   map[input.ID]*kube.Source
 }
 
-// ReadLive asks the API server for a workload, its namespace and every source
-// that it names or lists.
-func ReadLive(ctx context.Context, c client.Client, hashers kube.Hashers, kind kube.Kind, at client.ObjectKey) (*Live, error) {
-	l := &Live{hashers: hashers, sources: map[input.ID]*kube.Source{}}
-	w, err := readWorkload(ctx, c, kind, at)
+// NewLive makes a Live that knows nothing until Read.
+func NewLive(c client.Client, hashers kube.Hashers, kind kube.Kind, at client.ObjectKey, now func() time.Time) *Live {
+	return &Live{client: c, hashers: hashers, kind: kind, at: at, now: now}
+}
+
+// Key names the workload.
+func (l *Live) Key() kube.Key {
+	return kube.Key{GroupKind: l.kind.GroupKind(), Namespace: l.at.Namespace, Name: l.at.Name}
+}
+
+// Read asks the API server for the workload, its namespace and every source that it
+// names or lists. What a source had at the last reading tells when it changed.
+func (l *Live) Read(ctx context.Context) error {
+	w, err := l.readWorkload(ctx, l.kind, l.at.Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if w.Borrows != (kube.Key{}) {
-		lender, err := readWorkload(ctx, c, kube.Deployment(), client.ObjectKey{Namespace: at.Namespace, Name: w.Borrows.Name})
+		lender, err := l.readWorkload(ctx, kube.Deployment(), w.Borrows.Name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		w = w.Borrowing(lender)
 	}
 	l.workload = w
-	if err := l.readNamespace(ctx, c, at.Namespace); err != nil {
-		return nil, err
+	if err := l.readNamespace(ctx); err != nil {
+		return err
 	}
-	return l, l.readSources(ctx, c)
+	before := l.sources
+	l.sources = map[input.ID]*kube.Source{}
+	return l.readSources(ctx, before)
 }
 
 // Workload returns the workload.
-func (l *Live) Workload() *kube.Workload {
-	return l.workload
+func (l *Live) Workload(kube.Key) (*kube.Workload, bool) {
+	return l.workload, l.workload != nil
 }
 
 // Namespace returns the workload's namespace, unless it could not be read.
@@ -86,10 +103,11 @@ func (l *Live) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Versio
 	return l.hashers.Kinds[kind].AbsentVersion(keys)
 }
 
-func readWorkload(ctx context.Context, c client.Client, kind kube.Kind, at client.ObjectKey) (*kube.Workload, error) {
+func (l *Live) readWorkload(ctx context.Context, kind kube.Kind, name string) (*kube.Workload, error) {
+	at := client.ObjectKey{Namespace: l.at.Namespace, Name: name}
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind.GroupVersionKind)
-	if err := c.Get(ctx, at, o); err != nil {
+	if err := l.client.Get(ctx, at, o); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", kind.Kind, at, err)
 	}
 	w, err := kube.SlimWorkload(kind, o, settings.Native{})
@@ -101,20 +119,20 @@ func readWorkload(ctx context.Context, c client.Client, kind kube.Kind, at clien
 }
 
 // readNamespace reads the defaults; a person may well have no right to them.
-func (l *Live) readNamespace(ctx context.Context, c client.Client, name string) error {
+func (l *Live) readNamespace(ctx context.Context) error {
 	o := &corev1.Namespace{}
-	err := c.Get(ctx, client.ObjectKey{Name: name}, o)
+	err := l.client.Get(ctx, client.ObjectKey{Name: l.at.Namespace}, o)
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read namespace %s: %w", name, err)
+		return fmt.Errorf("read namespace %s: %w", l.at.Namespace, err)
 	}
 	l.namespace, err = kube.SlimNamespace(o)
 	return err
 }
 
-func (l *Live) readSources(ctx context.Context, c client.Client) error {
+func (l *Live) readSources(ctx context.Context, before map[input.ID]*kube.Source) error {
 	intent := settings.Native{}.Intent(l.workload.Annotations, nil)
 	ids := make([]input.ID, 0, len(l.workload.Refs))
 	for _, ref := range l.workload.Refs {
@@ -122,7 +140,7 @@ func (l *Live) readSources(ctx context.Context, c client.Client) error {
 	}
 	for _, p := range intent.Listed {
 		if p.IsGlob() {
-			if err := l.readMatching(ctx, c, p); err != nil {
+			if err := l.readMatching(ctx, p, before); err != nil {
 				return err
 			}
 			continue
@@ -130,7 +148,7 @@ func (l *Live) readSources(ctx context.Context, c client.Client) error {
 		ids = append(ids, input.ID(p))
 	}
 	for _, id := range ids {
-		if err := l.readSource(ctx, c, id); err != nil {
+		if err := l.readSource(ctx, id, before); err != nil {
 			return err
 		}
 	}
@@ -138,38 +156,59 @@ func (l *Live) readSources(ctx context.Context, c client.Client) error {
 }
 
 // readMatching reads the sources that a pattern means.
-func (l *Live) readMatching(ctx context.Context, c client.Client, p settings.Pattern) error {
+func (l *Live) readMatching(ctx context.Context, p settings.Pattern, before map[input.ID]*kube.Source) error {
 	list := kube.NewSourceList(p.Kind)
-	if err := c.List(ctx, list, client.InNamespace(l.workload.Key.Namespace)); err != nil {
+	if err := l.client.List(ctx, list, client.InNamespace(l.at.Namespace)); err != nil {
 		return fmt.Errorf("list what %s/%s means: %w", p.Kind, p.Name, err)
 	}
 	return meta.EachListItem(list, func(o runtime.Object) error {
-		return l.keep(o, p.Matches)
+		s, err := l.slim(o, before)
+		if err == nil && p.Matches(s.ID) {
+			l.keep(s)
+		}
+		return err
 	})
 }
 
-func (l *Live) readSource(ctx context.Context, c client.Client, id input.ID) error {
+func (l *Live) readSource(ctx context.Context, id input.ID, before map[input.ID]*kube.Source) error {
 	var o client.Object = &corev1.ConfigMap{}
 	if id.Kind == input.KindSecret {
 		o = &corev1.Secret{}
 	}
-	err := c.Get(ctx, client.ObjectKey{Namespace: l.workload.Key.Namespace, Name: id.Name}, o)
+	err := l.client.Get(ctx, client.ObjectKey{Namespace: l.at.Namespace, Name: id.Name}, o)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", id, err)
 	}
-	return l.keep(o, func(input.ID) bool { return true })
+	s, err := l.slim(o, before)
+	if err == nil {
+		l.keep(s)
+	}
+	return err
 }
 
-// keep keeps what is needed of a source, if it is wanted.
-func (l *Live) keep(object any, wanted func(input.ID) bool) error {
+// slim makes a source of an object. When it last changed is what this process has
+// seen itself: times of managed fields are no evidence.
+func (l *Live) slim(object any, before map[input.ID]*kube.Source) (*kube.Source, error) {
 	s, err := l.hashers.Slim(object, settings.Native{})
-	if err != nil || s.OwnRecord || !wanted(s.ID) {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	s.First(mirror.Arrival{})
-	l.sources[s.ID] = s
-	return nil
+	s.DataWrittenAt = time.Time{}
+	arrival := mirror.Arrival{At: l.now()}
+	if old, seen := before[s.ID]; seen {
+		s.Follow(old, arrival)
+	} else {
+		s.First(arrival)
+	}
+	return s, nil
+}
+
+// keep keeps a source, unless it is Lockstep's own record.
+func (l *Live) keep(s *kube.Source) {
+	if !s.OwnRecord {
+		l.sources[s.ID] = s
+	}
 }

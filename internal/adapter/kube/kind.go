@@ -97,9 +97,9 @@ func (k Kind) suffix() string {
 	return "." + k.Group
 }
 
-// ReadsByItself reports whether the kind's next pods read new content without
-// being asked: each Job of a CronJob starts new ones.
-func (k Kind) ReadsByItself() bool {
+// StartsPods reports whether the kind starts new pods by itself, again and again, which read
+// new content without being asked: each Job of a CronJob does.
+func (k Kind) StartsPods() bool {
 	return k.GroupKind() == CronJob().GroupKind()
 }
 

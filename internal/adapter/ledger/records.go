@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,13 +77,17 @@ func New(c client.WithWatch, o Options) *Records {
 }
 
 // Entry returns what is remembered of a workload. An entry that cannot be read
-// is reported and returned as lost, so that its workload takes a new baseline.
+// is reported and returned as lost, so that its workload takes a new baseline. One
+// that a newer program wrote is returned as too new and never touched.
 func (r *Records) Entry(key kube.Key) (record.Entry, bool) {
 	r.mu.Lock()
 	text, ok := r.shardOf(key).get(storageKey(key))
 	r.mu.Unlock()
 	if !ok {
 		return record.Entry{}, false
+	}
+	if record.IsTooNew(text) {
+		return record.Entry{TooNew: true}, true
 	}
 	entry, err := record.Decode(text)
 	if err == nil && entry.ID != key.ID() {
@@ -103,10 +108,37 @@ func (r *Records) Put(key kube.Key, entry record.Entry) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.shardOf(key)
-	r.keepUnreadable(s, storageKey(key))
-	s.set(storageKey(key), &text)
+	r.replace(key, &text)
 	return nil
+}
+
+// replace sets what is remembered of a workload; nil removes it. What a newer program
+// wrote is left as it is.
+func (r *Records) replace(key kube.Key, text *string) {
+	s, stored := r.shardOf(key), storageKey(key)
+	if before, ok := s.get(stored); ok {
+		if record.IsTooNew(before) {
+			return
+		}
+		if _, err := record.Decode(before); err != nil {
+			// A person can still look at it.
+			s.set("unreadable."+stored, &before)
+		}
+	}
+	s.set(stored, text)
+}
+
+// TooNew lists the entries that a newer program wrote, by the keys they are stored
+// under.
+func (r *Records) TooNew() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var keys []string
+	for _, s := range r.shards {
+		keys = append(keys, s.tooNew...)
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // PutNow remembers an entry and waits until it is written. It returns the API
@@ -131,9 +163,7 @@ func (r *Records) PutNow(ctx context.Context, key kube.Key, entry record.Entry) 
 func (r *Records) Forget(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.shardOf(key)
-	r.keepUnreadable(s, storageKey(key))
-	s.set(storageKey(key), nil)
+	r.replace(key, nil)
 }
 
 // Keys lists the workloads that something is remembered of.
@@ -383,6 +413,7 @@ func (r *Records) adoptStored(ctx context.Context, s *shard) error {
 func (r *Records) adopt(s *shard, cm *corev1.ConfigMap) {
 	r.mu.Lock()
 	overruled := s.adopt(cm)
+	s.noteTooNew()
 	keys := make([]kube.Key, 0, len(overruled))
 	for _, text := range overruled {
 		if id, ok := idOf(text); ok {
@@ -404,18 +435,6 @@ func idOf(text string) (kube.Key, bool) {
 	}
 	key, err := kube.ParseID(entry.ID)
 	return key, err == nil
-}
-
-// keepUnreadable sets aside a text that cannot be read before it is replaced,
-// so that a person can still look at it.
-func (r *Records) keepUnreadable(s *shard, key string) {
-	text, ok := s.get(key)
-	if !ok {
-		return
-	}
-	if _, err := record.Decode(text); err != nil {
-		s.set("unreadable."+key, &text)
-	}
 }
 
 func (r *Records) meta(s *shard) metav1.ObjectMeta {

@@ -3,11 +3,13 @@ package ledger
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
 // shardCopy is a ConfigMap of the record as the watch delivers it.
@@ -38,6 +40,8 @@ type shard struct {
 	complaint       string // why the last write failed
 	retry           retry
 	stored          map[string]string
+	// tooNew are the keys of entries that a newer program wrote.
+	tooNew []string
 	// dirty holds the texts that differ from stored; nil removes a key.
 	dirty map[string]*string
 	// sent is what was last sent to the API server. The watch may deliver it
@@ -118,6 +122,16 @@ func (s *shard) adopt(cm *corev1.ConfigMap) (overruled map[string]string) {
 		s.set(key, ours) // somebody may have written the very same
 	}
 	return overruled
+}
+
+// noteTooNew notes which entries a newer program wrote.
+func (s *shard) noteTooNew() {
+	s.tooNew = nil
+	for key, text := range s.stored {
+		if !strings.HasPrefix(key, "unreadable.") && record.IsTooNew(text) {
+			s.tooNew = append(s.tooNew, key)
+		}
+	}
 }
 
 // olderThan reports whether what we know is older than the given version.

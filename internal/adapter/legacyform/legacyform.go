@@ -3,7 +3,11 @@
 package legacyform
 
 import (
+	"errors"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,10 +19,16 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
 )
 
-// AsVariables writes what kubernetes-reloader wrote: for each changed
-// source an environment variable with its SHA-1, in the container that has the
-// variable already or in the first one.
-func AsVariables(w *kube.Workload, order input.Order) (rollout.Document, error) {
+// Form writes what kubernetes-reloader wrote. Its digests are not versions, so it
+// looks them up.
+type Form struct {
+	Source func(namespace string, id input.ID) (*kube.Source, bool)
+}
+
+// Variables sets for each changed source an environment variable with its SHA-1, in
+// the container that has the variable already or in the first one. A source that is
+// no longer what was decided on is a conflict.
+func (form Form) Variables(w *kube.Workload, order input.Order) (rollout.Document, error) {
 	variables := make([]patch.Variable, 0, len(order.Due))
 	all := make([]input.ID, len(order.All))
 	for i, f := range order.All {
@@ -26,7 +36,11 @@ func AsVariables(w *kube.Workload, order input.Order) (rollout.Document, error) 
 	}
 	for _, f := range order.Due {
 		v := w.Place(variable(w, f.ID, all))
-		v.Value = value(f, marker(w, v))
+		source, ok := form.Source(w.Key.Namespace, f.ID)
+		if !ok || source.Content.Version(fingerprint.AllKeys()) != f.Current {
+			return rollout.Document{}, apierrors.NewConflict(schema.GroupResource{Resource: string(f.ID.Kind)}, f.ID.Name, errors.New("it has changed since"))
+		}
+		v.Value = value(source.Legacy, f.Current, marker(w, v))
 		variables = append(variables, v)
 	}
 	body, err := patch.Environment(w.PatchTarget(), variables)
@@ -37,12 +51,12 @@ func AsVariables(w *kube.Workload, order input.Order) (rollout.Document, error) 
 // does not see binary data, and it has collisions), a part of the strong digest
 // is added, so that the template changes; where that is shown as well, because a
 // template was taken back, it is left out again.
-func value(f input.Finding, shown string) string {
-	strong := f.Legacy + "-" + f.Current.Short()
-	if shown != strong && (shown == f.Legacy || strings.HasPrefix(shown, f.Legacy+"-")) {
+func value(sum string, current fingerprint.Version, shown string) string {
+	strong := sum + "-" + current.Short()
+	if shown != strong && (shown == sum || strings.HasPrefix(shown, sum+"-")) {
 		return strong
 	}
-	return f.Legacy
+	return sum
 }
 
 // variable is the source's variable. It is set apart when another source

@@ -3,6 +3,8 @@ package legacyform
 import (
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -12,7 +14,7 @@ import (
 
 func TestValue(t *testing.T) {
 	t.Parallel()
-	f := input.Finding{Legacy: "da39", Current: fingerprint.Version{Basis: "1:*", Sum: "0123456789abcdef"}}
+	current := fingerprint.Version{Basis: "1:*", Sum: "0123456789abcdef"}
 	for name, tc := range map[string]struct {
 		reason, shown, want string
 	}{
@@ -24,16 +26,16 @@ func TestValue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := value(f, tc.shown); got != tc.want {
+			if got := value("da39", current, tc.shown); got != tc.want {
 				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}
 }
 
-// TestAsVariables: the first container that has the variable gets it, and
+// TestVariables: the first container that has the variable gets it, and
 // new ones go to the front of the first container.
-func TestAsVariables(t *testing.T) {
+func TestVariables(t *testing.T) {
 	t.Parallel()
 	w := &kube.Workload{
 		Target: kube.Target{Kind: kube.Deployment(), UID: "u", ResourceVersion: "7"},
@@ -43,8 +45,17 @@ func TestAsVariables(t *testing.T) {
 			{Name: "third", EnvCount: 1, Markers: map[string]kube.Marker{"_RELOADER_SECRET_A": {Index: 0, Value: "old"}}},
 		},
 	}
-	due := []input.Finding{{ID: input.ConfigMap("a"), Legacy: "1"}, {ID: input.Secret("a"), Legacy: "2"}, {ID: input.Secret("b"), Legacy: "3"}}
-	got, err := AsVariables(w, input.Order{All: due, Due: due})
+	content := fingerprint.Hasher{}.Content(map[string]string{"key": "value"}, nil)
+	sources := map[input.ID]*kube.Source{
+		input.ConfigMap("a"): {Content: content, Legacy: "1"}, input.Secret("a"): {Content: content, Legacy: "2"}, input.Secret("b"): {Content: content, Legacy: "3"},
+	}
+	form := Form{Source: func(_ string, id input.ID) (*kube.Source, bool) {
+		s, ok := sources[id]
+		return s, ok
+	}}
+	current := content.Version(fingerprint.AllKeys())
+	due := []input.Finding{{ID: input.ConfigMap("a"), Current: current}, {ID: input.Secret("a"), Current: current}, {ID: input.Secret("b"), Current: current}}
+	got, err := form.Variables(w, input.Order{All: due, Due: due})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,5 +67,11 @@ func TestAsVariables(t *testing.T) {
 		`{"op":"add","path":"/spec/template/spec/containers/0/env/0","value":{"name":"_RELOADER_SECRET_B","value":"3"}}]`
 	if diff := cmp.Diff(want, string(got.Body)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	// The ConfigMap is written again between the decision and the patch.
+	sources[input.ConfigMap("a")].Content = fingerprint.Hasher{}.Content(map[string]string{"key": "other"}, nil)
+	if doc, err := form.Variables(w, input.Order{All: due, Due: due}); !apierrors.IsConflict(err) {
+		t.Errorf("a stale decision gives %s, %v; want a conflict", doc.Body, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,22 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
-
-// Revision is what one ReplicaSet or ControllerRevision of a workload tells.
-type Revision struct {
-	Name    string
-	Created time.Time
-	// Number is the latest that it had, zero for a ControllerRevision.
-	Number int64
-	// Shown are the versions that its template shows.
-	Shown input.Shown
-}
 
 // Revisions asks the API server for the revisions of a workload. It is a list by
 // label, so it is for rare questions: what happened while nobody was watching.
-func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]Revision, error) {
+func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]timeline.Revision, error) {
 	if w.Selector == nil {
 		return nil, nil
 	}
@@ -42,12 +31,12 @@ func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]Revisi
 	return replicaSets(ctx, c, w, selector)
 }
 
-func replicaSets(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector) ([]Revision, error) {
+func replicaSets(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector) ([]timeline.Revision, error) {
 	list := &appsv1.ReplicaSetList{}
 	if err := c.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list ReplicaSets of %s: %w", w.Key, err)
 	}
-	var found []Revision
+	var found []timeline.Revision
 	for i := range list.Items {
 		rs := &list.Items[i]
 		if controlledBy(rs, w.UID) {
@@ -57,12 +46,12 @@ func replicaSets(ctx context.Context, c client.Reader, w *kube.Workload, selecto
 	return found, nil
 }
 
-func controllerRevisions(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector) ([]Revision, error) {
+func controllerRevisions(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector) ([]timeline.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := c.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list ControllerRevisions of %s: %w", w.Key, err)
 	}
-	var found []Revision
+	var found []timeline.Revision
 	for i := range list.Items {
 		cr := &list.Items[i]
 		// One that cannot be read shows nothing.
@@ -87,8 +76,8 @@ func revisionTemplate(cr *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, e
 	return &data.Spec.Template, nil
 }
 
-func newRevision(o client.Object, template *corev1.PodTemplateSpec) Revision {
-	return Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Number: kube.RevisionOf(o), Shown: kube.ShownIn(template)}
+func newRevision(o client.Object, template *corev1.PodTemplateSpec) timeline.Revision {
+	return timeline.Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Number: kube.RevisionOf(o), Shown: kube.ShownIn(template)}
 }
 
 func controlledBy(o client.Object, uid string) bool {

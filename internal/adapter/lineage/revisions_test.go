@@ -3,6 +3,7 @@ package lineage
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
@@ -20,18 +22,19 @@ import (
 // read is the workload as it is now.
 func read(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object) *kube.Workload {
 	t.Helper()
-	live, err := cluster.ReadLive(t.Context(), w.Client, kube.Hashers{}, kind, client.ObjectKeyFromObject(o))
-	if err != nil {
+	live := cluster.NewLive(w.Client, kube.Hashers{}, kind, client.ObjectKeyFromObject(o), time.Now)
+	if err := live.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return live.Workload()
+	workload, _ := live.Workload(live.Key())
+	return workload
 }
 
 // move gives a workload a version, on what it is by then: the controllers of the
 // cluster write its status meanwhile.
 func move(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object, version string) {
 	t.Helper()
-	order := input.Order{All: []input.Finding{{ID: input.ConfigMap("app"), Shows: version}}}
+	order := input.Order{All: []input.Finding{{ID: input.ConfigMap("app"), Shows: input.Tracked(version), Live: true}}}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		_, err := rollout.NewPatcher(w.Client, rollout.AsAnnotation).Move(t.Context(), read(t, w, kind, o), order)
 		if err != nil && !apierrors.IsConflict(err) {
@@ -94,9 +97,9 @@ func strangersRevision(t *testing.T, w *testkit.World) *appsv1.ReplicaSet {
 	return rs
 }
 
-func awaitRevisions(t *testing.T, w *testkit.World, kind kube.Kind, object client.Object, count int) []Revision {
+func awaitRevisions(t *testing.T, w *testkit.World, kind kube.Kind, object client.Object, count int) []timeline.Revision {
 	t.Helper()
-	var found []Revision
+	var found []timeline.Revision
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		var err error
 		found, err = Revisions(t.Context(), w.Client, read(t, w, kind, object))

@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -16,18 +15,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
-
-// Pod is what the strategies that work on pods have to know of one.
-type Pod struct {
-	Namespace, Name, UID string
-	Created              time.Time
-	Ready                bool
-	Terminating          bool
-	// Shown are the versions that the pod shows.
-	Shown input.Shown
-}
 
 // Pods works on the pods of workloads. It asks the API server each time: pods
 // are many, and only the few workloads that ask for it are moved this way.
@@ -43,7 +33,7 @@ func NewPods(c client.Client) *Pods {
 // List returns the workload's pods that have not run to their end: those that its
 // selector finds and that it controls, itself or through its revisions. Selectors
 // overlap, and somebody's bare pod may bear the same labels.
-func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]Pod, error) {
+func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 	selector, err := podSelector(w)
 	if err != nil {
 		return nil, err
@@ -53,29 +43,29 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]Pod, error) {
 		return nil, fmt.Errorf("list the pods of %s: %w", w.Key, err)
 	}
 	owners := newOwners(p.client, w)
-	var pods []Pod
+	var own []pods.Pod
 	foreign := 0
 	for i := range list.Items {
 		pod := &list.Items[i]
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		own, err := owners.lead(ctx, pod)
+		leads, err := owners.lead(ctx, pod)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("find out who controls pod %s: %w", pod.Name, err)
-		case own:
-			pods = append(pods, newPod(pod))
+		case leads:
+			own = append(own, newPod(pod))
 		default:
 			foreign++
 		}
 	}
 	// Of a kind that we know, no pods are no pods. Whether an operator makes its
 	// object the controller of its pods is for the operator to decide.
-	if len(pods) == 0 && foreign > 0 && !owners.known {
+	if len(own) == 0 && foreign > 0 && !owners.known {
 		return nil, fmt.Errorf("the selector of %s finds %d pods and none is controlled by it, so they are left alone", w.Key, foreign)
 	}
-	return pods, nil
+	return own, nil
 }
 
 // podSelector is the workload's selector. An empty one means every pod of the
@@ -94,8 +84,8 @@ func podSelector(w *kube.Workload) (labels.Selector, error) {
 	return selector, nil
 }
 
-func newPod(pod *corev1.Pod) Pod {
-	p := Pod{
+func newPod(pod *corev1.Pod) pods.Pod {
+	p := pods.Pod{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
 		Created:     pod.CreationTimestamp.Time,
 		Terminating: pod.DeletionTimestamp != nil,
@@ -108,7 +98,7 @@ func newPod(pod *corev1.Pod) Pod {
 }
 
 // Evict asks the API server to end the pod; disruption budgets may refuse.
-func (p *Pods) Evict(ctx context.Context, pod Pod) error {
+func (p *Pods) Evict(ctx context.Context, pod pods.Pod) error {
 	uid := types.UID(pod.UID)
 	return p.client.SubResource("eviction").Create(ctx,
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
@@ -121,7 +111,7 @@ func (p *Pods) Evict(ctx context.Context, pod Pod) error {
 // Touch writes the versions into an annotation of the pod. Any change of a pod
 // makes its kubelet look at it, and at its volumes, at once. Another pod of that name
 // is a conflict.
-func (p *Pods) Touch(ctx context.Context, pod Pod, shown string) error {
+func (p *Pods) Touch(ctx context.Context, pod pods.Pod, shown string) error {
 	body, err := patch.Annotations(patch.Target{UID: pod.UID}, map[string]string{settings.Inputs: shown})
 	if err != nil {
 		return err

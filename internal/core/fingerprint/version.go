@@ -10,14 +10,21 @@ const (
 	unknown = "unknown"
 )
 
+// digestBasis is the basis of an image's version: the digest of its manifest, which
+// the registry made.
+const digestBasis = "sha256"
+
+// digestDigits is the length of such a digest.
+const digestDigits = 64
+
 // shortSize is how many hex digits of a sum people and templates see.
 const shortSize = 10
 
-// Version is the state of one source as one workload sees it. The zero value
+// Version is the state of one input as one workload sees it. The zero value
 // means that nothing is known.
 type Version struct {
 	// Basis is what the sum was taken over and how: "1:*" is algorithm 1 over
-	// all keys.
+	// all keys of a source, "sha256" is the manifest of an image.
 	Basis string
 	// Sum is the digest in hex, "absent" for an object that does not exist, or
 	// "unknown" for content that nobody saw.
@@ -27,12 +34,19 @@ type Version struct {
 // ParseVersion reads what String wrote.
 func ParseVersion(text string) (Version, error) {
 	cut := strings.LastIndexByte(text, ':')
-	if cut < 0 || !strings.Contains(text[:cut], ":") {
-		return Version{}, fmt.Errorf("parse version %q: want algorithm:keys:sum", text)
+	if cut < 0 {
+		return Version{}, fmt.Errorf("parse version %q: want algorithm:keys:sum or %s:digest", text, digestBasis)
 	}
 	v := Version{Basis: text[:cut], Sum: text[cut+1:]}
-	if v.Sum != absent && v.Sum != unknown && !isSum(v.Sum) {
-		return Version{}, fmt.Errorf("parse version %q: %q is neither %q nor %q nor %d hex digits", text, v.Sum, absent, unknown, 2*sumSize)
+	digits := 2 * sumSize
+	switch {
+	case v.Basis == digestBasis:
+		digits = digestDigits
+	case !strings.Contains(v.Basis, ":"):
+		return Version{}, fmt.Errorf("parse version %q: want algorithm:keys:sum or %s:digest", text, digestBasis)
+	}
+	if v.Sum != absent && v.Sum != unknown && !isHex(v.Sum, digits) {
+		return Version{}, fmt.Errorf("parse version %q: %q is neither %q nor %q nor %d hex digits", text, v.Sum, absent, unknown, digits)
 	}
 	return v, nil
 }
@@ -52,7 +66,7 @@ func (v Version) IsAbsent() bool {
 	return v.Sum == absent
 }
 
-// Unknown is a version of the same basis that no content has: whatever exists is a
+// Unknown is a version of the same basis that nothing has: whatever exists is a
 // change of it.
 func (v Version) Unknown() Version {
 	return Version{Basis: v.Basis, Sum: unknown}
@@ -69,9 +83,6 @@ func (v Version) Short() string {
 	return v.Sum[:min(shortSize, len(v.Sum))]
 }
 
-func isSum(text string) bool {
-	if len(text) != 2*sumSize {
-		return false
-	}
-	return strings.Trim(text, "0123456789abcdef") == ""
+func isHex(text string, digits int) bool {
+	return len(text) == digits && strings.Trim(text, "0123456789abcdef") == ""
 }

@@ -29,6 +29,10 @@ func TestParseVersion(t *testing.T) {
 		"LongSum":      {"nor an extended one", "1:*:" + someSum + "0", fingerprint.Version{}},
 		"UpperCase":    {"sums are compared as text, so there is one spelling", "1:*:" + strings.ToUpper(someSum), fingerprint.Version{}},
 		"NotHex":       {"not a digest", "1:*:" + strings.Repeat("g", 32), fingerprint.Version{}},
+		"Digest":       {"the version of an image", "sha256:" + someSum + someSum, fingerprint.Version{Basis: "sha256", Sum: someSum + someSum}},
+		"NoImage":      {"an image that does not exist", "sha256:absent", fingerprint.Version{Basis: "sha256", Sum: "absent"}},
+		"ShortDigest":  {"a digest is 64 hex digits", "sha256:" + someSum, fingerprint.Version{}},
+		"LongSource":   {"and a sum over keys is not", "1:*:" + someSum + someSum, fingerprint.Version{}},
 		"EmptySum":     {"nothing is no digest", "1:*:", fingerprint.Version{}},
 	}
 	for name, tc := range cases {
@@ -58,6 +62,7 @@ func TestVersionShort(t *testing.T) {
 func FuzzParseVersion(f *testing.F) {
 	f.Add("1:*:" + someSum)
 	f.Add("1kabcdef:00ff00ff:absent")
+	f.Add("sha256:" + someSum + someSum)
 	f.Add("1::" + someSum)
 	f.Add(":::absent")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -1,7 +1,6 @@
 package input
 
 import (
-	"maps"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
@@ -19,7 +18,7 @@ const (
 	Due
 )
 
-// Finding is what is known of one input for one workload.
+// Finding is what is known of one input for one workload, whatever its kind.
 type Finding struct {
 	ID       ID
 	Standing Standing
@@ -28,57 +27,69 @@ type Finding struct {
 	Given fingerprint.Version
 	// Current is the version that exists now.
 	Current fingerprint.Version
-	// Shows is the short digest of the whole content, for templates and people;
-	// empty when the source does not exist.
-	Shows string
-	// ResourceVersion is that of the source, empty when it does not exist.
+	// Shows is what a pod template shows that was given the current version; zero
+	// when nothing exists.
+	Shows Mark
+	// ResourceVersion is that of the object which the input is, empty for one that is
+	// no object or does not exist.
 	ResourceVersion string
-	// ChangedAt is when the content was last seen to change.
+	// ChangedAt is when the input was last seen to change.
 	ChangedAt time.Time
-	// Barred says why this input must not be moved now, empty when it may be.
-	Barred Reason
-	// BarredBy is the text of the hold, when there is one.
-	BarredBy string
-	// Listed is true when only an annotation names the source.
-	Listed bool
-	// Warning is what is wrong with the source's own settings, empty when nothing is.
-	Warning string
-	// Env and SubPath are true when the pods read the source in a way that only a
-	// new container can repeat; Volume when they read it in a way that the kubelet
-	// repeats.
-	Env, SubPath, Volume bool
-	// Legacy is the digest that a predecessor would show, where one is replaced.
-	Legacy string
+	// Bars say what forbids to move the input now. They add up: ending one leaves
+	// the others.
+	Bars []Bar
+	// Live is true when each pod that starts loads what exists, whatever its template
+	// shows. An image, or a source that is pinned, comes with the template.
+	Live bool
+	// Refresh is how much of the input running pods get when their kubelets refresh
+	// the mounted files.
+	Refresh Extent
 }
 
-// Order is what a workload is to be given.
-type Order struct {
-	// All are the inputs that the workload follows; new pods load all of them.
-	All []Finding
-	// Due are those among them that changed.
-	Due []Finding
+// Bar is something that forbids to move an input.
+type Bar struct {
+	Reason Reason
+	// By is the text that a person gave with it, empty when there is none.
+	By string
 }
 
-// Text is what is written into a template for the order. A template that shows
-// just that already (an undo, and then the content went back as well) would not
-// change and so not roll out: then the object's resource version is added, which
-// readers skip.
-func (o Order) Text(before Shown, resourceVersion string) string {
-	after := o.Shown()
-	if maps.Equal(before, after) {
-		return after.String() + ",again:" + resourceVersion
-	}
-	return after.String()
-}
-
-// Shown is what a template shows that was given the order: every input at the
-// version that its pods load.
-func (o Order) Shown() Shown {
-	all := Shown{}
-	for _, f := range o.All {
-		if f.Shows != "" {
-			all[f.ID] = f.Shows
+// BarredFor reports whether the input is barred for the reason, and by what.
+func (f Finding) BarredFor(reason Reason) (by string, barred bool) {
+	for _, bar := range f.Bars {
+		if bar.Reason == reason {
+			return bar.By, true
 		}
 	}
-	return all
+	return "", false
+}
+
+// IsWithheld reports whether the input simply stays at the version that the template
+// shows while others are moved. A live one cannot: any pod that starts loads it.
+func (f Finding) IsWithheld() bool {
+	return f.Standing == Due && !f.Live && len(f.Bars) > 0
+}
+
+// Extent is how much of an input something reaches.
+type Extent int
+
+const (
+	// Nothing of it is reached.
+	Nothing Extent = iota
+	// Some of it is reached: pods read the rest in another way.
+	Some
+	// Everything is reached.
+	Everything
+)
+
+// Warning is something about an input that a person should know and that stops
+// nothing.
+type Warning struct {
+	Reason Reason
+	Text   string
+}
+
+// Assessment is what one family of inputs says about a workload.
+type Assessment struct {
+	Findings []Finding
+	Warnings []Warning
 }

@@ -62,6 +62,12 @@ const (
 	// TooManySources: the workload asks for more sources than can be remembered and
 	// shown for one.
 	TooManySources Reason = "TooManySources"
+	// RecordTooNew: a newer program wrote what is remembered of the workload, in a
+	// form that this one cannot read.
+	RecordTooNew Reason = "RecordTooNew"
+	// BeyondStrategy: the workload's strategy cannot deliver the change, because it
+	// does not change the pod template.
+	BeyondStrategy Reason = "BeyondStrategy"
 	// NoTemplate: the object has no pod template where its kind should have one.
 	NoTemplate Reason = "NoTemplate"
 	// SourceUnknown: a source that an annotation names does not exist.
@@ -134,6 +140,8 @@ func FollowExplanations() []Explanation {
 		{Refreshed, "The pods were touched so that the kubelets refresh their mounted files at once; nothing was restarted."},
 		{NotRefreshable, "A changed source is not mounted, or is read as environment or by sub-path, which only a restart repeats."},
 		{TooManySources, "The workload asks for more than 256 ConfigMaps and Secrets, or their names have more than 16 KiB together; it is left alone until it asks for less."},
+		{RecordTooNew, "A newer version of Lockstep wrote the record of this workload in a form that this one cannot read. The record stays untouched and the workload is not moved; run the newer version again."},
+		{BeyondStrategy, "The workload asks for `evict` or `refresh`, which do not change the pod template, and the change comes with the template (an image). Use `template`."},
 		{NoTemplate, "The object has no pod template at the path that was given for its kind, or uses that of an object that is not found or cannot be followed."},
 		{SourceUnknown, "A source that the annotation names does not exist; it is followed once it does."},
 		{Reloaded, "The pod template was moved to the current versions: one rollout."},

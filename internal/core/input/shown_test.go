@@ -12,20 +12,22 @@ import (
 func TestParseShown(t *testing.T) {
 	t.Parallel()
 	app, db := input.ConfigMap("app"), input.Secret("db")
+	web := input.Image("web")
 	cases := map[string]struct {
 		reason string
 		text   string
 		want   input.Shown
 	}{
-		"Tracked":       {"as we write it", "configmap/app~3fa9c1d2e4,secret/db~77ab01c9de", input.Shown{app: "3fa9c1d2e4", db: "77ab01c9de"}},
-		"Pinned":        {"a pinned source is shown with =", "configmap/app=3fa9c1d2e4", input.Shown{app: "3fa9c1d2e4"}},
-		"Spaces":        {"people edit annotations", " configmap/app ~ 3fa9c1d2e4 , secret/db~77", input.Shown{app: "3fa9c1d2e4", db: "77"}},
+		"Tracked":       {"as we write it", "configmap/app~3fa9c1d2e4,secret/db~77ab01c9de", input.Shown{app: input.Tracked("3fa9c1d2e4"), db: input.Tracked("77ab01c9de")}},
+		"Pinned":        {"a pinned source is shown with =", "configmap/app=3fa9c1d2e4", input.Shown{app: {Digest: "3fa9c1d2e4", Pinned: true}}},
+		"Image":         {"so is an image", "image/web=sha256:ab,secret/db~77", input.Shown{web: {Digest: "sha256:ab", Pinned: true}, db: input.Tracked("77")}},
+		"Spaces":        {"people edit annotations", " configmap/app ~ 3fa9c1d2e4 , secret/db~77", input.Shown{app: input.Tracked("3fa9c1d2e4"), db: input.Tracked("77")}},
 		"Empty":         {"a template that shows nothing", "", input.Shown{}},
-		"OneBroken":     {"what cannot be read hides nothing else", "configmap/app,what~1,secret/db~77", input.Shown{db: "77"}},
-		"OtherInputs":   {"images are shown in the same annotation and are not ours", "image/web=sha256:ab,secret/db~77", input.Shown{db: "77"}},
-		"EmptyDigest":   {"an empty digest differs from every version", "configmap/app~", input.Shown{app: ""}},
-		"Twice":         {"the last word counts", "configmap/app~1,configmap/app~2", input.Shown{app: "2"}},
-		"DigestWithSep": {"the first separator counts", "configmap/app~a=b", input.Shown{app: "a=b"}},
+		"OneBroken":     {"what cannot be read hides nothing else", "configmap/app,what~1,secret/db~77", input.Shown{db: input.Tracked("77")}},
+		"OtherInputs":   {"a newer program may show inputs of another kind", "volume/data=1,secret/db~77", input.Shown{db: input.Tracked("77")}},
+		"EmptyDigest":   {"an empty digest differs from every version", "configmap/app~", input.Shown{app: input.Tracked("")}},
+		"Twice":         {"the last word counts", "configmap/app~1,configmap/app~2", input.Shown{app: input.Tracked("2")}},
+		"DigestWithSep": {"the first separator counts", "configmap/app~a=b", input.Shown{app: input.Tracked("a=b")}},
 		"Hostile":       {"a text of separators is nothing", strings.Repeat("~=,/", 10_000), input.Shown{}},
 	}
 	for name, tc := range cases {
@@ -42,9 +44,12 @@ func TestParseShown(t *testing.T) {
 // not find its old revision.
 func TestShownIsSorted(t *testing.T) {
 	t.Parallel()
-	const want = "configmap/a~3,configmap/b~2,secret/a~1"
+	const want = "configmap/a~3,configmap/b~2,image/a=4,secret/a~1"
 	for range 50 {
-		s := input.Shown{input.Secret("a"): "1", input.ConfigMap("b"): "2", input.ConfigMap("a"): "3"}
+		s := input.Shown{
+			input.Secret("a"): input.Tracked("1"), input.ConfigMap("b"): input.Tracked("2"), input.ConfigMap("a"): input.Tracked("3"),
+			input.Image("a"): {Digest: "4", Pinned: true},
+		}
 		if got := s.String(); got != want {
 			t.Fatalf("written as %q, want %q", got, want)
 		}

@@ -1,6 +1,8 @@
 package record_test
 
 import (
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +24,7 @@ func full() record.Entry {
 	return record.Entry{
 		ID: "Deployment.apps/shop/web", UID: "4711",
 		Inputs: map[input.ID]record.Given{
-			input.ConfigMap("app"): {Version: version(sum), Shown: sum[:10]},
+			input.ConfigMap("app"): {Version: version(sum), Shown: input.Tracked(sum[:10])},
 			input.Secret("db"):     {Version: version("absent")},
 		},
 		PendingSince: time.Date(2026, 11, 15, 3, 4, 5, 678, time.UTC),
@@ -91,7 +93,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"NotAnObject": {"JSON of another shape", `[1,2]`, "decode entry"},
 		"NoFormat":    {"an entry of nobody knows which program", `{"id":"a"}`, "format 0"},
 		"Newer":       {"a newer program's entry must not be misread", `{"v":2,"id":"a"}`, "format 2"},
-		"BadSource":   {"an input that cannot be named", `{"v":1,"id":"a","in":{"image/web":"1:*:absent"}}`, "image"},
+		"BadInputs":   {"inputs of another shape", `{"v":1,"id":"a","in":[]}`, "decode entry"},
+		"BadValue":    {"an input of another shape", `{"v":1,"id":"a","in":{"secret/db":{}}}`, "secret/db"},
 		"BadVersion":  {"a version that cannot be compared", `{"v":1,"id":"a","in":{"configmap/app":"7"}}`, "configmap/app"},
 		"BadTime":     {"a time that is none", `{"v":1,"id":"a","pending":"yesterday"}`, "decode entry"},
 	}
@@ -133,13 +136,14 @@ func TestEqual(t *testing.T) {
 		"UID":     {"another workload of the same name", func(e *record.Entry) { e.UID = "x" }, false},
 		"Version": {"another version", func(e *record.Entry) { e.Inputs[input.Secret("db")] = record.Given{Version: version(sum)} }, false},
 		"Shown": {"another digest in the template", func(e *record.Entry) {
-			e.Inputs[input.Secret("db")] = record.Given{Version: version("absent"), Shown: "x"}
+			e.Inputs[input.Secret("db")] = record.Given{Version: version("absent"), Shown: input.Tracked("x")}
 		}, false},
 		"Dropped": {"an input less", func(e *record.Entry) { delete(e.Inputs, input.Secret("db")) }, false},
 		"Pending": {"a pending change", func(e *record.Entry) { e.PendingSince = time.Time{} }, false},
 		"Pods":    {"another number of pods", func(e *record.Entry) { e.EvictPods++ }, false},
 		"From":    {"another revision before it", func(e *record.Entry) { e.MovedFrom++ }, false},
 		"Moved":   {"a move", func(e *record.Entry) { e.MovedAt = e.MovedAt.Add(time.Second) }, false},
+		"Foreign": {"a part of a newer program", func(e *record.Entry) { e.Foreign.Fields = map[string]json.RawMessage{"x": json.RawMessage("1")} }, false},
 		"AsOf":    {"somebody's write", func(e *record.Entry) { e.AsOf = e.AsOf.Add(time.Second) }, false},
 		"Zone":    {"the same moment", func(e *record.Entry) { e.MovedAt = e.MovedAt.In(time.FixedZone("west", -3600)) }, true},
 	}
@@ -155,6 +159,76 @@ func TestEqual(t *testing.T) {
 	}
 }
 
+// TestForeignPartsStay: a program that was rolled back must not take away what the
+// newer one remembered, nor lose the rest of the entry over it.
+func TestForeignPartsStay(t *testing.T) {
+	t.Parallel()
+	const known = `"1:*:` + sum + ` 0123456789"`
+	cases := map[string]struct {
+		reason string
+		text   string
+		parts  []string
+	}{
+		"Input":   {"an input of an unknown kind", `{"v":1,"id":"a","uid":"b","in":{"configmap/app":` + known + `,"volume/data":{ "at" : "<1>" }}}`, []string{`"volume/data":{ "at" : "<1>" }`, `"configmap/app":` + known}},
+		"Field":   {"an unknown field", `{"v":1,"id":"a","uid":"b","in":{"configmap/app":` + known + `},"stops":[1,  "&"]}`, []string{`"stops":[1,  "&"]`, `"configmap/app":` + known}},
+		"Word":    {"a further word of a version", `{"v":1,"id":"a","uid":"b","in":{"configmap/app":"1:*:absent 12 from:7 x"}}`, []string{`"configmap/app":"1:*:absent 12 from:7 x"`}},
+		"NoShown": {"a further word where the template shows nothing", `{"v":1,"id":"a","uid":"b","in":{"configmap/app":"1:*:absent ~ from:7"}}`, []string{`"configmap/app":"1:*:absent ~ from:7"`}},
+		"Image":   {"a pinned version has a mark", `{"v":1,"id":"a","uid":"b","in":{"image/web":"sha256:` + sum + sum + ` =sha256:01"}}`, []string{`"image/web":"sha256:` + sum + sum + ` =sha256:01"`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, err := record.Decode(tc.text)
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			changed := e.Clone()
+			changed.PendingSince = time.Date(2026, 11, 15, 3, 4, 5, 0, time.UTC)
+			changed.Inputs[input.Secret("new")] = record.Given{Version: version("absent")}
+			for _, entry := range []record.Entry{e, changed} {
+				text, err := entry.Encode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, part := range tc.parts {
+					if !strings.Contains(text, part) {
+						t.Errorf("%s: %s is written as %s, without %s", tc.reason, tc.text, text, part)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestTakeEndsNotes: what was noted of one version says nothing of the next.
+func TestTakeEndsNotes(t *testing.T) {
+	t.Parallel()
+	g := record.Given{Version: version("absent"), Rest: "from:7"}
+	if g.Take(version("absent")); g.Rest != "from:7" {
+		t.Errorf("the same version has %q", g.Rest)
+	}
+	if g.Take(version(sum)); g.Rest != "" || g.Version != version(sum) {
+		t.Errorf("another version is %+v", g)
+	}
+}
+
+// TestTooNew: the error says so, because such an entry must not be replaced.
+func TestTooNew(t *testing.T) {
+	t.Parallel()
+	var newer *record.TooNewError
+	if _, err := record.Decode(`{"v":2,"id":"a"}`); !errors.As(err, &newer) || newer.Format != 2 {
+		t.Errorf("a newer entry gives %v", err)
+	}
+	for text, want := range map[string]bool{`{"v":2,"id":"a"}`: true, `{"id":"a","v":3}`: true, `{"v":1,"id":"a"}`: false, "2026-11-15T03:04:05Z": false} {
+		if got := record.IsTooNew(text); got != want {
+			t.Errorf("%s is too new: %t", text, got)
+		}
+	}
+	if _, err := record.Decode(`{"id":"a"}`); err == nil || errors.As(err, &newer) {
+		t.Errorf("an entry without a format gives %v", err)
+	}
+}
+
 // FuzzDecode: nothing panics, and what is accepted survives being written and
 // read again.
 func FuzzDecode(f *testing.F) {
@@ -164,6 +238,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(text)
 	f.Add(`{"v":1,"in":{"secret/a":"1:*:absent   x"}}`)
+	f.Add(`{"v":1,"in":{"volume/a":{"x": "<"},"image/a":"sha256:absent =1 2 3"},"new":[1 , 2]}`)
 	f.Add(`{"v":1,"pending":"0001-01-01T00:00:00Z"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := record.Decode(text)

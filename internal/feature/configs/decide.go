@@ -1,8 +1,6 @@
 package configs
 
 import (
-	"time"
-
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
@@ -17,41 +15,8 @@ type Observation struct {
 	Current fingerprint.Version
 	// Required is true when pods cannot start without the source.
 	Required bool
-	// New is true when the source was made with its current content.
-	New bool
-
-	// Content bounds the source's last change; Template the workload's last
-	// template; Followed the moment since which the workload asks to be followed.
-	Content, Template, Followed timeline.Bounds
-
-	// RecordedVersion and ShownVersion are the digests that our last patch put
-	// into the template, and that the template shows now; CurrentShown is the one
-	// that a patch would put there. Empty when there is none.
-	RecordedVersion, ShownVersion, CurrentShown string
-	// Unwritten is true when a patch of ours that is not on record wrote what the
-	// template shows.
-	Unwritten bool
-
-	// Away is what is known of changes that nobody watched, nil when the source
-	// changed before our eyes or has not changed.
-	Away *Away
-}
-
-// Away is what the API server could tell of the time when nobody was watching.
-type Away struct {
-	// MadeMeanwhile is true for a workload that was made while nobody watched.
-	MadeMeanwhile bool
-	// AskedAt is when somebody asked for the workload to be followed, zero when that
-	// cannot be told.
-	AskedAt time.Time
-	// SourceCreated and DataWrittenAt are the source's times.
-	SourceCreated, DataWrittenAt time.Time
-	// RevisionCreated is when the workload's newest revision was made, zero when
-	// unknown.
-	RevisionCreated time.Time
-	// NewerRevisionShows is true when a revision that is newer than our record, or
-	// a template that we wrote since, shows the current version.
-	NewerRevisionShows bool
+	// Timeline is what happened to workload and source, as far as it is known.
+	Timeline timeline.Timeline
 }
 
 // Verdict is what has to happen for one source, and why.
@@ -67,13 +32,13 @@ type check func(Observation) (Verdict, bool)
 // that knows an answer gives it.
 func Decide(o Observation) Verdict {
 	for _, c := range []check{
-		sourceMissing,      // nobody is restarted onto a missing source
-		firstSight,         // nothing on record: take a baseline
-		measuredOtherwise,  // other keys, other algorithm: take a baseline
-		equal,              // given what exists
-		requiredArrived,    // the pods could not have started before
-		rolledOutSince,     // somebody else's rollout loaded it
-		deliveredUnwritten, // we delivered it and could not write that down
+		sourceMissing,       // no workload is restarted onto a missing source
+		firstSight,          // nothing on record: take a baseline
+		measuredOtherwise,   // other keys, other algorithm: take a baseline
+		equal,               // given what exists
+		requiredArrived,     // the pods could not have started before
+		rolledOutSince,      // another rollout loaded it
+		deliveredUnrecorded, // we delivered it, and the process ended before that was on record
 	} {
 		if v, known := c(o); known {
 			return v
@@ -103,25 +68,14 @@ func firstSight(o Observation) (Verdict, bool) {
 	if !o.Given.IsZero() {
 		return Verdict{}, false
 	}
-	later := o.Content.After(o.Template.Later(o.Followed))
-	if later && o.Required && o.New {
+	later := o.Timeline.ChangedSinceFollowed()
+	if later && o.Required && o.Timeline.Input.New {
 		return Verdict{input.Record, input.Arrived}, true
 	}
-	if later || o.changedAfterUnseenStart() {
+	if later || o.Timeline.ChangedAfterUnseenStart() {
 		return Verdict{input.Due, input.Changed}, true
 	}
 	return Verdict{input.Record, input.Baseline}, true
-}
-
-// changedAfterUnseenStart is for a workload that was made while nobody watched:
-// its source existed when its revision was made, and was written afterwards, and
-// after somebody had asked for it to be followed. In doubt nobody is restarted.
-func (o Observation) changedAfterUnseenStart() bool {
-	a := o.Away
-	if a == nil || !a.MadeMeanwhile || a.RevisionCreated.IsZero() || a.AskedAt.IsZero() {
-		return false
-	}
-	return a.SourceCreated.Before(a.RevisionCreated) && a.DataWrittenAt.After(a.RevisionCreated) && a.DataWrittenAt.After(a.AskedAt)
 }
 
 func measuredOtherwise(o Observation) (Verdict, bool) {
@@ -131,48 +85,44 @@ func measuredOtherwise(o Observation) (Verdict, bool) {
 // equal, unless the pods were given something else meanwhile and the content has
 // gone back since.
 func equal(o Observation) (Verdict, bool) {
-	if o.Given != o.Current || o.gaveAnother() {
+	if o.Given != o.Current || o.Timeline.GaveAnother() {
 		return Verdict{}, false
 	}
-	if o.undone() {
+	if o.Timeline.TakenBack() {
 		return Verdict{input.Settled, input.Undone}, true
 	}
 	return Verdict{input.Settled, input.InStep}, true
 }
 
-// gaveAnother: we delivered another version and could not write that down.
-func (o Observation) gaveAnother() bool {
-	return o.Unwritten && o.ShownVersion != "" && o.ShownVersion != o.CurrentShown
-}
-
 // lastGiven is what the pods were given last. Of what is not on record only the
-// short digest is known.
+// digest that the template shows is known.
 func (o Observation) lastGiven() fingerprint.Version {
-	if o.gaveAnother() {
-		return fingerprint.Version{Basis: o.Current.Basis, Sum: o.ShownVersion}
+	if o.Timeline.GaveAnother() {
+		return fingerprint.Version{Basis: o.Current.Basis, Sum: o.Timeline.Workload.Shows.Digest}
 	}
 	return o.Given
 }
 
-// undone: our patch showed one version, and the template now shows another that
-// is not the current one either. A template that shows none was rewritten by a
-// deployment tool, which takes nothing back.
-func (o Observation) undone() bool {
-	return o.RecordedVersion != "" && o.ShownVersion != "" &&
-		o.ShownVersion != o.RecordedVersion && o.ShownVersion != o.CurrentShown
+// needsRevisions: only what looks due, and a workload that was made while the
+// controller was down, are worth a question to the API server; and only when no watch
+// saw the source change.
+func (o Observation) needsRevisions(v Verdict) bool {
+	if o.Current.IsAbsent() || !o.Timeline.IsUnwatched() {
+		return false
+	}
+	return v.Standing == input.Due || v.Reason == input.Baseline && o.Timeline.MadeUnseen()
 }
 
 func requiredArrived(o Observation) (Verdict, bool) {
 	return Verdict{input.Record, input.Arrived}, o.Given.IsAbsent() && o.Required
 }
 
-// rolledOutSince: the template was certainly written after the source, so the
-// pods of that rollout read what exists. This makes a deploy of ConfigMap and
+// rolledOutSince: another rollout loaded it. This makes a deploy of ConfigMap and
 // template together one rollout.
 func rolledOutSince(o Observation) (Verdict, bool) {
-	return Verdict{input.Record, input.DeliveredByRollout}, o.Template.After(o.Content)
+	return Verdict{input.Record, input.DeliveredByRollout}, o.Timeline.RolledOutSince()
 }
 
-func deliveredUnwritten(o Observation) (Verdict, bool) {
-	return Verdict{input.Record, input.DeliveredBefore}, o.Away != nil && o.Away.NewerRevisionShows
+func deliveredUnrecorded(o Observation) (Verdict, bool) {
+	return Verdict{input.Record, input.DeliveredBefore}, o.Timeline.DeliveredUnrecorded()
 }

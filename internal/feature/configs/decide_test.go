@@ -25,10 +25,45 @@ func upTo(rv uint64) timeline.Bounds { return timeline.Bounds{Max: rv} }
 
 func at(second int) time.Time { return time.Date(2026, 11, 15, 3, 0, second, 0, time.UTC) }
 
+func revisionOf(created time.Time) []timeline.Revision {
+	return []timeline.Revision{{Created: created}}
+}
+
+// seen is an observation in short: what the cases differ in.
+type seen struct {
+	Given, Current              fingerprint.Version
+	Required, New               bool
+	Content, Template, Followed timeline.Bounds
+	// What our patch on record showed, what the template shows, and what it would show
+	// with what exists.
+	RecordedVersion, ShownVersion, CurrentShown string
+	// Unrecorded is true when a patch of ours that is not on record wrote the template.
+	Unrecorded bool
+	// Unseen is true for a workload that was made while the controller was down.
+	Unseen                      bool
+	AskedAt, Created, WrittenAt time.Time
+	// Revisions are nil when nobody asked for them.
+	Revisions []timeline.Revision
+}
+
+func (s seen) observation() configs.Observation {
+	line := timeline.Timeline{
+		ID:       input.ConfigMap("app"),
+		Workload: timeline.Workload{Created: at(5), Template: s.Template, Asked: s.Followed, AskedAt: s.AskedAt, Shows: input.Tracked(s.ShownVersion)},
+		Input:    timeline.Input{Created: s.Created, WrittenAt: s.WrittenAt, Content: s.Content, New: s.New, Shows: input.Tracked(s.CurrentShown)},
+		Record:   timeline.Record{Known: !s.Given.IsZero(), Shown: input.Tracked(s.RecordedVersion)},
+		Begun:    s.Unseen, Revisions: s.Revisions, RevisionsKnown: s.Revisions != nil,
+	}
+	if s.Unrecorded {
+		line.Workload.MovedAt = at(3)
+	}
+	return configs.Observation{Given: s.Given, Current: s.Current, Required: s.Required, Timeline: line}
+}
+
 // decideCase is one situation and its verdict.
 type decideCase struct {
 	reason string
-	in     configs.Observation
+	in     seen
 	want   configs.Verdict
 }
 
@@ -39,197 +74,187 @@ func decideCases() map[string]decideCase {
 	return map[string]decideCase{
 		"MissingAtFirstSight": {
 			"a workload that started without the source is recorded as such",
-			configs.Observation{Current: absent},
+			seen{Current: absent},
 			recorded(input.Missing),
 		},
 		"MissingAfterwards": {
 			"a deleted source restarts nobody, and what was given is kept for its return",
-			configs.Observation{Given: v1, Current: absent},
+			seen{Given: v1, Current: absent},
 			settled(input.Missing),
 		},
 		"StillMissing": {
 			"nothing came",
-			configs.Observation{Given: absent, Current: absent},
+			seen{Given: absent, Current: absent},
 			settled(input.Missing),
 		},
 		"FirstSight": {
 			"installing restarts nobody",
-			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Followed: upTo(40)},
+			seen{Current: v1, Content: upTo(50), Template: upTo(40), Followed: upTo(40)},
 			recorded(input.Baseline),
 		},
 		"FirstSightInDoubt": {
 			"a source that may have changed before the template is no evidence",
-			configs.Observation{Current: v1, Content: timeline.Bounds{Min: 30, Max: 60}, Template: exactly(40), Followed: exactly(20)},
+			seen{Current: v1, Content: timeline.Bounds{Min: 30, Max: 60}, Template: exactly(40), Followed: exactly(20)},
 			recorded(input.Baseline),
 		},
 		"FirstSightOfAChange": {
 			"the source certainly changed after the workload took up its template and asked",
-			configs.Observation{Current: v1, Content: exactly(50), Template: exactly(40), Followed: exactly(45)},
+			seen{Current: v1, Content: exactly(50), Template: exactly(40), Followed: exactly(45)},
 			due,
 		},
 		"ArrivedBeforeFirstSight": {
 			"a required source that was made after its workload: the pods waited for it",
-			configs.Observation{Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40)},
+			seen{Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40)},
 			recorded(input.Arrived),
 		},
 		"OptionalArrivedBeforeFirstSight": {
 			"the pods may have started without it",
-			configs.Observation{Current: v1, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40)},
+			seen{Current: v1, New: true, Content: exactly(50), Template: exactly(40), Followed: exactly(40)},
 			due,
 		},
 		"AskedAfterTheChange": {
 			"who asks to be followed now is not restarted for what was before",
-			configs.Observation{Current: v1, Content: exactly(50), Template: exactly(40), Followed: exactly(60)},
+			seen{Current: v1, Content: exactly(50), Template: exactly(40), Followed: exactly(60)},
 			recorded(input.Baseline),
 		},
 		"MadeMeanwhileAndChanged": {
 			"made while nobody watched, and its source was written after its revision",
-			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Followed: upTo(40), Away: &configs.Away{
-				MadeMeanwhile: true, AskedAt: at(2), SourceCreated: at(1), RevisionCreated: at(10), DataWrittenAt: at(20),
-			}},
+			seen{Current: v1, Content: upTo(50), Template: upTo(40), Followed: upTo(40), Unseen: true, AskedAt: at(2), Created: at(1), WrittenAt: at(20), Revisions: revisionOf(at(10))},
 			due,
 		},
 		"MadeMeanwhileUnchanged": {
 			"its source is older than its revision: the pods read what exists",
-			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Away: &configs.Away{
-				MadeMeanwhile: true, AskedAt: at(2), SourceCreated: at(1), RevisionCreated: at(10), DataWrittenAt: at(10),
-			}},
+			seen{Current: v1, Content: upTo(50), Template: upTo(40), Unseen: true, AskedAt: at(2), Created: at(1), WrittenAt: at(10), Revisions: revisionOf(at(10))},
 			recorded(input.Baseline),
 		},
 		"MadeMeanwhileSourceLater": {
 			"a source that came after the revision: the pods waited for it",
-			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Away: &configs.Away{
-				MadeMeanwhile: true, AskedAt: at(2), SourceCreated: at(15), RevisionCreated: at(10), DataWrittenAt: at(20),
-			}},
+			seen{Current: v1, Content: upTo(50), Template: upTo(40), Unseen: true, AskedAt: at(2), Created: at(15), WrittenAt: at(20), Revisions: revisionOf(at(10))},
 			recorded(input.Baseline),
 		},
 		"MadeMeanwhileNoRevision": {
 			"without a revision nothing is known",
-			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Away: &configs.Away{
-				MadeMeanwhile: true, AskedAt: at(2), SourceCreated: at(1), DataWrittenAt: at(20),
-			}},
+			seen{Current: v1, Content: upTo(50), Template: upTo(40), Unseen: true, AskedAt: at(2), Created: at(1), WrittenAt: at(20), Revisions: []timeline.Revision{}},
 			recorded(input.Baseline),
 		},
 		"OlderThanTheRecord": {
 			"a workload that the record could have known is a new opt-in, not a missed one",
-			configs.Observation{Current: v1, Content: upTo(50), Template: upTo(40), Away: &configs.Away{
-				SourceCreated: at(1), RevisionCreated: at(10), DataWrittenAt: at(20),
-			}},
+			seen{Current: v1, Content: upTo(50), Template: upTo(40), AskedAt: at(2), Created: at(1), WrittenAt: at(20), Revisions: revisionOf(at(10))},
 			recorded(input.Baseline),
 		},
 		"OtherKeys": {
 			"a changed list of keys is a new baseline",
-			configs.Observation{Given: other, Current: v1, Content: exactly(50)},
+			seen{Given: other, Current: v1, Content: exactly(50)},
 			recorded(input.NewBasis),
 		},
 		"AbsentOtherKeys": {
 			"also when the source did not exist",
-			configs.Observation{Given: fingerprint.Version{Basis: "0:*", Sum: "absent"}, Current: v1, Content: exactly(50)},
+			seen{Given: fingerprint.Version{Basis: "0:*", Sum: "absent"}, Current: v1, Content: exactly(50)},
 			recorded(input.NewBasis),
 		},
 		"InStep": {
 			"given what exists, whatever the template shows",
-			configs.Observation{Given: v1, Current: v1, Content: exactly(50), Template: upTo(40)},
+			seen{Given: v1, Current: v1, Content: exactly(50), Template: upTo(40)},
 			settled(input.InStep),
 		},
 		"InStepByOurPatch": {
 			"the template shows what our patch put there",
-			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "1", CurrentShown: "1"},
+			seen{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "1", CurrentShown: "1"},
 			settled(input.InStep),
 		},
 		"TemplateRewritten": {
 			"a deployment tool that wipes our annotation takes nothing back",
-			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", CurrentShown: "1"},
+			seen{Given: v1, Current: v1, RecordedVersion: "1", CurrentShown: "1"},
 			settled(input.InStep),
 		},
 		"ShowsCurrentAnyway": {
 			"an unused key changed after our patch, and somebody rolled out the newest",
-			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "2", CurrentShown: "2"},
+			seen{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "2", CurrentShown: "2"},
 			settled(input.InStep),
 		},
 		"NeverPatched": {
 			"what an old template shows means nothing when no patch of ours is on record",
-			configs.Observation{Given: v1, Current: v1, ShownVersion: "0", CurrentShown: "1"},
+			seen{Given: v1, Current: v1, ShownVersion: "0", CurrentShown: "1"},
 			settled(input.InStep),
 		},
 		"Undone": {
 			"our patch showed one version, and the template now shows an earlier one",
-			configs.Observation{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "0", CurrentShown: "1"},
+			seen{Given: v1, Current: v1, RecordedVersion: "1", ShownVersion: "0", CurrentShown: "1"},
 			settled(input.Undone),
 		},
 		"WentBackUnwritten": {
 			"killed between the patch and the record, and then the content went back: the pods run what was between",
-			configs.Observation{Given: v1, Current: v1, Unwritten: true, RecordedVersion: "1", ShownVersion: "2", CurrentShown: "1"},
+			seen{Given: v1, Current: v1, Unrecorded: true, RecordedVersion: "1", ShownVersion: "2", CurrentShown: "1"},
 			due,
 		},
 		"WentBackUnwrittenFirst": {
 			"also when no patch is on record at all",
-			configs.Observation{Given: v1, Current: v1, Unwritten: true, ShownVersion: "2", CurrentShown: "1"},
+			seen{Given: v1, Current: v1, Unrecorded: true, ShownVersion: "2", CurrentShown: "1"},
 			due,
 		},
 		"WentBackBeforeOurPatch": {
 			"our patch came after the content had gone back: its pods read that",
-			configs.Observation{Given: v1, Current: v1, Content: exactly(50), Template: exactly(51), Unwritten: true, ShownVersion: "2", CurrentShown: "1"},
+			seen{Given: v1, Current: v1, Content: exactly(50), Template: exactly(51), Unrecorded: true, ShownVersion: "2", CurrentShown: "1"},
 			recorded(input.DeliveredByRollout),
 		},
 		"RolledByHandUnwritten": {
 			"a patch that is not on record shows what exists",
-			configs.Observation{Given: v1, Current: v1, Unwritten: true, RecordedVersion: "0", ShownVersion: "1", CurrentShown: "1"},
+			seen{Given: v1, Current: v1, Unrecorded: true, RecordedVersion: "0", ShownVersion: "1", CurrentShown: "1"},
 			settled(input.InStep),
 		},
 		"OtherSourceUnwritten": {
 			"a patch that is not on record shows nothing of this source",
-			configs.Observation{Given: v1, Current: v1, Unwritten: true, CurrentShown: "1"},
+			seen{Given: v1, Current: v1, Unrecorded: true, CurrentShown: "1"},
 			settled(input.InStep),
 		},
 		"DueBefore": {
 			"it was due at first sight, and whoever saw that is gone",
-			configs.Observation{Given: v1.Unknown(), Current: v1, Required: true, Content: upTo(50), Template: upTo(60)},
+			seen{Given: v1.Unknown(), Current: v1, Required: true, Content: upTo(50), Template: upTo(60)},
 			due,
 		},
 		"Changed": {
 			"given another version than exists",
-			configs.Observation{Given: v1, Current: v2, Content: exactly(50), Template: exactly(40)},
+			seen{Given: v1, Current: v2, Content: exactly(50), Template: exactly(40)},
 			due,
 		},
 		"ChangedAfterUndo": {
 			"a new version after an undo is news",
-			configs.Observation{Given: v1, Current: v2, Content: exactly(50), Template: exactly(45), RecordedVersion: "1", ShownVersion: "0", CurrentShown: "2"},
+			seen{Given: v1, Current: v2, Content: exactly(50), Template: exactly(45), RecordedVersion: "1", ShownVersion: "0", CurrentShown: "2"},
 			due,
 		},
 		"ChangedInDoubt": {
 			"when the order is unknown the workload is due: nothing is missed",
-			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60)},
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60)},
 			due,
 		},
 		"RequiredArrived": {
 			"the pods could not have started before",
-			configs.Observation{Given: absent, Current: v1, Required: true, Content: exactly(50), Template: exactly(40)},
+			seen{Given: absent, Current: v1, Required: true, Content: exactly(50), Template: exactly(40)},
 			recorded(input.Arrived),
 		},
 		"OptionalArrived": {
 			"the pods run without it and must be told",
-			configs.Observation{Given: absent, Current: v1, Content: exactly(50), Template: exactly(40)},
+			seen{Given: absent, Current: v1, Content: exactly(50), Template: exactly(40)},
 			due,
 		},
 		"RolledOutSince": {
 			"helm upgrade of ConfigMap and template together is one rollout",
-			configs.Observation{Given: v1, Current: v2, Content: exactly(50), Template: exactly(51)},
+			seen{Given: v1, Current: v2, Content: exactly(50), Template: exactly(51)},
 			recorded(input.DeliveredByRollout),
 		},
 		"RolledOutSinceByList": {
 			"also when a list tells, as long as it is certain",
-			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: timeline.Bounds{Min: 51, Max: 60}},
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: timeline.Bounds{Min: 51, Max: 60}},
 			recorded(input.DeliveredByRollout),
 		},
 		"DeliveredBefore": {
 			"killed between the patch and the record: a newer revision shows it",
-			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Away: &configs.Away{NewerRevisionShows: true}},
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), CurrentShown: "2", Revisions: []timeline.Revision{{Created: at(1), Shown: input.Shown{input.ConfigMap("app"): input.Tracked("2")}}}},
 			recorded(input.DeliveredBefore),
 		},
 		"ChangedWhileAway": {
 			"no revision shows it: it is due",
-			configs.Observation{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), Away: &configs.Away{RevisionCreated: at(1)}},
+			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), CurrentShown: "2", Revisions: revisionOf(at(1))},
 			due,
 		},
 	}
@@ -240,7 +265,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range decideCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := configs.Decide(tc.in); got != tc.want {
+			if got := configs.Decide(tc.in.observation()); got != tc.want {
 				t.Errorf("%s: %+v, want %+v", tc.reason, got, tc.want)
 			}
 		})
@@ -269,7 +294,8 @@ func ofWorkload(r input.Reason) bool {
 	switch r {
 	case input.NotFollowed, input.InvalidAnnotation, input.QuietWindow, input.Held, input.NextJob,
 		input.Reloaded, input.WouldReload, input.ReloadFailed, input.StrategyOff, input.Evicting, input.Evicted,
-		input.Refreshed, input.NotRefreshable, input.NoTemplate, input.SourceUnknown, input.TooManySources:
+		input.Refreshed, input.NotRefreshable, input.NoTemplate, input.SourceUnknown, input.TooManySources,
+		input.RecordTooNew, input.BeyondStrategy:
 		return true
 	default:
 		return false

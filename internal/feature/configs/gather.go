@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
@@ -33,7 +32,7 @@ type View interface {
 type Options struct {
 	View View
 	// Revisions asks the API server for a workload's revisions.
-	Revisions func(context.Context, *kube.Workload) ([]lineage.Revision, error)
+	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
 	// Since is from when on the workload's kind and this kind of its sources are
 	// followed, by the API server's clock; false when they were not before.
 	Since func(w *kube.Workload, kind input.Kind) (since time.Time, begun bool)
@@ -52,7 +51,7 @@ type Inputs struct {
 // look is what the API server said of one workload's revisions.
 type look struct {
 	uid       string
-	revisions []lineage.Revision
+	revisions []timeline.Revision
 }
 
 // New makes the inputs.
@@ -60,183 +59,137 @@ func New(o Options) *Inputs {
 	return &Inputs{options: o, looked: map[kube.Key]look{}}
 }
 
+// Kinds are the kinds of inputs that this family knows.
+func (i *Inputs) Kinds() []input.Kind {
+	return []input.Kind{input.KindConfigMap, input.KindSecret}
+}
+
 // Assess tells, for each source that the workload follows, whether it was given
 // what exists.
-func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) ([]input.Finding, error) {
+func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) (input.Assessment, error) {
 	refs := i.followed(w, intent, given)
-	findings := make([]input.Finding, 0, len(refs))
+	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs))}
 	asked := false
 	for _, ref := range refs {
 		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
-			findings = append(findings, input.Finding{ID: ref.Source, Reason: input.Unreadable, Given: given.Inputs[ref.Source].Version})
+			all.Findings = append(all.Findings, input.Finding{ID: ref.Source, Reason: input.Unreadable, Given: given.Inputs[ref.Source].Version, Live: true})
 			continue
 		}
-		source, exists := i.options.View.Source(w.Key.Namespace, ref.Source)
+		source, _ := i.options.View.Source(w.Key.Namespace, ref.Source)
 		o := i.observe(w, ref, source, given)
 		v := Decide(o)
-		if exists && !source.ContentWritten.Exact() && i.needsHistory(v, w, ref.Source.Kind, given) {
+		if o.needsRevisions(v) {
 			revisions, err := i.history(ctx, w)
 			if err != nil {
-				return nil, err
+				return input.Assessment{}, err
 			}
 			asked = true
-			o.Away = i.away(w, source, revisions, given)
+			o.Timeline.Revisions, o.Timeline.RevisionsKnown = revisions, true
 			v = Decide(o)
 		}
-		findings = append(findings, i.finding(ref, o, v, source, intent.Quiet))
+		all.Findings = append(all.Findings, finding(ref, o, v, source, intent.Quiet))
+		all.Warnings = append(all.Warnings, warnings(ref, source)...)
 	}
 	if !asked {
 		i.Drop(w.Key)
 	}
-	return findings, nil
+	return all, nil
 }
 
-// needsHistory: only what looks due, and a workload that was made while nobody
-// watched, are worth a question to the API server.
-func (i *Inputs) needsHistory(v Verdict, w *kube.Workload, kind input.Kind, given record.Entry) bool {
-	return v.Standing == input.Due || v.Reason == input.Baseline && i.madeMeanwhile(w, kind, given)
-}
-
-// madeMeanwhile reports whether the workload was made while nobody watched. It is
-// new to the record and not made before our eyes: it came with a list, so its
-// beginning is unknown. It is younger than our following of its kind, and what asks
-// for it was not written before our eyes either. One whose entry cannot be read had
-// one.
-func (i *Inputs) madeMeanwhile(w *kube.Workload, kind input.Kind, given record.Entry) bool {
-	if given.Lost || len(given.Inputs) > 0 || w.TemplateWritten.Min > 0 || i.askedSince(w).Min > 0 {
-		return false
-	}
-	since, begun := i.options.Since(w, kind)
-	return begun && w.Created.After(since)
-}
-
-// askedAt is when the annotation that asks for the workload was last written, its
-// own or its namespace's; zero when that cannot be told.
-func (i *Inputs) askedAt(w *kube.Workload) time.Time {
-	if _, own := w.Annotations[settings.Reload]; own {
-		return w.AskedAt
-	}
-	if ns, ok := i.options.View.Namespace(w.Key.Namespace); ok {
-		return ns.AskedAt
-	}
-	return time.Time{}
-}
-
+// observe gathers what the verdict on one source depends on.
 func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source, given record.Entry) Observation {
-	known := given.Inputs[ref.Source]
 	o := Observation{
-		Given:           known.Version,
-		Required:        !ref.Optional,
-		Template:        w.TemplateWritten,
-		Followed:        i.followedSince(w, ref.Source.Kind),
-		RecordedVersion: known.Shown,
-		ShownVersion:    w.Shown[ref.Source],
-		Unwritten:       unwritten(w, ref.Source, given),
-		Current:         i.options.View.Absent(ref.Source.Kind, ref.Keys),
+		Given:    given.Inputs[ref.Source].Version,
+		Required: !ref.Optional,
+		Current:  i.options.View.Absent(ref.Source.Kind, ref.Keys),
 	}
+	o.Timeline = i.timeline(w, ref.Source, given)
 	if source != nil {
 		o.Current = source.Content.Version(ref.Keys)
-		o.Content, o.New = source.ContentWritten, source.New
-		o.Followed = o.Followed.Later(source.AskWritten)
-		o.CurrentShown = source.Content.Version(fingerprint.AllKeys()).Short()
+		o.Timeline.Input = timeline.Input{
+			Created: source.Created, WrittenAt: source.DataWrittenAt,
+			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source),
+		}
 	}
 	return o
 }
 
-// followedSince bounds since when the workload is followed as it is now: not before
-// its kind and that of its source are followed at all, which is when they were
-// listed, and not before it or its namespace asked.
-func (i *Inputs) followedSince(w *kube.Workload, kind input.Kind) timeline.Bounds {
-	since := i.askedSince(w)
-	if begun, ok := i.options.Since(w, kind); !ok || !w.Created.After(begun) {
-		since = since.Later(w.Listed)
+// timeline is what is known of the workload's and the record's side.
+func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) timeline.Timeline {
+	t := timeline.Timeline{
+		ID: id,
+		Workload: timeline.Workload{
+			Created: w.Created, Template: w.TemplateWritten, Asked: w.SettingsWritten, AskedAt: w.AskedAt,
+			Listed: w.Listed, MovedAt: w.MovedAt, Shows: w.Shown[id],
+		},
+		Record: timeline.Record{
+			Known: given.Lost || len(given.Inputs) > 0, Shown: given.Inputs[id].Shown,
+			MovedAt: given.MovedAt, AsOf: given.AsOf, MovedFrom: given.MovedFrom,
+		},
 	}
-	return since
-}
-
-// askedSince bounds when the workload or its namespace last changed what is asked
-// for it.
-func (i *Inputs) askedSince(w *kube.Workload) timeline.Bounds {
-	since := w.SettingsWritten
-	if ns, ok := i.options.View.Namespace(w.Key.Namespace); ok {
-		since = since.Later(ns.SettingsWritten)
+	t.Following, t.Begun = i.options.Since(w, id.Kind)
+	ns, known := i.options.View.Namespace(w.Key.Namespace)
+	if known {
+		t.Workload.Asked = t.Workload.Asked.Later(ns.SettingsWritten)
 	}
-	return since
-}
-
-func (i *Inputs) away(w *kube.Workload, source *kube.Source, revisions []lineage.Revision, given record.Entry) *Away {
-	a := &Away{
-		MadeMeanwhile: i.madeMeanwhile(w, source.ID.Kind, given),
-		AskedAt:       i.askedAt(w),
-		SourceCreated: source.Created,
-		DataWrittenAt: source.DataWrittenAt,
-	}
-	for _, r := range revisions {
-		if r.Created.After(a.RevisionCreated) {
-			a.RevisionCreated = r.Created
+	if _, own := w.Annotations[settings.Reload]; !own {
+		t.Workload.AskedAt = time.Time{}
+		if known {
+			t.Workload.AskedAt = ns.AskedAt
 		}
 	}
-	a.NewerRevisionShows = shownSince(w, source, revisions, given)
-	return a
+	return t
 }
 
-// shownSince reports whether the source's content was delivered after our record.
-// What our last patch wrote is still in the template, unless somebody has written
-// another one since; then the revisions tell. They tell nothing of a version that
-// the template on record shows: somebody else's rollout may have kept that.
-func shownSince(w *kube.Workload, source *kube.Source, revisions []lineage.Revision, given record.Entry) bool {
-	current := source.Content.Version(fingerprint.AllKeys()).Short()
-	if unwritten(w, source.ID, given) {
-		return w.Shown[source.ID] == current
-	}
-	if given.Inputs[source.ID].Shown == current {
-		return false
-	}
-	return slices.ContainsFunc(revisions, func(r lineage.Revision) bool {
-		return r.Shown[source.ID] == current && (given.IsBefore(r.Created) || usedAgain(r, given) && w.Shown[source.ID] != current)
-	})
+// shows is what a template shows that was given the source as it is.
+func shows(s *kube.Source) input.Mark {
+	return input.Tracked(s.Content.Version(fingerprint.AllKeys()).Short())
 }
 
-// unwritten reports whether a patch of ours that is not on record wrote what the
-// template shows of a source. Two patches may bear the same second; then another
-// version than the one on record tells.
-func unwritten(w *kube.Workload, id input.ID, given record.Entry) bool {
-	if w.MovedAt.IsZero() || !w.MovedAt.Equal(given.MovedAt) {
-		return w.MovedAt.After(given.MovedAt)
-	}
-	recorded := given.Inputs[id].Shown
-	return recorded != "" && recorded != w.Shown[id]
-}
-
-// usedAgain reports whether a revision has become the current one after the one that
-// is on record, which came after MovedFrom. Content that goes back to
-// an earlier version finds that one's revision again, with a new number. (When the
-// template still shows it, a person may have gone back to it, and the content
-// after them: then the pods have not read it.)
-func usedAgain(r lineage.Revision, given record.Entry) bool {
-	return given.MovedFrom > 0 && r.Number > given.MovedFrom+1
-}
-
-func (i *Inputs) finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
+func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
 	f := input.Finding{
 		ID: ref.Source, Standing: v.Standing, Reason: v.Reason,
-		Given: o.lastGiven(), Current: o.Current, Shows: o.CurrentShown,
-		Env: ref.Env, SubPath: ref.SubPath, Volume: ref.Volume, Listed: ref.Listed,
+		Given: o.lastGiven(), Current: o.Current, Shows: o.Timeline.Input.Shows,
+		Live: true, Refresh: refreshed(ref),
+	}
+	if source != nil {
+		f.ChangedAt, f.ResourceVersion = changedAt(source, quiet), source.ResourceVersion
+		if own := settings.ForSource(source.Annotations); own.Held {
+			f.Bars = append(f.Bars, input.Bar{Reason: input.Held, By: own.HeldBy})
+		}
 	}
 	if v.Reason == input.Undone {
-		f.Barred = input.Undone
-	}
-	if source == nil {
-		return f
-	}
-	f.ChangedAt, f.ResourceVersion, f.Legacy = changedAt(source, quiet), source.ResourceVersion, source.Legacy
-	if wrong := settings.ScopeProblems(source.Annotations); len(wrong) > 0 {
-		f.Warning = source.ID.String() + ": " + wrong[0].String()
-	}
-	if own := settings.ForSource(source.Annotations); own.Held {
-		f.Barred, f.BarredBy = input.Held, own.HeldBy
+		f.Bars = append(f.Bars, input.Bar{Reason: input.Undone})
 	}
 	return f
+}
+
+// refreshed is how much of a source the kubelets refresh in running pods: what they
+// mount, unless by sub-path. The environment of a container is made at its start.
+func refreshed(ref podrefs.Ref) input.Extent {
+	switch {
+	case !ref.Volume:
+		return input.Nothing
+	case ref.Env || ref.SubPath:
+		return input.Some
+	}
+	return input.Everything
+}
+
+// warnings are what is probably a mistake: a source that an annotation names and that
+// does not exist, and a setting of the source that has no effect.
+func warnings(ref podrefs.Ref, source *kube.Source) []input.Warning {
+	if source == nil {
+		if !ref.Listed {
+			return nil
+		}
+		return []input.Warning{{Reason: input.SourceUnknown, Text: "the annotation names " + ref.Source.String() + ", which does not exist"}}
+	}
+	wrong := settings.ScopeProblems(source.Annotations)
+	if len(wrong) == 0 {
+		return nil
+	}
+	return []input.Warning{{Reason: input.InvalidAnnotation, Text: source.ID.String() + ": " + wrong[0].String() + "; it has no effect"}}
 }
 
 // changedAt is when the content last changed, as well as we know. Of a change
@@ -318,7 +271,7 @@ func (i *Inputs) ownSettings(namespace string, id input.ID, given record.Entry) 
 }
 
 // history returns the workload's revisions, asking once while it waits.
-func (i *Inputs) history(ctx context.Context, w *kube.Workload) ([]lineage.Revision, error) {
+func (i *Inputs) history(ctx context.Context, w *kube.Workload) ([]timeline.Revision, error) {
 	i.mu.Lock()
 	known, ok := i.looked[w.Key]
 	i.mu.Unlock()

@@ -3,6 +3,7 @@ package configs_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
@@ -90,12 +90,12 @@ func given(values map[input.ID]string) record.Entry {
 
 // history counts the questions to the API server.
 type history struct {
-	revisions []lineage.Revision
+	revisions []timeline.Revision
 	err       error
 	asked     int
 }
 
-func (h *history) ask(context.Context, *kube.Workload) ([]lineage.Revision, error) {
+func (h *history) ask(context.Context, *kube.Workload) ([]timeline.Revision, error) {
 	h.asked++
 	return h.revisions, h.err
 }
@@ -110,12 +110,12 @@ func reload(value string) settings.Intent {
 
 func assess(t *testing.T, in *configs.Inputs, intent settings.Intent, e record.Entry) map[input.ID]input.Reason {
 	t.Helper()
-	findings, err := in.Assess(t.Context(), web(), intent, e)
+	all, err := in.Assess(t.Context(), web(), intent, e)
 	if err != nil {
 		t.Fatal(err)
 	}
 	reasons := map[input.ID]input.Reason{}
-	for _, f := range findings {
+	for _, f := range all.Findings {
 		reasons[f.ID] = f.Reason
 	}
 	return reasons
@@ -286,9 +286,9 @@ func TestAssessKindThatIsFollowedNow(t *testing.T) {
 				View: clusterOf(s), Revisions: (&history{}).ask,
 				Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), tc.begun },
 			})
-			findings, err := in.Assess(t.Context(), w, reload("auto"), record.Entry{})
-			if err != nil || findings[0].Reason != tc.want {
-				t.Errorf("%s: %+v, %v; want %s", tc.reason, findings, err, tc.want)
+			all, err := in.Assess(t.Context(), w, reload("auto"), record.Entry{})
+			if err != nil || all.Findings[0].Reason != tc.want {
+				t.Errorf("%s: %+v, %v; want %s", tc.reason, all.Findings, err, tc.want)
 			}
 		})
 	}
@@ -302,10 +302,10 @@ func TestAssessTellsWhatWasGiven(t *testing.T) {
 	e := given(map[input.ID]string{app: "1"})
 	e.MovedAt = at(30)
 	w := web()
-	w.Shown, w.MovedAt = input.Shown{app: versionOf("2").Short()}, at(31)
-	findings, err := inputs(clusterOf(source(app, "1")), &history{}).Assess(t.Context(), w, reload("auto"), e)
-	if err != nil || findings[0].Standing != input.Due || findings[0].Given.Short() != versionOf("2").Short() {
-		t.Errorf("%+v, %v; want it due, from what the template shows", findings, err)
+	w.Shown, w.MovedAt = input.Shown{app: input.Tracked(versionOf("2").Short())}, at(31)
+	all, err := inputs(clusterOf(source(app, "1")), &history{}).Assess(t.Context(), w, reload("auto"), e)
+	if err != nil || all.Findings[0].Standing != input.Due || all.Findings[0].Given.Short() != versionOf("2").Short() {
+		t.Errorf("%+v, %v; want it due, from what the template shows", all.Findings, err)
 	}
 }
 
@@ -315,15 +315,15 @@ func TestAssessBelievesWhatIsNewerThanTheRecord(t *testing.T) {
 	t.Parallel()
 	app := input.ConfigMap("app")
 	current, before := versionOf("2").Short(), versionOf("1").Short()
-	revision := func(created int, number int64, shown string) []lineage.Revision {
-		return []lineage.Revision{{Created: at(created), Number: number, Shown: input.Shown{app: shown}}}
+	revision := func(created int, number int64, shown string) []timeline.Revision {
+		return []timeline.Revision{{Created: at(created), Number: number, Shown: input.Shown{app: input.Tracked(shown)}}}
 	}
 	cases := map[string]struct {
 		reason    string
 		recorded  string // the template on record shows it
 		shown     string // the template shows it now
 		movedAt   time.Time
-		revisions []lineage.Revision
+		revisions []timeline.Revision
 		want      input.Reason
 	}{
 		"Newer":    {"we patched and were killed", before, "", time.Time{}, revision(31, 0, current), input.DeliveredBefore},
@@ -348,12 +348,12 @@ func TestAssessBelievesWhatIsNewerThanTheRecord(t *testing.T) {
 			t.Parallel()
 			e := given(map[input.ID]string{app: "1"})
 			e.MovedAt, e.MovedFrom = at(30), 7
-			e.Inputs[app] = record.Given{Version: versionOf("1"), Shown: tc.recorded}
+			e.Inputs[app] = record.Given{Version: versionOf("1"), Shown: input.Tracked(tc.recorded)}
 			w := web()
-			w.Shown, w.MovedAt = input.Shown{app: tc.shown}, tc.movedAt
-			findings, err := inputs(clusterOf(source(app, "2")), &history{revisions: tc.revisions}).Assess(t.Context(), w, reload("auto"), e)
-			if err != nil || findings[0].Reason != tc.want {
-				t.Errorf("%s: %+v, %v; want %s", tc.reason, findings, err, tc.want)
+			w.Shown, w.MovedAt = input.Shown{app: input.Tracked(tc.shown)}, tc.movedAt
+			all, err := inputs(clusterOf(source(app, "2")), &history{revisions: tc.revisions}).Assess(t.Context(), w, reload("auto"), e)
+			if err != nil || all.Findings[0].Reason != tc.want {
+				t.Errorf("%s: %+v, %v; want %s", tc.reason, all.Findings, err, tc.want)
 			}
 		})
 	}
@@ -364,7 +364,7 @@ func TestAssessBelievesWhatIsNewerThanTheRecord(t *testing.T) {
 func TestAssessKnowsHowFarTheRecordGoes(t *testing.T) {
 	t.Parallel()
 	app := input.ConfigMap("app")
-	h := &history{revisions: []lineage.Revision{{Created: at(31), Shown: input.Shown{app: versionOf("2").Short()}}}}
+	h := &history{revisions: []timeline.Revision{{Created: at(31), Shown: input.Shown{app: input.Tracked(versionOf("2").Short())}}}}
 	for asOf, want := range map[time.Time]input.Reason{at(30): input.DeliveredBefore, at(31): input.Changed, at(32): input.Changed} {
 		e := given(map[input.ID]string{app: "1"})
 		e.AsOf = asOf
@@ -385,10 +385,10 @@ func TestAssessLostEntry(t *testing.T) {
 		w.Annotations, w.AskedAt = map[string]string{settings.Reload: "auto"}, at(6)
 		s := source(app, "2")
 		s.DataWrittenAt = at(9)
-		h := &history{revisions: []lineage.Revision{{Created: at(7)}}}
-		findings, err := inputs(clusterOf(s), h).Assess(t.Context(), w, reload("auto"), record.Entry{Lost: lost})
-		if err != nil || findings[0].Reason != want {
-			t.Errorf("lost=%t: %+v, %v; want %s", lost, findings, err, want)
+		h := &history{revisions: []timeline.Revision{{Created: at(7)}}}
+		all, err := inputs(clusterOf(s), h).Assess(t.Context(), w, reload("auto"), record.Entry{Lost: lost})
+		if err != nil || all.Findings[0].Reason != want {
+			t.Errorf("lost=%t: %+v, %v; want %s", lost, all.Findings, err, want)
 		}
 	}
 }
@@ -442,11 +442,11 @@ func TestAssessOptingIn(t *testing.T) {
 			changed.DataWrittenAt = at(9)
 			view := clusterOf(changed)
 			view.namespace = s.namespace
-			h := &history{revisions: []lineage.Revision{{Created: at(7)}}}
+			h := &history{revisions: []timeline.Revision{{Created: at(7)}}}
 			in := configs.New(configs.Options{View: view, Revisions: h.ask, Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), s.begun }})
-			findings, err := in.Assess(t.Context(), s.workload, reload("auto"), s.entry)
-			if err != nil || findings[0].Reason != tc.want {
-				t.Errorf("%s: %+v, %v; want %s", tc.reason, findings, err, tc.want)
+			all, err := in.Assess(t.Context(), s.workload, reload("auto"), s.entry)
+			if err != nil || all.Findings[0].Reason != tc.want {
+				t.Errorf("%s: %+v, %v; want %s", tc.reason, all.Findings, err, tc.want)
 			}
 		})
 	}
@@ -482,11 +482,11 @@ func TestAssessClampsTheTimeOfAnUnseenChange(t *testing.T) {
 			t.Parallel()
 			s := source(input.ConfigMap("app"), "2")
 			s.ChangedAt, s.DataWrittenAt = tc.changed, tc.data
-			findings, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{s.ID: "1"}))
+			all, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{s.ID: "1"}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := findings[0].ChangedAt; !got.Equal(tc.want) {
+			if got := all.Findings[0].ChangedAt; !got.Equal(tc.want) {
 				t.Errorf("%s: changed at %s, want %s", tc.reason, got, tc.want)
 			}
 		})
@@ -497,11 +497,79 @@ func TestAssessBarsHeldSources(t *testing.T) {
 	t.Parallel()
 	s := source(input.ConfigMap("app"), "2")
 	s.Annotations = map[string]string{settings.Hold: "audit"}
-	findings, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{s.ID: "1"}))
+	all, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{s.ID: "1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := findings[0]; f.Barred != input.Held || f.BarredBy != "audit" || f.Standing != input.Due {
+	want := []input.Bar{{Reason: input.Held, By: "audit"}}
+	if f := all.Findings[0]; f.Standing != input.Due || !slices.Equal(f.Bars, want) {
 		t.Errorf("finding %+v, want it due and barred by the hold", f)
+	}
+}
+
+// TestAssessBarsAddUp: a hold on a source that was taken back is a second bar.
+func TestAssessBarsAddUp(t *testing.T) {
+	t.Parallel()
+	s := source(input.ConfigMap("app"), "1")
+	s.Annotations = map[string]string{settings.Hold: "audit"}
+	e := given(map[input.ID]string{s.ID: "1"})
+	e.Inputs[s.ID] = record.Given{Version: versionOf("1"), Shown: input.Tracked(versionOf("1").Short())}
+	w := web()
+	w.Shown = input.Shown{s.ID: input.Tracked("0")}
+	all, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), w, reload("auto"), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []input.Bar{{Reason: input.Held, By: "audit"}, {Reason: input.Undone}}
+	if diff := cmp.Diff(want, all.Findings[0].Bars); diff != "" {
+		t.Errorf("bars (-want +got)\n%s", diff)
+	}
+}
+
+// TestAssessTellsHowFarARefreshReaches: only what the kubelet mounts, and mounts as a
+// whole, can be refreshed.
+func TestAssessTellsHowFarARefreshReaches(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		ref    podrefs.Ref
+		want   input.Extent
+	}{
+		"Mounted":   {"the kubelet writes it again", podrefs.Ref{Volume: true}, input.Everything},
+		"Env":       {"a process has its environment from its start", podrefs.Ref{Env: true}, input.Nothing},
+		"Both":      {"one way is refreshed and the other is not", podrefs.Ref{Volume: true, Env: true}, input.Some},
+		"SubPath":   {"the kubelet mounts it once", podrefs.Ref{Volume: true, SubPath: true}, input.Some},
+		"OnlyNamed": {"no volume has it", podrefs.Ref{}, input.Nothing},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := source(input.ConfigMap("app"), "1")
+			w := web()
+			tc.ref.Source, tc.ref.Keys = s.ID, fingerprint.AllKeys()
+			w.Refs = []podrefs.Ref{tc.ref}
+			all, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), w, reload("auto"), record.Entry{})
+			if err != nil || all.Findings[0].Refresh != tc.want || !all.Findings[0].Live {
+				t.Errorf("%s: %+v, %v; want %d", tc.reason, all.Findings, err, tc.want)
+			}
+		})
+	}
+}
+
+// TestAssessWarns: what is probably a mistake, and no reason to stop.
+func TestAssessWarns(t *testing.T) {
+	t.Parallel()
+	odd := source(input.ConfigMap("app"), "1")
+	odd.Annotations = map[string]string{settings.Reload: "yes"}
+	all, err := inputs(clusterOf(odd), &history{}).Assess(t.Context(), web(), reload("auto, secret/none"), record.Entry{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []input.Warning{
+		{Reason: input.InvalidAnnotation, Text: `configmap/app: annotation lockstep.dev/reload: "yes" is not understood; accepted: auto or never; it has no effect`},
+		{Reason: input.SourceUnknown, Text: "the annotation names secret/none, which does not exist"},
+	}
+	if diff := cmp.Diff(want, all.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got)\n%s", diff)
 	}
 }

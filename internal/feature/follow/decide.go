@@ -2,10 +2,10 @@ package follow
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -31,7 +31,7 @@ const (
 	Evict Verb = "evict"
 	// Refresh: the pods are touched so that the kubelets refresh their files.
 	Refresh Verb = "refresh"
-	// Observe: it would be moved, and somebody asked only to be told.
+	// Observe: it would be moved, and the settings ask only to be told.
 	Observe Verb = "observe"
 )
 
@@ -40,26 +40,57 @@ const (
 // is refused as a whole. One that asks for more must not harm them.
 const maxSources = 256
 
-// maxNames bounds the names of those sources together. Nobody checks the names in a
-// pod template, so that a single one could fill the object.
+// maxNames bounds the names of those sources together. The API server does not check
+// the names in a pod template, so that a single one could fill the object.
 const maxNames = 16 << 10
+
+// evictionCheck is how often a series of evictions looks whether the workload is
+// available again.
+const evictionCheck = 2 * time.Second
+
+// Force is how far a person overrules what stands in the way of a move.
+type Force int
+
+const (
+	// NoForce is for the controller: it moves what is due.
+	NoForce Force = iota
+	// ForceMove moves the workload by its template although nothing is due, was taken
+	// back, or is only observed. It waits for quiet and respects holds.
+	ForceMove
+	// ForceNow does not wait and does not respect holds either.
+	ForceNow
+)
 
 // Input is everything that a decision depends on.
 type Input struct {
-	Intent   settings.Intent
+	Intent settings.Intent
+	// Findings are what is known of each input, and Warnings what people should know
+	// of them.
 	Findings []input.Finding
-	// ReadsByItself is true for a workload whose next pods read the new content
-	// without being asked: a CronJob.
-	ReadsByItself bool
+	Warnings []input.Warning
+	// StartsPods is true for a workload that starts new pods by itself, again and
+	// again: a CronJob.
+	StartsPods bool
 	// NoTemplate says why the object has no pod template, empty when it has one.
 	NoTemplate string
-	// PodsAllowed is true when the strategies that work on pods are switched on.
-	PodsAllowed bool
+	// PodsOff says why the strategies that work on pods cannot be used and what to do
+	// about it, empty when they can.
+	PodsOff string
+	// Shown is what the pod template shows, Replicas how many pods the workload asks
+	// for, zero when it does not say.
+	Shown    input.Shown
+	Replicas int
+	// Pods are the workload's pods, gathered where NeedsPods.
+	Pods []pods.Pod
 	// Entry is what is on record.
 	Entry record.Entry
 	// MaxDelay bounds the quiet window, counted from the first pending change.
 	MaxDelay time.Duration
 	Now      time.Time
+	Force    Force
+	// Estimate is true when bounds and times of changes are not known, because the
+	// input was read live and not followed.
+	Estimate bool
 }
 
 // Decision is what to do with a workload, and why.
@@ -68,7 +99,7 @@ type Decision struct {
 	Reason input.Reason
 	// Message is one line for people, the same for the same situation.
 	Message string
-	// Moves are the inputs that are due.
+	// Moves are the inputs that are to be moved.
 	Moves []input.Finding
 	// Delivered is true when they count as given once the decision is carried out.
 	Delivered bool
@@ -76,27 +107,95 @@ type Decision struct {
 	PendingSince time.Time
 	// Recheck is when to look again, zero when only an event can change anything.
 	Recheck time.Duration
+	// Eviction is the next step of a series of evictions.
+	Eviction Eviction
+	// Estimate is true when the decision rests on an Input that is one.
+	Estimate bool
 }
 
-// Decide says what has to happen to a workload now.
+// Eviction is one step of a series of evictions; the zero value waits.
+type Eviction struct {
+	// For is what the series delivers.
+	For string
+	// Begin puts the series on record, with the number of pods where the workload does
+	// not say how many it wants.
+	Begin bool
+	Pods  int
+	// Victim is the pod to evict, nil while an earlier step has not come to its end.
+	Victim *pods.Pod
+}
+
+// situation is an input with what follows from it at once.
+type situation struct {
+	Input
+	// draft is a decision about the inputs that are to be moved.
+	draft Decision
+}
+
+// check is one step of the rule: it answers, or leaves the question to the next.
+type check func(situation) (Decision, bool)
+
+// Decide says what has to happen to a workload now. The first check that knows an
+// answer gives it.
 func Decide(in Input) Decision {
-	if len(in.Intent.Problems) > 0 {
-		return Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: problems(in.Intent), PendingSince: in.Entry.PendingSince}
+	s := in.situation()
+	for _, c := range []check{
+		settingNotUnderstood, // a person has to correct it first
+		templateMissing,      // there is nothing to move
+		recordTooNew,         // a newer program knows what was given
+		tooManySources,       // one workload must not fill the record of others
+		notFollowed,          // nothing asks for it
+		nothingDue,           // given what exists, or only the record changes
+		readByTheNextJob,     // new pods start by themselves
+		notQuiet,             // more changes may come
+		heldWorkload,         // a person forbids every change
+		barredInput,          // a person forbids this one, or took it back
+		observed,             // the settings ask only to be told
+		strategyOff,          // the controller has no rights for it
+		beyondStrategy,       // the strategy does not change the template
+		evicted,              // one pod after the other
+		refreshed,            // no pod restarts
+	} {
+		if d, known := c(s); known {
+			d.Estimate = in.Estimate
+			return d
+		}
 	}
-	if in.NoTemplate != "" && in.asksToBeFollowed() {
-		return Decision{Verb: Leave, Reason: input.NoTemplate, Message: in.NoTemplate, PendingSince: in.Entry.PendingSince}
+	d := s.draft.as(Move, input.Reloaded).delivered()
+	d.Estimate = in.Estimate
+	return d
+}
+
+// NeedsPods reports whether the decision depends on the workload's pods.
+func (in Input) NeedsPods() bool {
+	return Decide(in).Verb == Evict
+}
+
+func (in Input) situation() situation {
+	moves, due := in.moves(), withStanding(in.Findings, input.Due)
+	s := situation{Input: in, draft: Decision{Moves: moves, Message: changes(moves)}}
+	switch {
+	case in.Force != NoForce:
+		s.draft.Message = names(moves)
+	case len(moves) == 0:
+		s.draft.Message = changes(due)
 	}
-	if excess := in.excess(); excess != "" {
-		return Decision{Verb: Leave, Reason: input.TooManySources, Message: excess, PendingSince: in.Entry.PendingSince}
+	if len(moves)+len(due) > 0 {
+		s.draft.PendingSince = in.pendingSince()
 	}
-	if len(in.Findings) == 0 {
-		return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: "nothing to follow"}
-	}
-	due := withStanding(in.Findings, input.Due)
-	if len(due) == 0 {
-		return settled(in)
-	}
-	return in.decideDue(Decision{Moves: due, Message: changes(due), PendingSince: in.pendingSince()})
+	return s
+}
+
+// moves are the inputs that are due, without those that simply stay as the template
+// has them: barred ones, and those that the strategy cannot deliver. Whoever forces a
+// move gets everything that exists.
+func (in Input) moves() []input.Finding {
+	return matching(in.Findings, func(f input.Finding) bool {
+		if in.Force != NoForce {
+			return f.Shows != input.Mark{}
+		}
+		return f.Standing == input.Due && !f.IsWithheld() && (f.Live || !in.usesPods())
+	})
 }
 
 // pendingSince is when the oldest change that is due was first seen. A time to come
@@ -108,10 +207,28 @@ func (in Input) pendingSince() time.Time {
 	return in.Now
 }
 
-// stillDue is a decision that could not be carried out.
-func (in Input) stillDue(d Decision) Decision {
-	d.PendingSince, d.Delivered = in.pendingSince(), false
-	return d
+func settingNotUnderstood(s situation) (Decision, bool) {
+	return s.mistake(input.InvalidAnnotation, problems(s.Intent)), len(s.Intent.Problems) > 0
+}
+
+func templateMissing(s situation) (Decision, bool) {
+	return s.mistake(input.NoTemplate, s.NoTemplate), s.NoTemplate != "" && s.asksToBeFollowed()
+}
+
+// asksToBeFollowed: by an annotation around the workload, or because it was
+// followed and nothing forbids it; a source can ask for it too, and without a
+// template it is not known which sources those are.
+func (in Input) asksToBeFollowed() bool {
+	return in.Force != NoForce || in.Intent.Mode == settings.Follow || in.Intent.Mode == settings.Unset && len(in.Entry.Inputs) > 0
+}
+
+func recordTooNew(s situation) (Decision, bool) {
+	return s.mistake(input.RecordTooNew, "a newer version of Lockstep has written its record"), s.Entry.TooNew && len(s.Findings) > 0
+}
+
+func tooManySources(s situation) (Decision, bool) {
+	excess := s.excess()
+	return s.mistake(input.TooManySources, excess), excess != ""
 }
 
 // excess says in which way the workload asks for too much, empty when it does not.
@@ -129,164 +246,200 @@ func (in Input) excess() string {
 	return ""
 }
 
-// isMistake reports whether somebody has to mend something before the workload can
-// be decided on. What is on record stays as it is.
+// mistake is a decision to wait until a person has corrected something. What is on
+// record stays as it is.
+func (in Input) mistake(reason input.Reason, message string) Decision {
+	return Decision{Verb: Leave, Reason: reason, Message: message, PendingSince: in.Entry.PendingSince}
+}
+
+// isMistake reports whether a person has to correct something before the workload can
+// be decided on.
 func (d Decision) isMistake() bool {
 	switch d.Reason {
-	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources:
+	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources, input.RecordTooNew:
 		return true
 	default:
 		return false
 	}
 }
 
-// asksToBeFollowed: by an annotation around the workload, or because it was
-// followed and nothing forbids it; a source can ask for it too, and without a
-// template nobody knows which sources those are.
-func (in Input) asksToBeFollowed() bool {
-	return in.Intent.Mode == settings.Follow || in.Intent.Mode == settings.Unset && len(in.Entry.Inputs) > 0
+func notFollowed(s situation) (Decision, bool) {
+	return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: "nothing to follow"}, len(s.Findings) == 0
 }
 
-// decideDue is the order in which something can stand in the way of a change.
-func (in Input) decideDue(d Decision) Decision {
-	if in.ReadsByItself {
-		d.Verb, d.Reason = Remember, input.NextJob
-		return d.delivered()
+// nothingDue: the workload was given what exists, or takes it as given.
+func nothingDue(s situation) (Decision, bool) {
+	if s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 {
+		return Decision{}, false
 	}
-	if wait := in.quietFor(d); wait > 0 {
-		d.Verb, d.Reason, d.Recheck = Wait, input.QuietWindow, wait
-		return d
+	if records := withStanding(s.Findings, input.Record); len(records) > 0 {
+		return Decision{Verb: Remember, Reason: records[0].Reason, Message: names(records)}, true
 	}
-	if reason, message, barred := in.barred(); barred {
-		d.Verb, d.Reason, d.Message = Hold, reason, message+": "+d.Message
-		return d
-	}
-	if in.Intent.Observe {
-		d.Verb, d.Reason = Observe, input.WouldReload
-		return d.delivered()
-	}
-	return in.decideStrategy(d)
-}
-
-// decideStrategy chooses the way in which the workload is moved.
-func (in Input) decideStrategy(d Decision) Decision {
-	if in.Intent.Strategy != settings.StrategyTemplate && !in.PodsAllowed {
-		d.Verb, d.Reason = Hold, input.StrategyOff
-		d.Message = fmt.Sprintf("annotation %s: %s is switched off here; start the controller with --pod-strategies: %s", settings.Strategy, in.Intent.Strategy, d.Message)
-		return d
-	}
-	switch in.Intent.Strategy {
-	case settings.StrategyEvict:
-		// Delivered only when no older pod is left, see evict.
-		d.Verb, d.Reason = Evict, input.Evicting
-		return d
-	case settings.StrategyRefresh:
-		d.Verb, d.Reason = Refresh, input.NotRefreshable
-		if mounted := mounted(d.Moves); len(mounted) > 0 {
-			d.Reason, d.Message = input.Refreshed, changes(mounted)
+	for _, f := range s.Findings {
+		if f.Reason == input.Undone {
+			return Decision{Verb: Leave, Reason: input.Undone, Message: f.ID.String() + " was taken back"}, true
 		}
-		return d.delivered()
-	case settings.StrategyTemplate:
 	}
-	d.Verb, d.Reason = Move, input.Reloaded
-	return d.delivered()
+	return Decision{Verb: Leave, Reason: input.InStep, Message: names(s.Findings)}, true
 }
 
-// quietFor is how long the workload's sources must still be quiet. With a quiet
-// window of 5 s and a maximum delay of 60 s, changes at 0 s and 3 s are
-// delivered at 8 s; changes every second are delivered at 60 s.
-func (in Input) quietFor(d Decision) time.Duration {
+// readByTheNextJob: the workload starts new pods by itself, and all that is due is
+// loaded by every pod that starts. An image is not: that takes a patch.
+func readByTheNextJob(s situation) (Decision, bool) {
+	if !s.StartsPods || len(s.draft.Moves) == 0 {
+		return Decision{}, false
+	}
+	for _, f := range s.draft.Moves {
+		if !f.Live {
+			return Decision{}, false
+		}
+	}
+	return s.draft.as(Remember, input.NextJob).delivered(), true
+}
+
+// notQuiet: the inputs have changed too recently. With a quiet window of 5 s and a
+// maximum delay of 60 s, changes at 0 s and 3 s are delivered at 8 s; changes every
+// second are delivered at 60 s.
+func notQuiet(s situation) (Decision, bool) {
+	if s.Force == ForceNow {
+		return Decision{}, false
+	}
 	var last time.Time
-	for _, f := range d.Moves {
+	for _, f := range s.draft.Moves {
 		if f.ChangedAt.After(last) {
 			last = f.ChangedAt
 		}
 	}
-	ready := last.Add(in.Intent.Quiet)
-	if latest := d.PendingSince.Add(in.MaxDelay); latest.Before(ready) {
+	ready := last.Add(s.Intent.Quiet)
+	if latest := s.draft.PendingSince.Add(s.MaxDelay); latest.Before(ready) {
 		ready = latest
 	}
-	return ready.Sub(in.Now)
+	d := s.draft.as(Wait, input.QuietWindow)
+	d.Recheck = ready.Sub(s.Now)
+	return d, d.Recheck > 0
 }
 
-// barred looks for an input that must not reach the pods. Any rollout loads the
-// live content of every source, so one such input holds the whole workload.
-func (in Input) barred() (input.Reason, string, bool) {
-	if in.Intent.Held {
-		return input.Held, "held by annotation " + settings.Hold + quoted(in.Intent.HeldBy), true
-	}
-	for _, f := range in.Findings {
-		switch {
-		case f.Barred == input.Held && f.Standing == input.Due:
-			return input.Held, f.ID.String() + " is held" + quoted(f.BarredBy), true
-		case f.Barred == input.Undone:
-			return input.Undone, f.ID.String() + " " + f.Current.Short() + " was taken back, and a rollout would load it again", true
-		}
-	}
-	return "", "", false
+func heldWorkload(s situation) (Decision, bool) {
+	return s.draft.held(input.Held, "held by annotation "+settings.Hold+quoted(s.Intent.HeldBy)), s.Intent.Held && s.Force != ForceNow
 }
 
-// settled decides when nothing is due.
-func settled(in Input) Decision {
-	if records := withStanding(in.Findings, input.Record); len(records) > 0 {
-		return Decision{Verb: Remember, Reason: records[0].Reason, Message: names(records)}
-	}
-	for _, f := range in.Findings {
-		if f.Reason == input.Undone {
-			return Decision{Verb: Leave, Reason: input.Undone, Message: f.ID.String() + " was taken back"}
+// barredInput: an input that must not reach the pods. Any pod that starts loads a live
+// one, so that holds the whole workload. One that comes with the template holds only
+// itself; when nothing else is due the change waits for it.
+func barredInput(s situation) (Decision, bool) {
+	for _, f := range s.Findings {
+		for _, bar := range f.Bars {
+			if s.respects(f, bar) && (f.Live || len(s.draft.Moves) == 0) {
+				return s.draft.held(bar.Reason, because(f, bar)), true
+			}
 		}
 	}
-	return Decision{Verb: Leave, Reason: input.InStep, Message: names(in.Findings)}
+	return Decision{}, false
+}
+
+// respects reports whether a bar counts. A hold on a source that the pods have already
+// forbids nothing; what was taken back would be loaded again by any rollout. A person
+// who moves a workload overrules that it was taken back, and holds only when asked to.
+func (in Input) respects(f input.Finding, bar input.Bar) bool {
+	switch in.Force {
+	case ForceNow:
+		return false
+	case ForceMove:
+		return bar.Reason == input.Held
+	case NoForce:
+	}
+	return f.Standing == input.Due || bar.Reason != input.Held
+}
+
+func because(f input.Finding, bar input.Bar) string {
+	switch {
+	case bar.Reason == input.Held:
+		return f.ID.String() + " is held" + quoted(bar.By)
+	case f.Live:
+		return f.ID.String() + " " + f.Current.Short() + " was taken back, and a rollout would load it again"
+	}
+	return f.ID.String() + " " + f.Current.Short() + " was taken back"
+}
+
+func observed(s situation) (Decision, bool) {
+	return s.draft.as(Observe, input.WouldReload).delivered(), s.Intent.Observe && s.Force == NoForce
+}
+
+func strategyOff(s situation) (Decision, bool) {
+	message := fmt.Sprintf("annotation %s: %s is switched off here; %s", settings.Strategy, s.Intent.Strategy, s.PodsOff)
+	return s.draft.held(input.StrategyOff, message), s.usesPods() && s.PodsOff != ""
+}
+
+// usesPods reports whether the workload is moved by way of its pods.
+func (in Input) usesPods() bool {
+	return in.Force == NoForce && in.Intent.Strategy != settings.StrategyTemplate
+}
+
+// beyondStrategy: evict and refresh do not change the pod template, so they cannot
+// deliver what comes with it.
+func beyondStrategy(s situation) (Decision, bool) {
+	return s.draft.held(input.BeyondStrategy, s.beyond()), s.usesPods() && len(s.draft.Moves) == 0
+}
+
+// beyond says what the strategy cannot deliver, empty when there is nothing.
+func (in Input) beyond() string {
+	beyond := matching(in.Findings, func(f input.Finding) bool { return f.Standing == input.Due && !f.Live })
+	if !in.usesPods() || len(beyond) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("annotation %s: %s does not change the pod template, and %s comes with it", settings.Strategy, in.Intent.Strategy, names(beyond))
+}
+
+// evicted: the series is on record before the first pod goes, so that a restart
+// continues it and does not begin it again. It is over when no pod is older.
+func evicted(s situation) (Decision, bool) {
+	if !s.usesPods() || s.Intent.Strategy != settings.StrategyEvict {
+		return Decision{}, false
+	}
+	d := s.draft.as(Evict, input.Evicting)
+	d.Recheck = evictionCheck
+	d.Eviction.For = input.Order{All: s.Findings, Due: d.Moves}.Shown(s.Shown).String()
+	if s.Entry.EvictFor != d.Eviction.For || s.Entry.EvictSince.IsZero() {
+		d.Eviction.Begin = true
+		if s.Replicas == 0 {
+			// Without it the gap between a pod and its successor would not be seen.
+			d.Eviction.Pods = pods.Running(s.Pods)
+		}
+		return d, true
+	}
+	victim, done := pods.NextEviction(s.Pods, max(s.Replicas, s.Entry.EvictPods), s.Entry.EvictSince)
+	if done {
+		d.Recheck, d.Reason = 0, input.Evicted
+		return d.delivered(), true
+	}
+	d.Eviction.Victim = victim
+	return d, true
+}
+
+// refreshed: a refresh delivers at once. What it does not reach is told, and counts as
+// given: only a restart would repeat it, and the settings ask for none.
+func refreshed(s situation) (Decision, bool) {
+	d := s.draft.as(Refresh, input.NotRefreshable)
+	if mounted := mounted(d.Moves); len(mounted) > 0 {
+		d.Reason, d.Message = input.Refreshed, changes(mounted)
+	}
+	return d.delivered(), s.usesPods() && s.Intent.Strategy == settings.StrategyRefresh
+}
+
+// as makes a decision of a draft.
+func (d Decision) as(verb Verb, reason input.Reason) Decision {
+	d.Verb, d.Reason = verb, reason
+	return d
+}
+
+// held is a change that something forbids.
+func (d Decision) held(reason input.Reason, why string) Decision {
+	d.Message = why + ": " + d.Message
+	return d.as(Hold, reason)
 }
 
 // delivered ends the pending change.
 func (d Decision) delivered() Decision {
 	d.PendingSince, d.Delivered = time.Time{}, true
 	return d
-}
-
-func withStanding(findings []input.Finding, s input.Standing) []input.Finding {
-	var found []input.Finding
-	for _, f := range findings {
-		if f.Standing == s {
-			found = append(found, f)
-		}
-	}
-	return found
-}
-
-// changes tells from what to what, by short digests: "configmap/app 3fa9c1d2e4 -> 77ab01c9de".
-func changes(due []input.Finding) string {
-	parts := make([]string, len(due))
-	for i, f := range due {
-		from := "unknown"
-		if !f.Given.IsZero() {
-			from = f.Given.Short()
-		}
-		parts[i] = fmt.Sprintf("%s %s -> %s", f.ID, from, f.Current.Short())
-	}
-	return strings.Join(parts, ", ")
-}
-
-func names(findings []input.Finding) string {
-	parts := make([]string, len(findings))
-	for i, f := range findings {
-		parts[i] = f.ID.String()
-	}
-	return strings.Join(parts, ", ")
-}
-
-func problems(intent settings.Intent) string {
-	parts := make([]string, len(intent.Problems))
-	for i, p := range intent.Problems {
-		parts[i] = p.String()
-	}
-	return strings.Join(parts, "; ")
-}
-
-func quoted(text string) string {
-	if text == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (%q)", text)
 }

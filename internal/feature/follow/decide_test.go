@@ -2,6 +2,7 @@ package follow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -28,15 +30,15 @@ func ago(d time.Duration) time.Time { return now.Add(-d) }
 
 // due is a source that changed so long ago.
 func due(source input.ID, changed time.Duration) input.Finding {
-	return input.Finding{ID: source, Standing: input.Due, Reason: input.Changed, Given: v1, Current: v2, Shows: v2.Short(), ChangedAt: ago(changed)}
+	return input.Finding{ID: source, Standing: input.Due, Reason: input.Changed, Given: v1, Current: v2, Shows: input.Tracked(v2.Short()), ChangedAt: ago(changed), Live: true}
 }
 
 func inStep(source input.ID) input.Finding {
-	return input.Finding{ID: source, Standing: input.Settled, Reason: input.InStep, Given: v1, Current: v1, Shows: v1.Short()}
+	return input.Finding{ID: source, Standing: input.Settled, Reason: input.InStep, Given: v1, Current: v1, Shows: input.Tracked(v1.Short()), Live: true}
 }
 
 func recorded(source input.ID, reason input.Reason) input.Finding {
-	return input.Finding{ID: source, Standing: input.Record, Reason: reason, Current: v1, Shows: v1.Short()}
+	return input.Finding{ID: source, Standing: input.Record, Reason: reason, Current: v1, Shows: input.Tracked(v1.Short()), Live: true}
 }
 
 func manySources(n int) []input.Finding {
@@ -52,7 +54,18 @@ func with(f input.Finding, change func(*input.Finding)) input.Finding {
 	return f
 }
 
-func inVolume(f *input.Finding) { f.Volume = true }
+func inVolume(f *input.Finding) { f.Refresh = input.Everything }
+
+func barred(f input.Finding, reason input.Reason, by string) input.Finding {
+	f.Bars = append(f.Bars, input.Bar{Reason: reason, By: by})
+	return f
+}
+
+// image is an input that comes with the pod template.
+func image(f input.Finding) input.Finding {
+	f.ID, f.Live = input.Image("web"), false
+	return f
+}
 
 // auto is the intent of a workload that follows what it references.
 func auto() settings.Intent {
@@ -66,15 +79,18 @@ type decideCase struct {
 	findings []input.Finding
 	pending  time.Time
 	cronjob  bool
-	pods     bool
+	podsOff  string
 	problem  string
 	known    bool // on record
+	tooNew   bool
+	force    Force
+	stays    []input.Finding // due and not to be moved
 	want     Decision
 	says     []string
 }
 
 func decideCases() map[string]decideCase {
-	undone := with(inStep(db), func(f *input.Finding) { f.Reason, f.Barred = input.Undone, input.Undone })
+	undone := barred(with(inStep(db), func(f *input.Finding) { f.Reason = input.Undone }), input.Undone, "")
 	return map[string]decideCase{
 		"BadSetting": {
 			reason:   "a workload with a setting that nobody understands is left alone, and its pending change is kept",
@@ -168,12 +184,12 @@ func decideCases() map[string]decideCase {
 		},
 		"HeldSource": {
 			reason:   "a held source must not reach the pods, so nothing does",
-			findings: []input.Finding{due(app, time.Hour), with(due(db, time.Hour), func(f *input.Finding) { f.Barred, f.BarredBy = input.Held, "audit" })}, pending: ago(time.Hour),
+			findings: []input.Finding{due(app, time.Hour), barred(due(db, time.Hour), input.Held, "audit")}, pending: ago(time.Hour),
 			want: Decision{Verb: Hold, Reason: input.Held, PendingSince: ago(time.Hour)}, says: []string{"secret/db is held", `"audit"`},
 		},
 		"HeldSourceUnchanged": {
 			reason:   "a held source that the pods have already keeps nobody",
-			findings: []input.Finding{due(app, time.Hour), with(inStep(db), func(f *input.Finding) { f.Barred = input.Held })},
+			findings: []input.Finding{due(app, time.Hour), barred(inStep(db), input.Held, "")},
 			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
 		},
 		"UndoneBars": {
@@ -233,32 +249,98 @@ func decideCases() map[string]decideCase {
 		"Evict": {
 			reason:   "evictions run until no older pod is left, so the change stays pending",
 			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyEvict },
-			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), pods: true,
-			want: Decision{Verb: Evict, Reason: input.Evicting, PendingSince: ago(time.Hour)},
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
+			want: Decision{Verb: Evict, Reason: input.Evicting, PendingSince: ago(time.Hour), Recheck: evictionCheck, Eviction: Eviction{For: "configmap/app~2222222222", Begin: true}},
 		},
 		"Refresh": {
 			reason:   "a refresh delivers at once",
 			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh },
-			findings: []input.Finding{with(due(app, time.Hour), inVolume)}, pending: ago(time.Hour), pods: true,
+			findings: []input.Finding{with(due(app, time.Hour), inVolume)}, pending: ago(time.Hour),
 			want: Decision{Verb: Refresh, Reason: input.Refreshed, Delivered: true}, says: []string{"configmap/app"},
 		},
 		"RefreshOfNothing": {
 			reason:   "what is not mounted is not said to be refreshed",
 			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh },
-			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), pods: true,
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
 			want: Decision{Verb: Refresh, Reason: input.NotRefreshable, Delivered: true},
 		},
 		"StrategyOff": {
 			reason:   "a strategy without the rights for it moves nothing, and never by another way than was asked for",
 			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyEvict },
-			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
-			want: Decision{Verb: Hold, Reason: input.StrategyOff, PendingSince: ago(time.Hour)}, says: []string{settings.Strategy, "evict", "--pod-strategies"},
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), podsOff: "switch it on",
+			want: Decision{Verb: Hold, Reason: input.StrategyOff, PendingSince: ago(time.Hour)}, says: []string{settings.Strategy, "evict", "switch it on"},
 		},
 		"ObserveBeforeStrategy": {
 			reason:   "observing is the same for every strategy",
 			intent:   func(in *settings.Intent) { in.Observe, in.Strategy = true, settings.StrategyEvict },
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
 			want: Decision{Verb: Observe, Reason: input.WouldReload, Delivered: true},
+		},
+		"RecordTooNew": {
+			reason:   "a newer program knows what the workload was given; this one must not guess",
+			findings: []input.Finding{recorded(app, input.Baseline)}, tooNew: true,
+			want: Decision{Verb: Leave, Reason: input.RecordTooNew}, says: []string{"newer version"},
+		},
+		"BarsAddUp": {
+			reason:   "a hold on what was taken back is a second bar, and the first stays when it ends",
+			findings: []input.Finding{due(app, time.Hour), barred(undone, input.Held, "audit")}, pending: ago(time.Hour),
+			want: Decision{Verb: Hold, Reason: input.Undone, PendingSince: ago(time.Hour)},
+		},
+		"CronJobImage": {
+			reason:   "an image comes with the template, so the next Job does not read it by itself",
+			findings: []input.Finding{due(app, time.Hour), image(due(db, time.Hour))}, cronjob: true, pending: ago(time.Hour),
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+		},
+		"BarredImage": {
+			reason:   "an image that is barred stays as the template has it, and holds nothing else",
+			findings: []input.Finding{due(app, time.Hour), barred(image(due(db, time.Hour)), input.Undone, "")}, pending: ago(time.Hour),
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true}, stays: []input.Finding{image(due(db, 0))},
+		},
+		"OnlyABarredImage": {
+			reason:   "nothing else is due, and the change waits",
+			findings: []input.Finding{inStep(app), barred(image(due(db, time.Hour)), input.Held, "audit")}, pending: ago(time.Hour),
+			want: Decision{Verb: Hold, Reason: input.Held, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
+			says: []string{`image/web is held ("audit"): image/web 1111111111 -> 2222222222`},
+		},
+		"BeyondStrategy": {
+			reason:   "no eviction brings another image",
+			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyEvict },
+			findings: []input.Finding{image(due(db, time.Hour))}, pending: ago(time.Hour),
+			want: Decision{Verb: Hold, Reason: input.BeyondStrategy, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
+			says: []string{"evict", "image/web"},
+		},
+		"RefreshBesideAnImage": {
+			reason:   "what the strategy can deliver is delivered",
+			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh },
+			findings: []input.Finding{with(due(app, time.Hour), inVolume), image(due(db, time.Hour))}, pending: ago(time.Hour),
+			want: Decision{Verb: Refresh, Reason: input.Refreshed, Delivered: true}, stays: []input.Finding{image(due(db, 0))},
+		},
+		"Forced": {
+			reason:   "a person moves what is in step, only observed, and taken back, by the template",
+			intent:   func(in *settings.Intent) { in.Observe, in.Strategy = true, settings.StrategyEvict },
+			findings: []input.Finding{inStep(app), undone}, force: ForceMove,
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true}, says: []string{"configmap/app, secret/db"},
+		},
+		"ForcedHeld": {
+			reason:   "a hold is respected, also of a source in step",
+			findings: []input.Finding{inStep(app), barred(inStep(db), input.Held, "audit")}, force: ForceMove,
+			want: Decision{Verb: Hold, Reason: input.Held, PendingSince: now}, says: []string{`secret/db is held ("audit")`},
+		},
+		"ForcedBeforeQuiet": {
+			reason:   "the window counts",
+			findings: []input.Finding{with(inStep(app), func(f *input.Finding) { f.ChangedAt = ago(2 * time.Second) })}, force: ForceMove,
+			want: Decision{Verb: Wait, Reason: input.QuietWindow, PendingSince: now, Recheck: 3 * time.Second},
+		},
+		"ForcedNow": {
+			reason:   "neither holds nor the window count",
+			intent:   func(in *settings.Intent) { in.Held = true },
+			findings: []input.Finding{barred(due(app, 0), input.Held, "")}, force: ForceNow,
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+		},
+		"ForcedCronJob": {
+			reason:   "a patch would start no Job",
+			findings: []input.Finding{inStep(app)}, force: ForceNow, cronjob: true,
+			want: Decision{Verb: Remember, Reason: input.NextJob, Delivered: true},
 		},
 		"Unreadable": {
 			reason:   "a source that cannot be read keeps the others from nothing",
@@ -274,14 +356,25 @@ func (tc decideCase) input() Input {
 		tc.intent(&intent)
 	}
 	in := Input{
-		Intent: intent, Findings: tc.findings, ReadsByItself: tc.cronjob,
-		PodsAllowed: tc.pods, NoTemplate: tc.problem,
-		Entry: record.Entry{PendingSince: tc.pending}, MaxDelay: time.Minute, Now: now,
+		Intent: intent, Findings: tc.findings, StartsPods: tc.cronjob,
+		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force,
+		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, MaxDelay: time.Minute, Now: now,
 	}
 	if tc.known {
 		in.Entry.Inputs = map[input.ID]record.Given{app: {Version: v1}}
 	}
 	return in
+}
+
+// wantMoves is what is due, except what is said to stay.
+func (tc decideCase) wantMoves() []input.Finding {
+	if tc.want.Verb == Leave {
+		return nil
+	}
+	return matching(tc.findings, func(f input.Finding) bool {
+		stays := slices.ContainsFunc(tc.stays, func(s input.Finding) bool { return s.ID == f.ID })
+		return (f.Standing == input.Due || tc.force != NoForce) && !stays
+	})
 }
 
 func TestDecide(t *testing.T) {
@@ -298,14 +391,66 @@ func TestDecide(t *testing.T) {
 					t.Errorf("%s: the message %q does not say %q", tc.reason, got.Message, text)
 				}
 			}
-			wantMoves := withStanding(tc.findings, input.Due)
-			if tc.want.Reason == input.InvalidAnnotation {
-				wantMoves = nil
-			}
+			wantMoves := tc.wantMoves()
 			if diff := cmp.Diff(wantMoves, got.Moves); diff != "" {
 				t.Errorf("%s: what is due (-want +got)\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestEvictionSteps: the series is on record before a pod goes, each pod goes after the
+// one before has a successor, and it is over when no pod is older.
+func TestEvictionSteps(t *testing.T) {
+	t.Parallel()
+	old := pods.Pod{Name: "old", Created: ago(time.Hour), Ready: true}
+	young := pods.Pod{Name: "young", Created: now, Ready: true}
+	const order = "configmap/app~2222222222"
+	begun := record.Entry{PendingSince: ago(time.Hour), EvictFor: order, EvictSince: ago(time.Minute), EvictPods: 2}
+	cases := map[string]struct {
+		reason   string
+		entry    record.Entry
+		pods     []pods.Pod
+		replicas int
+		want     Eviction
+		done     bool
+	}{
+		"Begin":        {"the number of pods is on record where the workload does not say it", record.Entry{}, []pods.Pod{old, old}, 0, Eviction{For: order, Begin: true, Pods: 2}, false},
+		"BeginCounted": {"one that says how many it wants needs no count", record.Entry{}, []pods.Pod{old, old}, 2, Eviction{For: order, Begin: true}, false},
+		"BeginAnew":    {"the content changed again", record.Entry{EvictFor: "configmap/app~1111111111", EvictSince: ago(time.Minute)}, []pods.Pod{old}, 1, Eviction{For: order, Begin: true}, false},
+		"NotOnRecord":  {"the time of the series is not known", record.Entry{EvictFor: order}, []pods.Pod{old}, 1, Eviction{For: order, Begin: true}, false},
+		"Next":         {"the next one goes", begun, []pods.Pod{old, young}, 0, Eviction{For: order, Victim: &old}, false},
+		"Wait":         {"there is one less than there were", begun, []pods.Pod{old}, 0, Eviction{For: order}, false},
+		"Done":         {"no pod is older", begun, []pods.Pod{young}, 0, Eviction{For: order}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := decideCase{intent: func(in *settings.Intent) { in.Strategy = settings.StrategyEvict }, findings: []input.Finding{due(app, time.Hour)}}.input()
+			in.Entry, in.Pods, in.Replicas = tc.entry, tc.pods, tc.replicas
+			if !in.NeedsPods() {
+				t.Error("the pods are not asked for")
+			}
+			d := Decide(in)
+			if diff := cmp.Diff(tc.want, d.Eviction); diff != "" {
+				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
+			}
+			if d.Delivered != tc.done || (d.Reason == input.Evicted) != tc.done || (d.Recheck == 0) != tc.done {
+				t.Errorf("%s: %s, delivered %t, next look after %s", tc.reason, d.Reason, d.Delivered, d.Recheck)
+			}
+		})
+	}
+}
+
+// TestEstimate: who reads live is told that bounds and times are not known.
+func TestEstimate(t *testing.T) {
+	t.Parallel()
+	for name, tc := range decideCases() {
+		in := tc.input()
+		in.Estimate = true
+		if !Decide(in).Estimate {
+			t.Errorf("%s: the decision is not marked", name)
+		}
 	}
 }
 
@@ -314,7 +459,7 @@ func TestNoReasonIsUntested(t *testing.T) {
 	t.Parallel()
 	tested := map[input.Reason]bool{
 		input.ReloadFailed:   true, // TestFailureEvent: an error is no decision
-		input.Evicted:        true, // TestNextEviction: the end of a series
+		input.Evicted:        true, // TestEvictionSteps: the end of a series
 		input.NotRefreshable: true, // TestEventsFor
 		input.SourceUnknown:  true, // TestWarnings
 	}

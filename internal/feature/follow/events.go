@@ -50,11 +50,13 @@ func note(d Decision) (text string, warning, ok bool) {
 		return "every pod is newer than " + d.Message, false, true
 	case input.Refreshed:
 		return "asked the kubelets to refresh mounted files for " + d.Message, false, true
+	case input.RecordTooNew:
+		return d.Message + "; the workload is not moved until that version runs again", true, true
 	case input.InvalidAnnotation, input.TooManySources:
 		return d.Message + "; the workload is left alone until this is mended", true, true
 	case input.NoTemplate:
 		return d.Message + "; the object cannot be followed", true, true
-	case input.StrategyOff:
+	case input.StrategyOff, input.BeyondStrategy:
 		return "not rolled out: " + d.Message, true, true
 	case input.Held, input.Undone:
 		return "not rolled out: " + d.Message, false, d.Verb == Hold
@@ -76,13 +78,11 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 	for _, key := range in.Intent.Unknown {
 		warn(input.InvalidAnnotation, "annotation "+key+" is not known and has no effect; known are "+strings.Join(settings.ForWorkloads(), ", "))
 	}
-	for _, f := range in.Findings {
-		if f.Listed && f.Current.IsAbsent() {
-			warn(input.SourceUnknown, "the annotation names "+f.ID.String()+", which does not exist")
-		}
-		if f.Warning != "" {
-			warn(input.InvalidAnnotation, f.Warning+"; it has no effect")
-		}
+	for _, about := range in.Warnings {
+		warn(about.Reason, about.Text)
+	}
+	if beyond := in.beyond(); beyond != "" && len(in.moves()) > 0 {
+		warn(input.BeyondStrategy, beyond)
 	}
 	return events
 }

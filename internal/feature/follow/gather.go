@@ -2,46 +2,128 @@ package follow
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// gather reads everything that the decision on a workload depends on.
-func (r *Reconciler) gather(ctx context.Context, w *kube.Workload) (Input, error) {
-	in := Input{
-		Intent:        r.intent(w),
-		Entry:         r.entry(w),
-		NoTemplate:    w.Problem,
-		PodsAllowed:   r.Pods != nil,
-		ReadsByItself: w.Kind.ReadsByItself(),
-		MaxDelay:      r.options.MaxDelay,
-		Now:           r.Now(),
-	}
-	if len(in.Intent.Problems) > 0 {
-		return in, nil
-	}
-	findings, err := r.Inputs.Assess(ctx, w, in.Intent, in.Entry)
-	in.Findings = findings
-	return in, err
+// Family is one kind of inputs, or a few that are alike.
+type Family interface {
+	// Kinds are the kinds of inputs that the family knows. What is on record of other
+	// kinds is left as it is.
+	Kinds() []input.Kind
+	// Assess compares what the workload was last given with what exists now.
+	Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) (input.Assessment, error)
+	// Drop forgets what was asked about a workload that is gone.
+	Drop(kube.Key)
 }
 
-func (r *Reconciler) intent(w *kube.Workload) settings.Intent {
+// View is what is known of the cluster without asking it: the controller's cache, or
+// what a command has read.
+type View interface {
+	Workload(kube.Key) (*kube.Workload, bool)
+	Namespace(name string) (*kube.Namespace, bool)
+}
+
+// Gatherer reads everything that a decision depends on. The controller and the command
+// line use the same one; they differ in the view.
+type Gatherer struct {
+	Vocabulary settings.Vocabulary
+	View       View
+	Families   []Family
+	// Entry is what is on record of a workload.
+	Entry func(kube.Key) (record.Entry, bool)
+	// Pods lists a workload's pods, where a decision depends on them. It is nil when
+	// the strategies that work on pods are switched off, and PodsOff says why.
+	Pods    func(context.Context, *kube.Workload) ([]pods.Pod, error)
+	PodsOff string
+	// MaxDelay bounds the quiet window.
+	MaxDelay time.Duration
+	Now      func() time.Time
+	// Read, when it is set, brings the view up to date before each look. What was read
+	// and not followed has no bounds and no times of changes, so that the decision is
+	// an estimate.
+	Read func(context.Context) error
+}
+
+// Gathered is a workload and what the decision on it depends on.
+type Gathered struct {
+	Workload *kube.Workload
+	Input    Input
+	// PodsProblem is why the pods could not be listed, nil when they could or were not
+	// needed.
+	PodsProblem error
+}
+
+// Gather reads what the decision on a workload depends on. The workload is nil when
+// there is none, or when it is being deleted.
+func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
+	if g.Read != nil {
+		if err := g.Read(ctx); err != nil {
+			return Gathered{}, err
+		}
+	}
+	w, ok := g.View.Workload(key)
+	if !ok || w.Deleting {
+		return Gathered{Workload: w}, nil
+	}
+	got := Gathered{Workload: w, Input: Input{
+		Intent:     g.intent(w),
+		Entry:      g.entry(w),
+		NoTemplate: w.Problem,
+		PodsOff:    g.PodsOff,
+		StartsPods: w.Kind.StartsPods(),
+		Shown:      w.Shown,
+		Replicas:   w.Replicas,
+		MaxDelay:   g.MaxDelay,
+		Now:        g.Now(),
+		Estimate:   g.Read != nil,
+	}}
+	if len(got.Input.Intent.Problems) > 0 {
+		return got, nil
+	}
+	if err := g.assess(ctx, w, &got.Input); err != nil {
+		return got, fmt.Errorf("gather the inputs of %s: %w", key, err)
+	}
+	if g.Pods != nil && got.Input.NeedsPods() {
+		got.Input.Pods, got.PodsProblem = g.Pods(ctx, w)
+	}
+	return got, nil
+}
+
+// assess asks every family.
+func (g *Gatherer) assess(ctx context.Context, w *kube.Workload, in *Input) error {
+	for _, family := range g.Families {
+		all, err := family.Assess(ctx, w, in.Intent, in.Entry)
+		if err != nil {
+			return err
+		}
+		in.Findings = append(in.Findings, all.Findings...)
+		in.Warnings = append(in.Warnings, all.Warnings...)
+	}
+	return nil
+}
+
+func (g *Gatherer) intent(w *kube.Workload) settings.Intent {
 	var defaults map[string]string
-	if ns, ok := r.Cluster.Namespace(w.Key.Namespace); ok {
+	if ns, ok := g.View.Namespace(w.Key.Namespace); ok {
 		defaults = ns.Annotations
 	}
-	return r.Vocabulary.Intent(w.Annotations, defaults)
+	return g.Vocabulary.Intent(w.Annotations, defaults)
 }
 
 // entry is what is on record. Another UID under the same name is another
-// workload, about which nothing is known.
-func (r *Reconciler) entry(w *kube.Workload) record.Entry {
-	e, ok := r.Records.Entry(w.Key)
+// workload, about which nothing is known; one of a format that is too new does not
+// tell its UID.
+func (g *Gatherer) entry(w *kube.Workload) record.Entry {
+	e, ok := g.Entry(w.Key)
 	if ok && e.UID == w.UID {
 		return e
 	}
-	return record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Given{}, Lost: e.Lost}
+	return record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Given{}, Lost: e.Lost, TooNew: e.TooNew}
 }

@@ -43,7 +43,7 @@ func newMetrics(r prometheus.Registerer, waiting func() int) *metrics {
 
 func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 	switch d.Reason {
-	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources:
+	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources, input.RecordTooNew:
 		m.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
 	case input.Reloaded, input.WouldReload, input.Evicted, input.Refreshed:
 		m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(d.Reason), "success").Inc()

@@ -20,21 +20,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Inputs tells what one family of inputs says about a workload.
-type Inputs interface {
-	// Assess compares what the workload was last given with what exists now.
-	Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) ([]input.Finding, error)
-	// Drop forgets what was asked about a workload that is gone.
-	Drop(kube.Key)
-}
-
 // Cluster is what the loop reads.
 type Cluster interface {
-	Workload(kube.Key) (*kube.Workload, bool)
+	View
 	// Lists reports whether workloads of this kind and namespace have been listed.
 	// Without that, one that is not found may well exist.
 	Lists(kube.Key) bool
-	Namespace(name string) (*kube.Namespace, bool)
 	// KnowsNamespaces reports whether the defaults of namespaces are known.
 	KnowsNamespaces() bool
 }
@@ -64,11 +55,13 @@ type Announcer interface {
 type Dependencies struct {
 	Vocabulary settings.Vocabulary
 	Cluster    Cluster
-	Inputs     Inputs
+	Families   []Family
 	Records    Records
 	Mover      Mover
-	// Pods is nil when the strategies that work on pods are switched off.
+	// Pods is nil when the strategies that work on pods are switched off; PodsOff says
+	// then what to do about it.
 	Pods      Pods
+	PodsOff   string
 	Announcer Announcer
 	Metrics   prometheus.Registerer
 	Log       logr.Logger
@@ -79,6 +72,8 @@ type Dependencies struct {
 type Reconciler struct {
 	Dependencies
 	options   Options
+	gatherer  *Gatherer
+	kinds     []input.Kind // of all families
 	metrics   *metrics
 	reported  *reported
 	conflicts *conflicts
@@ -87,9 +82,24 @@ type Reconciler struct {
 // New makes a Reconciler.
 func New(o Options, d Dependencies) *Reconciler {
 	reported := newReported()
-	return &Reconciler{
+	r := &Reconciler{
 		Dependencies: d, options: o, metrics: newMetrics(d.Metrics, reported.waiting), reported: reported, conflicts: newConflicts(),
+		gatherer: &Gatherer{
+			Vocabulary: d.Vocabulary, View: d.Cluster, Families: d.Families,
+			Entry: func(key kube.Key) (record.Entry, bool) { return d.Records.Entry(key) },
+
+			MaxDelay: o.MaxDelay, Now: d.Now,
+		},
 	}
+	if d.Pods != nil {
+		r.gatherer.Pods = d.Pods.List
+	} else {
+		r.gatherer.PodsOff = cmp.Or(d.PodsOff, "this program has no such strategies")
+	}
+	for _, family := range d.Families {
+		r.kinds = append(r.kinds, family.Kinds()...)
+	}
+	return r
 }
 
 // Feed adds keys to the queue until the context ends.
@@ -104,64 +114,25 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
 
 // Reconcile brings one workload in step.
 func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, error) {
-	w, ok := r.Cluster.Workload(key)
-	if !ok {
+	got, err := r.gatherer.Gather(ctx, key)
+	switch w := got.Workload; {
+	case err != nil:
+		return ctrl.Result{}, err
+	case w == nil:
 		r.forgetGone(key)
 		return ctrl.Result{}, nil
-	}
-	if w.Deleting {
+	case w.Deleting:
 		return ctrl.Result{}, nil
 	}
-	in, err := r.gather(ctx, w)
+	d := Decide(got.Input)
+	recheck, err := r.act(ctx, got, d)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("gather the inputs of %s: %w", key, err)
-	}
-	d := Decide(in)
-	d, err = r.act(ctx, w, in, d)
-	if err != nil {
-		return r.failed(w, d, err)
+		return r.failed(got.Workload, d, err)
 	}
 	r.conflicts.forget(key)
-	r.report(w, d)
-	r.warn(w, in)
-	return ctrl.Result{RequeueAfter: d.Recheck}, nil
-}
-
-// act carries the decision out: at most one write to the workload, and the
-// record after it. It returns the decision as it turned out.
-func (r *Reconciler) act(ctx context.Context, w *kube.Workload, in Input, d Decision) (Decision, error) {
-	switch {
-	case d.isMistake():
-		return d, nil
-	case d.Verb == Ignore:
-		// Its namespace may well ask for it, unless it refuses. What it was given is
-		// needed then.
-		if r.Cluster.KnowsNamespaces() || in.Intent.Mode == settings.Never {
-			r.Records.Forget(w.Key)
-		}
-		return d, nil
-	}
-	o := outcome{decision: d, findings: in.Findings, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt}}
-	order := input.Order{All: in.Findings, Due: d.Moves}
-	entry := in.Entry
-	var err error
-	switch d.Verb {
-	case Move:
-		o.movedAt, err = r.Mover.Move(ctx, w, order)
-	case Refresh:
-		err = r.refresh(ctx, w, order)
-	case Evict:
-		entry, o.decision, err = r.evict(ctx, w, in, d)
-	case Ignore, Leave, Remember, Wait, Hold, Observe:
-	}
-	if err != nil {
-		// What is due stays due, also for the next process.
-		entry, o.decision, o.movedAt = in.Entry, in.stillDue(d), time.Time{}
-	}
-	if next := remember(entry, o); !next.Equal(in.Entry) {
-		err = cmp.Or(err, r.Records.Put(w.Key, next))
-	}
-	return o.decision, err
+	r.report(got.Workload, d)
+	r.warn(got.Workload, got.Input)
+	return ctrl.Result{RequeueAfter: recheck}, nil
 }
 
 // failed sorts errors by what follows from them.
@@ -227,7 +198,9 @@ func (d Decision) level() int {
 func (r *Reconciler) forgetGone(key kube.Key) {
 	r.reported.forget(key)
 	r.conflicts.forget(key)
-	r.Inputs.Drop(key)
+	for _, family := range r.Families {
+		family.Drop(key)
+	}
 	if r.Cluster.Lists(key) {
 		r.Records.Forget(key)
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -61,8 +61,9 @@ func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
 func (s *scene) Announce(e announce.Event)                { s.told = append(s.told, e) }
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }
 func (s *scene) Drop(key kube.Key)                        { s.dropped = append(s.dropped, key) }
-func (s *scene) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry) ([]input.Finding, error) {
-	return s.findings, s.assess
+func (s *scene) Kinds() []input.Kind                      { return []input.Kind{input.KindConfigMap, input.KindSecret} }
+func (s *scene) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry) (input.Assessment, error) {
+	return input.Assessment{Findings: s.findings}, s.assess
 }
 
 func (s *scene) Entry(kube.Key) (record.Entry, bool) {
@@ -99,11 +100,22 @@ func (s *scene) Move(_ context.Context, _ *kube.Workload, o input.Order) (time.T
 }
 
 func (s *scene) loop() *Reconciler {
-	return New(DefaultOptions(), Dependencies{
+	return New(DefaultOptions(), s.dependencies())
+}
+
+// loopOn is the loop with strategies that work on pods.
+func (s *scene) loopOn(p Pods) *Reconciler {
+	d := s.dependencies()
+	d.Pods = p
+	return New(DefaultOptions(), d)
+}
+
+func (s *scene) dependencies() Dependencies {
+	return Dependencies{
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Quiet: 5 * time.Second}},
-		Cluster:    s, Inputs: s, Records: s, Mover: s, Announcer: s,
+		Cluster:    s, Families: []Family{s}, Records: s, Mover: s, Announcer: s,
 		Metrics: s.registry, Log: logr.Discard(), Now: func() time.Time { return s.clock },
-	})
+	}
 }
 
 // metric is the value of a metric without labels, or with a label of that value; of
@@ -237,8 +249,7 @@ func TestLostRecordIsNoLostWorkload(t *testing.T) {
 	s := newScene()
 	s.workload.Annotations[settings.Strategy] = "evict"
 	s.putNow = apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "lockstep-system")
-	loop := s.loop()
-	loop.Pods = noPods{}
+	loop := s.loopOn(noPods{})
 	if _, err := loop.Reconcile(t.Context(), web("web")); !errors.Is(err, s.putNow) {
 		t.Errorf("error %v, want that of the record: the queue tries again", err)
 	}
@@ -250,9 +261,9 @@ func TestLostRecordIsNoLostWorkload(t *testing.T) {
 // noPods are the pods of a workload without any.
 type noPods struct{}
 
-func (noPods) List(context.Context, *kube.Workload) ([]rollout.Pod, error) { return nil, nil }
-func (noPods) Evict(context.Context, rollout.Pod) error                    { return nil }
-func (noPods) Touch(context.Context, rollout.Pod, string) error            { return nil }
+func (noPods) List(context.Context, *kube.Workload) ([]pods.Pod, error) { return nil, nil }
+func (noPods) Evict(context.Context, pods.Pod) error                    { return nil }
+func (noPods) Touch(context.Context, pods.Pod, string) error            { return nil }
 
 func TestRefusedChangeIsToldOnceAndTriedAgain(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,8 @@
 package follow
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -11,6 +13,8 @@ import (
 type outcome struct {
 	decision Decision
 	findings []input.Finding
+	// kinds are those of the families that were asked.
+	kinds []input.Kind
 	// movedAt is the API server's time of the patch, zero when there was none.
 	movedAt time.Time
 	// before is the workload that was decided on.
@@ -28,11 +32,23 @@ type before struct {
 	writtenAt, movedAt time.Time
 }
 
+// failed is the outcome when the decision could not be carried out.
+func (o outcome) failed(in Input) outcome {
+	o.decision.PendingSince, o.decision.Delivered, o.movedAt = in.pendingSince(), false, time.Time{}
+	return o
+}
+
+// moves reports whether the decision moves an input.
+func (o outcome) moves(f input.Finding) bool {
+	return slices.ContainsFunc(o.decision.Moves, func(m input.Finding) bool { return m.ID == f.ID })
+}
+
 // remember is the entry after a decision. Inputs that the workload no longer
-// follows are dropped; a pending change keeps what was last given.
+// follows are dropped, and those of kinds that no family knows are kept; a pending
+// change keeps what was last given.
 func remember(e record.Entry, o outcome) record.Entry {
 	next := e.Clone()
-	next.Inputs = map[input.ID]record.Given{}
+	maps.DeleteFunc(next.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(o.kinds, id.Kind) })
 	next.PendingSince = o.decision.PendingSince
 	switch {
 	case !o.movedAt.IsZero():
@@ -64,7 +80,7 @@ func (o outcome) takesAllIntoAccount(e record.Entry) bool {
 	news := o.before.movedAt.After(e.MovedAt)
 	for _, f := range o.findings {
 		switch {
-		case f.Reason == input.Unreadable, f.Standing == input.Due && !o.decision.Delivered:
+		case f.Reason == input.Unreadable, f.Standing == input.Due && !o.delivers(f):
 			return false
 		case f.Standing != input.Settled:
 			news = true
@@ -80,24 +96,32 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+// delivers reports whether the decision gives the workload an input that is due.
+func (o outcome) delivers(f input.Finding) bool {
+	return o.decision.Delivered && o.moves(f)
+}
+
 // given is the entry of one input. One that is due at first sight is on record as
 // one of unknown content, so that it is due for the next process as well.
 func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	given, known := e.Inputs[f.ID]
-	if f.Standing == input.Record || f.Standing == input.Due && o.decision.Delivered {
-		given.Version, known = f.Current, true
+	if f.Standing == input.Record || f.Standing == input.Due && o.delivers(f) {
+		given.Take(f.Current)
+		known = true
 	} else if f.Standing == input.Due && !known {
-		given.Version, known = f.Current.Unknown(), true
+		given.Take(f.Current.Unknown())
+		known = true
 	}
+	moved := o.decision.Verb == Move && o.decision.Delivered && (f.Live || f.Standing != input.Due || o.moves(f))
 	switch {
-	case o.decision.Verb == Move && o.decision.Delivered || f.Reason == input.DeliveredBefore:
+	case moved || f.Reason == input.DeliveredBefore:
 		given.Shown = f.Shows
-	case known && f.Shows != "" && o.before.template[f.ID] == f.Shows:
+	case known && f.Shows != input.Mark{} && o.before.template[f.ID] == f.Shows:
 		// Whoever wrote it, the template shows what exists.
 		given.Shown = f.Shows
 	case f.Standing == input.Record && o.before.template[f.ID] != given.Shown:
-		// Somebody else wrote this template; what it shows is not ours to compare.
-		given.Shown = ""
+		// Another writer made this template; what it shows is not ours to compare.
+		given.Shown = input.Mark{}
 	}
 	return given, known
 }

@@ -12,7 +12,7 @@ import (
 
 func TestRemember(t *testing.T) {
 	t.Parallel()
-	old := record.Given{Version: v1, Shown: v1.Short()}
+	old := record.Given{Version: v1, Shown: input.Tracked(v1.Short())}
 	given := func(g record.Given) map[input.ID]record.Given { return map[input.ID]record.Given{app: g} }
 	movedAt := now.Add(time.Second)
 	cases := map[string]struct {
@@ -26,13 +26,13 @@ func TestRemember(t *testing.T) {
 			reason:  "a moved input was given the version that exists, and the template shows it",
 			before:  given(old),
 			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}, movedAt: movedAt},
-			want:    given(record.Given{Version: v2, Shown: v2.Short()}), wantMove: movedAt,
+			want:    given(record.Given{Version: v2, Shown: input.Tracked(v2.Short())}), wantMove: movedAt,
 		},
 		"MoveShowsTheRest": {
 			reason:  "a move shows every followed input, also one that was in step",
 			before:  given(record.Given{Version: v1}),
 			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(db, 0)}}, findings: []input.Finding{inStep(app), due(db, 0)}, movedAt: movedAt},
-			want:    map[input.ID]record.Given{app: old, db: {Version: v2, Shown: v2.Short()}}, wantMove: movedAt,
+			want:    map[input.ID]record.Given{app: old, db: {Version: v2, Shown: input.Tracked(v2.Short())}}, wantMove: movedAt,
 		},
 		"Wait": {
 			reason:  "a pending change keeps what was given",
@@ -61,13 +61,13 @@ func TestRemember(t *testing.T) {
 			reason:  "what was only told counts as given; the template shows nothing new",
 			before:  given(old),
 			outcome: outcome{decision: Decision{Verb: Observe, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}},
-			want:    given(record.Given{Version: v2, Shown: v1.Short()}),
+			want:    given(record.Given{Version: v2, Shown: input.Tracked(v1.Short())}),
 		},
 		"NextJob": {
 			reason:  "a CronJob was given what its next Job reads",
 			before:  given(old),
 			outcome: outcome{decision: Decision{Verb: Remember, Delivered: true, Reason: input.NextJob, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}},
-			want:    given(record.Given{Version: v2, Shown: v1.Short()}),
+			want:    given(record.Given{Version: v2, Shown: input.Tracked(v1.Short())}),
 		},
 		"Baseline": {
 			reason:  "a first sight",
@@ -82,18 +82,18 @@ func TestRemember(t *testing.T) {
 		},
 		"SomebodysRollout": {
 			reason:  "a template of somebody else shows nothing of ours to compare with",
-			before:  given(record.Given{Version: v2, Shown: v2.Short()}),
+			before:  given(record.Given{Version: v2, Shown: input.Tracked(v2.Short())}),
 			outcome: outcome{decision: Decision{Verb: Remember}, findings: []input.Finding{recorded(app, input.DeliveredByRollout)}},
 			want:    given(record.Given{Version: v1}),
 		},
 		"SomebodysRolloutThatKeepsOurs": {
 			reason: "a template that still shows our patch is still compared",
-			before: given(record.Given{Version: v2, Shown: v2.Short()}),
+			before: given(record.Given{Version: v2, Shown: input.Tracked(v2.Short())}),
 			outcome: outcome{
 				decision: Decision{Verb: Remember}, findings: []input.Finding{recorded(app, input.DeliveredByRollout)},
-				before: before{template: input.Shown{app: v2.Short()}},
+				before: before{template: input.Shown{app: input.Tracked(v2.Short())}},
 			},
-			want: given(record.Given{Version: v1, Shown: v2.Short()}),
+			want: given(record.Given{Version: v1, Shown: input.Tracked(v2.Short())}),
 		},
 		"DeliveredBefore": {
 			reason:  "our own patch is remembered as one, so that its undo is seen",
@@ -107,6 +107,18 @@ func TestRemember(t *testing.T) {
 			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}},
 			want:    given(old),
 		},
+		"OtherFamily": {
+			reason:  "what no family was asked about is kept: its family may be switched off",
+			before:  map[input.ID]record.Given{app: old, input.Image("web"): old},
+			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}},
+			want:    map[input.ID]record.Given{app: old, input.Image("web"): old},
+		},
+		"Withheld": {
+			reason:  "an image that was not moved keeps what was given, and what the template shows",
+			before:  map[input.ID]record.Given{app: old, input.Image("web"): old},
+			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0), image(due(db, 0))}, movedAt: movedAt},
+			want:    map[input.ID]record.Given{app: {Version: v2, Shown: input.Tracked(v2.Short())}, input.Image("web"): old}, wantMove: movedAt,
+		},
 		"Unreadable": {
 			reason:  "what cannot be read now stays as it was given",
 			before:  given(old),
@@ -115,9 +127,9 @@ func TestRemember(t *testing.T) {
 		},
 		"RolledByHand": {
 			reason:  "a template that shows what exists was not taken back, whoever wrote it",
-			before:  map[input.ID]record.Given{app: {Version: v1, Shown: "0000000000"}},
-			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, before: before{template: input.Shown{app: v1.Short()}}},
-			want:    map[input.ID]record.Given{app: {Version: v1, Shown: v1.Short()}},
+			before:  map[input.ID]record.Given{app: {Version: v1, Shown: input.Tracked("0000000000")}},
+			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, before: before{template: input.Shown{app: input.Tracked(v1.Short())}}},
+			want:    map[input.ID]record.Given{app: {Version: v1, Shown: input.Tracked(v1.Short())}},
 		},
 		"UnreadableNeverSeen": {
 			reason:  "and what was never read is not made up",
@@ -130,6 +142,7 @@ func TestRemember(t *testing.T) {
 			t.Parallel()
 			entry := record.Entry{ID: "id", UID: "uid", Inputs: tc.before, PendingSince: ago(time.Minute)}
 			kept := entry.Clone()
+			tc.outcome.kinds = []input.Kind{input.KindConfigMap, input.KindSecret}
 			got := remember(entry, tc.outcome)
 			want := record.Entry{ID: "id", UID: "uid", Inputs: tc.want, PendingSince: tc.outcome.decision.PendingSince, MovedAt: tc.wantMove}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -169,6 +182,9 @@ func TestRememberHowFarItKnows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := outcome{decision: tc.decision, findings: tc.findings, before: before{revision: 7, writtenAt: now, movedAt: tc.movedAt}}
+			if tc.decision.Delivered {
+				o.decision.Moves = withStanding(tc.findings, input.Due)
+			}
 			if tc.decision.Verb == Move && tc.decision.Delivered {
 				o.movedAt = now
 			}
@@ -196,13 +212,5 @@ func TestRememberBeginsWithWhatThereIs(t *testing.T) {
 	got := remember(record.Entry{}, o)
 	if !got.MovedAt.Equal(ago(time.Hour)) || !got.AsOf.Equal(now) || got.MovedFrom != 7 {
 		t.Errorf("it knows revision %d, our patch of %s and all as of %s", got.MovedFrom, got.MovedAt, got.AsOf)
-	}
-}
-
-func TestShownSkipsWhatDoesNotExist(t *testing.T) {
-	t.Parallel()
-	missing := input.Finding{ID: db, Reason: input.Missing}
-	if got, want := (input.Order{All: []input.Finding{due(app, 0), missing}}).Shown().String(), "configmap/app~2222222222"; got != want {
-		t.Errorf("shown is %q, want %q", got, want)
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -28,21 +27,23 @@ func TestEventsFor(t *testing.T) {
 		warning  bool
 		says     string // empty when there must be no event
 	}{
-		"Reloaded":      {"a rollout is told", Decision{Verb: Move, Reason: input.Reloaded, Message: "m"}, false, "rolled out m"},
-		"WouldReload":   {"so is one that would have been", Decision{Verb: Observe, Reason: input.WouldReload, Message: "m"}, false, "nothing written"},
-		"Invalid":       {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "left alone until this is mended"},
-		"Held":          {"a change that does not come is told", Decision{Verb: Hold, Reason: input.Held, Message: "m"}, false, "not rolled out: m"},
-		"UndoneBars":    {"for whatever reason", Decision{Verb: Hold, Reason: input.Undone, Message: "m"}, false, "not rolled out: m"},
-		"Evicting":      {"pods go one by one", Decision{Verb: Evict, Reason: input.Evicting, Message: "m"}, false, "one at a time for m"},
-		"Evicted":       {"the end of it", Decision{Verb: Evict, Reason: input.Evicted, Message: "m"}, false, "newer than m"},
-		"Refreshed":     {"nothing restarts", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m"}, false, "refresh mounted files for m"},
-		"NotRefreshed":  {"an environment cannot be refreshed", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m", Moves: []input.Finding{{ID: app, Env: true}}}, true, "only a restart repeats: configmap/app"},
-		"StrategyOff":   {"somebody has to act", Decision{Verb: Hold, Reason: input.StrategyOff, Message: "m"}, true, "not rolled out: m"},
-		"NoTemplate":    {"somebody has to act", Decision{Verb: Leave, Reason: input.NoTemplate, Message: "m"}, true, "cannot be followed"},
-		"UndoneSettled": {"an undo by itself is the person's own news", Decision{Verb: Leave, Reason: input.Undone}, false, ""},
-		"InStep":        {"nothing happened", Decision{Verb: Leave, Reason: input.InStep}, false, ""},
-		"Baseline":      {"installing is silent", Decision{Verb: Remember, Reason: input.Baseline}, false, ""},
-		"Quiet":         {"waiting is silent", Decision{Verb: Wait, Reason: input.QuietWindow}, false, ""},
+		"Reloaded":       {"a rollout is told", Decision{Verb: Move, Reason: input.Reloaded, Message: "m"}, false, "rolled out m"},
+		"WouldReload":    {"so is one that would have been", Decision{Verb: Observe, Reason: input.WouldReload, Message: "m"}, false, "nothing written"},
+		"Invalid":        {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "left alone until this is mended"},
+		"Held":           {"a change that does not come is told", Decision{Verb: Hold, Reason: input.Held, Message: "m"}, false, "not rolled out: m"},
+		"UndoneBars":     {"for whatever reason", Decision{Verb: Hold, Reason: input.Undone, Message: "m"}, false, "not rolled out: m"},
+		"Evicting":       {"pods go one by one", Decision{Verb: Evict, Reason: input.Evicting, Message: "m"}, false, "one at a time for m"},
+		"Evicted":        {"the end of it", Decision{Verb: Evict, Reason: input.Evicted, Message: "m"}, false, "newer than m"},
+		"Refreshed":      {"nothing restarts", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m"}, false, "refresh mounted files for m"},
+		"NotRefreshed":   {"an environment cannot be refreshed", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m", Moves: []input.Finding{{ID: app}}}, true, "only a restart repeats: configmap/app"},
+		"StrategyOff":    {"somebody has to act", Decision{Verb: Hold, Reason: input.StrategyOff, Message: "m"}, true, "not rolled out: m"},
+		"BeyondStrategy": {"a person has to act", Decision{Verb: Hold, Reason: input.BeyondStrategy, Message: "m"}, true, "not rolled out: m"},
+		"RecordTooNew":   {"a person has to act", Decision{Verb: Leave, Reason: input.RecordTooNew, Message: "m"}, true, "not moved until that version runs again"},
+		"NoTemplate":     {"somebody has to act", Decision{Verb: Leave, Reason: input.NoTemplate, Message: "m"}, true, "cannot be followed"},
+		"UndoneSettled":  {"an undo by itself is the person's own news", Decision{Verb: Leave, Reason: input.Undone}, false, ""},
+		"InStep":         {"nothing happened", Decision{Verb: Leave, Reason: input.InStep}, false, ""},
+		"Baseline":       {"installing is silent", Decision{Verb: Remember, Reason: input.Baseline}, false, ""},
+		"Quiet":          {"waiting is silent", Decision{Verb: Wait, Reason: input.QuietWindow}, false, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,10 +66,13 @@ func TestEventsFor(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	absent := input.Finding{ID: db, Listed: true, Current: fingerprint.Version{Basis: "1:*", Sum: "absent"}}
 	in := Input{
 		Intent:   settings.Intent{Unknown: []string{"lockstep.dev/relaod"}, Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}},
-		Findings: []input.Finding{inStep(app), absent, {ID: app, Warning: "configmap/app: odd"}},
+		Findings: []input.Finding{inStep(app)},
+		Warnings: []input.Warning{
+			{Reason: input.SourceUnknown, Text: "the annotation names secret/db, which does not exist"},
+			{Reason: input.InvalidAnnotation, Text: "configmap/app: odd; it has no effect"},
+		},
 	}
 	var notes []string
 	for _, e := range warnings(&kube.Workload{Key: web("a")}, in) {
@@ -86,6 +90,21 @@ func TestWarnings(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestWarnsOfWhatTheStrategyCannotDeliver: beside what it can.
+func TestWarnsOfWhatTheStrategyCannotDeliver(t *testing.T) {
+	t.Parallel()
+	intent := auto()
+	intent.Strategy = settings.StrategyRefresh
+	both := Input{Intent: intent, Findings: []input.Finding{due(app, 0), image(due(db, 0))}}
+	if got := warnings(&kube.Workload{}, both); len(got) != 1 || got[0].Reason != string(input.BeyondStrategy) || !strings.Contains(got[0].Note, "image/web") {
+		t.Errorf("told %+v", got)
+	}
+	alone := Input{Intent: intent, Findings: []input.Finding{image(due(db, 0))}}
+	if got := warnings(&kube.Workload{}, alone); len(got) != 0 {
+		t.Errorf("told %+v besides the decision, which says it", got)
 	}
 }
 

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+)
+
+// Forms of what is written into a pod template.
+const (
+	formAnnotation = "annotation"
+	formEnv        = "env"
+)
+
+// bindForm adds the flag for the form. Until the next release it is accepted under its
+// old name too, which has another meaning in annotations.
+func bindForm(fs *pflag.FlagSet, form *string, byDefault, usage string) {
+	fs.StringVar(form, "form", byDefault, usage)
+	fs.StringVar(form, "strategy", byDefault, usage)
+	_ = fs.MarkDeprecated("strategy", "use --form; the next release does not know it")
+}
+
+func validForm(name string) error {
+	if name != formAnnotation && name != formEnv {
+		return fmt.Errorf("--form %q: want %s or %s", name, formAnnotation, formEnv)
+	}
+	return nil
+}
+
+// templateForm is how versions are written into a template; annotations by default.
+func templateForm(name string) rollout.Form {
+	if name == formEnv {
+		return rollout.AsVariable
+	}
+	return rollout.AsAnnotation
+}

@@ -1,0 +1,47 @@
+package input
+
+import (
+	"maps"
+	"slices"
+)
+
+// Order is what a workload is to be given.
+type Order struct {
+	// All are the inputs that the workload follows.
+	All []Finding
+	// Due are those among them that are to be moved.
+	Due []Finding
+}
+
+// Text is what is written into a template for the order. A template that shows
+// just that already (an undo, and then the content went back as well) would not
+// change and so not roll out: then the object's resource version is added, which
+// readers skip.
+func (o Order) Text(before Shown, resourceVersion string) string {
+	after := o.Shown(before)
+	if maps.Equal(before, after) {
+		return after.String() + ",again:" + resourceVersion
+	}
+	return after.String()
+}
+
+// Shown is what a template shows that was given the order, where it showed before:
+// every input at the version that its pods load. One that comes with the template
+// and is not to be moved stays as it was.
+func (o Order) Shown(before Shown) Shown {
+	all := Shown{}
+	for _, f := range o.All {
+		mark := f.Shows
+		if f.Standing == Due && !f.Live && !o.moves(f.ID) {
+			mark = before[f.ID]
+		}
+		if mark != (Mark{}) {
+			all[f.ID] = mark
+		}
+	}
+	return all
+}
+
+func (o Order) moves(id ID) bool {
+	return slices.ContainsFunc(o.Due, func(f Finding) bool { return f.ID == id })
+}

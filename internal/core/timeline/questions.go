@@ -1,0 +1,130 @@
+package timeline
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// FollowedSince bounds since when the workload is followed as it is now: not before
+// its kind and that of the input are followed at all, which is when they were listed,
+// and not before the workload, its namespace or the input asked.
+func (t Timeline) FollowedSince() Bounds {
+	since := t.Workload.Asked
+	if !t.Begun || !t.Workload.Created.After(t.Following) {
+		since = since.Later(t.Workload.Listed)
+	}
+	return since.Later(t.Input.Asked)
+}
+
+// ChangedSinceFollowed: the input certainly changed after the workload took up its
+// template and began to be followed.
+func (t Timeline) ChangedSinceFollowed() bool {
+	return t.Input.Content.After(t.Workload.Template.Later(t.FollowedSince()))
+}
+
+// RolledOutSince: the template was certainly written after the input, so the pods of
+// that rollout read what exists.
+func (t Timeline) RolledOutSince() bool {
+	return t.Workload.Template.After(t.Input.Content)
+}
+
+// MadeUnseen: the workload was made while the controller was down. It is new to the
+// record and came with a list, so its beginning is unknown. It is younger than the
+// following of its kind, and no watch saw what asks for it being written.
+func (t Timeline) MadeUnseen() bool {
+	if t.Record.Known || t.Workload.Template.Min > 0 || t.Workload.Asked.Min > 0 {
+		return false
+	}
+	return t.Begun && t.Workload.Created.After(t.Following)
+}
+
+// ChangedAfterUnseenStart: the workload was made while the controller was down; the
+// input existed when its newest revision was made, and was written afterwards, and
+// after the workload was asked for. Only times tell, so in doubt the answer is no.
+func (t Timeline) ChangedAfterUnseenStart() bool {
+	revision := t.newestRevision()
+	if !t.MadeUnseen() || revision.IsZero() || t.Workload.AskedAt.IsZero() {
+		return false
+	}
+	written := t.Input.WrittenAt
+	return t.Input.Created.Before(revision) && written.After(revision) && written.After(t.Workload.AskedAt)
+}
+
+func (t Timeline) newestRevision() time.Time {
+	var newest time.Time
+	for _, r := range t.Revisions {
+		if r.Created.After(newest) {
+			newest = r.Created
+		}
+	}
+	return newest
+}
+
+// IsUnwatched: no watch saw the input's last change, so that revisions can tell more
+// of it than is known.
+func (t Timeline) IsUnwatched() bool {
+	return !t.Input.Content.Exact()
+}
+
+// HasUnrecordedPatch: a patch of ours that is not on record wrote what the template
+// shows of the input. Two patches may bear the same second; then another version than
+// the one on record tells.
+func (t Timeline) HasUnrecordedPatch() bool {
+	if t.Workload.MovedAt.IsZero() || !t.Workload.MovedAt.Equal(t.Record.MovedAt) {
+		return t.Workload.MovedAt.After(t.Record.MovedAt)
+	}
+	return t.Record.Shown != input.Mark{} && t.Record.Shown != t.Workload.Shows
+}
+
+// GaveAnother: we gave the workload another version than exists, and the process ended
+// before that was on record.
+func (t Timeline) GaveAnother() bool {
+	return t.HasUnrecordedPatch() && t.Workload.Shows != input.Mark{} && t.Workload.Shows != t.Input.Shows
+}
+
+// DeliveredUnrecorded: we gave the workload what exists, and the process ended before
+// that was on record. What our last patch wrote is still in the template, unless
+// another writer has changed it since; then the revisions tell. They tell nothing of a
+// version that the template on record shows: another rollout may have kept that.
+func (t Timeline) DeliveredUnrecorded() bool {
+	if !t.RevisionsKnown {
+		return false
+	}
+	if t.HasUnrecordedPatch() {
+		return t.Workload.Shows == t.Input.Shows
+	}
+	if t.Record.Shown == t.Input.Shows {
+		return false
+	}
+	return slices.ContainsFunc(t.Revisions, t.deliveredBy)
+}
+
+// deliveredBy reports whether a revision was made for what exists, or became the
+// current one again, after all that the record takes into account.
+func (t Timeline) deliveredBy(r Revision) bool {
+	if r.Shown[t.ID] != t.Input.Shows {
+		return false
+	}
+	made := r.Created.After(t.Record.MovedAt) && r.Created.After(t.Record.AsOf)
+	return made || t.usedAgain(r) && t.Workload.Shows != t.Input.Shows
+}
+
+// usedAgain: the revision has become the current one after the one that is on record,
+// which came after MovedFrom. Content that goes back to an earlier version finds that
+// one's revision again, with a new number. (While the template still shows it, a
+// person may have gone back to it, and the content after them: then the pods have not
+// read it.)
+func (t Timeline) usedAgain(r Revision) bool {
+	return t.Record.MovedFrom > 0 && r.Number > t.Record.MovedFrom+1
+}
+
+// TakenBack: our patch showed one version, and another writer's template now shows one
+// that is not the current one either. A template that shows none was rewritten by a
+// deployment tool, which takes nothing back.
+func (t Timeline) TakenBack() bool {
+	none := input.Mark{}
+	return !t.HasUnrecordedPatch() && t.Record.Shown != none && t.Workload.Shows != none &&
+		t.Workload.Shows != t.Record.Shown && t.Workload.Shows != t.Input.Shows
+}

@@ -1,0 +1,178 @@
+package timeline_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
+)
+
+// exactly is a write that a watch delivered, upTo one that was found by a list.
+func exactly(rv uint64) timeline.Bounds { return timeline.Bounds{Min: rv, Max: rv} }
+func upTo(rv uint64) timeline.Bounds    { return timeline.Bounds{Max: rv} }
+
+func at(second int) time.Time { return time.Date(2026, 11, 15, 3, 0, second, 0, time.UTC) }
+
+func shows(digest string) input.Mark { return input.Tracked(digest) }
+
+// answers are the questions with the answer yes.
+func answers(t timeline.Timeline) []string {
+	var yes []string
+	for _, q := range []struct {
+		name string
+		is   bool
+	}{
+		{"ChangedSinceFollowed", t.ChangedSinceFollowed()},
+		{"RolledOutSince", t.RolledOutSince()},
+		{"MadeUnseen", t.MadeUnseen()},
+		{"ChangedAfterUnseenStart", t.ChangedAfterUnseenStart()},
+		{"IsUnwatched", t.IsUnwatched()},
+		{"HasUnrecordedPatch", t.HasUnrecordedPatch()},
+		{"GaveAnother", t.GaveAnother()},
+		{"DeliveredUnrecorded", t.DeliveredUnrecorded()},
+		{"TakenBack", t.TakenBack()},
+	} {
+		if q.is {
+			yes = append(yes, q.name)
+		}
+	}
+	return yes
+}
+
+// madeUnseen is a workload that was made at second 10, while the controller was down,
+// and its input, which was written at second 20.
+func madeUnseen() timeline.Timeline {
+	return timeline.Timeline{
+		ID: input.ConfigMap("app"), Following: at(5), Begun: true,
+		Workload:  timeline.Workload{Created: at(10), Template: upTo(40), Asked: upTo(40), AskedAt: at(10), Listed: upTo(60)},
+		Input:     timeline.Input{Created: at(1), WrittenAt: at(20), Content: upTo(50), Shows: shows("2")},
+		Revisions: []timeline.Revision{{Created: at(11)}}, RevisionsKnown: true,
+	}
+}
+
+// moved is a workload that was moved to version 1 at second 10, from revision 4.
+func moved() timeline.Timeline {
+	return timeline.Timeline{
+		ID:       input.ConfigMap("app"),
+		Workload: timeline.Workload{Template: exactly(40), MovedAt: at(10), Shows: shows("1")},
+		Input:    timeline.Input{Content: exactly(30), Shows: shows("1")},
+		Record:   timeline.Record{Known: true, Shown: shows("1"), MovedAt: at(10), MovedFrom: 4},
+	}
+}
+
+func revision(number int64, created time.Time, digest string) timeline.Revision {
+	return timeline.Revision{Number: number, Created: created, Shown: input.Shown{input.ConfigMap("app"): shows(digest)}}
+}
+
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		base   func() timeline.Timeline
+		change func(*timeline.Timeline)
+		want   []string
+	}{
+		"InStep": {"the rollout came after the change", moved, func(*timeline.Timeline) {}, []string{"RolledOutSince"}},
+		"Changed": {"a watch saw the change after the template", moved, func(t *timeline.Timeline) {
+			t.Input.Content, t.Input.Shows = exactly(50), shows("2")
+		}, []string{"ChangedSinceFollowed"}},
+		"AskedLater": {"who asks after the change is not followed before", moved, func(t *timeline.Timeline) {
+			t.Input.Content, t.Workload.Asked = exactly(50), exactly(60)
+		}, nil},
+		"SourceAskedLater": {"also when the source asks", moved, func(t *timeline.Timeline) {
+			t.Input.Content, t.Input.Asked = exactly(50), exactly(60)
+		}, nil},
+		"ListedLater": {"a kind that is followed since now was not before", moved, func(t *timeline.Timeline) {
+			t.Input.Content, t.Workload.Listed = exactly(50), upTo(60)
+		}, nil},
+		"ListedButYounger": {"a workload that is younger than the following of its kind was followed from its start", moved, func(t *timeline.Timeline) {
+			t.Input.Content, t.Workload.Listed = exactly(50), upTo(60)
+			t.Workload.Created, t.Following, t.Begun = at(9), at(5), true
+		}, []string{"ChangedSinceFollowed"}},
+		"OrderInDoubt": {"a list shows both, in no order", moved, func(t *timeline.Timeline) {
+			t.Input.Content, t.Workload.Template = upTo(50), upTo(60)
+		}, []string{"IsUnwatched"}},
+		"Undone": {"the template shows an earlier version again", moved, func(t *timeline.Timeline) {
+			t.Workload.Shows, t.Workload.MovedAt = shows("0"), time.Time{}
+		}, []string{"RolledOutSince", "TakenBack"}},
+		"Wiped": {"a deployment tool wiped our annotation", moved, func(t *timeline.Timeline) {
+			t.Workload.Shows, t.Workload.MovedAt = input.Mark{}, time.Time{}
+		}, []string{"RolledOutSince"}},
+		"UnrecordedPatch": {"killed between the patch and the record", moved, func(t *timeline.Timeline) {
+			t.Record.MovedAt, t.Record.Shown = at(3), shows("0")
+		}, []string{"RolledOutSince", "HasUnrecordedPatch"}},
+		"UnrecordedInTheSameSecond": {"two patches bear the same time, and show different versions", moved, func(t *timeline.Timeline) {
+			t.Record.Shown = shows("0")
+		}, []string{"RolledOutSince", "HasUnrecordedPatch"}},
+		"WentBackUnrecorded": {"then the content went back", moved, func(t *timeline.Timeline) {
+			t.Record.MovedAt, t.Record.Shown = at(3), shows("0")
+			t.Input.Content, t.Input.Shows = upTo(50), shows("0")
+		}, []string{"IsUnwatched", "HasUnrecordedPatch", "GaveAnother"}},
+		"DeliveredByUnrecordedPatch": {"the template still shows it, and the revisions were asked for", moved, func(t *timeline.Timeline) {
+			t.Record.MovedAt, t.Record.Shown, t.Input.Content, t.RevisionsKnown = at(3), shows("0"), upTo(50), true
+		}, []string{"IsUnwatched", "HasUnrecordedPatch", "DeliveredUnrecorded"}},
+		"DeliveredAndTakenBack": {"another writer has changed the template since; a newer revision shows it", moved, func(t *timeline.Timeline) {
+			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("2"), time.Time{}, upTo(50), true
+			t.Revisions = []timeline.Revision{revision(5, at(10), "1"), revision(6, at(15), "2")}
+		}, []string{"IsUnwatched", "DeliveredUnrecorded"}},
+		"OldRevision": {"a revision from before the record is no delivery after it", moved, func(t *timeline.Timeline) {
+			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), time.Time{}, upTo(50), true
+			t.Revisions = []timeline.Revision{revision(4, at(5), "0")}
+		}, []string{"IsUnwatched"}},
+		"AsOf": {"nor one from before the last write that the record takes into account", moved, func(t *timeline.Timeline) {
+			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), time.Time{}, upTo(50), true
+			t.Record.AsOf = at(20)
+			t.Revisions = []timeline.Revision{revision(0, at(15), "0")}
+		}, []string{"IsUnwatched"}},
+		"UsedAgain": {"an old revision that became current again got a new number", moved, func(t *timeline.Timeline) {
+			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), time.Time{}, upTo(50), true
+			t.Revisions = []timeline.Revision{revision(6, at(5), "0")}
+		}, []string{"IsUnwatched", "DeliveredUnrecorded"}},
+		"UsedAgainByAPerson": {"while the template still shows it, a person may have gone back to it", moved, func(t *timeline.Timeline) {
+			t.Input.Shows, t.Workload.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), shows("0"), time.Time{}, upTo(50), true
+			t.Revisions = []timeline.Revision{revision(6, at(5), "0")}
+		}, []string{"IsUnwatched"}},
+		"KeptByAnother": {"revisions tell nothing of the version that the record shows", moved, func(t *timeline.Timeline) {
+			t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = time.Time{}, upTo(50), true
+			t.Revisions = []timeline.Revision{revision(6, at(15), "1")}
+		}, []string{"IsUnwatched"}},
+		"MadeUnseen": {"and its input was written after its revision", madeUnseen, func(*timeline.Timeline) {}, []string{"MadeUnseen", "ChangedAfterUnseenStart", "IsUnwatched"}},
+		"MadeUnseenUnchanged": {"its input is as old as its revision", madeUnseen, func(t *timeline.Timeline) {
+			t.Input.WrittenAt = at(11)
+		}, []string{"MadeUnseen", "IsUnwatched"}},
+		"MadeUnseenInputLater": {"its input came after its revision: the pods waited for it", madeUnseen, func(t *timeline.Timeline) {
+			t.Input.Created = at(15)
+		}, []string{"MadeUnseen", "IsUnwatched"}},
+		"MadeUnseenAskedLater": {"it was asked for after the change", madeUnseen, func(t *timeline.Timeline) {
+			t.Workload.AskedAt = at(30)
+		}, []string{"MadeUnseen", "IsUnwatched"}},
+		"MadeUnseenNoRevision": {"without a revision nothing is known", madeUnseen, func(t *timeline.Timeline) {
+			t.Revisions = nil
+		}, []string{"MadeUnseen", "IsUnwatched"}},
+		"OnRecord": {"a workload on record was seen before", madeUnseen, func(t *timeline.Timeline) {
+			t.Record.Known = true
+		}, []string{"IsUnwatched"}},
+		"MadeInSight": {"the watch saw it being made", madeUnseen, func(t *timeline.Timeline) {
+			t.Workload.Template = exactly(40)
+		}, []string{"IsUnwatched"}},
+		"OlderThanFollowing": {"a flag or a permission brought a whole kind", madeUnseen, func(t *timeline.Timeline) {
+			t.Following = at(30)
+		}, []string{"IsUnwatched"}},
+		"NeverFollowed": {"its kind was not followed before this process", madeUnseen, func(t *timeline.Timeline) {
+			t.Begun = false
+		}, []string{"IsUnwatched"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			line := tc.base()
+			tc.change(&line)
+			if diff := cmp.Diff(tc.want, answers(line)); diff != "" {
+				t.Errorf("%s: answered with yes (-want +got)\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package timeline
+
+import (
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// Timeline is what happened to one workload and one of its inputs, as far as it is
+// known. Bounds order writes with certainty. Times are those of the API server; they
+// are a second coarse and serve only where an error is harmless.
+//
+// Its methods are the questions that a decision asks: was the workload given this
+// before, and when?
+type Timeline struct {
+	// ID is the input that it is about.
+	ID       input.ID
+	Workload Workload
+	Input    Input
+	Record   Record
+	// Following is since when the kind of the workload and that of the input are
+	// followed; Begun is false when they were not before this process.
+	Following time.Time
+	Begun     bool
+	// Revisions of the workload; RevisionsKnown is true when they were asked for.
+	Revisions      []Revision
+	RevisionsKnown bool
+}
+
+// Workload is what a workload shows of its history.
+type Workload struct {
+	// Created is when the workload was made.
+	Created time.Time
+	// Template bounds the last change of its pod template.
+	Template Bounds
+	// Asked bounds when the workload or its namespace last changed what is asked for
+	// it; AskedAt is when it was asked for, zero when that cannot be told.
+	Asked   Bounds
+	AskedAt time.Time
+	// Listed bounds the list that the workload came with, zero when the watch saw it
+	// being made.
+	Listed Bounds
+	// MovedAt is the time of the patch of ours that wrote the versions which the
+	// template shows, zero when another writer did.
+	MovedAt time.Time
+	// Shows is what the template shows of the input.
+	Shows input.Mark
+}
+
+// Input is what an input shows of its history.
+type Input struct {
+	// Created is when it was made, WrittenAt when its content was last written; zero
+	// when that cannot be told.
+	Created, WrittenAt time.Time
+	// Content bounds the last change of its content.
+	Content Bounds
+	// Asked bounds the last change of its own annotation that asks for its users, zero
+	// when it has not changed while it was watched.
+	Asked Bounds
+	// New is true while its content is the one that it was made with, as the watch saw.
+	New bool
+	// Shows is what a template shows that was given what exists now.
+	Shows input.Mark
+}
+
+// Record is what is remembered of the workload.
+type Record struct {
+	// Known is true when there is an entry with inputs, or was one that cannot be read.
+	Known bool
+	// Shown is what our last patch showed of the input, zero when none did.
+	Shown input.Mark
+	// MovedAt is the time of the last patch of ours that the record takes into
+	// account, AsOf that of the last write by anybody; zero when there is none.
+	MovedAt, AsOf time.Time
+	// MovedFrom is the number of the revision before that patch, zero for kinds
+	// without numbers.
+	MovedFrom int64
+}
+
+// Revision is what one ReplicaSet or ControllerRevision of a workload tells.
+type Revision struct {
+	Name    string
+	Created time.Time
+	// Number is the latest that it had, zero for a ControllerRevision.
+	Number int64
+	// Shown are the versions that its template shows.
+	Shown input.Shown
+}

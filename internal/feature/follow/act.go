@@ -1,0 +1,110 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/pods"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Pods are the pods of workloads, for the strategies that work on them.
+type Pods interface {
+	List(context.Context, *kube.Workload) ([]pods.Pod, error)
+	Evict(context.Context, pods.Pod) error
+	Touch(ctx context.Context, pod pods.Pod, shown string) error
+}
+
+// budgetCheck is how long to wait after a disruption budget refused.
+const budgetCheck = 10 * time.Second
+
+// act carries the decision out: at most one write to the workload, and the record
+// after it. It returns when to look again.
+func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Duration, error) {
+	w, in := got.Workload, got.Input
+	switch {
+	case d.isMistake():
+		return d.Recheck, nil
+	case d.Verb == Ignore:
+		// Its namespace may well ask for it, unless it refuses. What it was given is
+		// needed then.
+		if r.Cluster.KnowsNamespaces() || in.Intent.Mode == settings.Never {
+			r.Records.Forget(w.Key)
+		}
+		return d.Recheck, nil
+	}
+	o := outcome{decision: d, findings: in.Findings, kinds: r.kinds, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt}}
+	entry, recheck := in.Entry, d.Recheck
+	order := input.Order{All: in.Findings, Due: d.Moves}
+	err := got.PodsProblem
+	switch {
+	case err != nil:
+	case d.Verb == Move:
+		o.movedAt, err = r.Mover.Move(ctx, w, order)
+	case d.Verb == Refresh:
+		err = r.refresh(ctx, w, order.Shown(w.Shown).String())
+	case d.Verb == Evict && d.Eviction.Begin:
+		entry, err = r.beginEviction(ctx, w, in.Entry, d)
+	case d.Verb == Evict && d.Eviction.Victim != nil:
+		recheck, err = r.evict(ctx, *d.Eviction.Victim, d.Recheck)
+	}
+	if err != nil {
+		// What is due stays due, also for the next process.
+		entry, o = in.Entry, o.failed(in)
+	}
+	if next := remember(entry, o); !next.Equal(in.Entry) {
+		err = cmp.Or(err, r.Records.Put(w.Key, next))
+	}
+	return recheck, err
+}
+
+// beginEviction puts the series on record with the API server's time: our clock may be
+// off, and pods are compared with it. No pod is evicted in the same turn. Times of the
+// API server are a second coarse, and a pod that replaces one evicted right now could
+// bear the very time of the decision, and would be evicted too.
+func (r *Reconciler) beginEviction(ctx context.Context, w *kube.Workload, e record.Entry, d Decision) (record.Entry, error) {
+	e = e.Clone()
+	e.EvictFor, e.EvictPods, e.EvictSince, e.PendingSince = d.Eviction.For, d.Eviction.Pods, time.Time{}, d.PendingSince
+	var err error
+	e.EvictSince, err = r.Records.PutNow(ctx, w.Key, e)
+	return e, err
+}
+
+// evict evicts one pod and returns when to look again. A pod that is gone or another
+// one by now is seen then.
+func (r *Reconciler) evict(ctx context.Context, victim pods.Pod, recheck time.Duration) (time.Duration, error) {
+	err := r.Pods.Evict(ctx, victim)
+	switch {
+	case apierrors.IsTooManyRequests(err):
+		return budgetCheck, nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return recheck, nil
+	}
+	return recheck, err
+}
+
+// refresh touches every pod that does not show the current versions. Pods that
+// start later mount the new content by themselves.
+func (r *Reconciler) refresh(ctx context.Context, w *kube.Workload, shown string) error {
+	all, err := r.Pods.List(ctx, w)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, p := range all {
+		if p.Terminating || p.Shown.String() == shown {
+			continue
+		}
+		if err := r.Pods.Touch(ctx, p, shown); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}

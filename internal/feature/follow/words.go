@@ -1,0 +1,69 @@
+package follow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+func withStanding(findings []input.Finding, s input.Standing) []input.Finding {
+	return matching(findings, func(f input.Finding) bool { return f.Standing == s })
+}
+
+// mounted lists the changed inputs that a refresh reaches, at least in part.
+func mounted(due []input.Finding) []input.Finding {
+	return matching(due, func(f input.Finding) bool { return f.Refresh != input.Nothing })
+}
+
+// unrefreshable lists the changed inputs that a refresh does not reach as a whole.
+func unrefreshable(due []input.Finding) []input.Finding {
+	return matching(due, func(f input.Finding) bool { return f.Refresh != input.Everything })
+}
+
+func matching(findings []input.Finding, wanted func(input.Finding) bool) []input.Finding {
+	var found []input.Finding
+	for _, f := range findings {
+		if wanted(f) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// changes tells from what to what, by short digests: "configmap/app 3fa9c1d2e4 -> 77ab01c9de".
+func changes(due []input.Finding) string {
+	parts := make([]string, len(due))
+	for i, f := range due {
+		from := "unknown"
+		if !f.Given.IsZero() {
+			from = f.Given.Short()
+		}
+		parts[i] = fmt.Sprintf("%s %s -> %s", f.ID, from, f.Current.Short())
+	}
+	return strings.Join(parts, ", ")
+}
+
+func names(findings []input.Finding) string {
+	parts := make([]string, len(findings))
+	for i, f := range findings {
+		parts[i] = f.ID.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+func problems(intent settings.Intent) string {
+	parts := make([]string, len(intent.Problems))
+	for i, p := range intent.Problems {
+		parts[i] = p.String()
+	}
+	return strings.Join(parts, "; ")
+}
+
+func quoted(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%q)", text)
+}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"io"
 	"io/fs"
 	"os"
@@ -194,6 +196,28 @@ func TestRulesFindSomething(t *testing.T) {
 	for path, want := range map[string]bool{"os": true, "os/exec": true, "net": true, "net/url": false, "log/slog": true, "context": true, "strings": false, "k8s.io/api/core/v1": false} {
 		if got := core.denies(path); got != want {
 			t.Errorf("the core may import %s: %t", path, !got)
+		}
+	}
+}
+
+// TestDecisionsSeeNoAdapter: a decision is values in, values out, like the core, so
+// that a command can ask it without a cluster.
+func TestDecisionsSeeNoAdapter(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("feature", "*", "decide.go"))
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%d decisions were found, error %v", len(files), err)
+	}
+	core := rules()[0]
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range file.Imports {
+			if path := strings.Trim(spec.Path.Value, `"`); core.denies(path) {
+				t.Errorf("internal/%s -> %s: %s", name, path, core.reason)
+			}
 		}
 	}
 }

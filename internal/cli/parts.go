@@ -64,7 +64,7 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 	p.rights = access.NewRights(c, o.rights(what.Kinds))
 	p.records = ledger.New(c, ledger.Options{
 		Namespace: o.ownNS, Name: o.state, Now: o.now,
-		Report: func(err error) { log.Error(err, "the record has a problem") },
+		Report: func(err error) { log.Error(advised(err), "the record has a problem") },
 		Status: func(s mirror.Status) { reportStatus(log, s) },
 	})
 	return p, nil
@@ -208,6 +208,7 @@ func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
 	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		var err error
 		key, err = access.InstallationKey(ctx, p.client, p.options.ownNS, p.options.key)
+		err = advised(err)
 		p.keyProblem.Store(&err)
 		if err != nil && err.Error() != said {
 			said = err.Error()

@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
@@ -19,7 +23,24 @@ func (p *parts) ready() server.Readiness {
 	missing = slices.DeleteFunc(slices.Clone(missing), func(r access.Right) bool {
 		return slices.ContainsFunc(all, func(s mirror.Status) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
-	return withRights(readiness(all), append(missing, p.missingToAttach()...), known)
+	ready := withRights(readiness(all), append(missing, p.missingToAttach()...), known)
+	return withNewerEntries(ready, p.records.TooNew())
+}
+
+// withNewerEntries names the entries of the record that a newer program wrote. Their
+// workloads are not moved; all others are, so that it does not make the process unready.
+func withNewerEntries(r server.Readiness, keys []string) server.Readiness {
+	if len(keys) == 0 {
+		return r
+	}
+	const most = 5
+	names := strings.Join(keys[:min(most, len(keys))], ", ")
+	if len(keys) > most {
+		names += ", …"
+	}
+	r.Checks = append(r.Checks, server.Check{Name: "record", Detail: fmt.Sprintf(
+		"%s: a newer version of Lockstep wrote %d entries that this one cannot read; their workloads are not moved until that version runs again: %s", input.RecordTooNew, len(keys), names)})
+	return r
 }
 
 func keyCheck(problem *error) server.Check {

@@ -29,7 +29,7 @@ func InstallationKey(ctx context.Context, c client.Client, namespace, name strin
 	at := client.ObjectKey{Namespace: namespace, Name: name}
 	if err := createInstallationKey(ctx, c, at); err != nil && !apierrors.IsAlreadyExists(err) {
 		if apierrors.IsNotFound(err) {
-			err = fmt.Errorf("namespace %s does not exist: make it, or name another one with --own-namespace", namespace)
+			err = &NoNamespaceError{Namespace: namespace}
 		}
 		return nil, fmt.Errorf("make the installation key, secret %s: %w", at, err)
 	}
@@ -49,6 +49,17 @@ func ReadInstallationKey(ctx context.Context, c client.Reader, namespace, name s
 		return nil, fmt.Errorf("secret %s: field %q has %d bytes, want at least %d; delete the secret to have a new one made", at, installationKeyField, len(key), installationKeySize)
 	}
 	return key, nil
+}
+
+// NoNamespaceError says that the namespace for the installation's own objects does not
+// exist.
+type NoNamespaceError struct {
+	Namespace string
+}
+
+// Error names the namespace.
+func (e *NoNamespaceError) Error() string {
+	return "namespace " + e.Namespace + " does not exist"
 }
 
 func createInstallationKey(ctx context.Context, c client.Client, at client.ObjectKey) error {

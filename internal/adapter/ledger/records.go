@@ -47,6 +47,10 @@ type Options struct {
 	Status func(mirror.Status)
 }
 
+// ErrForeignConfigMap says that a ConfigMap with the name of a shard exists and is not
+// part of a record.
+var ErrForeignConfigMap = errors.New("a ConfigMap of this name exists that is not ours (it lacks the label " + settings.StateLabel + ")")
+
 // Records is what was delivered to each workload, kept in ConfigMaps of the
 // controller's own namespace. Reading never waits; writing is gathered and done
 // by Run, each with the resource version that it was decided on.
@@ -404,7 +408,7 @@ func (r *Records) adoptStored(ctx context.Context, s *shard) error {
 		return err
 	}
 	if cm.Labels[settings.StateLabel] != "true" {
-		return errors.New("a ConfigMap of this name exists that is not ours (it lacks the label " + settings.StateLabel + "): rename it, or set another --state-name")
+		return ErrForeignConfigMap
 	}
 	r.adopt(s, cm)
 	return overtaken(s, "somebody else wrote it meanwhile")

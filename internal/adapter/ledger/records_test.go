@@ -345,7 +345,7 @@ func TestRecordsRefuseAForeignConfigMap(t *testing.T) {
 	put(t, r, a, "1")
 	r.flush(t.Context())
 	text := problems.text()
-	for _, want := range []string{foreign.Name, "not ours", settings.StateLabel, "--state-name"} {
+	for _, want := range []string{foreign.Name, "not ours", settings.StateLabel} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the problem %q does not say %q", text, want)
 		}

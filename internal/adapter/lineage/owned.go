@@ -25,11 +25,6 @@ type Owned struct {
 	Owners []string
 }
 
-// OwnedBy reports whether the holder is an owner.
-func (o *Owned) OwnedBy(h *Holder) bool {
-	return slices.Contains(o.Owners, h.UID)
-}
-
 // GetObjectMeta lets client-go's stores find the object's name.
 func (o *Owned) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: o.Key.Namespace, Name: o.Key.Source.Name, ResourceVersion: o.ResourceVersion}

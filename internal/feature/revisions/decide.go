@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -35,9 +34,13 @@ const (
 
 // Input is everything that the decision on one object depends on.
 type Input struct {
-	Object *lineage.Owned
-	// Users are the living revisions that use the object.
-	Users []*lineage.Holder
+	// Deleting is true while the object is on its way out, Created is when it was made.
+	Deleting bool
+	Created  time.Time
+	// Owners are the UIDs of its owners.
+	Owners []string
+	// Users are the living revisions that use the object, as owners of it.
+	Users []metav1.OwnerReference
 	// UnreadableKinds names the kinds of revisions that cannot be read.
 	UnreadableKinds []string
 	// Observe asks to be told only.
@@ -62,7 +65,7 @@ type Decision struct {
 // Decide says what to do about an object whose name carries its content. It only
 // ever adds owners, and only such as name the object: nothing is guessed.
 func Decide(in Input) Decision {
-	if in.Object.Deleting {
+	if in.Deleting {
 		return Decision{Verb: Leave, Reason: input.AlreadyAttached, Message: "it is being deleted"}
 	}
 	missing, hidden := missingOwners(in)
@@ -75,7 +78,7 @@ func Decide(in Input) Decision {
 	if len(in.Users) > 0 {
 		return Decision{Verb: Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"}
 	}
-	if len(in.Object.Owners) > 0 {
+	if len(in.Owners) > 0 {
 		return Decision{Verb: Leave, Reason: input.OwnedWithoutUse, Message: "no revision uses it; it goes when its owners go"}
 	}
 	return unused(in)
@@ -84,11 +87,11 @@ func Decide(in Input) Decision {
 // missingOwners are the users that own nothing yet. Those of a kind that cannot be
 // read are hidden: they may be gone, and the garbage collector removes an object
 // whose only owner is gone.
-func missingOwners(in Input) (missing, hidden []*lineage.Holder) {
+func missingOwners(in Input) (missing, hidden []metav1.OwnerReference) {
 	for _, h := range in.Users {
 		switch {
-		case in.Object.OwnedBy(h):
-		case slices.Contains(in.UnreadableKinds, h.GVK.Kind):
+		case slices.Contains(in.Owners, string(h.UID)):
+		case slices.Contains(in.UnreadableKinds, h.Kind):
 			hidden = append(hidden, h)
 		default:
 			missing = append(missing, h)
@@ -97,22 +100,19 @@ func missingOwners(in Input) (missing, hidden []*lineage.Holder) {
 	return missing, hidden
 }
 
-func attach(in Input, holders []*lineage.Holder) Decision {
-	d := Decision{Verb: Attach, Reason: input.Attached}
+func attach(in Input, users []metav1.OwnerReference) Decision {
+	d := Decision{Verb: Attach, Reason: input.Attached, Owners: users, Message: "to " + strings.Join(names(users), ", ")}
 	if in.Observe {
 		d.Verb, d.Reason, d.Recheck = Observe, input.WouldAttach, lookAgain
 	}
-	for _, h := range holders {
-		d.Owners = append(d.Owners, h.OwnerReference())
-	}
-	d.Message = "to " + strings.Join(names(holders), ", ")
 	return d
 }
 
-func names(holders []*lineage.Holder) []string {
+// names are how people name revisions: "ReplicaSet/web-6f4d".
+func names(users []metav1.OwnerReference) []string {
 	var all []string
-	for _, h := range holders {
-		all = append(all, h.String())
+	for _, u := range users {
+		all = append(all, u.Kind+"/"+u.Name)
 	}
 	return all
 }
@@ -127,7 +127,7 @@ func unused(in Input) Decision {
 	if len(in.UnreadableKinds) > 0 {
 		return unreadable(in, "no revision that can be read uses it, and")
 	}
-	if left := in.Object.Created.Add(in.Grace).Sub(in.Now); left > 0 {
+	if left := in.Created.Add(in.Grace).Sub(in.Now); left > 0 {
 		return Decision{Verb: Wait, Reason: input.AwaitingRevision, Recheck: left, Message: "no revision uses it yet"}
 	}
 	return Decision{Verb: Report, Reason: input.Unreferenced, Message: "no revision uses it and nothing owns it; delete it if it is not needed"}

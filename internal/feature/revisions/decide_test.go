@@ -26,16 +26,15 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const grace = 10 * time.Minute
-	old := func(owners ...string) *lineage.Owned {
-		return &lineage.Owned{Created: now.Add(-time.Hour), Owners: owners}
-	}
-	a, b := replicaSet("a"), replicaSet("b")
-	cronJob := &lineage.Holder{
-		GVK: schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}, Namespace: "shop", Name: "nightly", UID: "uid-nightly", ControllerUID: "uid-nightly",
+	old := func(in revisions.Input) revisions.Input {
+		in.Created = now.Add(-time.Hour)
+		return in
 	}
 	ref := func(name string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: types.UID("uid-" + name)}
 	}
+	a, b := ref("a"), ref("b")
+	cronJob := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "uid-nightly"}
 	cases := map[string]struct {
 		reason string
 		in     revisions.Input
@@ -43,69 +42,67 @@ func TestDecide(t *testing.T) {
 	}{
 		"new revision": {
 			reason: "the revision that uses it becomes its owner",
-			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a}},
+			in:     revisions.Input{Users: []metav1.OwnerReference{a}},
 			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/a", Owners: []metav1.OwnerReference{ref("a")}},
 		},
 		"shared": {
 			reason: "only the owner that is missing is added; the others stay by themselves",
-			in:     revisions.Input{Object: old("uid-a"), Users: []*lineage.Holder{a, b}},
+			in:     revisions.Input{Owners: []string{"uid-a"}, Users: []metav1.OwnerReference{a, b}},
 			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/b", Owners: []metav1.OwnerReference{ref("b")}},
 		},
 		"foreign owner": {
 			reason: "somebody else's owner does not stand for a revision",
-			in:     revisions.Input{Object: old("uid-operator"), Users: []*lineage.Holder{a}},
+			in:     revisions.Input{Owners: []string{"uid-operator"}, Users: []metav1.OwnerReference{a}},
 			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/a", Owners: []metav1.OwnerReference{ref("a")}},
 		},
 		"in step": {
 			reason: "nothing is written twice",
-			in:     revisions.Input{Object: old("uid-b", "uid-a"), Users: []*lineage.Holder{a, b}},
+			in:     revisions.Input{Owners: []string{"uid-b", "uid-a"}, Users: []metav1.OwnerReference{a, b}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"},
 		},
 		"observe": {
 			reason: "observe mode writes nothing",
-			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a}, Observe: true},
+			in:     revisions.Input{Users: []metav1.OwnerReference{a}, Observe: true},
 			want:   revisions.Decision{Verb: revisions.Observe, Reason: input.WouldAttach, Message: "to ReplicaSet/a", Recheck: time.Minute, Owners: []metav1.OwnerReference{ref("a")}},
 		},
 		"being deleted": {
 			reason: "an owner would not stop the deletion",
-			in:     revisions.Input{Object: &lineage.Owned{Deleting: true}, Users: []*lineage.Holder{a}},
+			in:     revisions.Input{Deleting: true, Users: []metav1.OwnerReference{a}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "it is being deleted"},
 		},
 		"owned without use": {
 			reason: "its owners are somebody's decision, and the garbage collector follows them",
-			in:     revisions.Input{Object: old("uid-operator")},
+			in:     revisions.Input{Owners: []string{"uid-operator"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.OwnedWithoutUse, Message: "no revision uses it; it goes when its owners go"},
 		},
 		"young": {
 			reason: "the revision follows the object",
-			in:     revisions.Input{Object: &lineage.Owned{Created: now.Add(-4 * time.Minute)}},
+			in:     revisions.Input{Created: now.Add(-4 * time.Minute)},
 			want:   revisions.Decision{Verb: revisions.Wait, Reason: input.AwaitingRevision, Message: "no revision uses it yet", Recheck: 6 * time.Minute},
 		},
 		"unreferenced": {
 			reason: "nothing is attached by guess",
-			in:     revisions.Input{Object: old()},
+			in:     revisions.Input{},
 			want:   revisions.Decision{Verb: revisions.Report, Reason: input.Unreferenced, Message: "no revision uses it and nothing owns it; delete it if it is not needed"},
 		},
 		"unreadable": {
 			reason: "without the right to read Jobs nobody can say that none uses it",
-			in:     revisions.Input{Object: old(), UnreadableKinds: []string{"Job"}},
+			in:     revisions.Input{UnreadableKinds: []string{"Job"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "no revision that can be read uses it, and these cannot be read here: Job"},
 		},
 		"user out of sight": {
 			reason: "it may be gone by now, and with an owner that is gone the object goes",
-			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a}, UnreadableKinds: []string{"ReplicaSet"}},
+			in:     revisions.Input{Users: []metav1.OwnerReference{a}, UnreadableKinds: []string{"ReplicaSet"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "used by ReplicaSet/a when that could last be read; these cannot be read here: ReplicaSet"},
 		},
 		"one user in sight": {
 			reason: "one that is seen to live keeps the object, whatever became of the other",
-			in:     revisions.Input{Object: old(), Users: []*lineage.Holder{a, cronJob}, UnreadableKinds: []string{"ReplicaSet"}},
-			want: revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to CronJob/nightly", Owners: []metav1.OwnerReference{
-				{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "uid-nightly"},
-			}},
+			in:     revisions.Input{Users: []metav1.OwnerReference{a, cronJob}, UnreadableKinds: []string{"ReplicaSet"}},
+			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to CronJob/nightly", Owners: []metav1.OwnerReference{cronJob}},
 		},
 		"owned by a user out of sight": {
 			reason: "there is nothing to add",
-			in:     revisions.Input{Object: old("uid-a"), Users: []*lineage.Holder{a}, UnreadableKinds: []string{"ReplicaSet"}},
+			in:     revisions.Input{Owners: []string{"uid-a"}, Users: []metav1.OwnerReference{a}, UnreadableKinds: []string{"ReplicaSet"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"},
 		},
 	}
@@ -113,6 +110,9 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.in.Now, c.in.Grace = now, grace
+			if c.in.Created.IsZero() {
+				c.in = old(c.in)
+			}
 			if diff := cmp.Diff(c.want, revisions.Decide(c.in)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}

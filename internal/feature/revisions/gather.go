@@ -7,12 +7,17 @@ import (
 // gather reads everything that the decision on an object depends on. It asks
 // nobody: all of it is watched.
 func (r *Reconciler) gather(o *lineage.Owned, scope Scope) Input {
-	return Input{
-		Object:          o,
-		Users:           r.Cluster.Users(o.Key),
+	in := Input{
+		Deleting:        o.Deleting,
+		Created:         o.Created,
+		Owners:          o.Owners,
 		UnreadableKinds: r.Cluster.UnreadableKinds(o.Key.Namespace),
 		Observe:         r.options.Observe || scope.Observe,
 		Grace:           r.options.Grace,
 		Now:             r.Now(),
 	}
+	for _, h := range r.Cluster.Users(o.Key) {
+		in.Users = append(in.Users, h.OwnerReference())
+	}
+	return in
 }

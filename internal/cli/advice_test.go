@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+)
+
+func TestAdvised(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		err    error
+		says   string
+	}{
+		"Namespace": {"the namespace is missing", fmt.Errorf("make the key: %w", &access.NoNamespaceError{Namespace: "own"}), "make the key: namespace own does not exist: make it, or name another one with --own-namespace"},
+		"Record":    {"the name is taken", fmt.Errorf("write: %w", ledger.ErrForeignConfigMap), "rename it, or set another --state-name"},
+		"Other":     {"nothing to add", errors.New("busy"), "busy"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := advised(tc.err)
+			if !errors.Is(got, tc.err) || !strings.HasSuffix(got.Error(), tc.says) {
+				t.Errorf("%s: %v, want it to end with %q", tc.reason, got, tc.says)
+			}
+		})
+	}
+	if advised(nil) != nil {
+		t.Error("no error is an error")
+	}
+}

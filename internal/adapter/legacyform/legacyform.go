@@ -5,10 +5,7 @@ package legacyform
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/legacy"
@@ -18,8 +15,8 @@ import (
 // AsVariables writes what kubernetes-reloader wrote: for each changed
 // source an environment variable with its SHA-1, in the container that has the
 // variable already or in the first one.
-func AsVariables(w *kube.Workload, order input.Order) (rollout.Document, error) {
-	variables := make([]patch.Variable, 0, len(order.Due))
+func AsVariables(w *kube.Workload, order input.Order) (patch.Document, error) {
+	variables := make([]patch.Change, 0, len(order.Due))
 	all := make([]input.ID, len(order.All))
 	for i, f := range order.All {
 		all[i] = f.ID
@@ -29,8 +26,7 @@ func AsVariables(w *kube.Workload, order input.Order) (rollout.Document, error) 
 		v.Value = value(f, marker(w, v))
 		variables = append(variables, v)
 	}
-	body, err := patch.Environment(w.PatchTarget(), variables)
-	return rollout.Document{Type: types.JSONPatchType, Body: body}, err
+	return patch.Template(w.PatchTarget(), variables)
 }
 
 // value is the SHA-1. Where that is what the template shows already (it
@@ -81,7 +77,7 @@ func hasForeign(w *kube.Workload, name string) bool {
 }
 
 // marker is the value that stands where the variable goes, empty when it is new.
-func marker(w *kube.Workload, v patch.Variable) string {
+func marker(w *kube.Workload, v patch.SetVariable) string {
 	if v.Index < 0 {
 		return ""
 	}

@@ -142,8 +142,11 @@ func changeAll(t *testing.T, w *testkit.World, kind kube.Kind, name string, has 
 	fresh := workload.Place("NEW")
 	fresh.Value = "1"
 	changes := []patch.Change{
-		patch.SetAnnotation{Key: settings.Inputs, Value: "configmap/app~1"}, patch.SetAnnotation{Key: "example.com/empty"},
-		patch.SetImage{Container: 0, Image: "app:2"}, patch.SetImage{Init: true, Image: "init:2"}, variable, fresh,
+		patch.SetAnnotation{Key: settings.Inputs, Value: "configmap/app~1"},
+		patch.SetAnnotation{Key: "example.com/empty"},
+		patch.SetImage{Container: 0, Image: "app:2"},
+		patch.SetImage{Init: true, Image: "init:2"},
+		variable, fresh,
 	}
 	if has == patch.HasAnnotations {
 		changes = append(changes, patch.RemoveAnnotation{Key: "old"})

@@ -61,8 +61,12 @@ func TestPositions(t *testing.T) {
 	}
 	image := patch.SetImage{Container: 1, Image: "web:1@sha256:77ab01c9de"}
 	everything := []patch.Change{
-		inputs(0, -1, true), image, patch.SetImage{Init: true, Image: "init:2"}, shown(versions),
-		patch.SetAnnotation{Key: "a/b~c", Value: ""}, patch.RemoveAnnotation{Key: "old"}, inputs(2, 5, false),
+		inputs(0, -1, true), image,
+		patch.SetImage{Init: true, Image: "init:2"},
+		shown(versions),
+		patch.SetAnnotation{Key: "a/b~c", Value: ""},
+		patch.RemoveAnnotation{Key: "old"},
+		inputs(2, 5, false),
 	}
 	cases := map[string]struct {
 		reason  string

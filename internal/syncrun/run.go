@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/dirwatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/objectwatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/process"
 	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
@@ -230,7 +231,7 @@ func (r *runner) followDirectory(ctx context.Context, dir string) {
 	}
 	scan()
 	for ctx.Err() == nil {
-		err := volume.Watch(ctx, dir, volume.WatchOptions{Rescan: r.config.Rescan, Poll: r.config.Poll, Polling: func(err error) {
+		err := dirwatch.Watch(ctx, dir, dirwatch.Options{Rescan: r.config.Rescan, Poll: r.config.Poll, Polling: func(err error) {
 			r.log.Warn("the node has no inotify left, looking regularly instead", "directory", dir, "every", r.config.Poll, "error", err)
 		}}, scan)
 		if ctx.Err() != nil {

@@ -17,6 +17,11 @@ import (
 type Memory interface {
 	// Status tells how well the record can be read.
 	Status() mirror.Status
+}
+
+// WorkloadMemory is a Memory that has an entry for each workload. One that has an
+// entry for each source, as kubernetes-reloader has, is none.
+type WorkloadMemory interface {
 	// Keys lists the workloads that something is remembered of.
 	Keys() []kube.Key
 	// Wake sets the function that is called with a workload to look at again.
@@ -49,15 +54,21 @@ func Feed(ctx context.Context, c *Cache, r Memory, add func(kube.Key), others ..
 	if wait.PollUntilContextCancel(ctx, firstLook, true, known) != nil {
 		return
 	}
-	f := &feed{cache: c, memory: r, add: add, held: map[kube.Key]struct{}{}, begun: map[*area]map[Scope]struct{}{}}
-	r.Wake(f.offer)
+	f := &feed{cache: c, add: add, held: map[kube.Key]struct{}{}, begun: map[*area]map[Scope]struct{}{}}
+	memory, byWorkload := r.(WorkloadMemory)
+	if byWorkload {
+		f.note = memory.Begin
+		memory.Wake(f.offer)
+	}
 	c.Wake(f.offer)
 	for _, w := range others {
 		w.Wake(f.offer)
 	}
 	c.EachWorkload(func(w *kube.Workload) { f.offer(w.Key) })
-	for _, key := range r.Keys() {
-		f.offer(key)
+	if byWorkload {
+		for _, key := range memory.Keys() {
+			f.offer(key)
+		}
 	}
 	for pause := firstLook; ; pause = min(2*pause, laterLooks) {
 		f.look()
@@ -71,9 +82,10 @@ func Feed(ctx context.Context, c *Cache, r Memory, add func(kube.Key), others ..
 
 // feed holds keys back until their workloads can be decided on.
 type feed struct {
-	cache  *Cache
-	memory Memory
-	add    func(kube.Key)
+	cache *Cache
+	add   func(kube.Key)
+	// note puts a scope on record; nil where the record has no place for it.
+	note func(scope Scope, newest time.Time)
 
 	mu    sync.Mutex
 	held  map[kube.Key]struct{}
@@ -113,6 +125,9 @@ func (f *feed) look() {
 // begin puts on record what is followed in an area since it was listed. It comes
 // before the first decision there.
 func (f *feed) begin(a *area) {
+	if f.note == nil {
+		return
+	}
 	if f.begun[a] == nil {
 		f.begun[a] = map[Scope]struct{}{}
 	}
@@ -123,7 +138,7 @@ func (f *feed) begin(a *area) {
 	for _, scope := range a.listedScopes() {
 		if _, known := begun[scope]; !known {
 			begun[scope] = struct{}{}
-			f.memory.Begin(scope, a.newest())
+			f.note(scope, a.newest())
 		}
 	}
 }

@@ -1,6 +1,11 @@
 package kube
 
 import (
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -13,16 +18,33 @@ func (w *Workload) ShowsVariable() bool {
 
 // PatchTarget is the object that a patch of the template goes to.
 func (w *Workload) PatchTarget() patch.Target {
-	return patch.Target{UID: w.Target.UID, ResourceVersion: w.Target.ResourceVersion, Template: w.Target.Kind.Template}
+	return patch.Target{UID: w.Target.UID, ResourceVersion: w.Target.ResourceVersion, Template: w.Target.Kind.Template, Metadata: w.Metadata}
 }
 
 // Place finds where an environment variable goes: to the container that has it
 // already, else to the first one.
-func (w *Workload) Place(name string) patch.Variable {
+func (w *Workload) Place(name string) patch.SetVariable {
 	for i, c := range w.Containers {
 		if m, ok := c.Markers[name]; ok {
-			return patch.Variable{Name: name, Container: i, Index: m.Index}
+			return patch.SetVariable{Name: name, Container: i, Index: m.Index}
 		}
 	}
-	return patch.Variable{Name: name, Index: -1, First: len(w.Containers) > 0 && w.Containers[0].EnvCount == 0}
+	return patch.SetVariable{Name: name, Index: -1, First: len(w.Containers) > 0 && w.Containers[0].EnvCount == 0}
+}
+
+// metadataOf is how much metadata a pod template has. A custom kind's may have fields
+// there that Go does not know, so its map is looked at.
+func metadataOf(kind Kind, object any, template *corev1.PodTemplateSpec) patch.Metadata {
+	if len(template.Annotations) > 0 {
+		return patch.HasAnnotations
+	}
+	empty := apiequality.Semantic.DeepEqual(template.ObjectMeta, metav1.ObjectMeta{})
+	if o, custom := object.(*unstructured.Unstructured); custom {
+		fields, _, _ := unstructured.NestedMap(o.Object, append(kind.templatePath(), "metadata")...)
+		empty = len(fields) == 0
+	}
+	if empty {
+		return patch.NoMetadata
+	}
+	return patch.NoAnnotations
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/patch"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
@@ -54,6 +55,8 @@ type Workload struct {
 	Revision int64
 	// Problem says why the object has no pod template, empty when it has one.
 	Problem string
+	// Metadata is how much metadata the template has.
+	Metadata patch.Metadata
 	// Containers of the template, in order.
 	Containers []Container
 	// Refs are the sources that the template names.
@@ -96,7 +99,7 @@ func (w *Workload) Borrowing(lender *Workload) *Workload {
 	joined := *w
 	joined.Target = lender.Target
 	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
-	joined.TemplateWritten = lender.TemplateWritten
+	joined.Metadata, joined.TemplateWritten = lender.Metadata, lender.TemplateWritten
 	joined.MovedAt, joined.WrittenAt, joined.Annotated = lender.MovedAt, lender.WrittenAt, lender.Annotated
 	if joined.Selector == nil {
 		joined.Selector = lender.Selector
@@ -189,7 +192,7 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.templateSum = sha256.Sum256(text)
 	w.Selector, w.Replicas, w.Revision = SelectorOf(object), replicasOf(object), RevisionOf(m)
 	w.Refs = podrefs.Extract(&template.Spec)
-	w.Containers = containersOf(&template.Spec)
+	w.Metadata, w.Containers = metadataOf(kind, object, template), containersOf(&template.Spec)
 	w.Shown = ShownIn(template)
 	_, w.Annotated = template.Annotations[settings.Inputs]
 	w.MovedAt, w.WrittenAt, w.AskedAt = movedAt(m), writtenAt(m), askedAt(m)

@@ -4,10 +4,20 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
 
 // FieldManager is the name under which Lockstep's writes show in managed fields.
 const FieldManager = "lockstep"
+
+// What is kept of workloads, sources and namespaces bounds when it was written, which
+// only a comparison with the copy before can tell.
+var (
+	_ mirror.Tracked[*Workload]  = (*Workload)(nil)
+	_ mirror.Tracked[*Source]    = (*Source)(nil)
+	_ mirror.Tracked[*Namespace] = (*Namespace)(nil)
+)
 
 // WrittenBy is when the manager last wrote the object, by the API server's clock.
 func WrittenBy(o metav1.Object, manager string) time.Time {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
@@ -54,22 +52,20 @@ type Legacy struct {
 	options LegacyOptions
 	mirror  *mirror.Mirror[*shardCopy]
 
-	mu     sync.Mutex
-	stored map[string]string
-	// resourceVersion is that of stored.
-	resourceVersion string
-	dirty           map[string]*string
-	given           map[kube.Key]record.Entry
-	saidError       string
-	retry           retry
+	mu sync.Mutex
+	// state is the ConfigMap. What another writer takes out is written again: this
+	// process still knows it, and the next one would not.
+	state *shard
+	given map[kube.Key]record.Entry
 }
 
 // NewLegacy makes a record that is empty until Watch.
 func NewLegacy(c client.WithWatch, cache *cluster.Cache, o LegacyOptions) *Legacy {
 	r := &Legacy{
 		client: c, cache: cache, options: o,
-		stored: map[string]string{}, dirty: map[string]*string{}, given: map[kube.Key]record.Entry{},
+		state: newShard(o.Name), given: map[kube.Key]record.Entry{},
 	}
+	r.state.insists = true
 	r.mirror = mirror.New(mirror.Options[*shardCopy]{
 		Name: "configmap " + o.Name, Role: mirror.RoleRecord,
 		Slim: slimShard, Indexed: r.stateChanged, Report: o.Status, Now: o.Now,
@@ -86,17 +82,6 @@ func (r *Legacy) Watch(ctx context.Context) {
 func (r *Legacy) Status() mirror.Status {
 	return r.mirror.Status()
 }
-
-// Begin does nothing: the state does not tell what is followed.
-func (r *Legacy) Begin(cluster.Scope, time.Time) {}
-
-// Keys is empty: the state does not tell of workloads.
-func (r *Legacy) Keys() []kube.Key {
-	return nil
-}
-
-// Wake has nothing to call: nobody else writes what a workload was given.
-func (r *Legacy) Wake(func(kube.Key)) {}
 
 // Entry returns what the workload was given: what this process gave it, or what
 // its template and the state show. That is settled at first sight: a SHA-1 alone
@@ -150,7 +135,7 @@ func (r *Legacy) listed(w *kube.Workload) []input.ID {
 
 // known is the version that a source had when the workload was last given it.
 func (r *Legacy) known(w *kube.Workload, id input.ID) (fingerprint.Version, bool) {
-	sum, strong := r.state(id)
+	sum, strong := r.digests(id)
 	s, exists := r.cache.Source(w.Key.Namespace, id)
 	switch {
 	case exists && legacyform.Shows(w, s, r.listed(w), sum):
@@ -178,9 +163,9 @@ func (r *Legacy) recogniseSums(w *kube.Workload, e record.Entry) {
 	}
 }
 
-// state reads a source's digests; the strong one is zero when there is none that
+// digests reads a source's digests; the strong one is zero when there is none that
 // goes with the SHA-1 and was made as this program makes them.
-func (r *Legacy) state(id input.ID) (sum string, strong fingerprint.Version) {
+func (r *Legacy) digests(id input.ID) (sum string, strong fingerprint.Version) {
 	key := legacy.SourceKey(id)
 	if sum = r.value(key); !fingerprint.IsLegacy(sum) {
 		sum = ""
@@ -193,13 +178,8 @@ func (r *Legacy) state(id input.ID) (sum string, strong fingerprint.Version) {
 }
 
 func (r *Legacy) value(key string) string {
-	if text, ok := r.dirty[key]; ok {
-		if text == nil {
-			return ""
-		}
-		return *text
-	}
-	return r.stored[key]
+	text, _ := r.state.get(key)
+	return text
 }
 
 // Put remembers what a workload was given, and writes down each source that all
@@ -256,9 +236,10 @@ func (r *Legacy) settle(namespace string, id input.ID) {
 	}
 	key := legacy.SourceKey(id)
 	if exists {
-		r.set(key, sum)
+		r.state.set(key, &sum)
 	}
-	r.set(key+strongSuffix, strings.TrimSuffix(current.String()+" "+sum, " "))
+	strong := strings.TrimSuffix(current.String()+" "+sum, " ")
+	r.state.set(key+strongSuffix, &strong)
 }
 
 // followers are the workloads whose annotations name the source.
@@ -272,43 +253,24 @@ func (r *Legacy) followers(namespace string, id input.ID) []*kube.Workload {
 	return found
 }
 
-func (r *Legacy) set(key, text string) {
-	if r.stored[key] == text {
-		delete(r.dirty, key)
-		return
-	}
-	r.dirty[key] = &text
-}
-
-// stateChanged takes what the state's ConfigMap says now. What somebody took
-// out, or all when the object is gone, is written again: this process still
-// knows it, and the next one would not.
+// stateChanged takes what the state's ConfigMap says now.
 func (r *Legacy) stateChanged(_, now *shardCopy) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now != nil && olderThan(now.ResourceVersion, r.resourceVersion) {
-		return
-	}
-	before := r.stored
-	r.stored, r.resourceVersion = map[string]string{}, ""
-	if now != nil {
-		maps.Copy(r.stored, now.Data)
-		r.resourceVersion = now.ResourceVersion
+	before := r.state.stored
+	if now == nil {
+		r.state.lost()
+	} else {
+		r.state.adopt(now.ConfigMap)
 		r.reportOdd(before)
 	}
-	for key, text := range before {
-		_, kept := r.stored[key]
-		if _, newer := r.dirty[key]; !kept && !newer {
-			r.dirty[key] = &text
-		}
-	}
 	// The object may just have become writable.
-	r.retry = retry{}
+	r.state.retry = retry{}
 }
 
 // reportOdd tells of entries that are no digests; they count as not there.
 func (r *Legacy) reportOdd(before map[string]string) {
-	for key, text := range r.stored {
+	for key, text := range r.state.stored {
 		_, ours := sourceOfKey(key)
 		if ours && !strings.HasSuffix(key, strongSuffix) && !fingerprint.IsLegacy(text) && before[key] != text {
 			r.options.Report(fmt.Errorf("configmap %s/%s: %s is no SHA-1; what exists is taken as delivered", r.options.Namespace, r.options.Name, key))
@@ -351,10 +313,10 @@ func (r *Legacy) prune() bool {
 			return false
 		}
 	}
-	for key := range r.stored {
+	for key := range r.state.stored {
 		id, ok := sourceOfKey(key)
 		if ok && !r.options.Words.Ignores(id.Kind) && len(r.followers(r.options.Namespace, id)) == 0 {
-			r.dirty[key] = nil
+			r.state.set(key, nil)
 		}
 	}
 	return true
@@ -392,7 +354,7 @@ func (t retry) failed(now time.Time) retry {
 func (r *Legacy) notBefore() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.retry.notBefore
+	return r.state.retry.notBefore
 }
 
 // flush writes what changed with one patch, which is all that the original's
@@ -400,69 +362,42 @@ func (r *Legacy) notBefore() time.Time {
 // goes on from memory.
 func (r *Legacy) flush(ctx context.Context, now time.Time) {
 	r.mu.Lock()
-	changes := maps.Clone(r.dirty)
+	changes := r.state.send()
 	r.mu.Unlock()
 	if len(changes) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	resourceVersion, err := r.write(ctx, changes)
+	stored, err := r.write(ctx, changes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.retry = r.retry.failed(now)
-		if r.saidError != err.Error() {
+		r.state.retry = r.state.retry.failed(now)
+		if r.state.complaint != err.Error() {
 			r.options.Report(fmt.Errorf("write configmap %s/%s (going on from memory): %w", r.options.Namespace, r.options.Name, err))
 		}
-		r.saidError = err.Error()
+		r.state.complaint = err.Error()
 		return
 	}
-	r.saidError, r.retry = "", retry{}
-	r.settleWrite(changes, resourceVersion)
-}
-
-// settleWrite notes what the API server has taken. The watch may have told of
-// something newer before the answer came; then that counts, and what it does not
-// show stays to be written.
-func (r *Legacy) settleWrite(changes map[string]*string, resourceVersion string) {
-	overtaken := olderThan(resourceVersion, r.resourceVersion)
-	for key, text := range changes {
-		stored, has := r.stored[key]
-		if overtaken && (has != (text != nil) || has && stored != *text) {
-			continue
-		}
-		if r.dirty[key] == text {
-			delete(r.dirty, key)
-		}
-		if text == nil {
-			delete(r.stored, key)
-		} else {
-			r.stored[key] = *text
-		}
+	r.state.complaint, r.state.retry = "", retry{}
+	if r.state.startedOver(stored.ResourceVersion) {
+		r.state.refused(r.state.resourceVersion)
+		r.state.adopt(stored)
 	}
-	if !overtaken {
-		r.resourceVersion = resourceVersion
-	}
+	r.state.written(changes, stored.ResourceVersion)
 }
 
-// olderThan compares resource versions of one object; what cannot be compared is
-// not older.
-func olderThan(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
-}
-
-// write sends changes and returns the resource version that they led to.
-func (r *Legacy) write(ctx context.Context, changes map[string]*string) (string, error) {
+// write sends changes and returns the ConfigMap that they led to.
+func (r *Legacy) write(ctx context.Context, changes map[string]*string) (*corev1.ConfigMap, error) {
 	body, err := json.Marshal(map[string]any{"data": changes})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.options.Namespace, Name: r.options.Name}}
 	err = r.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner(kube.FieldManager))
 	if !apierrors.IsNotFound(err) {
-		return cm.ResourceVersion, err
+		return cm, err
 	}
 	fresh := &corev1.ConfigMap{ObjectMeta: cm.ObjectMeta, Data: map[string]string{}}
 	for key, text := range changes {
@@ -471,5 +406,5 @@ func (r *Legacy) write(ctx context.Context, changes map[string]*string) (string,
 		}
 	}
 	err = r.client.Create(ctx, fresh, client.FieldOwner(kube.FieldManager))
-	return fresh.ResourceVersion, err
+	return fresh, err
 }

@@ -7,6 +7,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 )
 
+// A record by workload tells the feed more than whether it can be read.
+var _ cluster.WorkloadMemory = (*Records)(nil)
+
 // Begin notes that a scope is followed, unless that is on record already. Workloads
 // that are not younger than newest were there before.
 func (r *Records) Begin(scope cluster.Scope, newest time.Time) {

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
@@ -25,9 +24,8 @@ func slimShard(object any) (*shardCopy, error) {
 	return &shardCopy{cm}, nil
 }
 
-func (s *shardCopy) Follow(*shardCopy, mirror.Arrival) {}
-func (s *shardCopy) First(mirror.Arrival)              {}
-func (s *shardCopy) SameAs(old *shardCopy) bool        { return s.ResourceVersion == old.ResourceVersion }
+// SameAs reports whether two copies are of one version.
+func (s *shardCopy) SameAs(old *shardCopy) bool { return s.ResourceVersion == old.ResourceVersion }
 
 // shard is one ConfigMap of the record as this process knows it: what the API
 // server holds, and what has yet to be written there.
@@ -47,6 +45,11 @@ type shard struct {
 	// sent is what was last sent to the API server. The watch may deliver it
 	// before the answer does.
 	sent map[string]*string
+	// sentAt is the version that was known when it was sent.
+	sentAt string
+	// insists is true where our texts stand against another writer's, and where what
+	// another writer removes is written again; else the other writer's stand.
+	insists bool
 }
 
 func newShard(name string) *shard {
@@ -77,7 +80,7 @@ func (s *shard) set(key string, text *string) {
 
 // send returns the changes that are to be written now.
 func (s *shard) send() map[string]*string {
-	s.sent = maps.Clone(s.dirty)
+	s.sent, s.sentAt = maps.Clone(s.dirty), s.resourceVersion
 	return s.sent
 }
 
@@ -90,28 +93,25 @@ func (s *shard) refused(resourceVersion string) {
 	}
 }
 
+// startedOver reports whether the answer to what was sent has a lower number than what
+// was known when it was sent. A write comes after all that was known before it, so the
+// numbers have begun again.
+func (s *shard) startedOver(answer string) bool {
+	return isOlder(answer, s.sentAt)
+}
+
 // adopt takes over what the API server holds, unless that is older than what we
-// know. It returns the keys that somebody else changed under our own unwritten
+// know. It returns the keys that another writer changed under our own unwritten
 // change, each with a text that names its workload: theirs stands, and the
 // decision behind ours has to be taken again.
 func (s *shard) adopt(cm *corev1.ConfigMap) (overruled map[string]string) {
 	if !s.olderThan(cm.ResourceVersion) {
 		return nil
 	}
-	overruled = map[string]string{}
-	for key, ours := range s.dirty {
-		before, had := s.stored[key]
-		after, has := cm.Data[key]
-		switch {
-		case had == has && before == after, isText(s.sent, key, after, has):
-			// Nobody else wrote it: ours is still to be written.
-		case ours == nil && has:
-			overruled[key] = after
-			delete(s.dirty, key)
-		case ours != nil && (!has || *ours != after):
-			overruled[key] = *ours
-			delete(s.dirty, key)
-		}
+	if s.insists {
+		s.keepRemoved(cm.Data)
+	} else {
+		overruled = s.yield(cm.Data)
 	}
 	s.resourceVersion = cm.ResourceVersion
 	s.stored = maps.Clone(cm.Data)
@@ -119,7 +119,27 @@ func (s *shard) adopt(cm *corev1.ConfigMap) (overruled map[string]string) {
 		s.stored = map[string]string{}
 	}
 	for key, ours := range s.dirty {
-		s.set(key, ours) // somebody may have written the very same
+		s.set(key, ours) // another writer may have written the very same
+	}
+	return overruled
+}
+
+// yield drops those of our changes that another writer's stand against.
+func (s *shard) yield(data map[string]string) (overruled map[string]string) {
+	overruled = map[string]string{}
+	for key, ours := range s.dirty {
+		before, had := s.stored[key]
+		after, has := data[key]
+		switch {
+		case had == has && before == after, isText(s.sent, key, after, has):
+			// No other writer changed it: ours is still to be written.
+		case ours == nil && has:
+			overruled[key] = after
+			delete(s.dirty, key)
+		case ours != nil && (!has || *ours != after):
+			overruled[key] = *ours
+			delete(s.dirty, key)
+		}
 	}
 	return overruled
 }
@@ -134,13 +154,27 @@ func (s *shard) noteTooNew() {
 	}
 }
 
-// olderThan reports whether what we know is older than the given version.
-func (s *shard) olderThan(resourceVersion string) bool {
-	if s.resourceVersion == "" {
-		return true
+// keepRemoved notes what another writer removed, to be written again.
+func (s *shard) keepRemoved(data map[string]string) {
+	for key, text := range s.stored {
+		_, kept := data[key]
+		if _, newer := s.dirty[key]; !kept && !newer {
+			s.dirty[key] = &text
+		}
 	}
-	order, err := resourceversion.CompareResourceVersion(resourceVersion, s.resourceVersion)
-	return err != nil || order > 0
+}
+
+// olderThan reports whether what we know is older than the given version; what cannot
+// be compared counts as newer.
+func (s *shard) olderThan(resourceVersion string) bool {
+	return resourceVersion != s.resourceVersion && !isOlder(resourceVersion, s.resourceVersion)
+}
+
+// isOlder compares resource versions of one object; what cannot be compared is not
+// older.
+func isOlder(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
 }
 
 // isText reports whether the changes make of a key exactly this text, or remove
@@ -156,11 +190,7 @@ func isText(changes map[string]*string, key, text string, exists bool) bool {
 // lost is called when the ConfigMap was deleted: everything we know has to be
 // written again.
 func (s *shard) lost() {
-	for key, text := range s.stored {
-		if _, newer := s.dirty[key]; !newer {
-			s.dirty[key] = &text
-		}
-	}
+	s.keepRemoved(nil)
 	for key, text := range s.dirty {
 		if text == nil {
 			delete(s.dirty, key)
@@ -175,23 +205,27 @@ func (s *shard) forget() {
 }
 
 // written is called when the API server has taken a set of changes. When the
-// watch has shown a newer state meanwhile, that one stands.
+// watch has shown a newer state meanwhile, that one stands; where we insist, what it
+// does not show stays to be written.
 func (s *shard) written(changes map[string]*string, resourceVersion string) {
-	newest := s.olderThan(resourceVersion)
+	overtaken := isOlder(resourceVersion, s.resourceVersion)
 	s.sent = nil
 	for key, text := range changes {
 		if s.dirty[key] == text {
 			delete(s.dirty, key)
 		}
+		_, newer := s.dirty[key]
 		switch {
-		case !newest:
+		case overtaken && s.insists && !newer:
+			s.set(key, text)
+		case overtaken:
 		case text == nil:
 			delete(s.stored, key)
 		default:
 			s.stored[key] = *text
 		}
 	}
-	if newest {
+	if !overtaken {
 		s.resourceVersion = resourceVersion
 	}
 }

@@ -196,3 +196,53 @@ func TestShardForget(t *testing.T) {
 		t.Errorf("the forgotten shard is %+v", s)
 	}
 }
+
+// TestShardThatInsists: kubernetes-reloader's state is written without a precondition,
+// so that our texts stand, and what another writer removed comes back.
+func TestShardThatInsists(t *testing.T) {
+	t.Parallel()
+	insisting := func(data map[string]string) *shard {
+		s := newShard("state")
+		s.insists = true
+		s.adopt(held("5", data))
+		return s
+	}
+	cases := map[string]struct {
+		reason  string
+		set     map[string]*string
+		arrives *corev1.ConfigMap
+		stored  map[string]string
+		dirty   map[string]*string
+	}{
+		"News":    {"what another writer wrote is known from now on", nil, held("6", map[string]string{"a": "2"}), map[string]string{"a": "2"}, map[string]*string{}},
+		"Old":     {"a watch that is behind takes nothing back", nil, held("4", nil), map[string]string{"a": "1"}, map[string]*string{}},
+		"Removed": {"what is missing is written again", nil, held("6", nil), map[string]string{}, map[string]*string{"a": new("1")}},
+		"Ours":    {"ours is still to be written", map[string]*string{"a": new("mine")}, held("6", map[string]string{"a": "theirs"}), map[string]string{"a": "theirs"}, map[string]*string{"a": new("mine")}},
+		"Echo":    {"what is there need not be written", map[string]*string{"a": new("2")}, held("6", map[string]string{"a": "2"}), map[string]string{"a": "2"}, map[string]*string{}},
+		"Pruned":  {"a removal of ours is no loss", map[string]*string{"a": nil}, held("6", nil), map[string]string{}, map[string]*string{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := insisting(map[string]string{"a": "1"})
+			for key, value := range tc.set {
+				s.set(key, value)
+			}
+			if overruled := s.adopt(tc.arrives); len(overruled) > 0 {
+				t.Errorf("%s: overruled %v", tc.reason, overruled)
+			}
+			checkShard(t, s, tc.stored, tc.dirty)
+		})
+	}
+	t.Run("Overtaken", func(t *testing.T) {
+		t.Parallel()
+		s := insisting(map[string]string{"a": "1", "b": "1"})
+		s.set("a", new("2"))
+		s.set("b", new("2"))
+		sent := s.send()
+		s.set("b", new("3"))
+		s.adopt(held("7", map[string]string{"a": "theirs", "b": "2"}))
+		s.written(sent, "6")
+		checkShard(t, s, map[string]string{"a": "theirs", "b": "2"}, map[string]*string{"a": new("2"), "b": new("3")})
+	})
+}

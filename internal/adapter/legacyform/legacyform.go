@@ -9,10 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/legacy"
@@ -28,8 +25,8 @@ type Form struct {
 // Variables sets for each changed source an environment variable with its SHA-1, in
 // the container that has the variable already or in the first one. A source that is
 // no longer what was decided on is a conflict.
-func (form Form) Variables(w *kube.Workload, order input.Order) (rollout.Document, error) {
-	variables := make([]patch.Variable, 0, len(order.Due))
+func (form Form) Variables(w *kube.Workload, order input.Order) (patch.Document, error) {
+	variables := make([]patch.Change, 0, len(order.Due))
 	all := make([]input.ID, len(order.All))
 	for i, f := range order.All {
 		all[i] = f.ID
@@ -38,13 +35,12 @@ func (form Form) Variables(w *kube.Workload, order input.Order) (rollout.Documen
 		v := w.Place(variable(w, f.ID, all))
 		source, ok := form.Source(w.Key.Namespace, f.ID)
 		if !ok || source.Content.Version(fingerprint.AllKeys()) != f.Current {
-			return rollout.Document{}, apierrors.NewConflict(schema.GroupResource{Resource: string(f.ID.Kind)}, f.ID.Name, errors.New("it has changed since"))
+			return patch.Document{}, apierrors.NewConflict(schema.GroupResource{Resource: string(f.ID.Kind)}, f.ID.Name, errors.New("it has changed since"))
 		}
 		v.Value = value(source.Legacy, f.Current, marker(w, v))
 		variables = append(variables, v)
 	}
-	body, err := patch.Environment(w.PatchTarget(), variables)
-	return rollout.Document{Type: types.JSONPatchType, Body: body}, err
+	return patch.Template(w.PatchTarget(), variables)
 }
 
 // value is the SHA-1. Where that is what the template shows already (it
@@ -95,7 +91,7 @@ func hasForeign(w *kube.Workload, name string) bool {
 }
 
 // marker is the value that stands where the variable goes, empty when it is new.
-func marker(w *kube.Workload, v patch.Variable) string {
+func marker(w *kube.Workload, v patch.SetVariable) string {
 	if v.Index < 0 {
 		return ""
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 )
@@ -63,12 +62,6 @@ func (h *Holder) OwnerReference() metav1.OwnerReference {
 func (h *Holder) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: h.Namespace, Name: h.Name, ResourceVersion: h.ResourceVersion}
 }
-
-// Follow implements mirror.Slim; nothing is carried over.
-func (h *Holder) Follow(*Holder, mirror.Arrival) {}
-
-// First implements mirror.Slim.
-func (h *Holder) First(mirror.Arrival) {}
 
 // SameAs reports whether the difference between two copies can matter to anyone.
 func (h *Holder) SameAs(old *Holder) bool {

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -29,12 +28,6 @@ type Owned struct {
 func (o *Owned) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: o.Key.Namespace, Name: o.Key.Source.Name, ResourceVersion: o.ResourceVersion}
 }
-
-// Follow implements mirror.Slim; nothing is carried over.
-func (o *Owned) Follow(*Owned, mirror.Arrival) {}
-
-// First implements mirror.Slim.
-func (o *Owned) First(mirror.Arrival) {}
 
 // SameAs reports whether the difference between two copies can matter to anyone.
 func (o *Owned) SameAs(old *Owned) bool {

@@ -26,12 +26,17 @@ import (
 type Slim[T any] interface {
 	comparable
 	metav1.ObjectMetaAccessor
+	// SameAs reports whether the difference can matter to anyone.
+	SameAs(old T) bool
+}
+
+// Tracked is a Slim that knows more than one copy of an object can tell: when its
+// content changed, for example.
+type Tracked[T any] interface {
 	// Follow takes over what the copy before it knew.
 	Follow(old T, how Arrival)
 	// First is called instead of Follow on a copy that has none before it.
 	First(how Arrival)
-	// SameAs reports whether the difference can matter to anyone.
-	SameAs(old T) bool
 }
 
 // Arrival says how an object reached us.
@@ -81,12 +86,12 @@ type Mirror[T Slim[T]] struct {
 
 // New makes a mirror that is empty until Run.
 func New[T Slim[T]](o Options[T]) *Mirror[T] {
-	nobody := func(T, T) {}
+	ignore := func(T, T) {}
 	if o.Indexed == nil {
-		o.Indexed = nobody
+		o.Indexed = ignore
 	}
 	if o.Changed == nil {
-		o.Changed = nobody
+		o.Changed = ignore
 	}
 	m := &Mirror[T]{options: o, items: map[types.NamespacedName]T{}}
 	if o.Report != nil {
@@ -273,11 +278,14 @@ func (m *Mirror[T]) Resync() error {
 
 // settle compares the item with the copy that it follows, if there is one.
 func settle[T Slim[T]](item, old T, known bool, how Arrival) {
-	if known {
-		item.Follow(old, how)
-		return
+	tracked, ok := any(item).(Tracked[T])
+	switch {
+	case !ok:
+	case known:
+		tracked.Follow(old, how)
+	default:
+		tracked.First(how)
 	}
-	item.First(how)
 }
 
 func (m *Mirror[T]) notify(old, item T, known bool) {

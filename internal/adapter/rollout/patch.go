@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -14,14 +13,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Document is a patch of a workload's object and how the API server is to read it.
-type Document struct {
-	Type types.PatchType
-	Body []byte
-}
-
 // Form writes an order as a patch.
-type Form func(w *kube.Workload, order input.Order) (Document, error)
+type Form func(w *kube.Workload, order input.Order) (patch.Document, error)
 
 // A Patcher moves workloads by changing their pod template.
 type Patcher struct {
@@ -54,22 +47,22 @@ func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order)
 }
 
 // AsAnnotation writes the versions into an annotation of the pod template.
-func AsAnnotation(w *kube.Workload, order input.Order) (Document, error) {
-	body, err := patch.TemplateAnnotations(w.PatchTarget(), map[string]string{settings.Inputs: order.Text(w.Shown, w.Target.ResourceVersion)})
-	return Document{types.MergePatchType, body}, err
+func AsAnnotation(w *kube.Workload, order input.Order) (patch.Document, error) {
+	return patch.Template(w.PatchTarget(), []patch.Change{
+		patch.SetAnnotation{Key: settings.Inputs, Value: order.Text(w.Shown, w.Target.ResourceVersion)},
+	})
 }
 
 // AsVariable writes the versions into an environment variable of the container
 // that has it already, or of the first one.
-func AsVariable(w *kube.Workload, order input.Order) (Document, error) {
+func AsVariable(w *kube.Workload, order input.Order) (patch.Document, error) {
 	v := w.Place(settings.InputsVariable)
 	v.Value = order.Text(w.Shown, w.Target.ResourceVersion)
-	var stale []string
+	changes := []patch.Change{v}
 	if w.Annotated {
 		// The annotation wins over the variable, and would show for ever what was
 		// given before the form was changed.
-		stale = append(stale, settings.Inputs)
+		changes = append(changes, patch.RemoveAnnotation{Key: settings.Inputs})
 	}
-	body, err := patch.Environment(w.PatchTarget(), []patch.Variable{v}, stale...)
-	return Document{types.JSONPatchType, body}, err
+	return patch.Template(w.PatchTarget(), changes)
 }

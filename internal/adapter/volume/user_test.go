@@ -32,19 +32,6 @@ func asUser(t *testing.T, uid int, f func()) {
 	})
 }
 
-// asEffectiveUser runs f as another user for whom the kernel counts.
-func asEffectiveUser(t *testing.T, uid int, f func()) {
-	t.Helper()
-	onOwnThread(func() {
-		const unchanged = ^uintptr(0)
-		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, unchanged, uintptr(uid), unchanged); errno != 0 {
-			t.Error(errno)
-			return
-		}
-		f()
-	})
-}
-
 // withCapability runs f as root with one capability and no other, as a container
 // that drops all and adds one.
 func withCapability(t *testing.T, capability int, f func()) {

@@ -1,6 +1,6 @@
 // Package volume knows how sets of files are put into a directory so that no
 // reader ever sees a missing, partial or mixed set, and how directories that
-// somebody else fills are watched.
+// another program fills are read.
 //
 // Every path is opened beneath the root it belongs to (os.Root), so that
 // neither a key nor a symbolic link planted by another container can make the

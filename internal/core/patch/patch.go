@@ -3,8 +3,11 @@ package patch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Target is the object that a patch was decided on.
@@ -15,11 +18,107 @@ type Target struct {
 	ResourceVersion string
 	// Template is the path of the pod template: "spec.template".
 	Template string
+	// Metadata is how much metadata the template has.
+	Metadata Metadata
 }
 
-// TemplateAnnotations is a JSON merge patch that sets annotations of the pod
-// template and touches nothing else.
-func TemplateAnnotations(t Target, annotations map[string]string) ([]byte, error) {
+// Metadata is how much metadata a pod template has. A JSON patch that adds to a map
+// is refused when there is no map, and one that brings a map replaces what was there.
+type Metadata int
+
+const (
+	// HasAnnotations says that the template has at least one annotation. It is the zero
+	// value because it cannot do harm: where it is wrong, the API server refuses.
+	HasAnnotations Metadata = iota
+	// NoAnnotations says that there is metadata, and no annotation in it.
+	NoAnnotations
+	// NoMetadata says that there is nothing at all, neither labels nor annotations.
+	NoMetadata
+)
+
+// Document is a patch and how the API server is to read it.
+type Document struct {
+	Type types.PatchType
+	Body []byte
+}
+
+// Change is one change of a pod template: SetAnnotation, RemoveAnnotation,
+// SetVariable or SetImage.
+type Change interface {
+	// add puts the change into a document.
+	add(*changes)
+}
+
+// SetAnnotation gives an annotation of the template a value.
+type SetAnnotation struct{ Key, Value string }
+
+// RemoveAnnotation takes out an annotation that the template has.
+type RemoveAnnotation struct{ Key string }
+
+// SetVariable sets an environment variable at the place where it goes.
+type SetVariable struct {
+	Name, Value string
+	// Container is the container's position in the template.
+	Container int
+	// Index is the variable's position when the container has it, else -1. A new
+	// variable goes to the front, where a strategic merge puts it too.
+	Index int
+	// First is true when the container has no variables at all yet.
+	First bool
+}
+
+// SetImage gives a container another image.
+type SetImage struct {
+	// Container is the container's position in the template.
+	Container int
+	// Init is true for the position of an init container.
+	Init  bool
+	Image string
+}
+
+// changes are sorted by how they are written.
+type changes struct {
+	// annotations by key; nil takes one out.
+	annotations map[string]*string
+	// order is that in which annotations were named.
+	order     []string
+	variables []SetVariable
+	images    []SetImage
+}
+
+func (a SetAnnotation) add(c *changes)    { c.annotate(a.Key, &a.Value) }
+func (a RemoveAnnotation) add(c *changes) { c.annotate(a.Key, nil) }
+func (v SetVariable) add(c *changes)      { c.variables = append(c.variables, v) }
+func (i SetImage) add(c *changes)         { c.images = append(c.images, i) }
+
+func (c *changes) annotate(key string, value *string) {
+	if _, again := c.annotations[key]; !again {
+		c.order = append(c.order, key)
+	}
+	c.annotations[key] = value
+}
+
+// Template is one document that makes all the changes of the pod template and touches
+// nothing else. Annotations alone are a JSON merge patch. Whatever speaks of positions
+// makes it a JSON patch, which serves also kinds for which the API server knows no
+// merge keys; the resource version makes sure that the positions hold.
+func Template(t Target, list []Change) (Document, error) {
+	if len(list) == 0 {
+		return Document{}, errors.New("a patch needs a change")
+	}
+	sorted := &changes{annotations: map[string]*string{}}
+	for _, change := range list {
+		change.add(sorted)
+	}
+	if len(sorted.variables) == 0 && len(sorted.images) == 0 {
+		body, err := mergePatch(t, sorted.annotations)
+		return Document{types.MergePatchType, body}, err
+	}
+	body, err := json.Marshal(sorted.operations(t))
+	return Document{types.JSONPatchType, body}, err
+}
+
+func mergePatch(t Target, annotations map[string]*string) ([]byte, error) {
 	var template any = map[string]any{"metadata": map[string]any{"annotations": annotations}}
 	fields := strings.Split(t.Template, ".")
 	for i := len(fields) - 1; i > 0; i-- {
@@ -38,26 +137,11 @@ func Annotations(t Target, annotations map[string]string) ([]byte, error) {
 	})
 }
 
-// Variable is an environment variable and the place where it goes.
-type Variable struct {
-	Name, Value string
-	// Container is the container's position in the template.
-	Container int
-	// Index is the variable's position when the container has it, else -1.
-	Index int
-	// First is true when the container has no variables at all yet.
-	First bool
-}
-
+// operation is one step of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
-}
-
-// escape writes a key as an element of a JSON pointer.
-func escape(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
 type envVar struct {
@@ -65,38 +149,76 @@ type envVar struct {
 	Value string `json:"value"`
 }
 
-// Environment is a JSON patch that sets environment variables of the template's
-// containers. It speaks of positions, so that it serves kinds for which the API
-// server knows no merge keys; the resource version makes sure that they hold. A
-// variable that is new goes to the front, where a strategic merge puts it too.
-// The stale annotations of the template are removed.
-func Environment(t Target, variables []Variable, stale ...string) ([]byte, error) {
-	operations := []operation{
+// operations are the changes as a JSON patch. New variables come last, because they
+// move those behind them.
+func (c *changes) operations(t Target) []operation {
+	all := []operation{
 		{"replace", "/metadata/uid", t.UID},
 		{"replace", "/metadata/resourceVersion", t.ResourceVersion},
 	}
 	template := "/" + strings.ReplaceAll(t.Template, ".", "/")
-	for _, key := range stale {
-		operations = append(operations, operation{"remove", template + "/metadata/annotations/" + escape(key), nil})
+	all = append(all, c.annotationOperations(template, t.Metadata)...)
+	for _, i := range c.images {
+		list := "containers"
+		if i.Init {
+			list = "initContainers"
+		}
+		all = append(all, operation{"replace", fmt.Sprintf("%s/spec/%s/%d/image", template, list, i.Container), i.Image})
 	}
-	containers := template + "/spec/containers"
-	begun := map[int]bool{}
-	var added []Variable
-	for _, v := range variables {
-		if v.Index < 0 {
-			added = append(added, v)
+	return append(all, c.variableOperations(template+"/spec/containers")...)
+}
+
+func (c *changes) annotationOperations(template string, has Metadata) []operation {
+	if has == HasAnnotations {
+		return c.eachAnnotation(template + "/metadata/annotations/")
+	}
+	set := map[string]string{}
+	for key, value := range c.annotations {
+		if value != nil {
+			set[key] = *value
+		}
+	}
+	switch {
+	case len(set) == 0:
+		return nil
+	case has == NoAnnotations:
+		return []operation{{"add", template + "/metadata/annotations", set}}
+	}
+	return []operation{{"add", template + "/metadata", map[string]any{"annotations": set}}}
+}
+
+func (c *changes) eachAnnotation(folder string) []operation {
+	all := make([]operation, 0, len(c.order))
+	for _, key := range c.order {
+		path := folder + escape(key)
+		if value := c.annotations[key]; value != nil {
+			all = append(all, operation{"add", path, *value})
 			continue
 		}
-		path := fmt.Sprintf("%s/%d/env/%d", containers, v.Container, v.Index)
-		operations = append(operations, operation{"replace", path, envVar{v.Name, v.Value}})
+		all = append(all, operation{"remove", path, nil})
 	}
-	for _, v := range added {
+	return all
+}
+
+// escape writes a key as an element of a JSON pointer.
+func escape(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+func (c *changes) variableOperations(containers string) []operation {
+	var replaced, added []operation
+	begun := map[int]bool{}
+	for _, v := range c.variables {
 		env := fmt.Sprintf("%s/%d/env", containers, v.Container)
+		if v.Index >= 0 {
+			replaced = append(replaced, operation{"replace", fmt.Sprintf("%s/%d", env, v.Index), envVar{v.Name, v.Value}})
+			continue
+		}
 		if v.First && !begun[v.Container] {
-			operations = append(operations, operation{"add", env, []envVar{}})
+			added = append(added, operation{"add", env, []envVar{}})
 		}
 		begun[v.Container] = true
-		operations = append(operations, operation{"add", env + "/0", envVar{v.Name, v.Value}})
+		added = append(added, operation{"add", env + "/0", envVar{v.Name, v.Value}})
 	}
-	return json.Marshal(operations)
+	return append(replaced, added...)
 }

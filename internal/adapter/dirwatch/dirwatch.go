@@ -1,4 +1,6 @@
-package volume
+// Package dirwatch notices that something in a directory may have changed: by inotify,
+// or by looking regularly where the node has none left.
+package dirwatch
 
 import (
 	"context"
@@ -13,8 +15,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// WatchOptions say how closely a directory is followed.
-type WatchOptions struct {
+// Options say how closely a directory is followed.
+type Options struct {
 	// Rescan is how often the directory is looked at although no event came.
 	Rescan time.Duration
 	// Poll is how often it is looked at when the node has no inotify left.
@@ -27,7 +29,7 @@ type WatchOptions struct {
 // event, and whenever the directory may have changed, until ctx ends. An event
 // only wakes the caller up: what changed is for a scan to find out.
 // When the node's inotify limits are used up it looks regularly instead.
-func Watch(ctx context.Context, dir string, opts WatchOptions, changed func()) error {
+func Watch(ctx context.Context, dir string, opts Options, changed func()) error {
 	watcher, err := newWatcher(dir)
 	if exhausted(err) {
 		opts.Polling(err)

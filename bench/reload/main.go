@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
@@ -38,6 +39,9 @@ func run(ctx context.Context, args []string) error {
 	if len(o.compare) > 0 {
 		return compareFiles(os.Stdout, o.compare)
 	}
+	if o.medians != "" {
+		return printMedians(os.Stdout, o.medians)
+	}
 	o, cleanUp, err := o.withPrograms(ctx)
 	if err != nil {
 		return err
@@ -51,7 +55,7 @@ func run(ctx context.Context, args []string) error {
 func measureAll(ctx context.Context, o options) error {
 	r := newReport(o)
 	for _, s := range o.scenarios {
-		for _, c := range o.contenders {
+		for _, c := range slices.Repeat(o.contenders, o.repeat) {
 			say("%s, %s: begins", s.name, c.name)
 			result, err := measure(ctx, o, s, c)
 			if err != nil {

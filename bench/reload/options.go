@@ -22,6 +22,7 @@ Usage:
   reload --command LINE [--command LINE …] [flags]
                                      measure other programs, or several side by side
   reload --compare A.json B.json     how far two runs are apart
+  reload --medians A.json            the first program against the others, over the runs of --repeat
 
 A LINE is a shell command, such as
   'v1=./reloader --kubeconfig {kubeconfig}'
@@ -53,6 +54,8 @@ type options struct {
 	replicas   int
 	sizes      sizes
 	compare    []string
+	medians    string
+	repeat     int
 	args       []string
 }
 
@@ -79,6 +82,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	})
 	names := fs.String("scenario", "all", "scenarios, separated by commas; "+scenarioNames())
 	compare := fs.Bool("compare", false, "compare two files instead of measuring")
+	medians := fs.Bool("medians", false, "compare the programs of one file instead of measuring")
+	fs.IntVar(&o.repeat, "repeat", 1, "how often each scenario is measured, the programs in turn")
 	fs.StringVar(&o.kubernetes, "kubernetes", "1.36", "release of the control plane, 1.36 or 1.34")
 	fs.BoolVar(&o.streams, "streams", true, "let the API server stream lists; false measures the path of servers that cannot")
 	fs.StringVar(&o.out, "out", "", "file for the report as JSON")
@@ -101,6 +106,16 @@ func parse(args []string, stderr io.Writer) (options, error) {
 			return o, usageError{errors.New("--compare takes two files")}
 		}
 		return o, nil
+	}
+	if *medians {
+		if fs.NArg() != 1 {
+			return o, usageError{errors.New("--medians takes one file")}
+		}
+		o.medians = fs.Arg(0)
+		return o, nil
+	}
+	if o.repeat < 1 {
+		return o, usageError{fmt.Errorf("--repeat %d: need at least one", o.repeat)}
 	}
 	return o.complete(lines, *names, *fanOut, *bytes)
 }

@@ -105,6 +105,8 @@ func TestParse(t *testing.T) {
 		{"--bytes", "1k"},
 		{"--objects", "10", "--workloads", "10"},
 		{"--compare", "one.json"},
+		{"--medians", "one.json", "two.json"},
+		{"--repeat", "0"},
 		{"--unknown"},
 	} {
 		if _, err := parse(wrong, io.Discard); err == nil {

@@ -3,11 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -79,7 +79,7 @@ func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) 
 	if err != nil {
 		return err
 	}
-	c, err := lineage.NewDirectClient(config)
+	c, err := lineage.NewDirectClient(config, attachableKinds())
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (o *attachOptions) read(args []string) error {
 		return fmt.Errorf("--timeout %s: must be positive", o.request.Timeout)
 	}
 	var err error
-	if o.request.Workload, err = parseWorkload(args[0], o.namespace); err != nil {
+	if o.request.Kind, o.request.Workload, err = parseWorkload(args[0], o.namespace); err != nil {
 		return err
 	}
 	var wrong []error
@@ -118,17 +118,27 @@ func (o *attachOptions) read(args []string) error {
 	return nil
 }
 
-func parseWorkload(text, namespace string) (kube.Key, error) {
-	kinds := lineage.AttachableKinds()
-	kind, name, found := strings.Cut(text, "/")
-	gvk, known := kinds[strings.ToLower(kind)]
+func parseWorkload(text, namespace string) (kube.Kind, types.NamespacedName, error) {
+	kinds := attachableKinds()
+	kindName, name, found := strings.Cut(text, "/")
+	kind, known := kube.FindKind(kinds, kindName)
 	if !found || !known {
-		return kube.Key{}, fmt.Errorf("workload %q: want KIND/NAME, where KIND is one of %s", text, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+		var names []string
+		for _, k := range kinds {
+			names = append(append(names, k.Name()), k.ShortNames...)
+		}
+		slices.Sort(names)
+		return kube.Kind{}, types.NamespacedName{}, fmt.Errorf("workload %q: want KIND/NAME, where KIND is one of %s", text, strings.Join(names, ", "))
 	}
 	if err := inNamespace(name, namespace); err != nil {
-		return kube.Key{}, fmt.Errorf("workload %q: %w", text, err)
+		return kube.Kind{}, types.NamespacedName{}, fmt.Errorf("workload %q: %w", text, err)
 	}
-	return kube.Key{GroupKind: gvk.GroupKind(), Namespace: namespace, Name: name}, nil
+	return kind, types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// attachableKinds are the kinds of workloads whose revisions can own objects.
+func attachableKinds() []kube.Kind {
+	return slices.DeleteFunc(kube.Kinds(), func(k kube.Kind) bool { return !k.Attachable() })
 }
 
 // parseObjects reads arguments of which each may be a list separated by commas.

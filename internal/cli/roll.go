@@ -218,7 +218,7 @@ func noHistory(context.Context, *kube.Workload) ([]lineage.Revision, error) {
 func (r *roll) allowed(live *cluster.Live, findings []input.Finding, intent settings.Intent) error {
 	w := live.Workload()
 	switch {
-	case r.kind.ReadsByItself():
+	case r.kind.StartsPods():
 		return fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", w.Key)
 	case w.Problem != "":
 		return fmt.Errorf("%s: %s", w.Key, w.Problem)

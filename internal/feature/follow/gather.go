@@ -16,7 +16,7 @@ func (r *Reconciler) gather(ctx context.Context, w *kube.Workload) (Input, error
 		Entry:         r.entry(w),
 		NoTemplate:    w.Problem,
 		PodsAllowed:   r.Pods != nil,
-		ReadsByItself: w.Kind.ReadsByItself(),
+		ReadsByItself: w.Kind.StartsPods(),
 		MaxDelay:      r.options.MaxDelay,
 		Now:           r.Now(),
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -79,7 +78,7 @@ func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) 
 	if err != nil {
 		return err
 	}
-	c, err := lineage.NewDirectClient(config)
+	c, err := lineage.NewDirectClient(config, attachableKinds())
 	if err != nil {
 		return err
 	}
@@ -104,7 +103,7 @@ func (o *attachOptions) read(args []string) error {
 		return fmt.Errorf("--timeout %s: must be positive", o.request.Timeout)
 	}
 	var err error
-	if o.request.Workload, err = parseWorkload(args[0], o.namespace); err != nil {
+	if o.request.Kind, o.request.Workload, err = parseWorkload(args[0], o.namespace, attachableKinds()); err != nil {
 		return err
 	}
 	var wrong []error
@@ -118,17 +117,9 @@ func (o *attachOptions) read(args []string) error {
 	return nil
 }
 
-func parseWorkload(text, namespace string) (kube.Key, error) {
-	kinds := lineage.AttachableKinds()
-	kind, name, found := strings.Cut(text, "/")
-	gvk, known := kinds[strings.ToLower(kind)]
-	if !found || !known {
-		return kube.Key{}, fmt.Errorf("workload %q: want KIND/NAME, where KIND is one of %s", text, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
-	}
-	if err := inNamespace(name, namespace); err != nil {
-		return kube.Key{}, fmt.Errorf("workload %q: %w", text, err)
-	}
-	return kube.Key{GroupKind: gvk.GroupKind(), Namespace: namespace, Name: name}, nil
+// attachableKinds are the kinds of workloads whose revisions can own objects.
+func attachableKinds() []kube.Kind {
+	return slices.DeleteFunc(kube.Kinds(), func(k kube.Kind) bool { return !k.Attachable() })
 }
 
 // parseObjects reads arguments of which each may be a list separated by commas.
@@ -157,19 +148,7 @@ func parseObject(text, namespace string) (input.ID, error) {
 		return input.ID{}, errors.New("want configmap/NAME or secret/NAME")
 	}
 	if err := inNamespace(name, namespace); err != nil {
-		return input.ID{}, err
+		return input.ID{}, fmt.Errorf("%w: an owner must be in the same namespace as what it owns", err)
 	}
 	return input.ParseSource(kind + "/" + name)
-}
-
-// inNamespace refuses names that cannot be those of an object in the namespace,
-// above all names of objects in another one.
-func inNamespace(name, namespace string) error {
-	if other, _, qualified := strings.Cut(name, "/"); qualified {
-		return fmt.Errorf("it is in namespace %s, not %s: an owner must be in the same namespace as what it owns", other, namespace)
-	}
-	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-		return fmt.Errorf("no valid name: %s", wrong[0])
-	}
-	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -53,7 +53,7 @@ func attachAsBefore(ctx context.Context, in configmapattacher.Invocation, env En
 	if err != nil {
 		return err
 	}
-	c, err := lineage.NewDirectClient(config)
+	c, err := lineage.NewDirectClient(config, []kube.Kind{kube.Rollout()})
 	if err != nil {
 		return err
 	}
@@ -66,10 +66,7 @@ func attachAsBefore(ctx context.Context, in configmapattacher.Invocation, env En
 	request := revisions.DefaultRequest()
 	request.RequireReference, request.AsController = false, true
 	request.Objects = in.ConfigMaps
-	request.Workload = kube.Key{
-		GroupKind: schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"},
-		Namespace: in.Namespace, Name: in.Rollout,
-	}
+	request.Kind, request.Workload = kube.Rollout(), types.NamespacedName{Namespace: in.Namespace, Name: in.Rollout}
 	err = nil
 	if len(in.ConfigMaps) > 0 {
 		err = attacher.Attach(ctx, request)

@@ -34,7 +34,7 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 		return nil
 	}
 	p.ownership = lineage.NewOwnership(p.client, lineage.OwnershipOptions{
-		Namespaces: p.options.watched, Now: p.options.now,
+		Kinds: p.kinds, Namespaces: p.options.watched, Now: p.options.now,
 		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 		// A namespace that wants to observe must be known before anything is written.
 		Ready: p.cache.Defaults,

@@ -15,7 +15,7 @@ import (
 // themselves. Where namespaces are chosen by their labels nobody knows beforehand
 // where it has to be allowed, so there only its own namespace is asked about.
 func (o *controllerOptions) rights(kinds []kube.Kind) []access.Right {
-	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kube.Kind) bool { return k == kube.CronJob() }) // never written
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kube.Kind) bool { return k.StartsPods() }) // never written
 	var all []access.Right
 	need := func(r access.Right, verbs ...string) {
 		for _, r.Verb = range verbs {

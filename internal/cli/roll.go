@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,6 +81,9 @@ for --quiet, and refuses to move a workload or source that carries a hold.`,
 }
 
 func (o *rollOptions) run(ctx context.Context, name string, env Environment) error {
+	if o.namespace == "" {
+		o.namespace = o.kube.namespace()
+	}
 	kind, at, err := o.target(name)
 	if err == nil && o.form != "" {
 		err = validForm(o.form)
@@ -91,9 +94,6 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	config, err := o.kube.config()
 	if err != nil {
 		return err
-	}
-	if at.Namespace == "" {
-		at.Namespace = o.kube.namespace()
 	}
 	c, err := client.New(config, client.Options{})
 	if err != nil {
@@ -110,25 +110,18 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	return r.run(ctx)
 }
 
-// target reads "deployment/web" and "statefulset.apps.kruise.io/db". Without a group
-// the kinds that need no flag come first.
-func (o *rollOptions) target(text string) (kube.Kind, client.ObjectKey, error) {
-	kindName, name, found := strings.Cut(text, "/")
-	if !found || name == "" {
-		return kube.Kind{}, client.ObjectKey{}, fmt.Errorf("%q: want KIND/NAME, such as deployment/web", text)
-	}
+// target is the workload that is named, of the kinds that are followed anyway or named
+// by a flag.
+func (o *rollOptions) target(text string) (kube.Kind, types.NamespacedName, error) {
 	kinds, err := allKinds(o.kinds)
 	if err != nil {
-		return kube.Kind{}, client.ObjectKey{}, err
+		return kube.Kind{}, types.NamespacedName{}, err
 	}
-	var known []string
-	for _, kind := range kinds {
-		if strings.EqualFold(kindName, kind.Kind) || strings.EqualFold(kindName, kind.Kind+"."+kind.Group) {
-			return kind, client.ObjectKey{Namespace: o.namespace, Name: name}, nil
-		}
-		known = append(known, kind.Name())
+	kind, at, err := parseWorkload(text, o.namespace, kinds)
+	if _, unknown := errors.AsType[unknownKindError](err); unknown {
+		err = fmt.Errorf("%w; --kind adds another kind", err)
 	}
-	return kube.Kind{}, client.ObjectKey{}, fmt.Errorf("unknown kind %q: want one of %s, or name it with --kind", kindName, strings.Join(known, ", "))
+	return kind, at, err
 }
 
 // roll is one run of the command.

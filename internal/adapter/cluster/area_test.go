@@ -68,17 +68,24 @@ func (l *lingering) Stop() {
 // own series.
 func TestKindsOfOneName(t *testing.T) {
 	t.Parallel()
-	advanced := kube.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}, Template: "spec.template"}
+	custom := func(text string) kube.Kind {
+		kind, err := kube.ParseKind(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kind
+	}
+	advanced := custom("apps.kruise.io/v1beta1/StatefulSet=spec.template")
 	c := NewCache(nil, CacheOptions{Kinds: append(kube.Kinds(), advanced), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(NewCollector(c, nil))
 	if _, err := registry.Gather(); err != nil {
 		t.Error(err)
 	}
-	for kind, want := range map[kube.Kind]string{
-		kube.StatefulSet(): "statefulsets in shop",
-		advanced:           "statefulsets.apps.kruise.io in shop",
-		{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ReplicationController"}, Template: "spec.template"}: "replicationcontrollers in shop",
+	for want, kind := range map[string]kube.Kind{
+		"statefulsets in shop":                kube.StatefulSet(),
+		"statefulsets.apps.kruise.io in shop": advanced,
+		"replicationcontrollers in shop":      custom("v1/ReplicationController=spec.template"),
 	} {
 		if got := kind.ResourceName("shop"); got != want {
 			t.Errorf("the resource of %s is %q, want %q", kind, got, want)

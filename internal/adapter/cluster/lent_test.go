@@ -108,7 +108,7 @@ func TestBorrowerWithoutTemplate(t *testing.T) {
 		}
 	}
 	must(t, deployments.Add(lender("1")))
-	if w, ok := l.Workload(key(kube.Rollout(), "canary")); !ok || w.Problem != "" || w.Target.Kind != kube.Deployment() {
+	if w, ok := l.Workload(key(kube.Rollout(), "canary")); !ok || w.Problem != "" || w.Target.Kind.GroupKind() != kube.Deployment().GroupKind() {
 		t.Errorf("with its kube.Deployment it is %+v", w)
 	}
 }

@@ -1,47 +1,82 @@
 package kube
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Kind is a kind of workload: what the API calls it and where its pod template is.
-type Kind struct {
+// Row is everything that Lockstep knows of a kind of workload. What is left out has a
+// default that suits a custom resource with a pod template: it is read without Go
+// types, from the fields that most kinds have.
+type Row struct {
 	schema.GroupVersionKind
 	// Template is the path of the pod template, for example "spec.template".
 	Template string
+	// ShortNames are kubectl's.
+	ShortNames []string
+	// Custom is true for a kind that a user named. It is called by its group too, which
+	// tells it from a kind of the same name, and Lockstep does not know what makes its
+	// pods.
+	Custom bool
+
+	// Object and ObjectList make empty objects where Go has the type: those travel as
+	// protobuf, which decodes several times faster. The readers below get the type.
+	Object     func() client.Object
+	ObjectList func() client.ObjectList
+	// TemplateOf, SelectorOf and ReplicasOf read a typed object; the selector may be
+	// nil for a kind that has none.
+	TemplateOf func(client.Object) *corev1.PodTemplateSpec
+	SelectorOf func(client.Object) *metav1.LabelSelector
+	ReplicasOf func(client.Object) int
+
+	// RestartsByItself is true for a kind that starts new pods again and again, which
+	// read new content without being asked.
+	RestartsByItself bool
+	// Reference is the path of the reference to an object whose template the workload
+	// uses instead of its own, and Lenders are the kinds that it may name.
+	Reference string
+	Lenders   []schema.GroupKind
+
+	// Revisions is what the workload's controller makes of its template.
+	Revisions Revisions
+	// RevisionNumbers are the annotations that may hold the number of a revision, on the
+	// workload and on the revision.
+	RevisionNumbers []string
+	// RevisionLabel is on every revision. It finds them where the workload has no
+	// selector.
+	RevisionLabel string
+	// CurrentOf picks the revision of the workload as it is now, nil while there is
+	// none. Without it nothing can be attached to the kind's revisions.
+	CurrentOf func(workload client.Object, revisions []client.Object) client.Object
+	// StatusOf reads how far the workload's controller has come.
+	StatusOf func(client.Object) Status
 }
 
-// Deployment is the kind of Deployments.
-func Deployment() Kind {
-	return Kind{appsv1.SchemeGroupVersion.WithKind("Deployment"), "spec.template"}
+// Status is how far a workload's controller has come.
+type Status struct {
+	// Observed is true when it has acted on the workload as it is now.
+	Observed bool
+	// Paused is true when it is told not to act.
+	Paused bool
+	// Invalid is true when it refuses to act.
+	Invalid bool
 }
 
-// StatefulSet is the kind of StatefulSets.
-func StatefulSet() Kind {
-	return Kind{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "spec.template"}
+// Kind is a kind of workload: a row that is handed down, by which the kind is known.
+// Kinds are compared by their GroupKind.
+type Kind struct {
+	*Row
+	_ [0]func() // Comparing rows by their address is a mistake that must not compile.
 }
 
-// DaemonSet is the kind of DaemonSets.
-func DaemonSet() Kind {
-	return Kind{appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "spec.template"}
-}
-
-// CronJob is the kind of CronJobs.
-func CronJob() Kind {
-	return Kind{batchv1.SchemeGroupVersion.WithKind("CronJob"), "spec.jobTemplate.spec.template"}
-}
-
-// Rollout is the kind of Argo Rollouts.
-func Rollout() Kind {
-	return Kind{schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}, "spec.template"}
+// NewKind makes a kind of its row.
+func NewKind(r Row) Kind {
+	return Kind{Row: &r}
 }
 
 // Kinds are the kinds that are followed without being asked for.
@@ -49,91 +84,111 @@ func Kinds() []Kind {
 	return []Kind{Deployment(), StatefulSet(), DaemonSet(), CronJob(), Rollout()}
 }
 
-// ParseKind reads "group/version/Kind=path.to.template". The core group is
-// written as "v1/Kind=…".
-func ParseKind(text string) (Kind, error) {
-	name, path, found := strings.Cut(text, "=")
-	parts := strings.Split(name, "/")
-	if len(parts) == 2 {
-		parts = append([]string{""}, parts...)
+// Deployment is the kind of Deployments.
+func Deployment() Kind {
+	return NewKind(Row{
+		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Template: "spec.template", ShortNames: []string{"deploy"},
+		Object:          func() client.Object { return &appsv1.Deployment{} },
+		ObjectList:      func() client.ObjectList { return &appsv1.DeploymentList{} },
+		TemplateOf:      of(func(o *appsv1.Deployment) *corev1.PodTemplateSpec { return &o.Spec.Template }),
+		SelectorOf:      of(func(o *appsv1.Deployment) *metav1.LabelSelector { return o.Spec.Selector }),
+		ReplicasOf:      of(func(o *appsv1.Deployment) int { return int(ptr.Deref(o.Spec.Replicas, 1)) }),
+		Revisions:       ReplicaSets(),
+		RevisionNumbers: []string{deploymentRevision},
+		CurrentOf: func(w client.Object, revisions []client.Object) client.Object {
+			return sameTemplate(revisions, &w.(*appsv1.Deployment).Spec.Template)
+		},
+		StatusOf: of(func(o *appsv1.Deployment) Status {
+			return Status{Observed: o.Status.ObservedGeneration >= o.Generation, Paused: o.Spec.Paused}
+		}),
+	})
+}
+
+// StatefulSet is the kind of StatefulSets.
+func StatefulSet() Kind {
+	return NewKind(Row{
+		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Template: "spec.template", ShortNames: []string{"sts"},
+		Object:     func() client.Object { return &appsv1.StatefulSet{} },
+		ObjectList: func() client.ObjectList { return &appsv1.StatefulSetList{} },
+		TemplateOf: of(func(o *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &o.Spec.Template }),
+		SelectorOf: of(func(o *appsv1.StatefulSet) *metav1.LabelSelector { return o.Spec.Selector }),
+		ReplicasOf: of(func(o *appsv1.StatefulSet) int { return int(ptr.Deref(o.Spec.Replicas, 1)) }),
+		Revisions:  ControllerRevisions(),
+		CurrentOf: func(w client.Object, revisions []client.Object) client.Object {
+			return named(revisions, w.(*appsv1.StatefulSet).Status.UpdateRevision)
+		},
+		StatusOf: of(func(o *appsv1.StatefulSet) Status {
+			return Status{Observed: o.Status.ObservedGeneration >= o.Generation}
+		}),
+	})
+}
+
+// DaemonSet is the kind of DaemonSets.
+func DaemonSet() Kind {
+	return NewKind(Row{
+		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("DaemonSet"), Template: "spec.template", ShortNames: []string{"ds"},
+		Object:     func() client.Object { return &appsv1.DaemonSet{} },
+		ObjectList: func() client.ObjectList { return &appsv1.DaemonSetList{} },
+		TemplateOf: of(func(o *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &o.Spec.Template }),
+		SelectorOf: of(func(o *appsv1.DaemonSet) *metav1.LabelSelector { return o.Spec.Selector }),
+		ReplicasOf: of(func(o *appsv1.DaemonSet) int { return int(o.Status.DesiredNumberScheduled) }),
+		Revisions:  ControllerRevisions(),
+		CurrentOf: func(w client.Object, revisions []client.Object) client.Object {
+			return newestWithTemplate(revisions, &w.(*appsv1.DaemonSet).Spec.Template)
+		},
+		StatusOf: of(func(o *appsv1.DaemonSet) Status { return Status{Observed: o.Status.ObservedGeneration >= o.Generation} }),
+	})
+}
+
+// CronJob is the kind of CronJobs. A CronJob is its own current revision, because
+// nothing else lives between two of its Jobs.
+func CronJob() Kind {
+	return NewKind(Row{
+		GroupVersionKind: batchv1.SchemeGroupVersion.WithKind("CronJob"), Template: "spec.jobTemplate.spec.template", ShortNames: []string{"cj"},
+		Object:           func() client.Object { return &batchv1.CronJob{} },
+		ObjectList:       func() client.ObjectList { return &batchv1.CronJobList{} },
+		TemplateOf:       of(func(o *batchv1.CronJob) *corev1.PodTemplateSpec { return &o.Spec.JobTemplate.Spec.Template }),
+		SelectorOf:       func(client.Object) *metav1.LabelSelector { return nil },
+		ReplicasOf:       func(client.Object) int { return 0 },
+		RestartsByItself: true,
+		Revisions:        Jobs(),
+		CurrentOf:        func(w client.Object, _ []client.Object) client.Object { return w },
+		StatusOf:         func(client.Object) Status { return Status{Observed: true} },
+	})
+}
+
+// Rollout is the kind of Argo Rollouts.
+func Rollout() Kind {
+	return NewKind(Row{
+		GroupVersionKind: schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"},
+		Template:         "spec.template", ShortNames: []string{"ro"},
+		Reference: "spec.workloadRef", Lenders: []schema.GroupKind{{Group: appsv1.GroupName, Kind: "Deployment"}},
+		Revisions: ReplicaSets(), RevisionNumbers: []string{rolloutRevision}, RevisionLabel: rolloutHashLabel,
+		CurrentOf: rolloutCurrent, StatusOf: rolloutStatus,
+	})
+}
+
+// customKind is a kind of which only names and the path of its template are known.
+func customKind(gvk schema.GroupVersionKind, template string) Kind {
+	r := Row{
+		GroupVersionKind: gvk, Template: template, Custom: true,
+		Revisions: ReplicaSets(), RevisionNumbers: []string{deploymentRevision, rolloutRevision},
 	}
-	if !found || len(parts) != 3 || parts[1] == "" || parts[2] == "" || !isPath(path) {
-		return Kind{}, fmt.Errorf("parse kind %q: want group/version/Kind=path.to.template, such as example.com/v1/Worker=spec.template", text)
+	// An operator that takes over the name of such a kind takes over its revisions too.
+	if gvk.Kind == "StatefulSet" || gvk.Kind == "DaemonSet" {
+		r.Revisions = ControllerRevisions()
 	}
-	return Kind{schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}, path}, nil
+	return NewKind(r)
 }
 
-func isPath(path string) bool {
-	for field := range strings.SplitSeq(path, ".") {
-		if field == "" {
-			return false
-		}
-	}
-	return true
-}
+// Annotations in which controllers note the number of a revision. One that is used
+// again gets a new number.
+const (
+	deploymentRevision = "deployment.kubernetes.io/revision"
+	rolloutRevision    = "rollout.argoproj.io/revision"
+)
 
-// String is what ParseKind reads.
-func (k Kind) String() string {
-	return fmt.Sprintf("%s/%s=%s", k.GroupVersion(), k.Kind, k.Template)
-}
-
-// Name is what people call the kind: "deployment", "statefulset.apps.kruise.io".
-func (k Kind) Name() string {
-	return strings.ToLower(k.Kind) + k.suffix()
-}
-
-// ResourceName is the kind's resource as people spell it: "deployments in shop",
-// "statefulsets.apps.kruise.io".
-func (k Kind) ResourceName(namespace string) string {
-	return inNamespace(strings.ToLower(k.Kind)+"s"+k.suffix(), namespace)
-}
-
-// suffix is the group of a kind that was asked for. It may have the name of one that
-// is followed anyway, and readiness, rights and metrics must tell the two apart.
-func (k Kind) suffix() string {
-	if k.Group == "" || slices.Contains(Kinds(), k) {
-		return ""
-	}
-	return "." + k.Group
-}
-
-// StartsPods reports whether the kind starts new pods by itself, again and again, which read
-// new content without being asked: each Job of a CronJob does.
-func (k Kind) StartsPods() bool {
-	return k.GroupKind() == CronJob().GroupKind()
-}
-
-// templatePath is Template as a list of fields.
-func (k Kind) templatePath() []string {
-	return strings.Split(k.Template, ".")
-}
-
-// NewList returns an empty list of the kind: a typed one where Go has the type,
-// because those travel as protobuf, which decodes several times faster.
-func (k Kind) NewList() client.ObjectList {
-	switch k {
-	case Deployment():
-		return &appsv1.DeploymentList{}
-	case StatefulSet():
-		return &appsv1.StatefulSetList{}
-	case DaemonSet():
-		return &appsv1.DaemonSetList{}
-	case CronJob():
-		return &batchv1.CronJobList{}
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(k.GroupVersionKind)
-	return list
-}
-
-// ResourceName is a resource as people spell it: "configmaps", "secrets in shop".
-func ResourceName(kind, namespace string) string {
-	return inNamespace(strings.ToLower(kind)+"s", namespace)
-}
-
-func inNamespace(name, namespace string) string {
-	if namespace == "" {
-		return name
-	}
-	return name + " in " + namespace
+// of makes a reader of typed objects one of any object.
+func of[T client.Object, R any](read func(T) R) func(client.Object) R {
+	return func(o client.Object) R { return read(o.(T)) }
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,18 +15,18 @@ func TestParseKind(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason, text string
-		want         Kind
+		want         schema.GroupVersionKind
 		wrong        bool
 	}{
 		"Custom": {
 			reason: "group, version, kind and path", text: "example.com/v1/Worker=spec.pod.template",
-			want: Kind{schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Worker"}, "spec.pod.template"},
+			want: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Worker"},
 		},
 		"Core": {
 			reason: "the core group has no name", text: "v1/ReplicationController=spec.template",
-			want: Kind{schema.GroupVersionKind{Version: "v1", Kind: "ReplicationController"}, "spec.template"},
+			want: schema.GroupVersionKind{Version: "v1", Kind: "ReplicationController"},
 		},
-		"NoPath":       {reason: "nobody guesses where the template is", text: "example.com/v1/Worker", wrong: true},
+		"NoPath":       {reason: "Lockstep does not guess where the template is", text: "example.com/v1/Worker", wrong: true},
 		"EmptyPath":    {reason: "a path has fields", text: "example.com/v1/Worker=", wrong: true},
 		"EmptyField":   {reason: "each with a name", text: "example.com/v1/Worker=spec..template", wrong: true},
 		"TrailingDot":  {reason: "also the last", text: "example.com/v1/Worker=spec.template.", wrong: true},
@@ -39,11 +40,11 @@ func TestParseKind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := ParseKind(tc.text)
-			if (err != nil) != tc.wrong || got != tc.want {
-				t.Errorf("%s: ParseKind(%q) = %+v, %v; want %+v, an error: %t", tc.reason, tc.text, got, err, tc.want, tc.wrong)
+			if (err != nil) != tc.wrong {
+				t.Fatalf("%s: ParseKind(%q) fails with %v, want an error: %t", tc.reason, tc.text, err, tc.wrong)
 			}
-			if err == nil && got.String() != tc.text {
-				t.Errorf("%s: written as %q, want %q", tc.reason, got, tc.text)
+			if err == nil && (got.GroupVersionKind != tc.want || got.String() != tc.text || !got.Custom) {
+				t.Errorf("%s: %q is read as %+v", tc.reason, tc.text, got.Row)
 			}
 		})
 	}
@@ -59,7 +60,7 @@ func FuzzParseKind(f *testing.F) {
 			return
 		}
 		again, err := ParseKind(kind.String())
-		if err != nil || again != kind {
+		if err != nil || again.GroupVersionKind != kind.GroupVersionKind || again.Template != kind.Template {
 			t.Errorf("%q is read as %+v, written as %q and read as %+v, %v", text, kind, kind, again, err)
 		}
 	})
@@ -83,7 +84,7 @@ func TestTemplateAtPath(t *testing.T) {
 		"TooLow":      {reason: "the pod specification itself", spec: map[string]any{"template": pod}, wrong: true},
 		"BadTemplate": {reason: "containers that are none", spec: map[string]any{"template": map[string]any{"spec": map[string]any{"containers": "app"}}}, wrong: true},
 	}
-	kind := Kind{schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Worker"}, "spec.template"}
+	kind := worker()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,6 +96,52 @@ func TestTemplateAtPath(t *testing.T) {
 				t.Errorf("%s: problem %q and %d sources, want a problem: %t, and %d", tc.reason, w.Problem, len(w.Refs), tc.wrong, tc.refs)
 			}
 		})
+	}
+}
+
+// worker is a custom kind.
+func worker() Kind {
+	return customKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Worker"}, "spec.template")
+}
+
+// TestFindKind: people type kinds as they do for kubectl.
+func TestFindKind(t *testing.T) {
+	t.Parallel()
+	advanced := customKind(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}, "spec.template")
+	kinds := append(Kinds(), advanced, worker(), customKind(schema.GroupVersionKind{Version: "v1", Kind: "ReplicationController"}, "spec.template"))
+	for name, want := range map[string]string{
+		"deployment": "deployment", "Deployment": "deployment", "deployments": "deployment", "deploy": "deployment", "deployments.apps": "deployment",
+		"sts": "statefulset", "ds": "daemonset", "cj": "cronjob", "ro": "rollout", "rollouts.argoproj.io": "rollout",
+		"statefulset": "statefulset", "statefulset.apps": "statefulset", "StatefulSet.apps.kruise.io": "statefulset.apps.kruise.io",
+		"worker": "worker.example.com", "workers.example.com": "worker.example.com", "replicationcontrollers": "replicationcontroller",
+		"": "", "pod": "", "deployment.": "", "deployment.batch": "", "replicationcontroller.": "", "deploy.apps": "",
+	} {
+		kind, ok := FindKind(kinds, name)
+		if ok != (want != "") || ok && kind.Name() != want {
+			t.Errorf("%q is found: %t, want %q", name, ok, want)
+		}
+	}
+}
+
+// TestEveryRowIsWhole: a typed row has every reader, because the defaults read untyped
+// objects; and untyped objects of a typed row are read all the same.
+func TestEveryRowIsWhole(t *testing.T) {
+	t.Parallel()
+	for _, kind := range Kinds() {
+		if kind.Custom || !kind.Attachable() || kind.StatusOf == nil || kind.Revisions.NewList == nil || len(kind.ShortNames) == 0 {
+			t.Errorf("%s lacks something: %+v", kind, kind.Row)
+		}
+		if typed := kind.Object != nil; typed != (kind.ObjectList != nil) || typed != (kind.TemplateOf != nil) || typed != (kind.SelectorOf != nil) || typed != (kind.ReplicasOf != nil) {
+			t.Errorf("%s has only some of what a typed kind needs: %+v", kind, kind.Row)
+		}
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		o.SetGroupVersionKind(kind.GroupVersionKind)
+		if _, err := SlimWorkload(kind, o, settings.Native{}); err != nil {
+			t.Errorf("an untyped %s: %v", kind.Kind, err)
+		}
+		if list, err := meta.Accessor(kind.NewObject()); err != nil || list == nil {
+			t.Errorf("%s: %v", kind, err)
+		}
 	}
 }
 
@@ -122,7 +169,7 @@ func TestSelectorOf(t *testing.T) {
 			if tc.selector != nil {
 				spec["selector"] = tc.selector
 			}
-			s := SelectorOf(&unstructured.Unstructured{Object: map[string]any{"spec": spec}})
+			s := worker().Selector(&unstructured.Unstructured{Object: map[string]any{"spec": spec}})
 			got := ""
 			if s != nil {
 				got = metav1.FormatLabelSelector(s)

@@ -4,22 +4,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"strconv"
+	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -61,6 +53,9 @@ type Workload struct {
 	Containers []Container
 	// Refs are the sources that the template names.
 	Refs []podrefs.Ref
+	// Keeps are all the sources without which no pod can be made from the template, of
+	// a workload that is its own revision; nil for the others.
+	Keeps []input.ID
 	// Shown are the versions that the template shows.
 	Shown input.Shown
 	// TemplateWritten bounds the last change of the pod template.
@@ -161,7 +156,7 @@ func (w *Workload) SameAs(old *Workload) bool {
 
 // SlimWorkload makes a Workload of an API object of the given kind.
 func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, error) {
-	m, err := meta.Accessor(object)
+	m, err := kind.Read(object)
 	if err != nil {
 		return nil, err
 	}
@@ -175,12 +170,12 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		Annotations:     ownSettings(m.GetAnnotations(), words),
 	}
 	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion}
-	if ref := workloadRef(w.Key, object); ref.GroupKind == Deployment().GroupKind() {
-		w.Borrows = ref
-	} else if ref != (Key{}) {
-		w.Problem = fmt.Sprintf("spec.workloadRef names a %s, and only the template of a Deployment can be followed", ref.Kind)
+	if lender := kind.Lender(m); slices.Contains(kind.Lenders, lender.GroupKind) {
+		w.Borrows = lender
+	} else if lender != (Key{}) {
+		w.Problem = fmt.Sprintf("%s names a %s, and only the template of a %s can be followed", kind.Reference, lender.Kind, kind.lenderNames())
 	}
-	template, err := podTemplate(kind, object)
+	template, err := kind.PodTemplate(m)
 	if err != nil {
 		w.Problem = fmt.Sprintf("%s is no pod template", kind.Template)
 		template = &corev1.PodTemplateSpec{}
@@ -190,9 +185,12 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		return nil, fmt.Errorf("digest %s of %s: %w", kind.Template, w.Key, err)
 	}
 	w.templateSum = sha256.Sum256(text)
-	w.Selector, w.Replicas, w.Revision = SelectorOf(object), replicasOf(object), RevisionOf(m)
+	w.Selector, w.Replicas, w.Revision = kind.Selector(m), kind.Replicas(m), kind.RevisionNumber(m)
 	w.Refs = podrefs.Extract(&template.Spec)
-	w.Metadata, w.Containers = metadataOf(kind, object, template), containersOf(&template.Spec)
+	if kind.Revisions.Transient {
+		w.Keeps = podrefs.Named(&template.Spec)
+	}
+	w.Metadata, w.Containers = metadataOf(kind, m, template), containersOf(&template.Spec)
 	w.Shown = ShownIn(template)
 	_, w.Annotated = template.Annotations[settings.Inputs]
 	w.MovedAt, w.WrittenAt, w.AskedAt = movedAt(m), writtenAt(m), askedAt(m)
@@ -205,115 +203,6 @@ func ShownIn(template *corev1.PodTemplateSpec) input.Shown {
 		return shown
 	}
 	return shownInEnvironment(containersOf(&template.Spec))
-}
-
-// podTemplate returns the pod template of an object. A kind that Go does not
-// know is read along the kind's path.
-func podTemplate(kind Kind, object any) (*corev1.PodTemplateSpec, error) {
-	switch o := object.(type) {
-	case *appsv1.Deployment:
-		return &o.Spec.Template, nil
-	case *appsv1.StatefulSet:
-		return &o.Spec.Template, nil
-	case *appsv1.DaemonSet:
-		return &o.Spec.Template, nil
-	case *batchv1.CronJob:
-		return &o.Spec.JobTemplate.Spec.Template, nil
-	case *unstructured.Unstructured:
-		return templateAt(o, kind.templatePath())
-	}
-	return nil, fmt.Errorf("unexpected type %T", object)
-}
-
-func templateAt(o *unstructured.Unstructured, path []string) (*corev1.PodTemplateSpec, error) {
-	fields, found, err := unstructured.NestedMap(o.Object, path...)
-	if err != nil {
-		return nil, err
-	}
-	template := &corev1.PodTemplateSpec{}
-	if _, borrowed, _ := unstructured.NestedMap(o.Object, "spec", "workloadRef"); borrowed && !found {
-		return template, nil
-	}
-	// Any map can be read as a template with nothing in it. One without a pod
-	// specification is a wrong path: a field too high or too low.
-	if _, isTemplate := fields["spec"].(map[string]any); !isTemplate {
-		return nil, errors.New("nothing there")
-	}
-	return template, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template)
-}
-
-// workloadRef finds the object whose template a Rollout uses.
-func workloadRef(key Key, object any) Key {
-	o, ok := object.(*unstructured.Unstructured)
-	if !ok || key.GroupKind != Rollout().GroupKind() {
-		return Key{}
-	}
-	ref, found, err := unstructured.NestedStringMap(o.Object, "spec", "workloadRef")
-	if err != nil || !found {
-		return Key{}
-	}
-	group := schema.FromAPIVersionAndKind(ref["apiVersion"], ref["kind"]).GroupKind()
-	return Key{GroupKind: group, Namespace: key.Namespace, Name: ref["name"]}
-}
-
-// SelectorOf returns the selector of kinds that have one, nil for the others and
-// for one that cannot be read: read leniently, it would select everything.
-func SelectorOf(object any) *metav1.LabelSelector {
-	switch o := object.(type) {
-	case *appsv1.Deployment:
-		return o.Spec.Selector
-	case *appsv1.StatefulSet:
-		return o.Spec.Selector
-	case *appsv1.DaemonSet:
-		return o.Spec.Selector
-	case *unstructured.Unstructured:
-		return selectorAt(o, "spec", "selector")
-	}
-	return nil
-}
-
-// selectorAt reads a label selector, or the plain map of labels that stands for
-// one in a ReplicationController or a DeploymentConfig.
-func selectorAt(o *unstructured.Unstructured, path ...string) *metav1.LabelSelector {
-	if plain, found, err := unstructured.NestedStringMap(o.Object, path...); err == nil && found {
-		return &metav1.LabelSelector{MatchLabels: plain}
-	}
-	fields, found, err := unstructured.NestedMap(o.Object, path...)
-	if err != nil || !found {
-		return nil
-	}
-	selector := &metav1.LabelSelector{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, selector, true) != nil {
-		return nil
-	}
-	return selector
-}
-
-// RevisionOf is the number that the controllers of Deployments and Rollouts note on
-// them and on their ReplicaSets. One that is used again gets a new number.
-func RevisionOf(m metav1.Object) int64 {
-	for _, key := range []string{"deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"} {
-		if number, err := strconv.ParseInt(m.GetAnnotations()[key], 10, 64); err == nil {
-			return number
-		}
-	}
-	return 0
-}
-
-// replicasOf is how many pods the object asks for, zero when it does not say.
-func replicasOf(object any) int {
-	switch o := object.(type) {
-	case *appsv1.Deployment:
-		return int(ptr.Deref(o.Spec.Replicas, 1))
-	case *appsv1.StatefulSet:
-		return int(ptr.Deref(o.Spec.Replicas, 1))
-	case *appsv1.DaemonSet:
-		return int(o.Status.DesiredNumberScheduled)
-	case *unstructured.Unstructured:
-		replicas, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
-		return int(replicas)
-	}
-	return 0
 }
 
 // movedAt is when we wrote the versions that the template shows. Whoever writes a

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -52,20 +53,21 @@ func TestReplicas(t *testing.T) {
 	three := int32(3)
 	cases := map[string]struct {
 		reason string
-		object any
+		kind   Kind
+		object client.Object
 		want   int
 	}{
-		"Deployment":        {"as its specification says", &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &three}}, 3},
-		"DeploymentDefault": {"one, when it does not", &appsv1.Deployment{}, 1},
-		"StatefulSet":       {"as its specification says", &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &three}}, 3},
-		"DaemonSet":         {"as its controller counts the nodes", &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 3}}, 3},
-		"Custom":            {"where it is usual", &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}, 3},
-		"CustomElsewhere":   {"it does not say", &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"instances": int64(3)}}}, 0},
+		"Deployment":        {"as its specification says", Deployment(), &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &three}}, 3},
+		"DeploymentDefault": {"one, when it does not", Deployment(), &appsv1.Deployment{}, 1},
+		"StatefulSet":       {"as its specification says", StatefulSet(), &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &three}}, 3},
+		"DaemonSet":         {"as its controller counts the nodes", DaemonSet(), &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 3}}, 3},
+		"Custom":            {"where it is usual", worker(), &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}, 3},
+		"CustomElsewhere":   {"it does not say", worker(), &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"instances": int64(3)}}}, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := replicasOf(tc.object); got != tc.want {
+			if got := tc.kind.Replicas(tc.object); got != tc.want {
 				t.Errorf("%s: %d, want %d", tc.reason, got, tc.want)
 			}
 		})

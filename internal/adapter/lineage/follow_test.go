@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -40,8 +41,7 @@ func TestFailureThatWasMended(t *testing.T) {
 			return w, nil
 		},
 	}).Build()
-	key := kube.Key{GroupKind: appsv1.SchemeGroupVersion.WithKind("DaemonSet").GroupKind(), Namespace: "shop", Name: "web"}
-	err := lineage.FollowHistory(ctx, world, key, func(lineage.History) bool { return false })
+	err := lineage.FollowHistory(ctx, world, kube.DaemonSet(), types.NamespacedName{Namespace: "shop", Name: "web"}, func(lineage.History) bool { return false })
 	if !errors.Is(err, tooLate) {
 		t.Errorf("error %v, want only that it was too late", err)
 	}

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,13 +26,9 @@ import (
 // History is a workload with its revisions at one moment.
 type History struct {
 	Workload kube.Key
-	// Observed is true when the workload's controller has acted on the workload
-	// as it is now, so that Current is not a leftover.
-	Observed bool
-	// Paused is true when the workload's controller is told not to act.
-	Paused bool
-	// Invalid is true when the workload's controller refuses to act on it.
-	Invalid bool
+	// Status says whether Current is a leftover, because the workload's controller has
+	// not acted on the workload as it is now.
+	kube.Status
 	// Current is the revision of the workload as it is now, nil while there is
 	// none. For a CronJob it is the CronJob.
 	Current *Holder
@@ -49,8 +44,12 @@ var errWatchEnded = errors.New("the watch ended")
 
 // FollowHistory calls see with the history of a workload, at once and after each
 // change, until see is done or the context ends. It reads once and then watches.
-func FollowHistory(ctx context.Context, c client.WithWatch, key kube.Key, see func(History) (done bool)) error {
-	f := &follower{client: c, key: key, see: see}
+func FollowHistory(ctx context.Context, c client.WithWatch, kind kube.Kind, at types.NamespacedName, see func(History) (done bool)) error {
+	if !kind.Attachable() {
+		return fmt.Errorf("the revisions of kind %s are not known", kind.Kind)
+	}
+	key := kube.Key{GroupKind: kind.GroupKind(), Namespace: at.Namespace, Name: at.Name}
+	f := &follower{client: c, kind: kind, key: key, see: see}
 	err := access.Retry(ctx, func(ctx context.Context) error {
 		err := f.follow(ctx)
 		f.expired = f.expired || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
@@ -69,11 +68,12 @@ func FollowHistory(ctx context.Context, c client.WithWatch, key kube.Key, see fu
 // follower holds what was last read of one workload.
 type follower struct {
 	client client.WithWatch
+	kind   kube.Kind
 	key    kube.Key
 	see    func(History) bool
 
-	facts     facts
 	workload  client.Object
+	selector  labels.Selector
 	revisions map[types.UID]client.Object
 	// expired is true when the API server no longer knew the version that the
 	// watch of the workload was to continue from.
@@ -104,12 +104,9 @@ func (f *follower) follow(ctx context.Context) error {
 // own. An API server that was restarted, or was busy since, may not know that of
 // an idle workload any more; then it is the version of a list, which is new.
 func (f *follower) readWorkload(ctx context.Context) (version string, err error) {
-	o, err := newWorkloadObject(f.key)
-	if err != nil {
-		return "", err
-	}
+	o := f.kind.NewObject()
 	if f.expired {
-		o, version, err = f.listWorkload(ctx, o)
+		o, version, err = f.listWorkload(ctx)
 	} else {
 		err = f.client.Get(ctx, types.NamespacedName{Namespace: f.key.Namespace, Name: f.key.Name}, o)
 		version = o.GetResourceVersion()
@@ -120,8 +117,8 @@ func (f *follower) readWorkload(ctx context.Context) (version string, err error)
 	return version, f.setWorkload(o)
 }
 
-func (f *follower) listWorkload(ctx context.Context, like client.Object) (o client.Object, version string, err error) {
-	list := newWorkloadList(like)
+func (f *follower) listWorkload(ctx context.Context) (o client.Object, version string, err error) {
+	list := f.kind.NewList()
 	if err := f.client.List(ctx, list, f.workloadOptions("")); err != nil {
 		return nil, "", err
 	}
@@ -143,11 +140,11 @@ func (f *follower) workloadOptions(from string) client.ListOption {
 }
 
 func (f *follower) setWorkload(o client.Object) error {
-	facts, err := readFacts(o)
+	selector, err := f.kind.RevisionSelector(o)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", f.key, err)
 	}
-	f.workload, f.facts = o, facts
+	f.workload, f.selector = o, selector
 	return nil
 }
 
@@ -162,7 +159,7 @@ func (f *follower) unknown(ctx context.Context, err error) error {
 		return fmt.Errorf("get %s %s: the cluster has no kind %s in %s", f.key.Kind, f.key.Name, f.key.Kind, f.key.Group)
 	}
 	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(namespaceKind())
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if apierrors.IsNotFound(f.client.Get(ctx, types.NamespacedName{Name: f.key.Namespace}, namespace)) {
 		return fmt.Errorf("get %s %s: there is no namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)
 	}
@@ -177,17 +174,12 @@ func (f *follower) listRevisions(ctx context.Context) (version string, err error
 	options := f.revisionOptions("")
 	options.Limit = pageSize
 	for {
-		list := f.revisionList()
+		list := f.kind.Revisions.NewList()
 		if err := f.client.List(ctx, list, options); err != nil {
 			return "", fmt.Errorf("list the revisions of %s: %w", f.key, err)
 		}
-		switch l := list.(type) {
-		case *appsv1.ReplicaSetList:
-			keepControlled(f, l.Items, func(o *appsv1.ReplicaSet) client.Object { return o })
-		case *appsv1.ControllerRevisionList:
-			keepControlled(f, l.Items, func(o *appsv1.ControllerRevision) client.Object { return o })
-		case *batchv1.JobList:
-			keepControlled(f, l.Items, func(o *batchv1.Job) client.Object { return o })
+		if err := meta.EachListItem(list, f.keepControlled); err != nil {
+			return "", fmt.Errorf("read the revisions of %s: %w", f.key, err)
 		}
 		if options.Continue = list.GetContinue(); options.Continue == "" {
 			return list.GetResourceVersion(), nil
@@ -196,44 +188,38 @@ func (f *follower) listRevisions(ctx context.Context) (version string, err error
 }
 
 // keepControlled copies what it keeps: a pointer into a page would keep the page.
-func keepControlled[T any](f *follower, items []T, object func(*T) client.Object) {
-	for i := range items {
-		item := items[i]
-		f.setRevision(object(&item))
+func (f *follower) keepControlled(item runtime.Object) error {
+	if o, ok := item.(client.Object); ok && f.controls(o) {
+		f.setRevision(o.DeepCopyObject().(client.Object))
 	}
+	return nil
 }
 
 func (f *follower) setRevision(o client.Object) {
-	if controlledBy(o, string(f.workload.GetUID())) {
+	if f.controls(o) {
 		f.revisions[o.GetUID()] = o
 	}
 }
 
-func (f *follower) revisionList() client.ObjectList {
-	switch f.key.Kind {
-	case "StatefulSet", "DaemonSet":
-		return &appsv1.ControllerRevisionList{}
-	case "CronJob":
-		return &batchv1.JobList{}
-	}
-	return &appsv1.ReplicaSetList{}
+func (f *follower) controls(o client.Object) bool {
+	return controlledBy(o, string(f.workload.GetUID()))
 }
 
 func (f *follower) revisionOptions(from string) *client.ListOptions {
 	return &client.ListOptions{
-		Namespace: f.key.Namespace, LabelSelector: f.facts.selector,
+		Namespace: f.key.Namespace, LabelSelector: f.selector,
 		Raw: &metav1.ListOptions{ResourceVersion: from},
 	}
 }
 
 // watch follows workload and revisions from what was read.
 func (f *follower) watch(ctx context.Context, from versions) error {
-	workloads, err := f.client.Watch(ctx, newWorkloadList(f.workload), f.workloadOptions(from.workload))
+	workloads, err := f.client.Watch(ctx, f.kind.NewList(), f.workloadOptions(from.workload))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", f.key, err)
 	}
 	defer workloads.Stop()
-	revisions, err := f.client.Watch(ctx, f.revisionList(), f.revisionOptions(from.revisions))
+	revisions, err := f.client.Watch(ctx, f.kind.Revisions.NewList(), f.revisionOptions(from.revisions))
 	if err != nil {
 		return fmt.Errorf("watch the revisions of %s: %w", f.key, err)
 	}
@@ -300,40 +286,24 @@ func eventObject(event watch.Event, open bool) (client.Object, error) {
 
 // history makes a History of what was last read.
 func (f *follower) history() History {
-	h := History{Workload: f.key, Observed: f.facts.observed, Paused: f.facts.paused, Invalid: f.facts.invalid}
-	all := slices.Collect(maps.Values(f.revisions))
-	if f.facts.holdsItself {
-		all = append(all, f.workload)
-	}
-	current := f.facts.current(all)
-	for _, o := range all {
-		holder, err := slimHolder(o)
+	h := History{Workload: f.key, Status: f.kind.Status(f.workload)}
+	revisions := slices.Collect(maps.Values(f.revisions))
+	current := f.kind.CurrentOf(f.workload, revisions)
+	keep := func(holder *Holder, err error) {
 		if err != nil || !holder.Holds() {
-			continue
+			return
 		}
 		h.Holders = append(h.Holders, holder)
-		if current != nil && current.GetUID() == o.GetUID() {
+		if current != nil && string(current.GetUID()) == holder.UID {
 			h.Current = holder
 		}
 	}
+	for _, o := range revisions {
+		keep(slimRevision(f.kind.Revisions, []kube.Kind{f.kind}, o))
+	}
+	if f.kind.Revisions.Transient {
+		keep(slimWorkload(f.kind, f.workload))
+	}
 	slices.SortFunc(h.Holders, func(a, b *Holder) int { return strings.Compare(a.String(), b.String()) })
 	return h
-}
-
-// newWorkloadList returns an empty list of the object's kind, to watch with.
-func newWorkloadList(o client.Object) client.ObjectList {
-	if _, custom := o.(*unstructured.Unstructured); custom {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
-		return list
-	}
-	switch o.(type) {
-	case *appsv1.StatefulSet:
-		return &appsv1.StatefulSetList{}
-	case *appsv1.DaemonSet:
-		return &appsv1.DaemonSetList{}
-	case *batchv1.CronJob:
-		return &batchv1.CronJobList{}
-	}
-	return &appsv1.DeploymentList{}
 }

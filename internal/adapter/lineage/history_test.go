@@ -42,7 +42,7 @@ func TestCurrentRevisionOfADaemonSet(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := currentOf(t, "DaemonSet", append(c.revisions, ds.DeepCopy())...); got != c.want {
+			if got := currentOf(t, kube.DaemonSet(), append(c.revisions, ds.DeepCopy())...); got != c.want {
 				t.Errorf("%s: current is %q, want %q", c.reason, got, c.want)
 			}
 		})
@@ -85,7 +85,7 @@ func TestCurrentRevisionOfADeployment(t *testing.T) {
 				},
 				Spec: appsv1.ReplicaSetSpec{Template: c.revision},
 			}
-			if got := currentOf(t, "Deployment", d, rs); got != c.want {
+			if got := currentOf(t, kube.Deployment(), d, rs); got != c.want {
 				t.Errorf("%s: current is %q, want %q", c.reason, got, c.want)
 			}
 		})
@@ -93,11 +93,10 @@ func TestCurrentRevisionOfADeployment(t *testing.T) {
 }
 
 // currentOf is the name of the current revision of the workload "web".
-func currentOf(t *testing.T, kind string, world ...client.Object) (name string) {
+func currentOf(t *testing.T, kind kube.Kind, world ...client.Object) (name string) {
 	t.Helper()
 	c := fake.NewClientBuilder().WithObjects(world...).Build()
-	key := kube.Key{GroupKind: appsv1.SchemeGroupVersion.WithKind(kind).GroupKind(), Namespace: "shop", Name: "web"}
-	err := lineage.FollowHistory(t.Context(), c, key, func(h lineage.History) bool {
+	err := lineage.FollowHistory(t.Context(), c, kind, types.NamespacedName{Namespace: "shop", Name: "web"}, func(h lineage.History) bool {
 		if h.Current != nil {
 			name = h.Current.Name
 		}

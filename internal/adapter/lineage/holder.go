@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 )
@@ -46,7 +45,7 @@ func (h *Holder) UsesSource(s input.ID) bool {
 }
 
 // Holds reports whether the holder is a living revision of some workload. What
-// nobody controls comes and goes by hand, and must not take objects with it.
+// no workload controls comes and goes by hand, and must not take objects with it.
 func (h *Holder) Holds() bool {
 	return !h.Over && h.ControllerUID != ""
 }
@@ -68,58 +67,54 @@ func (h *Holder) SameAs(old *Holder) bool {
 	return h.UID == old.UID && h.Over == old.Over && h.ControllerUID == old.ControllerUID && slices.Equal(h.Uses, old.Uses)
 }
 
-// slimHolder makes a Holder of an API object.
-func slimHolder(object any) (*Holder, error) {
-	switch o := object.(type) {
-	case *appsv1.ReplicaSet:
-		return newHolder(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), o, &o.Spec.Template.Spec), nil
-	case *appsv1.ControllerRevision:
-		template, err := revisionTemplate(o)
-		if err != nil {
-			return nil, err
-		}
-		return newHolder(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), o, &template.Spec), nil
-	case *batchv1.CronJob:
-		h := newHolder(batchv1.SchemeGroupVersion.WithKind("CronJob"), o, &o.Spec.JobTemplate.Spec.Template.Spec)
-		h.ControllerUID = h.UID
-		return h, nil
-	case *batchv1.Job:
-		h := newHolder(batchv1.SchemeGroupVersion.WithKind("Job"), o, &o.Spec.Template.Spec)
-		h.Over = h.Over || finished(o)
-		if !ofCronJob(o) {
-			h.ControllerUID = ""
-		}
-		return h, nil
+// slimRevision makes a Holder of a revision. The makers are the kinds of workloads whose
+// revisions are known.
+func slimRevision(sort kube.Revisions, makers []kube.Kind, object any) (*Holder, error) {
+	o, ok := object.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("unexpected type %T", object)
 	}
-	return nil, fmt.Errorf("unexpected type %T", object)
+	template, err := sort.TemplateOf(o)
+	if err != nil {
+		return nil, err
+	}
+	h := newHolder(sort.GroupVersionKind, o, &template.Spec)
+	if owner := metav1.GetControllerOf(o); owner != nil && mayHold(sort, makers, owner) {
+		h.ControllerUID = string(owner.UID)
+	}
+	h.Over = h.Over || sort.EndedOf != nil && sort.EndedOf(o)
+	return h, nil
+}
+
+// mayHold reports whether revisions of this controller hold objects. A Job goes before
+// the next one comes, and would take an object with it that the next one needs, unless
+// what made it is a holder itself.
+func mayHold(sort kube.Revisions, makers []kube.Kind, controller *metav1.OwnerReference) bool {
+	if !sort.Transient {
+		return true
+	}
+	made := schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).GroupKind()
+	return slices.ContainsFunc(makers, func(k kube.Kind) bool {
+		return k.GroupKind() == made && k.Revisions.GroupVersionKind == sort.GroupVersionKind
+	})
+}
+
+// slimWorkload makes a Holder of a workload that is a revision itself.
+func slimWorkload(kind kube.Kind, o client.Object) (*Holder, error) {
+	template, err := kind.PodTemplate(o)
+	if err != nil {
+		return nil, err
+	}
+	h := newHolder(kind.GroupVersionKind, o, &template.Spec)
+	h.ControllerUID = h.UID
+	return h, nil
 }
 
 func newHolder(gvk schema.GroupVersionKind, o client.Object, spec *corev1.PodSpec) *Holder {
-	h := &Holder{
+	return &Holder{
 		GVK: gvk, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
 		ResourceVersion: o.GetResourceVersion(),
 		Over:            o.GetDeletionTimestamp() != nil,
+		Uses:            podrefs.Named(spec),
 	}
-	if owner := metav1.GetControllerOf(o); owner != nil {
-		h.ControllerUID = string(owner.UID)
-	}
-	h.Uses = podrefs.Named(spec)
-	return h
-}
-
-// ofCronJob reports whether a CronJob made the Job. Only a CronJob is a holder
-// itself, and keeps the object for its next Job when this one goes.
-func ofCronJob(job *batchv1.Job) bool {
-	owner := metav1.GetControllerOf(job)
-	if owner == nil || owner.Kind != "CronJob" {
-		return false
-	}
-	version, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && version.Group == batchv1.GroupName
-}
-
-func finished(job *batchv1.Job) bool {
-	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
-		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
-	})
 }

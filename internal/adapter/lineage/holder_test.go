@@ -6,6 +6,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
 // TestJobsThatHold: an object goes with its owners, so a Job may own one only when
@@ -24,7 +26,7 @@ func TestJobsThatHold(t *testing.T) {
 		"of an old CronJob": {reason: "the version of the API is no other kind", apiVersion: "batch/v1beta1", kind: "CronJob", want: true},
 		"ended":             {reason: "no pod will be made from it", apiVersion: "batch/v1", kind: "CronJob", status: ended},
 		"of a ScaledJob":    {reason: "it would take the object with it, and the next one needs it", apiVersion: "keda.sh/v1alpha1", kind: "ScaledJob"},
-		"of a namesake":     {reason: "nobody knows what that CronJob holds", apiVersion: "batch.example.org/v1", kind: "CronJob"},
+		"of a namesake":     {reason: "Lockstep does not know what that CronJob holds", apiVersion: "batch.example.org/v1", kind: "CronJob"},
 		"of nobody":         {reason: "it comes and goes by hand"},
 	}
 	for name, c := range cases {
@@ -35,7 +37,7 @@ func TestJobsThatHold(t *testing.T) {
 				yes := true
 				job.OwnerReferences = []metav1.OwnerReference{{APIVersion: c.apiVersion, Kind: c.kind, Name: "web", UID: "uid", Controller: &yes}}
 			}
-			h, err := slimHolder(job)
+			h, err := slimRevision(kube.Jobs(), kube.Kinds(), job)
 			if err != nil {
 				t.Fatal(err)
 			}

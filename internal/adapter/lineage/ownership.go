@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,6 +21,8 @@ import (
 
 // OwnershipOptions say what an Ownership watches.
 type OwnershipOptions struct {
+	// Kinds of workloads, whose revisions may hold objects.
+	Kinds []kube.Kind
 	// Namespaces to watch; none means all of them.
 	Namespaces []string
 	// Now is the clock.
@@ -74,23 +74,41 @@ func NewOwnership(c client.WithWatch, o OwnershipOptions) *Ownership {
 			})
 		}
 	}
-	for kind := range holderLists() {
+	for kind, h := range w.holderKinds() {
 		w.holders[kind] = map[string]*mirror.Mirror[*Holder]{}
 		for _, ns := range o.Namespaces {
 			w.holders[kind][ns] = inSight(w, mirror.RoleWorkload, mirror.Options[*Holder]{
-				Name: kube.ResourceName(kind, ns), Slim: slimHolder, Indexed: w.used.replace, Changed: w.holderChanged,
+				Name: kube.ResourceName(kind, ns), Slim: h.slim, Indexed: w.used.replace, Changed: w.holderChanged,
 			})
 		}
 	}
 	return w
 }
 
-// holderLists are the kinds that hold objects.
-func holderLists() map[string]client.ObjectList {
-	return map[string]client.ObjectList{
-		"ReplicaSet": &appsv1.ReplicaSetList{}, "ControllerRevision": &appsv1.ControllerRevisionList{},
-		"CronJob": &batchv1.CronJobList{}, "Job": &batchv1.JobList{},
+// holderKind is a kind that holds objects.
+type holderKind struct {
+	list client.ObjectList
+	slim func(object any) (*Holder, error)
+}
+
+// holderKinds are the kinds that hold objects: revisions, and workloads that are
+// revisions themselves.
+func (w *Ownership) holderKinds() map[string]holderKind {
+	all := map[string]holderKind{}
+	for _, kind := range w.options.Kinds {
+		sort := kind.Revisions
+		all[sort.Kind] = holderKind{sort.NewList(), func(o any) (*Holder, error) { return slimRevision(sort, w.options.Kinds, o) }}
+		if sort.Transient {
+			all[kind.Kind] = holderKind{kind.NewList(), func(object any) (*Holder, error) {
+				o, err := kind.Read(object)
+				if err != nil {
+					return nil, err
+				}
+				return slimWorkload(kind, o)
+			}}
+		}
 	}
+	return all
 }
 
 // inSight makes a mirror that the ownership tells of. To the process as a whole
@@ -127,9 +145,9 @@ func (w *Ownership) runHolders(ctx context.Context, group *sync.WaitGroup) {
 	w.mu.Lock()
 	w.started = true
 	w.mu.Unlock()
-	for kind, list := range holderLists() {
+	for kind, h := range w.holderKinds() {
 		for ns, m := range w.holders[kind] {
-			group.Go(func() { m.Run(ctx, w.client, mirror.Scope{List: list, Namespace: ns}) })
+			group.Go(func() { m.Run(ctx, w.client, mirror.Scope{List: h.list, Namespace: ns}) })
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -25,7 +26,7 @@ func BenchmarkOwnershipOfALargeCluster(b *testing.B) {
 	const objects = 50_000
 	for b.Loop() {
 		before := heap()
-		w := NewOwnership(nil, OwnershipOptions{Now: time.Now, Report: func(mirror.Status) {}})
+		w := NewOwnership(nil, OwnershipOptions{Kinds: kube.Kinds(), Now: time.Now, Report: func(mirror.Status) {}})
 		for i := range objects {
 			add(b, w.holders["ReplicaSet"][corev1.NamespaceAll], manyReplicaSets(b, i))
 			add(b, w.objects[input.KindConfigMap][corev1.NamespaceAll], manyConfigMaps(i))

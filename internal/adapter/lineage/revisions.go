@@ -2,13 +2,12 @@ package lineage
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -16,7 +15,7 @@ import (
 )
 
 // Revisions asks the API server for the revisions of a workload. It is a list by
-// label, so it is for rare questions: what happened while nobody was watching.
+// label, so it is for rare questions: what happened while the controller was down.
 func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]timeline.Revision, error) {
 	if w.Selector == nil {
 		return nil, nil
@@ -25,59 +24,28 @@ func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]timeli
 	if err != nil {
 		return nil, fmt.Errorf("read the selector of %s: %w", w.Key, err)
 	}
-	if w.Key.Kind == "StatefulSet" || w.Key.Kind == "DaemonSet" {
-		return controllerRevisions(ctx, c, w, selector)
-	}
-	return replicaSets(ctx, c, w, selector)
-}
-
-func replicaSets(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector) ([]timeline.Revision, error) {
-	list := &appsv1.ReplicaSetList{}
+	sort := w.Kind.Revisions
+	list := sort.NewList()
 	if err := c.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list ReplicaSets of %s: %w", w.Key, err)
+		return nil, fmt.Errorf("list %ss of %s: %w", sort.Kind, w.Key, err)
 	}
 	var found []timeline.Revision
-	for i := range list.Items {
-		rs := &list.Items[i]
-		if controlledBy(rs, w.UID) {
-			found = append(found, newRevision(rs, &rs.Spec.Template))
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		o, ok := item.(client.Object)
+		if !ok || !controlledBy(o, w.UID) {
+			return nil
 		}
-	}
-	return found, nil
-}
-
-func controllerRevisions(ctx context.Context, c client.Reader, w *kube.Workload, selector labels.Selector) ([]timeline.Revision, error) {
-	list := &appsv1.ControllerRevisionList{}
-	if err := c.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list ControllerRevisions of %s: %w", w.Key, err)
-	}
-	var found []timeline.Revision
-	for i := range list.Items {
-		cr := &list.Items[i]
 		// One that cannot be read shows nothing.
-		if template, err := revisionTemplate(cr); err == nil && controlledBy(cr, w.UID) {
-			found = append(found, newRevision(cr, template))
+		if template, err := sort.TemplateOf(o); err == nil {
+			found = append(found, newRevision(w.Kind, o, template))
 		}
-	}
-	return found, nil
+		return nil
+	})
+	return found, err
 }
 
-// revisionTemplate reads the template out of the patch that a ControllerRevision
-// stores.
-func revisionTemplate(cr *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
-	var data struct {
-		Spec struct {
-			Template corev1.PodTemplateSpec `json:"template"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(cr.Data.Raw, &data); err != nil {
-		return nil, fmt.Errorf("read the template of ControllerRevision %s/%s: %w", cr.Namespace, cr.Name, err)
-	}
-	return &data.Spec.Template, nil
-}
-
-func newRevision(o client.Object, template *corev1.PodTemplateSpec) timeline.Revision {
-	return timeline.Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Number: kube.RevisionOf(o), Shown: kube.ShownIn(template)}
+func newRevision(kind kube.Kind, o client.Object, template *corev1.PodTemplateSpec) timeline.Revision {
+	return timeline.Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Number: kind.RevisionNumber(o), Shown: kube.ShownIn(template)}
 }
 
 func controlledBy(o client.Object, uid string) bool {

@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,7 +30,7 @@ type owners struct {
 func newOwners(c client.Client, w *kube.Workload) *owners {
 	return &owners{
 		client: c, namespace: w.Key.Namespace,
-		known: slices.Contains(kube.Kinds(), w.Kind),
+		known: !w.Kind.Custom,
 		leads: map[types.UID]bool{types.UID(w.UID): true},
 	}
 }

@@ -49,7 +49,7 @@ func TestEventsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var e announce.Event
-			events := eventsFor(&kube.Workload{}, tc.decision)
+			events := eventsFor(&kube.Workload{Kind: kube.Deployment()}, tc.decision)
 			told := len(events) > 0
 			if told {
 				e = events[len(events)-1]
@@ -75,7 +75,7 @@ func TestWarnings(t *testing.T) {
 		},
 	}
 	var notes []string
-	for _, e := range warnings(&kube.Workload{Key: web("a")}, in) {
+	for _, e := range warnings(&kube.Workload{Key: web("a"), Kind: kube.Deployment()}, in) {
 		notes = append(notes, e.Reason+": "+e.Note)
 		if !e.Warning {
 			t.Errorf("%q is no warning", e.Note)
@@ -121,7 +121,7 @@ func TestJoined(t *testing.T) {
 
 func TestFailureEvent(t *testing.T) {
 	t.Parallel()
-	e := failureEvent(&kube.Workload{}, Decision{Verb: Move, Message: "configmap/app 1 -> 2"}, errors.New("quota"))
+	e := failureEvent(&kube.Workload{Kind: kube.Deployment()}, Decision{Verb: Move, Message: "configmap/app 1 -> 2"}, errors.New("quota"))
 	if !e.Warning || e.Reason != string(input.ReloadFailed) || !strings.Contains(e.Note, "configmap/app 1 -> 2: quota") {
 		t.Errorf("event %+v", e)
 	}

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
@@ -20,7 +21,9 @@ import (
 
 // Request is what one run attaches.
 type Request struct {
-	Workload kube.Key
+	// Kind is that of the workload.
+	Kind     kube.Kind
+	Workload types.NamespacedName
 	// Objects are in the workload's namespace: owner references cannot leave it.
 	Objects []input.ID
 	// RequireReference attaches only what the newest revision's template names.
@@ -108,7 +111,7 @@ func (r *run) attachAll(ctx context.Context) error {
 // follow attaches objects as their verdicts allow, until none is pending or
 // patience ends.
 func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, input.ID) Verdict) error {
-	return lineage.FollowHistory(patience, r.Client, r.request.Workload, func(h lineage.History) bool {
+	return lineage.FollowHistory(patience, r.Client, r.request.Kind, r.request.Workload, func(h lineage.History) bool {
 		for _, object := range r.request.Objects {
 			if _, waits := r.pending[object]; !waits {
 				continue

@@ -14,21 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
 // request is a request for the lab's workload.
-func (l *lab) request(kind, group string, objects ...input.ID) revisions.Request {
+func (l *lab) request(kind kube.Kind, objects ...input.ID) revisions.Request {
 	r := revisions.DefaultRequest()
-	r.Workload, r.Objects = l.key(kind, group), objects
+	r.Kind, r.Workload, r.Objects = kind, types.NamespacedName{Namespace: l.namespace, Name: "web"}, objects
 	r.Timeout = time.Minute
 	return r
 }
 
 func (l *lab) rolloutRequest(objects ...input.ID) revisions.Request {
-	return l.request("Rollout", "argoproj.io", objects...)
+	return l.request(kube.Rollout(), objects...)
 }
 
 func (l *lab) attach(r revisions.Request) ([]revisions.Outcome, error) {
@@ -56,7 +57,7 @@ func TestAttachSendsOneGetOneListAndOnePatchPerObject(t *testing.T) {
 	l.deployment(a, b)
 	l.settled()
 
-	if _, err := l.attach(l.request("Deployment", "apps", a, b)); err != nil {
+	if _, err := l.attach(l.request(kube.Deployment(), a, b)); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"GET deployments/web", "LIST replicasets", "PATCH configmaps/a", "PATCH secrets/b"}
@@ -68,7 +69,7 @@ func TestAttachSendsOneGetOneListAndOnePatchPerObject(t *testing.T) {
 	}
 
 	before := l.get(a).GetResourceVersion() + l.get(b).GetResourceVersion()
-	if _, err := l.attach(l.request("Deployment", "apps", a, b)); err != nil {
+	if _, err := l.attach(l.request(kube.Deployment(), a, b)); err != nil {
 		t.Fatal(err)
 	}
 	if after := l.get(a).GetResourceVersion() + l.get(b).GetResourceVersion(); after != before {
@@ -212,7 +213,7 @@ func TestIdleWorkload(t *testing.T) {
 
 	done := make(chan error, 1)
 	go func() {
-		_, err := l.attach(l.request("Deployment", "apps", cm))
+		_, err := l.attach(l.request(kube.Deployment(), cm))
 		done <- err
 	}()
 	l.wire.await(t, "LIST deployments", done)
@@ -298,7 +299,7 @@ func TestEveryNameIsTried(t *testing.T) {
 	l.source(first)
 	l.source(last)
 	l.deployment(first, gone, last)
-	_, err := l.attach(l.request("Deployment", "apps", first, gone, last))
+	_, err := l.attach(l.request(kube.Deployment(), first, gone, last))
 	if err == nil || !strings.Contains(err.Error(), "attach secret/gone: there is none in namespace "+l.namespace) {
 		t.Errorf("error is %v", err)
 	}
@@ -312,14 +313,18 @@ func TestUnknownWorkload(t *testing.T) {
 	l := newLab(t)
 	cm := input.ConfigMap("cm")
 	l.source(cm)
-	elsewhere := l.request("Deployment", "apps", cm)
+	elsewhere := l.request(kube.Deployment(), cm)
 	elsewhere.Workload.Namespace = "no-such-namespace"
-	unserved := l.request("Rollout", "argoproj.io", cm)
+	unserved := l.request(kube.Rollout(), cm)
+	pods, err := kube.ParseKind("v1/Pod=spec")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for want, request := range map[string]revisions.Request{
-		"get Deployment web: there is none in namespace " + l.namespace: l.request("Deployment", "apps", cm),
+		"get Deployment web: there is none in namespace " + l.namespace: l.request(kube.Deployment(), cm),
 		"get Rollout web: there is none in namespace " + l.namespace:    unserved,
 		"get Deployment web: there is no namespace no-such-namespace":   elsewhere,
-		"the revisions of kind Pod are not known":                       l.request("Pod", "", cm),
+		"the revisions of kind Pod are not known":                       l.request(pods, cm),
 	} {
 		if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q", err, want)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
@@ -25,33 +26,33 @@ func TestEveryKind(t *testing.T) {
 	none := int32(0)
 	suspended := true
 	cases := map[string]struct {
-		group  string
+		kind   kube.Kind
 		object client.Object
 		owner  string
 	}{
-		"StatefulSet": {group: "apps", owner: "ControllerRevision/web-", object: &appsv1.StatefulSet{
+		"StatefulSet": {kind: kube.StatefulSet(), owner: "ControllerRevision/web-", object: &appsv1.StatefulSet{
 			Spec: appsv1.StatefulSetSpec{Replicas: &none, Selector: selector(), Template: template(cm)},
 		}},
-		"DaemonSet": {group: "apps", owner: "ControllerRevision/web-", object: &appsv1.DaemonSet{
+		"DaemonSet": {kind: kube.DaemonSet(), owner: "ControllerRevision/web-", object: &appsv1.DaemonSet{
 			Spec: appsv1.DaemonSetSpec{Selector: selector(), Template: template(cm)},
 		}},
-		"Deployment": {group: "apps", owner: "ReplicaSet/web-", object: &appsv1.Deployment{
+		"Deployment": {kind: kube.Deployment(), owner: "ReplicaSet/web-", object: &appsv1.Deployment{
 			Spec: appsv1.DeploymentSpec{Replicas: &none, Selector: selector(), Template: template(cm)},
 		}},
-		"CronJob": {group: "batch", owner: "CronJob/web", object: &batchv1.CronJob{
+		"CronJob": {kind: kube.CronJob(), owner: "CronJob/web", object: &batchv1.CronJob{
 			Spec: batchv1.CronJobSpec{Schedule: "0 0 1 1 *", Suspend: &suspended, JobTemplate: batchv1.JobTemplateSpec{
 				Spec: batchv1.JobSpec{Template: jobTemplate(cm)},
 			}},
 		}},
 	}
-	for kind, c := range cases {
-		t.Run(kind, func(t *testing.T) {
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t)
 			l.source(cm)
 			c.object.SetName("web")
 			l.create(c.object)
-			if _, err := l.attach(l.request(kind, c.group, cm)); err != nil {
+			if _, err := l.attach(l.request(c.kind, cm)); err != nil {
 				t.Fatal(err)
 			}
 			if got := l.owners(cm); !strings.HasPrefix(got, c.owner) || strings.Contains(got, " ") {
@@ -74,7 +75,7 @@ func TestSecondRevisionOfADaemonSet(t *testing.T) {
 			l.source(newer)
 			ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DaemonSetSpec{Selector: selector(), Template: template(older)}}
 			l.create(ds)
-			if _, err := l.attach(l.request("DaemonSet", "apps", older)); err != nil {
+			if _, err := l.attach(l.request(kube.DaemonSet(), older)); err != nil {
 				t.Fatal(err)
 			}
 			change := ds.DeepCopy()
@@ -82,7 +83,7 @@ func TestSecondRevisionOfADaemonSet(t *testing.T) {
 			if err := l.admin.Patch(t.Context(), change, client.MergeFrom(ds)); err != nil {
 				t.Fatal(err)
 			}
-			request := l.request("DaemonSet", "apps", newer)
+			request := l.request(kube.DaemonSet(), newer)
 			request.RequireReference, request.Grace = strict, 0
 			if _, err := l.attach(request); err != nil {
 				t.Fatal(err)
@@ -128,7 +129,7 @@ func TestCronJobAndItsLivingJobs(t *testing.T) {
 	}
 	// Jobs cannot be asked for by label: of many only a page at a time is held.
 	l.wire.limit = "1"
-	if _, err := l.attach(l.request("CronJob", "batch", cm)); err != nil {
+	if _, err := l.attach(l.request(kube.CronJob(), cm)); err != nil {
 		t.Fatal(err)
 	}
 	pages := 0

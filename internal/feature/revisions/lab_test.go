@@ -65,7 +65,7 @@ func newLabOn(t *testing.T, cluster *labtest.Cluster) *lab {
 		l.wire.next = next
 		return l.wire
 	})
-	if l.client, err = lineage.NewDirectClient(config); err != nil {
+	if l.client, err = lineage.NewDirectClient(config, kube.Kinds()); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -256,12 +256,6 @@ func (l *lab) deployment(sources ...input.ID) {
 		Spec:       appsv1.DeploymentSpec{Replicas: &none, Selector: selector(), Template: template(sources...)},
 	}
 	l.create(d)
-}
-
-func (l *lab) key(kind, group string) kube.Key {
-	k := kube.Key{Namespace: l.namespace, Name: "web"}
-	k.Kind, k.Group = kind, group
-	return k
 }
 
 // slowRollout is a Rollout whose controller is this test: the label hands it to

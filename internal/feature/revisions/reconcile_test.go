@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -58,7 +59,7 @@ func makeLoop(t *testing.T, scope revisions.Scope) *loop {
 	l := &loop{lab: newLab(t), fed: make(chan lineage.ObjectKey, 100), registry: prometheus.NewRegistry(), now: time.Now()}
 	l.heard, l.ready = func(mirror.Status) {}, func() bool { return true }
 	l.ownership = lineage.NewOwnership(l.client, lineage.OwnershipOptions{
-		Namespaces: []string{l.namespace}, Now: time.Now, Report: func(s mirror.Status) { l.heard(s) },
+		Kinds: kube.Kinds(), Namespaces: []string{l.namespace}, Now: time.Now, Report: func(s mirror.Status) { l.heard(s) },
 		Ready: func() bool { return l.ready() },
 	})
 	l.writes = func(ctx context.Context, o lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
@@ -376,7 +377,7 @@ func TestEveryReferenceCounts(t *testing.T) {
 	l.create(d)
 	l.revisioned(secret)
 	l.until(func() bool { return l.owners(secret) != "" })
-	if _, err := l.attach(l.request("Deployment", "apps", secret)); err != nil {
+	if _, err := l.attach(l.request(kube.Deployment(), secret)); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -29,7 +30,7 @@ func TestTimeoutSaysThatNobodyAnswered(t *testing.T) {
 			},
 		}).Build()
 		request := revisions.DefaultRequest()
-		request.Workload = kube.Key{GroupKind: kube.Deployment().GroupKind(), Namespace: "shop", Name: "web"}
+		request.Kind, request.Workload = kube.Deployment(), types.NamespacedName{Namespace: "shop", Name: "web"}
 		request.Objects = []input.ID{input.ConfigMap("cm")}
 		began := time.Now()
 		err := (&revisions.Attacher{Client: nobody}).Attach(t.Context(), request)

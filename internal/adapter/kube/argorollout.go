@@ -1,0 +1,73 @@
+package kube
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Labels and annotations that Argo Rollouts writes.
+const (
+	rolloutHashLabel          = "rollouts-pod-template-hash"
+	rolloutWorkloadGeneration = "rollout.argoproj.io/workload-generation"
+)
+
+// rolloutCurrent finds the ReplicaSet with the hash that Argo publishes.
+func rolloutCurrent(w client.Object, revisions []client.Object) client.Object {
+	hash, _, _ := unstructured.NestedString(w.(*unstructured.Unstructured).Object, "status", "currentPodHash")
+	return withHash(revisions, w.GetName(), hash)
+}
+
+// withHash finds the ReplicaSet that carries the hash, or else the one whose name
+// does: labels can be edited.
+func withHash(all []client.Object, rollout, hash string) client.Object {
+	if hash == "" {
+		return nil
+	}
+	for _, o := range all {
+		if o.GetLabels()[rolloutHashLabel] == hash {
+			return o
+		}
+	}
+	return named(all, rollout+"-"+hash)
+}
+
+func rolloutStatus(w client.Object) Status {
+	o := w.(*unstructured.Unstructured)
+	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
+	invalid := rolloutInvalid(o)
+	return Status{Observed: rolloutObserved(o) && !invalid, Paused: paused, Invalid: invalid}
+}
+
+// rolloutObserved compares generations. Argo stores the observed one as text;
+// what is no number, or a number from another life, was written by a controller
+// so old that it compared nothing.
+func rolloutObserved(o *unstructured.Unstructured) bool {
+	text, _, _ := unstructured.NestedString(o.Object, "status", "observedGeneration")
+	if text == "" {
+		return false
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n < o.GetGeneration() {
+		return false
+	}
+	wanted, follows := o.GetAnnotations()[rolloutWorkloadGeneration]
+	if !follows {
+		return true
+	}
+	seen, _, _ := unstructured.NestedString(o.Object, "status", "workloadObservedGeneration")
+	return seen == wanted
+}
+
+// rolloutInvalid reports whether Argo refuses to act on the Rollout: its
+// specification is wrong, or names something that does not exist. Argo then calls
+// the generation observed and leaves the hash of the one before.
+func rolloutInvalid(o *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["type"] == "InvalidSpec" && condition["status"] == string(corev1.ConditionTrue)
+	})
+}

@@ -1,0 +1,181 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// StartsPods reports whether the kind starts new pods by itself, again and again, which
+// read new content without being asked: each Job of a CronJob does.
+func (k Kind) StartsPods() bool {
+	return k.RestartsByItself
+}
+
+// Attachable reports whether objects can be attached to the kind's revisions.
+func (k Kind) Attachable() bool {
+	return k.CurrentOf != nil
+}
+
+// templatePath is Template as a list of fields.
+func (k Kind) templatePath() []string {
+	return strings.Split(k.Template, ".")
+}
+
+// NewObject returns an empty object of the kind.
+func (k Kind) NewObject() client.Object {
+	if k.Object != nil {
+		return k.Object()
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(k.GroupVersionKind)
+	return o
+}
+
+// NewList returns an empty list of the kind.
+func (k Kind) NewList() client.ObjectList {
+	if k.ObjectList != nil {
+		return k.ObjectList()
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(k.GroupVersionKind)
+	return list
+}
+
+// Read returns an object of the kind in the form that the kind's readers expect.
+func (k Kind) Read(object any) (client.Object, error) {
+	o, untyped := object.(*unstructured.Unstructured)
+	switch {
+	case untyped && k.Object != nil:
+		typed := k.Object()
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
+			return nil, fmt.Errorf("read %s %s/%s: %w", k.Kind, o.GetNamespace(), o.GetName(), err)
+		}
+		return typed, nil
+	case untyped:
+		return o, nil
+	}
+	typed, ok := object.(client.Object)
+	if !ok || k.Object == nil {
+		return nil, fmt.Errorf("unexpected type %T", object)
+	}
+	return typed, nil
+}
+
+// PodTemplate returns the pod template of an object that was read. A kind that Go does
+// not know is read along the kind's path.
+func (k Kind) PodTemplate(o client.Object) (*corev1.PodTemplateSpec, error) {
+	if k.TemplateOf != nil {
+		return k.TemplateOf(o), nil
+	}
+	return k.templateAt(o.(*unstructured.Unstructured).Object)
+}
+
+func (k Kind) templateAt(object map[string]any) (*corev1.PodTemplateSpec, error) {
+	fields, found, err := unstructured.NestedMap(object, k.templatePath()...)
+	if err != nil {
+		return nil, err
+	}
+	template := &corev1.PodTemplateSpec{}
+	if _, borrowed := k.reference(object); borrowed && !found {
+		return template, nil
+	}
+	// Any map can be read as a template with nothing in it. One without a pod
+	// specification is a wrong path: a field too high or too low.
+	if _, isTemplate := fields["spec"].(map[string]any); !isTemplate {
+		return nil, errors.New("nothing there")
+	}
+	return template, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template)
+}
+
+// reference is the field that names the object whose template this one uses.
+func (k Kind) reference(object map[string]any) (map[string]any, bool) {
+	if k.Reference == "" {
+		return nil, false
+	}
+	fields, found, err := unstructured.NestedMap(object, strings.Split(k.Reference, ".")...)
+	return fields, found && err == nil
+}
+
+// Lender is the object whose template the workload uses, the zero Key when it has its
+// own.
+func (k Kind) Lender(o client.Object) Key {
+	custom, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return Key{}
+	}
+	ref, found := k.reference(custom.Object)
+	if !found {
+		return Key{}
+	}
+	text := func(field string) string {
+		value, _ := ref[field].(string)
+		return value
+	}
+	group := schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")).GroupKind()
+	return Key{GroupKind: group, Namespace: o.GetNamespace(), Name: text("name")}
+}
+
+// Selector returns the selector of a workload's pods, nil for a kind that has none and
+// for one that cannot be read: read leniently, it would select everything.
+func (k Kind) Selector(o client.Object) *metav1.LabelSelector {
+	if k.SelectorOf != nil {
+		return k.SelectorOf(o)
+	}
+	return selectorAt(o.(*unstructured.Unstructured), "spec", "selector")
+}
+
+// selectorAt reads a label selector, or the plain map of labels that stands for
+// one in a ReplicationController or a DeploymentConfig.
+func selectorAt(o *unstructured.Unstructured, path ...string) *metav1.LabelSelector {
+	if plain, found, err := unstructured.NestedStringMap(o.Object, path...); err == nil && found {
+		return &metav1.LabelSelector{MatchLabels: plain}
+	}
+	fields, found, err := unstructured.NestedMap(o.Object, path...)
+	if err != nil || !found {
+		return nil
+	}
+	selector := &metav1.LabelSelector{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, selector, true) != nil {
+		return nil
+	}
+	return selector
+}
+
+// Replicas is how many pods the workload asks for, zero when it does not say.
+func (k Kind) Replicas(o client.Object) int {
+	if k.ReplicasOf != nil {
+		return k.ReplicasOf(o)
+	}
+	replicas, _, _ := unstructured.NestedInt64(o.(*unstructured.Unstructured).Object, "spec", "replicas")
+	return int(replicas)
+}
+
+// Status is how far the workload's controller has come. A custom kind that notes which
+// generation it has observed does so where most kinds do.
+func (k Kind) Status(o client.Object) Status {
+	if k.StatusOf != nil {
+		return k.StatusOf(o)
+	}
+	observed, noted, _ := unstructured.NestedInt64(o.(*unstructured.Unstructured).Object, "status", "observedGeneration")
+	return Status{Observed: !noted || observed >= o.GetGeneration()}
+}
+
+// RevisionNumber is the number that the kind's controller notes on a workload and on
+// its revisions, zero where it notes none.
+func (k Kind) RevisionNumber(m metav1.Object) int64 {
+	for _, key := range k.RevisionNumbers {
+		if number, err := strconv.ParseInt(m.GetAnnotations()[key], 10, 64); err == nil {
+			return number
+		}
+	}
+	return 0
+}

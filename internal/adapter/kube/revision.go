@@ -1,0 +1,158 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Revisions is what the controller of a kind makes of a pod template, and what pods
+// are made from.
+type Revisions struct {
+	schema.GroupVersionKind
+	// NewList returns an empty list of them.
+	NewList func() client.ObjectList
+	// TemplateOf reads the pod template of one.
+	TemplateOf func(client.Object) (*corev1.PodTemplateSpec, error)
+	// EndedOf reports whether no pod will be made from it any more; nil for never.
+	EndedOf func(client.Object) bool
+	// Transient is true for revisions that come and go while the workload stays as it is.
+	// Between two of them only the workload keeps what the next one needs, so it is a
+	// revision too, and the current one. Their labels do not tell whose they are.
+	Transient bool
+}
+
+// ReplicaSets are the revisions of Deployments, and of kinds like them.
+func ReplicaSets() Revisions {
+	return Revisions{
+		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+		NewList:          func() client.ObjectList { return &appsv1.ReplicaSetList{} },
+		TemplateOf: func(o client.Object) (*corev1.PodTemplateSpec, error) {
+			return &o.(*appsv1.ReplicaSet).Spec.Template, nil
+		},
+	}
+}
+
+// ControllerRevisions are the revisions of StatefulSets and DaemonSets, and of kinds
+// like them.
+func ControllerRevisions() Revisions {
+	return Revisions{
+		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
+		NewList:          func() client.ObjectList { return &appsv1.ControllerRevisionList{} },
+		TemplateOf:       storedTemplate,
+	}
+}
+
+// Jobs are what a CronJob makes.
+func Jobs() Revisions {
+	return Revisions{
+		GroupVersionKind: batchv1.SchemeGroupVersion.WithKind("Job"),
+		NewList:          func() client.ObjectList { return &batchv1.JobList{} },
+		TemplateOf:       func(o client.Object) (*corev1.PodTemplateSpec, error) { return &o.(*batchv1.Job).Spec.Template, nil },
+		EndedOf:          hasFinished,
+		Transient:        true,
+	}
+}
+
+func hasFinished(o client.Object) bool {
+	return slices.ContainsFunc(o.(*batchv1.Job).Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
+	})
+}
+
+// storedTemplate reads the template out of the patch that a ControllerRevision stores.
+func storedTemplate(o client.Object) (*corev1.PodTemplateSpec, error) {
+	var data struct {
+		Spec struct {
+			Template corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(o.(*appsv1.ControllerRevision).Data.Raw, &data); err != nil {
+		return nil, fmt.Errorf("read the template of ControllerRevision %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+	}
+	return &data.Spec.Template, nil
+}
+
+// RevisionSelector finds the revisions of a workload; the controller that they name
+// decides which are its own.
+func (k Kind) RevisionSelector(o client.Object) (labels.Selector, error) {
+	if k.Revisions.Transient {
+		return labels.Everything(), nil
+	}
+	s := k.Selector(o)
+	if s == nil && k.RevisionLabel != "" {
+		labelled, err := labels.NewRequirement(k.RevisionLabel, selection.Exists, nil)
+		if err != nil {
+			return nil, err
+		}
+		return labels.NewSelector().Add(*labelled), nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return nil, fmt.Errorf("read the selector: %w", err)
+	}
+	return selector, nil
+}
+
+// deploymentHashLabel is what the controller of Deployments adds to a template.
+const deploymentHashLabel = "pod-template-hash"
+
+// sameTemplate finds the ReplicaSet of a Deployment's template as the Deployment
+// controller does: everything but the hash is equal. The controller adds the hash,
+// and overwrites one that came with the Deployment's template.
+func sameTemplate(all []client.Object, template *corev1.PodTemplateSpec) client.Object {
+	wanted := withoutHash(template)
+	for _, o := range all {
+		if rs, ok := o.(*appsv1.ReplicaSet); ok && apiequality.Semantic.DeepEqual(withoutHash(&rs.Spec.Template), wanted) {
+			return rs
+		}
+	}
+	return nil
+}
+
+func withoutHash(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	template = template.DeepCopy()
+	delete(template.Labels, deploymentHashLabel)
+	return template
+}
+
+func named(all []client.Object, name string) client.Object {
+	i := slices.IndexFunc(all, func(o client.Object) bool { return o.GetName() == name })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}
+
+// newestWithTemplate finds the ControllerRevision of a DaemonSet's template. Workload
+// and revisions are told by two watches, so the highest number that is known may
+// still be that of the revision before.
+func newestWithTemplate(all []client.Object, template *corev1.PodTemplateSpec) client.Object {
+	var newest *appsv1.ControllerRevision
+	for _, o := range all {
+		cr, ok := o.(*appsv1.ControllerRevision)
+		if !ok {
+			continue
+		}
+		if stored, err := storedTemplate(cr); err != nil || !apiequality.Semantic.DeepEqual(stored, template) {
+			continue
+		}
+		if newest == nil || cr.Revision > newest.Revision {
+			newest = cr
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	return newest
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+)
+
+// parseWorkload reads "deployment/web", "deploy/web" and "statefulset.apps.kruise.io/db",
+// as kubectl does. Of two kinds of one name the earlier one is meant.
+func parseWorkload(text, namespace string, kinds []kube.Kind) (kube.Kind, types.NamespacedName, error) {
+	called, name, found := strings.Cut(text, "/")
+	if !found || name == "" {
+		return kube.Kind{}, types.NamespacedName{}, fmt.Errorf("workload %q: want KIND/NAME, such as deployment/web", text)
+	}
+	kind, known := kube.FindKind(kinds, called)
+	if !known {
+		return kube.Kind{}, types.NamespacedName{}, unknownKindError{fmt.Errorf("workload %q: unknown kind %q, want one of %s", text, called, strings.Join(kindNames(kinds), ", "))}
+	}
+	if err := inNamespace(name, namespace); err != nil {
+		return kube.Kind{}, types.NamespacedName{}, fmt.Errorf("workload %q: %w", text, err)
+	}
+	return kind, types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// unknownKindError names a kind that is not followed.
+type unknownKindError struct{ error }
+
+// kindNames are what people call the kinds, with kubectl's short names.
+func kindNames(kinds []kube.Kind) []string {
+	names := make([]string, len(kinds))
+	for i, kind := range kinds {
+		names[i] = kind.Name()
+		if len(kind.ShortNames) > 0 {
+			names[i] += " (" + strings.Join(kind.ShortNames, ", ") + ")"
+		}
+	}
+	return names
+}
+
+// inNamespace refuses names that cannot be those of an object in the namespace,
+// above all names of objects in another one.
+func inNamespace(name, namespace string) error {
+	if other, _, qualified := strings.Cut(name, "/"); qualified {
+		return fmt.Errorf("it is in namespace %s, not %s", other, namespace)
+	}
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return fmt.Errorf("no valid name: %s", wrong[0])
+	}
+	return nil
+}

@@ -85,12 +85,12 @@ func newRoot(env Environment) *cobra.Command {
 		Short: "Keep Kubernetes workloads in step with their configuration",
 		Long: `Lockstep keeps Kubernetes workloads in step with the configuration they run on.
 
-A changed ConfigMap or Secret restarts nobody by itself. Annotate a workload with
+A changed ConfigMap or Secret restarts no pod by itself. Annotate a workload with
 
     lockstep.dev/reload: auto
 
 and "lockstep controller" rolls it when what it uses changes: once for a set of
-changes, never for nothing, and also for what changed while it was away.
+changes, never for nothing, and also for what changed while it was down.
 
 It can take the place of other programs, with their command lines, as "lockstep NAME"
 or as an executable of that name: kubernetes-reloader, configmap-attacher.

@@ -58,8 +58,8 @@ A workload asks for it with an annotation:
 Changes are gathered: a workload is rolled when its sources have been quiet for
 --quiet, and at the latest --max-delay after the first change. What each workload
 was given is remembered in ConfigMaps of the controller's own namespace, so a
-change made while the controller was away is delivered when it comes back, and
-starting the controller restarts nobody.`,
+change made while the controller was down is delivered when it comes back, and
+starting the controller restarts no pod.`,
 		Example: `  # against the cluster of your kubeconfig
   lockstep controller --leader-elect=false
 
@@ -88,7 +88,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.scope, "namespace-selector", "", "watch only namespaces with these labels, such as team=shop; each is watched by itself, nothing of the others is read")
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	fs.BoolVar(&o.auto, "auto", false, "follow every workload that nothing else decides about, as if annotated with lockstep.dev/reload: auto")
-	fs.BoolVar(&o.observe, "observe", false, "decide and report, and change no workload; switching this off later restarts nobody")
+	fs.BoolVar(&o.observe, "observe", false, "decide and report, and change no workload; switching this off later restarts no pod")
 	bindForm(fs, &o.form, formAnnotation, "what is written into the pod template: annotation, or env for an environment variable")
 	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need rights on pods")
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
@@ -108,7 +108,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if err := o.validate(); err != nil {
 		return usageError{err}
 	}
-	// Each namespace once: what watches it twice has one watch that nobody runs.
+	// Each namespace once: what watches it twice has one watch that never runs.
 	slices.Sort(o.watched)
 	o.watched = slices.Compact(o.watched)
 	log, err := o.log.logger(env.Stderr, env)

@@ -99,7 +99,7 @@ func (p *parts) revisionScope(namespace string) revisions.Scope {
 	}
 }
 
-// ownershipStatus is how well revisions can be followed; nothing when nobody
+// ownershipStatus is how well revisions can be followed; nothing when no flag
 // asked for that.
 func (p *parts) ownershipStatus() []mirror.Status {
 	if p.ownership == nil {

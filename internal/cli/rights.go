@@ -12,7 +12,7 @@ import (
 )
 
 // rights is what the controller does besides listing and watching, which show by
-// themselves. Where namespaces are chosen by their labels nobody knows beforehand
+// themselves. Where namespaces are chosen by their labels it is not known beforehand
 // where it has to be allowed, so there only its own namespace is asked about.
 func (o *controllerOptions) rights(kinds []kube.Kind) []access.Right {
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kube.Kind) bool { return k.StartsPods() }) // never written

@@ -198,7 +198,7 @@ func (r *Legacy) PutNow(context.Context, kube.Key, record.Entry) (time.Time, err
 }
 
 // Forget removes what is remembered of a workload; its sources may now be with
-// everyone who is left, or with nobody.
+// every workload that is left, or with none.
 func (r *Legacy) Forget(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -357,7 +357,7 @@ func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
 		r.mu.Lock()
 		s.lost()
 		r.mu.Unlock()
-		return time.Time{}, overtaken(s, "somebody deleted it meanwhile")
+		return time.Time{}, overtaken(s, "another writer deleted it meanwhile")
 	case apierrors.IsConflict(err):
 		r.mu.Lock()
 		s.refused(resourceVersion)
@@ -396,12 +396,12 @@ func (r *Records) settle(s *shard, changes map[string]*string, cm client.Object)
 	return kube.WrittenBy(cm, kube.FieldManager)
 }
 
-// overtaken is the conflict of a write with what somebody else did.
+// overtaken is the conflict of a write with what another writer did.
 func overtaken(s *shard, how string) error {
 	return apierrors.NewConflict(corev1.Resource("configmaps"), s.name, errors.New(how+"; trying again"))
 }
 
-// adoptStored reads a shard that somebody else wrote, and says so.
+// adoptStored reads a shard that another writer changed, and says so.
 func (r *Records) adoptStored(ctx context.Context, s *shard) error {
 	cm := &corev1.ConfigMap{}
 	if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.options.Namespace, Name: s.name}, cm); err != nil {
@@ -411,7 +411,7 @@ func (r *Records) adoptStored(ctx context.Context, s *shard) error {
 		return ErrForeignConfigMap
 	}
 	r.adopt(s, cm)
-	return overtaken(s, "somebody else wrote it meanwhile")
+	return overtaken(s, "another writer changed it meanwhile")
 }
 
 func (r *Records) adopt(s *shard, cm *corev1.ConfigMap) {

@@ -1,4 +1,4 @@
-// Package loop runs a reconciler on the leader, from a queue that somebody feeds.
+// Package loop runs a reconciler on the leader, from a queue that a feed fills.
 package loop
 
 import (

@@ -27,7 +27,7 @@ type Version struct {
 	// all keys of a source, "sha256" is the manifest of an image.
 	Basis string
 	// Sum is the digest in hex, "absent" for an object that does not exist, or
-	// "unknown" for content that nobody saw.
+	// "unknown" for content that no process saw.
 	Sum string
 }
 

@@ -12,7 +12,7 @@ const (
 	// Changed: the workload was last given another version.
 	Changed Reason = "Changed"
 	// Baseline: the workload is seen for the first time with this input; what it
-	// runs is taken as given, and nobody is restarted.
+	// runs is taken as given, and no pod is restarted.
 	Baseline Reason = "Baseline"
 	// NewBasis: the stored version was measured in another way (another list of
 	// keys, another algorithm), so it says nothing about a change.
@@ -24,7 +24,7 @@ const (
 	// Unreadable: sources of this kind, or revisions that may use one, cannot be read
 	// here, mostly for want of a permission.
 	Unreadable Reason = "Unreadable"
-	// DeliveredByRollout: somebody else's rollout came after the change and has
+	// DeliveredByRollout: another writer's rollout came after the change and has
 	// loaded it.
 	DeliveredByRollout Reason = "DeliveredByRollout"
 	// DeliveredBefore: a revision newer than our record shows this version; the
@@ -121,10 +121,10 @@ func FollowExplanations() []Explanation {
 	return []Explanation{
 		{InStep, "The workload was given the current version of this input."},
 		{Changed, "The workload was last given another version of this input."},
-		{Baseline, "First sight of this input: the running version is taken as given and nobody is restarted."},
+		{Baseline, "First sight of this input: the running version is taken as given and no pod is restarted."},
 		{NewBasis, "The recorded version covers other keys or another algorithm; a new baseline is taken."},
 		{Arrived, "A required source appeared; the pods could not have started without it."},
-		{Missing, "The source does not exist. Nobody is restarted onto a missing source."},
+		{Missing, "The source does not exist. Lockstep restarts no pod onto a missing source."},
 		{Unreadable, "Sources of this kind, or revisions that may use one, cannot be read here: a permission is missing, or the API server does not answer."},
 		{DeliveredByRollout, "Another rollout happened after the change and loaded it; no second rollout is needed."},
 		{DeliveredBefore, "A newer revision shows that this version had been delivered before the controller stopped."},
@@ -159,7 +159,7 @@ func RevisionExplanations() []Explanation {
 		{AttachFailed, "The API server refused the owners; it is tried again."},
 		{OwnedWithoutUse, "No revision uses the object; it goes when its present owners go."},
 		{AwaitingRevision, "The object is young, and the revision that will use it may still appear."},
-		{Unreferenced, "No revision uses the object and nothing owns it: it stays until somebody deletes it."},
+		{Unreferenced, "No revision uses the object and nothing owns it: it stays until a person or tool deletes it."},
 		{GenerationNotObserved, "The workload's controller has not acted on the workload's newest version yet."},
 		{RevisionMissing, "The workload's newest version has no ReplicaSet or ControllerRevision yet."},
 		{NotReferenced, "The pod template of the workload's newest revision does not name the object."},

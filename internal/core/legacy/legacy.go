@@ -46,7 +46,7 @@ func (w Words) Knows(key string) bool {
 }
 
 // Intent implements settings.Vocabulary. The original used one of two
-// annotations and ignored the other; both count here, since nobody writes a name
+// annotations and ignored the other; both count here, since no user writes a name
 // that they do not want followed.
 func (w Words) Intent(workload, _ map[string]string) settings.Intent {
 	in := settings.Intent{Whole: true, Strategy: settings.StrategyTemplate, Quiet: w.Quiet}

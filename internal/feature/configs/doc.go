@@ -3,7 +3,7 @@
 //
 // The question is never "has the source changed" but "was this workload given
 // this version". What was given is on record, per workload, and is written after
-// the rollout was asked for; a change made while nobody was watching is found by
+// the rollout was asked for; a change made while the controller was down is found by
 // comparison, and an event is only a reason to compare. [Decide] is the whole
 // rule for one source.
 package configs

@@ -193,7 +193,7 @@ func warnings(ref podrefs.Ref, source *kube.Source) []input.Warning {
 }
 
 // changedAt is when the content last changed, as well as we know. Of a change
-// that nobody watched only the API server's times tell; they are trusted no
+// that no watch saw only the API server's times tell; they are trusted no
 // further than to shorten the quiet window.
 func changedAt(s *kube.Source, quiet time.Duration) time.Time {
 	if !s.ChangedAt.IsZero() {

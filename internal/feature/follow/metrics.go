@@ -61,7 +61,7 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 	m.delivery.Observe(now.Sub(last).Seconds())
 }
 
-// countConflict counts an attempt that met somebody else's write: a few are normal,
+// countConflict counts an attempt that met another writer's: a few are normal,
 // many mean that the watch is behind.
 func (m *metrics) countConflict(w *kube.Workload) {
 	m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(input.ReloadFailed), "conflict").Inc()

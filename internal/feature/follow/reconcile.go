@@ -138,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 // failed sorts errors by what follows from them.
 func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) || d.Verb == Move && apierrors.IsNotFound(err) {
-		// Somebody wrote or deleted the workload meanwhile; the watch brings what is now.
+		// Another writer changed or deleted the workload meanwhile; the watch brings what is now.
 		r.metrics.countConflict(w)
 		return ctrl.Result{RequeueAfter: r.conflicts.pause(w)}, nil
 	}

@@ -68,11 +68,6 @@ starting the controller restarts no pod.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
-			// Revisions are watched in all namespaces; who chooses namespaces by label
-			// has to ask for that.
-			if o.scope != "" && !cmd.Flags().Changed("revisions") {
-				o.revisions.enabled = false
-			}
 			return o.run(cmd.Context(), env)
 		},
 	}

@@ -37,8 +37,6 @@ type parts struct {
 	log     logr.Logger
 	client  client.WithWatch
 	cache   *cluster.Cache
-	// kinds of workloads that are followed.
-	kinds   []kube.Kind
 	records *ledger.Records
 	// announcer writes events once the manager runs.
 	announcer *announce.Announcer
@@ -62,7 +60,7 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 	if err != nil {
 		return nil, err
 	}
-	p.cache, p.kinds = cluster.NewCache(c, what), what.Kinds
+	p.cache = cluster.NewCache(c, what)
 	p.rights = access.NewRights(c, o.rights(what.Kinds))
 	p.records = ledger.New(c, ledger.Options{
 		Namespace: o.ownNS, Name: o.state, Now: o.now,

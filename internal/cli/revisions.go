@@ -24,28 +24,21 @@ type revisionsOptions struct {
 
 func (o *revisionsOptions) bind(fs *pflag.FlagSet) {
 	o.Options = revisions.DefaultOptions()
-	fs.BoolVar(&o.enabled, "revisions", true, "attach ConfigMaps and Secrets labelled "+settings.Revisioned+"=true to the revisions that use them (with --namespace-selector off unless asked for: it reads all namespaces)")
+	fs.BoolVar(&o.enabled, "revisions", true, "attach ConfigMaps and Secrets labelled "+settings.Revisioned+"=true to the revisions that use them")
 	fs.DurationVar(&o.Grace, "revisions-grace", o.Grace, "age from which such an object is reported when no revision uses it")
 }
 
-// addRevisions adds the watches, on every replica, and the loop, on the leader.
+// addRevisions adds the watches to those of the cache, and the loop, on the leader.
 func (p *parts) addRevisions(mgr ctrl.Manager) error {
 	if !p.options.revisions.enabled {
 		return nil
 	}
-	p.ownership = lineage.NewOwnership(p.client, lineage.OwnershipOptions{
-		Kinds: p.kinds, Namespaces: p.options.watched, Now: p.options.now,
+	p.ownership = lineage.NewOwnership(p.cache, lineage.OwnershipOptions{
+		Now:    p.options.now,
 		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 		// A namespace that wants to observe must be known before anything is written.
 		Ready: p.cache.Defaults,
 	})
-	err := mgr.Add(onEveryReplica(func(ctx context.Context) error {
-		p.ownership.Run(ctx)
-		return nil
-	}))
-	if err != nil {
-		return err
-	}
 	if err := p.addAttachRights(mgr); err != nil {
 		return err
 	}
@@ -56,7 +49,7 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 		Owners: func(ctx context.Context, object lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
 			return lineage.AddOwners(ctx, p.client, object, uid, owners)
 		},
-		Scope:     p.revisionScope,
+		Observes:  p.observes,
 		Announcer: p.announcer,
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: p.options.now,
@@ -89,18 +82,14 @@ func (p *parts) missingToAttach() []access.Right {
 	return missing
 }
 
-// revisionScope says what is asked for in a namespace. Where namespaces are chosen
-// by label, only the chosen ones are known.
-func (p *parts) revisionScope(namespace string) revisions.Scope {
+// observes reports whether people only want to be told of a namespace.
+func (p *parts) observes(namespace string) bool {
 	ns, known := p.cache.Namespace(namespace)
-	return revisions.Scope{
-		Outside: p.options.scope != "" && !known,
-		Observe: known && settings.ForWorkload(nil, ns.Annotations, settings.Defaults{}).Observe,
-	}
+	return known && settings.ForWorkload(nil, ns.Annotations, settings.Defaults{}).Observe
 }
 
-// ownershipStatus is how well revisions can be followed; nothing when no flag
-// asked for that.
+// ownershipStatus is how well revisions can be followed; nothing when that is
+// switched off.
 func (p *parts) ownershipStatus() []mirror.Status {
 	if p.ownership == nil {
 		return nil

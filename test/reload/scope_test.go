@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// beside is a second stage with the same controller's namespace, or of nobody.
+// beside is a second stage with the same controller's namespace.
 func (s *stage) beside(t testing.TB, manifest string) *stage {
 	t.Helper()
 	other := newStage(t, manifest)
@@ -106,8 +106,82 @@ func TestNamespaceSelector(t *testing.T) {
 	}
 }
 
+// TestRevisionsInSelectedNamespaces: revisioned objects are attached where the labels
+// choose, and nothing of the other namespaces is read. Labels are followed as they come
+// and go.
+func TestRevisionsInSelectedNamespaces(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, revisioned("first"))
+	other := s.beside(t, revisioned("first"))
+	team := strings.ToLower(s.Own)
+	s.describe(t, `{"metadata":{"labels":{"team":"`+team+`"}}}`)
+	account := labtest.NewAccount(t, s.Cluster, s.Own)
+	account.AllowEverywhere(t,
+		labtest.Rule{Groups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
+		labtest.Rule{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules(), testkit.FollowRules(), testkit.SecretRules())...)
+	attach := `
+- {apiGroups: [""], resources: [configmaps, secrets], verbs: [patch]}
+- {apiGroups: [apps], resources: [replicasets, controllerrevisions], verbs: [watch]}
+- {apiGroups: [batch], resources: [jobs], verbs: [list, watch]}`
+	for _, each := range []*stage{s, other} {
+		each.bind(t, account, attach)
+	}
+	s.AwaitRecordRight(t, account, true)
+	testkit.AwaitListing(t, account, true, &corev1.NamespaceList{})
+	c := s.runSelected(t, account.Kubeconfig, "team="+team)
+	s.awaitOwner(t, "first")
+	if owners := other.owners(t, "first"); owners != "" {
+		t.Errorf("attached to %s in a namespace without the label", owners)
+	}
+
+	other.describe(t, `{"metadata":{"labels":{"team":"`+team+`"}}}`)
+	other.awaitOwner(t, "first")
+
+	other.describe(t, `{"metadata":{"labels":{"team":null}}}`)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		_, text := c.Probe(t, "/readyz?verbose")
+		return !strings.Contains(text, " in "+other.Namespace), "the namespace is still watched:\n" + text
+	})
+	other.make(t, revisioned("second"))
+	s.make(t, revisioned("second"))
+	s.awaitOwner(t, "second")
+	if owners := other.owners(t, "second"); owners != "" {
+		t.Errorf("attached to %s after the label was gone", owners)
+	}
+	other.describe(t, `{"metadata":{"labels":{"team":"`+team+`"}}}`)
+	other.awaitOwner(t, "second")
+	if log := c.Stderr(); strings.Contains(log, "forbidden") {
+		t.Errorf("more was asked for than the chosen namespaces:\n%s", log)
+	}
+}
+
+// revisioned is a revisioned ConfigMap and a Deployment of the same name that uses it.
+func revisioned(name string) string {
+	return fmt.Sprintf("\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, labels: {%s: \"true\"}}, data: {key: one}}\n", name, settings.Revisioned) +
+		deployment(name, "a: b", uses("configmap/"+name))
+}
+
+// owners are the owners of a ConfigMap: "ReplicaSet/first-6f4d".
+func (s *stage) owners(t testing.TB, configMap string) string {
+	t.Helper()
+	var names []string
+	for _, o := range s.read(t, "configmap/"+configMap).GetOwnerReferences() {
+		names = append(names, o.Kind+"/"+o.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func (s *stage) awaitOwner(t testing.TB, configMap string) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		owners := s.owners(t, configMap)
+		return strings.HasPrefix(owners, "ReplicaSet/"+configMap+"-"), fmt.Sprintf("%s in %s is owned by %q", configMap, s.Namespace, owners)
+	})
+}
+
 // bind lets an account follow workloads in this namespace.
-func (s *stage) bind(t testing.TB, account *labtest.Account) {
+func (s *stage) bind(t testing.TB, account *labtest.Account, more ...string) {
 	t.Helper()
 	s.make(t, fmt.Sprintf(`
 ---
@@ -119,14 +193,14 @@ rules:
 - {apiGroups: [apps], resources: [deployments, statefulsets, daemonsets], verbs: [list, watch, patch]}
 - {apiGroups: [apps], resources: [replicasets, controllerrevisions], verbs: [list]}
 - {apiGroups: [batch], resources: [cronjobs], verbs: [list, watch]}
-- {apiGroups: [argoproj.io], resources: [rollouts], verbs: [list, watch]}
+- {apiGroups: [argoproj.io], resources: [rollouts], verbs: [list, watch]}%s
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: follow}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: follow}
 subjects: [{kind: ServiceAccount, name: %s, namespace: %s}]
-`, account.Name, account.Namespace))
+`, strings.Join(more, ""), account.Name, account.Namespace))
 	testkit.AwaitListing(t, account, true, &appsv1.DeploymentList{}, client.InNamespace(s.Namespace))
 }
 

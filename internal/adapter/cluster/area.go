@@ -18,6 +18,8 @@ type area struct {
 	kinds     []kube.Kind
 	sources   map[input.Kind]*mirror.Mirror[*kube.Source]
 	workloads map[schema.GroupKind]*mirror.Mirror[*kube.Workload]
+	// stays are the watches of guests.
+	stays []Stay
 
 	// before is closed when the watches that this namespace had before have come to
 	// their end: the index knows workloads by name, and they clear theirs.
@@ -52,6 +54,9 @@ func newArea(c *Cache, namespace string) *area {
 			Report: c.options.Report, Now: c.options.Now,
 		})
 	}
+	for _, g := range c.guests {
+		a.stays = append(a.stays, g.Enter(namespace))
+	}
 	return a
 }
 
@@ -77,6 +82,9 @@ func (a *area) run(process context.Context, c client.WithWatch) {
 		m := a.workloads[kind.GroupKind()]
 		group.Go(func() { m.Run(ctx, c, mirror.Scope{List: kind.NewList(), Namespace: a.namespace}) })
 	}
+	for _, s := range a.stays {
+		group.Go(func() { s.Run(ctx, c) })
+	}
 	<-a.ended
 	cancel()
 	group.Wait()
@@ -97,6 +105,9 @@ func (a *area) end() {
 func (a *area) clear() {
 	for _, m := range a.workloads {
 		_ = m.Replace(nil, "")
+	}
+	for _, s := range a.stays {
+		s.Leave()
 	}
 }
 

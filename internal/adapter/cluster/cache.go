@@ -51,13 +51,15 @@ type Cache struct {
 	mu sync.RWMutex
 	// areas are the watches by namespace; "" is the one that watches all.
 	areas map[string]*area
-	// ending are those that nobody wants any more, until they have ended. That can
+	// ending are those that are no longer wanted, until they have ended. That can
 	// take a minute: the library's pauses do not heed a context.
 	ending map[string]*area
 	// lent are the workloads whose template others use as their own, and those.
 	lent  map[kube.Key]map[kube.Key]struct{}
 	wakes []func(kube.Key)
 	begin func(*area)
+	// guests never change after Run began.
+	guests []Guest
 }
 
 // NewCache makes a cache that is empty until Run.
@@ -327,6 +329,9 @@ func lenderOf(w *kube.Workload) kube.Key {
 // workloadIndexed keeps track of who uses what, and whose template.
 func (c *Cache) workloadIndexed(old, now *kube.Workload) {
 	c.users.replace(old, now)
+	for _, g := range c.guests {
+		g.WorkloadIndexed(old, now)
+	}
 	before, after := lenderOf(old), lenderOf(now)
 	if before == after {
 		return
@@ -349,6 +354,9 @@ func (c *Cache) workloadIndexed(old, now *kube.Workload) {
 }
 
 func (c *Cache) workloadChanged(old, now *kube.Workload) {
+	for _, g := range c.guests {
+		g.WorkloadChanged(old, now)
+	}
 	// A workload that begins or ends to lend its template has to be looked at too.
 	if before, after := lenderOf(old), lenderOf(now); before != after {
 		for _, key := range []kube.Key{before, after} {

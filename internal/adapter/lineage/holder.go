@@ -110,6 +110,17 @@ func slimWorkload(kind kube.Kind, o client.Object) (*Holder, error) {
 	return h, nil
 }
 
+// ownHolder makes a Holder of a workload that is a revision itself; nil for every other.
+func ownHolder(w *kube.Workload) *Holder {
+	if w == nil || !w.Kind.Revisions.Transient {
+		return nil
+	}
+	return &Holder{
+		GVK: w.Kind.GroupVersionKind, Namespace: w.Key.Namespace, Name: w.Key.Name, UID: w.UID,
+		ResourceVersion: w.ResourceVersion, ControllerUID: w.UID, Uses: w.Keeps, Over: w.Deleting,
+	}
+}
+
 func newHolder(gvk schema.GroupVersionKind, o client.Object, spec *corev1.PodSpec) *Holder {
 	return &Holder{
 		GVK: gvk, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),

@@ -3,28 +3,20 @@ package lineage
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
-	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// OwnershipOptions say what an Ownership watches.
+// OwnershipOptions say how an Ownership watches.
 type OwnershipOptions struct {
-	// Kinds of workloads, whose revisions may hold objects.
-	Kinds []kube.Kind
-	// Namespaces to watch; none means all of them.
-	Namespaces []string
 	// Now is the clock.
 	Now func() time.Time
 	// Report is called when a resource can be followed, or no longer.
@@ -35,121 +27,49 @@ type OwnershipOptions struct {
 }
 
 // Ownership knows the revisioned objects of a cluster and everything that may
-// hold them. Revisions are watched only from the first revisioned object on: a
-// cluster without any pays for two empty watches.
+// hold them. It watches where its cache watches, and has the workloads that are their
+// own revisions from there. The other revisions are watched only from the first
+// revisioned object on: a cluster without any pays for two empty watches.
 type Ownership struct {
-	client  client.WithWatch
+	cache   *cluster.Cache
 	options OwnershipOptions
-	objects map[input.Kind]map[string]*mirror.Mirror[*Owned]
-	holders map[string]map[string]*mirror.Mirror[*Holder]
 	used    *uses
 
 	needed  chan struct{} // closed when there is a revisioned object
 	setNeed func()
 
-	mu       sync.RWMutex
-	started  bool // the revisions are watched
-	wakes    []func(ObjectKey)
-	statuses map[mirror.Role][]func() mirror.Status
+	mu sync.RWMutex
+	// areas are the watches by namespace; "" is the one that watches all.
+	areas map[string]*area
+	add   func(ObjectKey)
 }
 
-// NewOwnership makes an Ownership that is empty until Run.
-func NewOwnership(c client.WithWatch, o OwnershipOptions) *Ownership {
-	if len(o.Namespaces) == 0 {
-		o.Namespaces = []string{corev1.NamespaceAll}
-	}
-	w := &Ownership{
-		client: c, options: o, used: newUses(), needed: make(chan struct{}),
-		objects:  map[input.Kind]map[string]*mirror.Mirror[*Owned]{},
-		holders:  map[string]map[string]*mirror.Mirror[*Holder]{},
-		statuses: map[mirror.Role][]func() mirror.Status{},
-	}
+// NewOwnership makes an Ownership that runs with the cache.
+func NewOwnership(c *cluster.Cache, o OwnershipOptions) *Ownership {
+	w := &Ownership{cache: c, options: o, used: newUses(), needed: make(chan struct{}), areas: map[string]*area{}}
 	w.setNeed = sync.OnceFunc(func() { close(w.needed) })
-	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
-		slim := func(object any) (*Owned, error) { return slimOwned(kind, object) }
-		w.objects[kind] = map[string]*mirror.Mirror[*Owned]{}
-		for _, ns := range o.Namespaces {
-			w.objects[kind][ns] = inSight(w, mirror.RoleSource, mirror.Options[*Owned]{
-				Name: "revisioned " + kube.ResourceName(string(kind), ns), Slim: slim, Changed: w.objectChanged,
-			})
-		}
-	}
-	for kind, h := range w.holderKinds() {
-		w.holders[kind] = map[string]*mirror.Mirror[*Holder]{}
-		for _, ns := range o.Namespaces {
-			w.holders[kind][ns] = inSight(w, mirror.RoleWorkload, mirror.Options[*Holder]{
-				Name: kube.ResourceName(kind, ns), Slim: h.slim, Indexed: w.used.replace, Changed: w.holderChanged,
-			})
-		}
-	}
+	c.Join(w)
 	return w
 }
 
-// holderKind is a kind that holds objects.
-type holderKind struct {
-	list client.ObjectList
-	slim func(object any) (*Holder, error)
-}
-
-// holderKinds are the kinds that hold objects: revisions, and workloads that are
-// revisions themselves.
-func (w *Ownership) holderKinds() map[string]holderKind {
-	all := map[string]holderKind{}
-	for _, kind := range w.options.Kinds {
-		sort := kind.Revisions
-		all[sort.Kind] = holderKind{sort.NewList(), func(o any) (*Holder, error) { return slimRevision(sort, w.options.Kinds, o) }}
-		if sort.Transient {
-			all[kind.Kind] = holderKind{kind.NewList(), func(object any) (*Holder, error) {
-				o, err := kind.Read(object)
-				if err != nil {
-					return nil, err
-				}
-				return slimWorkload(kind, o)
-			}}
-		}
-	}
-	return all
-}
-
-// inSight makes a mirror that the ownership tells of. To the process as a whole
-// none of these is vital, so they all count as settings there.
-func inSight[T mirror.Slim[T]](w *Ownership, role mirror.Role, o mirror.Options[T]) *mirror.Mirror[T] {
-	o.Role, o.Report, o.Now = mirror.RoleSettings, w.options.Report, w.options.Now
-	m := mirror.New(o)
-	w.statuses[role] = append(w.statuses[role], m.Status)
-	return m
-}
-
-// Run keeps the ownership in step until the context ends, and returns when all
-// its watches have ended.
-func (w *Ownership) Run(ctx context.Context) {
-	var group sync.WaitGroup
-	for kind, mirrors := range w.objects {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind) + "List"))
-		for ns, m := range mirrors {
-			group.Go(func() {
-				m.Run(ctx, w.client, mirror.Scope{List: list, Namespace: ns, Selector: labels.SelectorFromSet(labels.Set{settings.Revisioned: "true"})})
-			})
-		}
-	}
-	select {
-	case <-ctx.Done():
-	case <-w.needed:
-		w.runHolders(ctx, &group)
-	}
-	group.Wait()
-}
-
-func (w *Ownership) runHolders(ctx context.Context, group *sync.WaitGroup) {
+// Enter implements cluster.Guest.
+func (w *Ownership) Enter(namespace string) cluster.Stay {
+	a := newArea(w, namespace)
 	w.mu.Lock()
-	w.started = true
-	w.mu.Unlock()
-	for kind, h := range w.holderKinds() {
-		for ns, m := range w.holders[kind] {
-			group.Go(func() { m.Run(ctx, w.client, mirror.Scope{List: h.list, Namespace: ns}) })
-		}
-	}
+	defer w.mu.Unlock()
+	w.areas[namespace] = a
+	return a
+}
+
+// WorkloadIndexed implements cluster.Guest: a workload that is its own revision holds
+// what it uses.
+func (w *Ownership) WorkloadIndexed(old, now *kube.Workload) {
+	w.used.replace(ownHolder(old), ownHolder(now))
+}
+
+// WorkloadChanged implements cluster.Guest.
+func (w *Ownership) WorkloadChanged(old, now *kube.Workload) {
+	w.holderChanged(ownHolder(old), ownHolder(now))
 }
 
 // Needed is closed when there is, or was, a revisioned object.
@@ -157,33 +77,52 @@ func (w *Ownership) Needed() <-chan struct{} {
 	return w.needed
 }
 
+const (
+	// firstLook and laterLooks bound how often is looked for areas that are known.
+	firstLook  = 50 * time.Millisecond
+	laterLooks = time.Second
+)
+
 // Feed calls add with every revisioned object that has to be looked at: once
-// each, as soon as everything is known, and then when something happened to it or
-// to a revision that uses it. It returns when the context ends.
+// each, as soon as everything in its area is known, and then when something happened
+// to it or to a revision that uses it. It returns when the context ends.
 func (w *Ownership) Feed(ctx context.Context, add func(ObjectKey)) {
+	w.mu.Lock()
+	w.add = add
+	w.mu.Unlock()
 	select {
 	case <-ctx.Done():
 		return
 	case <-w.needed:
 	}
-	known := func(context.Context) (bool, error) { return w.answered(), nil }
-	if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, known) != nil {
-		return
+	for pause := firstLook; ; pause = min(2*pause, laterLooks) {
+		for _, a := range w.allAreas() {
+			w.open(a)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
 	}
-	w.mu.Lock()
-	w.wakes = append(w.wakes, add)
-	w.mu.Unlock()
-	w.eachObject(func(o *Owned) { add(o.Key) })
-	<-ctx.Done()
 }
 
-// Object returns the copy of a revisioned object.
+// open lets the objects of an area be decided on, once enough is known.
+func (w *Ownership) open(a *area) {
+	if a.isOpen() || w.options.Ready != nil && !w.options.Ready() || !a.answered() {
+		return
+	}
+	a.setOpen()
+	a.eachObject(func(o *Owned) { w.wake(a, o.Key) })
+}
+
+// Object returns the copy of a revisioned object, when it can be decided on.
 func (w *Ownership) Object(key ObjectKey) (*Owned, bool) {
-	m, ok := mirrorOf(w.objects[key.Source.Kind], key.Namespace)
-	if !ok {
+	a, ok := w.area(key.Namespace)
+	if !ok || !a.isOpen() {
 		return nil, false
 	}
-	return m.Get(key.Namespace, key.Source.Name)
+	return a.objects[key.Source.Kind].Get(key.Namespace, key.Source.Name)
 }
 
 // Users returns the living revisions that use an object, by name.
@@ -196,9 +135,13 @@ func (w *Ownership) Users(key ObjectKey) []*Holder {
 // UnreadableKinds names the kinds of revisions that cannot be read in a namespace now, for
 // want of a permission or of an answer: an object may have users that we cannot see.
 func (w *Ownership) UnreadableKinds(namespace string) []string {
+	a, ok := w.area(namespace)
+	if !ok {
+		return nil
+	}
 	var unreadable []string
-	for kind, mirrors := range w.holders {
-		if m, ok := mirrorOf(mirrors, namespace); ok && !m.Status().Works() {
+	for kind, status := range a.holderStatus() {
+		if !status.Works() {
 			unreadable = append(unreadable, kind)
 		}
 	}
@@ -206,60 +149,54 @@ func (w *Ownership) UnreadableKinds(namespace string) []string {
 	return unreadable
 }
 
-// Status tells how well each resource that is needed now can be followed.
+// Status tells how well each resource that is needed now can be followed, besides
+// those of the cache.
 func (w *Ownership) Status() []mirror.Status {
-	w.mu.RLock()
-	roles := []mirror.Role{mirror.RoleSource}
-	if w.started {
-		roles = append(roles, mirror.RoleWorkload)
-	}
-	w.mu.RUnlock()
 	var all []mirror.Status
-	for _, role := range roles {
-		for _, status := range w.statuses[role] {
-			all = append(all, status())
-		}
+	for _, a := range w.allAreas() {
+		all = append(all, a.status()...)
 	}
 	return all
 }
 
-// answered reports whether the API server has said of every revision and object
-// what there is to know, or could not be made to: one kind that cannot be listed,
-// for however long, holds up nobody else. Before the first object that is never so.
-func (w *Ownership) answered() bool {
-	w.mu.RLock()
-	started := w.started
-	w.mu.RUnlock()
-	if w.options.Ready != nil && !w.options.Ready() {
+func (w *Ownership) isNeeded() bool {
+	select {
+	case <-w.needed:
+		return true
+	default:
 		return false
 	}
-	return started && !slices.ContainsFunc(w.Status(), func(s mirror.Status) bool { return !s.Answered() && !s.Broken() })
 }
 
-// mirrorOf returns the mirror of a namespace, or that of all.
-func mirrorOf[T mirror.Slim[T]](mirrors map[string]*mirror.Mirror[T], namespace string) (*mirror.Mirror[T], bool) {
-	if m, ok := mirrors[namespace]; ok {
-		return m, true
+// area returns the watches that cover a namespace.
+func (w *Ownership) area(namespace string) (*area, bool) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if a, ok := w.areas[namespace]; ok {
+		return a, true
 	}
-	m, ok := mirrors[corev1.NamespaceAll]
-	return m, ok
+	a, ok := w.areas[corev1.NamespaceAll]
+	return a, ok
 }
 
-func (w *Ownership) eachObject(visit func(*Owned)) {
-	for _, mirrors := range w.objects {
-		for _, m := range mirrors {
-			m.Each(visit)
-		}
+func (w *Ownership) allAreas() []*area {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	names := slices.Sorted(maps.Keys(w.areas))
+	all := make([]*area, len(names))
+	for i, name := range names {
+		all[i] = w.areas[name]
 	}
+	return all
 }
 
-func (w *Ownership) objectChanged(old, now *Owned) {
-	w.setNeed()
-	if now == nil {
-		w.wake(old.Key)
-		return
+// forget drops an area that was left, unless its namespace was entered again.
+func (w *Ownership) forget(a *area) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.areas[a.namespace] == a {
+		delete(w.areas, a.namespace)
 	}
-	w.wake(now.Key)
 }
 
 // holderChanged wakes the revisioned objects that the holder uses or used.
@@ -268,20 +205,27 @@ func (w *Ownership) holderChanged(old, now *Holder) {
 		if h == nil {
 			continue
 		}
+		a, known := w.area(h.Namespace)
+		if !known {
+			continue
+		}
 		for _, source := range h.Uses {
 			key := ObjectKey{Namespace: h.Namespace, Source: source}
 			if _, revisioned := w.Object(key); revisioned {
-				w.wake(key)
+				w.wake(a, key)
 			}
 		}
 	}
 }
 
-func (w *Ownership) wake(key ObjectKey) {
+// wake has an object looked at. What happens before its area is open is seen when it
+// opens.
+func (w *Ownership) wake(a *area, key ObjectKey) {
 	w.mu.RLock()
-	defer w.mu.RUnlock()
-	for _, f := range w.wakes {
-		f(key)
+	add := w.add
+	w.mu.RUnlock()
+	if add != nil && a.isOpen() {
+		add(key)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -26,10 +27,12 @@ func BenchmarkOwnershipOfALargeCluster(b *testing.B) {
 	const objects = 50_000
 	for b.Loop() {
 		before := heap()
-		w := NewOwnership(nil, OwnershipOptions{Kinds: kube.Kinds(), Now: time.Now, Report: func(mirror.Status) {}})
+		cache := cluster.NewCache(nil, cluster.CacheOptions{Kinds: kube.Kinds(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}})
+		w := NewOwnership(cache, OwnershipOptions{Now: time.Now, Report: func(mirror.Status) {}})
+		all := w.areas[corev1.NamespaceAll]
 		for i := range objects {
-			add(b, w.holders["ReplicaSet"][corev1.NamespaceAll], manyReplicaSets(b, i))
-			add(b, w.objects[input.KindConfigMap][corev1.NamespaceAll], manyConfigMaps(i))
+			add(b, all.revisions["ReplicaSet"], manyReplicaSets(b, i))
+			add(b, all.objects[input.KindConfigMap], manyConfigMaps(i))
 		}
 		b.ReportMetric(float64(heap()-before)/(1<<20), "heap-MiB")
 		b.ReportMetric(float64(heap()-before)/objects, "heap-B/revision")

@@ -4,15 +4,15 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 )
 
-// gather reads everything that the decision on an object depends on. It asks
-// nobody: all of it is watched.
-func (r *Reconciler) gather(o *lineage.Owned, scope Scope) Input {
+// gather reads everything that the decision on an object depends on. It sends no
+// request: all of it is watched.
+func (r *Reconciler) gather(o *lineage.Owned) Input {
 	in := Input{
 		Deleting:        o.Deleting,
 		Created:         o.Created,
 		Owners:          o.Owners,
 		UnreadableKinds: r.Cluster.UnreadableKinds(o.Key.Namespace),
-		Observe:         r.options.Observe || scope.Observe,
+		Observe:         r.options.Observe || r.Observes(o.Key.Namespace),
 		Grace:           r.options.Grace,
 		Now:             r.Now(),
 	}

@@ -38,14 +38,6 @@ type Announcer interface {
 	Announce(announce.Event)
 }
 
-// Scope is what is asked for in a namespace.
-type Scope struct {
-	// Outside is true where nothing is to be done.
-	Outside bool
-	// Observe is true where people only want to be told.
-	Observe bool
-}
-
 // afterConflict is how soon a write that met another one is tried again.
 const afterConflict = time.Second
 
@@ -54,11 +46,11 @@ type Dependencies struct {
 	Cluster   Cluster
 	Owners    Owners
 	Announcer Announcer
-	// Scope tells what is asked for in a namespace.
-	Scope   func(namespace string) Scope
-	Metrics prometheus.Registerer
-	Log     logr.Logger
-	Now     func() time.Time
+	// Observes reports whether people only want to be told of a namespace.
+	Observes func(namespace string) bool
+	Metrics  prometheus.Registerer
+	Log      logr.Logger
+	Now      func() time.Time
 }
 
 // Reconciler attaches revisioned objects to the revisions that use them.
@@ -88,11 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key lineage.ObjectKey) (ctrl
 		r.metrics.unreferenced.Set(float64(r.told.forget(key)))
 		return ctrl.Result{}, nil
 	}
-	scope := r.Scope(key.Namespace)
-	if scope.Outside {
-		return ctrl.Result{RequeueAfter: lookAgain}, nil
-	}
-	d := Decide(r.gather(o, scope))
+	d := Decide(r.gather(o))
 	if d.Verb == Attach {
 		if err := r.Owners(ctx, key, o.UID, d.Owners); err != nil {
 			return r.failed(o, d, err)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
@@ -35,7 +36,9 @@ import (
 // loop runs the reconciler on the real cluster, one call at a time.
 type loop struct {
 	*lab
+	cache      *cluster.Cache
 	ownership  *lineage.Ownership
+	observes   bool
 	reconciler *revisions.Reconciler
 	fed        chan lineage.ObjectKey
 	events     []string
@@ -46,29 +49,38 @@ type loop struct {
 	writes     func(context.Context, lineage.ObjectKey, string, []metav1.OwnerReference) error
 }
 
-func newLoop(t *testing.T, scope revisions.Scope) *loop {
+// observing makes a loop of a namespace that is only observed.
+func observing(l *loop) { l.observes = true }
+
+func newLoop(t *testing.T, change ...func(*loop)) *loop {
 	t.Helper()
-	l := makeLoop(t, scope)
+	l := makeLoop(t)
+	for _, f := range change {
+		f(l)
+	}
 	l.start()
 	return l
 }
 
 // makeLoop makes a loop that does not run yet.
-func makeLoop(t *testing.T, scope revisions.Scope) *loop {
+func makeLoop(t *testing.T) *loop {
 	t.Helper()
 	l := &loop{lab: newLab(t), fed: make(chan lineage.ObjectKey, 100), registry: prometheus.NewRegistry(), now: time.Now()}
 	l.heard, l.ready = func(mirror.Status) {}, func() bool { return true }
-	l.ownership = lineage.NewOwnership(l.client, lineage.OwnershipOptions{
-		Kinds: kube.Kinds(), Namespaces: []string{l.namespace}, Now: time.Now, Report: func(s mirror.Status) { l.heard(s) },
-		Ready: func() bool { return l.ready() },
+	l.cache = cluster.NewCache(l.client, cluster.CacheOptions{
+		Kinds: kube.Kinds(), Namespaces: []string{l.namespace}, IgnoreNamespaces: true,
+		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
+	})
+	l.ownership = lineage.NewOwnership(l.cache, lineage.OwnershipOptions{
+		Now: time.Now, Report: func(s mirror.Status) { l.heard(s) }, Ready: func() bool { return l.ready() },
 	})
 	l.writes = func(ctx context.Context, o lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
 		return lineage.AddOwners(ctx, l.client, o, uid, owners)
 	}
 	l.reconciler = revisions.New(revisions.DefaultOptions(), revisions.Dependencies{
 		Cluster: l.ownership, Announcer: l, Metrics: l.registry, Log: logr.Discard(),
-		Scope: func(string) revisions.Scope { return scope },
-		Now:   func() time.Time { return l.now },
+		Observes: func(string) bool { return l.observes },
+		Now:      func() time.Time { return l.now },
 		Owners: func(ctx context.Context, o lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
 			return l.writes(ctx, o, uid, owners)
 		},
@@ -78,7 +90,7 @@ func makeLoop(t *testing.T, scope revisions.Scope) *loop {
 
 func (l *loop) start() {
 	l.t.Helper()
-	testkit.RunInBackground(l.t, l.ownership.Run)
+	testkit.RunInBackground(l.t, func(ctx context.Context) { l.cache.Run(ctx, kube.Hashers{}) })
 	testkit.RunInBackground(l.t, func(ctx context.Context) {
 		l.ownership.Feed(ctx, func(key lineage.ObjectKey) {
 			select {
@@ -137,7 +149,7 @@ func (l *loop) objectKey(id input.ID) lineage.ObjectKey {
 // controller, of every kind, and a Secret whose content is never read.
 func TestAdoptsWhatItFinds(t *testing.T) {
 	t.Parallel()
-	l := newLoop(t, revisions.Scope{})
+	l := newLoop(t)
 	cm, secret := input.ConfigMap("cm"), input.Secret("secret")
 	l.deployment(cm, secret)
 	none := int32(0)
@@ -167,12 +179,12 @@ func TestAdoptsWhatItFinds(t *testing.T) {
 // feature pays for two empty watches.
 func TestWithoutRevisionedObjectsNothingIsWatched(t *testing.T) {
 	t.Parallel()
-	l := newLoop(t, revisions.Scope{})
+	l := newLoop(t)
 	l.source(input.ConfigMap("plain"))
 	l.wire.await(t, "WATCH secrets", nil)
 	l.wire.await(t, "WATCH configmaps", nil)
 	for _, request := range l.wire.sent() {
-		if strings.Contains(request, "replicasets") || strings.Contains(request, "jobs") {
+		if strings.Contains(request, " replicasets") || strings.Contains(request, " jobs") {
 			t.Errorf("revisions are watched: %s", request)
 		}
 	}
@@ -184,7 +196,7 @@ func TestWithoutRevisionedObjectsNothingIsWatched(t *testing.T) {
 // reported, never attached; a revision that comes later adopts it.
 func TestUnreferencedIsReportedOnce(t *testing.T) {
 	t.Parallel()
-	l := newLoop(t, revisions.Scope{})
+	l := newLoop(t)
 	cm := input.ConfigMap("cm")
 	l.revisioned(cm)
 	l.until(func() bool { return true })
@@ -210,7 +222,7 @@ func TestUnreferencedIsReportedOnce(t *testing.T) {
 
 func TestObserveWritesNothing(t *testing.T) {
 	t.Parallel()
-	l := newLoop(t, revisions.Scope{Observe: true})
+	l := newLoop(t, observing)
 	cm := input.ConfigMap("cm")
 	l.deployment(cm)
 	l.revisioned(cm)
@@ -228,7 +240,7 @@ func TestObserveWritesNothing(t *testing.T) {
 // first decision on an object in it.
 func TestNothingIsFedBeforeAllIsKnown(t *testing.T) {
 	t.Parallel()
-	l := makeLoop(t, revisions.Scope{})
+	l := makeLoop(t)
 	asked := atomic.Int32{}
 	l.ready = func() bool { return asked.Add(1) > 3 }
 	l.revisioned(input.ConfigMap("cm"))
@@ -238,24 +250,10 @@ func TestNothingIsFedBeforeAllIsKnown(t *testing.T) {
 	}
 }
 
-func TestOutsideTheScopeNothingIsDone(t *testing.T) {
-	t.Parallel()
-	l := newLoop(t, revisions.Scope{Outside: true})
-	cm := input.ConfigMap("cm")
-	l.deployment(cm)
-	l.settled()
-	l.revisioned(cm)
-	l.until(func() bool { return true })
-	result, err := l.reconciler.Reconcile(t.Context(), l.objectKey(cm))
-	if err != nil || result.RequeueAfter != time.Minute || l.owners(cm) != "" || len(l.events) != 0 {
-		t.Errorf("result %v, error %v, owners %q, events %v", result, err, l.owners(cm), l.events)
-	}
-}
-
 // TestRefusedOwnersAreToldOnce: an error is retried, and people hear of it once.
 func TestRefusedOwnersAreToldOnce(t *testing.T) {
 	t.Parallel()
-	l := newLoop(t, revisions.Scope{})
+	l := newLoop(t)
 	cm := input.ConfigMap("cm")
 	l.deployment(cm)
 	l.settled()
@@ -279,7 +277,7 @@ func TestRefusedOwnersAreToldOnce(t *testing.T) {
 // start.
 func TestKnownRevisionsAreIndexed(t *testing.T) {
 	t.Parallel()
-	l := makeLoop(t, revisions.Scope{})
+	l := makeLoop(t)
 	cm := input.ConfigMap("cm")
 	l.deployment(cm)
 	l.settled()
@@ -301,7 +299,7 @@ func TestKnownRevisionsAreIndexed(t *testing.T) {
 // report comes when they can be followed again.
 func TestBlindWhileRevisionsCannotBeFollowed(t *testing.T) {
 	t.Parallel()
-	l := newLoop(t, revisions.Scope{})
+	l := newLoop(t)
 	cm := input.ConfigMap("cm")
 	l.revisioned(cm)
 	l.until(func() bool { return true })
@@ -330,7 +328,7 @@ func TestBlindWhileRevisionsCannotBeFollowed(t *testing.T) {
 // long, and those of the others own what they use.
 func TestOneBrokenKindHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	l := makeLoop(t, revisions.Scope{})
+	l := makeLoop(t)
 	l.wire.broken = "controllerrevisions"
 	cm := input.ConfigMap("cm")
 	l.deployment(cm)
@@ -347,7 +345,7 @@ func TestOneBrokenKindHoldsUpNobody(t *testing.T) {
 // of, and nothing but ourselves will bring it up again.
 func TestConflictsAreTriedAgain(t *testing.T) {
 	t.Parallel()
-	l := newLoop(t, revisions.Scope{})
+	l := newLoop(t)
 	cm := input.ConfigMap("cm")
 	l.deployment(cm)
 	l.settled()
@@ -366,7 +364,7 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 // the pod cannot be made again without.
 func TestEveryReferenceCounts(t *testing.T) {
 	t.Parallel()
-	l := newLoop(t, revisions.Scope{})
+	l := newLoop(t)
 	secret := input.Secret("registry-3fa9c1d2e4")
 	none := int32(0)
 	d := &appsv1.Deployment{

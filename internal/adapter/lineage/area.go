@@ -1,0 +1,162 @@
+package lineage
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// area is what is watched in one namespace, or in all of them together.
+type area struct {
+	ownership *Ownership
+	namespace string
+	objects   map[input.Kind]*mirror.Mirror[*Owned]
+	// sorts and revisions are by the name of their kind.
+	sorts     map[string]kube.Revisions
+	revisions map[string]*mirror.Mirror[*Holder]
+	// open is true when the objects can be decided on.
+	open atomic.Bool
+}
+
+func newArea(w *Ownership, namespace string) *area {
+	a := &area{
+		ownership: w, namespace: namespace,
+		objects: map[input.Kind]*mirror.Mirror[*Owned]{},
+		sorts:   map[string]kube.Revisions{}, revisions: map[string]*mirror.Mirror[*Holder]{},
+	}
+	// To the process as a whole none of these is vital, so they all count as settings.
+	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
+		a.objects[kind] = mirror.New(mirror.Options[*Owned]{
+			Name: "revisioned " + kube.ResourceName(string(kind), namespace), Role: mirror.RoleSettings,
+			Slim:    func(object any) (*Owned, error) { return slimOwned(kind, object) },
+			Changed: a.objectChanged, Report: w.options.Report, Now: w.options.Now,
+		})
+	}
+	for _, kind := range w.cache.Kinds() {
+		sort := kind.Revisions
+		if _, again := a.sorts[sort.Kind]; again {
+			continue
+		}
+		a.sorts[sort.Kind] = sort
+		a.revisions[sort.Kind] = mirror.New(mirror.Options[*Holder]{
+			Name: kube.ResourceName(sort.Kind, namespace), Role: mirror.RoleSettings,
+			Slim:    func(object any) (*Holder, error) { return slimRevision(sort, w.cache.Kinds(), object) },
+			Indexed: w.used.replace, Changed: w.holderChanged,
+			Report: w.options.Report, Now: w.options.Now,
+		})
+	}
+	return a
+}
+
+// Run implements cluster.Stay.
+func (a *area) Run(ctx context.Context, c client.WithWatch) {
+	var group sync.WaitGroup
+	for kind, m := range a.objects {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind) + "List"))
+		group.Go(func() {
+			m.Run(ctx, c, mirror.Scope{List: list, Namespace: a.namespace, Selector: labels.SelectorFromSet(labels.Set{settings.Revisioned: "true"})})
+		})
+	}
+	select {
+	case <-ctx.Done():
+	case <-a.ownership.needed:
+		for kind, m := range a.revisions {
+			group.Go(func() { m.Run(ctx, c, mirror.Scope{List: a.sorts[kind].NewList(), Namespace: a.namespace}) })
+		}
+	}
+	group.Wait()
+}
+
+// Leave implements cluster.Stay. Objects are taken out one by one, so that whoever
+// counts them hears of it.
+func (a *area) Leave() {
+	for _, m := range a.revisions {
+		clearMirror(m)
+	}
+	for _, m := range a.objects {
+		clearMirror(m)
+	}
+	a.ownership.forget(a)
+}
+
+// clearMirror takes everything out of a mirror. One that is empty may never have been
+// listed, and must not count as that.
+func clearMirror[T mirror.Slim[T]](m *mirror.Mirror[T]) {
+	if m.Len() > 0 {
+		_ = m.Replace(nil, "")
+	}
+}
+
+func (a *area) isOpen() bool { return a.open.Load() }
+
+func (a *area) setOpen() { a.open.Store(true) }
+
+// answered reports whether the API server has said of every revision and object
+// what there is to know, or could not be made to: one kind that cannot be listed,
+// for however long, holds up no other. Before the first object that is never so.
+func (a *area) answered() bool {
+	if !a.ownership.isNeeded() {
+		return false
+	}
+	all := slices.AppendSeq(a.objectStatus(), maps.Values(a.holderStatus()))
+	return !slices.ContainsFunc(all, func(s mirror.Status) bool { return !s.Answered() && !s.Broken() })
+}
+
+// status tells how well each resource that is needed now can be followed.
+func (a *area) status() []mirror.Status {
+	all := a.objectStatus()
+	if !a.ownership.isNeeded() {
+		return all
+	}
+	for _, kind := range slices.Sorted(maps.Keys(a.revisions)) {
+		all = append(all, a.revisions[kind].Status())
+	}
+	return all
+}
+
+func (a *area) objectStatus() []mirror.Status {
+	return []mirror.Status{a.objects[input.KindConfigMap].Status(), a.objects[input.KindSecret].Status()}
+}
+
+// holderStatus tells by kind how well everything can be followed that may hold an
+// object.
+func (a *area) holderStatus() map[string]mirror.Status {
+	all := map[string]mirror.Status{}
+	for kind, m := range a.revisions {
+		all[kind] = m.Status()
+	}
+	for _, kind := range a.ownership.cache.Kinds() {
+		if status, watched := a.ownership.cache.KindStatus(kind.GroupKind(), a.namespace); watched && kind.Revisions.Transient {
+			all[kind.Kind] = status
+		}
+	}
+	return all
+}
+
+func (a *area) eachObject(visit func(*Owned)) {
+	for _, m := range a.objects {
+		m.Each(visit)
+	}
+}
+
+func (a *area) objectChanged(old, now *Owned) {
+	a.ownership.setNeed()
+	if now == nil {
+		a.ownership.wake(a, old.Key)
+		return
+	}
+	a.ownership.wake(a, now.Key)
+}

@@ -24,7 +24,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
@@ -82,7 +81,7 @@ func TestAMadeUpKind(t *testing.T) {
 		t.Errorf("the cache knows %+v, used by %v", w, cache.Users(c.namespace, cm))
 	}
 
-	order := input.Order{All: []input.Finding{{ID: cm, Shows: "1111111111"}}}
+	order := input.Order{All: []input.Finding{{ID: cm, Shows: input.Tracked("1111111111"), Live: true}}}
 	for _, form := range []rollout.Form{rollout.AsAnnotation, rollout.AsVariable} {
 		if _, err := rollout.NewPatcher(c.admin, form).Move(t.Context(), cached(), order); err != nil {
 			t.Fatal(err)
@@ -111,9 +110,6 @@ func TestAMadeUpKind(t *testing.T) {
 		users := ownership.Users(lineage.ObjectKey{Namespace: c.namespace, Source: cm})
 		return len(users) == 1 && users[0].String() == "ReplicaSet/web-7", fmt.Sprint("users ", users)
 	})
-	if decision := revisions.Decide(revisions.Input{Object: &lineage.Owned{}, Users: ownership.Users(lineage.ObjectKey{Namespace: c.namespace, Source: cm})}); decision.Verb != revisions.Attach {
-		t.Errorf("decided %+v", decision)
-	}
 }
 
 // crew is the crew "web", and a cluster that serves its kind.

@@ -100,7 +100,7 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return setFromEnvironment(cmd.Flags(), env.Lookup)
+			return setFromEnvironment(cmd.Flags(), env)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -122,13 +122,16 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 }
 
 // setFromEnvironment gives every flag that was not set its variable's value.
-func setFromEnvironment(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
+func setFromEnvironment(flags *pflag.FlagSet, env Environment) error {
 	var wrong []error
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := variableName(f.Name)
-		value, set := lookup(name)
+		value, set := env.Lookup(name)
 		if f.Changed || !set {
 			return
+		}
+		if f.Deprecated != "" {
+			_, _ = fmt.Fprintf(env.Stderr, "Environment variable %s has been deprecated, %s\n", name, f.Deprecated)
 		}
 		if err := flags.Set(f.Name, value); err != nil {
 			wrong = append(wrong, fmt.Errorf("environment variable %s=%q: %w", name, value, err))

@@ -37,6 +37,7 @@ type controllerOptions struct {
 	kinds     []string
 	auto      bool
 	observe   bool
+	forms     formOptions
 	form      string
 	pods      bool
 	now       func() time.Time
@@ -68,6 +69,7 @@ starting the controller restarts no pod.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
+			o.form = o.forms.choose(cmd.Flags())
 			return o.run(cmd.Context(), env)
 		},
 	}
@@ -84,7 +86,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	fs.BoolVar(&o.auto, "auto", false, "follow every workload that nothing else decides about, as if annotated with lockstep.dev/reload: auto")
 	fs.BoolVar(&o.observe, "observe", false, "decide and report, and change no workload; switching this off later restarts no pod")
-	bindForm(fs, &o.form, formAnnotation, "what is written into the pod template: annotation, or env for an environment variable")
+	o.forms.bind(fs, formAnnotation, "what is written into the pod template: annotation, or env for an environment variable")
 	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need rights on pods")
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.state, "state-name", "lockstep-state", "start of the names of the ConfigMaps that remember what was delivered")

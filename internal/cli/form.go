@@ -14,12 +14,24 @@ const (
 	formEnv        = "env"
 )
 
-// bindForm adds the flag for the form. Until the next release it is accepted under its
-// old name too, which has another meaning in annotations.
-func bindForm(fs *pflag.FlagSet, form *string, byDefault, usage string) {
-	fs.StringVar(form, "form", byDefault, usage)
-	fs.StringVar(form, "strategy", byDefault, usage)
+// formOptions are the flag for the form. Until the next release it is accepted under
+// its old name too, which has another meaning in annotations.
+type formOptions struct {
+	name, old string
+}
+
+func (o *formOptions) bind(fs *pflag.FlagSet, byDefault, usage string) {
+	fs.StringVar(&o.name, "form", byDefault, usage)
+	fs.StringVar(&o.old, "strategy", "", usage)
 	_ = fs.MarkDeprecated("strategy", "use --form; the next release does not know it")
+}
+
+// choose returns the form. The new name wins, however each was set.
+func (o *formOptions) choose(fs *pflag.FlagSet) string {
+	if o.old != "" && !fs.Changed("form") {
+		return o.old
+	}
+	return o.name
 }
 
 func validForm(name string) error {

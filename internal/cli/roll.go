@@ -36,6 +36,7 @@ type rollOptions struct {
 	now       bool
 	quiet     time.Duration
 	kinds     []string
+	forms     formOptions
 	form      string
 }
 
@@ -65,6 +66,7 @@ for --quiet, and refuses to move a workload or source that carries a hold.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
+			o.form = o.forms.choose(cmd.Flags())
 			return o.run(cmd.Context(), args[0], env)
 		},
 	}
@@ -76,7 +78,7 @@ for --quiet, and refuses to move a workload or source that carries a hold.`,
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
-	bindForm(fs, &o.form, "", "what is written into the pod template: annotation, or env for an environment variable (default what it has, else annotation)")
+	o.forms.bind(fs, "", "what is written into the pod template: annotation, or env for an environment variable (default what it has, else annotation)")
 	return cmd
 }
 

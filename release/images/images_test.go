@@ -3,6 +3,7 @@ package images_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,8 +65,8 @@ func TestParseTarget(t *testing.T) {
 		"registry.example/Team/lockstep":    "capital letters",
 		"https://registry.example/lockstep": "a URL",
 	} {
-		if _, err := images.ParseTarget(image, "v1"); err == nil {
-			t.Errorf("IMAGE=%q is taken: %s", image, reason)
+		if _, err := images.ParseTarget(image, "v1"); err == nil || !strings.HasPrefix(err.Error(), "IMAGE") {
+			t.Errorf("IMAGE=%q (%s): error %v, want one that names IMAGE", image, reason, err)
 		}
 	}
 	for _, version := range []string{"", "v1+x", "a b"} {

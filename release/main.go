@@ -77,17 +77,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// makeImages writes the layout and prints what is in it. Without a registry the images
-// have no full names.
+// makeImages writes the layout and prints what is in it.
 func (o options) makeImages(ctx context.Context, stdout io.Writer, progress *progress) error {
-	var target images.Target
-	if o.image != "" {
-		var err error
-		if target, err = images.ParseTarget(o.image, o.source.Version); err != nil {
-			return err
-		}
-	}
-	built, err := o.build(ctx, target, progress)
+	built, err := o.build(ctx, progress)
 	if err != nil {
 		return err
 	}
@@ -102,12 +94,12 @@ func (o options) makeImages(ctx context.Context, stdout io.Writer, progress *pro
 	return nil
 }
 
-func (o options) build(ctx context.Context, target images.Target, progress *progress) ([]images.Built, error) {
+func (o options) build(ctx context.Context, progress *progress) ([]images.Built, error) {
 	built, err := o.source.Build(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
-	if err := images.WriteLayout(o.out, built, target); err != nil {
+	if err := images.WriteLayout(o.out, built); err != nil {
 		return nil, err
 	}
 	return images.ReadLayout(o.out)
@@ -123,7 +115,7 @@ func (o options) push(ctx context.Context, stdout io.Writer, progress *progress)
 	if err := pusher.Check(); err != nil {
 		return err
 	}
-	built, err := o.build(ctx, target, progress)
+	built, err := o.build(ctx, progress)
 	if err != nil {
 		return err
 	}

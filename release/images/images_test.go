@@ -36,7 +36,7 @@ func TestLayout(t *testing.T) {
 	built := build(t, tiny(t))
 	folder := filepath.Join(t.TempDir(), "dist", "images")
 	write(t, filepath.Join(folder, "blobs", "sha256", "leftover"), "x")
-	if err := images.WriteLayout(folder, built, images.Target{}); err != nil {
+	if err := images.WriteLayout(folder, built); err != nil {
 		t.Fatal(err)
 	}
 	read, err := images.ReadLayout(folder)

@@ -11,15 +11,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// Annotations of a layout's index by which tools find an image in it.
-const (
-	refAnnotation        = "org.opencontainers.image.ref.name" // OCI: skopeo, crane
-	containerdAnnotation = "io.containerd.image.name"          // ctr images import, kind
-)
+// refAnnotation is by what tools find an image in a layout: oci:dist/images:lockstep.
+const refAnnotation = "org.opencontainers.image.ref.name"
 
-// WriteLayout writes images into a new OCI layout, with their full names in it when a
-// target gives them, and puts it in the place of the old one when it is complete.
-func WriteLayout(folder string, images []Built, target Target) error {
+// WriteLayout writes images into a new OCI layout, and puts it in the place of the old
+// one when it is complete.
+func WriteLayout(folder string, images []Built) error {
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		return err
 	}
@@ -28,7 +25,7 @@ func WriteLayout(folder string, images []Built, target Target) error {
 		return err
 	}
 	defer os.RemoveAll(fresh) //nolint:errcheck // It is gone when all went well.
-	if err := writeLayout(fresh, images, target); err != nil {
+	if err := writeLayout(fresh, images); err != nil {
 		return fmt.Errorf("write %s: %w", folder, err)
 	}
 	if err := os.RemoveAll(folder); err != nil {
@@ -37,13 +34,13 @@ func WriteLayout(folder string, images []Built, target Target) error {
 	return os.Rename(fresh, folder)
 }
 
-func writeLayout(folder string, images []Built, target Target) error {
+func writeLayout(folder string, images []Built) error {
 	to, err := layout.Write(folder, empty.Index)
 	if err != nil {
 		return err
 	}
 	for _, image := range images {
-		if err := to.AppendIndex(image.Index, layout.WithAnnotations(image.annotations(target))); err != nil {
+		if err := to.AppendIndex(image.Index, layout.WithAnnotations(map[string]string{refAnnotation: image.Name})); err != nil {
 			return err
 		}
 	}
@@ -55,14 +52,6 @@ func writeLayout(folder string, images []Built, target Target) error {
 		}
 	}
 	return nil
-}
-
-func (b Built) annotations(target Target) map[string]string {
-	names := map[string]string{refAnnotation: b.Name}
-	if !target.zero() {
-		names[containerdAnnotation] = target.tag(b.Image).Name()
-	}
-	return names
 }
 
 // ReadLayout finds the images of the table in a layout, with what is attached to them.

@@ -40,7 +40,7 @@ func product() images.Source {
 func TestProduct(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "images")
-	if err := images.WriteLayout(folder, build(t, product()), images.Target{}); err != nil {
+	if err := images.WriteLayout(folder, build(t, product())); err != nil {
 		t.Fatal(err)
 	}
 	built, err := images.ReadLayout(folder)

@@ -31,8 +31,6 @@ func ParseTarget(image, version string) (Target, error) {
 	return Target{controller: repository, version: version}, nil
 }
 
-func (t Target) zero() bool { return t.version == "" }
-
 // Registry is the host, with its port, to which images go.
 func (t Target) Registry() string { return t.controller.RegistryStr() }
 

@@ -135,12 +135,12 @@ func rules() []rule {
 		{
 			reason: "the lab is for tests, the demo and benchmarks",
 			under:  "internal", except: []string{"internal/labtest"},
-			denied: []string{labtest, module + "/test", module + "/lab"},
+			denied: []string{labtest, module + "/test", module + "/lab", module + "/release"},
 		},
 		{
 			reason: "the product never links the lab",
 			under:  "cmd",
-			denied: []string{labtest, module + "/test", module + "/lab", module + "/bench"},
+			denied: []string{labtest, module + "/test", module + "/lab", module + "/bench", module + "/release"},
 		},
 		{
 			reason: "the lab's command is compiled before anything else on a bare machine",
@@ -242,7 +242,7 @@ func TestFeaturesDoNotImportOneAnother(t *testing.T) {
 // TestProductLinksNothingOfTheLab looks at everything that ends up in a binary.
 func TestProductLinksNothingOfTheLab(t *testing.T) {
 	t.Parallel()
-	lab := append(labModules(t), module+"/internal/labtest", module+"/lab", module+"/test", "testing")
+	lab := append(labModules(t), module+"/internal/labtest", module+"/lab", module+"/test", module+"/release", "testing")
 	for _, p := range packagesUnder(t, "cmd") {
 		for _, dep := range p.Deps {
 			if slices.ContainsFunc(lab, func(l string) bool { return isUnder(dep, l) }) {
@@ -297,7 +297,7 @@ func TestDocumentedPathsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths := regexp.MustCompile("`((?:cmd|internal|lab|test|docs|charts|bench|examples)/[A-Za-z0-9_./-]*)`").FindAllSubmatch(text, -1)
+	paths := regexp.MustCompile("`((?:cmd|internal|lab|test|docs|charts|bench|examples|release)/[A-Za-z0-9_./-]*)`").FindAllSubmatch(text, -1)
 	if len(paths) == 0 {
 		t.Error("ARCHITECTURE.md names no path; either it is no map or this test reads it wrongly")
 	}

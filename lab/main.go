@@ -39,6 +39,7 @@ The control plane is etcd, kube-apiserver and kube-controller-manager. LIST adds
   kwok             a fake node on which pods become ready, and kube-scheduler
   argo-rollouts    the Rollout kind and its controller
   registry         a registry of images; a real node knows it as registry.lab
+  registry-tls     another one, with TLS and credentials
   node             a real node, and kube-scheduler; the same as --node real
 
 Programs are built once, from Go modules only, and kept in the user's cache folder

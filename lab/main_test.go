@@ -55,7 +55,7 @@ func TestMistakesGetUsageAndExitCodeTwo(t *testing.T) {
 		"no command":        {nil, "no command given"},
 		"unknown command":   {[]string{"start"}, `unknown command "start"`},
 		"unknown flag":      {[]string{"up", "--wth", "kwok"}, "wth"},
-		"unknown component": {[]string{"up", "--with", "kwok,istio"}, `unknown component "istio"; there are kwok,argo-rollouts,registry,node`},
+		"unknown component": {[]string{"up", "--with", "kwok,istio"}, `unknown component "istio"; there are kwok,argo-rollouts,registry,registry-tls,node`},
 		"unknown release":   {[]string{"up", "--kubernetes", "1.12"}, `Kubernetes "1.12" is not in the lab; 1.36 and 1.34 are`},
 		"unknown program":   {[]string{"build", "kube-proxy"}, `unknown program "kube-proxy"`},
 		"nobody's":          {[]string{"down", "now"}, `no control plane has the kubeconfig "now"`},

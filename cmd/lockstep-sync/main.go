@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"time"
+	_ "time/tzdata" // An image has no files of time zones.
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+	_ "time/tzdata" // An image has no files of time zones.
 
 	"github.com/lockstep-dev/lockstep/internal/cli"
 )

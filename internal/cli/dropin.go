@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 )
 
 // dropIn runs this program in the place of another one, with that one's own
@@ -17,6 +19,9 @@ func dropIns() map[string]dropIn {
 		"kubernetes-reloader": runKubernetesReloader,
 	}
 }
+
+// DropIns lists the programs whose place this one can take.
+func DropIns() []string { return slices.Sorted(maps.Keys(dropIns())) }
 
 // asDropIn finds the program that is meant by the executable's name or by the
 // first argument, and that one's arguments.

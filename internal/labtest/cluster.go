@@ -74,7 +74,7 @@ func newCluster(options Options, programs map[string]program.Built) (*Cluster, e
 	if err := sweep(); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(3)
+	ports, err := freePorts(4)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func newCluster(options Options, programs map[string]program.Built) (*Cluster, e
 	if err != nil {
 		return nil, err
 	}
-	run.Registry = registryAddress(ports[2])
+	run.Registry, run.SecureRegistry = registryAddress(ports[2]), registryAddress(ports[3])
 	run.Kubernetes = programs[program.ForKubernetes(program.APIServer, options.kubernetes())].Version
 	c := &Cluster{
 		options: options, run: run, etcd: ports[0], secure: ports[1], guard: guard,
@@ -192,6 +192,8 @@ func (c *Cluster) launch(ctx context.Context, component Component) error {
 		err = c.launchArgoRollouts(ctx)
 	case Registry:
 		err = c.launchRegistry(ctx)
+	case SecureRegistry:
+		err = c.launchSecureRegistry(ctx)
 	case Node:
 		err = c.launchNode(ctx)
 	default:

@@ -77,6 +77,14 @@ func credentials() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	registryCert, registryKey, err := ca.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: string(SecureRegistry)},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(nodeAddress)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		return nil, err
+	}
 	_, tokenKey, err := newKey()
 	if err != nil {
 		return nil, err
@@ -87,6 +95,8 @@ func credentials() (map[string][]byte, error) {
 		serverKeyFile:      serverKey,
 		adminCertFile:      adminCert,
 		adminKeyFile:       adminKey,
+		registryCertFile:   registryCert,
+		registryKeyFile:    registryKey,
 		serviceAccountFile: tokenKey,
 	}, nil
 }

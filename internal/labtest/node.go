@@ -54,7 +54,7 @@ func (c *Cluster) launchNode(ctx context.Context) error {
 // namespaces of its own.
 func (c *Cluster) startNodeProcesses(port string) error {
 	if err := c.begin(gatewayProcess, c.run.Kubernetes, process.Spec{
-		Path: c.Helper(), Args: []string{"gateway", strings.TrimPrefix(c.run.Server, "https://"), "127.0.0.1:" + port, c.run.Registry},
+		Path: c.Helper(), Args: []string{"gateway", strings.TrimPrefix(c.run.Server, "https://"), "127.0.0.1:" + port, c.run.Registry, c.run.SecureRegistry},
 	}); err != nil {
 		return err
 	}

@@ -93,11 +93,14 @@ func (c *Cluster) writeNodeFiles(kubeletPort string) error {
 	user := fmt.Sprintf("{client-certificate-data: %s, client-key-data: %s}", encode(cert), encode(key))
 	dir := c.run.Dir
 	for name, content := range map[string][]byte{
-		"containerd.toml":       fmt.Appendf(nil, containerdConfig, dir, PauseImage, pluginFolder),
-		"cni/10-lab.conflist":   fmt.Appendf(nil, networkConfig, dir),
-		"kubelet.yaml":          fmt.Appendf(nil, kubeletConfig, c.file(caFile), kubeletPort, dir, remains.Group(dir)),
-		"kubelet.kubeconfig":    kubeconfig("https://"+serviceAddress+":443", ca, user),
-		registryHostsFile:       []byte(registryHosts),
+		"containerd.toml":     fmt.Appendf(nil, containerdConfig, dir, PauseImage, pluginFolder),
+		"cni/10-lab.conflist": fmt.Appendf(nil, networkConfig, dir),
+		"kubelet.yaml":        fmt.Appendf(nil, kubeletConfig, c.file(caFile), kubeletPort, dir, remains.Group(dir)),
+		"kubelet.kubeconfig":  kubeconfig("https://"+serviceAddress+":443", ca, user),
+		registryHostsFile:     []byte(registryHosts),
+
+		c.secureRegistryHostsFile(): c.secureRegistryHosts(),
+
 		"kubelet/pki/.keep":     nil,
 		"pod-logs/.keep":        nil,
 		"volume-plugins/.keep":  nil,

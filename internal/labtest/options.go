@@ -24,10 +24,14 @@ const (
 	ArgoRollouts Component = "argo-rollouts"
 	// Registry keeps images for whoever pulls or lists them.
 	Registry Component = "registry"
+	// SecureRegistry is another one, with TLS and credentials, as real ones have them.
+	SecureRegistry Component = "registry-tls"
 )
 
 // Components lists every component.
-func Components() []Component { return []Component{KWOK, ArgoRollouts, Registry, Node} }
+func Components() []Component {
+	return []Component{KWOK, ArgoRollouts, Registry, SecureRegistry, Node}
+}
 
 // ParseComponents reads a list such as "kwok,argo-rollouts". The empty text is
 // the empty list.
@@ -127,6 +131,8 @@ func (c Component) programs() []string {
 		return []string{program.Scheduler, program.KWOK}
 	case Node:
 		return []string{program.Scheduler, program.Kubelet}
+	case SecureRegistry:
+		return []string{program.Registry}
 	case ArgoRollouts, Registry:
 	}
 	return []string{string(c)}

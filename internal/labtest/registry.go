@@ -41,23 +41,27 @@ const registryHosts = `server = "http://10.99.0.1:5000"
 func (c *Cluster) Registry() string { return c.run.Registry }
 
 func (c *Cluster) launchRegistry(ctx context.Context) error {
-	config := c.file("registry.yaml")
 	text := fmt.Sprintf(registryConfig, c.file("registry"), c.run.Registry)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		return fmt.Errorf("write its configuration: %w", err)
-	}
-	built := c.programs[program.Registry]
-	err := c.begin(program.Registry, built.Version, process.Spec{
-		Path: built.Path, Args: []string{"serve", config},
-		Env: append(os.Environ(), "OTEL_TRACES_EXPORTER=none"), // It would look for somebody who collects them.
-	})
-	if err != nil {
+	if err := c.serveRegistry(program.Registry, text); err != nil {
 		return err
 	}
 	server := &api{server: "http://" + c.run.Registry, client: http.DefaultClient}
 	return c.await(ctx, program.Registry, func(ctx context.Context) error {
 		_, err := server.get(ctx, "/v2/")
 		return err
+	})
+}
+
+// serveRegistry starts a process of the registry's program with a configuration.
+func (c *Cluster) serveRegistry(name, text string) error {
+	config := c.file(name + ".yaml")
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write its configuration: %w", err)
+	}
+	built := c.programs[program.Registry]
+	return c.begin(name, built.Version, process.Spec{
+		Path: built.Path, Args: []string{"serve", config},
+		Env: append(os.Environ(), "OTEL_TRACES_EXPORTER=none"), // It would look for somebody who collects them.
 	})
 }
 

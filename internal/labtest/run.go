@@ -35,6 +35,9 @@ type Run struct {
 	Registry   string           `json:"registry"` // where it is, if there is one
 	With       []Component      `json:"with,omitempty"`
 	Processes  []Member         `json:"processes"`
+
+	// SecureRegistry is where that one is, if there is one.
+	SecureRegistry string `json:"secureRegistry"`
 }
 
 // Member is one process of a control plane.

@@ -12,22 +12,24 @@ import (
 // network namespaces, so nothing has to be added to the host's network. The
 // names are relative: the folder's path may be longer than a socket's may be.
 const (
-	apiSocket      = "api.sock"
-	kubeletSocket  = "kubelet.sock"
-	registrySocket = "registry.sock"
+	apiSocket            = "api.sock"
+	kubeletSocket        = "kubelet.sock"
+	registrySocket       = "registry.sock"
+	secureRegistrySocket = "registry-tls.sock"
 )
 
-// gateway joins the host's side: api.sock to the API server's port, registry.sock to
-// the registry's, and the kubelet's port, where the API server looks for it, to
+// gateway joins the host's side: api.sock to the API server's port, those of the
+// registries to theirs, and the kubelet's port, where the API server looks for it, to
 // kubelet.sock.
 func gateway(args []string) error {
-	if len(args) != 3 {
-		return errors.New("want: gateway API-ADDRESS KUBELET-ADDRESS REGISTRY-ADDRESS")
+	if len(args) != 4 {
+		return errors.New("want: gateway API-ADDRESS KUBELET-ADDRESS REGISTRY-ADDRESS SECURE-REGISTRY-ADDRESS")
 	}
 	return serve(
 		link{"unix", apiSocket, "tcp", args[0]},
 		link{"tcp", args[1], "unix", kubeletSocket},
 		link{"unix", registrySocket, "tcp", args[2]},
+		link{"unix", secureRegistrySocket, "tcp", args[3]},
 	)
 }
 

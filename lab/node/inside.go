@@ -65,6 +65,7 @@ func run(args []string) error {
 			link{"tcp", serviceAddress + ":443", "unix", apiSocket},
 			link{"unix", kubeletSocket, "tcp", "127.0.0.1:" + port},
 			link{"tcp", bridgeAddress + ":5000", "unix", registrySocket},
+			link{"tcp", bridgeAddress + ":5001", "unix", secureRegistrySocket},
 		)
 	}()
 	go func() { failed <- program("containerd", "containerd", "--config", "containerd.toml") }()

@@ -38,7 +38,7 @@ func TestRealNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short asks for the tests without a real node")
 	}
-	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.Node, labtest.ArgoRollouts, labtest.Registry}})
+	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.Node, labtest.ArgoRollouts, labtest.Registry, labtest.SecureRegistry}})
 	load(t, cluster, showOn(cluster))
 	load(t, cluster, image.Image{
 		Name: lockstepImage, Files: map[string]string{"/lockstep": labtest.StaticBinary(t, "./cmd/lockstep")},
@@ -55,6 +55,7 @@ func TestRealNode(t *testing.T) {
 	t.Run("Sidecar", func(t *testing.T) { failedReloadRestartsTheApplication(t, cluster) })
 	t.Run("Revisions", func(t *testing.T) { podsKeepTheConfigurationOfTheirRevision(t, cluster) })
 	t.Run("FirstProcess", func(t *testing.T) { agentIsTheFirstProcess(t, cluster) })
+	t.Run("Images", func(t *testing.T) { imagesTakeThePlaceOfOthers(t, cluster) })
 }
 
 // reloadReachesEnvironmentAndFiles: an environment only changes with a new

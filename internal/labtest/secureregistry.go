@@ -1,0 +1,103 @@
+package labtest
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// RegistryUser and RegistryPassword open the registry with TLS. It listens on loopback
+// only, and has what tests push.
+const (
+	RegistryUser     = "lab"
+	RegistryPassword = "lab-password"
+)
+
+// registryUsers is the file of users: the password above, hashed with bcrypt.
+const registryUsers = RegistryUser + ":$2a$05$CE2VBCHQzzAkpmpTnh.mdOo7FbL1XY2J6FkdT.IQfAXYm/ufBq3jy\n"
+
+// nodeAddress is where the node joins what is on the host.
+const nodeAddress = "10.99.0.1"
+
+const (
+	secureProcess      = string(SecureRegistry)
+	registryCertFile   = "registry.crt"
+	registryKeyFile    = "registry.key"
+	registryUsersFile  = "registry.users"
+	secureRegistryPort = "5001" // on the node
+)
+
+// secureRegistryConfig has places for folder, users, address, certificate and key.
+const secureRegistryConfig = `version: 0.1
+log: {level: warn, accesslog: {disabled: true}}
+storage:
+  filesystem: {rootdirectory: %q}
+auth: {htpasswd: {realm: lab, path: %q}}
+http: {addr: %q, tls: {certificate: %q, key: %q}}
+`
+
+// secureRegistryHosts tells containerd where the registry is, whom to believe, and with
+// what credentials: a node that has its own pulls for every pod. The places are for the
+// address, the file of the authority and the credentials.
+const secureRegistryHosts = `server = "https://%[1]s"
+[host."https://%[1]s"]
+  capabilities = ["pull", "resolve"]
+  ca = %[2]q
+  [host."https://%[1]s".header]
+    authorization = "Basic %[3]s"
+`
+
+// SecureRegistry is the address of the registry with TLS. A real node knows it by the
+// same address, so that one reference serves for pushing and for pods.
+func (c *Cluster) SecureRegistry() string { return c.run.SecureRegistry }
+
+// Authority is the path of the certificate of the lab's authority.
+func (c *Cluster) Authority() string { return c.file(caFile) }
+
+// RegistryLogin writes the configuration of Docker with a user's credentials for the
+// registry with TLS into a folder, as "docker login" does.
+func (c *Cluster) RegistryLogin(folder, user, password string) error {
+	text, err := json.Marshal(map[string]any{"auths": map[string]any{c.run.SecureRegistry: map[string]string{"auth": basic(user, password)}}})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "config.json"), text, 0o600)
+}
+
+func basic(user, password string) string {
+	return base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+}
+
+func (c *Cluster) launchSecureRegistry(ctx context.Context) error {
+	users := c.file(registryUsersFile)
+	if err := os.WriteFile(users, []byte(registryUsers), 0o600); err != nil {
+		return fmt.Errorf("write its users: %w", err)
+	}
+	text := fmt.Sprintf(secureRegistryConfig, c.file(secureProcess), users, c.run.SecureRegistry, c.file(registryCertFile), c.file(registryKeyFile))
+	if err := c.serveRegistry(secureProcess, text); err != nil {
+		return err
+	}
+	server := &api{server: "https://" + c.run.SecureRegistry, client: c.api.client}
+	return c.await(ctx, secureProcess, func(ctx context.Context) error {
+		_, err := server.get(ctx, "/v2/")
+		if err != nil && strings.Contains(err.Error(), "401") {
+			return nil // It is up, and asks who is there.
+		}
+		return err
+	})
+}
+
+// secureRegistryHostsFile is where containerd looks for the registry: the colon of an
+// address becomes an underscore.
+func (c *Cluster) secureRegistryHostsFile() string {
+	host, port, _ := strings.Cut(c.run.SecureRegistry, ":")
+	return "registries/" + host + "_" + port + "_/hosts.toml"
+}
+
+func (c *Cluster) secureRegistryHosts() []byte {
+	return fmt.Appendf(nil, secureRegistryHosts, nodeAddress+":"+secureRegistryPort, c.file(caFile), basic(RegistryUser, RegistryPassword))
+}

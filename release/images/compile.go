@@ -1,0 +1,110 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// Source is what a release is made of.
+type Source struct {
+	// Root is the folder of the checkout.
+	Root string
+	// Version is what the programs say of themselves, and the tag of the images.
+	Version string
+	// Revision is the commit; empty when it is not known.
+	Revision string
+	// Created is the time of the commit: the time of the build would make every build
+	// another image.
+	Created time.Time
+}
+
+// compiled are the paths of the programs of one platform.
+type compiled map[string]string
+
+// compile builds the programs for a platform into a folder.
+func (s Source) compile(ctx context.Context, platform v1.Platform, folder string, progress Progress) (compiled, error) {
+	step := progress.Begin("compile for " + platform.String())
+	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + s.Version, "-o", folder + string(filepath.Separator)}
+	programs := compiled{}
+	for _, name := range Programs() {
+		args = append(args, "./cmd/"+name)
+		programs[name] = filepath.Join(folder, name)
+	}
+	build := s.command(ctx, args...)
+	build.Env = buildEnvironment(os.Environ(), platform)
+	said := &packages{step: step}
+	build.Stderr = said
+	if err := build.Run(); err != nil {
+		return nil, fmt.Errorf("compile for %s: %w: %s", platform, err, said.tail())
+	}
+	step.End("compiled for " + platform.String())
+	return programs, nil
+}
+
+func (s Source) command(ctx context.Context, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = s.Root
+	return command
+}
+
+// moduleVersion is the version of a module of the checkout.
+func (s Source) moduleVersion(ctx context.Context, module string) (string, error) {
+	out, err := s.command(ctx, "list", "-m", "-f", "{{.Version}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("find the version of %s: %w", module, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// buildEnvironment replaces everything that changes what the compiler makes. A variable
+// that is empty would let the user's own settings of the go command through.
+func buildEnvironment(environment []string, platform v1.Platform) []string {
+	fixed := []string{
+		"CGO_ENABLED=0", "GOOS=" + platform.OS, "GOARCH=" + platform.Architecture,
+		"GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOFIPS140=off",
+	}
+	ours := append(slices.Clone(fixed), "GOEXPERIMENT=")
+	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.ContainsFunc(ours, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+	})
+	return append(kept, fixed...)
+}
+
+// packages counts the packages that go build -v names, and keeps what else it says.
+type packages struct {
+	step  Step
+	count int
+	other bytes.Buffer
+}
+
+func (p *packages) Write(text []byte) (int, error) {
+	for line := range bytes.Lines(text) {
+		switch {
+		case bytes.HasPrefix(line, []byte("go: downloading ")):
+			p.step.Update("downloads " + strings.TrimSpace(strings.TrimPrefix(string(line), "go: downloading ")))
+		case bytes.ContainsAny(line, " \t:"):
+			p.other.Write(line)
+		default:
+			p.count++
+			p.step.Update(fmt.Sprintf("%d packages", p.count))
+		}
+	}
+	return len(text), nil
+}
+
+// tail is the last of what the compiler said, in one line.
+func (p *packages) tail() string {
+	const most = 5
+	lines := strings.Split(strings.TrimSpace(p.other.String()), "\n")
+	return strings.Join(lines[max(0, len(lines)-most):], "; ")
+}

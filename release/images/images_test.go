@@ -1,0 +1,81 @@
+package images_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/release/images"
+)
+
+// The folder of the checkout, the folder of the build, the time of the build and the
+// user's settings of the go command are not in an image.
+func TestSameSourceSameDigests(t *testing.T) {
+	one, other := tiny(t), tiny(t)
+	first := digests(t, build(t, one))
+	t.Setenv("GOFLAGS", "-tags=something")
+	t.Setenv("GOAMD64", "v3")
+	t.Setenv("CGO_ENABLED", "1")
+	if diff := cmp.Diff(first, digests(t, build(t, other))); diff != "" {
+		t.Errorf("the same source in another folder gives other images:\n%s", diff)
+	}
+	other.Version = "v1.2.4"
+	for i, digest := range digests(t, build(t, other)) {
+		if digest == first[i] {
+			t.Errorf("another version is the same image: %s", digest)
+		}
+	}
+}
+
+// A layout gives back what was written, and replaces what was there before.
+func TestLayout(t *testing.T) {
+	t.Parallel()
+	built := build(t, tiny(t))
+	folder := filepath.Join(t.TempDir(), "dist", "images")
+	write(t, filepath.Join(folder, "blobs", "sha256", "leftover"), "x")
+	if err := images.WriteLayout(folder, built); err != nil {
+		t.Fatal(err)
+	}
+	read, err := images.ReadLayout(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(digests(t, built), digests(t, read)); diff != "" {
+		t.Errorf("what is read differs from what was written:\n%s", diff)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "blobs", "sha256", "leftover")); err == nil {
+		t.Error("a file of the old layout is still there")
+	}
+	entries, err := os.ReadDir(filepath.Dir(folder))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("beside the layout are %v, error %v", entries, err)
+	}
+}
+
+func TestParseTarget(t *testing.T) {
+	t.Parallel()
+	for image, reason := range map[string]string{
+		"":                                  "nothing",
+		"lockstep":                          "no registry",
+		"team/lockstep":                     "no registry, as Docker would guess one",
+		"registry.example/team/lockstep:v1": "the tag is the version",
+		"registry.example/Team/lockstep":    "capital letters",
+		"https://registry.example/lockstep": "a URL",
+	} {
+		if _, err := images.ParseTarget(image, "v1"); err == nil || !strings.HasPrefix(err.Error(), "IMAGE") {
+			t.Errorf("IMAGE=%q (%s): error %v, want one that names IMAGE", image, reason, err)
+		}
+	}
+	for _, version := range []string{"", "v1+x", "a b"} {
+		if _, err := images.ParseTarget("registry.example/lockstep", version); err == nil {
+			t.Errorf("VERSION=%q is taken for a tag", version)
+		}
+	}
+	target, err := images.ParseTarget("registry.example:5000/team/lockstep", "v1")
+	if err != nil || target.Registry() != "registry.example:5000" {
+		t.Errorf("registry %q, error %v", target.Registry(), err)
+	}
+}

@@ -1,0 +1,126 @@
+package images
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+)
+
+// refAnnotation is by what tools find an image in a layout: oci:dist/images:lockstep.
+const refAnnotation = "org.opencontainers.image.ref.name"
+
+// WriteLayout writes images into a new OCI layout, and puts it in the place of the old
+// one when it is complete.
+func WriteLayout(folder string, images []Built) error {
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return err
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(folder), ".images-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh) //nolint:errcheck // It is gone when all went well.
+	if err := writeLayout(fresh, images); err != nil {
+		return fmt.Errorf("write %s: %w", folder, err)
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	return os.Rename(fresh, folder)
+}
+
+func writeLayout(folder string, images []Built) error {
+	to, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return err
+	}
+	for _, image := range images {
+		if err := to.AppendIndex(image.Index, layout.WithAnnotations(map[string]string{refAnnotation: image.Name})); err != nil {
+			return err
+		}
+	}
+	for _, image := range images {
+		for _, attached := range image.SBOMs {
+			if err := to.AppendImage(attached); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ReadLayout finds the images of the table in a layout, with what is attached to them.
+func ReadLayout(folder string) ([]Built, error) {
+	index, err := layout.ImageIndexFromPath(folder)
+	if err != nil {
+		return nil, fmt.Errorf("read the images in %s: %w", folder, err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, fmt.Errorf("read the images in %s: %w", folder, err)
+	}
+	var all []Built
+	for _, image := range Table() {
+		built, err := find(image, index, manifest)
+		if err != nil {
+			return nil, fmt.Errorf("read image %s in %s: %w", image.Name, folder, err)
+		}
+		all = append(all, built)
+	}
+	return all, nil
+}
+
+func find(image Image, index v1.ImageIndex, manifest *v1.IndexManifest) (Built, error) {
+	for _, d := range manifest.Manifests {
+		if d.Annotations[refAnnotation] != image.Name {
+			continue
+		}
+		found, err := index.ImageIndex(d.Digest)
+		if err != nil {
+			return Built{}, err
+		}
+		attached, err := attachedTo(found, index, manifest)
+		return Built{Image: image, Index: found, SBOMs: attached}, err
+	}
+	return Built{}, errors.New("there is none")
+}
+
+// attachedTo finds the manifests of a layout whose subject is an index or one of its
+// images.
+func attachedTo(subject, all v1.ImageIndex, manifest *v1.IndexManifest) ([]v1.Image, error) {
+	digest, err := subject.Digest()
+	if err != nil {
+		return nil, err
+	}
+	inside, err := subject.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	subjects := map[v1.Hash]bool{digest: true}
+	for _, d := range inside.Manifests {
+		subjects[d.Digest] = true
+	}
+	var attached []v1.Image
+	for _, d := range manifest.Manifests {
+		if !d.MediaType.IsImage() {
+			continue
+		}
+		one, err := all.Image(d.Digest)
+		if err != nil {
+			return nil, err
+		}
+		of, err := one.Manifest()
+		if err != nil {
+			return nil, err
+		}
+		if of.Subject != nil && subjects[of.Subject.Digest] {
+			attached = append(attached, one)
+		}
+	}
+	return attached, nil
+}

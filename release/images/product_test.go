@@ -1,0 +1,457 @@
+package images_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"debug/elf"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/cli"
+	"github.com/lockstep-dev/lockstep/internal/synccli"
+	"github.com/lockstep-dev/lockstep/release/images"
+)
+
+// product is what "make images" would make of this checkout.
+func product() images.Source {
+	return images.Source{Root: "../..", Version: "v0.0.0-test", Revision: "0123456789abcdef", Created: time.Unix(1700000000, 0)}
+}
+
+// TestProduct makes the real images once, because that takes longest, writes the layout
+// and looks into it.
+func TestProduct(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "images")
+	if err := images.WriteLayout(folder, build(t, product())); err != nil {
+		t.Fatal(err)
+	}
+	built, err := images.ReadLayout(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("again", func(t *testing.T) {
+		// The whole way once more: compiled, linked and packed anew.
+		if diff := cmp.Diff(digests(t, built), digests(t, build(t, product()))); diff != "" {
+			t.Errorf("a second build differs from the first:\n%s", diff)
+		}
+	})
+	for _, b := range built {
+		t.Run(b.Name, func(t *testing.T) {
+			t.Parallel()
+			inspect(t, b, built)
+		})
+	}
+}
+
+func inspect(t *testing.T, b images.Built, all []images.Built) {
+	t.Helper()
+	manifest, err := b.Index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var platforms []string
+	for _, d := range manifest.Manifests {
+		platforms = append(platforms, d.Platform.String())
+		image, err := b.Index.Image(d.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inspectImage(t, b, image, *d.Platform)
+		sameLayers(t, b, image, all)
+	}
+	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
+		t.Errorf("platforms %q, want %q", platforms, want)
+	}
+	inspectSBOMs(t, b)
+}
+
+// limits are those of the compressed layers of one platform.
+func limits() map[string]int64 { return map[string]int64{"lockstep": 45e6, "lockstep-sync": 8e6} }
+
+func inspectImage(t *testing.T, b images.Built, image v1.Image, platform v1.Platform) {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := v1.Config{
+		User: "65532:65532", Entrypoint: []string{entrypoints()[b.Name]}, WorkingDir: "/", Env: []string{"PATH=/:/bin", "HOME=/root"},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    b.Title,
+			"org.opencontainers.image.version":  "v0.0.0-test",
+			"org.opencontainers.image.revision": "0123456789abcdef",
+			"org.opencontainers.image.licenses": "Apache-2.0",
+			"org.opencontainers.image.created":  "2023-11-14T22:13:20Z",
+			"org.opencontainers.image.source":   "https://github.com/lockstep-dev/lockstep",
+		},
+	}
+	if diff := cmp.Diff(want, config.Config); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", platform, diff)
+	}
+	if config.OS != platform.OS || config.Architecture != platform.Architecture {
+		t.Errorf("%s says that it is for %s/%s", platform, config.OS, config.Architecture)
+	}
+	if size := compressed(t, image); size > limits()[b.Program] {
+		t.Errorf("%s has %d bytes, more than %d", platform, size, limits()[b.Program])
+	}
+	files := contents(t, image)
+	if diff := cmp.Diff(wantFiles()[b.Program], listing(files)); diff != "" {
+		t.Errorf("files of %s (-want +got):\n%s", platform, diff)
+	}
+	wantRoots(t, files["etc/ssl/certs/ca-certificates.crt"].content)
+	wantProgram(t, files[b.Program].content, platform)
+	if platform.Architecture == runtime.GOARCH && runtime.GOOS == "linux" {
+		answers(t, b, files)
+	}
+}
+
+func entrypoints() map[string]string {
+	return map[string]string{
+		"lockstep":                     "/lockstep",
+		"lockstep-sync":                "/lockstep-sync",
+		"lockstep-configmap-attacher":  "/go/bin/configmap-attacher",
+		"lockstep-kubernetes-reloader": "/kubernetes-reloader",
+		"lockstep-config-controller":   "/bin/start-config-controller",
+		"lockstep-k8s-sidecar":         "/k8s-sidecar",
+		"lockstep-configmap-reload":    "/configmap-reload",
+	}
+}
+
+// wantFiles is everything that is in the images of a program: no shell, no other
+// program, nothing that only root may read.
+func wantFiles() map[string][]string {
+	base := []string{
+		"drwxr-xr-x 0 etc", "-rw-r--r-- 0 etc/group", "-rw-r--r-- 0 etc/passwd",
+		"drwxr-xr-x 0 etc/ssl", "drwxr-xr-x 0 etc/ssl/certs", "-rw-r--r-- 0 etc/ssl/certs/ca-certificates.crt",
+		"drwxr-xr-x 0 root", "drwxr-xr-x 0 root/.docker", "drwxr-xr-x 0 root/.kube", "dtrwxrwxrwx 0 tmp",
+	}
+	controller := append(slices.Clone(base), "-rwxr-xr-x 0 lockstep", "drwxr-xr-x 0 go", "drwxr-xr-x 0 go/bin",
+		"Lrwxrwxrwx 0 go/bin/configmap-attacher -> /lockstep", "Lrwxrwxrwx 0 kubernetes-reloader -> /lockstep")
+	agent := append(slices.Clone(base), "-rwxr-xr-x 0 lockstep-sync", "drwxr-xr-x 0 bin", "drwxr-xr-x 65532 config",
+		"Lrwxrwxrwx 0 bin/config-controller -> /lockstep-sync", "Lrwxrwxrwx 0 bin/start-config-controller -> /lockstep-sync",
+		"Lrwxrwxrwx 0 k8s-sidecar -> /lockstep-sync", "Lrwxrwxrwx 0 configmap-reload -> /lockstep-sync")
+	slices.Sort(controller)
+	slices.Sort(agent)
+	return map[string][]string{"lockstep": controller, "lockstep-sync": agent}
+}
+
+type entry struct {
+	header  *tar.Header
+	content []byte
+}
+
+// contents are the files of all layers by their names.
+func contents(t *testing.T, image v1.Image) map[string]entry {
+	t.Helper()
+	layers, err := image.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]entry{}
+	for _, layer := range layers {
+		content, err := layer.Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for archive := tar.NewReader(content); ; {
+			header, err := archive.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(archive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[strings.TrimSuffix(header.Name, "/")] = entry{header, text}
+		}
+		content.Close()
+	}
+	return files
+}
+
+func listing(files map[string]entry) []string {
+	var lines []string
+	for name, f := range files {
+		line := fmt.Sprintf("%s %d %s", f.header.FileInfo().Mode(), f.header.Uid, name)
+		if f.header.Linkname != "" {
+			line += " -> " + f.header.Linkname
+		}
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func compressed(t *testing.T, image v1.Image) int64 {
+	t.Helper()
+	manifest, err := image.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size int64
+	for _, layer := range manifest.Layers {
+		size += layer.Size
+	}
+	return size
+}
+
+// sameLayers compares with the image of the program itself.
+func sameLayers(t *testing.T, b images.Built, image v1.Image, all []images.Built) {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range all {
+		if other.Name != b.Program {
+			continue
+		}
+		manifest, err := other.Index.IndexManifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range manifest.Manifests {
+			if d.Platform.Architecture != config.Architecture {
+				continue
+			}
+			of, err := other.Index.Image(d.Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(layersOf(t, of), layersOf(t, image)); diff != "" {
+				t.Errorf("layers for %s differ from those of %s:\n%s", config.Architecture, other.Name, diff)
+			}
+			return
+		}
+	}
+	t.Errorf("there is no image %s for %s to compare with", b.Program, config.Architecture)
+}
+
+func layersOf(t *testing.T, image v1.Image) []v1.Descriptor {
+	t.Helper()
+	manifest, err := image.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifest.Layers
+}
+
+func wantRoots(t *testing.T, text []byte) {
+	t.Helper()
+	count, known := 0, false
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count++
+		known = known || certificate.Subject.CommonName == "ISRG Root X1"
+	}
+	if count < 100 || !known {
+		t.Errorf("%d certificate roots, Let's Encrypt among them: %t", count, known)
+	}
+}
+
+// wantProgram: static, of the platform, with the time zones in it.
+func wantProgram(t *testing.T, content []byte, platform v1.Platform) {
+	t.Helper()
+	file, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[platform.Architecture]
+	if file.Machine != machine {
+		t.Errorf("the program for %s is for %s", platform, file.Machine)
+	}
+	for _, part := range file.Progs {
+		if part.Type == elf.PT_INTERP || part.Type == elf.PT_DYNAMIC {
+			t.Errorf("the program for %s is not static: %s", platform, part.Type)
+		}
+	}
+	if !bytes.Contains(content, []byte("Europe/Berlin")) {
+		t.Errorf("the program for %s has no time zones", platform)
+	}
+}
+
+// answers starts the program by every path that leads to it, and sees that it knows
+// whose place it takes.
+func answers(t *testing.T, b images.Built, files map[string]entry) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), b.Program)
+	if err := os.WriteFile(program, files[b.Program].content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]string{
+		"lockstep": "lockstep controller", "lockstep-sync": "lockstep-sync [flags]",
+		"configmap-attacher": "-rollout", "kubernetes-reloader": "--coalesce-period",
+		"config-controller": "--configroot", "start-config-controller": "--configroot",
+		"k8s-sidecar": "FOLDER_ANNOTATION", "configmap-reload": "volume-dir",
+	}
+	for name, f := range files {
+		if name != b.Program && f.header.Linkname == "" {
+			continue
+		}
+		command := exec.CommandContext(t.Context(), program, "--help")
+		command.Args[0] = "/" + name
+		out, _ := command.CombinedOutput() // An original ends with 1 or 2 after its usage.
+		if want := said[filepath.Base(name)]; want == "" || !strings.Contains(string(out), want) {
+			t.Errorf("/%s --help does not say %q:\n%s", name, want, out)
+		}
+	}
+	version := []string{"version"}
+	if b.Program == "lockstep-sync" {
+		version = []string{"--version"}
+	}
+	out, err := exec.CommandContext(t.Context(), program, version...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "v0.0.0-test") {
+		t.Errorf("%s says of its version %q, error %v", b.Program, out, err)
+	}
+}
+
+// sbom is what is looked at of an SPDX document.
+type sbom struct {
+	Version  string `json:"spdxVersion"`
+	Packages []struct {
+		Name, SPDXID string
+		VersionInfo  string
+		FileName     string `json:"packageFileName"`
+		Checksums    []struct{ ChecksumValue string }
+	}
+	Relationships []struct{ SPDXElementID, RelationshipType, RelatedSPDXElement string }
+}
+
+// inspectSBOMs: the index and each platform's image have one attached, and it lists
+// what is inside, by the digests of the programs.
+func inspectSBOMs(t *testing.T, b images.Built) {
+	t.Helper()
+	digest, err := b.Index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := b.Index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects := map[v1.Hash]int{digest: 0}
+	var sums []string
+	for _, d := range manifest.Manifests {
+		subjects[d.Digest] = 0
+		image, err := b.Index.Image(d.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(contents(t, image)[b.Program].content)
+		sums = append(sums, hex.EncodeToString(sum[:]))
+	}
+	for _, attached := range b.SBOMs {
+		of, err := attached.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		subjects[of.Subject.Digest]++
+		inspectSBOM(t, b, attached, sums)
+	}
+	for subject, count := range subjects {
+		if count != 1 {
+			t.Errorf("%s has %d SBOMs", subject, count)
+		}
+	}
+}
+
+func inspectSBOM(t *testing.T, b images.Built, attached v1.Image, sums []string) {
+	t.Helper()
+	layers, err := attached.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d documents, error %v", len(layers), err)
+	}
+	content, err := layers[0].Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	var document sbom
+	if err := json.NewDecoder(content).Decode(&document); err != nil {
+		t.Fatal(err)
+	}
+	ids, versions, programs := map[string]bool{"SPDXRef-DOCUMENT": true}, map[string]string{}, []string{}
+	for _, p := range document.Packages {
+		if ids[p.SPDXID] || !regexp.MustCompile(`^SPDXRef-[A-Za-z0-9.-]+$`).MatchString(p.SPDXID) {
+			t.Errorf("%s is used twice or is no identifier", p.SPDXID)
+		}
+		ids[p.SPDXID] = true
+		versions[p.Name] = p.VersionInfo
+		if p.FileName == "/"+b.Program {
+			programs = append(programs, p.Checksums[0].ChecksumValue)
+		}
+	}
+	for _, r := range document.Relationships {
+		if !ids[r.SPDXElementID] || !ids[r.RelatedSPDXElement] {
+			t.Errorf("%+v is of something that is not listed", r)
+		}
+	}
+	if document.Version != "SPDX-2.3" || !slices.Equal(programs, sums) {
+		t.Errorf("%s lists programs %q, want %q", document.Version, programs, sums)
+	}
+	for _, module := range []string{"k8s.io/client-go", "github.com/spf13/cobra", rootsModule} {
+		if want := moduleVersion(t, module); versions[module] != want {
+			t.Errorf("%s is listed as %q, want %s", module, versions[module], want)
+		}
+	}
+	if versions["stdlib"] != strings.TrimPrefix(runtime.Version(), "go") {
+		t.Errorf("the standard library is listed as %q, want %s", versions["stdlib"], runtime.Version())
+	}
+}
+
+func moduleVersion(t *testing.T, module string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}}", module).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// TestEveryDropInHasAnImage: whoever teaches a program the command line of another one
+// adds a row to the table.
+func TestEveryDropInHasAnImage(t *testing.T) {
+	t.Parallel()
+	names := cli.DropIns()
+	for _, match := range regexp.MustCompile(`(?m)^  lockstep-sync (\S+) `).FindAllStringSubmatch(synccli.Document().Long, -1) {
+		names = append(names, match[1])
+	}
+	var want, got []string
+	for _, name := range names {
+		want = append(want, "lockstep-"+name)
+	}
+	for _, image := range images.Table() {
+		if image.Name != image.Program {
+			got = append(got, image.Name)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("drop-in modes and images (-modes +images):\n%s", diff)
+	}
+}

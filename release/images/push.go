@@ -1,0 +1,150 @@
+package images
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// Pushed is an image in a registry.
+type Pushed struct {
+	Image
+	// Reference has the tag and the digest.
+	Reference string
+}
+
+// Pusher brings images to a registry, with the credentials of a keychain.
+type Pusher struct {
+	Target   Target
+	Keychain authn.Keychain
+	Progress Progress
+}
+
+// Check asks the registry whether it takes images at all, before anything is built.
+func (p Pusher) Check() error {
+	for _, image := range Table() {
+		if err := remote.CheckPushPermission(p.Target.tag(image), p.Keychain, remote.DefaultTransport); err != nil {
+			return p.refusal(image, err)
+		}
+	}
+	return nil
+}
+
+// Push uploads everything by digest and moves the tags after that: a tag names either
+// the old image or a complete new one, also when the upload breaks off.
+func (p Pusher) Push(ctx context.Context, images []Built) ([]Pushed, error) {
+	uploaded := map[string]name.Reference{}
+	for _, image := range images {
+		from, err := p.upload(ctx, image, uploaded[image.Program])
+		if err != nil {
+			return nil, p.refusal(image.Image, err)
+		}
+		if uploaded[image.Program] == nil {
+			uploaded[image.Program] = from
+		}
+	}
+	step := p.Progress.Begin("tag")
+	var all []Pushed
+	for _, image := range images {
+		tag := p.Target.tag(image.Image)
+		step.Update(tag.Name())
+		if err := remote.Tag(tag, image.Index, p.options(ctx)...); err != nil {
+			return nil, p.refusal(image.Image, err)
+		}
+		digest, err := image.Index.Digest()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Pushed{Image: image.Image, Reference: tag.Name() + "@" + digest.String()})
+	}
+	step.End(fmt.Sprintf("tagged %d images %s", len(all), p.Target.version))
+	return all, nil
+}
+
+// upload sends an image and its SBOMs by digest. Layers that an earlier image of the
+// same program brought are taken over inside the registry.
+func (p Pusher) upload(ctx context.Context, image Built, from name.Reference) (name.Reference, error) {
+	repository := p.Target.repository(image.Image)
+	step := p.Progress.Begin("push " + repository.Name())
+	digest, err := image.Index.Digest()
+	if err != nil {
+		return nil, err
+	}
+	reference := repository.Digest(digest.String())
+	index := image.Index
+	if from != nil {
+		index = mountable{index: image.Index, from: from}
+	}
+	if err := p.send(ctx, step, map[name.Reference]remote.Taggable{reference: index}); err != nil {
+		return nil, err
+	}
+	// After their subjects, and one after the other: a registry that does not list
+	// attachments by itself has a list that each upload extends.
+	for _, attached := range image.SBOMs {
+		digest, err := attached.Digest()
+		if err != nil {
+			return nil, err
+		}
+		if err := p.send(ctx, step, map[name.Reference]remote.Taggable{repository.Digest(digest.String()): attached}); err != nil {
+			return nil, fmt.Errorf("attach the SBOM: %w", err)
+		}
+	}
+	step.End("pushed " + reference.Name())
+	return reference, nil
+}
+
+func (p Pusher) send(ctx context.Context, step Step, what map[name.Reference]remote.Taggable) error {
+	updates, heard := make(chan v1.Update, 64), make(chan struct{})
+	go func() {
+		defer close(heard)
+		for u := range updates {
+			step.Update(fmt.Sprintf("%.1f of %.1f MB", megabytes(u.Complete), megabytes(u.Total)))
+		}
+	}()
+	err := remote.MultiWrite(what, append(p.options(ctx), remote.WithProgress(updates))...)
+	<-heard
+	return err
+}
+
+func megabytes(n int64) float64 { return float64(n) / 1e6 }
+
+func (p Pusher) options(ctx context.Context) []remote.Option {
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(p.Keychain)}
+}
+
+// index has another name than its interface, which has a method of that name.
+type index = v1.ImageIndex
+
+// mountable is an index whose layers the registry has in another repository.
+type mountable struct {
+	index
+	from name.Reference
+}
+
+// Image finds a platform's image, with layers that say where they are.
+func (m mountable) Image(digest v1.Hash) (v1.Image, error) {
+	image, err := m.index.Image(digest)
+	return mountableImage{Image: image, from: m.from}, err
+}
+
+type mountableImage struct {
+	v1.Image
+	from name.Reference
+}
+
+// Layers lists the layers, which say where they are.
+func (m mountableImage) Layers() ([]v1.Layer, error) {
+	layers, err := m.Image.Layers()
+	if err != nil {
+		return nil, err
+	}
+	known := make([]v1.Layer, 0, len(layers))
+	for _, layer := range layers {
+		known = append(known, &remote.MountableLayer{Layer: layer, Reference: m.from})
+	}
+	return known, nil
+}

@@ -1,0 +1,65 @@
+package images
+
+import (
+	"bytes"
+	"encoding/pem"
+	"fmt"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// rootsModule is where the certificate roots come from.
+const rootsModule = "golang.org/x/crypto/x509roots/fallback"
+
+// home is that of the predecessors, which ran as root: manifests mount credentials at
+// /root/.docker/config.json. Every user finds them there.
+const home = "/root"
+
+// rootsPath is where Go, OpenSSL and curl look for certificate roots.
+const rootsPath = "/etc/ssl/certs/ca-certificates.crt"
+
+// newBaseLayer makes what all images have in common, for every platform.
+func newBaseLayer() (v1.Layer, error) {
+	return newLayer(baseFiles())
+}
+
+func baseFiles() []file {
+	return []file{
+		{path: "/etc/passwd", mode: 0o644, content: fmt.Appendf(nil,
+			"root:x:0:0:root:%[1]s:/sbin/nologin\n%[2]s:x:%[3]d:%[3]d:%[2]s:%[1]s:/sbin/nologin\n", home, userName, userID)},
+		{path: "/etc/group", mode: 0o644, content: fmt.Appendf(nil, "root:x:0:\n%s:x:%d:\n", userName, userID)},
+		{path: rootsPath, mode: 0o644, content: certificateRoots()},
+		{path: "/tmp", mode: 0o1777, folder: true},
+		// Mount points of credentials: whoever runs the image can enter them.
+		{path: home, mode: 0o755, folder: true},
+		{path: home + "/.docker", mode: 0o755, folder: true},
+		{path: home + "/.kube", mode: 0o755, folder: true},
+	}
+}
+
+// certificateRoots is Mozilla's list. A root that Mozilla trusts under conditions only
+// is left out: a file of certificates cannot say the conditions.
+func certificateRoots() []byte {
+	var text bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			text.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
+		}
+	}
+	return text.Bytes()
+}
+
+// newProgramLayer makes what a program's images have: the program, and the old paths
+// of those whose place it takes.
+func newProgramLayer(program string, content []byte) (v1.Layer, error) {
+	files := []file{{path: "/" + program, mode: 0o755, content: content}}
+	for _, path := range links(program) {
+		files = append(files, file{path: path, link: "/" + program})
+	}
+	if program == Agent {
+		// The default folder of k8s-config-controller's image; usually a volume is mounted here.
+		files = append(files, file{path: "/config", mode: 0o755, owner: userID, folder: true})
+	}
+	return newLayer(files)
+}

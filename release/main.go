@@ -1,0 +1,140 @@
+// Command release makes the container images of the product and pushes them.
+// "make images" and "make push" call it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/lockstep-dev/lockstep/release/images"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// options are what the Makefile says.
+type options struct {
+	image  string
+	out    string
+	source images.Source
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("usage: release images|push [flags]")
+	}
+	o, err := parse(args[1:], stderr)
+	if err != nil {
+		return err
+	}
+	shown := newProgress(stderr)
+	defer shown.stop()
+	switch args[0] {
+	case "images":
+		return o.makeImages(ctx, stdout, shown)
+	case "push":
+		return o.push(ctx, stdout, shown)
+	}
+	return fmt.Errorf("unknown command %q: want images or push", args[0])
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	var created string
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.image, "image", "", "registry and repository of the controller's image; the others lie beside it")
+	flags.StringVar(&o.out, "out", "dist/images", "folder of the OCI layout")
+	flags.StringVar(&o.source.Root, "source", ".", "folder of the checkout")
+	flags.StringVar(&o.source.Version, "version", "dev", "version, and tag of the images")
+	flags.StringVar(&o.source.Revision, "revision", "", "commit")
+	flags.StringVar(&created, "created", "0", "time of the commit, in seconds since 1970")
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+	seconds, err := strconv.ParseInt(created, 10, 64)
+	if err != nil {
+		return options{}, fmt.Errorf("SOURCE_DATE_EPOCH=%s: want seconds since 1970", created)
+	}
+	o.source.Created = time.Unix(seconds, 0)
+	return o, nil
+}
+
+// makeImages writes the layout and prints what is in it.
+func (o options) makeImages(ctx context.Context, stdout io.Writer, progress *progress) error {
+	built, err := o.build(ctx, progress)
+	if err != nil {
+		return err
+	}
+	for _, image := range built {
+		digest, err := image.Index.Digest()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "%s %s\n", digest, image.Name)
+	}
+	fmt.Fprintf(stdout, "%d images are in %s, an OCI layout; \"make push IMAGE=registry.example/team/lockstep\" pushes them\n", len(built), o.out)
+	return nil
+}
+
+func (o options) build(ctx context.Context, progress *progress) ([]images.Built, error) {
+	built, err := o.source.Build(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	if err := images.WriteLayout(o.out, built); err != nil {
+		return nil, err
+	}
+	return images.ReadLayout(o.out)
+}
+
+// push asks the registry first, because compiling takes minutes.
+func (o options) push(ctx context.Context, stdout io.Writer, progress *progress) error {
+	target, err := images.ParseTarget(o.image, o.source.Version)
+	if err != nil {
+		return err
+	}
+	pusher := images.Pusher{Target: target, Keychain: authn.DefaultKeychain, Progress: progress}
+	if err := pusher.Check(); err != nil {
+		return err
+	}
+	built, err := o.build(ctx, progress)
+	if err != nil {
+		return err
+	}
+	pushed, err := pusher.Push(ctx, built)
+	if err != nil {
+		return err
+	}
+	for _, image := range pushed {
+		fmt.Fprintln(stdout, image.Reference)
+	}
+	fmt.Fprintf(stdout, "\nThis installs the controller; in the place of another program, put the reference with its name above into its manifest:\n\n  %s\n",
+		install(pushed[0].Reference))
+	return nil
+}
+
+// placeholder is the image in examples/controller.yaml.
+const placeholder = "registry.example/lockstep:dev"
+
+// install is the command that installs the controller with an image.
+func install(reference string) string {
+	return fmt.Sprintf("sed 's|%s|%s|' examples/controller.yaml | kubectl apply -f -", placeholder, reference)
+}

@@ -1,0 +1,87 @@
+package main_test
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(labtest.RunTests(m)) }
+
+// A mistake costs one line that says which, exit code 1, and no time: nothing is
+// compiled before the registry has been asked.
+func TestPushSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	wantsCredentials := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "me" || password != "right" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	readsOnly := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	})
+	for name, c := range map[string]struct {
+		image, config string
+		want          string
+	}{
+		"no image":    {"", "", "IMAGE is not set"},
+		"no registry": {"team/lockstep", "", "want a registry and a repository"},
+		"no credentials": {
+			wantsCredentials + "/team/lockstep", "",
+			"no credentials for " + wantsCredentials + " (401 Unauthorized)",
+		},
+		"wrong credentials": {
+			wantsCredentials + "/team/lockstep", login(wantsCredentials, "me", "wrong"),
+			wantsCredentials + " refuses the credentials",
+		},
+		"no right": {
+			readsOnly + "/team/lockstep", login(readsOnly, "me", "right"),
+			readsOnly + " refuses the credentials that the Docker configuration has for it (403 Forbidden)",
+		},
+		"nobody there": {"127.0.0.1:1/team/lockstep", "", "push 127.0.0.1:1/team/lockstep: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config, out := t.TempDir(), filepath.Join(t.TempDir(), "images")
+			if c.config != "" {
+				if err := os.WriteFile(filepath.Join(config, "config.json"), []byte(c.config), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stdout, stderr, code := labtest.RunCommand(t, labtest.Command{
+				Path: labtest.Binary(t, "./release"), Args: []string{"push", "--source=..", "--out=" + out, "--image=" + c.image},
+				Env: []string{"DOCKER_CONFIG=" + config, "HOME=" + config, "REGISTRY_AUTH_FILE="},
+			})
+			if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
+				t.Errorf("code %d, stdout %q, stderr %q; want 1 and one line with %q", code, stdout, stderr, c.want)
+			}
+			if strings.Contains(stderr, "wrong") || strings.Contains(stderr, "right") {
+				t.Errorf("the password is in %q", stderr)
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Error("images were built although they cannot be pushed")
+			}
+		})
+	}
+}
+
+func serve(t *testing.T, handler http.HandlerFunc) (address string) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// login is the configuration that "docker login" writes.
+func login(registry, user, password string) string {
+	return `{"auths": {"` + registry + `": {"auth": "` + base64.StdEncoding.EncodeToString([]byte(user+":"+password)) + `"}}}`
+}

@@ -13,7 +13,7 @@ import (
 // Event is something that people see on an object with kubectl describe.
 type Event struct {
 	About *corev1.ObjectReference
-	// Warning is true when somebody has to do something.
+	// Warning is true when a person has to act.
 	Warning bool
 	Reason  string
 	// Action is the verb, for machines.

@@ -42,7 +42,7 @@ func NewPods(c client.Client) *Pods {
 
 // List returns the workload's pods that have not run to their end: those that its
 // selector finds and that it controls, itself or through its revisions. Selectors
-// overlap, and somebody's bare pod may bear the same labels.
+// overlap, and a bare pod may bear the same labels.
 func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]Pod, error) {
 	selector, err := podSelector(w)
 	if err != nil {

@@ -40,9 +40,22 @@ func (o *controllerOptions) rights(kinds []kube.Kind) []access.Right {
 			need(access.Right{Resource: resource("", "pods"), Namespace: ns, Use: "the strategies evict and refresh"}, "list", "patch")
 			need(access.Right{Resource: resource("", "pods/eviction"), Namespace: ns, Use: "the strategy evict"}, "create")
 		}
-		need(access.Right{Resource: resource("apps", "replicasets"), Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
-		need(access.Right{Resource: resource("apps", "controllerrevisions"), Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
+		for _, revisions := range revisionResources(kinds) {
+			need(access.Right{Resource: revisions, Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
+		}
 		need(access.Right{Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "telling people on the workload"}, "create", "patch")
+	}
+	return all
+}
+
+// revisionResources are what the revisions of the kinds are, each once.
+func revisionResources(kinds []kube.Kind) []schema.GroupResource {
+	var all []schema.GroupResource
+	for _, kind := range kinds {
+		plural, _ := meta.UnsafeGuessKindToResource(kind.Revisions.GroupVersionKind)
+		if !slices.Contains(all, plural.GroupResource()) {
+			all = append(all, plural.GroupResource())
+		}
 	}
 	return all
 }

@@ -245,14 +245,14 @@ func (c *Cache) Status() []mirror.Status {
 
 // Defaults reports whether the settings of namespaces are known as well as they
 // will be. Before that, a workload that is followed by its namespace's default
-// looks like one that nobody asked for.
+// looks like one that is not to be followed.
 func (c *Cache) Defaults() bool {
 	return c.options.IgnoreNamespaces || c.namespaces.Status().Answered()
 }
 
 // Settled reports whether enough is known to decide on a workload: what it is made
 // of has been listed, and every other kind of its area has at least been tried. One
-// that cannot be listed, for whatever reason and however long, holds up nobody else.
+// that cannot be listed, for whatever reason and however long, holds up no other workload.
 // (While Rollouts cannot be listed, a Deployment whose template one of them uses is
 // taken for a workload of its own.)
 func (c *Cache) Settled(key kube.Key) bool {

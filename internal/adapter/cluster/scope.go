@@ -12,7 +12,7 @@ import (
 // Scope is something that is followed as a whole: a kind of workloads or of
 // sources, in one namespace or in all of them. That it is followed is on record,
 // because what is in it may be older than that: a flag, a label of a namespace or a
-// permission brings a whole scope at once, and restarts nobody.
+// permission brings a whole scope at once, and Lockstep restarts no pod for it.
 type Scope struct {
 	schema.GroupKind
 	// Namespace is empty where all of them are watched together.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"reflect"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -120,6 +121,14 @@ func TestFindKind(t *testing.T) {
 		if ok != (want != "") || ok && kind.Name() != want {
 			t.Errorf("%q is found: %t, want %q", name, ok, want)
 		}
+	}
+}
+
+// TestKindIsAPointer: each workload has two.
+func TestKindIsAPointer(t *testing.T) {
+	t.Parallel()
+	if got, want := reflect.TypeFor[Kind]().Size(), reflect.TypeFor[*Row]().Size(); got != want {
+		t.Errorf("a kind takes %d bytes, want %d", got, want)
 	}
 }
 

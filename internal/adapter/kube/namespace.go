@@ -19,7 +19,7 @@ type Namespace struct {
 	ResourceVersion string
 	Annotations     map[string]string
 	// AskedAt is when the annotation that asks for workloads to be followed was last
-	// written; zero when there is none, or when nobody can tell.
+	// written; zero when there is none, or when the managed fields do not tell.
 	AskedAt time.Time
 	// SettingsWritten bounds the last change of Annotations.
 	SettingsWritten timeline.Bounds

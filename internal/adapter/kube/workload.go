@@ -66,10 +66,10 @@ type Workload struct {
 	// before our eyes.
 	Listed timeline.Bounds
 	// AskedAt is when the annotation that asks to be followed was last written, by
-	// the API server's clock; zero when there is none, or when nobody can tell.
+	// the API server's clock; zero when there is none, or when the managed fields do not tell.
 	AskedAt time.Time
 	// MovedAt is the API server's time of the patch of ours that wrote the versions
-	// which the template shows, zero when somebody else did.
+	// which the template shows, zero when another writer did.
 	MovedAt time.Time
 	// WrittenAt is the API server's time of the last write of any kind to the object
 	// that has the template.
@@ -241,7 +241,7 @@ func writtenAt(m metav1.Object) time.Time {
 
 // askedAt is the latest time of an entry of the managed fields that owns the
 // annotation. The entry may have been written for another of its fields since, so
-// nobody asked later than that, and perhaps earlier.
+// the request is not younger than that, and perhaps older.
 func askedAt(m metav1.Object) time.Time {
 	if _, asks := m.GetAnnotations()[settings.Reload]; !asks {
 		return time.Time{}

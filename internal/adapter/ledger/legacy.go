@@ -197,8 +197,8 @@ func (r *Legacy) PutNow(context.Context, kube.Key, record.Entry) (time.Time, err
 	return time.Time{}, errors.New("the state of kubernetes-reloader has no place for this")
 }
 
-// Forget removes what is remembered of a workload; its sources may now be with
-// every workload that is left, or with none.
+// Forget removes what is remembered of a workload. All the workloads that are left
+// may now have its sources, or there may be none left.
 func (r *Legacy) Forget(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

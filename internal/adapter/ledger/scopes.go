@@ -23,8 +23,8 @@ func (r *Records) Begin(scope cluster.Scope, newest time.Time) {
 	r.shardWith(key).set(key, &text)
 }
 
-// Since is from when on every workload of a scope was made while a controller
-// was running, or was down for a time; false when the scope is not followed yet. One
+// Since is from when on every workload of a scope was made while the controller
+// watched, or was down for a time; false when the scope is not followed yet. One
 // that is older and has no entry may have run for long without being followed.
 func (r *Records) Since(scope cluster.Scope) (since time.Time, begun bool) {
 	key := scopeKey(scope)

@@ -17,9 +17,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 )
 
-// TestFailureThatWasMended: a watch that ended and was begun again is not why time ran
+// TestFailureThatIsOver: a watch that ended and was begun again is not why time ran
 // out.
-func TestFailureThatWasMended(t *testing.T) {
+func TestFailureThatIsOver(t *testing.T) {
 	t.Parallel()
 	template := podTemplate("one")
 	ds := &appsv1.DaemonSet{

@@ -85,7 +85,7 @@ func TestRevisionsShowWhatTheyWereGiven(t *testing.T) {
 }
 
 // strangersRevision is a ReplicaSet that the selector of "web" finds and that
-// belongs to somebody else.
+// belongs to another controller.
 func strangersRevision(t *testing.T, w *testkit.World) *appsv1.ReplicaSet {
 	t.Helper()
 	owner, yes := testkit.ConfigMap("owner", "key", "1"), true

@@ -6,7 +6,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 )
 
-// Mounted stands in for a Volume when somebody else publishes: the files are
+// Mounted stands in for a Volume when another program publishes: the files are
 // already where the application reads them, so that staging and publishing
 // have nothing to do and going back is impossible. State is kept in memory.
 type Mounted struct {

@@ -37,7 +37,7 @@ func (HashOnly) KeepFrom(r io.Reader) (filemap.Digest, error) {
 // Unpin has nothing to let go of.
 func (HashOnly) Unpin([]filemap.Entry) {}
 
-// Directory reads a directory that somebody else fills: a mounted ConfigMap or
+// Directory reads a directory that another program fills: a mounted ConfigMap or
 // Secret, or plain files.
 type Directory struct {
 	path   string

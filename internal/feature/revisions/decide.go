@@ -12,7 +12,7 @@ import (
 )
 
 // lookAgain is how soon a decision is made anew that depends on something which
-// wakes nobody when it changes: a permission, or what is asked for in a namespace.
+// wakes no object when it changes: a permission, or what is asked for in a namespace.
 const lookAgain = time.Minute
 
 // Verb is what is done about an object.
@@ -24,7 +24,7 @@ const (
 	Leave Verb = "leave"
 	// Attach: owners are added.
 	Attach Verb = "attach"
-	// Observe: they would be added, and somebody asked only to be told.
+	// Observe: they would be added, and people asked only to be told.
 	Observe Verb = "observe"
 	// Wait: what is missing may still come.
 	Wait Verb = "wait"

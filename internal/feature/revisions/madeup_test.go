@@ -30,7 +30,7 @@ import (
 
 const crewRevision = "crews.example.org/revision"
 
-// crews is a kind that nobody has: one row, and nothing else. Its controller is this
+// crews is a made-up kind: one row, and nothing else. Its controller is this
 // test. It makes ReplicaSets and notes on the crew which of them is the current one.
 func crews() kube.Kind {
 	return kube.NewKind(kube.Row{

@@ -27,7 +27,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// count counts what was done, or not done for a reason that lies with somebody.
+// count counts what was done, would have been done, or failed.
 func (m *metrics) count(o *lineage.Owned, reason input.Reason) {
 	if reason != input.Attached && reason != input.WouldAttach && reason != input.AttachFailed {
 		return

@@ -8,7 +8,7 @@ import (
 )
 
 // told remembers what people were last told of each object, so that they are
-// told once, and which objects nobody uses.
+// told once, and which objects no revision uses.
 type told struct {
 	mu   sync.Mutex
 	last map[lineage.ObjectKey]said
@@ -38,14 +38,14 @@ func (t *told) isNew(key lineage.ObjectKey, reason input.Reason, text string) bo
 	return true
 }
 
-// unreferenced is how many objects nobody uses.
+// unreferenced is how many objects no revision uses.
 func (t *told) unreferenced() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lost
 }
 
-// forget drops an object that is gone, and returns how many others nobody uses.
+// forget drops an object that is gone, and returns how many others no revision uses.
 func (t *told) forget(key lineage.ObjectKey) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

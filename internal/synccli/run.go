@@ -105,8 +105,11 @@ func (p predecessor) run(ctx context.Context, env Env, args []string) error {
 type advice struct{ missing, kubeconfig string }
 
 func (a advice) addTo(err error) error {
+	_, refused := errors.AsType[*podsync.CheckError](err)
 	_, missing := errors.AsType[*podsync.MissingError](err)
 	switch {
+	case refused:
+		return fmt.Errorf("the check refused the first set: %w; what it printed is in the status file, which \"lockstep-sync status --root=…\" shows", err)
 	case missing && a.missing != "":
 		return fmt.Errorf("%w, %s", err, a.missing)
 	case errors.Is(err, rest.ErrNotInCluster) && a.kubeconfig != "":

@@ -121,11 +121,15 @@ func printStatus(out io.Writer, s podsync.Status) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if s.CheckOutput == "" {
-		return nil
+	for _, printed := range []struct{ who, what string }{{"checker", s.CheckOutput}, {"command that failed", s.Output}} {
+		if printed.what == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "the %s printed:\n%s\n", printed.who, strings.TrimRight(printed.what, "\n")); err != nil {
+			return err
+		}
 	}
-	_, err := fmt.Fprintf(out, "the checker printed:\n%s\n", strings.TrimRight(s.CheckOutput, "\n"))
-	return err
+	return nil
 }
 
 // unconfirmed says why the published set is not the confirmed one, when that is

@@ -2,8 +2,6 @@ package podsync
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 )
@@ -23,8 +21,9 @@ func (a *Agent) step(ctx context.Context, d Decision) error {
 		o.Files, o.Bytes = len(a.planned.tree.Files), a.planned.tree.Bytes()
 	case Notify:
 		o.Acknowledged, o.Err = a.notify(ctx)
+		o.Asks = a.parts.Confirmer != nil && a.parts.Confirmer.Compares()
 	case Confirm:
-		o.Err = a.confirm(ctx)
+		o.Acknowledged, o.Err = a.confirm(ctx)
 	case RollBack:
 		o.Err = a.rollBack(d.Generation)
 	case StartChild:
@@ -62,26 +61,21 @@ func (a *Agent) stage(id string) error {
 	return err
 }
 
-// CheckError is a generation that its checker refused.
-type CheckError struct {
-	Output string
-	Err    error
-}
+// CheckError is a generation that its checker refused. What the checker printed
+// is in the status only.
+type CheckError struct{ Err error }
 
-// Error shows the end of what the checker printed, because that is what has to
-// be read.
-func (e *CheckError) Error() string {
-	return fmt.Sprintf("check failed: %v\n%s", e.Err, e.Output)
-}
+// Error tells how the check ended.
+func (e *CheckError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason without the output.
+// Unwrap gives the reason.
 func (e *CheckError) Unwrap() error { return e.Err }
 
 func (a *Agent) check(ctx context.Context) error {
 	output, err := a.parts.Checker.Check(ctx, a.checking)
 	a.setCheckOutput(output)
 	if err != nil {
-		return &CheckError{Output: output, Err: err}
+		return &CheckError{Err: err}
 	}
 	return nil
 }
@@ -112,48 +106,6 @@ func (a *Agent) unread() bool {
 	}
 }
 
-// notify tells everybody in order; the first failure ends it.
-func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
-	if a.parts.Confirmer != nil {
-		if a.baseline, err = a.parts.Confirmer.Baseline(ctx); err != nil {
-			return false, err
-		}
-	}
-	release := Release{Generation: a.state.Published, Dir: a.parts.Root, Changed: a.checking.Changed}
-	acknowledged = len(a.parts.Tellers) > 0
-	for _, teller := range a.parts.Tellers {
-		answered, err := teller.Tell(ctx, release)
-		if err != nil {
-			return false, err
-		}
-		acknowledged = acknowledged && answered
-	}
-	return acknowledged, nil
-}
-
-// confirm asks as long as there is somebody to ask: a child that ends has
-// answered.
-func (a *Agent) confirm(ctx context.Context) error {
-	if a.parts.Child == nil {
-		return a.parts.Confirmer.Confirm(ctx, a.baseline)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := a.parts.Child.Done()
-	go func() {
-		select {
-		case <-ended:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	err := a.parts.Confirmer.Confirm(ctx, a.baseline)
-	if err != nil && !a.parts.Child.Running() {
-		return fmt.Errorf("the application ended: %w", err)
-	}
-	return err
-}
-
 // rollBack writes down what it is about to do: an agent that is killed after
 // the swap must not take the set that failed for a new one.
 func (a *Agent) rollBack(id string) error {
@@ -165,12 +117,4 @@ func (a *Agent) rollBack(id string) error {
 	a.last = filemap.Tree{} // the next set is not compared with the one that failed
 	a.pruneSoon()
 	return a.parts.Publisher.Publish(id)
-}
-
-// shortMessage is an error's text for one line of a log: without output.
-func shortMessage(err error) string {
-	if check, ok := errors.AsType[*CheckError](err); ok {
-		return check.Err.Error()
-	}
-	return err.Error()
 }

@@ -38,6 +38,7 @@ type world struct {
 	baseline  func() (string, error)
 	compare   func(baseline string) error // instead of confirm
 	pruned    int
+	abandoned bool
 	check     func(id string) error
 	publish   func(id string) error
 	write     func() error
@@ -136,7 +137,9 @@ func (w *world) Tell(_ context.Context, r podsync.Release) (bool, error) {
 func (w *world) Baseline(context.Context) (string, error) { return w.baseline() }
 func (w *world) Write(p []byte) (int, error)              { return w.log.Write(p) }
 
-func (w *world) Confirm(ctx context.Context, baseline string) error {
+func (w *world) Compares() bool { return w.compare != nil }
+
+func (w *world) Confirm(ctx context.Context, _ podsync.Release, baseline string) error {
 	switch {
 	case w.ask != nil:
 		return w.ask(ctx)
@@ -401,9 +404,9 @@ func TestRollBack(t *testing.T) {
 	})
 }
 
-// The log tells what came of a step, in the word of the status; and the status
-// tells the size of the set in place, not of one that was taken back.
-func TestLoggedReasonAndSizeAfterAStep(t *testing.T) {
+// The log tells what happened in words that mean it, and the status tells the
+// size of the set in place, not of one that was taken back.
+func TestLogAndSizeAfterAStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		agent, put := run(t, w, func(o *podsync.Options) { o.Timing.RollBack, o.Timing.MaxFailures = true, 1 })
@@ -411,7 +414,7 @@ func TestLoggedReasonAndSizeAfterAStep(t *testing.T) {
 		synctest.Wait()
 		w.tell = func(n int) error {
 			if n == 2 {
-				return errors.New("refused")
+				return errors.New("the application said no")
 			}
 			return nil
 		}
@@ -428,13 +431,20 @@ func TestLoggedReasonAndSizeAfterAStep(t *testing.T) {
 		wantStatus(t, w, podsync.Rejected, 1, 4)
 		wantProbe(t, agent, "/healthz", http.StatusOK)
 		for _, want := range []string{
-			`"step done" stage=notify generation=[0-9a-f]+ reason=InStep`,
-			`"step failed" stage=notify generation=[0-9a-f]+ reason=TooManyFailures`,
-			`"step done" stage=notify generation=[0-9a-f]+ reason=RolledBack`,
-			`"step failed" stage=check generation=[0-9a-f]+ reason=Rejected error="exit status 1"`,
+			`msg=checked generation=[0-9a-f]+\n`,
+			`msg=published generation=[0-9a-f]+ files=1 bytes=4\n`,
+			`msg=told generation=[0-9a-f]+\n`,
+			`msg="not told: the application said no" generation=[0-9a-f]+ reason=TooManyFailures failures=1\n`,
+			`msg="rolled back" generation=[0-9a-f]+ refused=[0-9a-f]+\n`,
+			`msg="refused: exit status 1" generation=[0-9a-f]+ reason=Rejected\n`,
 		} {
 			if !regexp.MustCompile(want).MatchString(w.log.String()) {
 				t.Errorf("the log has no %s:\n%s", want, w.log.String())
+			}
+		}
+		for _, never := range []string{"NotDelivered", "failures=0", "step"} {
+			if strings.Contains(w.log.String(), never) {
+				t.Errorf("the log says %s:\n%s", never, w.log.String())
 			}
 		}
 	})

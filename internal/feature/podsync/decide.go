@@ -246,6 +246,9 @@ func (in Input) deliver() Decision {
 	if in.Now.Before(s.NextTry) {
 		return Decision{Verb: Wait, Reason: in.retryReason(), Until: s.NextTry}
 	}
+	if s.working() {
+		return Decision{Verb: Confirm, Reason: NotConfirmed, Generation: s.Published}
+	}
 	if s.Failures >= in.Timing.MaxFailures && in.mayRollBack() {
 		return Decision{Verb: RollBack, Reason: TooManyFailures, Generation: s.Previous}
 	}

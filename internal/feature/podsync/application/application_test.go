@@ -1,8 +1,10 @@
 package application
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -53,7 +55,7 @@ func TestTellers(t *testing.T) {
 		"restart":           {false, "restarted"},
 		"exec:test {generation} = g1 -a {dir} = /d":                                                   {true, ""},
 		`exec:sh -c 'test "$LOCKSTEP_CHANGED_FILES" = "a` + "\n" + `b" -a $LOCKSTEP_GENERATION = g1'`: {true, ""},
-		"exec:sh -c 'echo first; echo the reason; exit 1'":                                            {false, "exit status 1: the reason"},
+		"exec:sh -c 'echo first; echo the reason; exit 1'":                                            {false, "run sh: exit status 1"},
 		"socket:/does/not/exist:reload":                                                               {false, "ask reload on the socket /does/not/exist"},
 		"signal:HUP@pidfile:/does/not/exist":                                                          {false, "no such file"},
 	} {
@@ -80,11 +82,11 @@ type cutOff struct {
 	cut func()
 }
 
-func (c *cutOff) ask(ctx context.Context, baseline string) (bool, error) {
+func (c *cutOff) ask(ctx context.Context, release podsync.Release, baseline string) (bool, error) {
 	if c.at--; c.at == 0 {
 		c.cut()
 	}
-	return c.probe.ask(ctx, baseline)
+	return c.probe.ask(ctx, release, baseline)
 }
 
 func TestConfirmers(t *testing.T) {
@@ -98,14 +100,16 @@ func TestConfirmers(t *testing.T) {
 	}))
 	defer server.Close()
 	for spec, want := range map[string]string{
-		server.URL:                          "",
-		"body:version=7 GET@" + server.URL:  "",
-		"body:version=8@" + server.URL:      "does not match",
-		"metric:ok==1@" + server.URL:        "",
-		"metric:ok==0@" + server.URL:        "the metric ok is not == 0",
-		"metric:none==0@" + server.URL:      "there is no metric none",
-		"exec:true":                         "",
-		"exec:sh -c 'echo not yet; exit 1'": "not yet",
+		server.URL:                                  "",
+		"body:version=7 GET@" + server.URL:          "",
+		"body:version=8@" + server.URL:              "does not match",
+		"metric:ok==1@" + server.URL:                "",
+		"metric:ok==0@" + server.URL:                "the metric ok is not == 0",
+		"metric:none==0@" + server.URL:              "there is no metric none",
+		"exec:true":                                 "",
+		"exec:sh -c 'echo not yet; exit 1'":         "run sh: exit status 1",
+		"exec:test {generation} = g1 -a {dir} = /d": "",
+		`exec:sh -c 'test $LOCKSTEP_GENERATION = g1 -a $LOCKSTEP_DIR = /d'`: "",
 	} {
 		confirmer, err := NewConfirmer(spec, patience, settings(nil))
 		if err != nil {
@@ -116,7 +120,7 @@ func TestConfirmers(t *testing.T) {
 		// is still the reason when the fifth question gets none.
 		ctx, cancel := context.WithCancel(t.Context())
 		confirmer.probe = &cutOff{probe: confirmer.probe, at: 5, cut: cancel}
-		err = confirmer.Confirm(ctx, "")
+		err = confirmer.Confirm(ctx, podsync.Release{Generation: "g1", Dir: "/d"}, "")
 		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: error %v", spec, err)
 		}
@@ -133,7 +137,7 @@ func TestWorkersOfADeadChild(t *testing.T) {
 	if _, unreachable := errors.AsType[*podsync.UnreachableError](err); !unreachable {
 		t.Errorf("error %v, want one that says that it cannot be asked", err)
 	}
-	if err := confirmer.Confirm(t.Context(), "[12]"); err == nil {
+	if err := confirmer.Confirm(t.Context(), podsync.Release{}, "[12]"); err == nil {
 		t.Error("it is confirmed")
 	}
 }
@@ -171,7 +175,7 @@ func TestAMetricIsComparedWithBefore(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			confirmer.probe = &cutOff{probe: confirmer.probe, at: 4, cut: cancel}
-			err = confirmer.Confirm(ctx, baseline)
+			err = confirmer.Confirm(ctx, podsync.Release{}, baseline)
 			if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
@@ -195,7 +199,7 @@ func TestNothingToCompareWith(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := confirmer.Confirm(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "it is not known how things were before the reload") {
+		if err := confirmer.Confirm(t.Context(), podsync.Release{}, ""); err == nil || !strings.Contains(err.Error(), "it is not known how things were before the reload") {
 			t.Errorf("%s: error %v", spec, err)
 		}
 	}
@@ -238,7 +242,7 @@ func TestUnreachable(t *testing.T) {
 	for spec, want := range map[string]bool{
 		closed.URL:                       true,
 		server.URL + "/starting":         true,
-		server.URL + "/hangs":            true,
+		server.URL + "/hangs":            false, // it was told; see TestASlowReloadIsTold
 		server.URL + "/refuses":          false,
 		server.URL + "/dies":             false,
 		"socket:/does/not/exist:reload":  true,
@@ -258,6 +262,80 @@ func TestUnreachable(t *testing.T) {
 		if _, unreachable := errors.AsType[*podsync.UnreachableError](err); err == nil || unreachable != want {
 			t.Errorf("%s: %v, unreachable is %v", spec, err, unreachable)
 		}
+	}
+}
+
+// A request that was sent and not answered in time is one that the application
+// was told of, and its answer can still be had.
+func TestASlowReloadIsTold(t *testing.T) {
+	for answer, wantErr := range map[int]bool{http.StatusOK: false, http.StatusInternalServerError: true} {
+		release, requests := make(chan struct{}), atomic.Int32{}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			requests.Add(1)
+			<-release
+			w.WriteHeader(answer)
+		}))
+		s := settings(nil)
+		s.HTTP.Timeout = 50 * time.Millisecond
+		teller, err := NewTeller(server.URL, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = teller.Tell(t.Context(), podsync.Release{})
+		late, told := errors.AsType[*podsync.UnansweredError](err)
+		if !told || late.Patience != s.HTTP.Timeout {
+			t.Fatalf("error %v", err)
+		}
+		close(release)
+		if err := <-late.Answer; (err != nil) != wantErr || requests.Load() != 1 {
+			t.Errorf("late answer %d: error %v after %d requests", answer, err, requests.Load())
+		}
+		late.Abandon()
+		server.Close()
+	}
+}
+
+// A line on a socket that gets no answer in time was sent.
+func TestASlowSocketIsTold(t *testing.T) {
+	socket := t.TempDir() + "/s"
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	s := settings(nil)
+	s.Timeout = 50 * time.Millisecond
+	teller, err := NewTeller("socket:"+socket+":reload", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := teller.Tell(t.Context(), podsync.Release{}); err != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+// What lies behind the part of an answer that is read is not absent.
+func TestMetricsBeyondTheLimit(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(bytes.Repeat([]byte("other 1\n"), 1<<20))
+		_, _ = w.Write([]byte("errors 1\n"))
+	}))
+	defer server.Close()
+	for _, spec := range []string{"metric:errors==1@", "metric:errors>before@", "body:none@"} {
+		confirmer, err := NewConfirmer(spec+server.URL, time.Millisecond, settings(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = confirmer.probe.ask(t.Context(), podsync.Release{}, compared); err == nil || !strings.Contains(err.Error(), "the answer is larger than 4 MiB") {
+			t.Errorf("%s: error %v", spec, err)
+		}
+	}
+	confirmer, err := NewConfirmer(server.URL, patience, settings(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := confirmer.Confirm(t.Context(), podsync.Release{}, ""); err != nil {
+		t.Errorf("a code needs no body: %v", err)
 	}
 }
 

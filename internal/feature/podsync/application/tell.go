@@ -109,7 +109,10 @@ type httpTeller struct{ options httpcall.Options }
 
 // Tell makes the request.
 func (h httpTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
-	_, err := httpcall.Call(ctx, h.options)
+	err := httpcall.Send(ctx, h.options)
+	if late, ok := errors.AsType[*httpcall.UnansweredError](err); ok {
+		return false, &podsync.UnansweredError{Err: late, Patience: late.Timeout, Answer: late.Answer, Abandon: late.Abandon}
+	}
 	return true, unlessAsked(err)
 }
 
@@ -117,9 +120,10 @@ func (h httpTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
 // asked. 503 is the answer of one that is not ready.
 func unlessAsked(err error) error {
 	_, silent := errors.AsType[*httpcall.NoAnswerError](err)
+	_, late := errors.AsType[*httpcall.SilentError](err)
 	_, absent := errors.AsType[*process.AbsentError](err)
 	status, answered := errors.AsType[*httpcall.StatusError](err)
-	if silent || absent || (answered && status.Code == http.StatusServiceUnavailable) {
+	if silent || late || absent || (answered && status.Code == http.StatusServiceUnavailable) {
 		return &podsync.UnreachableError{Err: err}
 	}
 	return err
@@ -130,18 +134,13 @@ type commandTeller struct {
 	args     []string
 }
 
-// Tell runs the command; what it printed is in the error when it fails.
+// Tell runs the command. What a failing one printed is for the status file only.
 func (c commandTeller) Tell(ctx context.Context, release podsync.Release) (bool, error) {
 	output, err := c.settings.run(ctx, c.args, release)
 	if err != nil {
-		return false, fmt.Errorf("%w: %s", err, lastLine(output))
+		return false, &podsync.OutputError{Output: output, Err: err}
 	}
 	return true, nil
-}
-
-func lastLine(output string) string {
-	output = strings.TrimSpace(output)
-	return output[strings.LastIndex(output, "\n")+1:]
 }
 
 type signalTeller struct {
@@ -202,6 +201,9 @@ func newSocketTeller(spec string, settings Settings) (podsync.Teller, error) {
 // Tell sends the line; the answer is for a confirmation to judge.
 func (s socketTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
 	_, err := httpcall.Ask(ctx, s.socket, s.line, s.settings.Timeout)
+	if _, late := errors.AsType[*httpcall.SilentError](err); late {
+		return false, nil // it was told, and may be at work
+	}
 	return false, unlessAsked(err)
 }
 

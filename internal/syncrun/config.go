@@ -43,7 +43,9 @@ type App struct {
 	Check   string
 	Notify  []string
 	Confirm string
-	HTTP    httpcall.Options
+	// HTTP are the options of the first address among these; others have theirs
+	// behind them.
+	HTTP httpcall.Options
 	// CheckTimeout, CommandTimeout and ConfirmTimeout bound the three.
 	CheckTimeout, CommandTimeout, ConfirmTimeout time.Duration
 }

@@ -101,6 +101,10 @@ func (a *Agent) unread() bool {
 		return false
 	case a.opts.InitialNotify == NotifyNever:
 		return a.fresh || a.state.Published == ""
+	case a.opts.ReadOnly:
+		// What the application knows is on no disk: it may have been running for
+		// long, and an agent before this one may have missed a change.
+		return false
 	default:
 		return a.fresh
 	}

@@ -16,7 +16,8 @@ const (
 	// NotifyNever: the application starts after the agent and reads the files
 	// itself.
 	NotifyNever InitialNotify = "never"
-	// NotifyIfChanged: only when the agent found an older set in place.
+	// NotifyIfChanged: only when the agent found an older set in place, or cannot
+	// know because somebody else publishes.
 	NotifyIfChanged InitialNotify = "if-changed"
 	// NotifyAlways: every time the agent starts.
 	NotifyAlways InitialNotify = "always"

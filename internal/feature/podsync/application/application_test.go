@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/httpcall"
@@ -36,7 +37,8 @@ func (c *child) Restart(context.Context) error { return errors.New("restarted") 
 func (c *child) PID() int                      { return 0 }
 
 func settings(c Child) Settings {
-	return Settings{HTTP: httpcall.Options{Method: "POST", Timeout: patience}, Timeout: patience, Parent: process.NewParent(), Child: c}
+	o := httpcall.Options{Method: "POST", Timeout: patience}
+	return Settings{HTTP: HTTP{First: o, Others: o}, Timeout: patience, Parent: process.NewParent(), Child: c}
 }
 
 func TestTellers(t *testing.T) {
@@ -252,7 +254,7 @@ func TestUnreachable(t *testing.T) {
 	} {
 		s := settings(nil)
 		if strings.HasSuffix(spec, "/hangs") {
-			s.HTTP.Timeout = 200 * time.Millisecond
+			s.HTTP.Others.Timeout = 200 * time.Millisecond
 		}
 		teller, err := NewTeller(spec, s)
 		if err != nil {
@@ -276,14 +278,14 @@ func TestASlowReloadIsTold(t *testing.T) {
 			w.WriteHeader(answer)
 		}))
 		s := settings(nil)
-		s.HTTP.Timeout = 50 * time.Millisecond
+		s.HTTP.Others.Timeout = 50 * time.Millisecond
 		teller, err := NewTeller(server.URL, s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = teller.Tell(t.Context(), podsync.Release{})
 		late, told := errors.AsType[*podsync.UnansweredError](err)
-		if !told || late.Patience != s.HTTP.Timeout {
+		if !told || late.Patience != s.HTTP.Others.Timeout {
 			t.Fatalf("error %v", err)
 		}
 		close(release)
@@ -336,6 +338,68 @@ func TestMetricsBeyondTheLimit(t *testing.T) {
 	}
 	if err := confirmer.Confirm(t.Context(), podsync.Release{}, ""); err != nil {
 		t.Errorf("a code needs no body: %v", err)
+	}
+}
+
+// What was given for one address reaches no other: each has its own.
+func TestEachAddressHasItsOwnCredentials(t *testing.T) {
+	token, other := t.TempDir()+"/token", t.TempDir()+"/other"
+	for file, content := range map[string]string{token: "for-the-first", other: "for-the-second"} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]string{}
+	listen := func(name string) *httptest.Server {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen[name+r.URL.Path] = r.Method + " " + r.Header.Get("Authorization") + r.Header.Get("X-Key")
+			w.WriteHeader(http.StatusAccepted)
+		}))
+		t.Cleanup(server.Close)
+		return server
+	}
+	first, second, third := listen("first"), listen("second"), listen("third")
+	s := settings(nil)
+	s.HTTP.First = httpcall.Options{URL: first.URL + "/reload", Method: "PUT", Headers: []string{"X-Key: key"}, BearerFile: token, Timeout: patience}
+	for _, spec := range []string{first.URL + "/reload", first.URL + "/again", second.URL, third.URL + "/x method=PATCH codes=202 bearer-file=" + other + " header='X-Key: its own'"} {
+		teller, err := NewTeller(spec, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := teller.Tell(t.Context(), podsync.Release{}); err != nil {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+	for _, spec := range []string{first.URL + "/asked", second.URL + "/asked", "body:^$@" + third.URL + "/asked bearer-file=" + other} {
+		confirmer, err := NewConfirmer(spec, patience, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := confirmer.Confirm(t.Context(), podsync.Release{}, ""); err != nil {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+	want := map[string]string{
+		"first/reload": "PUT Bearer for-the-firstkey", "first/again": "PUT Bearer for-the-firstkey", "first/asked": "GET Bearer for-the-firstkey",
+		"second/": "POST ", "second/asked": "GET ", "third/x": "PATCH Bearer for-the-secondits own", "third/asked": "GET Bearer for-the-second",
+	}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("what the servers saw: -want +got\n%s", diff)
+	}
+}
+
+// A mistake in an option is one line that shows no value.
+func TestMistakesInOptions(t *testing.T) {
+	for spec, want := range map[string]string{
+		"http://h/ bearer=hunter2":  `http://h/ has no option "bearer": want one of method, header,`,
+		"http://h/ timeout=hunter2": "timeout of http://h/: want a time such as 10s",
+		"http://h/ hunter2":         "an option of http://h/ is not of the form NAME=VALUE",
+		"http://h/ timeout=0s":      "HTTP timeout 0s: want a positive time",
+		"http://h/ cert=/c":         "a client certificate needs both its file and its key file",
+	} {
+		if _, err := NewTeller(spec, settings(nil)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: error %v", spec, err)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ type Confirmer struct {
 
 // NewConfirmer reads one way of asking the application:
 //
-//	http://host:port/path                     an accepted status code
+//	http://host:port/path                     an accepted status code; a URL may be followed by NAME=VALUE, see OptionNames
 //	body:REGEXP@http://host:port/path         a body that matches
 //	metric:NAME==VALUE@http://host/metrics    a metric
 //	metric:NAME>before@http://host/metrics    a metric that moved since the reload
@@ -43,7 +43,6 @@ func NewConfirmer(spec string, timeout time.Duration, settings Settings) (*Confi
 	if timeout <= 0 {
 		return nil, fmt.Errorf("confirm timeout %s: want a positive time", timeout)
 	}
-	settings.HTTP.Method, settings.HTTP.Body = "GET", ""
 	p, err := newProbe(spec, settings)
 	if err != nil {
 		return nil, err
@@ -154,10 +153,10 @@ type httpProbe struct {
 	judge   func(body string) error
 }
 
-func newHTTPProbe(url string, settings Settings, judge func(string) error) (httpProbe, error) {
-	o := settings.HTTP
-	o.URL = url
-	return httpProbe{o, judge}, o.Validate()
+func newHTTPProbe(words string, settings Settings, judge func(string) error) (httpProbe, error) {
+	o, err := settings.HTTP.parse(words)
+	o.Method, o.Body = "GET", "" // a question changes nothing
+	return httpProbe{o, judge}, err
 }
 
 func (httpProbe) baseline(context.Context) (string, error) { return "", nil }

@@ -25,8 +25,7 @@ type Child interface {
 
 // Settings are what all ways of talking to the application share.
 type Settings struct {
-	// HTTP is the template for requests; its URL is filled in.
-	HTTP httpcall.Options
+	HTTP HTTP
 	// Timeout bounds commands and questions on sockets.
 	Timeout time.Duration
 	Parent  *process.Parent
@@ -75,7 +74,7 @@ func (c *Checker) Check(ctx context.Context, release podsync.Release) (string, e
 
 // NewTeller reads one way of telling the application:
 //
-//	http://host:port/path              a request
+//	http://host:port/path [NAME=VALUE…] a request; see OptionNames
 //	signal:HUP                         to the agent's own child
 //	signal:HUP@pidfile:/run/x.pid      to the process in a pidfile
 //	signal:HUP@name:nginx              to the process of that name
@@ -86,9 +85,8 @@ func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
 	kind, rest, _ := strings.Cut(spec, ":")
 	switch kind {
 	case "http", "https":
-		o := settings.HTTP
-		o.URL = spec
-		return httpTeller{o}, o.Validate()
+		o, err := settings.HTTP.parse(spec)
+		return httpTeller{o}, err
 	case "signal":
 		return newSignalTeller(rest, settings)
 	case "exec":

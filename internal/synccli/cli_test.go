@@ -33,6 +33,10 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 // Every mistake is one line that says what is wrong, before anything is touched.
 func TestMistakesOnTheCommandLine(t *testing.T) {
 	source := t.TempDir()
+	alias := filepath.Join(t.TempDir(), "alias")
+	if err := os.Symlink(source, alias); err != nil {
+		t.Fatal(err)
+	}
 	good := []string{"--directory=" + source, "--root=" + filepath.Join(t.TempDir(), "config")}
 	for name, c := range map[string]struct {
 		args []string
@@ -89,6 +93,11 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"status in no format":     {[]string{"status", "--root=/x", "-o", "yaml"}, `output "yaml": want text or json`},
 		"status in no layout":     {[]string{"status", "--root=/x", "--layout=tree"}, `layout "tree": want links or exchange`},
 		"install nowhere":         {[]string{"install"}, "accepts 1 arg(s), received 0"},
+		"root in its directory":   {[]string{"--directory=" + source, "--root=" + filepath.Join(source, "out")}, "are inside one another: give each a place of its own"},
+		"directory in its root":   {[]string{"--directory=" + filepath.Join(source, "in"), "--root=" + source}, "are inside one another"},
+		"root is the directory":   {[]string{"--directory=" + source, "--root=" + source + "/."}, "are inside one another"},
+		"root by another name":    {[]string{"--directory=" + source, "--root=" + filepath.Join(alias, "out")}, "are inside one another"},
+		"bad option of a URL":     {append(good, "--notify=http://h/ token=x"), `http://h/ has no option "token"`},
 		"bad log format":          {append(good, "--log-format=xml"), `log format "xml"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -123,7 +124,7 @@ func (c Config) complete() Config {
 func (c Config) Validate() error {
 	c = c.complete()
 	_, _, inWords := c.application(process.NewParent())
-	mistakes := []error{c.Sync.Validate(), inWords, c.checkTimes()}
+	mistakes := []error{c.Sync.Validate(), inWords, c.checkTimes(), c.checkPlaces()}
 	if len(c.Selectors) > 0 {
 		mistakes = append(mistakes, c.watchOptions().Validate())
 	}
@@ -145,6 +146,42 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(mistakes...)
+}
+
+// checkPlaces finds a directory and a root that are inside one another: the agent
+// would follow its own files, or publish into what it follows.
+func (c Config) checkPlaces() error {
+	if c.Volume.Root == "" {
+		return nil
+	}
+	root := resolved(c.Volume.Root)
+	var mistakes []error
+	for _, dir := range c.Directories {
+		if place := resolved(dir); within(place, root) || within(root, place) {
+			mistakes = append(mistakes, fmt.Errorf("--directory %s and --root %s are inside one another: give each a place of its own", dir, c.Volume.Root))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// resolved is a path without links, as far as it exists.
+func resolved(name string) string {
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return filepath.Clean(name)
+	}
+	if real, err := filepath.EvalSymlinks(full); err == nil {
+		return real
+	}
+	if parent := filepath.Dir(full); parent != full {
+		return filepath.Join(resolved(parent), filepath.Base(full))
+	}
+	return full
+}
+
+func within(name, dir string) bool {
+	relative, err := filepath.Rel(dir, name)
+	return err == nil && filepath.IsLocal(relative)
 }
 
 // checkTimes finds times that must not be zero: a pause of none would be no

@@ -298,9 +298,9 @@ func (v *Volume) Close() {
 // Current names the generation that readers see; empty means none.
 func (v *Volume) Current() (string, error) { return v.swapper.current() }
 
-// finishedDir holds an empty file for every generation that was staged
-// completely, so that a killed agent's half-written directory is never taken
-// for one of them.
+// finishedDir holds, for every generation that was staged completely, the list
+// of its files. A killed agent's half-written directory is so never taken for a
+// generation, nor a file of the application for one of ours.
 const finishedDir = "finished"
 
 // Has says whether a generation is complete on the disk.
@@ -312,11 +312,34 @@ func (v *Volume) Has(id string) bool {
 	return err == nil
 }
 
-func (v *Volume) markFinished(id string) error {
+// listHeader begins the list of a generation's files: an empty file is one of an
+// agent that kept no lists.
+const listHeader = "files\x00"
+
+func (v *Volume) markFinished(id string, tree filemap.Tree) error {
 	if err := v.state.Mkdir(finishedDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return v.state.WriteFile(finishedDir+"/"+id, nil, 0o644)
+	list := listHeader
+	for _, f := range tree.Files {
+		list += f.Path + "\x00"
+	}
+	return v.state.WriteFile(finishedDir+"/"+id, []byte(list), 0o644)
+}
+
+// fileList are the files that a generation was staged with; known is false when
+// that was not written down.
+func (v *Volume) fileList(id string) (files map[string]bool, known bool) {
+	raw, err := v.state.ReadFile(finishedDir + "/" + id)
+	list, known := strings.CutPrefix(string(raw), listHeader)
+	if err != nil || !known {
+		return nil, false
+	}
+	files = map[string]bool{}
+	for name := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == 0 }) {
+		files[name] = true
+	}
+	return files, true
 }
 
 // keyFile is the state file that makes names of generations secret. Whoever can

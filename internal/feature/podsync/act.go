@@ -14,7 +14,7 @@ func (a *Agent) step(ctx context.Context, d Decision) error {
 	case Stage:
 		o.Err = a.stage(d.Generation)
 	case Check:
-		o.Err = a.check(ctx)
+		o.Err = a.check(ctx, d.Generation)
 	case Publish:
 		o.Unread = a.unread()
 		o.Err = a.publish(d.Generation)
@@ -49,6 +49,8 @@ func (a *Agent) fatal(o Outcome) error {
 		return o.Err
 	case a.opts.Once:
 		return o.Err // nobody would see a later try
+	case o.Decision.Verb == Check && o.Decision.Generation == a.state.Published:
+		return o.Err // there is nothing to start the application on
 	case a.state.Published == "" && a.parts.Child != nil:
 		return o.Err
 	}
@@ -71,8 +73,13 @@ func (e *CheckError) Error() string { return e.Err.Error() }
 // Unwrap gives the reason.
 func (e *CheckError) Unwrap() error { return e.Err }
 
-func (a *Agent) check(ctx context.Context) error {
-	output, err := a.parts.Checker.Check(ctx, a.checking)
+// check looks at the staged set, or at the published one where it is.
+func (a *Agent) check(ctx context.Context, id string) error {
+	release := a.checking
+	if id == a.state.Published {
+		release = a.release()
+	}
+	output, err := a.parts.Checker.Check(ctx, release)
 	a.setCheckOutput(output)
 	if err != nil {
 		return &CheckError{Err: err}

@@ -32,8 +32,12 @@ type State struct {
 	// sources hold something else.
 	Barred string `json:"barred,omitempty"`
 
+	// Checked is the last set that passed the check; CheckedBy tells the checks of
+	// two command lines apart.
+	Checked   string `json:"checked,omitempty"`
+	CheckedBy string `json:"checkedBy,omitempty"`
+
 	Staged     string    `json:"-"`
-	Checked    string    `json:"-"`
 	Rejected   string    `json:"-"`
 	NextCheck  time.Time `json:"-"`
 	Rejections int       `json:"-"`
@@ -99,7 +103,10 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 	case Stage:
 		s.Staged = id
 	case Check:
-		s.Checked, s.Rejected, s.Rejections = id, "", 0
+		s.Checked = id
+		if s.Rejected == id {
+			s.Rejected, s.Rejections = "", 0
+		}
 	case Publish:
 		s = s.published(id, confirms)
 		s.Files, s.Bytes = o.Files, o.Bytes

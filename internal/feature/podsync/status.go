@@ -2,6 +2,8 @@ package podsync
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,6 +62,9 @@ func (a *Agent) restore() error {
 	if !a.parts.Publisher.Has(a.state.Previous) {
 		a.state.Previous = ""
 	}
+	if by := a.checkName(); a.state.CheckedBy != by {
+		a.state.Checked, a.state.CheckedBy = "", by
+	}
 	a.fresh = current == ""
 	if a.opts.InitialNotify == NotifyAlways && a.parts.Child == nil {
 		a.state.Delivered = ""
@@ -67,6 +72,16 @@ func (a *Agent) restore() error {
 	a.state.NextTry = time.Time{}
 	a.pruneAt = a.parts.Now()
 	return nil
+}
+
+// checkName is the check's command line as it may be written down: it may hold
+// what the status file should not show.
+func (a *Agent) checkName() string {
+	if a.parts.Checker == nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(a.parts.CheckName))
+	return hex.EncodeToString(sum[:8])
 }
 
 // resumed is the state after a restart. When the disk is ahead of the file, the

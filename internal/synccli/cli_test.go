@@ -213,7 +213,7 @@ func TestDocumentation(t *testing.T) {
 		}
 		return true
 	})
-	help, _, _ := run(t, "--help")
+	help, _, _ := run(t, "--help-all")
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz-", r) }) {
 		if strings.HasPrefix(word, "--") && strings.Trim(word, "-") != "" && !strings.Contains(help, word) && word != "--check" && word != "--config-file" {
 			t.Errorf("docs/sync.md names the flag %s, which does not exist", word)

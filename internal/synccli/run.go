@@ -88,6 +88,15 @@ func predecessors() map[string]predecessor {
 	}
 }
 
+// explain reads the predecessor's command line and says what the agent would do.
+func (p predecessor) explain(env Env, args []string) error {
+	config, err := p.parse(args, env.Lookup)
+	if err != nil {
+		return usageError{err}
+	}
+	return explain(env, config)
+}
+
 // run reads the predecessor's command line and runs the agent by it.
 func (p predecessor) run(ctx context.Context, env Env, args []string) error {
 	config, err := p.parse(args, env.Lookup)
@@ -131,6 +140,11 @@ func dispatch(ctx context.Context, env Env) error {
 	if replaces {
 		return original.run(ctx, env, args)
 	}
+	if len(args) > 1 && args[0] == "explain" {
+		if original, replaces = predecessors()[args[1]]; replaces {
+			return original.explain(env, args[2:])
+		}
+	}
 	return native(ctx, env, args)
 }
 
@@ -162,12 +176,27 @@ func newRootCommand(env Env) *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			return checkArgs(cmd.ArgsLenAtDash(), args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return runNative(cmd.Context(), env, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.helpAll {
+				return printHelp(env.Stdout, cmd, true)
+			}
+			return runNative(cmd.Context(), env, f, args)
+		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	f.bind(cmd.Flags(), env.Lookup)
+	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
+	standardHelp := cmd.HelpFunc()
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(newStatusCommand(env), newInstallCommand(env))
+	cmd.AddCommand(newExplainCommand(env), newStatusCommand(env), newInstallCommand(env))
+	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c != cmd {
+			standardHelp(c, args)
+			return
+		}
+		_ = printHelp(env.Stdout, c, false) // nobody reads it
+	})
 	return cmd
 }
 
@@ -205,6 +234,7 @@ func runAgent(ctx context.Context, env Env, config syncrun.Config, options logOp
 	if err != nil {
 		return usageError{err}
 	}
+	log.Info("lockstep-sync starts", append([]any{"version", env.Version}, config.Summary()...)...)
 	// A small heap is worth more in every pod than a rare collection.
 	debug.SetGCPercent(30)
 	if len(config.Child.Args) == 0 {

@@ -76,7 +76,7 @@ func (f *flags) bindSources(fs *pflag.FlagSet, lookup func(string) (string, bool
 func (f *flags) bindFiles(fs *pflag.FlagSet) {
 	v := &f.base.Volume
 	fs.StringVar(&v.Root, "root", "", "directory to publish into; without it a --directory is only watched")
-	fs.StringVar(&f.layout, "layout", string(volume.Links), "links (as the kubelet does it) or exchange (real directories)")
+	fs.StringVar(&f.layout, "layout", string(volume.Links), "links (as the kubelet does it), exchange (real directories, the whole root in one step) or files (real directories, file by file, also in a mount point)")
 	fs.StringVar(&f.fileMode, "file-mode", "0644", "mode of files")
 	fs.StringVar(&f.dirMode, "dir-mode", "0755", "mode of directories")
 	fs.IntVar(&v.UID, "uid", -1, "owner of the files; -1 leaves the agent's own; needs the capability CHOWN")

@@ -82,8 +82,8 @@ func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, erro
 	if root == "" {
 		return s, nil, usageError{errors.New("give the agent's --root, and its --layout when that is exchange; an agent without a root keeps no status file")}
 	}
-	if layout != volume.Links && layout != volume.Exchange {
-		return s, nil, usageError{fmt.Errorf("layout %q: want links or exchange", layout)}
+	if !layout.Known() {
+		return s, nil, usageError{fmt.Errorf("layout %q: want links, exchange or files", layout)}
 	}
 	name := filepath.Join(volume.StateDir(root, layout), podsync.StatusFile)
 	raw, err := os.ReadFile(name) //nolint:gosec // the user names the root

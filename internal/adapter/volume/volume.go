@@ -34,7 +34,13 @@ const (
 	// Exchange keeps real files in a real directory and exchanges the whole
 	// directory with renameat2, for applications that refuse symbolic links.
 	Exchange Layout = "exchange"
+	// Files keeps real files in real directories and changes them one by one, for
+	// mount points whose readers follow no links to directories.
+	Files Layout = "files"
 )
+
+// Known says whether there is such a layout.
+func (l Layout) Known() bool { return l == Links || l == Exchange || l == Files }
 
 // Options say where files are published and what they look like.
 type Options struct {
@@ -69,8 +75,11 @@ func (o Options) Validate() error {
 	if o.Root == "" {
 		mistakes = append(mistakes, errors.New("the root directory is missing: give --root"))
 	}
-	if o.Layout != Links && o.Layout != Exchange {
-		mistakes = append(mistakes, fmt.Errorf("layout %q: want links or exchange", o.Layout))
+	if !o.Layout.Known() {
+		mistakes = append(mistakes, fmt.Errorf("layout %q: want links, exchange or files", o.Layout))
+	}
+	if o.Layout == Files && o.givesAway() {
+		mistakes = append(mistakes, errors.New("--layout=files cannot give files to another --uid: run as that user, or use --layout=links"))
 	}
 	if o.FileMode&^fs.ModePerm != 0 || o.FileMode&0o400 == 0 {
 		mistakes = append(mistakes, fmt.Errorf("file mode %#o: want permission bits with at least 0400", uint32(o.FileMode)))
@@ -256,8 +265,20 @@ func (v *Volume) newSwapper() (swapper, error) {
 	if v.opts.Layout == Exchange {
 		return newExchange(v.base, v.state, filepath.Base(v.opts.Root))
 	}
+	if v.opts.Layout == Files {
+		p := &inPlace{base: v.base, state: v.state, overwrite: v.opts.Overwrite, list: v.fileList, makeDir: v.makeDir}
+		return p, p.resume()
+	}
 	l := &links{base: v.base, overwrite: v.opts.Overwrite}
 	return l, l.tidy()
+}
+
+// makeDir makes a directory with its mode and group.
+func (v *Volume) makeDir(name string) error {
+	if err := v.base.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	return v.finishDir(name)
 }
 
 // discardUnfinished removes generations that are neither visible nor recorded

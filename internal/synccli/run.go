@@ -3,6 +3,7 @@
 package synccli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -107,7 +108,8 @@ func (p predecessor) run(ctx context.Context, env Env, args []string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	return p.advice.addTo(runAgent(ctx, env, config, logOptions{format: "text"}))
+	log := logOptions{format: cmp.Or(config.Log.Format, "text"), level: config.Log.Level, utc: config.Log.UTC}
+	return p.advice.addTo(runAgent(ctx, env, config, log))
 }
 
 // advice is how a command line mends what the parts below it can only report.
@@ -255,14 +257,19 @@ func oneLine(err error) error {
 type logOptions struct {
 	format string
 	debug  bool
+	level  slog.Level
+	utc    bool
 }
 
 func (o logOptions) logger(w io.Writer) (*slog.Logger, error) {
-	level := slog.LevelInfo
+	level := o.level
 	if o.debug {
 		level = slog.LevelDebug
 	}
 	options := &slog.HandlerOptions{Level: level}
+	if o.utc {
+		options.ReplaceAttr = inUTC
+	}
 	switch o.format {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, options)), nil
@@ -270,4 +277,11 @@ func (o logOptions) logger(w io.Writer) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
 	return nil, fmt.Errorf("log format %q: want text or json", o.format)
+}
+
+func inUTC(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindTime {
+		a.Value = slog.TimeValue(a.Value.Time().UTC())
+	}
+	return a
 }

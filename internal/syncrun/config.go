@@ -5,6 +5,7 @@ package syncrun
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -51,6 +52,15 @@ type App struct {
 	CheckTimeout, CommandTimeout, ConfirmTimeout time.Duration
 }
 
+// Log says how the log looks.
+type Log struct {
+	// Format is text or json.
+	Format string
+	Level  slog.Level
+	// UTC writes times in UTC instead of local time.
+	UTC bool
+}
+
 // Config is everything that one agent is told.
 type Config struct {
 	Kube        Kube
@@ -69,7 +79,11 @@ type Config struct {
 	// Child is the application in subprocess mode; no arguments mean none.
 	Child process.ChildOptions
 	// HealthAddr is where probes and metrics are served; empty means nowhere.
-	HealthAddr string
+	// HealthOptional lets the agent run without when the port is taken.
+	HealthAddr     string
+	HealthOptional bool
+	// Log is how a predecessor's log looks; no format means the command line's own.
+	Log Log
 	// Rescan and Poll are how often directories are looked at.
 	Rescan, Poll time.Duration
 	// Warnings are told once at the start.

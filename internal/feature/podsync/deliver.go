@@ -29,6 +29,9 @@ func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 			a.unanswered = append(a.unanswered, working)
 			continue
 		}
+		if a.tolerates(err) {
+			continue
+		}
 		if err != nil {
 			a.abandon()
 			return false, err
@@ -39,6 +42,21 @@ func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 		return false, a.unanswered[0]
 	}
 	return a.acknowledged, nil
+}
+
+// tolerates logs a failure that nothing is repeated for.
+func (a *Agent) tolerates(err error) bool {
+	tolerated, ok := errors.AsType[*ToleratedError](err)
+	if !ok {
+		return false
+	}
+	a.parts.Log.Warn("a command failed, and nothing is repeated for it: "+tolerated.Error(), "generation", a.state.Published)
+	if failed, printed := errors.AsType[*OutputError](err); printed {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.status.Output = failed.Output
+	}
+	return true
 }
 
 // abandon stops waiting for answers about a set that is told anew or replaced.

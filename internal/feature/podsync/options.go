@@ -57,6 +57,9 @@ type Options struct {
 	WaitForSources bool
 	// Once ends the agent after the first set is published.
 	Once bool
+	// ApplicationApart has /healthz tell of the agent only: of its first set and of
+	// its sources. The application is on the paths that name it, and in /readyz.
+	ApplicationApart bool
 	// ReadOnly is true when somebody else publishes and the agent only tells.
 	ReadOnly bool
 	// Keyed makes names of generations useless for guessing contents.

@@ -82,6 +82,15 @@ func (e *OutputError) Error() string { return e.Err.Error() }
 // Unwrap gives the reason.
 func (e *OutputError) Unwrap() error { return e.Err }
 
+// ToleratedError is a failure that is reported and changes nothing else.
+type ToleratedError struct{ Err error }
+
+// Error gives the reason.
+func (e *ToleratedError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *ToleratedError) Unwrap() error { return e.Err }
+
 // Checker looks at a staged generation before anybody else does. It returns
 // what the check printed.
 type Checker interface {

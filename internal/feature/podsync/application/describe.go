@@ -22,6 +22,8 @@ func (h HTTP) Describe(spec string, asking, full bool) string {
 		return h.request(words, asking) + " until " + kind + " " + condition
 	case "exec":
 		return "command " + Command(rest, full)
+	case "attempt":
+		return "command " + Command(rest, full) + ", whose failure changes nothing"
 	case "socket":
 		socket, line, _ := strings.Cut(rest, ":")
 		if !full {

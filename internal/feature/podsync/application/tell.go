@@ -79,6 +79,7 @@ func (c *Checker) Check(ctx context.Context, release podsync.Release) (string, e
 //	signal:HUP@pidfile:/run/x.pid      to the process in a pidfile
 //	signal:HUP@name:nginx              to the process of that name
 //	exec:command arguments             a command
+//	attempt:command arguments          a command whose failure changes nothing
 //	socket:/run/x.sock:line            a line on a unix socket
 //	restart                            the agent's own child anew
 func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
@@ -92,6 +93,9 @@ func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
 	case "exec":
 		args, err := argv.Split(rest)
 		return commandTeller{settings, args}, err
+	case "attempt":
+		args, err := argv.Split(rest)
+		return attemptTeller{commandTeller{settings, args}}, err
 	case "socket":
 		return newSocketTeller(rest, settings)
 	case "restart":
@@ -137,6 +141,18 @@ func (c commandTeller) Tell(ctx context.Context, release podsync.Release) (bool,
 	output, err := c.settings.run(ctx, c.args, release)
 	if err != nil {
 		return false, &podsync.OutputError{Output: output, Err: err}
+	}
+	return true, nil
+}
+
+// attemptTeller runs a command whose failure is not the application's: the
+// scripts of predecessors, which nobody ever looked after.
+type attemptTeller struct{ commandTeller }
+
+// Tell runs the command.
+func (a attemptTeller) Tell(ctx context.Context, release podsync.Release) (bool, error) {
+	if _, err := a.commandTeller.Tell(ctx, release); err != nil {
+		return false, &podsync.ToleratedError{Err: err}
 	}
 	return true, nil
 }

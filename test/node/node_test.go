@@ -53,6 +53,9 @@ func TestRealNode(t *testing.T) {
 	})
 	loadSync(t, cluster)
 	t.Run("Sidecar", func(t *testing.T) { failedReloadRestartsTheApplication(t, cluster) })
+	loadGrafana(t, cluster)
+	t.Run("Grafana", func(t *testing.T) { grafanaKeepsItsDashboards(t, cluster) })
+	t.Run("GrafanaNative", func(t *testing.T) { grafanaWithNativeSidecars(t, cluster) })
 	t.Run("Revisions", func(t *testing.T) { podsKeepTheConfigurationOfTheirRevision(t, cluster) })
 	t.Run("FirstProcess", func(t *testing.T) { agentIsTheFirstProcess(t, cluster) })
 }

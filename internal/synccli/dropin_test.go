@@ -153,6 +153,46 @@ func TestDropInOverARestart(t *testing.T) {
 	a.wantFiles(map[string]string{"a": "1", "foreign": "mine"})
 }
 
+// The subprocess mode from beginning to end: the child starts with its files, gets
+// a SIGHUP for a change and none for the first set, and its exit code counts. The
+// cluster is found as kubectl finds it.
+func TestDropInSubprocess(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configMap("app", map[string]string{"a.conf": "1"})
+	root := filepath.Join(t.TempDir(), "config")
+	script := `echo started with $(cat ` + root + `/a.conf); trap 'echo hup $(cat ` + root + `/a.conf)' HUP; trap 'exit 7' TERM; while :; do sleep 0.05; done`
+	a := &agent{t: t, root: root}
+	a.Running = labtest.StartCommand(t, labtest.Command{
+		Path: originalName(t), Env: []string{"KUBECONFIG=" + c.lab.Kubeconfig()},
+		Args: []string{
+			"--running-in-cluster=false", "--v", "2", "--stderrthreshold", "INFO", "--vmodule", "x=2", "--logtostderr",
+			"--configmap=" + c.namespace + "/app", "--configroot=" + root, "--", "sh", "-c", script,
+		},
+	})
+	labtest.Eventually(t, patience, func() (bool, string) { return a.Stdout() == "started with 1\n", a.Stdout() + a.Stderr() })
+	c.configMap("app", map[string]string{"a.conf": "2"})
+	labtest.Eventually(t, patience, func() (bool, string) {
+		return a.Stdout() == "started with 1\nhup 2\n", a.Stdout() + a.Stderr()
+	})
+	if code := a.Stop(t); code != 7 {
+		t.Errorf("exit code %d, want the child's", code)
+	}
+}
+
+// --context chooses among the contexts of KUBECONFIG.
+func TestDropInContext(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	a := labtest.StartCommand(t, labtest.Command{
+		Path: originalName(t), Env: []string{"KUBECONFIG=" + c.lab.Kubeconfig()},
+		Args: []string{"--running-in-cluster=false", "--context=none", "--configmap=x", "--configroot=" + t.TempDir(), "--reload-http=http://127.0.0.1:1/"},
+	})
+	if code := a.ExitCode(t, patience); code != 1 || !strings.Contains(a.Stderr(), `context "none" does not exist`) {
+		t.Errorf("code %d: %s", code, a.Stderr())
+	}
+}
+
 func TestDropInUsage(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]struct {

@@ -251,5 +251,8 @@ func (k Kube) load() (*rest.Config, error) {
 		},
 	}
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: k.Kubeconfig}
+	if files := filepath.SplitList(k.Kubeconfig); len(files) > 1 { // as kubectl reads KUBECONFIG
+		rules = &clientcmd.ClientConfigLoadingRules{Precedence: files}
+	}
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 }

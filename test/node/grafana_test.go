@@ -41,7 +41,7 @@ func grafanaKeepsItsDashboards(t *testing.T, cluster *labtest.Cluster) {
 	provision(t, w)
 	applyGrafana(t, w, func(*corev1.PodSpec) {})
 	// The init container has brought the data source before Grafana's first start.
-	awaitLog(t, w, "grafana", "user 472 parent 0 root writable capabilities none", "datasources prometheus.yaml", "dashboards Team/nodes.json top.json")
+	awaitLog(t, w, "grafana", "datasources prometheus.yaml", "dashboards Team/nodes.json top.json")
 	changeDashboards(t, w)
 	wantNoPort(t, w)
 }

@@ -115,7 +115,7 @@ func (r *run) attachAll(ctx context.Context) error {
 func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, input.Source) Verdict) error {
 	for {
 		err := r.followOnce(ctx, patience, judge)
-		if !r.request.WaitForWorkload || !apierrors.IsNotFound(err) {
+		if err == nil || !r.request.WaitForWorkload || !r.missing(patience) {
 			return err
 		}
 		for object := range r.pending {
@@ -127,6 +127,18 @@ func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, 
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// missing asks whether the workload does not exist.
+func (r *run) missing(ctx context.Context) bool {
+	workload := &metav1.PartialObjectMetadata{}
+	for _, kind := range lineage.AttachableKinds() {
+		if kind.GroupKind() == r.request.Workload.GroupKind {
+			workload.SetGroupVersionKind(kind)
+		}
+	}
+	key := client.ObjectKey{Namespace: r.request.Workload.Namespace, Name: r.request.Workload.Name}
+	return apierrors.IsNotFound(r.Client.Get(ctx, key, workload))
 }
 
 // wait remembers what an object waits for, and tells when that is news.

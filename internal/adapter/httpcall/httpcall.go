@@ -126,9 +126,7 @@ func noAnswer(err error) error {
 // large to be read whole is an error: who looks for something in it would take
 // what was cut off for absent.
 func Call(ctx context.Context, o Options) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
-	defer cancel()
-	body, err := exchange(ctx, o)
+	body, err := inTime(ctx, o)
 	if err == nil && len(body) > bodyLimit {
 		err = fmt.Errorf("the answer is larger than %d MiB", bodyLimit>>20)
 	}
@@ -140,10 +138,15 @@ func Call(ctx context.Context, o Options) (string, error) {
 
 // Probe makes the request once and looks at the code only.
 func Probe(ctx context.Context, o Options) error {
+	_, err := inTime(ctx, o)
+	return o.named(err)
+}
+
+// inTime gives up when the time is over.
+func inTime(ctx context.Context, o Options) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	_, err := exchange(ctx, o)
-	return o.named(err)
+	return exchange(ctx, o)
 }
 
 // named says which request an error is about.

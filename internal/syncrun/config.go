@@ -184,8 +184,8 @@ func resolved(name string) string {
 	if err != nil {
 		return filepath.Clean(name)
 	}
-	if real, err := filepath.EvalSymlinks(full); err == nil {
-		return real
+	if place, err := filepath.EvalSymlinks(full); err == nil {
+		return place
 	}
 	if parent := filepath.Dir(full); parent != full {
 		return filepath.Join(resolved(parent), filepath.Base(full))

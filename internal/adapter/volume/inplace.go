@@ -263,7 +263,7 @@ func (p *inPlace) remove(name string) error {
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if p.base.Remove(dir) != nil {
-			return nil // somebody has something in it
+			break // somebody has something in it
 		}
 	}
 	return nil

@@ -341,11 +341,11 @@ func (v *Volume) markFinished(id string, tree filemap.Tree) error {
 	if err := v.state.Mkdir(finishedDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	list := listHeader
+	list := []byte(listHeader)
 	for _, f := range tree.Files {
-		list += f.Path + "\x00"
+		list = append(append(list, f.Path...), 0)
 	}
-	return v.state.WriteFile(finishedDir+"/"+id, []byte(list), 0o644)
+	return v.state.WriteFile(finishedDir+"/"+id, list, 0o644)
 }
 
 // fileList are the files that a generation was staged with; known is false when

@@ -46,7 +46,7 @@ replaced, and a second run changes nothing.
 Where "lockstep controller" runs, label the objects lockstep.dev/revisioned=true
 instead: it does the same by itself, also for changes that no job accompanies.
 
-Exit codes: 0 attached, 1 something was not attached, 2 used wrongly.`,
+Exit codes: 0 attached, or --best-effort; 1 something was not attached; 2 used wrongly.`,
 		Example: `  # after a deploy
   lockstep attach --namespace shop rollout/web configmap/web-settings-3fa9c1d2e4 secret/web-db-77ab01c9de
 

@@ -203,14 +203,10 @@ func wantContains(t *testing.T, lines []string, parts ...string) {
 	}
 }
 
-// TestDropInNamesWhatIsUnknown: exit 1 and which part of the name is wrong.
-func TestDropInNamesWhatIsUnknown(t *testing.T) {
+// TestDropInRefusesAnEmptyList: there is nothing to attach.
+func TestDropInRefusesAnEmptyList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	lines, code := newAsBefore(w).run(w, "-rollout", "nobody", "-namespace", w.Namespace, "-configmaps", "a")
-	if last := lines[len(lines)-1]; code != 1 || last["level"] != "fatal" || !strings.Contains(fmt.Sprint(last["msg"]), "Rollout nobody") {
-		t.Errorf("exit %d, last line %v", code, last)
-	}
 	if _, code := newAsBefore(w).run(w, "-rollout", "x", "-namespace", w.Namespace, "-configmaps", " , "); code != 1 {
 		t.Errorf("an empty list: exit %d, want 1", code)
 	}

@@ -149,16 +149,21 @@ type figure struct {
 // figures are the numbers that have a limit.
 func (r *Result) figures() []figure {
 	all := []figure{
-		{"binary (MB)", r.BinaryMB, 16},
-		{"change to file, p50 (ms)", r.LatencyMs.P50, 10},
-		{"change to file, p99 (ms)", r.LatencyMs.P99, 100},
 		{"idle memory (MiB)", r.IdleRSSMiB, 14},
 		{"memory 3 s after the start (MiB)", r.StartedRSSMiB, 16},
 		{"two agents idle, together (MiB)", r.TwoIdleRSSMiB, 24},
-		{"peak memory while loading (MiB)", r.LoadedPeakMiB, 40},
-		{"memory a minute after loading (MiB)", r.LoadedRSSMiB, 16},
 		{"CPU while idle (ms in 30 s)", r.IdleCPUms, 30},
 	}
+	if r.LatencyMs.Count == 0 {
+		return all // only memory was measured
+	}
+	all = append(all,
+		figure{"binary (MB)", r.BinaryMB, 16},
+		figure{"change to file, p50 (ms)", r.LatencyMs.P50, 10},
+		figure{"change to file, p99 (ms)", r.LatencyMs.P99, 100},
+		figure{"peak memory while loading (MiB)", r.LoadedPeakMiB, 40},
+		figure{"memory a minute after loading (MiB)", r.LoadedRSSMiB, 16},
+	)
 	for _, m := range r.Mounted {
 		if m.Program == ours {
 			all = append(all, figure{"mounted directory: change to call, p50 (ms)", m.LatencyMs.P50, 10},

@@ -261,12 +261,16 @@ func (p *inPlace) remove(name string) error {
 	if err := p.base.Remove(name); err != nil {
 		return err
 	}
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if p.base.Remove(dir) != nil {
-			break // somebody has something in it
-		}
-	}
+	p.removeEmpty(path.Dir(name))
 	return nil
+}
+
+// removeEmpty takes directories away up to the first in which somebody has
+// something.
+func (p *inPlace) removeEmpty(dir string) {
+	for dir != "." && p.base.Remove(dir) == nil {
+		dir = path.Dir(dir)
+	}
 }
 
 // removeLinks takes away what the layout with links left in the same root.

@@ -155,13 +155,49 @@ func percentiles(series []time.Duration) Percentiles {
 	}
 }
 
+// prepare makes the ConfigMap that the latency's measurement leaves behind.
+func (b *bench) prepare(ctx context.Context, _ *Result) error {
+	return b.apply(ctx, "app", strconv.Itoa(updates))
+}
+
+// two measures a pair of agents as in the pod of Grafana. Pages of the program that
+// both use count twice, so that the pod is charged less.
+func (b *bench) two(ctx context.Context, r *Result) error {
+	var commands []*exec.Cmd
+	for range 2 {
+		command, root, err := b.start(ctx, "--configmap=app", "--layout=files", "--health-addr=127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer stop(command)
+		if err := await(ctx, filepath.Join(root, "app"), strconv.Itoa(updates)); err != nil {
+			return err
+		}
+		commands = append(commands, command)
+	}
+	time.Sleep(30 * time.Second) // settled
+	for _, command := range commands {
+		rss, err := memory(command.Process.Pid, "VmRSS")
+		if err != nil {
+			return err
+		}
+		r.TwoIdleRSSMiB += rss
+	}
+	return nil
+}
+
 func (b *bench) idle(ctx context.Context, r *Result) error {
+	begun := time.Now()
 	command, root, err := b.start(ctx, "--configmap=app", "--health-addr=127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	defer stop(command)
 	if err := await(ctx, filepath.Join(root, "app"), strconv.Itoa(updates)); err != nil {
+		return err
+	}
+	time.Sleep(time.Until(begun.Add(3 * time.Second)))
+	if r.StartedRSSMiB, err = memory(command.Process.Pid, "VmRSS"); err != nil {
 		return err
 	}
 	time.Sleep(30 * time.Second) // settled

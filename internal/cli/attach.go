@@ -21,6 +21,8 @@ type attachOptions struct {
 	log       logOptions
 	namespace string
 	request   revisions.Request
+	// bestEffort says what was not attached and ends well all the same.
+	bestEffort bool
 }
 
 func newAttach(env Environment) *cobra.Command {
@@ -43,7 +45,7 @@ replaced, and a second run changes nothing.
 Where "lockstep controller" runs, label the objects lockstep.dev/revisioned=true
 instead: it does the same by itself, also for changes that no job accompanies.
 
-Exit codes: 0 attached, 1 something was not attached, 2 used wrongly.`,
+Exit codes: 0 attached, or --best-effort; 1 something was not attached; 2 used wrongly.`,
 		Example: `  # after a deploy
   lockstep attach --namespace shop rollout/web configmap/web-settings-3fa9c1d2e4 secret/web-db-77ab01c9de
 
@@ -60,6 +62,7 @@ Exit codes: 0 attached, 1 something was not attached, 2 used wrongly.`,
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workload and the objects (default the kubeconfig's, or the pod's own)")
 	fs.BoolVar(&o.request.RequireReference, "require-reference", o.request.RequireReference, "attach only what the newest revision's pod template references")
 	fs.DurationVar(&o.request.Grace, "reference-grace", o.request.Grace, "without --require-reference: how long to wait for a reference first")
+	fs.BoolVar(&o.bestEffort, "best-effort", false, "say what could not be attached, and exit with 0: what belongs to no revision stays")
 	fs.DurationVar(&o.request.Timeout, "timeout", o.request.Timeout, "how long to wait for the revision")
 	return cmd
 }
@@ -88,7 +91,12 @@ func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) 
 			fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", r.Warning)
 		}
 	}}
-	return attacher.Attach(cmd.Context(), o.request)
+	err = attacher.Attach(cmd.Context(), o.request)
+	if err != nil && o.bestEffort {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: not everything is attached:", err)
+		return nil
+	}
+	return err
 }
 
 // read takes the workload and the objects from the arguments.

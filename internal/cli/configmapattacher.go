@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/compat/configmapattacher"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
 
@@ -62,9 +63,11 @@ func attachAsBefore(ctx context.Context, in configmapattacher.Invocation, env En
 			log.WarnContext(ctx, o.Warning, "configmap", o.Object.Name)
 		}
 		log.InfoContext(ctx, "attached", "configmap", o.Object.Name, "owners", strings.Join(o.Owners, ","))
+	}, Waiting: func(object input.ID, message string) {
+		log.DebugContext(ctx, "waiting: "+message, "configmap", object.Name)
 	}}
 	request := revisions.DefaultRequest()
-	request.RequireReference, request.AsController = false, true
+	request.RequireReference, request.AsController, request.WaitForWorkload = false, true, true
 	request.Objects = in.ConfigMaps
 	request.Kind, request.Workload = kube.Rollout(), types.NamespacedName{Namespace: in.Namespace, Name: in.Rollout}
 	err = nil

@@ -147,7 +147,7 @@ func TestOnce(t *testing.T) {
 	}
 	_, stderr, code = labtest.RunCommand(t, labtest.Command{Path: binary(t), Args: c.kube("--configmap=app", "--root="+filepath.Join(t.TempDir(), "x"), "--once",
 		"--check=sh -c 'echo this is wrong; exit 3'")})
-	if code != 1 || !strings.Contains(stderr, "this is wrong") {
+	if code != 1 || !strings.Contains(stderr, "the check refused the first set: run sh: exit status 3") {
 		t.Errorf("rejected: code %d, %s", code, stderr)
 	}
 }

@@ -33,6 +33,10 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 // Every mistake is one line that says what is wrong, before anything is touched.
 func TestMistakesOnTheCommandLine(t *testing.T) {
 	source := t.TempDir()
+	alias := filepath.Join(t.TempDir(), "alias")
+	if err := os.Symlink(source, alias); err != nil {
+		t.Fatal(err)
+	}
 	good := []string{"--directory=" + source, "--root=" + filepath.Join(t.TempDir(), "config")}
 	for name, c := range map[string]struct {
 		args []string
@@ -57,7 +61,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"mode nobody can read":    {append(good, "--file-mode=0"), "want permission bits with at least 0400"},
 		"bad codes":               {append(good, "--http-codes=ok"), "HTTP codes"},
 		"bad collision":           {append(good, "--collision=last"), `collision policy "last": want error, prefix or first`},
-		"bad layout":              {append(good, "--layout=tree"), `layout "tree": want links or exchange`},
+		"bad layout":              {append(good, "--layout=tree"), `layout "tree": want links, exchange or files`},
 		"bad name":                {append(good, "--configmap=a/b/c"), `configmap "a/b/c": want NAME or NAMESPACE/NAME`},
 		"bad selector":            {append(good, "--selector=a in (b"), "label selector"},
 		"bad health address":      {append(good, "--health-addr=8080"), `health address "8080"`},
@@ -87,8 +91,13 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"group that cannot be":    {append(good, "--gid=4294967296"), "owner 4294967296: want a number of a user or group, or -1"},
 		"status with arguments":   {[]string{"status", "x"}, "unknown command"},
 		"status in no format":     {[]string{"status", "--root=/x", "-o", "yaml"}, `output "yaml": want text or json`},
-		"status in no layout":     {[]string{"status", "--root=/x", "--layout=tree"}, `layout "tree": want links or exchange`},
+		"status in no layout":     {[]string{"status", "--root=/x", "--layout=tree"}, `layout "tree": want links, exchange or files`},
 		"install nowhere":         {[]string{"install"}, "accepts 1 arg(s), received 0"},
+		"root in its directory":   {[]string{"--directory=" + source, "--root=" + filepath.Join(source, "out")}, "are inside one another: give each a place of its own"},
+		"directory in its root":   {[]string{"--directory=" + filepath.Join(source, "in"), "--root=" + source}, "are inside one another"},
+		"root is the directory":   {[]string{"--directory=" + source, "--root=" + source + "/."}, "are inside one another"},
+		"root by another name":    {[]string{"--directory=" + source, "--root=" + filepath.Join(alias, "out")}, "are inside one another"},
+		"bad option of a URL":     {append(good, "--notify=http://h/ token=x"), `http://h/ has no option "token"`},
 		"bad log format":          {append(good, "--log-format=xml"), `log format "xml"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +213,7 @@ func TestDocumentation(t *testing.T) {
 		}
 		return true
 	})
-	help, _, _ := run(t, "--help")
+	help, _, _ := run(t, "--help-all")
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz-", r) }) {
 		if strings.HasPrefix(word, "--") && strings.Trim(word, "-") != "" && !strings.Contains(help, word) && word != "--check" && word != "--config-file" {
 			t.Errorf("docs/sync.md names the flag %s, which does not exist", word)

@@ -153,6 +153,46 @@ func TestDropInOverARestart(t *testing.T) {
 	a.wantFiles(map[string]string{"a": "1", "foreign": "mine"})
 }
 
+// The subprocess mode from beginning to end: the child starts with its files, gets
+// a SIGHUP for a change and none for the first set, and its exit code counts. The
+// cluster is found as kubectl finds it.
+func TestDropInSubprocess(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configMap("app", map[string]string{"a.conf": "1"})
+	root := filepath.Join(t.TempDir(), "config")
+	script := `echo started with $(cat ` + root + `/a.conf); trap 'echo hup $(cat ` + root + `/a.conf)' HUP; trap 'exit 7' TERM; while :; do sleep 0.05; done`
+	a := &agent{t: t, root: root}
+	a.Running = labtest.StartCommand(t, labtest.Command{
+		Path: originalName(t), Env: []string{"KUBECONFIG=" + c.lab.Kubeconfig()},
+		Args: []string{
+			"--running-in-cluster=false", "--v", "2", "--stderrthreshold", "INFO", "--vmodule", "x=2", "--logtostderr",
+			"--configmap=" + c.namespace + "/app", "--configroot=" + root, "--", "sh", "-c", script,
+		},
+	})
+	labtest.Eventually(t, patience, func() (bool, string) { return a.Stdout() == "started with 1\n", a.Stdout() + a.Stderr() })
+	c.configMap("app", map[string]string{"a.conf": "2"})
+	labtest.Eventually(t, patience, func() (bool, string) {
+		return a.Stdout() == "started with 1\nhup 2\n", a.Stdout() + a.Stderr()
+	})
+	if code := a.Stop(t); code != 7 {
+		t.Errorf("exit code %d, want the child's", code)
+	}
+}
+
+// --context chooses among the contexts of KUBECONFIG.
+func TestDropInContext(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	a := labtest.StartCommand(t, labtest.Command{
+		Path: originalName(t), Env: []string{"KUBECONFIG=" + c.lab.Kubeconfig()},
+		Args: []string{"--running-in-cluster=false", "--context=none", "--configmap=x", "--configroot=" + t.TempDir(), "--reload-http=http://127.0.0.1:1/"},
+	})
+	if code := a.ExitCode(t, patience); code != 1 || !strings.Contains(a.Stderr(), `context "none" does not exist`) {
+		t.Errorf("code %d: %s", code, a.Stderr())
+	}
+}
+
 func TestDropInUsage(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]struct {
@@ -221,6 +261,108 @@ func k8sSidecar(t *testing.T, c *cluster, root string, env ...string) *agent {
 		"KUBECONFIG=" + c.lab.Kubeconfig(), "FOLDER=" + a.root, "NAMESPACE=" + c.namespace, "HEALTH_PORT=" + a.addr[strings.LastIndex(a.addr, ":")+1:],
 	}, env...)})
 	return a
+}
+
+// Two sidecars in one pod without a port of their own: the second runs without
+// one. A port that is asked for and taken is an error.
+func TestK8sSidecarsSideBySide(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.apply(object{kind: "ConfigMap", name: "one", labels: map[string]string{"d": "1"}, data: map[string]string{"one.json": "{}"}})
+	taken, err := net.Listen("tcp", ":8080")
+	if err == nil { // otherwise somebody else has it, which is as good
+		defer taken.Close()
+	}
+	root := filepath.Join(t.TempDir(), "dashboards")
+	env := []string{"KUBECONFIG=" + c.lab.Kubeconfig(), "NAMESPACE=" + c.namespace, "LABEL=d", "FOLDER=" + root}
+	a := &agent{t: t, root: root}
+	a.Running = labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: []string{"k8s-sidecar"}, Env: env})
+	a.wantFiles(map[string]string{"one.json": "{}"})
+	if !strings.Contains(a.Stderr(), "there is no health port") {
+		t.Errorf("nothing is said of the port:\n%s", a.Stderr())
+	}
+	explicit := labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: []string{"k8s-sidecar"}, Env: append(env, "FOLDER="+t.TempDir(), "HEALTH_PORT=8080")})
+	if code := explicit.ExitCode(t, patience); code != 1 || !strings.Contains(explicit.Stderr(), "serve probes on :8080") {
+		t.Errorf("code %d: %s", code, explicit.Stderr())
+	}
+}
+
+// /healthz is the sidecar's own: bad before the first set, and not bad because
+// the application says no, which is on its own path. The script comes before the
+// request, and its failure changes nothing.
+func TestK8sSidecarHealthAndScript(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	app := &reloads{answer: always(http.StatusUnauthorized)}
+	server := httptest.NewServer(app)
+	defer server.Close()
+	script := filepath.Join(t.TempDir(), "script.sh")
+	ran := filepath.Join(t.TempDir(), "ran")
+	write(t, script, "echo ran >> "+ran+"; exit 3") // not executable: a shell runs it
+	lacks := k8sSidecar(t, c, filepath.Join(t.TempDir(), "none"), "LABEL=d", "KUBECONFIG="+labtest.NewAccount(t, c.lab, c.namespace).Kubeconfig)
+	if body := lacks.wantProbe("/healthz", http.StatusServiceUnavailable); !strings.Contains(body, "no set of files is in place yet") {
+		t.Errorf("before the first set: %s", body)
+	}
+	c.apply(object{kind: "ConfigMap", name: "one", labels: map[string]string{"d": "1"}, data: map[string]string{"one.json": "{}"}})
+	a := k8sSidecar(t, c, filepath.Join(t.TempDir(), "dashboards"), "LABEL=d", "REQ_URL="+server.URL, "REQ_RETRY_TOTAL=1", "SCRIPT="+script)
+	a.wantProbe("/healthz/application", http.StatusServiceUnavailable)
+	a.wantProbe("/readyz", http.StatusServiceUnavailable)
+	a.wantProbe("/healthz", http.StatusOK)
+	app.mu.Lock()
+	app.answer = always(http.StatusOK)
+	app.mu.Unlock()
+	a.wantProbe("/healthz/application", http.StatusOK)
+	runs := strings.Count(files(filepath.Dir(ran))["ran"], "ran")
+	if n := app.count(); runs != n || n < 2 {
+		t.Errorf("the script ran %d times for %d requests", runs, n)
+	}
+	if !strings.Contains(a.Stderr(), "a command failed, and nothing is repeated for it: run sh: exit status 3") {
+		t.Errorf("the log is\n%s", a.Stderr())
+	}
+}
+
+// Folders are real directories, whatever way they are written, and go when they
+// are empty.
+func TestK8sSidecarFolders(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	put := func(name, folder string) {
+		c.apply(object{kind: "ConfigMap", name: name, labels: map[string]string{"d": "1"}, notes: map[string]string{"grafana_folder": folder}, data: map[string]string{name + ".json": "{}"}})
+	}
+	put("one", "./team")
+	put("two", "team/")
+	put("three", "other")
+	a := k8sSidecar(t, c, filepath.Join(t.TempDir(), "dashboards"), "LABEL=d", "FOLDER_ANNOTATION=grafana_folder")
+	a.wantFiles(map[string]string{"team/one.json": "{}", "team/two.json": "{}", "other/three.json": "{}"})
+	for _, name := range []string{"team", "other", "team/one.json"} {
+		if info, err := os.Lstat(filepath.Join(a.root, name)); err != nil || info.Mode()&os.ModeSymlink != 0 {
+			t.Errorf("%s is a link (%v)", name, err)
+		}
+	}
+	c.delete("three")
+	a.wantFiles(map[string]string{"team/one.json": "{}", "team/two.json": "{}"})
+	labtest.Eventually(t, patience, func() (bool, string) {
+		_, err := os.Stat(filepath.Join(a.root, "other"))
+		return os.IsNotExist(err), "the empty folder stays"
+	})
+}
+
+// A role with get alone, which was enough for the original's names, is refused by
+// a line that says what to add; with that it works.
+func TestK8sSidecarWithARoleForGet(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configMap("one", map[string]string{"one.json": "{}"})
+	account := labtest.NewAccount(t, c.lab, c.namespace)
+	rule := labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Names: []string{"one"}, Verbs: []string{"get"}}
+	account.Allow(t, rule)
+	a := k8sSidecar(t, c, filepath.Join(t.TempDir(), "dashboards"), "RESOURCE_NAME=one", "KUBECONFIG="+account.Kubeconfig)
+	labtest.Eventually(t, patience, func() (bool, string) {
+		return strings.Contains(a.Stderr(), "needs the verbs list and watch, for which resourceNames: [one] is enough; get alone is not"), a.Stderr()
+	})
+	rule.Verbs = []string{"list", "watch"}
+	account.Allow(t, rule)
+	a.wantFiles(map[string]string{"one.json": "{}"})
 }
 
 // A name is looked for in every kind; those that are not there are waited for.

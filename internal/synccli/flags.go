@@ -37,6 +37,7 @@ type flags struct {
 	noCheck                                    bool
 	install                                    string
 	log                                        logOptions
+	helpAll                                    bool
 }
 
 func newFlags() *flags {
@@ -54,6 +55,7 @@ func (f *flags) bind(fs *pflag.FlagSet, lookup func(string) (string, bool)) {
 	fs.StringVar(&f.install, "install", "", "copy this program into a directory and exit")
 	fs.StringVar(&f.log.format, "log-format", "text", "text or json")
 	fs.BoolVar(&f.log.debug, "debug", false, "log more")
+	fs.BoolVar(&f.helpAll, "help-all", false, "show every flag")
 }
 
 func (f *flags) bindSources(fs *pflag.FlagSet, lookup func(string) (string, bool)) {
@@ -74,7 +76,7 @@ func (f *flags) bindSources(fs *pflag.FlagSet, lookup func(string) (string, bool
 func (f *flags) bindFiles(fs *pflag.FlagSet) {
 	v := &f.base.Volume
 	fs.StringVar(&v.Root, "root", "", "directory to publish into; without it a --directory is only watched")
-	fs.StringVar(&f.layout, "layout", string(volume.Links), "links (as the kubelet does it) or exchange (real directories)")
+	fs.StringVar(&f.layout, "layout", string(volume.Links), "links (as the kubelet does it), exchange (real directories, the whole root in one step) or files (real directories, file by file, also in a mount point)")
 	fs.StringVar(&f.fileMode, "file-mode", "0644", "mode of files")
 	fs.StringVar(&f.dirMode, "dir-mode", "0755", "mode of directories")
 	fs.IntVar(&v.UID, "uid", -1, "owner of the files; -1 leaves the agent's own; needs the capability CHOWN")
@@ -100,7 +102,7 @@ func (f *flags) bindApplication(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noCheck, "no-check", false, "do without the preset's check")
 	fs.StringVar(&a.Check, "check", "", "command that checks the staged files; {dir} is their directory")
 	fs.DurationVar(&a.CheckTimeout, "check-timeout", a.CheckTimeout, "time limit of the check")
-	fs.StringArrayVar(&a.Notify, "notify", nil, "URL, signal:HUP[@name:X|@pidfile:X], exec:COMMAND, socket:PATH:LINE or restart; in order, may be repeated")
+	fs.StringArrayVar(&a.Notify, "notify", nil, "URL [OPTION=VALUE…], signal:HUP[@name:X|@pidfile:X], exec:COMMAND, socket:PATH:LINE or restart; in order, may be repeated")
 	fs.DurationVar(&a.CommandTimeout, "notify-timeout", a.CommandTimeout, "time limit of commands and sockets in --notify")
 	fs.StringVar(&a.Confirm, "confirm", "", "URL, body:REGEXP@URL, metric:NAME==NUMBER@URL, metric:NAME>before@URL (also != >= <= <), exec:COMMAND, workers:child|name:X, haproxy:SOCKET, or none")
 	fs.DurationVar(&a.ConfirmTimeout, "confirm-timeout", a.ConfirmTimeout, "time limit of the confirmation")
@@ -111,9 +113,9 @@ func (f *flags) bindApplication(fs *pflag.FlagSet) {
 
 func (f *flags) bindHTTP(fs *pflag.FlagSet) {
 	h := &f.base.App.HTTP
-	fs.StringVar(&h.Method, "http-method", h.Method, "method of HTTP notifications")
-	fs.StringArrayVar(&h.Headers, "http-header", nil, "header of HTTP requests, Name: value; may be repeated")
-	fs.StringVar(&h.Body, "http-body", "", "body of HTTP notifications")
+	fs.StringVar(&h.Method, "http-method", h.Method, "method of the first URL; others have theirs behind them, as all of the --http flags: --notify='URL method=PUT'")
+	fs.StringArrayVar(&h.Headers, "http-header", nil, "header of HTTP requests to the first URL's server, Name: value; may be repeated")
+	fs.StringVar(&h.Body, "http-body", "", "body of HTTP notifications to the first URL's server")
 	fs.StringVar(&h.UsernameFile, "http-username-file", "", "file with the user name for basic authentication")
 	fs.StringVar(&h.PasswordFile, "http-password-file", "", "file with the password for basic authentication")
 	fs.StringVar(&h.BearerFile, "http-bearer-file", "", "file with a bearer token")
@@ -124,7 +126,7 @@ func (f *flags) bindHTTP(fs *pflag.FlagSet) {
 	fs.BoolVar(&h.Insecure, "http-insecure", false, "accept any server certificate")
 	fs.StringVar(&h.UnixSocket, "http-unix-socket", "", "unix socket to dial instead of the URL's host")
 	fs.StringVar(&f.codes, "http-codes", "200-299", "accepted status codes")
-	fs.DurationVar(&h.Timeout, "http-timeout", h.Timeout, "time limit of one HTTP request")
+	fs.DurationVar(&h.Timeout, "http-timeout", h.Timeout, "how long an answer is waited for; a request that was sent goes on")
 }
 
 func (f *flags) bindTiming(fs *pflag.FlagSet) {

@@ -307,7 +307,8 @@ func TestChildThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// A failed check at the start keeps the child from starting and says why.
+// A failed check at the start keeps the child from starting, and says how it ended
+// and where its words are.
 func TestChildIsNotStartedWithRefusedFiles(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
@@ -316,7 +317,7 @@ func TestChildIsNotStartedWithRefusedFiles(t *testing.T) {
 		"--root=" + filepath.Join(t.TempDir(), "x"), "--directory=" + source,
 		"--check=sh -c 'echo line 7 is wrong; exit 1'", "--", "echo", "started",
 	}})
-	if code != 1 || stdout != "" || !strings.Contains(stderr, "line 7 is wrong") {
+	if code != 1 || stdout != "" || !strings.Contains(stderr, "the check refused the first set: run sh: exit status 1; what it printed is in the status file") {
 		t.Errorf("code %d: %s %s", code, stdout, stderr)
 	}
 }

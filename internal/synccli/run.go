@@ -3,6 +3,7 @@
 package synccli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -88,6 +89,15 @@ func predecessors() map[string]predecessor {
 	}
 }
 
+// explain reads the predecessor's command line and says what the agent would do.
+func (p predecessor) explain(env Env, args []string) error {
+	config, err := p.parse(args, env.Lookup)
+	if err != nil {
+		return usageError{err}
+	}
+	return explain(env, config)
+}
+
 // run reads the predecessor's command line and runs the agent by it.
 func (p predecessor) run(ctx context.Context, env Env, args []string) error {
 	config, err := p.parse(args, env.Lookup)
@@ -98,15 +108,19 @@ func (p predecessor) run(ctx context.Context, env Env, args []string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	return p.advice.addTo(runAgent(ctx, env, config, logOptions{format: "text"}))
+	log := logOptions{format: cmp.Or(config.Log.Format, "text"), level: config.Log.Level, utc: config.Log.UTC}
+	return p.advice.addTo(runAgent(ctx, env, config, log))
 }
 
 // advice is how a command line mends what the parts below it can only report.
 type advice struct{ missing, kubeconfig string }
 
 func (a advice) addTo(err error) error {
+	_, refused := errors.AsType[*podsync.CheckError](err)
 	_, missing := errors.AsType[*podsync.MissingError](err)
 	switch {
+	case refused:
+		return fmt.Errorf("the check refused the first set: %w; what it printed is in the status file, which \"lockstep-sync status --root=…\" shows", err)
 	case missing && a.missing != "":
 		return fmt.Errorf("%w, %s", err, a.missing)
 	case errors.Is(err, rest.ErrNotInCluster) && a.kubeconfig != "":
@@ -127,6 +141,11 @@ func dispatch(ctx context.Context, env Env) error {
 	}
 	if replaces {
 		return original.run(ctx, env, args)
+	}
+	if len(args) > 1 && args[0] == "explain" {
+		if original, replaces = predecessors()[args[1]]; replaces {
+			return original.explain(env, args[2:])
+		}
 	}
 	return native(ctx, env, args)
 }
@@ -159,12 +178,27 @@ func newRootCommand(env Env) *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			return checkArgs(cmd.ArgsLenAtDash(), args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return runNative(cmd.Context(), env, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.helpAll {
+				return printHelp(env.Stdout, cmd, true)
+			}
+			return runNative(cmd.Context(), env, f, args)
+		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	f.bind(cmd.Flags(), env.Lookup)
+	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
+	standardHelp := cmd.HelpFunc()
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(newStatusCommand(env), newInstallCommand(env))
+	cmd.AddCommand(newExplainCommand(env), newStatusCommand(env), newInstallCommand(env))
+	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c != cmd {
+			standardHelp(c, args)
+			return
+		}
+		_ = printHelp(env.Stdout, c, false) // nobody reads it
+	})
 	return cmd
 }
 
@@ -202,6 +236,7 @@ func runAgent(ctx context.Context, env Env, config syncrun.Config, options logOp
 	if err != nil {
 		return usageError{err}
 	}
+	log.Info("lockstep-sync starts", append([]any{"version", env.Version}, config.Summary()...)...)
 	// A small heap is worth more in every pod than a rare collection.
 	debug.SetGCPercent(30)
 	if len(config.Child.Args) == 0 {
@@ -222,14 +257,19 @@ func oneLine(err error) error {
 type logOptions struct {
 	format string
 	debug  bool
+	level  slog.Level
+	utc    bool
 }
 
 func (o logOptions) logger(w io.Writer) (*slog.Logger, error) {
-	level := slog.LevelInfo
+	level := o.level
 	if o.debug {
 		level = slog.LevelDebug
 	}
 	options := &slog.HandlerOptions{Level: level}
+	if o.utc {
+		options.ReplaceAttr = inUTC
+	}
 	switch o.format {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, options)), nil
@@ -237,4 +277,11 @@ func (o logOptions) logger(w io.Writer) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
 	return nil, fmt.Errorf("log format %q: want text or json", o.format)
+}
+
+func inUTC(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindTime {
+		a.Value = slog.TimeValue(a.Value.Time().UTC())
+	}
+	return a
 }

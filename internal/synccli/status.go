@@ -82,8 +82,8 @@ func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, erro
 	if root == "" {
 		return s, nil, usageError{errors.New("give the agent's --root, and its --layout when that is exchange; an agent without a root keeps no status file")}
 	}
-	if layout != volume.Links && layout != volume.Exchange {
-		return s, nil, usageError{fmt.Errorf("layout %q: want links or exchange", layout)}
+	if !layout.Known() {
+		return s, nil, usageError{fmt.Errorf("layout %q: want links, exchange or files", layout)}
 	}
 	name := filepath.Join(volume.StateDir(root, layout), podsync.StatusFile)
 	raw, err := os.ReadFile(name) //nolint:gosec // the user names the root
@@ -121,11 +121,15 @@ func printStatus(out io.Writer, s podsync.Status) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if s.CheckOutput == "" {
-		return nil
+	for _, printed := range []struct{ who, what string }{{"checker", s.CheckOutput}, {"command that failed", s.Output}} {
+		if printed.what == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "the %s printed:\n%s\n", printed.who, strings.TrimRight(printed.what, "\n")); err != nil {
+			return err
+		}
 	}
-	_, err := fmt.Fprintf(out, "the checker printed:\n%s\n", strings.TrimRight(s.CheckOutput, "\n"))
-	return err
+	return nil
 }
 
 // unconfirmed says why the published set is not the confirmed one, when that is

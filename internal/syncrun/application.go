@@ -3,6 +3,7 @@ package syncrun
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/process"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
@@ -12,7 +13,7 @@ import (
 // application makes the parts that talk to the application, and the child if
 // there is one. It reports every mistake in their words, and touches nothing.
 func (c Config) application(parent *process.Parent) (parts podsync.Parts, child *process.Child, err error) {
-	settings := application.Settings{HTTP: c.App.HTTP, Timeout: c.App.CommandTimeout, Parent: parent}
+	settings := application.Settings{HTTP: c.http(), Timeout: c.App.CommandTimeout, Parent: parent}
 	if len(c.Child.Args) > 0 {
 		child = process.NewChild(parent, c.Child)
 		settings.Child, parts.Child = child, child
@@ -32,7 +33,21 @@ func (c Config) application(parent *process.Parent) (parts podsync.Parts, child 
 	if c.App.Check != "" {
 		settings.Timeout = c.App.CheckTimeout
 		parts.Checker, err = application.NewChecker(c.App.Check, settings)
+		parts.CheckName = c.App.Check
 		mistakes = append(mistakes, err)
 	}
 	return parts, child, errors.Join(mistakes...)
+}
+
+// http gives what was said for all requests to the first address only: no
+// credential reaches somebody whom it was not given for.
+func (c Config) http() application.HTTP {
+	h := application.HTTP{First: c.App.HTTP, Others: Default().App.HTTP}
+	for _, spec := range append(slices.Clone(c.App.Notify), c.App.Confirm) {
+		if address := application.Address(spec); address != "" {
+			h.First.URL = address
+			break
+		}
+	}
+	return h
 }

@@ -5,8 +5,10 @@ package syncrun
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -43,9 +45,20 @@ type App struct {
 	Check   string
 	Notify  []string
 	Confirm string
-	HTTP    httpcall.Options
+	// HTTP are the options of the first address among these; others have theirs
+	// behind them.
+	HTTP httpcall.Options
 	// CheckTimeout, CommandTimeout and ConfirmTimeout bound the three.
 	CheckTimeout, CommandTimeout, ConfirmTimeout time.Duration
+}
+
+// Log says how the log looks.
+type Log struct {
+	// Format is text or json.
+	Format string
+	Level  slog.Level
+	// UTC writes times in UTC instead of local time.
+	UTC bool
 }
 
 // Config is everything that one agent is told.
@@ -66,7 +79,11 @@ type Config struct {
 	// Child is the application in subprocess mode; no arguments mean none.
 	Child process.ChildOptions
 	// HealthAddr is where probes and metrics are served; empty means nowhere.
-	HealthAddr string
+	// HealthOptional lets the agent run without when the port is taken.
+	HealthAddr     string
+	HealthOptional bool
+	// Log is how a predecessor's log looks; no format means the command line's own.
+	Log Log
 	// Rescan and Poll are how often directories are looked at.
 	Rescan, Poll time.Duration
 	// Warnings are told once at the start.
@@ -121,7 +138,7 @@ func (c Config) complete() Config {
 func (c Config) Validate() error {
 	c = c.complete()
 	_, _, inWords := c.application(process.NewParent())
-	mistakes := []error{c.Sync.Validate(), inWords, c.checkTimes()}
+	mistakes := []error{c.Sync.Validate(), inWords, c.checkTimes(), c.checkPlaces()}
 	if len(c.Selectors) > 0 {
 		mistakes = append(mistakes, c.watchOptions().Validate())
 	}
@@ -143,6 +160,42 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(mistakes...)
+}
+
+// checkPlaces finds a directory and a root that are inside one another: the agent
+// would follow its own files, or publish into what it follows.
+func (c Config) checkPlaces() error {
+	if c.Volume.Root == "" {
+		return nil
+	}
+	root := resolved(c.Volume.Root)
+	var mistakes []error
+	for _, dir := range c.Directories {
+		if place := resolved(dir); within(place, root) || within(root, place) {
+			mistakes = append(mistakes, fmt.Errorf("--directory %s and --root %s are inside one another: give each a place of its own", dir, c.Volume.Root))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// resolved is a path without links, as far as it exists.
+func resolved(name string) string {
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return filepath.Clean(name)
+	}
+	if place, err := filepath.EvalSymlinks(full); err == nil {
+		return place
+	}
+	if parent := filepath.Dir(full); parent != full {
+		return filepath.Join(resolved(parent), filepath.Base(full))
+	}
+	return full
+}
+
+func within(name, dir string) bool {
+	relative, err := filepath.Rel(dir, name)
+	return err == nil && filepath.IsLocal(relative)
 }
 
 // checkTimes finds times that must not be zero: a pause of none would be no
@@ -198,5 +251,8 @@ func (k Kube) load() (*rest.Config, error) {
 		},
 	}
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: k.Kubeconfig}
+	if files := filepath.SplitList(k.Kubeconfig); len(files) > 1 { // as kubectl reads KUBECONFIG
+		rules = &clientcmd.ClientConfigLoadingRules{Precedence: files}
+	}
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // serveHealth answers probes until the returned function is called. Without an
@@ -17,6 +19,10 @@ func (r *runner) serveHealth(ctx context.Context, helpers *sync.WaitGroup) (func
 		return func() {}, nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.config.HealthAddr)
+	if r.config.HealthOptional && errors.Is(err, unix.EADDRINUSE) {
+		r.log.Warn("there is no health port: it is taken by another process of the pod; set HEALTH_PORT to have one", "address", r.config.HealthAddr)
+		return func() {}, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("serve probes on %s: %w", r.config.HealthAddr, err)
 	}

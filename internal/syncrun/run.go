@@ -204,11 +204,17 @@ func (r *runner) run(ctx context.Context) error {
 	return r.agent.Run(ctx)
 }
 
-// returnMemory gives back what loading the sources took, soon after the start
-// and then rarely: the runtime and the kernel would hold on to it much longer.
+// returnMemory gives back what starting and loading took, as soon as that is
+// over, once more when the first changes have gone through, and then rarely: the
+// runtime and the kernel would hold on to it much longer. Two thirds of what an
+// agent has after its start are pages of the program file that it needs no more.
 func returnMemory(ctx context.Context) {
-	for wait := 20 * time.Second; ctx.Err() == nil; wait = 10 * time.Minute {
+	for _, wait := range []time.Duration{2 * time.Second, 18 * time.Second} {
 		pause(ctx, wait)
+		process.ReturnMemory()
+	}
+	for ctx.Err() == nil {
+		pause(ctx, 10*time.Minute)
 		process.ReturnMemory()
 	}
 }

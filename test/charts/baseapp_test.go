@@ -44,7 +44,7 @@ func TestBaseAppFilesRender(t *testing.T) {
 		want   map[string]string
 	}{
 		"a value of one's own in a template": {
-			app + "domain: example.org\nconfigmaps: {c: {raw_data: {host: '{{ .Values.appName }}.{{ .Values.domain }}'}}}",
+			app + "custom: {domain: example.org}\nconfigmaps: {c: {raw_data: {host: '{{ .Values.appName }}.{{ .Values.custom.domain }}'}}}",
 			map[string]string{"host": "web.example.org"},
 		},
 		"values of one's own beside the chart's": {

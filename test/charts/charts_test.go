@@ -63,7 +63,7 @@ func examples(t *testing.T) map[string]string {
 func TestExamplesAreGolden(t *testing.T) {
 	t.Parallel()
 	for name, values := range examples(t) {
-		for _, version := range []string{"1.20.0", "1.21.0", "1.36.0"} {
+		for _, version := range []string{"1.23.0", "1.36.0"} {
 			t.Run(name+" on "+version, func(t *testing.T) {
 				t.Parallel()
 				got := render(t, values, "--kube-version", version)

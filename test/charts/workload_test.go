@@ -23,7 +23,7 @@ func TestPredefinedStrategies(t *testing.T) {
 		values string
 		want   string
 	}{
-		"by default": {"", onePod},
+		"by default": {"workload: {kind: Rollout}", onePod},
 		"one pod":    {"rollout: {preDefinedStrategy: manual-canary-1-pod}", onePod},
 		"a fifth":    {"rollout: {preDefinedStrategy: manual-canary-20-pct}", `{"canary": {` + metadata + `, "steps": [{"setWeight": 20}, {"pause": {}}]}}`},
 		"custom":     {"rollout: {strategy: {canary: {steps: [{setWeight: 10}, {pause: {}}]}}}", `{"canary": {"steps": [{"setWeight": 10}, {"pause": {}}]}}`},
@@ -68,9 +68,9 @@ func TestRefusals(t *testing.T) {
 		"no base64":           {"{appName: a, configmaps: {c: {binaryData: {x: '***'}}}}", "no valid base64; encode the file with: base64 -w0 FILE"},
 		"large number":        {"{appName: a, configmaps: {c: {kv_data: {x: 12345678901234567890}}}}", "put it into quotes"},
 		"structure":           {"{appName: a, configmaps: {c: {kv_data: {x: {y: z}}}}}", "/configmaps/c/kv_data/x"},
-		"misspelt group":      {"{appName: a, configMaps: {}}", "configMaps is not read: write configmaps"},
-		"misspelt Secrets":    {"{appName: a, Secrets: {}}", "Secrets is not read: write secrets"},
-		"misspelt name":       {"{appName: a, app_name: b}", "app_name is not read: write appName"},
+		"misspelt group":      {"{appName: a, configMaps: {}}", "additional properties 'configMaps' not allowed"},
+		"misspelt Secrets":    {"{appName: a, Secrets: {}}", "additional properties 'Secrets' not allowed"},
+		"misspelt name":       {"{appName: a, app_name: b}", "additional properties 'app_name' not allowed"},
 		"misspelt part":       {"{appName: a, configmaps: {c: {kv: {}}}}", "configmaps.c.kv is not read: write kv_data"},
 		"unknown part":        {"{appName: a, secrets: {c: {kv: {}}}}", "additional properties 'kv' not allowed"},
 		"unknown setting":     {"{appName: a, revisions: {name: adler32}}", "additional properties 'name' not allowed"},
@@ -78,8 +78,8 @@ func TestRefusals(t *testing.T) {
 		"own name of ours":    {"{appName: a, env: production}", "/env"},
 		"unknown strategy":    {"{appName: a, rollout: {preDefinedStrategy: yolo}}", `rollout.preDefinedStrategy "yolo": want manual-canary-1-pod, manual-canary-20-pct or auto`},
 		"two strategies":      {"{appName: a, rollout: {preDefinedStrategy: manual-canary-1-pod, strategy: {canary: {}}}}", "are both set; keep one"},
-		"no strategy":         {`{appName: a, rollout: {preDefinedStrategy: ""}}`, "a Rollout needs a strategy"},
-		"null strategy":       {`{appName: a, rollout: {preDefinedStrategy: null}}`, "a Rollout needs a strategy"},
+		"no strategy":         {`{appName: a, workload: {kind: Rollout}, rollout: {preDefinedStrategy: ""}}`, "a Rollout needs a strategy"},
+		"null strategy":       {`{appName: a, workload: {kind: Rollout}, rollout: {preDefinedStrategy: null}}`, "a Rollout needs a strategy"},
 		"kind":                {"{appName: a, workload: {kind: Pod}}", "/workload/kind"},
 		"service lacks ports": {"{appName: a, service: {enabled: true}}", "set ports (of the container) or service.ports"},
 		"nothing to scale":    {"{appName: a, autoscaling: {enabled: true, targetCPUUtilizationPercentage: 0}}", "there is nothing to scale by"},
@@ -106,12 +106,12 @@ func TestRefusals(t *testing.T) {
 func TestClashesCanBeAllowed(t *testing.T) {
 	t.Parallel()
 	const values = "{appName: a, configmaps: {c: {kv_data: {x: 1}}, d: {kv_data: {x: 2}}}, mount: {%s}}"
-	r := only(t, "Rollout", fmt.Sprintf(values, "clashes: last"))
+	r := only(t, "Deployment", fmt.Sprintf(values, "clashes: last"))
 	sources := projected(t, r)
 	if len(sources) != 2 || strings.Contains(fmt.Sprint(sources), "items") {
 		t.Errorf("sources are %v", sources)
 	}
-	r = only(t, "Rollout", fmt.Sprintf(values, "layout: directories"))
+	r = only(t, "Deployment", fmt.Sprintf(values, "layout: directories"))
 	for i, path := range []string{"c/x", "d/x"} {
 		if got := fmt.Sprint(projected(t, r)[i]); !strings.Contains(got, "path:"+path) {
 			t.Errorf("source %d is %s, want %s", i, got, path)
@@ -142,7 +142,7 @@ func TestAttachJob(t *testing.T) {
 	t.Parallel()
 	job := only(t, "Job", minimal)
 	cm := only(t, "ConfigMap", minimal).GetName()
-	want := fmt.Sprintf("[attach --namespace shop --timeout 4m rollout/web configmap/%s]", cm)
+	want := fmt.Sprintf("[attach --namespace shop --timeout 4m deployment/web configmap/%s --best-effort]", cm)
 	if got := fmt.Sprint(container(t, job)["args"]); got != want {
 		t.Errorf("args are %s, want %s", got, want)
 	}
@@ -281,6 +281,7 @@ func TestVersionOverride(t *testing.T) {
 // TestPodTemplateOfBefore: what users of base-app rely on.
 func TestPodTemplateOfBefore(t *testing.T) {
 	t.Parallel()
+	const minimal = minimal + "workload: {kind: Rollout}\nimage: {repository: nginx, tag: 1.14.1}\n"
 	r := only(t, "Rollout", minimal)
 	if r.GetName() != "web" || r.GetLabels()["app"] != "web" || at(t, r, "spec", "selector", "matchLabels", "app") != "web" {
 		t.Errorf("name %s, labels %v", r.GetName(), r.GetLabels())

@@ -101,7 +101,7 @@ func agentIsTheFirstProcess(t *testing.T, cluster *labtest.Cluster) {
 
 	// What the checker refuses never reaches the application.
 	setFile(t, w, configMap, "nonsense")
-	awaitLogPart(t, w, "nginx", `error="run nginx: exit status 1"`)
+	awaitLogPart(t, w, "nginx", `msg="refused: run nginx: exit status 1"`)
 	setFile(t, w, configMap, strings.Replace(good, "hello", "hola", 1))
 	awaitLog(t, w, "nginx", "reloaded with hola")
 	if log := logOf(t, w, "nginx"); strings.Contains(log, "\nrefused") {

@@ -16,6 +16,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -160,15 +161,29 @@ func (w *World) actAs(account string) string {
 func (w *World) awaitRights(account string) {
 	w.T.Helper()
 	w.Eventually(func() (bool, string) {
+		role := &rbacv1.Role{}
+		if err := w.Client.Get(w.T.Context(), w.Key(account), role); err != nil {
+			return false, err.Error()
+		}
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:serviceaccount:" + w.Namespace + ":" + account,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: w.Namespace, Verb: "patch", Resource: "configmaps",
+				Namespace: w.Namespace, Verb: "patch", Resource: "configmaps", Name: nameIn(role, "configmaps"),
 			},
 		}}
 		err := w.Client.Create(w.T.Context(), review)
 		return err == nil && review.Status.Allowed, fmt.Sprintf("%s may not patch ConfigMaps, error %v", account, err)
 	})
+}
+
+// nameIn is the first object that a role names for a resource: it allows no others.
+func nameIn(role *rbacv1.Role, resource string) string {
+	for _, rule := range role.Rules {
+		if slices.Contains(rule.Resources, resource) && len(rule.ResourceNames) > 0 {
+			return rule.ResourceNames[0]
+		}
+	}
+	return ""
 }
 
 // Eventually waits until check holds.

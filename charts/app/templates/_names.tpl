@@ -7,6 +7,40 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/*
+app.kind is the kind of the workload. What base-app's values say of a Rollout is
+enough to mean one.
+*/}}
+{{- define "app.kind" -}}
+{{- $named := .Values.rollout.preDefinedStrategy -}}
+{{- if .Values.workload.kind -}}
+{{- .Values.workload.kind -}}
+{{- else if or .Values.rollout.strategy (and $named (ne (toString $named) "auto")) (regexMatch "configmap-attacher$" .Values.configmapAttacher.repository) (.Capabilities.APIVersions.Has "argoproj.io/v1alpha1/Rollout") -}}
+Rollout
+{{- else -}}
+Deployment
+{{- end -}}
+{{- end -}}
+
+{{/* app.account is the service account of the pods; nothing means the namespace's default. */}}
+{{- define "app.account" -}}
+{{- .Values.serviceAccount.name | default .Values.serviceAccountName | default (.Values.serviceAccount.create | ternary .Values.appName "") -}}
+{{- end -}}
+
+{{/* app.servicePort is the name, or the number, of the Service's first port. */}}
+{{- define "app.servicePort" -}}
+{{- $ports := .Values.service.ports | default .Values.ports -}}
+{{- $first := first $ports -}}
+{{- $first.port | default $first.containerPort -}}
+{{- end -}}
+
+{{/* app.needsService fails for what cannot be without a Service. */}}
+{{- define "app.needsService" -}}
+{{- if not .root.Values.service.enabled -}}
+{{- fail (printf "\n\n%s.enabled is true, but there is no Service: set service.enabled=true" .what) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* app.kubeVersion is the Kubernetes version to render for. */}}
 {{- define "app.kubeVersion" -}}
 {{- .Values.kubeTargetVersionOverride | default .Capabilities.KubeVersion.Version -}}
@@ -68,4 +102,13 @@ annotations:
   helm.sh/resource-policy: keep
   argocd.argoproj.io/sync-options: Prune=false
   argocd.argoproj.io/compare-options: IgnoreExtraneous
+{{- end -}}
+
+{{/* app.objectNames are the names of the ConfigMaps, or the Secrets, as JSON. */}}
+{{- define "app.objectNames" -}}
+{{- $names := list -}}
+{{- range $key, $_ := index .root.Values .group -}}
+{{- $names = append $names (include "app.objectName" (dict "root" $.root "group" $.group "key" $key)) -}}
+{{- end -}}
+{{- toJson $names -}}
 {{- end -}}

@@ -14,7 +14,7 @@ spec:
   imagePullSecrets:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- with $v.serviceAccountName }}
+  {{- with include "app.account" . }}
   serviceAccountName: {{ . }}
   {{- end }}
   {{- if not $v.automountServiceAccountToken }}
@@ -28,9 +28,14 @@ spec:
   securityContext:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- with $v.initContainers }}
+  {{- if or $v.sync.enabled $v.initContainers }}
   initContainers:
+    {{- if $v.sync.enabled }}
+    {{- include "app.sync" . | nindent 4 }}
+    {{- end }}
+    {{- with $v.initContainers }}
     {{- tpl (toYaml .) $ | nindent 4 }}
+    {{- end }}
   {{- end }}
   containers:
     {{- include "app.container" . | nindent 4 }}
@@ -41,7 +46,13 @@ spec:
   volumes:
     {{- . | nindent 4 }}
   {{- end }}
-  {{- range $field := list "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}
+  {{- with $v.topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- range . }}
+    - {{- toYaml (merge (dict) . (dict "labelSelector" (dict "matchLabels" (dict "app" $v.appName)))) | nindent 6 }}
+    {{- end }}
+  {{- end }}
+  {{- range $field := list "nodeSelector" "tolerations" "affinity" }}
   {{- with index $v $field }}
   {{ $field }}:
     {{- toYaml . | nindent 4 }}
@@ -112,6 +123,9 @@ spec:
 - name: secrets-volume
   mountPath: {{ .Values.secretsMountPath }}
 {{- end }}
+{{- if .Values.sync.enabled }}
+- {name: lockstep-sync, mountPath: {{ .Values.sync.mountPath }}, readOnly: true}
+{{- end }}
 {{- with .Values.volumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -120,6 +134,9 @@ spec:
 {{- define "app.volumes" -}}
 {{- include "app.projected" (dict "root" . "group" "configmaps" "source" "configMap") }}
 {{- include "app.projected" (dict "root" . "group" "secrets" "source" "secret") }}
+{{- if .Values.sync.enabled }}
+- {name: lockstep-sync, emptyDir: {}}
+{{- end }}
 {{- with .Values.volumes }}
 {{ tpl (toYaml .) $ }}
 {{- end }}

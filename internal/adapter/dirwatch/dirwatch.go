@@ -47,7 +47,10 @@ func Watch(ctx context.Context, dir string, opts Options, changed func()) error 
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-rescan.C:
-		case <-watcher.Events:
+		case event := <-watcher.Events:
+			if !settle(ctx, watcher.Events, event) {
+				continue
+			}
 		case <-watcher.Errors: // an overflow loses events, not the need to look
 		}
 		// Directories come and go with every swap; adding one twice is harmless.
@@ -55,6 +58,48 @@ func Watch(ctx context.Context, dir string, opts Options, changed func()) error 
 			return fmt.Errorf("watch the directory %s: %w", dir, err)
 		}
 		changed()
+	}
+}
+
+// dataLink is what the kubelet swaps: the one name whose target decides what readers
+// of a mounted volume see.
+const dataLink = "..data"
+
+// A burst in a plain directory is over when no event came for burstGap, and is
+// looked at after burstLimit in any case.
+const (
+	burstGap   = 50 * time.Millisecond
+	burstLimit = time.Second
+)
+
+// settle waits for the end of the burst that an event begins, so that it costs
+// one look and not one per event. It says whether there is anything to look at:
+// the kubelet builds a generation under names that nobody reads, and then swaps
+// ..data, which changes everything in one step and needs no waiting.
+func settle(ctx context.Context, events <-chan fsnotify.Event, event fsnotify.Event) bool {
+	look := false
+	limit, gap := time.NewTimer(burstLimit), time.NewTimer(burstGap)
+	defer limit.Stop()
+	defer gap.Stop()
+	for {
+		switch name := filepath.Base(event.Name); {
+		case name == dataLink:
+			return true
+		case !strings.HasPrefix(name, ".."):
+			look = true
+			gap.Reset(burstGap)
+		case !look:
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-limit.C:
+			return true
+		case <-gap.C:
+			return true
+		case event = <-events:
+		}
 	}
 }
 

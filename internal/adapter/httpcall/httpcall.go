@@ -87,10 +87,18 @@ const bodyLimit = 4 << 20
 type StatusError struct {
 	Code int
 	Text string
+	// Location is where a redirect points, without user information and query.
+	Location string
 }
 
 // Error shows the code; the answer's own text may hold configuration.
-func (e *StatusError) Error() string { return fmt.Sprintf("answered %d %s", e.Code, e.Text) }
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("answered %d %s", e.Code, e.Text)
+	if e.Location != "" {
+		text += " and points to " + e.Location + ", which is not followed: name the address that answers"
+	}
+	return text
+}
 
 // NoAnswerError is a request that got no answer at all: nobody listens, or the
 // time was over before a word came back.
@@ -114,18 +122,44 @@ func noAnswer(err error) error {
 	return err
 }
 
-// Call makes the request once and returns the answer's body.
+// Call makes the request once and returns the answer's body. A body that is too
+// large to be read whole is an error: who looks for something in it would take
+// what was cut off for absent.
 func Call(ctx context.Context, o Options) (string, error) {
-	body, err := call(ctx, o)
+	body, err := inTime(ctx, o)
+	if err == nil && len(body) > bodyLimit {
+		err = fmt.Errorf("the answer is larger than %d MiB", bodyLimit>>20)
+	}
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w", o.method(), o.Name(), err)
+		return "", o.named(err)
 	}
 	return body, nil
 }
 
-func call(ctx context.Context, o Options) (string, error) {
+// Probe makes the request once and looks at the code only.
+func Probe(ctx context.Context, o Options) error {
+	_, err := inTime(ctx, o)
+	return o.named(err)
+}
+
+// inTime gives up when the time is over.
+func inTime(ctx context.Context, o Options) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
+	return exchange(ctx, o)
+}
+
+// named says which request an error is about.
+func (o Options) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", o.method(), o.Name(), err)
+}
+
+// exchange sends the request and reads the answer, at most one byte more than
+// the limit.
+func exchange(ctx context.Context, o Options) (string, error) {
 	request, err := o.request(ctx)
 	if err != nil {
 		return "", err
@@ -135,19 +169,33 @@ func call(ctx context.Context, o Options) (string, error) {
 		return "", err
 	}
 	defer transport.CloseIdleConnections()
-	answer, err := (&http.Client{Transport: transport}).Do(request)
+	client := &http.Client{Transport: transport, CheckRedirect: stay}
+	answer, err := client.Do(request)
 	if err != nil {
 		return "", noAnswer(withoutURL(err))
 	}
 	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, bodyLimit))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, bodyLimit+1))
 	if err != nil {
 		return "", fmt.Errorf("read the answer: %w", withoutURL(err))
 	}
 	if !o.Codes.Accept(answer.StatusCode) {
-		return "", &StatusError{Code: answer.StatusCode, Text: http.StatusText(answer.StatusCode)}
+		return "", &StatusError{Code: answer.StatusCode, Text: http.StatusText(answer.StatusCode), Location: pointsTo(answer)}
 	}
 	return string(body), nil
+}
+
+// stay takes a redirect as the answer that it is. Whoever follows it asks
+// somebody else, and takes its credentials along.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// pointsTo is where a redirect leads, as it may be shown.
+func pointsTo(answer *http.Response) string {
+	target, err := answer.Location()
+	if err != nil {
+		return ""
+	}
+	return redact(target.String())
 }
 
 // withoutURL drops the URL that net/http puts into its errors: it may carry a

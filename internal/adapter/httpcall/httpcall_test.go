@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,6 +91,55 @@ func TestCodes(t *testing.T) {
 		if (err == nil) != c.ok || (!c.ok && !errors.As(err, &status)) {
 			t.Errorf("codes %q, answer %d: error %v", c.codes, c.answer, err)
 		}
+	}
+}
+
+// A redirect is the answer: nobody else is asked, and nobody else gets the
+// credentials.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var followed atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Add(1) }))
+	defer other.Close()
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		server := httptest.NewServer(http.RedirectHandler(other.URL+"/elsewhere?token=hunter2", code))
+		o := options(server.URL)
+		o.Headers = []string{"X-API-Key: hunter2"}
+		_, err := httpcall.Call(t.Context(), o)
+		for _, err := range []error{err, httpcall.Send(t.Context(), o), httpcall.Probe(t.Context(), o)} {
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprint(code)) || !strings.Contains(err.Error(), "points to "+other.URL+"/elsewhere,") || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%d: error %v", code, err)
+			}
+		}
+		server.Close()
+	}
+	if n := followed.Load(); n != 0 {
+		t.Errorf("%d requests reached the other address", n)
+	}
+}
+
+// A request that was sent is not taken back when the time is over; one that
+// nobody took is.
+func TestSend(t *testing.T) {
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		<-release
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	defer server.Close()
+	o := options(server.URL)
+	o.Timeout = 50 * time.Millisecond
+	err := httpcall.Send(t.Context(), o)
+	late, ok := errors.AsType[*httpcall.UnansweredError](err)
+	if !ok || !strings.Contains(err.Error(), "sent, and not answered within 50ms") {
+		t.Fatalf("error %v", err)
+	}
+	close(release)
+	if err := <-late.Answer; err == nil || !strings.Contains(err.Error(), "answered 418") {
+		t.Errorf("late answer %v", err)
+	}
+	server.Close()
+	if _, silent := errors.AsType[*httpcall.NoAnswerError](httpcall.Send(t.Context(), o)); !silent {
+		t.Errorf("nobody listens, and that is no answer: %v", err)
 	}
 }
 

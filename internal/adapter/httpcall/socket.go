@@ -2,11 +2,20 @@ package httpcall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"time"
 )
+
+// SilentError is a line that was sent on a socket whose end came too late.
+type SilentError struct{ Timeout time.Duration }
+
+// Error says that the line is not lost.
+func (e *SilentError) Error() string {
+	return fmt.Sprintf("sent, and not answered within %s", e.Timeout)
+}
 
 // Ask sends one line to a unix socket and returns the answer until the other
 // side closes. HAProxy's master and several other programs are asked like this.
@@ -40,6 +49,12 @@ func ask(ctx context.Context, socket, line string, timeout time.Duration) (strin
 			return "", err
 		}
 	}
-	answer, err := io.ReadAll(io.LimitReader(conn, bodyLimit))
+	answer, err := io.ReadAll(io.LimitReader(conn, bodyLimit+1))
+	if late, isNet := errors.AsType[net.Error](err); isNet && late.Timeout() {
+		return "", &SilentError{Timeout: timeout}
+	}
+	if err == nil && len(answer) > bodyLimit {
+		err = fmt.Errorf("the answer is larger than %d MiB", bodyLimit>>20)
+	}
 	return string(answer), err
 }

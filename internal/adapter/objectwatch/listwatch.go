@@ -45,6 +45,9 @@ func (w *Watcher) report(ctx context.Context, s Selector, verb string, err error
 	if err == nil || ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
 	}
+	if s.Name != "" && apierrors.IsForbidden(err) {
+		err = fmt.Errorf("%w: following one object needs the verbs list and watch, for which resourceNames: [%s] is enough; get alone is not", err, s.Name)
+	}
 	w.sink.Failed(s.String(), fmt.Errorf("%s %s: %w", verb, s, err))
 }
 

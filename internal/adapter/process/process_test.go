@@ -54,7 +54,7 @@ func TestRunKillsTheGroup(t *testing.T) {
 	var pid int
 	labtest.Eventually(t, patience, func() (bool, string) {
 		var err error
-		pid, err = readPidfile(pidfile)
+		pid, _, err = readPidfile(pidfile)
 		return err == nil, fmt.Sprint(err)
 	})
 	cancel()
@@ -186,6 +186,38 @@ func TestAbsentProcesses(t *testing.T) {
 	defer sleeper.Stop(t.Context())
 	if _, absent := errors.AsType[*AbsentError](sleeper.Notify(unix.SIGHUP)); !absent {
 		t.Error("a process without a handler is not said to be absent")
+	}
+}
+
+// A pidfile that is older than the process of its number is one that nobody
+// removed: the number went to somebody else, who would get the signal.
+func TestAStalePidfile(t *testing.T) {
+	child := NewChild(NewParent(), ChildOptions{Args: []string{"sh", "-c", "trap : HUP; while :; do sleep 1000 & wait; done"}, StopSignal: unix.SIGKILL, Grace: time.Minute})
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer child.Stop(t.Context())
+	pidfile := filepath.Join(t.TempDir(), "pid")
+	if err := os.WriteFile(pidfile, []byte(strconv.Itoa(child.PID())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Eventually(t, patience, func() (bool, string) {
+		err := Signal(Target{Pidfile: pidfile}, unix.SIGHUP)
+		return err == nil, fmt.Sprint("a pidfile of a running process: ", err)
+	})
+	began, ok := beginning(child.PID(), time.Now())
+	if !ok || time.Since(began) < 0 || time.Since(began) > time.Hour {
+		t.Fatalf("the process began at %s", began)
+	}
+	for written, stale := range map[time.Time]bool{began.Add(-time.Hour): true, began.Add(-clockDoubt / 2): false, began.Add(time.Hour): false} {
+		if err := os.Chtimes(pidfile, written, written); err != nil {
+			t.Fatal(err)
+		}
+		err := Signal(Target{Pidfile: pidfile}, unix.SIGHUP)
+		_, absent := errors.AsType[*AbsentError](err)
+		if absent != stale || (stale && !strings.Contains(err.Error(), "the pidfile is older than process")) {
+			t.Errorf("written %s after the beginning: error %v", written.Sub(began), err)
+		}
 	}
 }
 

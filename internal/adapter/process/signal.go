@@ -3,7 +3,6 @@ package process
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -200,19 +199,11 @@ func field(status, name string) string {
 }
 
 func open(t Target) ([]handle, error) {
-	if t.Pidfile != "" {
-		pid, err := readPidfile(t.Pidfile)
-		if err != nil {
-			return nil, err
-		}
-		// Both are PID 1, each in its own container: the agent would end itself.
-		if pid == os.Getpid() {
-			return nil, fmt.Errorf("process %d is the agent itself: the pod needs shareProcessNamespace: true", pid)
-		}
-		h, err := openPID(pid)
-		return []handle{h}, err
+	if t.Pidfile == "" {
+		return openByName(t)
 	}
-	return openByName(t)
+	h, err := openPidfile(t.Pidfile)
+	return []handle{h}, err
 }
 
 func openPID(pid int) (handle, error) {
@@ -225,22 +216,6 @@ func openPID(pid int) (handle, error) {
 		err = &AbsentError{err}
 	}
 	return handle{}, err
-}
-
-func readPidfile(name string) (int, error) {
-	raw, err := os.ReadFile(name) //nolint:gosec // the user names the pidfile
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, &AbsentError{err}
-	}
-	if err != nil {
-		return 0, err
-	}
-	first, _, _ := strings.Cut(strings.TrimSpace(string(raw)), "\n")
-	pid, err := strconv.Atoi(first)
-	if err != nil || pid <= 0 {
-		return 0, &AbsentError{fmt.Errorf("%s holds no process number", name)}
-	}
-	return pid, nil
 }
 
 // openByName finds processes, opens them and looks again: a handle taken from

@@ -18,7 +18,7 @@ const hammerUpdates = 10000
 // A reader that opens the directory once and reads both files of a set from it
 // must get both of the same generation, whole, however fast sets change.
 func TestReaderNeverSeesATornMissingOrMixedSet(t *testing.T) {
-	for _, layout := range layouts {
+	for _, layout := range wholeLayouts {
 		t.Run(string(layout), func(t *testing.T) {
 			root := filepath.Join(memoryDir(t), "config")
 			v := reopen(t, root, layout, func(o *volume.Options) { o.Grace = 0 })

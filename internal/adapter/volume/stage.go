@@ -28,7 +28,7 @@ func (v *Volume) Stage(id string, tree filemap.Tree) (string, error) {
 	if err := v.swapper.staged(id, tree); err != nil {
 		return "", fmt.Errorf("stage generation %s: %w", id, err)
 	}
-	return full, v.markFinished(id)
+	return full, v.markFinished(id, tree)
 }
 
 func (v *Volume) build(dir string, tree filemap.Tree) error {
@@ -129,7 +129,13 @@ func (v *Volume) Publish(id string) error {
 	if err != nil {
 		return err
 	}
+	if err := v.makeRoomFor(old, id); err != nil {
+		return fmt.Errorf("publish generation %s: %w", id, err)
+	}
 	if err := v.swapper.swap(id); err != nil {
+		return fmt.Errorf("publish generation %s: %w", id, err)
+	}
+	if err := v.carry(old, id); err != nil {
 		return fmt.Errorf("publish generation %s: %w", id, err)
 	}
 	if old != "" && old != id {
@@ -171,6 +177,10 @@ func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time
 		if v.now().Before(due) {
 			next = earliest(next, due)
 			continue
+		}
+		// Whoever had the old directory open may have written into it since.
+		if err := errors.Join(v.makeRoomFor(id, current), v.carry(id, current)); err != nil {
+			return time.Time{}, err
 		}
 		if err := v.removeGeneration(id); err != nil {
 			return time.Time{}, err

@@ -34,7 +34,13 @@ const (
 	// Exchange keeps real files in a real directory and exchanges the whole
 	// directory with renameat2, for applications that refuse symbolic links.
 	Exchange Layout = "exchange"
+	// Files keeps real files in real directories and changes them one by one, for
+	// mount points whose readers follow no links to directories.
+	Files Layout = "files"
 )
+
+// Known says whether there is such a layout.
+func (l Layout) Known() bool { return l == Links || l == Exchange || l == Files }
 
 // Options say where files are published and what they look like.
 type Options struct {
@@ -69,8 +75,11 @@ func (o Options) Validate() error {
 	if o.Root == "" {
 		mistakes = append(mistakes, errors.New("the root directory is missing: give --root"))
 	}
-	if o.Layout != Links && o.Layout != Exchange {
-		mistakes = append(mistakes, fmt.Errorf("layout %q: want links or exchange", o.Layout))
+	if !o.Layout.Known() {
+		mistakes = append(mistakes, fmt.Errorf("layout %q: want links, exchange or files", o.Layout))
+	}
+	if o.Layout == Files && o.givesAway() {
+		mistakes = append(mistakes, errors.New("--layout=files cannot give files to another --uid: run as that user, or use --layout=links"))
 	}
 	if o.FileMode&^fs.ModePerm != 0 || o.FileMode&0o400 == 0 {
 		mistakes = append(mistakes, fmt.Errorf("file mode %#o: want permission bits with at least 0400", uint32(o.FileMode)))
@@ -256,8 +265,20 @@ func (v *Volume) newSwapper() (swapper, error) {
 	if v.opts.Layout == Exchange {
 		return newExchange(v.base, v.state, filepath.Base(v.opts.Root))
 	}
+	if v.opts.Layout == Files {
+		p := &inPlace{base: v.base, state: v.state, overwrite: v.opts.Overwrite, list: v.fileList, makeDir: v.makeDir}
+		return p, p.resume()
+	}
 	l := &links{base: v.base, overwrite: v.opts.Overwrite}
 	return l, l.tidy()
+}
+
+// makeDir makes a directory with its mode and group.
+func (v *Volume) makeDir(name string) error {
+	if err := v.base.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	return v.finishDir(name)
 }
 
 // discardUnfinished removes generations that are neither visible nor recorded
@@ -298,9 +319,9 @@ func (v *Volume) Close() {
 // Current names the generation that readers see; empty means none.
 func (v *Volume) Current() (string, error) { return v.swapper.current() }
 
-// finishedDir holds an empty file for every generation that was staged
-// completely, so that a killed agent's half-written directory is never taken
-// for one of them.
+// finishedDir holds, for every generation that was staged completely, the list
+// of its files. A killed agent's half-written directory is so never taken for a
+// generation, nor a file of the application for one of ours.
 const finishedDir = "finished"
 
 // Has says whether a generation is complete on the disk.
@@ -312,11 +333,34 @@ func (v *Volume) Has(id string) bool {
 	return err == nil
 }
 
-func (v *Volume) markFinished(id string) error {
+// listHeader begins the list of a generation's files: an empty file is one of an
+// agent that kept no lists.
+const listHeader = "files\x00"
+
+func (v *Volume) markFinished(id string, tree filemap.Tree) error {
 	if err := v.state.Mkdir(finishedDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return v.state.WriteFile(finishedDir+"/"+id, nil, 0o644)
+	list := []byte(listHeader)
+	for _, f := range tree.Files {
+		list = append(append(list, f.Path...), 0)
+	}
+	return v.state.WriteFile(finishedDir+"/"+id, list, 0o644)
+}
+
+// fileList are the files that a generation was staged with; known is false when
+// that was not written down.
+func (v *Volume) fileList(id string) (files map[string]bool, known bool) {
+	raw, err := v.state.ReadFile(finishedDir + "/" + id)
+	list, known := strings.CutPrefix(string(raw), listHeader)
+	if err != nil || !known {
+		return nil, false
+	}
+	files = map[string]bool{}
+	for name := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == 0 }) {
+		files[name] = true
+	}
+	return files, true
 }
 
 // keyFile is the state file that makes names of generations secret. Whoever can

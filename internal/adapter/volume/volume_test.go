@@ -19,7 +19,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 )
 
-var layouts = []volume.Layout{volume.Links, volume.Exchange}
+var (
+	layouts = []volume.Layout{volume.Links, volume.Exchange, volume.Files}
+	// wholeLayouts change the whole set in one step.
+	wholeLayouts = []volume.Layout{volume.Links, volume.Exchange}
+)
 
 // open makes a volume in a fresh directory; change adjusts its options.
 func open(t *testing.T, layout volume.Layout, change func(*volume.Options)) (*volume.Volume, string) {
@@ -378,7 +382,7 @@ func TestOptionsValidateJoins(t *testing.T) {
 
 func TestModesAndOwnerAreSetBeforePublishing(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077)) // a strict umask must not matter
-	for _, layout := range layouts {
+	for _, layout := range wholeLayouts {
 		t.Run(string(layout), func(t *testing.T) {
 			v, _ := open(t, layout, func(o *volume.Options) { o.FileMode, o.DirMode, o.UID, o.GID = 0o640, 0o750, 12345, 54321 })
 			tree := keep(t, v, map[string]string{"d/a": "1"})
@@ -406,7 +410,7 @@ func TestModesAndOwnerAreSetBeforePublishing(t *testing.T) {
 // The capability CHOWN is enough for files of another owner: to write them, to
 // use their contents again, also after a restart, and to remove them.
 func TestFilesAreGivenAwayWithOneCapability(t *testing.T) {
-	for _, layout := range layouts {
+	for _, layout := range wholeLayouts {
 		t.Run(string(layout), func(t *testing.T) {
 			opts := volume.DefaultOptions(filepath.Join(t.TempDir(), "config"))
 			opts.Layout, opts.Grace, opts.UID, opts.GID, opts.FileMode = layout, 0, 12345, 54321, 0o600

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,6 +30,7 @@ type values struct {
 	healthAddr                   string
 	kube                         syncrun.Kube
 	ownNamespace                 string
+	usualKubeconfig              string // where kubectl would look
 }
 
 // Parse reads the original's flags. A flag wins over its variable, and the
@@ -68,7 +70,7 @@ func Usage() string {
 		"Usage:\n  lockstep-sync config-controller --configmap=[NS/]NAME --configroot=DIR --reload-http=URL\n" +
 		"  lockstep-sync config-controller --configmap=[NS/]NAME --configroot=DIR [--reload-http=URL] -- COMMAND ARGS…\n\n" +
 		"Variables, for flags that are not given: CONFIG_CONTROLLER_CONFIGMAP, CONFIG_CONTROLLER_CONFIGROOT, CONFIG_CONTROLLER_URL,\n" +
-		"CONFIG_CONTROLLER_METHOD, LOCKSTEP_HEALTH_ADDR.\n\nFlags:\n" + f.FlagUsages()
+		"CONFIG_CONTROLLER_METHOD, LOCKSTEP_HEALTH_ADDR; with --running-in-cluster=false KUBECONFIG, or ~/.kube/config.\n\nFlags:\n" + f.FlagUsages()
 }
 
 func newFlagSet(lookup func(string) (string, bool)) (*pflag.FlagSet, *values) {
@@ -78,7 +80,10 @@ func newFlagSet(lookup func(string) (string, bool)) (*pflag.FlagSet, *values) {
 		}
 		return otherwise
 	}
-	v := &values{ownNamespace: syncrun.OwnNamespace(lookup)}
+	v := &values{ownNamespace: syncrun.OwnNamespace(lookup), usualKubeconfig: env("KUBECONFIG", "")}
+	if home := env("HOME", ""); v.usualKubeconfig == "" && home != "" {
+		v.usualKubeconfig = filepath.Join(home, ".kube", "config")
+	}
 	f := pflag.NewFlagSet("config-controller", pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.StringVar(&v.configMap, "configmap", env("CONFIG_CONTROLLER_CONFIGMAP", ""), "[NS/]NAME of the ConfigMap")
@@ -123,12 +128,11 @@ func bindKube(f *pflag.FlagSet, v *values) {
 // ignored accepts the log flags that came with the original's library, and
 // does nothing for them: the log goes to standard error.
 func ignored(f *pflag.FlagSet) {
-	for _, name := range []string{"vmodule", "log_dir", "log_backtrace_at", "stderrthreshold", "api-version", "match-server-version"} {
+	for _, name := range []string{"vmodule", "log_dir", "log_backtrace_at", "stderrthreshold", "api-version"} {
 		f.String(name, "", "accepted and ignored")
-		f.Lookup(name).NoOptDefVal = "true"
 	}
 	f.IntP("v", "v", 0, "accepted and ignored")
-	for _, name := range []string{"logtostderr", "alsologtostderr"} {
+	for _, name := range []string{"logtostderr", "alsologtostderr", "match-server-version"} {
 		f.Bool(name, true, "accepted and ignored")
 	}
 }
@@ -161,6 +165,9 @@ func (v *values) config(child []string) (syncrun.Config, error) {
 	v.setReload(&c, len(child) > 0)
 	if !v.inCluster || v.kube.Kubeconfig != "" {
 		c.Kube = v.kube
+	}
+	if !v.inCluster && c.Kube.Kubeconfig == "" && c.Kube.Server == "" {
+		c.Kube.Kubeconfig = v.usualKubeconfig
 	}
 	return c, err
 }

@@ -5,10 +5,12 @@ package configmapreload
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"strings"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/httpcall"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/syncrun"
 )
 
@@ -64,8 +66,13 @@ func Parse(args []string, _ func(string) (string, bool)) (syncrun.Config, error)
 	}
 	c := syncrun.Default()
 	codes, err := httpcall.ParseCodes(v.code)
-	c.Directories, c.App.Notify, c.App.HTTP.Method, c.App.HTTP.Codes = v.dirs, v.urls, v.method, codes
+	c.Directories, c.App.HTTP.Method, c.App.HTTP.Codes = v.dirs, v.method, codes
+	// The original has one method and one code for all of its URLs.
+	for _, url := range v.urls {
+		c.App.Notify = append(c.App.Notify, fmt.Sprintf("%s method=%s codes=%s", url, v.method, v.code))
+	}
 	c.HealthAddr = v.address
+	c.Sync.InitialNotify = podsync.NotifyNever // as the original: the first call is for the first change
 	// The kubelet swaps a whole set at once, so that there is nothing to wait for.
 	c.Sync.Timing.Quiet, c.Sync.Timing.MaxFailures = 0, max(1, v.retries)
 	return c, errors.Join(err, check(v.dirs, v.archives, v.urls))

@@ -22,7 +22,7 @@ func TestParse(t *testing.T) {
 		if err := c.Validate(); err != nil {
 			t.Errorf("the agent refuses it: %v", err)
 		}
-		if diff := cmp.Diff([]string{"http://localhost:9090/-/reload", "http://localhost/two"}, c.App.Notify); diff != "" {
+		if diff := cmp.Diff([]string{"http://localhost:9090/-/reload method=PUT codes=204", "http://localhost/two method=PUT codes=204"}, c.App.Notify); diff != "" {
 			t.Error(diff)
 		}
 		if c.Volume.Root != "" || c.Directories[0] != "/etc/config" || c.HealthAddr != ":9999" || c.App.HTTP.Method != http.MethodPut {

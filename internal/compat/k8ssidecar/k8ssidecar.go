@@ -4,15 +4,21 @@
 package k8ssidecar
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/objectwatch"
+	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/syncrun"
@@ -44,55 +50,99 @@ func Usage() string {
 	return `In the place of kiwigrid/k8s-sidecar: keeps a directory equal to the ConfigMaps and Secrets with a label.
 
 Usage:
-  LABEL=… FOLDER=… lockstep-sync k8s-sidecar
+  LABEL=… FOLDER=… lockstep-sync k8s-sidecar [--req-username-file FILE] [--req-password-file FILE]
 
 Variables:
   LABEL, LABEL_VALUE           label of the objects, and its value; any value when there is none
   RESOURCE                     configmap (default), secret or both
-  RESOURCE_NAME                names instead of a label: NAME, KIND/NAME or NAMESPACE/KIND/NAME, with commas
+  RESOURCE_NAME                names instead of a label: NAME, KIND/NAME or NAMESPACE/KIND/NAME, with commas; not with NAMESPACE=ALL
   NAMESPACE                    namespaces with commas, or ALL (default: the pod's own)
   FOLDER                       directory to publish into
   FOLDER_ANNOTATION            annotation with a directory below it (default k8s-sidecar-target-directory)
   UNIQUE_FILENAMES             true: names begin with namespace and object
   DEFAULT_FILE_MODE            octal mode of files (default 0644)
   METHOD                       LIST: publish once and exit; anything else watches
-  REQ_URL, REQ_METHOD          request after a change (default method GET)
-  REQ_PAYLOAD                  its body
+  SCRIPT                       program to run after a change and before the request; a failure is logged
+  REQ_URL, REQ_METHOD          request after a change: GET (default) or POST
+  REQ_PAYLOAD                  JSON body of a POST
   REQ_USERNAME, REQ_PASSWORD, REQ_USERNAME_FILE, REQ_PASSWORD_FILE
-                               basic authentication
-  REQ_TIMEOUT                  time limit of a request in seconds
-  REQ_RETRY_TOTAL              tries before the agent is unhealthy (default 5)
+                               basic authentication; the flags --req-username-file and --req-password-file win
+  REQ_TIMEOUT                  how long an answer is waited for, in seconds (default 10)
+  REQ_RETRY_TOTAL              tries before /healthz/application is red (default 5)
   REQ_SKIP_INIT                true: no request for the first set
   REQ_SKIP_TLS_VERIFY          true: accept any certificate of REQ_URL
-  SCRIPT                       program to run after a change
-  HEALTH_PORT                  port of probes and metrics (default 8080); none with METHOD=LIST
+  HEALTH_PORT                  port of probes and metrics (default 8080, or none when that is taken); none with METHOD=LIST
+  LOG_LEVEL                    DEBUG, INFO (default), WARN, ERROR or CRITICAL
+  LOG_FORMAT                   JSON (default) or LOGFMT
+  LOG_TZ                       UTC: times are in UTC; otherwise local
   KUBECONFIG, SKIP_TLS_VERIFY  how the API server is reached
+
+Accepted, and not needed here:
+  ` + strings.Join(unneeded(), ", ") + `
+
+Refused:
+  LOG_CONFIG                   a configuration of Python's logging: use LOG_LEVEL and LOG_FORMAT
 `
 }
 
-// Parse reads the original's environment; it takes no arguments.
+// unneeded are variables that adjust what is done in another way here: nothing is
+// polled or fetched, and the agent's own pauses and deadlines apply.
+func unneeded() []string {
+	return []string{
+		"SLEEP_TIME", "ERROR_THROTTLE_SLEEP", "WATCH_SERVER_TIMEOUT", "WATCH_CLIENT_TIMEOUT", "IGNORE_ALREADY_PROCESSED", "REQ_RETRY_CONNECT",
+		"REQ_RETRY_READ", "REQ_RETRY_BACKOFF_FACTOR", "REQ_BASIC_AUTH_ENCODING", "ENABLE_5XX", "DISABLE_X509_STRICT_VERIFICATION",
+	}
+}
+
+// Parse reads the original's environment and its two flags.
 func Parse(args []string, lookup func(string) (string, bool)) (syncrun.Config, error) {
 	e := &environment{lookup: lookup}
-	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
-		return syncrun.Config{}, flag.ErrHelp
+	flags := flag.NewFlagSet("k8s-sidecar", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	user := flags.String("req-username-file", e.get("REQ_USERNAME_FILE", ""), "")
+	password := flags.String("req-password-file", e.get("REQ_PASSWORD_FILE", ""), "")
+	if err := flags.Parse(args); err != nil {
+		return syncrun.Config{}, err
 	}
-	if len(args) > 0 {
-		e.fail("unexpected argument %q: k8s-sidecar is configured by its environment", args[0])
+	if flags.NArg() > 0 {
+		e.fail("unexpected argument %q: k8s-sidecar is configured by its environment", flags.Arg(0))
 	}
 	c := syncrun.Default()
 	c.Kube.Kubeconfig = e.get("KUBECONFIG", "")
 	c.Kube.Insecure = e.flag("SKIP_TLS_VERIFY")
 	c.Sync.OnDelete, c.Sync.InitialNotify = podsync.DeleteRemoves, podsync.NotifyAlways
-	c.Volume.Overwrite = true
+	c.Sync.ApplicationApart = true
+	// The application may be anything, and its reader may follow no links.
+	c.Volume.Overwrite, c.Volume.Layout = true, volume.Files
+	c.App.HTTP.UsernameFile, c.App.HTTP.PasswordFile = *user, *password
 	e.sources(&c)
 	e.files(&c)
 	e.request(&c)
-	if method := e.get("METHOD", "WATCH"); method == "LIST" {
+	e.log(&c)
+	if e.get("METHOD", "WATCH") == "LIST" {
 		c.Sync.Once = true
 	} else {
-		c.HealthAddr = ":" + e.get("HEALTH_PORT", "8080")
+		// Two of them in one pod are usual, and the original goes on without.
+		c.HealthAddr, c.HealthOptional = ":"+e.get("HEALTH_PORT", "8080"), e.get("HEALTH_PORT", "") == ""
 	}
 	return c, errors.Join(e.mistakes...)
+}
+
+// log reads how the log looks.
+func (e *environment) log(c *syncrun.Config) {
+	levels := map[string]slog.Level{"DEBUG": slog.LevelDebug, "INFO": slog.LevelInfo, "WARN": slog.LevelWarn, "WARNING": slog.LevelWarn, "ERROR": slog.LevelError, "CRITICAL": slog.LevelError}
+	level, known := levels[strings.ToUpper(e.get("LOG_LEVEL", "INFO"))]
+	if !known {
+		e.fail("LOG_LEVEL %q: want DEBUG, INFO, WARN, ERROR or CRITICAL", e.get("LOG_LEVEL", ""))
+	}
+	format, known := map[string]string{"JSON": "json", "LOGFMT": "text"}[strings.ToUpper(e.get("LOG_FORMAT", "JSON"))]
+	if !known {
+		e.fail("LOG_FORMAT %q: want JSON or LOGFMT", e.get("LOG_FORMAT", ""))
+	}
+	if e.get("LOG_CONFIG", "") != "" {
+		e.fail("LOG_CONFIG is a configuration of Python's logging: use LOG_LEVEL and LOG_FORMAT")
+	}
+	c.Log = syncrun.Log{Level: level, Format: format, UTC: strings.EqualFold(e.get("LOG_TZ", ""), "UTC")}
 }
 
 func (e *environment) sources(c *syncrun.Config) {
@@ -106,13 +156,17 @@ func (e *environment) sources(c *syncrun.Config) {
 	if kinds == nil {
 		e.fail("RESOURCE %q: want configmap, secret or both", e.get("RESOURCE", ""))
 	}
-	names := e.list("RESOURCE_NAME")
+	names, namespaces := e.list("RESOURCE_NAME"), e.namespaces()
+	if len(names) > 0 && namespaces[0] == "" {
+		// The original reads single objects only where it knows their namespace.
+		names, c.Warnings = nil, append(c.Warnings, "NAMESPACE=ALL: RESOURCE_NAME is not read, the label decides; name the namespaces to follow single objects")
+	}
 	if labels == "" && len(names) == 0 {
 		e.fail("LABEL is missing")
 	}
 	// A name is looked for in every kind and namespace; nobody has one in all.
 	c.OptionalNames = true
-	for _, namespace := range e.namespaces() {
+	for _, namespace := range namespaces {
 		for _, kind := range kinds {
 			c.Selectors = append(c.Selectors, selectors(kind, namespace, labels, names)...)
 		}
@@ -191,16 +245,21 @@ func (e *environment) files(c *syncrun.Config) {
 }
 
 func (e *environment) request(c *syncrun.Config) {
-	h := &c.App.HTTP
+	if script := e.get("SCRIPT", ""); script != "" {
+		c.App.Notify = append(c.App.Notify, "attempt:"+scriptCommand(script))
+	}
 	if url := e.get("REQ_URL", ""); url != "" {
 		c.App.Notify = append(c.App.Notify, url)
 	}
-	h.Method, h.Body = e.get("REQ_METHOD", "GET"), e.get("REQ_PAYLOAD", "")
-	if h.Body != "" {
-		h.Headers = []string{"Content-Type: application/json"}
+	h := &c.App.HTTP
+	h.Method = e.get("REQ_METHOD", http.MethodGet)
+	if h.Method != http.MethodGet && h.Method != http.MethodPost {
+		e.fail("REQ_METHOD %q: want GET or POST", h.Method)
+	}
+	if payload := e.get("REQ_PAYLOAD", ""); payload != "" && h.Method == http.MethodPost {
+		h.Body, h.Headers = jsonBody(payload), []string{"Content-Type: application/json"}
 	}
 	h.Username, h.Password = e.get("REQ_USERNAME", ""), e.get("REQ_PASSWORD", "")
-	h.UsernameFile, h.PasswordFile = e.get("REQ_USERNAME_FILE", ""), e.get("REQ_PASSWORD_FILE", "")
 	h.Insecure = e.flag("REQ_SKIP_TLS_VERIFY")
 	if seconds := e.get("REQ_TIMEOUT", ""); seconds != "" {
 		n, err := strconv.ParseFloat(seconds, 64)
@@ -215,7 +274,27 @@ func (e *environment) request(c *syncrun.Config) {
 	if e.flag("REQ_SKIP_INIT") {
 		c.Sync.InitialNotify = podsync.NotifyNever
 	}
-	if script := e.get("SCRIPT", ""); script != "" {
-		c.App.Notify = append(c.App.Notify, "exec:'"+strings.ReplaceAll(script, "'", `'\''`)+"'")
+}
+
+// jsonBody is a payload as the original sends it: text that is no JSON becomes a
+// JSON string.
+func jsonBody(payload string) string {
+	if json.Valid([]byte(payload)) {
+		return payload
 	}
+	quoted, err := json.Marshal(payload)
+	if err != nil {
+		return payload
+	}
+	return string(quoted)
+}
+
+// scriptCommand runs a script that is not executable with a shell, as the
+// original does.
+func scriptCommand(script string) string {
+	quoted := "'" + strings.ReplaceAll(script, "'", `'\''`) + "'"
+	if info, err := os.Stat(script); err == nil && info.Mode().Perm()&0o111 == 0 {
+		return "sh " + quoted
+	}
+	return quoted
 }

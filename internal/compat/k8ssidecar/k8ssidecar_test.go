@@ -1,6 +1,7 @@
 package k8ssidecar_test
 
 import (
+	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
@@ -53,6 +54,13 @@ func TestSources(t *testing.T) {
 				"configmap/b/two", "configmap/b/three", "secret/b/one", "secret/b/three",
 			},
 		},
+		"all namespaces by name": {
+			reason: "as there, the label decides when no namespace is known",
+			env:    map[string]string{"LABEL": "x", "RESOURCE_NAME": "one", "NAMESPACE": "ALL"}, want: []string{"configmap/*/[x]"},
+		},
+		"all namespaces by name alone": {
+			reason: "there is nothing to go by", env: map[string]string{"RESOURCE_NAME": "one", "NAMESPACE": "ALL"}, wantErr: "LABEL is missing",
+		},
 		"nothing":      {reason: "the label is needed", env: map[string]string{"NAMESPACE": "a"}, wantErr: "LABEL is missing"},
 		"unknown kind": {reason: "a typing mistake must not be ignored", env: map[string]string{"LABEL": "x", "RESOURCE": "pod"}, wantErr: `RESOURCE "pod"`},
 	} {
@@ -88,7 +96,7 @@ func TestRequestAndFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"http://localhost:3000/reload", `exec:'/it'\''s.sh'`}, c.App.Notify); diff != "" {
+	if diff := cmp.Diff([]string{`attempt:'/it'\''s.sh'`, "http://localhost:3000/reload"}, c.App.Notify); diff != "" {
 		t.Error(diff)
 	}
 	h := c.App.HTTP
@@ -122,12 +130,77 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := regexp.MustCompile(`e\.(?:get|flag|list)\("([A-Z_]+)"`).FindAllSubmatch(source, -1)
-	if len(read) < 20 {
+	if len(read) < 25 {
 		t.Fatalf("only %d variables were found", len(read))
 	}
 	for _, name := range read {
 		if !regexp.MustCompile(`\b` + string(name[1]) + `\b`).MatchString(k8ssidecar.Usage()) {
 			t.Errorf("the usage does not name %s", name[1])
+		}
+	}
+}
+
+func TestPayload(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason, method, payload, want string
+	}{
+		"JSON":       {"it is sent as it is", "POST", `{"a": 1}`, `{"a": 1}`},
+		"other text": {"it becomes a JSON string", "POST", `a "b"`, `"a \"b\""`},
+		"GET":        {"a GET has no body", "GET", `{"a": 1}`, ""},
+	} {
+		config, err := parse(map[string]string{"LABEL": "x", "FOLDER": "/f", "NAMESPACE": "a", "REQ_URL": "http://h/", "REQ_METHOD": c.method, "REQ_PAYLOAD": c.payload})
+		if err != nil || config.App.HTTP.Body != c.want {
+			t.Errorf("%s: %s: body %q (%v)", name, c.reason, config.App.HTTP.Body, err)
+		}
+	}
+}
+
+func TestLogAndFlags(t *testing.T) {
+	env := map[string]string{"LABEL": "x", "FOLDER": "/f", "NAMESPACE": "a", "REQ_USERNAME_FILE": "/ignored"}
+	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
+	c, err := k8ssidecar.Parse([]string{"--req-username-file=/u", "--req-password-file", "/p"}, lookup)
+	if err != nil || c.App.HTTP.UsernameFile != "/u" || c.App.HTTP.PasswordFile != "/p" {
+		t.Errorf("files %q %q (%v)", c.App.HTTP.UsernameFile, c.App.HTTP.PasswordFile, err)
+	}
+	if c.Log.Format != "json" || c.Log.Level != slog.LevelInfo || !c.HealthOptional || c.HealthAddr != ":8080" {
+		t.Errorf("log %+v, health %q, optional %v", c.Log, c.HealthAddr, c.HealthOptional)
+	}
+	env["LOG_LEVEL"], env["LOG_FORMAT"], env["LOG_TZ"], env["HEALTH_PORT"] = "debug", "LOGFMT", "UTC", "9000"
+	c, err = k8ssidecar.Parse(nil, lookup)
+	if err != nil || c.Log != (syncrun.Log{Format: "text", Level: slog.LevelDebug, UTC: true}) || c.HealthOptional || c.HealthAddr != ":9000" {
+		t.Errorf("log %+v, health %q, optional %v (%v)", c.Log, c.HealthAddr, c.HealthOptional, err)
+	}
+	for name, value := range map[string]string{"LOG_LEVEL": "LOUD", "LOG_FORMAT": "XML", "LOG_CONFIG": "/log.yaml", "REQ_METHOD": "PUT"} {
+		_, err := parse(map[string]string{"LABEL": "x", "FOLDER": "/f", "NAMESPACE": "a", name: value})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s=%s: error %v", name, value, err)
+		}
+	}
+}
+
+// originals are the variables and flags of k8s-sidecar 2.x, from its README.
+var originals = []string{
+	"--req-username-file", "--req-password-file",
+	"LABEL", "LABEL_VALUE", "FOLDER", "FOLDER_ANNOTATION", "NAMESPACE", "RESOURCE", "RESOURCE_NAME", "METHOD", "SLEEP_TIME", "REQ_URL", "REQ_METHOD",
+	"REQ_PAYLOAD", "REQ_RETRY_TOTAL", "REQ_RETRY_CONNECT", "REQ_RETRY_READ", "REQ_RETRY_BACKOFF_FACTOR", "REQ_TIMEOUT", "REQ_USERNAME", "REQ_PASSWORD",
+	"REQ_BASIC_AUTH_ENCODING", "SCRIPT", "ERROR_THROTTLE_SLEEP", "SKIP_TLS_VERIFY", "REQ_SKIP_TLS_VERIFY", "UNIQUE_FILENAMES", "DEFAULT_FILE_MODE",
+	"KUBECONFIG", "ENABLE_5XX", "WATCH_SERVER_TIMEOUT", "WATCH_CLIENT_TIMEOUT", "IGNORE_ALREADY_PROCESSED", "LOG_LEVEL", "LOG_FORMAT", "LOG_TZ",
+	"LOG_CONFIG", "HEALTH_PORT", "REQ_SKIP_INIT", "DISABLE_X509_STRICT_VERIFICATION",
+}
+
+// The page and the usage have a row for each variable and flag of the original.
+func TestThePageHasARowForEverything(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/migrate/k8s-sidecar.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range originals {
+		row := regexp.MustCompile("(?m)^\\|[^|]*`" + regexp.QuoteMeta(name) + "`[^|]*\\| [^|]+ \\|$")
+		if !row.Match(page) {
+			t.Errorf("docs/migrate/k8s-sidecar.md has no row for %s", name)
+		}
+		if !strings.Contains(k8ssidecar.Usage(), name) {
+			t.Errorf("the usage does not name %s", name)
 		}
 	}
 }

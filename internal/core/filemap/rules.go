@@ -111,13 +111,18 @@ func (r Rules) Validate() error {
 	return errors.Join(mistakes...)
 }
 
-// subdir is what an object's own directory puts before its files.
+// subdir is what an object's own directory puts before its files. "./team",
+// "team/" and "team" are the same; what leads out stays as it is, and is refused
+// with the path.
 func (r Rules) subdir(o Object) string {
-	dir := strings.TrimSuffix(o.Subdir, "/") + "/"
-	if r.Root != "" {
-		dir = strings.TrimPrefix(dir, strings.TrimSuffix(r.Root, "/")+"/")
+	dir := path.Clean(o.Subdir)
+	if root := path.Clean(r.Root); r.Root != "" && (dir == root || strings.HasPrefix(dir, root+"/")) {
+		dir = path.Clean("." + strings.TrimPrefix(dir, root))
 	}
-	return dir
+	if dir == "." {
+		return ""
+	}
+	return dir + "/"
 }
 
 func (r Rules) wants(key string) bool {

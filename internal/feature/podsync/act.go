@@ -2,8 +2,6 @@ package podsync
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 )
@@ -16,15 +14,16 @@ func (a *Agent) step(ctx context.Context, d Decision) error {
 	case Stage:
 		o.Err = a.stage(d.Generation)
 	case Check:
-		o.Err = a.check(ctx)
+		o.Err = a.check(ctx, d.Generation)
 	case Publish:
 		o.Unread = a.unread()
 		o.Err = a.publish(d.Generation)
 		o.Files, o.Bytes = len(a.planned.tree.Files), a.planned.tree.Bytes()
 	case Notify:
 		o.Acknowledged, o.Err = a.notify(ctx)
+		o.Asks = a.parts.Confirmer != nil && a.parts.Confirmer.Compares()
 	case Confirm:
-		o.Err = a.confirm(ctx)
+		o.Acknowledged, o.Err = a.confirm(ctx)
 	case RollBack:
 		o.Err = a.rollBack(d.Generation)
 	case StartChild:
@@ -50,6 +49,8 @@ func (a *Agent) fatal(o Outcome) error {
 		return o.Err
 	case a.opts.Once:
 		return o.Err // nobody would see a later try
+	case o.Decision.Verb == Check && o.Decision.Generation == a.state.Published:
+		return o.Err // there is nothing to start the application on
 	case a.state.Published == "" && a.parts.Child != nil:
 		return o.Err
 	}
@@ -62,26 +63,26 @@ func (a *Agent) stage(id string) error {
 	return err
 }
 
-// CheckError is a generation that its checker refused.
-type CheckError struct {
-	Output string
-	Err    error
-}
+// CheckError is a generation that its checker refused. What the checker printed
+// is in the status only.
+type CheckError struct{ Err error }
 
-// Error shows the end of what the checker printed, because that is what has to
-// be read.
-func (e *CheckError) Error() string {
-	return fmt.Sprintf("check failed: %v\n%s", e.Err, e.Output)
-}
+// Error tells how the check ended.
+func (e *CheckError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason without the output.
+// Unwrap gives the reason.
 func (e *CheckError) Unwrap() error { return e.Err }
 
-func (a *Agent) check(ctx context.Context) error {
-	output, err := a.parts.Checker.Check(ctx, a.checking)
+// check looks at the staged set, or at the published one where it is.
+func (a *Agent) check(ctx context.Context, id string) error {
+	release := a.checking
+	if id == a.state.Published {
+		release = a.release()
+	}
+	output, err := a.parts.Checker.Check(ctx, release)
 	a.setCheckOutput(output)
 	if err != nil {
-		return &CheckError{Output: output, Err: err}
+		return &CheckError{Err: err}
 	}
 	return nil
 }
@@ -107,51 +108,13 @@ func (a *Agent) unread() bool {
 		return false
 	case a.opts.InitialNotify == NotifyNever:
 		return a.fresh || a.state.Published == ""
+	case a.opts.ReadOnly:
+		// What the application knows is on no disk: it may have been running for
+		// long, and an agent before this one may have missed a change.
+		return false
 	default:
 		return a.fresh
 	}
-}
-
-// notify tells everybody in order; the first failure ends it.
-func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
-	if a.parts.Confirmer != nil {
-		if a.baseline, err = a.parts.Confirmer.Baseline(ctx); err != nil {
-			return false, err
-		}
-	}
-	release := Release{Generation: a.state.Published, Dir: a.parts.Root, Changed: a.checking.Changed}
-	acknowledged = len(a.parts.Tellers) > 0
-	for _, teller := range a.parts.Tellers {
-		answered, err := teller.Tell(ctx, release)
-		if err != nil {
-			return false, err
-		}
-		acknowledged = acknowledged && answered
-	}
-	return acknowledged, nil
-}
-
-// confirm asks as long as there is somebody to ask: a child that ends has
-// answered.
-func (a *Agent) confirm(ctx context.Context) error {
-	if a.parts.Child == nil {
-		return a.parts.Confirmer.Confirm(ctx, a.baseline)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := a.parts.Child.Done()
-	go func() {
-		select {
-		case <-ended:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	err := a.parts.Confirmer.Confirm(ctx, a.baseline)
-	if err != nil && !a.parts.Child.Running() {
-		return fmt.Errorf("the application ended: %w", err)
-	}
-	return err
 }
 
 // rollBack writes down what it is about to do: an agent that is killed after
@@ -165,12 +128,4 @@ func (a *Agent) rollBack(id string) error {
 	a.last = filemap.Tree{} // the next set is not compared with the one that failed
 	a.pruneSoon()
 	return a.parts.Publisher.Publish(id)
-}
-
-// shortMessage is an error's text for one line of a log: without output.
-func shortMessage(err error) string {
-	if check, ok := errors.AsType[*CheckError](err); ok {
-		return check.Err.Error()
-	}
-	return err.Error()
 }

@@ -21,12 +21,17 @@ type Agent struct {
 	planned  plan
 	checking Release
 	baseline string
-	last     filemap.Tree // the published set, as far as this process knows it
-	fresh    bool         // nothing was published when the agent started
-	started  bool         // the child was started
-	seen     bool         // the sources were complete once
-	begun    time.Time    // when the agent began to look at the sources
-	pruneAt  time.Time
+	// unanswered are those who were told and have not answered yet; acknowledged
+	// is what the others' answers are worth.
+	unanswered   []*UnansweredError
+	acknowledged bool
+
+	last    filemap.Tree // the published set, as far as this process knows it
+	fresh   bool         // nothing was published when the agent started
+	started bool         // the child was started
+	seen    bool         // the sources were complete once
+	begun   time.Time    // when the agent began to look at the sources
+	pruneAt time.Time
 
 	mu       sync.Mutex
 	status   Status
@@ -78,6 +83,7 @@ func (e *ExitError) Error() string { return "the application ended with code " +
 // Run works until ctx ends, the application ends, or the start fails. With
 // Options.Once it returns after the first set.
 func (a *Agent) Run(ctx context.Context) error {
+	defer a.abandon()
 	for ctx.Err() == nil {
 		in := a.gather()
 		if err := a.refusal(); err != nil {
@@ -93,6 +99,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		if d.Verb != Wait {
 			if err := a.step(ctx, d); err != nil {
+				a.report(Decision{Verb: Exit, Reason: Decide(a.input()).Reason}) // the last word is in the status
 				return err
 			}
 			continue

@@ -133,9 +133,20 @@ func Decide(in Input) Decision {
 		if at := in.Begun.Add(sourcePatience); in.Observed.Generation == "" && !in.Observed.Conflict && in.Now.Before(at) {
 			return Decision{Verb: Wait, Reason: WaitingForSources, Until: at}
 		}
-		return Decision{Verb: StartChild, Reason: ChildNotStarted, Generation: in.State.Published}
+		return in.startChild(ChildNotStarted)
 	}
 	return in.deliver()
+}
+
+// startChild starts the application on a set that this agent's own check has
+// passed. One that an earlier run published, perhaps with another check or with
+// none, is checked where it is.
+func (in Input) startChild(reason Reason) Decision {
+	d := Decision{Verb: StartChild, Reason: reason, Generation: in.State.Published}
+	if in.Checks && in.State.Checked != in.State.Published {
+		d.Verb = Check
+	}
+	return d
 }
 
 // sourcePatience is how long an application that could run with the set of an
@@ -158,7 +169,7 @@ func (in Input) afterChild() Decision {
 		return Decision{Verb: RollBack, Reason: ChildStopped, Generation: s.Previous}
 	}
 	if s.Restarting {
-		return Decision{Verb: StartChild, Reason: ChildStopped, Generation: s.Published}
+		return in.startChild(ChildStopped)
 	}
 	return Decision{Verb: Exit, Reason: ChildStopped}
 }
@@ -245,6 +256,9 @@ func (in Input) deliver() Decision {
 	}
 	if in.Now.Before(s.NextTry) {
 		return Decision{Verb: Wait, Reason: in.retryReason(), Until: s.NextTry}
+	}
+	if s.working() {
+		return Decision{Verb: Confirm, Reason: NotConfirmed, Generation: s.Published}
 	}
 	if s.Failures >= in.Timing.MaxFailures && in.mayRollBack() {
 		return Decision{Verb: RollBack, Reason: TooManyFailures, Generation: s.Previous}

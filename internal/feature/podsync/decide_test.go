@@ -252,6 +252,20 @@ func TestDecide(t *testing.T) {
 			set:  func(in *podsync.Input) { in.Child, in.State.Delivered = podsync.ChildPending, "" },
 			want: podsync.Decision{Verb: podsync.StartChild, Reason: podsync.ChildNotStarted, Generation: "A"},
 		},
+		"child with files of an earlier run": {
+			why: "they were published with another check, or with none",
+			set: func(in *podsync.Input) {
+				in.Child, in.Checks, in.State.Checked = podsync.ChildPending, true, ""
+			},
+			want: podsync.Decision{Verb: podsync.Check, Reason: podsync.ChildNotStarted, Generation: "A"},
+		},
+		"child with the set that was put back": {
+			why: "the check of this command line may not have seen it",
+			set: func(in *podsync.Input) {
+				in.Child, in.Checks, in.State.Checked, in.State.Restarting = podsync.ChildExited, true, "B", true
+			},
+			want: podsync.Decision{Verb: podsync.Check, Reason: podsync.ChildStopped, Generation: "A"},
+		},
 		"child although the newest set is refused": {
 			why: "the last good set is better than no application",
 			set: func(in *podsync.Input) {

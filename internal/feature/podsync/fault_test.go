@@ -434,7 +434,7 @@ func TestOnceOnAUsedVolume(t *testing.T) {
 		state   func(old, observed string) podsync.State
 		wantErr string
 	}{
-		"refused":     {spoil: func(w *world, _, _ string) { w.check = func(string) error { return errors.New("line 3") } }, wantErr: "check failed: line 3"},
+		"refused":     {spoil: func(w *world, _, _ string) { w.check = func(string) error { return errors.New("line 3") } }, wantErr: "line 3"},
 		"unpublished": {spoil: func(w *world, _, _ string) { w.publish = func(string) error { return errors.New("disk full") } }, wantErr: "disk full"},
 		"barred": {state: func(old, observed string) podsync.State {
 			return podsync.State{Published: old, Previous: old, Delivered: old, Barred: observed}

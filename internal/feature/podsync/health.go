@@ -90,12 +90,21 @@ func (a *Agent) Startup() []Finding {
 // Ready is startup and health together.
 func (a *Agent) Ready() []Finding { return append(a.Startup(), a.Health()...) }
 
+// own is the health of the agent without its application.
+func (a *Agent) own() []Finding {
+	return append(a.Startup(), Finding{Name: "source", Problem: a.stalled()})
+}
+
 // Handler serves /healthz, /readyz, /startupz and /metrics. A part of the
 // health can be asked for by its name, as in /healthz/application.
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, findings := range map[string]func() []Finding{"/healthz": a.Health, "/readyz": a.Ready, "/startupz": a.Startup} {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { answer(w, findings()) })
+		whole := findings
+		if path == "/healthz" && a.opts.ApplicationApart {
+			whole = a.own
+		}
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { answer(w, whole()) })
 		mux.HandleFunc("GET "+path+"/{part}", func(w http.ResponseWriter, r *http.Request) {
 			part := slices.DeleteFunc(findings(), func(f Finding) bool { return f.Name != r.PathValue("part") })
 			if len(part) == 0 {

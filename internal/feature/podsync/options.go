@@ -16,7 +16,8 @@ const (
 	// NotifyNever: the application starts after the agent and reads the files
 	// itself.
 	NotifyNever InitialNotify = "never"
-	// NotifyIfChanged: only when the agent found an older set in place.
+	// NotifyIfChanged: only when the agent found an older set in place, or cannot
+	// know because somebody else publishes.
 	NotifyIfChanged InitialNotify = "if-changed"
 	// NotifyAlways: every time the agent starts.
 	NotifyAlways InitialNotify = "always"
@@ -56,6 +57,9 @@ type Options struct {
 	WaitForSources bool
 	// Once ends the agent after the first set is published.
 	Once bool
+	// ApplicationApart has /healthz tell of the agent only: of its first set and of
+	// its sources. The application is on the paths that name it, and in /readyz.
+	ApplicationApart bool
 	// ReadOnly is true when somebody else publishes and the agent only tells.
 	ReadOnly bool
 	// Keyed makes names of generations useless for guessing contents.

@@ -50,6 +50,47 @@ func (e *UnreachableError) Error() string { return e.Err.Error() }
 // Unwrap gives the reason.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
+// UnansweredError is an application that was told and has not answered in time.
+// It may still be at work, so that it is not told again before it has answered.
+type UnansweredError struct {
+	Err error
+	// Patience is how long one wait for the answer lasts before it counts as a
+	// failure.
+	Patience time.Duration
+	// Answer gives the late answer, once: nil when the application took the set.
+	Answer <-chan error
+	// Abandon says that nobody waits for the answer any more.
+	Abandon func()
+}
+
+// Error says what was sent.
+func (e *UnansweredError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *UnansweredError) Unwrap() error { return e.Err }
+
+// OutputError is a command that failed. What it printed may quote configuration:
+// it is for the status file, and in no log, metric or probe.
+type OutputError struct {
+	Output string
+	Err    error
+}
+
+// Error tells how the command ended, without what it printed.
+func (e *OutputError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *OutputError) Unwrap() error { return e.Err }
+
+// ToleratedError is a failure that is reported and changes nothing else.
+type ToleratedError struct{ Err error }
+
+// Error gives the reason.
+func (e *ToleratedError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *ToleratedError) Unwrap() error { return e.Err }
+
 // Checker looks at a staged generation before anybody else does. It returns
 // what the check printed.
 type Checker interface {
@@ -58,7 +99,8 @@ type Checker interface {
 
 // Teller tells the application that its files changed. acknowledged is true
 // when success means that the application answered. Its error is an
-// *UnreachableError when the application did not get to know of anything.
+// *UnreachableError when the application did not get to know of anything, and an
+// *UnansweredError when it did and its answer is awaited.
 type Teller interface {
 	Tell(ctx context.Context, release Release) (acknowledged bool, err error)
 }
@@ -69,8 +111,11 @@ type Confirmer interface {
 	// *UnreachableError when the application cannot be asked at all, for example
 	// because it is starting.
 	Baseline(ctx context.Context) (string, error)
-	// Confirm waits until the application shows the new set, or fails.
-	Confirm(ctx context.Context, baseline string) error
+	// Confirm waits until the application shows the release, or fails.
+	Confirm(ctx context.Context, release Release, baseline string) error
+	// Compares says that the answer is about what happened since the baseline.
+	// Any other question may be answered from before the application was done.
+	Compares() bool
 }
 
 // Child is the application in subprocess mode.
@@ -87,6 +132,8 @@ type Parts struct {
 	Publisher Publisher
 	States    StateStore
 	Checker   Checker
+	// CheckName tells the checks of two command lines apart.
+	CheckName string
 	Tellers   []Teller
 	Confirmer Confirmer
 	Child     Child

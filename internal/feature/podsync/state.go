@@ -22,6 +22,9 @@ type State struct {
 	// that it has shown to run.
 	Delivered string `json:"delivered,omitempty"`
 	Confirmed string `json:"confirmed,omitempty"`
+	// Unanswered is a set that the application was told of and has not answered
+	// about, so that it may still be at work.
+	Unanswered string `json:"unanswered,omitempty"`
 	// Initial is a set that the application read when it started, so that it
 	// was neither told nor asked.
 	Initial string `json:"initial,omitempty"`
@@ -29,8 +32,12 @@ type State struct {
 	// sources hold something else.
 	Barred string `json:"barred,omitempty"`
 
+	// Checked is the last set that passed the check; CheckedBy tells the checks of
+	// two command lines apart.
+	Checked   string `json:"checked,omitempty"`
+	CheckedBy string `json:"checkedBy,omitempty"`
+
 	Staged     string    `json:"-"`
-	Checked    string    `json:"-"`
 	Rejected   string    `json:"-"`
 	NextCheck  time.Time `json:"-"`
 	Rejections int       `json:"-"`
@@ -55,11 +62,15 @@ type State struct {
 
 // Settled says that the application needs nothing more for the published set.
 func (s State) Settled(confirms bool) bool {
-	if s.Delivered != s.Published {
+	if s.Delivered != s.Published || s.working() {
 		return false
 	}
 	return !confirms || s.Confirmed == s.Published || s.Initial == s.Published
 }
+
+// working says that the application was told of the published set and may still
+// be at work on it: it is not told again, and nothing is taken back meanwhile.
+func (s State) working() bool { return s.Unanswered != "" && s.Unanswered == s.Published }
 
 // Outcome is how a step ended.
 type Outcome struct {
@@ -69,6 +80,9 @@ type Outcome struct {
 	// Acknowledged is true when telling the application was itself an answer:
 	// an accepted HTTP code or a command's success, not a signal.
 	Acknowledged bool
+	// Asks is true when a question follows that tells by itself, while the
+	// application is at work, whether it took the set.
+	Asks bool
 	// Unread is true for the first set of a new volume: the application reads
 	// it when it starts and need not be told.
 	Unread bool
@@ -89,7 +103,10 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 	case Stage:
 		s.Staged = id
 	case Check:
-		s.Checked, s.Rejected, s.Rejections = id, "", 0
+		s.Checked = id
+		if s.Rejected == id {
+			s.Rejected, s.Rejections = "", 0
+		}
 	case Publish:
 		s = s.published(id, confirms)
 		s.Files, s.Bytes = o.Files, o.Bytes
@@ -99,14 +116,17 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 	case Notify:
 		s = s.notified(o, confirms)
 	case Confirm:
-		s.Confirmed = id
+		if confirms || o.Acknowledged {
+			s.Confirmed = id
+		}
+		s.Unanswered = ""
 		s = s.succeeded()
 	case RollBack:
 		s = s.rolledBack(id).succeeded()
 		s.Restarting = o.Decision.Reason == ChildStopped
 	case StartChild:
 		// An application that has just started has read these very files.
-		s.Delivered, s.Initial, s.Restarting = id, id, false
+		s.Delivered, s.Initial, s.Unanswered, s.Restarting = id, id, "", false
 		s.UnreachableSince, s.Unreached = time.Time{}, 0
 		s = s.succeeded()
 	case Wait, Exit:
@@ -118,7 +138,7 @@ func (s State) After(o Outcome, t Timing, confirms bool) State {
 // after this notification counts.
 func (s State) notified(o Outcome, confirms bool) State {
 	id := o.Decision.Generation
-	s.Delivered, s.LastNotify, s.Initial = id, o.Now, ""
+	s.Delivered, s.LastNotify, s.Initial, s.Unanswered = id, o.Now, "", ""
 	s.UnreachableSince, s.Unreached = time.Time{}, 0
 	if confirms {
 		if s.Confirmed == id {
@@ -146,13 +166,13 @@ func (s State) published(id string, confirms bool) State {
 		s.Previous, s.PreviousFiles, s.PreviousBytes = s.Published, s.Files, s.Bytes
 	}
 	s.Files, s.Bytes = 0, 0 // whoever knows the set says so
-	s.Published, s.Delivered, s.Initial, s.Barred, s.Rejected = id, "", "", "", ""
+	s.Published, s.Delivered, s.Unanswered, s.Initial, s.Barred, s.Rejected = id, "", "", "", "", ""
 	return s.succeeded()
 }
 
 // rolledBack bars the published set and has the one before in its place.
 func (s State) rolledBack(id string) State {
-	s.Barred, s.Published, s.Delivered, s.Initial = s.Published, id, "", ""
+	s.Barred, s.Published, s.Delivered, s.Unanswered, s.Initial = s.Published, id, "", "", ""
 	s.Files, s.Bytes = s.PreviousFiles, s.PreviousBytes
 	return s
 }
@@ -182,13 +202,18 @@ func (s State) afterFailure(o Outcome, t Timing) State {
 		s.Rejected, s.Rejections = o.Decision.Generation, s.Rejections+1
 		s.NextCheck = o.Now.Add(t.pause(s.Rejections, o.Jitter))
 	case Notify, Confirm:
+		if late, ok := errors.AsType[*UnansweredError](o.Err); ok {
+			return s.unanswered(o, t, late)
+		}
+		worked := s.working()
+		s.Unanswered = ""
 		s = s.heardOf(o)
 		if s.starting(o, t) {
 			return s.unreached(o, t)
 		}
 		s.Failures, s.Delivered = s.Failures+1, ""
 		s.NextTry = o.Now.Add(t.pause(s.Failures, o.Jitter))
-		if t.RollBack && s.Failures == t.MaxFailures {
+		if t.RollBack && (s.Failures == t.MaxFailures || worked && s.Failures > t.MaxFailures) {
 			s.NextTry = o.Now // the roll-back, if there is one, need not wait
 		}
 		if o.Decision.Verb == Notify {
@@ -200,6 +225,29 @@ func (s State) afterFailure(o Outcome, t Timing) State {
 		s.NextTry = s.NextRollBack
 	case StartChild, Wait, Exit:
 	}
+	return s
+}
+
+// unanswered takes note of an application that was told and is still at work.
+// Each wait counts towards --max-failures, so that one that hangs turns health
+// red in the time that refusals would; before a question that tells by itself
+// only the question counts. The pause between two waits is short, because nothing
+// is sent after it.
+func (s State) unanswered(o Outcome, t Timing, late *UnansweredError) State {
+	id := o.Decision.Generation
+	s.Delivered, s.Unanswered, s.Initial = id, id, ""
+	s.UnreachableSince, s.Unreached = time.Time{}, 0
+	if o.Decision.Verb == Notify {
+		s.LastNotify, s.NextTry = o.Now, o.Now
+		if s.Confirmed == id {
+			s.Confirmed = ""
+		}
+		if o.Asks {
+			return s
+		}
+	}
+	s.Failures++
+	s.NextTry = o.Now.Add(min(t.Retry, late.Patience))
 	return s
 }
 

@@ -2,7 +2,10 @@ package podsync
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,7 +15,8 @@ import (
 const StatusFile = "status.json"
 
 // Status is what people and other programs may know of an agent. It holds
-// names and times, never contents; CheckOutput is what the checker printed.
+// names and times, never contents; CheckOutput is what the checker printed, and
+// Output what the last command that failed to tell or to ask printed.
 type Status struct {
 	State
 
@@ -24,6 +28,7 @@ type Status struct {
 	// Message is the last failure in words.
 	Message     string    `json:"message,omitempty"`
 	CheckOutput string    `json:"checkOutput,omitempty"`
+	Output      string    `json:"output,omitempty"`
 	Healthy     bool      `json:"healthy"`
 	Degraded    bool      `json:"degraded"`
 	Updated     time.Time `json:"updated"`
@@ -57,6 +62,9 @@ func (a *Agent) restore() error {
 	if !a.parts.Publisher.Has(a.state.Previous) {
 		a.state.Previous = ""
 	}
+	if by := a.checkName(); a.state.CheckedBy != by {
+		a.state.Checked, a.state.CheckedBy = "", by
+	}
 	a.fresh = current == ""
 	if a.opts.InitialNotify == NotifyAlways && a.parts.Child == nil {
 		a.state.Delivered = ""
@@ -64,6 +72,16 @@ func (a *Agent) restore() error {
 	a.state.NextTry = time.Time{}
 	a.pruneAt = a.parts.Now()
 	return nil
+}
+
+// checkName is the check's command line as it may be written down: it may hold
+// what the status file should not show.
+func (a *Agent) checkName() string {
+	if a.parts.Checker == nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(a.parts.CheckName))
+	return hex.EncodeToString(sum[:8])
 }
 
 // resumed is the state after a restart. When the disk is ahead of the file, the
@@ -95,7 +113,7 @@ func (a *Agent) report(d Decision) {
 	snap := a.planned.snapshot
 	s := Status{
 		State: a.state, Observed: a.planned.id, Rejected: a.state.Rejected, Reason: d.Reason,
-		Message: a.status.Message, CheckOutput: a.status.CheckOutput,
+		Message: a.status.Message, CheckOutput: a.status.CheckOutput, Output: a.status.Output,
 		Sources: sourceStatuses(a.opts.Sources, snap),
 	}
 	if unusable := cmp.Or(a.planned.err, a.planned.tree.LeftOut); unusable != nil {
@@ -191,11 +209,26 @@ func (a *Agent) record(o Outcome) {
 		result = "failed"
 	}
 	a.attempts[attempt{o.Decision.Verb, result}]++
-	log := a.parts.Log.With("stage", o.Decision.Verb, "generation", o.Decision.Generation, "reason", a.reasonAfter(o))
-	if o.Err == nil {
-		log.Info("step done")
-		return
+	a.keepOutput(o)
+	if o.Err != nil {
+		a.status.Message = o.Err.Error()
 	}
-	a.status.Message = shortMessage(o.Err)
-	log.Warn("step failed", "error", shortMessage(o.Err), "failures", a.state.Failures)
+	a.log(o)
+}
+
+// keepOutput has the status show what a failing command printed, until one like
+// it succeeds or something newer is told.
+func (a *Agent) keepOutput(o Outcome) {
+	failed, printed := errors.AsType[*OutputError](o.Err)
+	switch {
+	case o.Decision.Verb == Check:
+		// The check has a place of its own, and shows what it printed also when it
+		// has passed.
+	case printed:
+		a.status.Output = failed.Output
+	case o.Decision.Verb == Publish, o.Decision.Verb == RollBack:
+		a.status.Output = ""
+	case o.Err == nil && (o.Decision.Verb == Confirm || o.Decision.Verb == Notify && a.parts.Confirmer == nil):
+		a.status.Output = ""
+	}
 }

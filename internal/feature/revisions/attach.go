@@ -36,6 +36,9 @@ type Request struct {
 	// Timeout bounds the whole run. Default 4 minutes:
 	// Helm waits 5 minutes for a Job, and what was missing must be said before.
 	Timeout time.Duration
+	// WaitForWorkload waits, within Timeout, for a workload that does not exist
+	// yet: whoever runs this may come before whoever creates it.
+	WaitForWorkload bool
 	// AsController makes the newest revision the controller of an object that has
 	// none, as configmap-attacher did.
 	AsController bool
@@ -61,6 +64,9 @@ type Attacher struct {
 	Client client.WithWatch
 	// Report is told of each object that was attached, as it happens.
 	Report func(Outcome)
+	// Waiting is told what an object waits for, whenever that changes; nil means
+	// that nobody wants to know.
+	Waiting func(object input.ID, message string)
 }
 
 // Attach attaches every object of the request, waiting for the revision that
@@ -111,17 +117,50 @@ func (r *run) attachAll(ctx context.Context) error {
 // follow attaches objects as their verdicts allow, until none is pending or
 // patience ends.
 func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, input.ID) Verdict) error {
+	for {
+		err := r.followOnce(ctx, patience, judge)
+		if err == nil || !r.request.WaitForWorkload || !r.missing(patience) {
+			return err
+		}
+		for object := range r.pending {
+			r.wait(object, Verdict{Message: fmt.Sprintf("%s does not exist yet", r.request.Workload)})
+		}
+		select {
+		case <-patience.Done():
+			return context.Cause(patience)
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// missing asks whether the workload does not exist.
+func (r *run) missing(ctx context.Context) bool {
+	workload := &metav1.PartialObjectMetadata{}
+	workload.SetGroupVersionKind(r.request.Kind.GroupVersionKind)
+	return apierrors.IsNotFound(r.Client.Get(ctx, r.request.Workload, workload))
+}
+
+// wait remembers what an object waits for, and tells when that is news.
+func (r *run) wait(object input.ID, v Verdict) {
+	if r.Waiting != nil && r.pending[object].Message != v.Message {
+		r.Waiting(object, v.Message)
+	}
+	r.pending[object] = v
+}
+
+func (r *run) followOnce(ctx, patience context.Context, judge func(lineage.History, input.ID) Verdict) error {
 	return lineage.FollowHistory(patience, r.Client, r.request.Kind, r.request.Workload, func(h lineage.History) bool {
 		for _, object := range r.request.Objects {
 			if _, waits := r.pending[object]; !waits {
 				continue
 			}
 			v := judge(h, object)
-			r.pending[object] = v
 			if len(v.Owners) > 0 {
 				delete(r.pending, object)
 				r.attach(ctx, h, object, v)
+				continue
 			}
+			r.wait(object, v)
 		}
 		return len(r.pending) == 0
 	})

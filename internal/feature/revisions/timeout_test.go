@@ -86,6 +86,23 @@ func TestTimeoutSaysWhatWasMissing(t *testing.T) {
 	}
 }
 
+// TestAMissingWorkload: it is waited for only when that is asked for, and the time
+// limit says what was missing.
+func TestAMissingWorkload(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	cm := input.ConfigMap("cm")
+	l.source(cm)
+	request := l.rolloutRequest(cm)
+	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "there is none in namespace") {
+		t.Errorf("not waited for: error %v", err)
+	}
+	request.WaitForWorkload, request.Timeout = true, 3*time.Second
+	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "web does not exist yet") || !strings.Contains(err.Error(), "gave up after 3s") {
+		t.Errorf("waited for: error %v", err)
+	}
+}
+
 // TestTimeoutAlsoSaysWhatWentWrong: when the revision was missing and watching for
 // it failed, both are said.
 func TestTimeoutAlsoSaysWhatWentWrong(t *testing.T) {

@@ -94,6 +94,29 @@ func (w *world) newConfigMap(name string, owners ...metav1.OwnerReference) {
 	})
 }
 
+// TestDropInWaitsForItsRollout: a Job that comes before the Rollout waits for it,
+// and says at the debug level what it waits for.
+func TestDropInWaitsForItsRollout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.newConfigMap("early")
+	a := newAsBefore(w)
+	running := labtest.StartCommand(t, labtest.Command{
+		Path: a.program, Args: []string{"-rollout=demo", "-namespace=" + w.Namespace, "-configmaps=early"}, Env: append(a.env, "LOG_LEVEL=debug"),
+	})
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		said := running.Stdout()
+		return strings.Contains(said, `"level":"debug"`) && strings.Contains(said, "waiting: ") && strings.Contains(said, "does not exist yet"), said
+	})
+	w.Deploy(walkthrough.Release("red", "revisions: {attach: controller}"))
+	if code := running.ExitCode(t, 3*testkit.Patience); code != 0 {
+		t.Errorf("exit %d:\n%s", code, running.Stdout())
+	}
+	if owners := w.configMap("early").OwnerReferences; len(owners) != 1 || owners[0].Kind != "ReplicaSet" {
+		t.Errorf("the owners are %v", owners)
+	}
+}
+
 // TestDropInSpeaksAsBefore: JSON lines with level, msg and time on the standard
 // output, a line each for the start, the names and the end; a second run changes
 // nothing; contents are never logged.
@@ -180,14 +203,10 @@ func wantContains(t *testing.T, lines []string, parts ...string) {
 	}
 }
 
-// TestDropInNamesWhatIsUnknown: exit 1 and which part of the name is wrong.
-func TestDropInNamesWhatIsUnknown(t *testing.T) {
+// TestDropInRefusesAnEmptyList: there is nothing to attach.
+func TestDropInRefusesAnEmptyList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	lines, code := newAsBefore(w).run(w, "-rollout", "nobody", "-namespace", w.Namespace, "-configmaps", "a")
-	if last := lines[len(lines)-1]; code != 1 || last["level"] != "fatal" || !strings.Contains(fmt.Sprint(last["msg"]), "Rollout nobody") {
-		t.Errorf("exit %d, last line %v", code, last)
-	}
 	if _, code := newAsBefore(w).run(w, "-rollout", "x", "-namespace", w.Namespace, "-configmaps", " , "); code != 1 {
 		t.Errorf("an empty list: exit %d, want 1", code)
 	}

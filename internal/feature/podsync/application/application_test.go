@@ -1,8 +1,10 @@
 package application
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/httpcall"
@@ -34,7 +37,8 @@ func (c *child) Restart(context.Context) error { return errors.New("restarted") 
 func (c *child) PID() int                      { return 0 }
 
 func settings(c Child) Settings {
-	return Settings{HTTP: httpcall.Options{Method: "POST", Timeout: patience}, Timeout: patience, Parent: process.NewParent(), Child: c}
+	o := httpcall.Options{Method: "POST", Timeout: patience}
+	return Settings{HTTP: HTTP{First: o, Others: o}, Timeout: patience, Parent: process.NewParent(), Child: c}
 }
 
 func TestTellers(t *testing.T) {
@@ -53,7 +57,7 @@ func TestTellers(t *testing.T) {
 		"restart":           {false, "restarted"},
 		"exec:test {generation} = g1 -a {dir} = /d":                                                   {true, ""},
 		`exec:sh -c 'test "$LOCKSTEP_CHANGED_FILES" = "a` + "\n" + `b" -a $LOCKSTEP_GENERATION = g1'`: {true, ""},
-		"exec:sh -c 'echo first; echo the reason; exit 1'":                                            {false, "exit status 1: the reason"},
+		"exec:sh -c 'echo first; echo the reason; exit 1'":                                            {false, "run sh: exit status 1"},
 		"socket:/does/not/exist:reload":                                                               {false, "ask reload on the socket /does/not/exist"},
 		"signal:HUP@pidfile:/does/not/exist":                                                          {false, "no such file"},
 	} {
@@ -80,11 +84,11 @@ type cutOff struct {
 	cut func()
 }
 
-func (c *cutOff) ask(ctx context.Context, baseline string) (bool, error) {
+func (c *cutOff) ask(ctx context.Context, release podsync.Release, baseline string) (bool, error) {
 	if c.at--; c.at == 0 {
 		c.cut()
 	}
-	return c.probe.ask(ctx, baseline)
+	return c.probe.ask(ctx, release, baseline)
 }
 
 func TestConfirmers(t *testing.T) {
@@ -98,14 +102,16 @@ func TestConfirmers(t *testing.T) {
 	}))
 	defer server.Close()
 	for spec, want := range map[string]string{
-		server.URL:                          "",
-		"body:version=7 GET@" + server.URL:  "",
-		"body:version=8@" + server.URL:      "does not match",
-		"metric:ok==1@" + server.URL:        "",
-		"metric:ok==0@" + server.URL:        "the metric ok is not == 0",
-		"metric:none==0@" + server.URL:      "there is no metric none",
-		"exec:true":                         "",
-		"exec:sh -c 'echo not yet; exit 1'": "not yet",
+		server.URL:                                  "",
+		"body:version=7 GET@" + server.URL:          "",
+		"body:version=8@" + server.URL:              "does not match",
+		"metric:ok==1@" + server.URL:                "",
+		"metric:ok==0@" + server.URL:                "the metric ok is not == 0",
+		"metric:none==0@" + server.URL:              "there is no metric none",
+		"exec:true":                                 "",
+		"exec:sh -c 'echo not yet; exit 1'":         "run sh: exit status 1",
+		"exec:test {generation} = g1 -a {dir} = /d": "",
+		`exec:sh -c 'test $LOCKSTEP_GENERATION = g1 -a $LOCKSTEP_DIR = /d'`: "",
 	} {
 		confirmer, err := NewConfirmer(spec, patience, settings(nil))
 		if err != nil {
@@ -116,7 +122,7 @@ func TestConfirmers(t *testing.T) {
 		// is still the reason when the fifth question gets none.
 		ctx, cancel := context.WithCancel(t.Context())
 		confirmer.probe = &cutOff{probe: confirmer.probe, at: 5, cut: cancel}
-		err = confirmer.Confirm(ctx, "")
+		err = confirmer.Confirm(ctx, podsync.Release{Generation: "g1", Dir: "/d"}, "")
 		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: error %v", spec, err)
 		}
@@ -133,7 +139,7 @@ func TestWorkersOfADeadChild(t *testing.T) {
 	if _, unreachable := errors.AsType[*podsync.UnreachableError](err); !unreachable {
 		t.Errorf("error %v, want one that says that it cannot be asked", err)
 	}
-	if err := confirmer.Confirm(t.Context(), "[12]"); err == nil {
+	if err := confirmer.Confirm(t.Context(), podsync.Release{}, "[12]"); err == nil {
 		t.Error("it is confirmed")
 	}
 }
@@ -171,7 +177,7 @@ func TestAMetricIsComparedWithBefore(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			confirmer.probe = &cutOff{probe: confirmer.probe, at: 4, cut: cancel}
-			err = confirmer.Confirm(ctx, baseline)
+			err = confirmer.Confirm(ctx, podsync.Release{}, baseline)
 			if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
@@ -195,7 +201,7 @@ func TestNothingToCompareWith(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := confirmer.Confirm(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "it is not known how things were before the reload") {
+		if err := confirmer.Confirm(t.Context(), podsync.Release{}, ""); err == nil || !strings.Contains(err.Error(), "it is not known how things were before the reload") {
 			t.Errorf("%s: error %v", spec, err)
 		}
 	}
@@ -238,7 +244,7 @@ func TestUnreachable(t *testing.T) {
 	for spec, want := range map[string]bool{
 		closed.URL:                       true,
 		server.URL + "/starting":         true,
-		server.URL + "/hangs":            true,
+		server.URL + "/hangs":            false, // it was told; see TestASlowReloadIsTold
 		server.URL + "/refuses":          false,
 		server.URL + "/dies":             false,
 		"socket:/does/not/exist:reload":  true,
@@ -248,7 +254,7 @@ func TestUnreachable(t *testing.T) {
 	} {
 		s := settings(nil)
 		if strings.HasSuffix(spec, "/hangs") {
-			s.HTTP.Timeout = 200 * time.Millisecond
+			s.HTTP.Others.Timeout = 200 * time.Millisecond
 		}
 		teller, err := NewTeller(spec, s)
 		if err != nil {
@@ -257,6 +263,142 @@ func TestUnreachable(t *testing.T) {
 		_, err = teller.Tell(t.Context(), podsync.Release{})
 		if _, unreachable := errors.AsType[*podsync.UnreachableError](err); err == nil || unreachable != want {
 			t.Errorf("%s: %v, unreachable is %v", spec, err, unreachable)
+		}
+	}
+}
+
+// A request that was sent and not answered in time is one that the application
+// was told of, and its answer can still be had.
+func TestASlowReloadIsTold(t *testing.T) {
+	for answer, wantErr := range map[int]bool{http.StatusOK: false, http.StatusInternalServerError: true} {
+		release, requests := make(chan struct{}), atomic.Int32{}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			requests.Add(1)
+			<-release
+			w.WriteHeader(answer)
+		}))
+		s := settings(nil)
+		s.HTTP.Others.Timeout = 50 * time.Millisecond
+		teller, err := NewTeller(server.URL, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = teller.Tell(t.Context(), podsync.Release{})
+		late, told := errors.AsType[*podsync.UnansweredError](err)
+		if !told || late.Patience != s.HTTP.Others.Timeout {
+			t.Fatalf("error %v", err)
+		}
+		close(release)
+		if err := <-late.Answer; (err != nil) != wantErr || requests.Load() != 1 {
+			t.Errorf("late answer %d: error %v after %d requests", answer, err, requests.Load())
+		}
+		late.Abandon()
+		server.Close()
+	}
+}
+
+// A line on a socket that gets no answer in time was sent.
+func TestASlowSocketIsTold(t *testing.T) {
+	socket := t.TempDir() + "/s"
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	s := settings(nil)
+	s.Timeout = 50 * time.Millisecond
+	teller, err := NewTeller("socket:"+socket+":reload", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := teller.Tell(t.Context(), podsync.Release{}); err != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+// What lies behind the part of an answer that is read is not absent.
+func TestMetricsBeyondTheLimit(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(bytes.Repeat([]byte("other 1\n"), 1<<20))
+		_, _ = w.Write([]byte("errors 1\n"))
+	}))
+	defer server.Close()
+	for _, spec := range []string{"metric:errors==1@", "metric:errors>before@", "body:none@"} {
+		confirmer, err := NewConfirmer(spec+server.URL, time.Millisecond, settings(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = confirmer.probe.ask(t.Context(), podsync.Release{}, compared); err == nil || !strings.Contains(err.Error(), "the answer is larger than 4 MiB") {
+			t.Errorf("%s: error %v", spec, err)
+		}
+	}
+	confirmer, err := NewConfirmer(server.URL, patience, settings(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := confirmer.Confirm(t.Context(), podsync.Release{}, ""); err != nil {
+		t.Errorf("a code needs no body: %v", err)
+	}
+}
+
+// What was given for one address reaches no other: each has its own.
+func TestEachAddressHasItsOwnCredentials(t *testing.T) {
+	token, other := t.TempDir()+"/token", t.TempDir()+"/other"
+	for file, content := range map[string]string{token: "for-the-first", other: "for-the-second"} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]string{}
+	listen := func(name string) *httptest.Server {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen[name+r.URL.Path] = r.Method + " " + r.Header.Get("Authorization") + r.Header.Get("X-Key")
+			w.WriteHeader(http.StatusAccepted)
+		}))
+		t.Cleanup(server.Close)
+		return server
+	}
+	first, second, third := listen("first"), listen("second"), listen("third")
+	s := settings(nil)
+	s.HTTP.First = httpcall.Options{URL: first.URL + "/reload", Method: "PUT", Headers: []string{"X-Key: key"}, BearerFile: token, Timeout: patience}
+	for _, spec := range []string{first.URL + "/reload", first.URL + "/again", second.URL, third.URL + "/x method=PATCH codes=202 bearer-file=" + other + " header='X-Key: its own'"} {
+		teller, err := NewTeller(spec, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := teller.Tell(t.Context(), podsync.Release{}); err != nil {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+	for _, spec := range []string{first.URL + "/asked", second.URL + "/asked", "body:^$@" + third.URL + "/asked bearer-file=" + other} {
+		confirmer, err := NewConfirmer(spec, patience, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := confirmer.Confirm(t.Context(), podsync.Release{}, ""); err != nil {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+	want := map[string]string{
+		"first/reload": "PUT Bearer for-the-firstkey", "first/again": "PUT Bearer for-the-firstkey", "first/asked": "GET Bearer for-the-firstkey",
+		"second/": "POST ", "second/asked": "GET ", "third/x": "PATCH Bearer for-the-secondits own", "third/asked": "GET Bearer for-the-second",
+	}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("what the servers saw: -want +got\n%s", diff)
+	}
+}
+
+// A mistake in an option is one line that shows no value.
+func TestMistakesInOptions(t *testing.T) {
+	for spec, want := range map[string]string{
+		"http://h/ bearer=hunter2":  `http://h/ has no option "bearer": want one of method, header,`,
+		"http://h/ timeout=hunter2": "timeout of http://h/: want a time such as 10s",
+		"http://h/ hunter2":         "an option of http://h/ is not of the form NAME=VALUE",
+		"http://h/ timeout=0s":      "HTTP timeout 0s: want a positive time",
+		"http://h/ cert=/c":         "a client certificate needs both its file and its key file",
+	} {
+		if _, err := NewTeller(spec, settings(nil)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: error %v", spec, err)
 		}
 	}
 }

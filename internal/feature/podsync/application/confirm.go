@@ -21,7 +21,7 @@ import (
 // cannot change the answer.
 type probe interface {
 	baseline(ctx context.Context) (string, error)
-	ask(ctx context.Context, baseline string) (final bool, err error)
+	ask(ctx context.Context, release podsync.Release, baseline string) (final bool, err error)
 }
 
 // Confirmer asks until the answer is right or the time is over.
@@ -32,7 +32,7 @@ type Confirmer struct {
 
 // NewConfirmer reads one way of asking the application:
 //
-//	http://host:port/path                     an accepted status code
+//	http://host:port/path                     an accepted status code; a URL may be followed by NAME=VALUE, see OptionNames
 //	body:REGEXP@http://host:port/path         a body that matches
 //	metric:NAME==VALUE@http://host/metrics    a metric
 //	metric:NAME>before@http://host/metrics    a metric that moved since the reload
@@ -43,7 +43,6 @@ func NewConfirmer(spec string, timeout time.Duration, settings Settings) (*Confi
 	if timeout <= 0 {
 		return nil, fmt.Errorf("confirm timeout %s: want a positive time", timeout)
 	}
-	settings.HTTP.Method, settings.HTTP.Body = "GET", ""
 	p, err := newProbe(spec, settings)
 	if err != nil {
 		return nil, err
@@ -125,12 +124,12 @@ func (c *Confirmer) Baseline(ctx context.Context) (string, error) {
 }
 
 // Confirm asks with growing pauses.
-func (c *Confirmer) Confirm(ctx context.Context, baseline string) error {
+func (c *Confirmer) Confirm(ctx context.Context, release podsync.Release, baseline string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var last error
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		final, err := c.probe.ask(ctx, baseline)
+		final, err := c.probe.ask(ctx, release, baseline)
 		switch {
 		case err == nil:
 			return nil
@@ -154,17 +153,20 @@ type httpProbe struct {
 	judge   func(body string) error
 }
 
-func newHTTPProbe(url string, settings Settings, judge func(string) error) (httpProbe, error) {
-	o := settings.HTTP
-	o.URL = url
-	return httpProbe{o, judge}, o.Validate()
+func newHTTPProbe(words string, settings Settings, judge func(string) error) (httpProbe, error) {
+	o, err := settings.HTTP.parse(words)
+	o.Method, o.Body = "GET", "" // a question changes nothing
+	return httpProbe{o, judge}, err
 }
 
 func (httpProbe) baseline(context.Context) (string, error) { return "", nil }
 
-func (h httpProbe) ask(ctx context.Context, _ string) (bool, error) {
+func (h httpProbe) ask(ctx context.Context, _ podsync.Release, _ string) (bool, error) {
+	if h.judge == nil {
+		return false, httpcall.Probe(ctx, h.options)
+	}
 	body, err := httpcall.Call(ctx, h.options)
-	if err != nil || h.judge == nil {
+	if err != nil {
 		return false, err
 	}
 	return false, h.judge(body)
@@ -213,7 +215,7 @@ func (m metricProbe) baseline(ctx context.Context) (string, error) {
 	return compared + m.condition.Excerpt(samples), err
 }
 
-func (m metricProbe) ask(ctx context.Context, baseline string) (bool, error) {
+func (m metricProbe) ask(ctx context.Context, _ podsync.Release, baseline string) (bool, error) {
 	if baseline == "" {
 		return true, errUncompared
 	}
@@ -238,10 +240,10 @@ type commandProbe struct {
 
 func (commandProbe) baseline(context.Context) (string, error) { return "", nil }
 
-func (c commandProbe) ask(ctx context.Context, _ string) (bool, error) {
-	output, err := c.settings.run(ctx, c.args, podsync.Release{})
+func (c commandProbe) ask(ctx context.Context, release podsync.Release, _ string) (bool, error) {
+	output, err := c.settings.run(ctx, c.args, release)
 	if err != nil {
-		return false, fmt.Errorf("%w: %s", err, lastLine(output))
+		return false, &podsync.OutputError{Output: output, Err: err}
 	}
 	return false, nil
 }
@@ -272,7 +274,7 @@ func (w workersProbe) baseline(context.Context) (string, error) {
 	return fmt.Sprint(pids), err
 }
 
-func (w workersProbe) ask(_ context.Context, baseline string) (bool, error) {
+func (w workersProbe) ask(_ context.Context, _ podsync.Release, baseline string) (bool, error) {
 	if baseline == "" {
 		return true, errUncompared
 	}
@@ -303,7 +305,7 @@ func (h haproxyProbe) showProc(ctx context.Context) (string, error) {
 	return httpcall.Ask(ctx, h.socket, "show proc", min(h.timeout, 2*time.Second))
 }
 
-func (h haproxyProbe) ask(ctx context.Context, baseline string) (bool, error) {
+func (h haproxyProbe) ask(ctx context.Context, _ podsync.Release, baseline string) (bool, error) {
 	answer, err := h.showProc(ctx)
 	if err != nil {
 		return false, err

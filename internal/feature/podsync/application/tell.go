@@ -25,8 +25,7 @@ type Child interface {
 
 // Settings are what all ways of talking to the application share.
 type Settings struct {
-	// HTTP is the template for requests; its URL is filled in.
-	HTTP httpcall.Options
+	HTTP HTTP
 	// Timeout bounds commands and questions on sockets.
 	Timeout time.Duration
 	Parent  *process.Parent
@@ -75,25 +74,28 @@ func (c *Checker) Check(ctx context.Context, release podsync.Release) (string, e
 
 // NewTeller reads one way of telling the application:
 //
-//	http://host:port/path              a request
+//	http://host:port/path [NAME=VALUE…] a request; see OptionNames
 //	signal:HUP                         to the agent's own child
 //	signal:HUP@pidfile:/run/x.pid      to the process in a pidfile
 //	signal:HUP@name:nginx              to the process of that name
 //	exec:command arguments             a command
+//	attempt:command arguments          a command whose failure changes nothing
 //	socket:/run/x.sock:line            a line on a unix socket
 //	restart                            the agent's own child anew
 func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
 	kind, rest, _ := strings.Cut(spec, ":")
 	switch kind {
 	case "http", "https":
-		o := settings.HTTP
-		o.URL = spec
-		return httpTeller{o}, o.Validate()
+		o, err := settings.HTTP.parse(spec)
+		return httpTeller{o}, err
 	case "signal":
 		return newSignalTeller(rest, settings)
 	case "exec":
 		args, err := argv.Split(rest)
 		return commandTeller{settings, args}, err
+	case "attempt":
+		args, err := argv.Split(rest)
+		return attemptTeller{commandTeller{settings, args}}, err
 	case "socket":
 		return newSocketTeller(rest, settings)
 	case "restart":
@@ -109,7 +111,10 @@ type httpTeller struct{ options httpcall.Options }
 
 // Tell makes the request.
 func (h httpTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
-	_, err := httpcall.Call(ctx, h.options)
+	err := httpcall.Send(ctx, h.options)
+	if late, ok := errors.AsType[*httpcall.UnansweredError](err); ok {
+		return false, &podsync.UnansweredError{Err: late, Patience: late.Timeout, Answer: late.Answer, Abandon: late.Abandon}
+	}
 	return true, unlessAsked(err)
 }
 
@@ -117,9 +122,10 @@ func (h httpTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
 // asked. 503 is the answer of one that is not ready.
 func unlessAsked(err error) error {
 	_, silent := errors.AsType[*httpcall.NoAnswerError](err)
+	_, late := errors.AsType[*httpcall.SilentError](err)
 	_, absent := errors.AsType[*process.AbsentError](err)
 	status, answered := errors.AsType[*httpcall.StatusError](err)
-	if silent || absent || (answered && status.Code == http.StatusServiceUnavailable) {
+	if silent || late || absent || (answered && status.Code == http.StatusServiceUnavailable) {
 		return &podsync.UnreachableError{Err: err}
 	}
 	return err
@@ -130,18 +136,25 @@ type commandTeller struct {
 	args     []string
 }
 
-// Tell runs the command; what it printed is in the error when it fails.
+// Tell runs the command. What a failing one printed is for the status file only.
 func (c commandTeller) Tell(ctx context.Context, release podsync.Release) (bool, error) {
 	output, err := c.settings.run(ctx, c.args, release)
 	if err != nil {
-		return false, fmt.Errorf("%w: %s", err, lastLine(output))
+		return false, &podsync.OutputError{Output: output, Err: err}
 	}
 	return true, nil
 }
 
-func lastLine(output string) string {
-	output = strings.TrimSpace(output)
-	return output[strings.LastIndex(output, "\n")+1:]
+// attemptTeller runs a command whose failure is not the application's: the
+// scripts of predecessors, which nobody ever looked after.
+type attemptTeller struct{ commandTeller }
+
+// Tell runs the command.
+func (a attemptTeller) Tell(ctx context.Context, release podsync.Release) (bool, error) {
+	if _, err := a.commandTeller.Tell(ctx, release); err != nil {
+		return false, &podsync.ToleratedError{Err: err}
+	}
+	return true, nil
 }
 
 type signalTeller struct {
@@ -202,6 +215,9 @@ func newSocketTeller(spec string, settings Settings) (podsync.Teller, error) {
 // Tell sends the line; the answer is for a confirmation to judge.
 func (s socketTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
 	_, err := httpcall.Ask(ctx, s.socket, s.line, s.settings.Timeout)
+	if _, late := errors.AsType[*httpcall.SilentError](err); late {
+		return false, nil // it was told, and may be at work
+	}
 	return false, unlessAsked(err)
 }
 

@@ -1,0 +1,101 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// openPidfile opens the process of a pidfile, and then looks whether it can be
+// the one that the file is about.
+func openPidfile(name string) (handle, error) {
+	pid, written, err := readPidfile(name)
+	if err != nil {
+		return handle{}, err
+	}
+	// Both are PID 1, each in its own container: the agent would end itself.
+	if pid == os.Getpid() {
+		return handle{}, fmt.Errorf("process %d is the agent itself: the pod needs shareProcessNamespace: true", pid)
+	}
+	h, err := openPID(pid)
+	if err != nil {
+		return handle{}, err
+	}
+	if err := refuseStale(pid, written); err != nil {
+		return handle{}, errors.Join(err, unix.Close(h.fd))
+	}
+	return h, nil
+}
+
+func readPidfile(name string) (pid int, written time.Time, err error) {
+	info, err := os.Stat(name)
+	if err == nil {
+		written = info.ModTime()
+	}
+	raw, err := os.ReadFile(name) //nolint:gosec // the user names the pidfile
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, written, &AbsentError{err}
+	}
+	if err != nil {
+		return 0, written, err
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(raw)), "\n")
+	pid, err = strconv.Atoi(first)
+	if err != nil || pid <= 0 {
+		return 0, written, &AbsentError{fmt.Errorf("%s holds no process number", name)}
+	}
+	return pid, written, nil
+}
+
+// clockDoubt is how far the two times that are compared may be apart for other
+// reasons than that the number was given away: file systems round, and a clock
+// that is being set moves one of them and not the other.
+const clockDoubt = 2 * time.Second
+
+// refuseStale finds a process that began after its number was written down: the
+// one that wrote it is gone, and this one only got the same number.
+func refuseStale(pid int, written time.Time) error {
+	began, ok := beginning(pid, time.Now())
+	if !ok || written.IsZero() || began.Before(written.Add(clockDoubt)) {
+		return nil
+	}
+	return &AbsentError{fmt.Errorf("the pidfile is older than process %d, which began %s after it was written: it is stale",
+		pid, began.Sub(written).Round(time.Second))}
+}
+
+// beginning is when a process began. The kernel counts it from the start of the
+// machine, without regard to how the clock was set since.
+func beginning(pid int, now time.Time) (time.Time, bool) {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return time.Time{}, false
+	}
+	ticks, ok := startTicks(string(raw))
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil || !ok {
+		return time.Time{}, false
+	}
+	age := time.Duration(up.Nano()) - time.Duration(ticks)*tick
+	return now.Add(-age), true
+}
+
+// tick is the unit of times in /proc: USER_HZ is 100 wherever Go runs on Linux.
+const tick = 10 * time.Millisecond
+
+// startTicks reads the 22nd field of "12 (name) S 1 …"; the name may hold blanks
+// and brackets, so the last bracket counts.
+func startTicks(stat string) (int64, bool) {
+	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
+	const started = 22 - 3 // the third field is the first behind the name
+	if len(fields) <= started {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(fields[started], 10, 64)
+	return n, err == nil
+}

@@ -1,0 +1,127 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// An application that writes into a published directory writes into a
+// generation, because the directory it sees is a link to one. What it wrote goes
+// with it from each generation to the next: first makeRoomFor finds out whether
+// it can, then, after the swap, carry moves it.
+
+// foreign lists what somebody else put into a generation: the topmost names that
+// it was not staged with and that are not directories in the other one.
+func (v *Volume) foreign(from, to string) ([]string, error) {
+	files, known := v.fileList(from)
+	if !known {
+		return nil, nil
+	}
+	directories := map[string]bool{".": true}
+	for name := range files {
+		for dir := path.Dir(name); !directories[dir]; dir = path.Dir(dir) {
+			directories[dir] = true
+		}
+	}
+	base, other := v.swapper.dir(from), v.swapper.dir(to)
+	var found []string
+	err := fs.WalkDir(v.base.FS(), base, func(p string, d fs.DirEntry, err error) error {
+		name := path.Clean(strings.TrimPrefix(strings.TrimPrefix(p, base), "/"))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // removed meanwhile
+		case err != nil:
+			return err
+		case directories[name] && d.IsDir(), files[name]:
+			return nil
+		}
+		if info, err := v.base.Lstat(path.Join(other, name)); err == nil && d.IsDir() && info.IsDir() {
+			return nil
+		}
+		found = append(found, name)
+		return skip(d)
+	})
+	return found, err
+}
+
+// carries says whether this layout shows a generation's own directories.
+func (v *Volume) carries(from, to string) bool {
+	return v.opts.Layout == Links && from != "" && to != "" && from != to
+}
+
+// makeRoomFor makes sure that what the application wrote can go from one
+// generation to another, and makes the directories that it needs there.
+func (v *Volume) makeRoomFor(from, to string) error {
+	if !v.carries(from, to) {
+		return nil
+	}
+	names, err := v.foreign(from, to)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := v.makeRoom(from, to, name); err != nil {
+			return fmt.Errorf("%s was written by somebody else into a published directory and would vanish: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (v *Volume) makeRoom(from, to, name string) error {
+	source, target := path.Join(v.swapper.dir(from), name), path.Join(v.swapper.dir(to), name)
+	if info, err := v.base.Lstat(target); err == nil {
+		if v.opts.Overwrite && !info.IsDir() {
+			return nil
+		}
+		return errors.New("the new set has the same name: remove it, or rename the key")
+	}
+	if info, err := v.base.Lstat(source); err == nil && info.IsDir() && !v.mayMove(source) {
+		return fmt.Errorf("its directory is not writable for uid %d: remove it", os.Getuid())
+	}
+	made := map[string]bool{}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if info, err := v.base.Stat(path.Join(v.swapper.dir(to), dir)); err == nil {
+			if !info.IsDir() {
+				return fmt.Errorf("the new set has a file %s: remove one of them", dir)
+			}
+			made[dir] = true
+		}
+	}
+	return v.makeParents(v.swapper.dir(to), path.Dir(name), made)
+}
+
+// mayMove asks whether a directory may get another parent, which the kernel
+// allows only who may write into it.
+func (v *Volume) mayMove(dir string) bool {
+	return unix.Access(filepath.Join(v.base.Name(), dir), unix.W_OK) == nil
+}
+
+// carry moves what the application wrote. Each name moves in one step, a moment
+// after the swap; a file that is open stays open.
+func (v *Volume) carry(from, to string) error {
+	if !v.carries(from, to) {
+		return nil
+	}
+	names, err := v.foreign(from, to)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Backward(names) {
+		target := path.Join(v.swapper.dir(to), name)
+		if _, err := v.base.Lstat(target); err == nil {
+			continue // ours may overwrite it
+		}
+		if err := v.base.Rename(path.Join(v.swapper.dir(from), name), target); err != nil {
+			return fmt.Errorf("keep %s, which somebody else wrote: %w", name, err)
+		}
+	}
+	return nil
+}

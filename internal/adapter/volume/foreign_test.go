@@ -1,0 +1,107 @@
+package volume_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/core/filemap"
+)
+
+// What the application writes into a published directory stays there, over
+// publishing, going back, and a directory that the sources have no more.
+func TestFilesOfTheApplicationStay(t *testing.T) {
+	v, root := open(t, volume.Links, func(o *volume.Options) { o.Grace = 0 })
+	first := put(t, v, map[string]string{"conf.d/a": "1", "b": "1"})
+	write(t, filepath.Join(root, "conf.d", "mine"), "written by the application")
+	mkdir(t, filepath.Join(root, "conf.d", "cache"))
+	write(t, filepath.Join(root, "conf.d", "cache", "entry"), "cached")
+	log, err := os.OpenFile(filepath.Join(root, "conf.d", "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for step, publish := range []func(){
+		func() { put(t, v, map[string]string{"conf.d/a": "2", "b": "1"}) },
+		func() { put(t, v, map[string]string{"b": "1"}) },
+		func() { publishAgain(t, v, first, map[string]string{"conf.d/a": "1", "b": "1"}) },
+	} {
+		publish()
+		prune(t, v)
+		if _, err := log.WriteString("x"); err != nil {
+			t.Fatal(err)
+		}
+		for file, want := range map[string]string{"mine": "written by the application", "cache/entry": "cached"} {
+			if got := read(t, filepath.Join(root, "conf.d", file)); got != want {
+				t.Errorf("step %d: conf.d/%s is %q", step, file, got)
+			}
+		}
+	}
+	if got := read(t, filepath.Join(root, "conf.d", "log")); got != "xxx" {
+		t.Errorf("the open file became %q", got)
+	}
+}
+
+// A set that has the name of a file of the application is refused before it is
+// published: one of the two would vanish.
+func TestAFileOfTheApplicationInTheWay(t *testing.T) {
+	v, root := open(t, volume.Links, nil)
+	put(t, v, map[string]string{"conf.d/a": "1"})
+	write(t, filepath.Join(root, "conf.d", "b"), "mine")
+	id := stage(t, v, map[string]string{"conf.d/a": "2", "conf.d/b": "theirs"})
+	err := v.Publish(id)
+	if err == nil || !strings.Contains(err.Error(), "conf.d/b was written by somebody else into a published directory and would vanish") {
+		t.Errorf("error %v", err)
+	}
+	if a, b := read(t, filepath.Join(root, "conf.d", "a")), read(t, filepath.Join(root, "conf.d", "b")); a != "1" || b != "mine" {
+		t.Errorf("a is %q, b is %q", a, b)
+	}
+}
+
+// Whoever has the old directory open may write into it after the swap. That is
+// not lost with the directory.
+func TestAFileThatComesLate(t *testing.T) {
+	v, root := open(t, volume.Links, func(o *volume.Options) { o.Grace = 0 })
+	put(t, v, map[string]string{"conf.d/a": "1"})
+	old, err := os.OpenRoot(filepath.Join(root, "conf.d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	put(t, v, map[string]string{"conf.d/a": "2"})
+	if err := old.WriteFile("late", []byte("late"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	prune(t, v)
+	if got := read(t, filepath.Join(root, "conf.d", "late")); got != "late" {
+		t.Errorf("conf.d/late is %q", got)
+	}
+}
+
+func publishAgain(t *testing.T, v *volume.Volume, id string, files map[string]string) {
+	t.Helper()
+	if !v.Has(id) {
+		stage(t, v, files)
+	}
+	if err := v.Publish(id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func prune(t *testing.T, v *volume.Volume) {
+	t.Helper()
+	if _, err := v.Prune(nil, func() map[filemap.Digest]bool { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return "ERROR " + err.Error()
+	}
+	return string(raw)
+}

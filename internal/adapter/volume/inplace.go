@@ -1,0 +1,287 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-dev/lockstep/internal/core/filemap"
+)
+
+// inPlace keeps real files in real directories, in a root that may be a mount
+// point. Each file changes in one step; the set does not, because no system call
+// changes several names at once. New and changed files come first and old ones go
+// afterwards, so that a reader may see files of both sets but never misses one
+// that both have.
+//
+// The generation that a file comes from stays beside the data. Until a set is
+// whole its name is in a file of intent: an agent that was killed in between goes
+// on with it.
+type inPlace struct {
+	base, state *os.Root
+	overwrite   bool
+	// list are the files of a generation; makeDir makes one with the wanted mode.
+	list    func(id string) (map[string]bool, bool)
+	makeDir func(name string) error
+}
+
+// The files in which the layout keeps its place.
+const (
+	currentFile = "current"
+	intentFile  = "publishing"
+	placeFile   = "placing"
+)
+
+func (p *inPlace) current() (string, error) { return p.read(currentFile) }
+
+func (p *inPlace) read(name string) (string, error) {
+	raw, err := p.state.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(raw)), err
+}
+
+func (p *inPlace) dir(id string) string { return generationPrefix + id }
+
+func (p *inPlace) staged(string, filemap.Tree) error { return nil }
+
+func (p *inPlace) forget(string) error { return nil }
+
+func (p *inPlace) generations() ([]string, error) { return (&links{base: p.base}).generations() }
+
+// resume ends what a killed agent began.
+func (p *inPlace) resume() error {
+	id, err := p.read(intentFile)
+	if err != nil || id == "" {
+		return err
+	}
+	if _, known := p.list(id); !known {
+		return p.state.Remove(intentFile) // it was never whole
+	}
+	return p.replace(id)
+}
+
+func (p *inPlace) swap(id string) error {
+	files, known := p.list(id)
+	if !known {
+		return errors.New("it is not known which files it has")
+	}
+	old, err := p.oldFiles()
+	if err != nil {
+		return err
+	}
+	for name := range files {
+		if err := p.refuseForeign(id, name, old); err != nil {
+			return err
+		}
+	}
+	if err := writeState(p.state, intentFile, []byte(id), 0o600); err != nil {
+		return err
+	}
+	return p.replace(id)
+}
+
+// oldFiles are those of the set in place.
+func (p *inPlace) oldFiles() (map[string]bool, error) {
+	id, err := p.current()
+	if err != nil {
+		return nil, err
+	}
+	files, _ := p.list(id)
+	return files, nil
+}
+
+// refuseForeign finds a file or directory of somebody else in the way of a file.
+func (p *inPlace) refuseForeign(id, name string, old map[string]bool) error {
+	for at := name; at != "."; at = path.Dir(at) {
+		info, err := p.base.Lstat(at)
+		// Below a file there is nothing; the file itself comes next.
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		parent := info.IsDir() && at != name
+		if parent || (p.overwrite && !info.IsDir()) || p.ours(id, at, info, old) {
+			continue
+		}
+		return fmt.Errorf("%s is there but was not written by this agent: remove it, use another --root, or set --overwrite", at)
+	}
+	return nil
+}
+
+// ours says whether a name was made by this agent: as a file of the set in place,
+// as one of the set to come by an agent that was killed, or as a link of the
+// layout with links.
+func (p *inPlace) ours(id, name string, info fs.FileInfo, old map[string]bool) bool {
+	if info.IsDir() {
+		return anyBelow(name, old) && !p.holdsOthers(name, old)
+	}
+	staged, err := p.base.Lstat(path.Join(p.dir(id), name))
+	return old[name] || (err == nil && os.SameFile(info, staged)) || (&links{base: p.base}).ours(name)
+}
+
+func anyBelow(dir string, files map[string]bool) bool {
+	for name := range files {
+		if strings.HasPrefix(name, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsOthers says whether a directory has files that are not in the list.
+func (p *inPlace) holdsOthers(dir string, files map[string]bool) bool {
+	others := false
+	_ = fs.WalkDir(p.base.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+		others = others || err != nil || (!d.IsDir() && !files[name])
+		return err
+	})
+	return others
+}
+
+// replace puts a set in the place of another.
+func (p *inPlace) replace(id string) error {
+	files, _ := p.list(id)
+	old, err := p.oldFiles()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := p.makeWay(name, old); err != nil {
+			return err
+		}
+		if err := p.place(path.Join(p.dir(id), name), name); err != nil {
+			return fmt.Errorf("file %s: %w", name, err)
+		}
+	}
+	for name := range old {
+		if !files[name] {
+			if err := p.remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.removeLinks(); err != nil {
+		return err
+	}
+	if err := writeState(p.state, currentFile, []byte(id), 0o600); err != nil {
+		return err
+	}
+	return p.state.Remove(intentFile)
+}
+
+// makeWay makes the directories of a file. Where a name was a file and becomes a
+// directory, or the other way round, the old one has to go first.
+func (p *inPlace) makeWay(name string, old map[string]bool) error {
+	if info, err := p.base.Lstat(name); err == nil && info.IsDir() {
+		for below := range old {
+			if strings.HasPrefix(below, name+"/") {
+				if err := p.remove(below); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return p.makeParents(path.Dir(name))
+}
+
+func (p *inPlace) makeParents(dir string) error {
+	if dir == "." {
+		return nil
+	}
+	if err := p.makeParents(path.Dir(dir)); err != nil {
+		return err
+	}
+	info, err := p.base.Lstat(dir)
+	if err == nil && info.IsDir() {
+		return nil
+	}
+	if err == nil {
+		if err := p.base.Remove(dir); err != nil {
+			return err
+		}
+	}
+	return p.makeDir(dir)
+}
+
+// place gives a file its content in one step. What is already the same file
+// stays untouched, so that nobody sees a change where there is none.
+func (p *inPlace) place(from, name string) error {
+	staged, err := p.base.Stat(from)
+	if err != nil {
+		return err
+	}
+	if now, err := p.base.Lstat(name); err == nil && os.SameFile(now, staged) {
+		return nil
+	}
+	temporary := path.Join(stateDir, placeFile)
+	if err := p.base.RemoveAll(temporary); err != nil {
+		return err
+	}
+	if err := p.base.Link(from, temporary); err != nil {
+		if err := p.copyFile(from, temporary, staged.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	return p.base.Rename(temporary, name)
+}
+
+// copyFile is for file systems without hard links.
+func (p *inPlace) copyFile(from, to string, mode fs.FileMode) error {
+	in, err := p.base.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := p.base.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Chmod(mode), out.Close())
+}
+
+// remove takes a file away, and its directories as far as they are empty.
+func (p *inPlace) remove(name string) error {
+	info, err := p.base.Lstat(name)
+	if err != nil || info.IsDir() {
+		return nil //nolint:nilerr // it is gone, or its name has become a directory
+	}
+	if err := p.base.Remove(name); err != nil {
+		return err
+	}
+	p.removeEmpty(path.Dir(name))
+	return nil
+}
+
+// removeEmpty takes directories away up to the first in which somebody has
+// something.
+func (p *inPlace) removeEmpty(dir string) {
+	for dir != "." && p.base.Remove(dir) == nil {
+		dir = path.Dir(dir)
+	}
+}
+
+// removeLinks takes away what the layout with links left in the same root.
+func (p *inPlace) removeLinks() error {
+	l := &links{base: p.base}
+	if err := l.unlinkOthers(nil); err != nil {
+		return err
+	}
+	err := p.base.Remove(dataLink)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

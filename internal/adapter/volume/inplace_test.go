@@ -1,0 +1,199 @@
+package volume_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
+)
+
+// walked is what a program finds that follows no links and skips names that
+// begin with two dots, as Grafana does.
+func walked(t *testing.T, root string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if p != root && strings.HasPrefix(d.Name(), "..") {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.IsDir() {
+			return nil
+		}
+		name, err := filepath.Rel(root, p)
+		if err == nil && d.Type().IsRegular() {
+			found[name] = read(t, p)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func wantWalked(t *testing.T, root string, want map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(want, walked(t, root)); diff != "" {
+		t.Errorf("a walk finds: -want +got\n%s", diff)
+	}
+}
+
+// Directories are real, in a root that cannot be exchanged: what a walk finds is
+// what was published, and what it does not find was removed.
+func TestFilesCanBeWalked(t *testing.T) {
+	v, root := open(t, volume.Files, nil)
+	first := map[string]string{"top.json": "1", "team/a/one.json": "1", "team/b/two.json": "1", "becomes": "a file", "was/a": "directory"}
+	id := put(t, v, first)
+	wantWalked(t, root, first)
+	before, err := os.Stat(filepath.Join(root, "team/a/one.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	second := map[string]string{"top.json": "2", "team/a/one.json": "1", "becomes/a": "directory", "was": "a file"}
+	put(t, v, second)
+	wantWalked(t, root, second)
+	if _, err := os.Stat(filepath.Join(root, "team/b")); !os.IsNotExist(err) {
+		t.Errorf("the empty directory stays: %v", err)
+	}
+	if after, err := os.Stat(filepath.Join(root, "team/a/one.json")); err != nil || !os.SameFile(before, after) || after.ModTime() != before.ModTime() {
+		t.Errorf("a file that did not change was replaced (%v)", err)
+	}
+	if err := v.Publish(id); err != nil {
+		t.Fatal(err)
+	}
+	wantWalked(t, root, first)
+}
+
+// What somebody else wrote stays, also in a published directory, and is in the
+// way of a file of its name.
+func TestFilesLeaveOthersAlone(t *testing.T) {
+	v, root := open(t, volume.Files, nil)
+	put(t, v, map[string]string{"team/a.json": "1"})
+	write(t, filepath.Join(root, "team", "mine"), "mine")
+	write(t, filepath.Join(root, "own"), "own")
+	put(t, v, map[string]string{"b.json": "1"})
+	wantWalked(t, root, map[string]string{"b.json": "1", "team/mine": "mine", "own": "own"})
+	for _, files := range []map[string]string{{"own": "theirs"}, {"team": "theirs"}, {"own/x": "theirs"}, {"team/mine": "theirs"}} {
+		err := v.Publish(stage(t, v, files))
+		if err == nil || !strings.Contains(err.Error(), "is there but was not written by this agent") {
+			t.Errorf("%v: error %v", files, err)
+		}
+	}
+	wantWalked(t, root, map[string]string{"b.json": "1", "team/mine": "mine", "own": "own"})
+}
+
+// An agent that was killed between two files goes on where it was.
+func TestFilesGoOnAfterAKill(t *testing.T) {
+	first := map[string]string{"a/1": "old", "a/2": "old", "gone": "old"}
+	second := map[string]string{"a/1": "new", "a/2": "new", "b/3": "new"}
+	for name, done := range map[string]func(root, generation string) error{
+		"before the first": func(string, string) error { return nil },
+		"after one": func(root, generation string) error {
+			return os.Rename(filepath.Join(generation, "a", "1"), filepath.Join(root, "a", "1"))
+		},
+		"before the old ones went": func(root, generation string) error {
+			return os.CopyFS(root, skipExisting{os.DirFS(generation), root})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, root := open(t, volume.Files, nil)
+			put(t, v, first)
+			id := stage(t, v, second)
+			v.Close()
+			generation := filepath.Join(root, "..gen-"+id)
+			keepCopy := t.TempDir()
+			if err := os.CopyFS(keepCopy, os.DirFS(generation)); err != nil {
+				t.Fatal(err)
+			}
+			if err := done(root, keepCopy); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(root, "..lockstep", "publishing"), id)
+			again := reopen(t, root, volume.Files, nil)
+			wantWalked(t, root, second)
+			if current, err := again.Current(); err != nil || current != id {
+				t.Errorf("current is %q (%v)", current, err)
+			}
+		})
+	}
+}
+
+// skipExisting is a tree without the files that are in place: copying refuses
+// those.
+type skipExisting struct {
+	fs.FS
+
+	root string
+}
+
+// Open hides nothing; ReadDir does.
+func (s skipExisting) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(s.FS, name)
+	var missing []fs.DirEntry
+	for _, e := range entries {
+		if _, err := os.Stat(filepath.Join(s.root, name, e.Name())); err != nil || e.IsDir() {
+			missing = append(missing, e)
+		}
+	}
+	return missing, err
+}
+
+// A root that an agent with links has filled is taken over.
+func TestFilesTakeOverLinks(t *testing.T) {
+	v, root := open(t, volume.Links, nil)
+	put(t, v, map[string]string{"top.json": "1", "team/a.json": "1", "gone.json": "1"})
+	v.Close()
+	v = reopen(t, root, volume.Files, nil)
+	put(t, v, map[string]string{"top.json": "1", "team/a.json": "1"})
+	wantWalked(t, root, map[string]string{"top.json": "1", "team/a.json": "1"})
+	for _, name := range []string{"gone.json", "..data"} {
+		if _, err := os.Lstat(filepath.Join(root, name)); !os.IsNotExist(err) {
+			t.Errorf("%s stays: %v", name, err)
+		}
+	}
+}
+
+// No reader ever sees half a file, nor misses one that both sets have.
+func TestFilesChangeInOneStepEach(t *testing.T) {
+	v, root := open(t, volume.Files, nil)
+	sets := []map[string]string{{"team/a": strings.Repeat("1", 5000), "x": "1"}, {"team/a": strings.Repeat("2", 5000), "y": "1"}}
+	ids := []string{put(t, v, sets[0]), put(t, v, sets[1])}
+	stop := make(chan struct{})
+	torn := make(chan string, 1)
+	go func() {
+		defer close(torn)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			raw, err := os.ReadFile(filepath.Join(root, "team", "a"))
+			if text := string(raw); err != nil || (text != sets[0]["team/a"] && text != sets[1]["team/a"]) {
+				torn <- "a reader got " + text[:min(10, len(text))]
+				return
+			}
+		}
+	}()
+	for i := range 500 {
+		if err := v.Publish(ids[i%2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	if what, ok := <-torn; ok {
+		t.Error(what)
+	}
+}

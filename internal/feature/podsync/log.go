@@ -1,0 +1,63 @@
+package podsync
+
+import (
+	"errors"
+	"log/slog"
+)
+
+// log tells what a step came to, in words that mean it. A success carries no
+// reason: what is still to be done has a line of its own when it is done. A
+// failure says why, and how many there were when it counts as one.
+func (a *Agent) log(o Outcome) {
+	log := a.parts.Log.With("generation", o.Decision.Generation)
+	if o.Err == nil {
+		a.logDone(log, o)
+		return
+	}
+	log = log.With("reason", a.reasonAfter(o))
+	if a.state.Failures > 0 && (o.Decision.Verb == Notify || o.Decision.Verb == Confirm) {
+		log = log.With("failures", a.state.Failures)
+	}
+	log.Warn(a.failure(o) + ": " + o.Err.Error())
+}
+
+func (a *Agent) logDone(log *slog.Logger, o Outcome) {
+	switch o.Decision.Verb {
+	case Stage:
+		log.Debug("staged")
+	case Check:
+		log.Info("checked")
+	case Publish:
+		log.Info("published", "files", o.Files, "bytes", o.Bytes)
+	case Notify:
+		log.Info("told")
+	case Confirm:
+		log.Info("confirmed")
+	case RollBack:
+		log.Warn("rolled back", "refused", a.state.Barred)
+	case StartChild:
+		log.Info("application started")
+	case Wait, Exit:
+	}
+}
+
+// failure is what did not happen.
+func (a *Agent) failure(o Outcome) string {
+	_, working := errors.AsType[*UnansweredError](o.Err)
+	switch {
+	case o.Decision.Verb == RollBack:
+		return "not rolled back"
+	case o.Decision.Verb == StartChild:
+		return "application not started"
+	case o.Decision.Verb == Confirm:
+		return "not confirmed"
+	case working:
+		return "told, answer awaited"
+	case o.Decision.Verb != Notify:
+		return "refused"
+	case a.state.Failures == 0:
+		return "not told yet"
+	default:
+		return "not told"
+	}
+}

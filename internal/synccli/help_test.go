@@ -1,0 +1,107 @@
+package synccli_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/synccli"
+)
+
+// --help shows the fifteen flags that matter first, --help-all every one, each
+// under one heading.
+func TestHelpIsInGroups(t *testing.T) {
+	short, _, _ := run(t, "--help")
+	all, _, code := run(t, "--help-all")
+	if code != 0 {
+		t.Errorf("--help-all ends with %d", code)
+	}
+	flags := regexp.MustCompile(`(?m)^ +(?:-., )?--([a-z-]+)`)
+	if n := len(flags.FindAllString(short, -1)); n != 15 {
+		t.Errorf("--help shows %d flags, want 15:\n%s", n, short)
+	}
+	shown := map[string]int{}
+	for _, found := range flags.FindAllStringSubmatch(all, -1) {
+		shown[found[1]]++
+	}
+	synccli.Document().Flags().VisitAll(func(f *pflag.Flag) {
+		if shown[f.Name] != 1 {
+			t.Errorf("--help-all shows --%s %d times", f.Name, shown[f.Name])
+		}
+	})
+	at := 0
+	for _, title := range []string{"Sources:", "Files:", "Check:", "Notify:", "Confirm:", "Failure:", "Process:", "Health:"} {
+		next := strings.Index(all, "\n"+title+"\n")
+		if next < at {
+			t.Errorf("--help-all has no %s in its place", title)
+		}
+		at = next
+	}
+}
+
+// explain says in order what would be watched, written, run and asked, and does
+// nothing of it.
+func TestExplain(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "config")
+	stdout, stderr, code := run(t, "explain", "--configmap=web/app", "--root="+root, "--check=app -t {dir}", "--notify=http://me:hunter2@127.0.0.1:9090/-/reload?token=hunter2",
+		"--http-header=X-Key: hunter2", "--notify=http://other/x bearer-file=/token timeout=3s", "--confirm=metric:up==1@http://127.0.0.1:9090/metrics", "--roll-back", "--health-addr=:8080")
+	want := `watch    configmap/web/app, which has to exist
+wait     for 250ms without a change, at most 2s
+stage    the whole set beside the one in place
+check    with app -t {dir}, within 30s
+write    ` + root + `, layout links, files 0644, directories 0755
+tell     POST http://127.0.0.1:9090/-/reload, within 10s, header X-Key
+tell     POST http://other/x, within 3s, bearer token from /token
+ask      GET http://127.0.0.1:9090/metrics, within 10s, header X-Key until metric up==1, for 30s
+failure  again after 500ms, growing to 30s; after 5 failures the set before is put back
+serve    /healthz, /readyz, /startupz and /metrics on :8080
+`
+	if stdout != want || code != 0 {
+		t.Errorf("code %d %s, got\n%s\nwant\n%s", code, stderr, stdout, want)
+	}
+	if files := files(root); len(files) > 0 {
+		t.Errorf("explain wrote %v", files)
+	}
+	if _, stderr, code := run(t, "explain", "--configmap=a"); code != 2 || !strings.Contains(stderr, "give --root") {
+		t.Errorf("a mistake: code %d, %s", code, stderr)
+	}
+	stdout, _, code = run(t, "explain", "config-controller", "--configmap=web/app", "--configroot=/c", "--", "app", "-v")
+	if code != 0 || !strings.Contains(stdout, "start    app -v, after the first set\ntell     signal:HUP\n") {
+		t.Errorf("code %d\n%s", code, stdout)
+	}
+}
+
+// The first line of the log says what runs with what, without arguments that may
+// be secret; then each thing that happened has its own word.
+func TestTheLogTellsWhatHappened(t *testing.T) {
+	t.Parallel()
+	source := t.TempDir()
+	write(t, filepath.Join(source, "a"), "1")
+	a := start(t, "--directory="+source, "--check=sh -c '! grep bad {dir}/a'", "--notify=exec:true hunter2", "--initial-notify=always")
+	a.wantFiles(map[string]string{"a": "1"})
+	write(t, filepath.Join(source, "a"), "bad")
+	labtest.Eventually(t, patience, func() (bool, string) { return strings.Contains(a.Stderr(), "refused: "), a.Stderr() })
+	first, _, _ := strings.Cut(a.Stderr(), "\n")
+	for _, want := range []string{"version=", `sources="directory ` + source, "root=" + a.root, `check="sh …"`, `tell="command true …"`} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the first line has no %s:\n%s", want, first)
+		}
+	}
+	at := 0
+	for _, want := range []string{"msg=checked ", "msg=published ", "msg=told ", `msg="refused: run sh: exit status 1" `} {
+		next := strings.Index(a.Stderr(), want)
+		if next < at {
+			t.Errorf("the log does not say %s in its place", want)
+		}
+		at = next
+	}
+	for _, never := range []string{"hunter2", "NotDelivered", "failures=0"} {
+		if strings.Contains(a.Stderr(), never) {
+			t.Errorf("the log says %s:\n%s", never, a.Stderr())
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package charts_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/helmtest"
+)
+
+// everything switches on what the chart can make beside the workload.
+const everything = minimal + `
+ports: [{name: http, containerPort: 8080}]
+service: {enabled: true}
+serviceAccount: {create: true, annotations: {role: x}}
+podDisruptionBudget: {enabled: true}
+ingress: {enabled: true, className: nginx, hosts: [{host: web.example.org}], tls: [{hosts: [web.example.org], secretName: tls}]}
+httpRoute: {enabled: true, parentRefs: [{name: public}], hostnames: [web.example.org]}
+networkPolicy: {enabled: true, ingress: [{from: [{podSelector: {}}]}], egress: [{}]}
+serviceMonitor: {enabled: true, interval: 30s, labels: {release: prometheus}}
+topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
+autoscaling: {enabled: true}
+sync: {enabled: true, configmaps: [live], secrets: [token], args: ["--notify=http://127.0.0.1:8080/-/reload"]}
+`
+
+// TestWhatATeamNeeds: each part is there when it is asked for, and none otherwise.
+func TestWhatATeamNeeds(t *testing.T) {
+	t.Parallel()
+	kinds := func(values string) (all []string) {
+		for _, o := range helmtest.Objects(t, render(t, values)) {
+			all = append(all, o.GetKind()+" "+o.GetName())
+		}
+		return all
+	}
+	parts := []string{
+		"Service web", "ServiceAccount web", "PodDisruptionBudget web", "Ingress web", "HTTPRoute web", "NetworkPolicy web", "ServiceMonitor web",
+		"HorizontalPodAutoscaler web", "Role web-sync", "RoleBinding web-sync", "Pod web-test",
+	}
+	with, without := kinds(everything), kinds(minimal)
+	for _, part := range parts {
+		if !slices.Contains(with, part) || slices.Contains(without, part) {
+			t.Errorf("%s: asked for it is %v, otherwise %v", part, slices.Contains(with, part), slices.Contains(without, part))
+		}
+	}
+	d := only(t, "Deployment", everything)
+	spread := fmt.Sprint(at(t, d, "spec", "template", "spec", "topologySpreadConstraints"))
+	if !strings.Contains(spread, "matchLabels:map[app:web]") {
+		t.Errorf("pods are spread by %s", spread)
+	}
+	sidecar := at(t, d, "spec", "template", "spec", "initContainers").([]any)[0].(map[string]any)
+	want := `["--root=/config","--health-addr=:8099","--configmap=live","--secret=token","--notify=http://127.0.0.1:8080/-/reload"]`
+	if args, err := json.Marshal(sidecar["args"]); err != nil || string(args) != want || sidecar["restartPolicy"] != "Always" {
+		t.Errorf("the sidecar has %s (%v)", args, err)
+	}
+	rule := at(t, only(t, "Role", everything+"revisions: {attach: controller}\n"), "rules").([]any)[0]
+	if fmt.Sprint(rule) != "map[apiGroups:[] resourceNames:[live] resources:[configmaps] verbs:[list watch]]" {
+		t.Errorf("the sidecar may %v", rule)
+	}
+}
+
+// TestDeploymentUnlessArgo: the kind follows what the cluster and the values say.
+func TestDeploymentUnlessArgo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		values string
+		args   []string
+		want   string
+	}{
+		"nothing said":          {"", nil, "Deployment"},
+		"Argo is there":         {"", []string{"--api-versions", "argoproj.io/v1alpha1/Rollout"}, "Rollout"},
+		"said":                  {"workload: {kind: Deployment}", []string{"--api-versions", "argoproj.io/v1alpha1/Rollout"}, "Deployment"},
+		"a strategy":            {"rollout: {strategy: {canary: {}}}", nil, "Rollout"},
+		"base-app's strategy":   {"rollout: {preDefinedStrategy: manual-canary-1-pod}", nil, "Rollout"},
+		"base-app's attach Job": {"configmapAttacher: {repository: quay.io/x/configmap-attacher, tag: 1.0.3}", nil, "Rollout"},
+	} {
+		if found := objects(t, c.want, minimal+c.values, c.args...); len(found) != 1 {
+			t.Errorf("%s: %d objects of kind %s", name, len(found), c.want)
+		}
+	}
+}
+
+// TestAdviceOfToday: what cannot work is refused with the way out.
+func TestAdviceOfToday(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]string{
+		"rbac: {enabled: false}":                              "rbac.enabled is false and configmapAttacher.serviceAccountName is empty",
+		"ingress: {enabled: true, hosts: [{host: a}]}":        "there is no Service: set service.enabled=true",
+		"httpRoute: {enabled: true, parentRefs: [{name: a}]}": "there is no Service: set service.enabled=true",
+		"serviceMonitor: {enabled: true}":                     "there is no Service: set service.enabled=true",
+		"sync: {enabled: true, configmaps: [a]}":              "set serviceAccount.create=true",
+		"sync: {enabled: true}":                               "set sync.configmaps or sync.secrets",
+		"domain: example.org":                                 "additional properties 'domain' not allowed",
+		"ingresss: {enabled: true}":                           "additional properties 'ingresss' not allowed",
+	} {
+		if said := refused(t, minimal+values+"\n"); !strings.Contains(said, want) {
+			t.Errorf("%s: said %s", values, said)
+		}
+	}
+	render(t, minimal+"rbac: {enabled: false}\nconfigmapAttacher: {serviceAccountName: mine}\n")
+	if said := refused(t, minimal, "--kube-version", "1.22.0"); !strings.Contains(said, "1.23") {
+		t.Errorf("an old Kubernetes: %s", said)
+	}
+}
+
+// TestAttachRoleNamesItsObjects: the Job may change these objects and no others.
+func TestAttachRoleNamesItsObjects(t *testing.T) {
+	t.Parallel()
+	values := minimal + "secrets: {s: {kv_data: {x: y}}}\n"
+	names := map[string]string{"configmaps": only(t, "ConfigMap", values).GetName(), "secrets": only(t, "Secret", values).GetName()}
+	for _, rule := range at(t, only(t, "Role", values), "rules").([]any) {
+		r := rule.(map[string]any)
+		resource := r["resources"].([]any)[0].(string)
+		if name, isObject := names[resource]; isObject && fmt.Sprint(r["resourceNames"]) != "["+name+"]" {
+			t.Errorf("the role for %s is %v", resource, r)
+		}
+	}
+}
+
+// TestAFailedAttachFailsNoRelease: unless it is asked for.
+func TestAFailedAttachFailsNoRelease(t *testing.T) {
+	t.Parallel()
+	for values, tolerant := range map[string]bool{"": true, "configmapAttacher: {failRelease: true}\n": false} {
+		job := only(t, "Job", minimal+values)
+		if got := strings.Contains(fmt.Sprint(container(t, job)["args"]), "--best-effort"); got != tolerant {
+			t.Errorf("%q: --best-effort is %v", values, got)
+		}
+		if kept := !strings.Contains(job.GetAnnotations()["helm.sh/hook-delete-policy"], "hook-succeeded"); kept != tolerant {
+			t.Errorf("%q: the Job is kept for its log: %v", values, kept)
+		}
+	}
+}
+
+// TestDefaultsPassTheRestrictedLevel: the API server itself admits the pods of the
+// chart where the strictest pod security level is enforced.
+func TestDefaultsPassTheRestrictedLevel(t *testing.T) {
+	t.Parallel()
+	cluster := labtest.Shared(t)
+	namespace := labtest.Namespace(t, cluster)
+	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := []byte(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`)
+	if err := c.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, client.RawPatch("application/merge-patch+json", level)); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range helmtest.Objects(t, render(t, everything)) {
+		spec, found, _ := unstructured.NestedMap(o.Object, "spec", "template", "spec")
+		if o.GetKind() == "Pod" {
+			spec, found, _ = unstructured.NestedMap(o.Object, "spec")
+		}
+		if !found {
+			continue
+		}
+		spec["serviceAccountName"] = "default"
+		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": spec}}
+		pod.SetNamespace(namespace)
+		pod.SetName(strings.ToLower(o.GetKind()))
+		if err := c.Create(t.Context(), pod, client.DryRunAll); err != nil {
+			t.Errorf("the pods of %s %s: %v", o.GetKind(), o.GetName(), err)
+		}
+	}
+}

@@ -57,22 +57,22 @@ func (v *Volume) carries(from, to string) bool {
 	return v.opts.Layout == Links && from != "" && to != "" && from != to
 }
 
-// makeRoomFor makes sure that what the application wrote can go from one
-// generation to another, and makes the directories that it needs there.
-func (v *Volume) makeRoomFor(from, to string) error {
+// makeRoomFor finds what the application wrote into one generation, makes sure
+// that it can go to another, and makes the directories that it needs there.
+func (v *Volume) makeRoomFor(from, to string) ([]string, error) {
 	if !v.carries(from, to) {
-		return nil
+		return nil, nil
 	}
 	names, err := v.foreign(from, to)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, name := range names {
 		if err := v.makeRoom(from, to, name); err != nil {
-			return fmt.Errorf("%s was written by somebody else into a published directory and would vanish: %w", name, err)
+			return nil, fmt.Errorf("%s was written by somebody else into a published directory and would vanish: %w", name, err)
 		}
 	}
-	return nil
+	return names, nil
 }
 
 func (v *Volume) makeRoom(from, to, name string) error {
@@ -106,14 +106,7 @@ func (v *Volume) mayMove(dir string) bool {
 
 // carry moves what the application wrote. Each name moves in one step, a moment
 // after the swap; a file that is open stays open.
-func (v *Volume) carry(from, to string) error {
-	if !v.carries(from, to) {
-		return nil
-	}
-	names, err := v.foreign(from, to)
-	if err != nil {
-		return err
-	}
+func (v *Volume) carry(from, to string, names []string) error {
 	for _, name := range slices.Backward(names) {
 		target := path.Join(v.swapper.dir(to), name)
 		if _, err := v.base.Lstat(target); err == nil {

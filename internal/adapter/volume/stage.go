@@ -129,13 +129,14 @@ func (v *Volume) Publish(id string) error {
 	if err != nil {
 		return err
 	}
-	if err := v.makeRoomFor(old, id); err != nil {
+	foreign, err := v.makeRoomFor(old, id)
+	if err != nil {
 		return fmt.Errorf("publish generation %s: %w", id, err)
 	}
 	if err := v.swapper.swap(id); err != nil {
 		return fmt.Errorf("publish generation %s: %w", id, err)
 	}
-	if err := v.carry(old, id); err != nil {
+	if err := v.carry(old, id, foreign); err != nil {
 		return fmt.Errorf("publish generation %s: %w", id, err)
 	}
 	if old != "" && old != id {
@@ -179,7 +180,11 @@ func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time
 			continue
 		}
 		// Whoever had the old directory open may have written into it since.
-		if err := errors.Join(v.makeRoomFor(id, current), v.carry(id, current)); err != nil {
+		foreign, err := v.makeRoomFor(id, current)
+		if err == nil {
+			err = v.carry(id, current, foreign)
+		}
+		if err != nil {
 			return time.Time{}, err
 		}
 		if err := v.removeGeneration(id); err != nil {

@@ -99,11 +99,11 @@ func TestWarnsOfWhatTheStrategyCannotDeliver(t *testing.T) {
 	intent := auto()
 	intent.Strategy = settings.StrategyRefresh
 	both := Input{Intent: intent, Findings: []input.Finding{due(app, 0), image(due(db, 0))}}
-	if got := warnings(&kube.Workload{}, both); len(got) != 1 || got[0].Reason != string(input.BeyondStrategy) || !strings.Contains(got[0].Note, "image/web") {
+	if got := warnings(&kube.Workload{Kind: kube.Deployment()}, both); len(got) != 1 || got[0].Reason != string(input.BeyondStrategy) || !strings.Contains(got[0].Note, "image/web") {
 		t.Errorf("told %+v", got)
 	}
 	alone := Input{Intent: intent, Findings: []input.Finding{image(due(db, 0))}}
-	if got := warnings(&kube.Workload{}, alone); len(got) != 0 {
+	if got := warnings(&kube.Workload{Kind: kube.Deployment()}, alone); len(got) != 0 {
 		t.Errorf("told %+v besides the decision, which says it", got)
 	}
 }

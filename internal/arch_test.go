@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io"
@@ -218,6 +219,34 @@ func TestDecisionsSeeNoAdapter(t *testing.T) {
 			if path := strings.Trim(spec.Path.Value, `"`); core.denies(path) {
 				t.Errorf("internal/%s -> %s: %s", name, path, core.reason)
 			}
+		}
+	}
+}
+
+// TestOnlyTheCommandLineKnowsFlags: an error below it says what is wrong, and the
+// command line how its flags are spelled.
+func TestOnlyTheCommandLineKnowsFlags(t *testing.T) {
+	t.Parallel()
+	flag := regexp.MustCompile(`(^|[^-\w])--[a-z][a-z-]+`)
+	for _, folder := range []string{"core", "adapter", "feature", "server"} {
+		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				return err
+			}
+			for node := range ast.Preorder(file) {
+				// The presets run other programs, whose flags they know.
+				if text, ok := node.(*ast.BasicLit); ok && text.Kind == token.STRING && flag.MatchString(text.Value) && !strings.Contains(text.Value, "postgres ") {
+					t.Errorf("internal/%s names a flag: %s", path, text.Value)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -42,8 +42,8 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":                 {nil, "no source: give --configmap, --secret, --selector or --directory"},
-		"no root":                 {[]string{"--configmap=app"}, "the root directory is missing: give --root"},
+		"nothing":                 {nil, "no source: give a configmap, a secret, a selector or a directory"},
+		"no root":                 {[]string{"--configmap=app"}, "the root directory is missing"},
 		"dashes alone":            {append(good, "--"), "there is no command after --"},
 		"stray argument":          {append(good, "nginx"), "the application's command comes after --"},
 		"unknown flag":            {[]string{"--confgmap=x"}, "unknown flag: --confgmap"},
@@ -73,7 +73,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"bad check":               {append(good, "--check='"), "--check: command"},
 		"unknown application":     {append(good, "--app=iis"), `application "iis": want one of apache, haproxy, nginx`},
 		"haproxy without socket":  {append(good, "--app=haproxy"), "--app-socket"},
-		"roll-back of a mount":    {[]string{"--directory=" + source, "--roll-back"}, "rolling back needs a --root"},
+		"roll-back of a mount":    {[]string{"--directory=" + source, "--roll-back"}, "rolling back needs a root"},
 		"short stall deadline":    {[]string{"--configmap=a", "--root=/x", "--stall-deadline=1s"}, "stall deadline 1s: want at least 4s"},
 		"once with a command":     {append(good, "--once", "--", "true"), "--once ends after publishing and starts no command"},
 		"no pause between looks":  {append(good, "--rescan=0"), "--rescan 0s: want a positive time"},

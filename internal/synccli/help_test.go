@@ -66,7 +66,7 @@ serve    /healthz, /readyz, /startupz and /metrics on :8080
 	if files := files(root); len(files) > 0 {
 		t.Errorf("explain wrote %v", files)
 	}
-	if _, stderr, code := run(t, "explain", "--configmap=a"); code != 2 || !strings.Contains(stderr, "give --root") {
+	if _, stderr, code := run(t, "explain", "--configmap=a"); code != 2 || !strings.Contains(stderr, "the root directory is missing") {
 		t.Errorf("a mistake: code %d, %s", code, stderr)
 	}
 	stdout, _, code = run(t, "explain", "config-controller", "--configmap=web/app", "--configroot=/c", "--", "app", "-v")

@@ -51,11 +51,11 @@ func TestValidate(t *testing.T) {
 	}{
 		"directory":           {why: "it is only watched", set: func(c *Config) { c.Directories = []string{"/a"} }},
 		"two directories":     {why: "they are only watched", set: func(c *Config) { c.Directories = []string{"/a", "/b"} }},
-		"object without root": {why: "it has to go somewhere", set: func(c *Config) { c.Selectors = []objectwatch.Selector{selector("configmap", "app", "")} }, wantErr: "give --root"},
+		"object without root": {why: "it has to go somewhere", set: func(c *Config) { c.Selectors = []objectwatch.Selector{selector("configmap", "app", "")} }, wantErr: "the root directory is missing"},
 		"no source":           {why: "there is nothing to do", set: func(c *Config) { c.Volume.Root = "/r" }, wantErr: "no source"},
 		"roll-back of a mounted directory": {
 			why: "somebody else publishes there",
-			set: func(c *Config) { c.Directories, c.Sync.Timing.RollBack = []string{"/a"}, true }, wantErr: "rolling back needs a --root",
+			set: func(c *Config) { c.Directories, c.Sync.Timing.RollBack = []string{"/a"}, true }, wantErr: "rolling back needs a root",
 		},
 		"signal without a child": {
 			why: "there is nobody to signal",

@@ -56,7 +56,7 @@ func (e *exchange) probe() error {
 	}
 	err := e.rename("probe-a", e.state, "probe-b", unix.RENAME_EXCHANGE)
 	if err != nil {
-		err = fmt.Errorf("this file system cannot exchange directories, use --layout=links (%w)", err)
+		err = fmt.Errorf("this file system cannot exchange directories, use the layout links (%w)", err)
 	}
 	return errors.Join(err, e.state.Remove("probe-a"), e.state.Remove("probe-b"), e.refuseMount())
 }
@@ -82,7 +82,7 @@ func (e *exchange) refuseMount() error {
 		return err
 	}
 	if root.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 || root.Dev_major != state.Dev_major || root.Dev_minor != state.Dev_minor {
-		return fmt.Errorf("a volume is mounted at %s, and a mount cannot be exchanged: give a --root below it, or use --layout=links", e.target)
+		return fmt.Errorf("a volume is mounted at %s, and a mount cannot be exchanged: give it a root below, or use the layout links", e.target)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (e *exchange) current() (string, error) {
 		return "", err
 	}
 	if len(entries) > 0 {
-		return "", fmt.Errorf("%s holds files that this agent did not write: give a --root of its own", e.target)
+		return "", fmt.Errorf("%s holds files that this agent did not write: give it a root of its own", e.target)
 	}
 	return "", nil
 }
@@ -250,7 +250,7 @@ func (e *exchange) refuseForeign(current string) error {
 		if err != nil || d.IsDir() || ours[name] {
 			return err
 		}
-		return fmt.Errorf("%s in the root was not written by this agent and would vanish: remove it, or use --layout=links", name)
+		return fmt.Errorf("%s in the root was not written by this agent and would vanish: remove it, or use the layout links", name)
 	})
 }
 

@@ -115,7 +115,7 @@ func (p *inPlace) refuseForeign(id, name string, old map[string]bool) error {
 		if parent || (p.overwrite && !info.IsDir()) || p.ours(id, at, info, old) {
 			continue
 		}
-		return fmt.Errorf("%s is there but was not written by this agent: remove it, use another --root, or set --overwrite", at)
+		return fmt.Errorf("%s is there but was not written by this agent: remove it, use another root, or set overwrite", at)
 	}
 	return nil
 }

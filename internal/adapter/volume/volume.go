@@ -73,13 +73,13 @@ func DefaultOptions(root string) Options {
 func (o Options) Validate() error {
 	var mistakes []error
 	if o.Root == "" {
-		mistakes = append(mistakes, errors.New("the root directory is missing: give --root"))
+		mistakes = append(mistakes, errors.New("the root directory is missing"))
 	}
 	if !o.Layout.Known() {
 		mistakes = append(mistakes, fmt.Errorf("layout %q: want links, exchange or files", o.Layout))
 	}
 	if o.Layout == Files && o.givesAway() {
-		mistakes = append(mistakes, errors.New("--layout=files cannot give files to another --uid: run as that user, or use --layout=links"))
+		mistakes = append(mistakes, errors.New("the layout files cannot give files to another uid: run as that user, or use the layout links"))
 	}
 	if o.FileMode&^fs.ModePerm != 0 || o.FileMode&0o400 == 0 {
 		mistakes = append(mistakes, fmt.Errorf("file mode %#o: want permission bits with at least 0400", uint32(o.FileMode)))
@@ -225,7 +225,7 @@ func (v *Volume) refuseForeign() error {
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && strings.HasPrefix(target, generationPrefix)) {
 		return nil
 	}
-	return fmt.Errorf("%s is there but was not made by this agent (a mounted ConfigMap?): give a --root of its own", dataLink)
+	return fmt.Errorf("%s is there but was not made by this agent (a mounted ConfigMap?): give it a root of its own", dataLink)
 }
 
 func (v *Volume) openState() error {
@@ -241,7 +241,7 @@ func (v *Volume) openState() error {
 		return fmt.Errorf("%w: uid %d cannot use what an agent of another uid left; run as that one, or empty the directory", err, os.Getuid())
 	}
 	if err := unix.Flock(int(v.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return fmt.Errorf("another agent already publishes here: give each its own --root (%w)", err)
+		return fmt.Errorf("another agent already publishes here: give each its own root (%w)", err)
 	}
 	return v.hideKey()
 }

@@ -299,7 +299,7 @@ func TestExchangeRefusesAMountPoint(t *testing.T) {
 			}
 			opts := volume.DefaultOptions(root)
 			opts.Layout = volume.Exchange
-			if v, err := volume.Open(opts, time.Now); err == nil || !strings.Contains(err.Error(), "a mount cannot be exchanged: give a --root below it") {
+			if v, err := volume.Open(opts, time.Now); err == nil || !strings.Contains(err.Error(), "a mount cannot be exchanged: give it a root below") {
 				t.Errorf("%s: error %v", name, err)
 				if v != nil {
 					v.Close()
@@ -373,7 +373,7 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestOptionsValidateJoins(t *testing.T) {
 	err := volume.Options{Layout: "tree", FileMode: 0o7000, DirMode: 0o600, Grace: -1, UID: 12345, GID: -2}.Validate()
-	for _, want := range []string{"give --root", `layout "tree"`, "file mode", "directory mode", "grace", "owner -2", "directories stay the agent's own"} {
+	for _, want := range []string{"the root directory is missing", `layout "tree"`, "file mode", "directory mode", "grace", "owner -2", "directories stay the agent's own"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}

@@ -144,8 +144,8 @@ func (p *planner) addFile(f File, key string) {
 		return
 	}
 	if taken {
-		p.refuse(fmt.Errorf("%s and %s both have the file %q: rename one, map it with --item, "+
-			"or set --collision=prefix or --collision=first", other.Source, f.Source, f.Path))
+		p.refuse(fmt.Errorf("%s and %s both have the file %q: rename one, map it as an item, "+
+			"or set the collision to prefix or first", other.Source, f.Source, f.Path))
 		return
 	}
 	if other, taken := p.fileOrDirectory(f); taken {
@@ -208,7 +208,7 @@ func (p *planner) checkItems() {
 	}
 	for _, item := range p.rules.Items {
 		if p.unused[item] {
-			*into = append(*into, fmt.Errorf("--item %s: no source has this key", item))
+			*into = append(*into, fmt.Errorf("item %s: no source has this key", item))
 		}
 	}
 }

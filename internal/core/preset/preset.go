@@ -75,7 +75,7 @@ func Resolve(name string, choice Choice) (Preset, error) {
 		return Preset{}, fmt.Errorf("application %q: want one of %s", name, strings.Join(Names(), ", "))
 	}
 	if strings.Contains(p.Confirm, "{socket}") && choice.Socket == "" {
-		return Preset{}, errors.New("application haproxy: give its master socket with --app-socket (haproxy -W -S /run/haproxy-master.sock)")
+		return Preset{}, errors.New("application haproxy: give its master socket as the application's socket (haproxy -W -S /run/haproxy-master.sock)")
 	}
 	if choice.File != "" {
 		p.File = choice.File

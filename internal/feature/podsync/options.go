@@ -87,7 +87,7 @@ func DefaultOptions() Options {
 func (o Options) Validate() error {
 	mistakes := []error{o.Rules.Validate(), o.Timing.validate()}
 	if len(o.Sources) == 0 {
-		mistakes = append(mistakes, errors.New("no source: give --configmap, --secret, --selector or --directory"))
+		mistakes = append(mistakes, errors.New("no source: give a configmap, a secret, a selector or a directory"))
 	}
 	switch o.InitialNotify {
 	case NotifyNever, NotifyIfChanged, NotifyAlways:
@@ -100,7 +100,7 @@ func (o Options) Validate() error {
 		mistakes = append(mistakes, fmt.Errorf("on delete %q: want auto, keep or remove", o.OnDelete))
 	}
 	if o.ReadOnly && o.Timing.RollBack {
-		mistakes = append(mistakes, errors.New("rolling back needs a --root: files that somebody else publishes cannot be put back"))
+		mistakes = append(mistakes, errors.New("rolling back needs a root: files that somebody else publishes cannot be put back"))
 	}
 	return errors.Join(mistakes...)
 }

@@ -62,7 +62,7 @@ type Checker struct {
 func NewChecker(line string, settings Settings) (*Checker, error) {
 	args, err := argv.Split(line)
 	if err != nil {
-		return nil, fmt.Errorf("--check: %w", err)
+		return nil, fmt.Errorf("check: %w", err)
 	}
 	return &Checker{settings: settings, args: args}, nil
 }

@@ -179,7 +179,7 @@ func (p *parts) revisions(ctx context.Context, w *kube.Workload) ([]timeline.Rev
 	revisions, err := lineage.Revisions(ctx, p.client, w)
 	if apierrors.IsForbidden(err) {
 		p.saidHistory.Do(func() {
-			p.log.Error(err, "cannot look at revisions; an undo made while the controller was away is not noticed")
+			p.log.Error(err, "cannot look at revisions; an undo made while the controller was down is not noticed")
 		})
 		return nil, nil
 	}

@@ -147,12 +147,15 @@ func (r *roll) run(ctx context.Context) error {
 				return err
 			}
 			got.Input.Force = r.force()
+			if got.Workload.Deleting {
+				return fmt.Errorf("%s is being deleted", r.live.Key())
+			}
 			if err := r.refusal(got); err != nil {
 				return err
 			}
 			d := follow.Decide(got.Input)
 			if d.Verb == follow.Move {
-				return r.move(ctx, got.Workload, input.Order{All: got.Input.Findings, Due: d.Moves})
+				return r.move(ctx, got.Workload, input.Order{All: got.Input.Findings, Due: d.Moves, Kinds: got.Input.Kinds})
 			}
 			if err := r.wait(ctx, got.Input, d); err != nil {
 				return err
@@ -213,7 +216,7 @@ func (r *roll) wait(ctx context.Context, in follow.Input, d follow.Decision) err
 	current := input.Order{All: d.Moves, Due: d.Moves}.Shown(nil).String()
 	switch r.waitsFor {
 	case "":
-		_, _ = fmt.Fprintf(r.env.Stderr, "waiting for %s without a change; --now does not wait\n", in.Intent.Quiet)
+		_, _ = fmt.Fprintf(r.env.Stderr, "waiting for %s without a change%s; --now does not wait\n", in.Intent.Quiet, estimated(d))
 	case current:
 	default:
 		_, _ = fmt.Fprintln(r.env.Stderr, "a source has changed; waiting on")
@@ -225,6 +228,14 @@ func (r *roll) wait(ctx context.Context, in follow.Input, d follow.Decision) err
 	case <-time.After(min(d.Recheck, time.Second)):
 		return nil
 	}
+}
+
+// estimated says what a command that has not watched cannot know.
+func estimated(d follow.Decision) string {
+	if d.Estimate {
+		return ", counted from now: what changed before is not known here"
+	}
+	return ""
 }
 
 // move gives the workload what is ordered, unless it shows that already.

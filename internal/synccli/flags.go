@@ -197,6 +197,9 @@ func (f *flags) setPreset(c *syncrun.Config) error {
 	choice := f.choice
 	choice.Child = len(c.Child.Args) > 0
 	p, err := preset.Resolve(f.app, choice)
+	if errors.Is(err, preset.ErrNoSocket) {
+		return fmt.Errorf("%w: give it with --app-socket", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,24 @@ func (l *Live) Read(ctx context.Context) error {
 	}
 	before := l.sources
 	l.sources = map[input.ID]*kube.Source{}
-	return l.readSources(ctx, before)
+	if err := l.readSources(ctx, before); err != nil {
+		return err
+	}
+	l.noteGone(before)
+	return nil
+}
+
+// noteGone: that a source is gone is a change of what the workload reads, and only the
+// sources that are left can tell of it.
+func (l *Live) noteGone(before map[input.ID]*kube.Source) {
+	for id := range before {
+		if _, exists := l.sources[id]; exists {
+			continue
+		}
+		for _, s := range l.sources {
+			s.ChangedAt = l.now()
+		}
+	}
 }
 
 // Workload returns the workload.

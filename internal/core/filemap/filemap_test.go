@@ -50,7 +50,7 @@ func TestPlan(t *testing.T) {
 		},
 		"collision refused": {
 			reason: "by default two sources with one file are a mistake that names both", objects: []filemap.Object{two, one},
-			wantErr: []string{"configmap/ns/one and secret/ns/two both have the file \"b.conf\"", "--collision=prefix"},
+			wantErr: []string{"configmap/ns/one and secret/ns/two both have the file \"b.conf\"", "set the collision to prefix or first"},
 		},
 		"first wins by name": {
 			reason: "the order of arrival must not matter", objects: []filemap.Object{two, one},
@@ -81,12 +81,12 @@ func TestPlan(t *testing.T) {
 		"item without key": {
 			reason: "a mapping that maps nothing is a typing mistake", objects: []filemap.Object{one},
 			rules:   filemap.Rules{Items: []filemap.Item{{Key: "c.conf", Path: "c"}}},
-			wantErr: []string{"--item c.conf=c: no source has this key"},
+			wantErr: []string{"item c.conf=c: no source has this key"},
 		},
 		"item whose key was removed": {
 			reason: "removed keys disappear, and the others go on", objects: []filemap.Object{one},
 			rules: filemap.Rules{Items: []filemap.Item{{Key: "c.conf", Path: "c"}}}.Since(true),
-			want:  []string{"a.conf < one", "b.conf < one"}, wantLeftOut: []string{"--item c.conf=c: no source has this key"},
+			want:  []string{"a.conf < one", "b.conf < one"}, wantLeftOut: []string{"item c.conf=c: no source has this key"},
 		},
 		"include and exclude": {
 			reason: "exclude wins over include", objects: []filemap.Object{one},

@@ -11,6 +11,9 @@ type Order struct {
 	All []Finding
 	// Due are those among them that are to be moved.
 	Due []Finding
+	// Kinds are the kinds of inputs that were looked at. What a template shows of others
+	// is none of this program's business: a newer one may have written it.
+	Kinds []Kind
 }
 
 // Text is what is written into a template for the order. A template that shows
@@ -30,6 +33,11 @@ func (o Order) Text(before Shown, resourceVersion string) string {
 // and is not to be moved stays as it was.
 func (o Order) Shown(before Shown) Shown {
 	all := Shown{}
+	for id, mark := range before {
+		if len(o.Kinds) > 0 && !slices.Contains(o.Kinds, id.Kind) {
+			all[id] = mark
+		}
+	}
 	for _, f := range o.All {
 		mark := f.Shows
 		if f.Standing == Due && !f.Live && !o.moves(f.ID) {

@@ -23,6 +23,8 @@ func TestOrderText(t *testing.T) {
 		"NotMoved":   {"an image that is due and not moved stays", input.Order{All: []input.Finding{app, web}, Due: []input.Finding{app}}, before, "configmap/app~2,image/web=sha256:1"},
 		"NeverMoved": {"one that the template does not show yet stays so", input.Order{All: []input.Finding{app, web}, Due: []input.Finding{app}}, nil, "configmap/app~2"},
 		"LiveLoaded": {"a source is loaded by every pod that starts, moved or not", input.Order{All: []input.Finding{app, web}, Due: []input.Finding{web}}, before, "configmap/app~2,image/web=sha256:2"},
+		"OtherKind":  {"what a program shows whose family is not here stays", input.Order{All: []input.Finding{app}, Due: []input.Finding{app}, Kinds: []input.Kind{input.KindConfigMap}}, before, "configmap/app~2,image/web=sha256:1"},
+		"Dropped":    {"a source that is no longer followed does not", input.Order{All: []input.Finding{app}, Due: []input.Finding{app}, Kinds: []input.Kind{input.KindConfigMap, input.KindSecret}}, input.Shown{input.Secret("db"): input.Tracked("1")}, "configmap/app~2"},
 		"Again":      {"a template that shows this already has to change all the same", input.Order{All: []input.Finding{app}, Due: []input.Finding{app}}, input.Shown{app.ID: input.Tracked("2")}, "configmap/app~2,again:7"},
 	}
 	for name, tc := range cases {

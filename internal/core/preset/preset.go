@@ -68,6 +68,9 @@ func all() map[string]Preset {
 // Names lists the presets.
 func Names() []string { return slices.Sorted(maps.Keys(all())) }
 
+// ErrNoSocket says that the application is asked through a socket, and none was given.
+var ErrNoSocket = errors.New("application haproxy: its master socket is missing (haproxy -W -S /run/haproxy-master.sock)")
+
 // Resolve gives the preset's flags for one pod.
 func Resolve(name string, choice Choice) (Preset, error) {
 	p, ok := all()[name]
@@ -75,7 +78,7 @@ func Resolve(name string, choice Choice) (Preset, error) {
 		return Preset{}, fmt.Errorf("application %q: want one of %s", name, strings.Join(Names(), ", "))
 	}
 	if strings.Contains(p.Confirm, "{socket}") && choice.Socket == "" {
-		return Preset{}, errors.New("application haproxy: give its master socket as the application's socket (haproxy -W -S /run/haproxy-master.sock)")
+		return Preset{}, ErrNoSocket
 	}
 	if choice.File != "" {
 		p.File = choice.File

@@ -3,7 +3,6 @@ package record
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,12 +28,21 @@ func (e *TooNewError) Error() string {
 
 // IsTooNew reports whether a text is an entry that only a newer program reads.
 func IsTooNew(text string) bool {
+	f, err := formatOf(text)
+	return err == nil && f > format
+}
+
+// formatOf reads the format and nothing else: in another format everything else may
+// have another shape.
+func formatOf(text string) (int, error) {
 	if strings.HasPrefix(text, fmt.Sprintf(`{"v":%d,`, format)) {
-		return false // as this program writes it, and nearly every text is
+		return format, nil // as this program writes it, and nearly every text is
 	}
-	_, err := Decode(text)
-	var newer *TooNewError
-	return errors.As(err, &newer)
+	var s struct {
+		Format int `json:"v"`
+	}
+	err := json.Unmarshal([]byte(text), &s)
+	return s.Format, err
 }
 
 // stored is the written form. Version and digest of each input share one string,
@@ -75,7 +83,7 @@ func (e Entry) Encode() (string, error) {
 		s.Inputs[id.String()] = text
 	}
 	text, err := json.Marshal(s)
-	if err != nil || len(e.Foreign.Inputs)+len(e.Foreign.Fields) == 0 {
+	if err != nil || e.Foreign.IsEmpty() {
 		return string(text), err
 	}
 	return e.Foreign.addTo(text, s.Inputs)
@@ -87,7 +95,11 @@ func (f Foreign) addTo(entry []byte, inputs map[string]json.RawMessage) (string,
 	if err := json.Unmarshal(entry, &fields); err != nil {
 		return "", err
 	}
-	maps.Copy(inputs, f.Inputs)
+	for name, value := range f.Inputs {
+		if _, known := inputs[name]; !known {
+			inputs[name] = value
+		}
+	}
 	if len(inputs) > 0 {
 		fields["in"] = object(inputs, slices.Sorted(maps.Keys(inputs)))
 	}
@@ -122,42 +134,45 @@ func object(fields map[string]json.RawMessage, order []string) json.RawMessage {
 // misunderstands is an error, never a guess: the caller takes a new baseline, or
 // leaves the entry alone when the error is a TooNewError.
 func Decode(text string) (Entry, error) {
+	f, err := formatOf(text)
+	switch {
+	case err != nil:
+		return Entry{}, fmt.Errorf("decode entry: %w", err)
+	case f > format:
+		return Entry{}, &TooNewError{f}
+	case f != format:
+		return Entry{}, fmt.Errorf("decode entry: format %d, this program reads %d", f, format)
+	}
 	s, foreign, err := decodeFields(text)
 	if err != nil {
 		return Entry{}, fmt.Errorf("decode entry: %w", err)
-	}
-	if s.Format > format {
-		return Entry{}, &TooNewError{s.Format}
-	}
-	if s.Format != format {
-		return Entry{}, fmt.Errorf("decode entry: format %d, this program reads %d", s.Format, format)
 	}
 	e := Entry{
 		ID: s.ID, UID: s.UID, PendingSince: deref(s.PendingSince), MovedAt: deref(s.MovedAt), AsOf: deref(s.AsOf), MovedFrom: s.MovedFrom,
 		EvictFor: s.EvictFor, EvictSince: deref(s.EvictSince), EvictPods: s.EvictPods,
 	}
 	e.Foreign.Fields = foreign
-	if err := e.decodeInputs(s.Inputs); err != nil {
-		return Entry{}, err
-	}
+	e.decodeInputs(s.Inputs)
 	return e, nil
 }
 
-// decodeFields reads the fields that are understood, and returns the others.
+// decodeFields reads the fields that are understood, and returns the others. Names
+// count to the letter; the library would take "Moved" for "moved".
 func decodeFields(text string) (s stored, foreign map[string]json.RawMessage, err error) {
-	strict := json.NewDecoder(strings.NewReader(text))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(&s); err == nil && strict.InputOffset() == int64(len(text)) {
-		return s, nil, nil
-	}
-	s = stored{}
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return stored{}, nil, err
-	}
 	if err := json.Unmarshal([]byte(text), &foreign); err != nil {
 		return stored{}, nil, err
 	}
-	for _, name := range storedFields() {
+	for name, into := range map[string]any{
+		"v": &s.Format, "id": &s.ID, "uid": &s.UID, "in": &s.Inputs, "pending": &s.PendingSince, "moved": &s.MovedAt, "asOf": &s.AsOf,
+		"movedFrom": &s.MovedFrom, "evictFor": &s.EvictFor, "evictSince": &s.EvictSince, "evictPods": &s.EvictPods,
+	} {
+		value, ok := foreign[name]
+		if !ok {
+			continue
+		}
+		if err := json.Unmarshal(value, into); err != nil {
+			return stored{}, nil, fmt.Errorf("%s: %w", name, err)
+		}
 		delete(foreign, name)
 	}
 	if len(foreign) == 0 {
@@ -166,22 +181,24 @@ func decodeFields(text string) (s stored, foreign map[string]json.RawMessage, er
 	return s, foreign, nil
 }
 
-func (e *Entry) decodeInputs(all map[string]json.RawMessage) error {
+// decodeInputs reads the inputs. One whose kind or value is not understood is foreign:
+// its workload takes a new baseline for it, and the others count.
+func (e *Entry) decodeInputs(all map[string]json.RawMessage) {
 	e.Inputs = make(map[input.ID]Given, len(all))
 	for name, value := range all {
 		id, err := input.ParseID(name)
-		if err != nil {
-			if e.Foreign.Inputs == nil {
-				e.Foreign.Inputs = map[string]json.RawMessage{}
+		if err == nil && id.String() == name {
+			var given Given
+			if given, err = decodeGiven(value); err == nil {
+				e.Inputs[id] = given
+				continue
 			}
-			e.Foreign.Inputs[name] = value
-			continue
 		}
-		if e.Inputs[id], err = decodeGiven(value); err != nil {
-			return fmt.Errorf("decode entry of %s: %s: %w", e.ID, id, err)
+		if e.Foreign.Inputs == nil {
+			e.Foreign.Inputs = map[string]json.RawMessage{}
 		}
+		e.Foreign.Inputs[name] = value
 	}
-	return nil
 }
 
 // encode writes the version, what the template showed of it, and what a newer program

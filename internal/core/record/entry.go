@@ -78,9 +78,20 @@ type Foreign struct {
 	Fields map[string]json.RawMessage
 }
 
+// IsEmpty reports whether there is nothing foreign.
+func (f Foreign) IsEmpty() bool {
+	return len(f.Inputs)+len(f.Fields) == 0
+}
+
 func (f Foreign) equal(other Foreign) bool {
 	same := func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
 	return maps.EqualFunc(f.Inputs, other.Inputs, same) && maps.EqualFunc(f.Fields, other.Fields, same)
+}
+
+// IsKnown reports whether the workload was followed before, whether or not this program
+// can read what it was given.
+func (e Entry) IsKnown() bool {
+	return len(e.Inputs) > 0 || e.Lost || e.TooNew || !e.Foreign.IsEmpty()
 }
 
 // IsBefore reports whether something was made after all that the entry takes into

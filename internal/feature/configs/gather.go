@@ -123,7 +123,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 			Listed: w.Listed, MovedAt: w.MovedAt, Shows: w.Shown[id],
 		},
 		Record: timeline.Record{
-			Known: given.Lost || len(given.Inputs) > 0, Shown: given.Inputs[id].Shown,
+			Known: given.IsKnown(), Shown: given.Inputs[id].Shown,
 			MovedAt: given.MovedAt, AsOf: given.AsOf, MovedFrom: given.MovedFrom,
 		},
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,14 +38,14 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		// Its namespace may well ask for it, unless it refuses. What it was given is
 		// needed then.
 		if r.Cluster.KnowsNamespaces() || in.Intent.Mode == settings.Never {
-			r.Records.Forget(w.Key)
+			return d.Recheck, r.forget(w, in)
 		}
 		return d.Recheck, nil
 	}
-	o := outcome{decision: d, findings: in.Findings, kinds: r.kinds, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt}}
+	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt}}
 	entry, recheck := in.Entry, d.Recheck
-	order := input.Order{All: in.Findings, Due: d.Moves}
-	err := got.PodsProblem
+	order := in.order(d)
+	err := in.PodsProblem
 	switch {
 	case err != nil:
 	case d.Verb == Move:
@@ -63,6 +65,22 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		err = cmp.Or(err, r.Records.Put(w.Key, next))
 	}
 	return recheck, err
+}
+
+// forget drops what is remembered of a workload that is not followed. What is on record
+// of inputs that no family here knows stays, unless the workload refuses: the program
+// that knows them may be back tomorrow.
+func (r *Reconciler) forget(w *kube.Workload, in Input) error {
+	rest := in.Entry.Clone()
+	maps.DeleteFunc(rest.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(in.Kinds, id.Kind) })
+	if in.Intent.Mode == settings.Never || len(rest.Inputs) == 0 && rest.Foreign.IsEmpty() {
+		r.Records.Forget(w.Key)
+		return nil
+	}
+	if rest.Equal(in.Entry) {
+		return nil
+	}
+	return r.Records.Put(w.Key, rest)
 }
 
 // beginEviction puts the series on record with the API server's time: our clock may be

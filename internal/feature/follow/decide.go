@@ -80,8 +80,12 @@ type Input struct {
 	// for, zero when it does not say.
 	Shown    input.Shown
 	Replicas int
-	// Pods are the workload's pods, gathered where NeedsPods.
-	Pods []pods.Pod
+	// Pods are the workload's pods, gathered where NeedsPods; PodsProblem is why they
+	// could not be.
+	Pods        []pods.Pod
+	PodsProblem error
+	// Kinds are the kinds of inputs of the families that were asked.
+	Kinds []input.Kind
 	// Entry is what is on record.
 	Entry record.Entry
 	// MaxDelay bounds the quiet window, counted from the first pending change.
@@ -161,14 +165,21 @@ func Decide(in Input) Decision {
 			return d
 		}
 	}
-	d := s.draft.as(Move, input.Reloaded).delivered()
+	d := s.delivered(s.draft.as(Move, input.Reloaded))
 	d.Estimate = in.Estimate
 	return d
 }
 
-// NeedsPods reports whether the decision depends on the workload's pods.
+// NeedsPods reports whether the decision depends on the workload's pods. That a series
+// of evictions begins does not, where the workload says how many pods it wants.
 func (in Input) NeedsPods() bool {
-	return Decide(in).Verb == Evict
+	d := Decide(in)
+	return d.Verb == Evict && !(d.Eviction.Begin && in.Replicas > 0)
+}
+
+// order is what a decision gives the workload.
+func (in Input) order(d Decision) input.Order {
+	return input.Order{All: in.Findings, Due: d.Moves, Kinds: in.Kinds}
 }
 
 func (in Input) situation() situation {
@@ -188,11 +199,17 @@ func (in Input) situation() situation {
 
 // moves are the inputs that are due, without those that simply stay as the template
 // has them: barred ones, and those that the strategy cannot deliver. Whoever forces a
-// move gets everything that exists.
+// move gets everything that exists, and what is held and comes with the template only
+// when holds do not count.
 func (in Input) moves() []input.Finding {
 	return matching(in.Findings, func(f input.Finding) bool {
-		if in.Force != NoForce {
+		_, held := f.BarredFor(input.Held)
+		switch in.Force {
+		case ForceNow:
 			return f.Shows != input.Mark{}
+		case ForceMove:
+			return f.Shows != input.Mark{} && (f.Live || !held)
+		case NoForce:
 		}
 		return f.Standing == input.Due && !f.IsWithheld() && (f.Live || !in.usesPods())
 	})
@@ -286,7 +303,7 @@ func nothingDue(s situation) (Decision, bool) {
 // readByTheNextJob: the workload starts new pods by itself, and all that is due is
 // loaded by every pod that starts. An image is not: that takes a patch.
 func readByTheNextJob(s situation) (Decision, bool) {
-	if !s.StartsPods || len(s.draft.Moves) == 0 {
+	if !s.StartsPods || len(s.draft.Moves) == 0 && s.Force == NoForce {
 		return Decision{}, false
 	}
 	for _, f := range s.draft.Moves {
@@ -294,7 +311,7 @@ func readByTheNextJob(s situation) (Decision, bool) {
 			return Decision{}, false
 		}
 	}
-	return s.draft.as(Remember, input.NextJob).delivered(), true
+	return s.delivered(s.draft.as(Remember, input.NextJob)), true
 }
 
 // notQuiet: the inputs have changed too recently. With a quiet window of 5 s and a
@@ -329,7 +346,7 @@ func heldWorkload(s situation) (Decision, bool) {
 func barredInput(s situation) (Decision, bool) {
 	for _, f := range s.Findings {
 		for _, bar := range f.Bars {
-			if s.respects(f, bar) && (f.Live || len(s.draft.Moves) == 0) {
+			if s.respects(f, bar) && (f.Live || f.Standing == input.Due && len(s.draft.Moves) == 0) {
 				return s.draft.held(bar.Reason, because(f, bar)), true
 			}
 		}
@@ -362,7 +379,7 @@ func because(f input.Finding, bar input.Bar) string {
 }
 
 func observed(s situation) (Decision, bool) {
-	return s.draft.as(Observe, input.WouldReload).delivered(), s.Intent.Observe && s.Force == NoForce
+	return s.delivered(s.draft.as(Observe, input.WouldReload)), s.Intent.Observe && s.Force == NoForce
 }
 
 func strategyOff(s situation) (Decision, bool) {
@@ -398,7 +415,7 @@ func evicted(s situation) (Decision, bool) {
 	}
 	d := s.draft.as(Evict, input.Evicting)
 	d.Recheck = evictionCheck
-	d.Eviction.For = input.Order{All: s.Findings, Due: d.Moves}.Shown(s.Shown).String()
+	d.Eviction.For = s.order(d).Shown(s.Shown).String()
 	if s.Entry.EvictFor != d.Eviction.For || s.Entry.EvictSince.IsZero() {
 		d.Eviction.Begin = true
 		if s.Replicas == 0 {
@@ -407,10 +424,13 @@ func evicted(s situation) (Decision, bool) {
 		}
 		return d, true
 	}
+	if s.PodsProblem != nil {
+		return d, true
+	}
 	victim, done := pods.NextEviction(s.Pods, max(s.Replicas, s.Entry.EvictPods), s.Entry.EvictSince)
 	if done {
 		d.Recheck, d.Reason = 0, input.Evicted
-		return d.delivered(), true
+		return s.delivered(d), true
 	}
 	d.Eviction.Victim = victim
 	return d, true
@@ -423,7 +443,7 @@ func refreshed(s situation) (Decision, bool) {
 	if mounted := mounted(d.Moves); len(mounted) > 0 {
 		d.Reason, d.Message = input.Refreshed, changes(mounted)
 	}
-	return d.delivered(), s.usesPods() && s.Intent.Strategy == settings.StrategyRefresh
+	return s.delivered(d), s.usesPods() && s.Intent.Strategy == settings.StrategyRefresh
 }
 
 // as makes a decision of a draft.
@@ -438,8 +458,12 @@ func (d Decision) held(reason input.Reason, why string) Decision {
 	return d.as(Hold, reason)
 }
 
-// delivered ends the pending change.
-func (d Decision) delivered() Decision {
-	d.PendingSince, d.Delivered = time.Time{}, true
+// delivered ends the pending change, unless something stays due.
+func (s situation) delivered(d Decision) Decision {
+	d.Delivered = true
+	stays := matching(s.Findings, func(f input.Finding) bool { return f.Standing == input.Due && !contains(d.Moves, f.ID) })
+	if len(stays) == 0 {
+		d.PendingSince = time.Time{}
+	}
 	return d
 }

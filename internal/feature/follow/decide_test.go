@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -294,7 +295,7 @@ func decideCases() map[string]decideCase {
 		"BarredImage": {
 			reason:   "an image that is barred stays as the template has it, and holds nothing else",
 			findings: []input.Finding{due(app, time.Hour), barred(image(due(db, time.Hour)), input.Undone, "")}, pending: ago(time.Hour),
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true}, stays: []input.Finding{image(due(db, 0))},
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
 		},
 		"OnlyABarredImage": {
 			reason:   "nothing else is due, and the change waits",
@@ -313,7 +314,7 @@ func decideCases() map[string]decideCase {
 			reason:   "what the strategy can deliver is delivered",
 			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh },
 			findings: []input.Finding{with(due(app, time.Hour), inVolume), image(due(db, time.Hour))}, pending: ago(time.Hour),
-			want: Decision{Verb: Refresh, Reason: input.Refreshed, Delivered: true}, stays: []input.Finding{image(due(db, 0))},
+			want: Decision{Verb: Refresh, Reason: input.Refreshed, Delivered: true, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
 		},
 		"Forced": {
 			reason:   "a person moves what is in step, only observed, and taken back, by the template",
@@ -336,6 +337,22 @@ func decideCases() map[string]decideCase {
 			intent:   func(in *settings.Intent) { in.Held = true },
 			findings: []input.Finding{barred(due(app, 0), input.Held, "")}, force: ForceNow,
 			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+		},
+		"ForcedHeldImage": {
+			reason:   "what is held and comes with the template stays as it is",
+			findings: []input.Finding{inStep(app), barred(image(inStep(db)), input.Held, "audit")}, force: ForceMove,
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true}, stays: []input.Finding{image(inStep(db))},
+		},
+		"ForcedCronJobWithout": {
+			reason:   "nor when its sources do not exist",
+			findings: []input.Finding{{ID: app, Reason: input.Missing, Live: true}}, force: ForceMove, cronjob: true,
+			want: Decision{Verb: Remember, Reason: input.NextJob, Delivered: true}, stays: []input.Finding{{ID: app}},
+		},
+		"UndoneImageBesideAnother": {
+			reason:   "what was taken back and is not due is not why another waits",
+			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyEvict },
+			findings: []input.Finding{image(due(db, time.Hour)), with(barred(image(inStep(db)), input.Undone, ""), func(f *input.Finding) { f.ID = input.Image("other") })}, pending: ago(time.Hour),
+			want: Decision{Verb: Hold, Reason: input.BeyondStrategy, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
 		},
 		"ForcedCronJob": {
 			reason:   "a patch would start no Job",
@@ -428,8 +445,8 @@ func TestEvictionSteps(t *testing.T) {
 			t.Parallel()
 			in := decideCase{intent: func(in *settings.Intent) { in.Strategy = settings.StrategyEvict }, findings: []input.Finding{due(app, time.Hour)}}.input()
 			in.Entry, in.Pods, in.Replicas = tc.entry, tc.pods, tc.replicas
-			if !in.NeedsPods() {
-				t.Error("the pods are not asked for")
+			if counted := tc.want.Begin && tc.replicas > 0; in.NeedsPods() == counted {
+				t.Errorf("the pods are asked for: %t", !counted)
 			}
 			d := Decide(in)
 			if diff := cmp.Diff(tc.want, d.Eviction); diff != "" {
@@ -439,6 +456,17 @@ func TestEvictionSteps(t *testing.T) {
 				t.Errorf("%s: %s, delivered %t, next look after %s", tc.reason, d.Reason, d.Delivered, d.Recheck)
 			}
 		})
+	}
+}
+
+// TestPodsThatCannotBeListed: that no pod is known is not that no pod is left.
+func TestPodsThatCannotBeListed(t *testing.T) {
+	t.Parallel()
+	in := decideCase{intent: func(in *settings.Intent) { in.Strategy = settings.StrategyEvict }, findings: []input.Finding{due(app, time.Hour)}}.input()
+	in.Entry = record.Entry{EvictFor: "configmap/app~2222222222", EvictSince: ago(time.Minute)}
+	in.PodsProblem = errors.New("no answer")
+	if d := Decide(in); d.Verb != Evict || d.Delivered || d.Eviction.Victim != nil || d.Recheck == 0 {
+		t.Errorf("decided %+v, want it to wait", d)
 	}
 }
 

@@ -17,7 +17,9 @@ type Family interface {
 	// Kinds are the kinds of inputs that the family knows. What is on record of other
 	// kinds is left as it is.
 	Kinds() []input.Kind
-	// Assess compares what the workload was last given with what exists now.
+	// Assess compares what the workload was last given with what exists now. An error
+	// ends the look at the workload; what only this family cannot read is a finding with
+	// the reason Unreadable.
 	Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) (input.Assessment, error)
 	// Drop forgets what was asked about a workload that is gone.
 	Drop(kube.Key)
@@ -55,13 +57,10 @@ type Gatherer struct {
 type Gathered struct {
 	Workload *kube.Workload
 	Input    Input
-	// PodsProblem is why the pods could not be listed, nil when they could or were not
-	// needed.
-	PodsProblem error
 }
 
 // Gather reads what the decision on a workload depends on. The workload is nil when
-// there is none, or when it is being deleted.
+// there is none; of one that is being deleted nothing else is gathered.
 func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	if g.Read != nil {
 		if err := g.Read(ctx); err != nil {
@@ -91,7 +90,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		return got, fmt.Errorf("gather the inputs of %s: %w", key, err)
 	}
 	if g.Pods != nil && got.Input.NeedsPods() {
-		got.Input.Pods, got.PodsProblem = g.Pods(ctx, w)
+		got.Input.Pods, got.Input.PodsProblem = g.Pods(ctx, w)
 	}
 	return got, nil
 }
@@ -99,6 +98,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 // assess asks every family.
 func (g *Gatherer) assess(ctx context.Context, w *kube.Workload, in *Input) error {
 	for _, family := range g.Families {
+		in.Kinds = append(in.Kinds, family.Kinds()...)
 		all, err := family.Assess(ctx, w, in.Intent, in.Entry)
 		if err != nil {
 			return err

@@ -73,7 +73,6 @@ type Reconciler struct {
 	Dependencies
 	options   Options
 	gatherer  *Gatherer
-	kinds     []input.Kind // of all families
 	metrics   *metrics
 	reported  *reported
 	conflicts *conflicts
@@ -95,9 +94,6 @@ func New(o Options, d Dependencies) *Reconciler {
 		r.gatherer.Pods = d.Pods.List
 	} else {
 		r.gatherer.PodsOff = cmp.Or(d.PodsOff, "this program has no such strategies")
-	}
-	for _, family := range d.Families {
-		r.kinds = append(r.kinds, family.Kinds()...)
 	}
 	return r
 }

@@ -329,6 +329,51 @@ func TestNothingIsDoneOnGuesses(t *testing.T) {
 	}
 }
 
+// TestNotFollowedKeepsWhatOthersKnow: a family that is not here may be back tomorrow.
+func TestNotFollowedKeepsWhatOthersKnow(t *testing.T) {
+	t.Parallel()
+	for _, refuses := range []bool{false, true} {
+		s := newScene()
+		s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}, input.Image("web"): {Version: v2}}}
+		s.findings = nil
+		if refuses {
+			s.workload.Annotations[settings.Reload] = "never"
+		}
+		if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
+			t.Fatal(err)
+		}
+		if refuses != (s.entry == nil) {
+			t.Errorf("refuses=%t: the entry is %+v", refuses, s.entry)
+		}
+		if !refuses && (len(s.entry.Inputs) != 1 || s.entry.Inputs[input.Image("web")].Version != v2) {
+			t.Errorf("the entry is %+v, want the image and nothing else", s.entry)
+		}
+	}
+}
+
+// TestGathererMarksEstimates: bounds and times are known only to who watches.
+func TestGathererMarksEstimates(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	g := &Gatherer{
+		Vocabulary: settings.Native{}, View: s, Families: []Family{s}, Entry: s.Entry, Now: func() time.Time { return now },
+	}
+	for _, live := range []bool{false, true} {
+		if live {
+			g.Read = func(context.Context) error { return nil }
+		}
+		got, err := g.Gather(t.Context(), web("web"))
+		if err != nil || got.Input.Estimate != live || Decide(got.Input).Estimate != live {
+			t.Errorf("live=%t: an estimate: %t, error %v", live, got.Input.Estimate, err)
+		}
+	}
+	failure := errors.New("no answer")
+	g.Read = func(context.Context) error { return failure }
+	if _, err := g.Gather(t.Context(), web("web")); !errors.Is(err, failure) {
+		t.Errorf("error %v, want that of the reading", err)
+	}
+}
+
 // TestAnotherUIDIsAnotherWorkload: an entry of a namesake says nothing.
 func TestAnotherUIDIsAnotherWorkload(t *testing.T) {
 	t.Parallel()

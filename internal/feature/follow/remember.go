@@ -40,7 +40,7 @@ func (o outcome) failed(in Input) outcome {
 
 // moves reports whether the decision moves an input.
 func (o outcome) moves(f input.Finding) bool {
-	return slices.ContainsFunc(o.decision.Moves, func(m input.Finding) bool { return m.ID == f.ID })
+	return contains(o.decision.Moves, f.ID)
 }
 
 // remember is the entry after a decision. Inputs that the workload no longer

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -20,6 +21,10 @@ func mounted(due []input.Finding) []input.Finding {
 // unrefreshable lists the changed inputs that a refresh does not reach as a whole.
 func unrefreshable(due []input.Finding) []input.Finding {
 	return matching(due, func(f input.Finding) bool { return f.Refresh != input.Everything })
+}
+
+func contains(findings []input.Finding, id input.ID) bool {
+	return slices.ContainsFunc(findings, func(f input.Finding) bool { return f.ID == id })
 }
 
 func matching(findings []input.Finding, wanted func(input.Finding) bool) []input.Finding {

@@ -81,7 +81,7 @@ for --quiet, and refuses to move a workload or source that carries a hold.`,
 }
 
 func (o *rollOptions) run(ctx context.Context, name string, env Environment) error {
-	kind, at, err := o.target(name)
+	kind, at, err := workloadNamed(name, o.namespace, o.kinds)
 	if err == nil && o.form != "" {
 		err = validForm(o.form)
 	}
@@ -110,21 +110,21 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	return r.run(ctx)
 }
 
-// target reads "deployment/web" and "statefulset.apps.kruise.io/db". Without a group
-// the kinds that need no flag come first.
-func (o *rollOptions) target(text string) (kube.Kind, client.ObjectKey, error) {
+// workloadNamed reads "deployment/web" and "statefulset.apps.kruise.io/db". Without a
+// group the kinds that need no flag come first.
+func workloadNamed(text, namespace string, further []string) (kube.Kind, client.ObjectKey, error) {
 	kindName, name, found := strings.Cut(text, "/")
 	if !found || name == "" {
 		return kube.Kind{}, client.ObjectKey{}, fmt.Errorf("%q: want KIND/NAME, such as deployment/web", text)
 	}
-	kinds, err := allKinds(o.kinds)
+	kinds, err := allKinds(further)
 	if err != nil {
 		return kube.Kind{}, client.ObjectKey{}, err
 	}
 	var known []string
 	for _, kind := range kinds {
 		if strings.EqualFold(kindName, kind.Kind) || strings.EqualFold(kindName, kind.Kind+"."+kind.Group) {
-			return kind, client.ObjectKey{Namespace: o.namespace, Name: name}, nil
+			return kind, client.ObjectKey{Namespace: namespace, Name: name}, nil
 		}
 		known = append(known, kind.Name())
 	}

@@ -40,7 +40,9 @@ func replicaSets(ctx context.Context, c client.Reader, w *kube.Workload, selecto
 	for i := range list.Items {
 		rs := &list.Items[i]
 		if controlledBy(rs, w.UID) {
-			found = append(found, newRevision(rs, &rs.Spec.Template))
+			r := newRevision(rs, &rs.Spec.Template)
+			r.Current = isCurrent(w, rs)
+			found = append(found, r)
 		}
 	}
 	return found, nil
@@ -52,12 +54,20 @@ func controllerRevisions(ctx context.Context, c client.Reader, w *kube.Workload,
 		return nil, fmt.Errorf("list ControllerRevisions of %s: %w", w.Key, err)
 	}
 	var found []timeline.Revision
+	current, newest := -1, int64(0)
 	for i := range list.Items {
 		cr := &list.Items[i]
-		// One that cannot be read shows nothing.
-		if template, err := revisionTemplate(cr); err == nil && controlledBy(cr, w.UID) {
-			found = append(found, newRevision(cr, template))
+		template, err := revisionTemplate(cr)
+		if err != nil || !controlledBy(cr, w.UID) {
+			continue // One that cannot be read shows nothing.
 		}
+		if makesPods(w, cr, template) && cr.Revision > newest {
+			current, newest = len(found), cr.Revision
+		}
+		found = append(found, newRevision(cr, template))
+	}
+	if current >= 0 {
+		found[current].Current = true
 	}
 	return found, nil
 }
@@ -77,7 +87,7 @@ func revisionTemplate(cr *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, e
 }
 
 func newRevision(o client.Object, template *corev1.PodTemplateSpec) timeline.Revision {
-	return timeline.Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Number: kube.RevisionOf(o), Shown: kube.ShownIn(template)}
+	return timeline.Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Number: kube.RevisionOf(o), Earlier: earlierNumbers(o), Shown: kube.ShownIn(template)}
 }
 
 func controlledBy(o client.Object, uid string) bool {

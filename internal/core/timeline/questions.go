@@ -18,19 +18,19 @@ func (t Timeline) FollowedSince() Bounds {
 	return since.Later(t.Input.Asked)
 }
 
-// ChangedSinceFollowed: the input certainly changed after the workload took up its
+// ChangedSinceFollowed reports whether the input certainly changed after the workload took up its
 // template and began to be followed.
 func (t Timeline) ChangedSinceFollowed() bool {
 	return t.Input.Content.After(t.Workload.Template.Later(t.FollowedSince()))
 }
 
-// RolledOutSince: the template was certainly written after the input, so the pods of
+// RolledOutSince reports whether the template was certainly written after the input, so the pods of
 // that rollout read what exists.
 func (t Timeline) RolledOutSince() bool {
 	return t.Workload.Template.After(t.Input.Content)
 }
 
-// MadeUnseen: the workload was made while the controller was down. It is new to the
+// MadeUnseen reports whether the workload was made while the controller was down. It is new to the
 // record and came with a list, so its beginning is unknown. It is younger than the
 // following of its kind, and no watch saw what asks for it being written.
 func (t Timeline) MadeUnseen() bool {
@@ -40,7 +40,7 @@ func (t Timeline) MadeUnseen() bool {
 	return t.Begun && t.Workload.Created.After(t.Following)
 }
 
-// ChangedAfterUnseenStart: the workload was made while the controller was down; the
+// ChangedAfterUnseenStart reports whether the workload was made while the controller was down; the
 // input existed when its newest revision was made, and was written afterwards, and
 // after the workload was asked for. Only times tell, so in doubt the answer is no.
 func (t Timeline) ChangedAfterUnseenStart() bool {
@@ -62,13 +62,13 @@ func (t Timeline) newestRevision() time.Time {
 	return newest
 }
 
-// IsUnwatched: no watch saw the input's last change, so that revisions can tell more
+// IsUnwatched reports whether no watch saw the input's last change, so that revisions can tell more
 // of it than is known.
 func (t Timeline) IsUnwatched() bool {
 	return !t.Input.Content.Exact()
 }
 
-// HasUnrecordedPatch: a patch of ours that is not on record wrote what the template
+// HasUnrecordedPatch reports whether a patch of ours that is not on record wrote what the template
 // shows of the input. Two patches may bear the same second; then another version than
 // the one on record tells.
 func (t Timeline) HasUnrecordedPatch() bool {
@@ -78,13 +78,13 @@ func (t Timeline) HasUnrecordedPatch() bool {
 	return t.Record.Shown != input.Mark{} && t.Record.Shown != t.Workload.Shows
 }
 
-// GaveAnother: we gave the workload another version than exists, and the process ended
+// GaveAnother reports whether we gave the workload another version than exists, and the process ended
 // before that was on record.
 func (t Timeline) GaveAnother() bool {
 	return t.HasUnrecordedPatch() && t.Workload.Shows != input.Mark{} && t.Workload.Shows != t.Input.Shows
 }
 
-// DeliveredUnrecorded: we gave the workload what exists, and the process ended before
+// DeliveredUnrecorded reports whether we gave the workload what exists, and the process ended before
 // that was on record. What our last patch wrote is still in the template, unless
 // another writer has changed it since; then the revisions tell. They tell nothing of a
 // version that the template on record shows: another rollout may have kept that.
@@ -120,11 +120,11 @@ func (t Timeline) usedAgain(r Revision) bool {
 	return t.Record.MovedFrom > 0 && r.Number > t.Record.MovedFrom+1
 }
 
-// TakenBack: our patch showed one version, and another writer's template now shows one
-// that is not the current one either. A template that shows none was rewritten by a
-// deployment tool, which takes nothing back.
-func (t Timeline) TakenBack() bool {
+// ShowsEarlier reports whether our patch showed one version, and another writer's template now shows
+// one that is not the current one either. A record that does not say which template it
+// takes into account has nothing better to tell an undo by (Origin.TakenBack).
+func (t Timeline) ShowsEarlier() bool {
 	none := input.Mark{}
-	return !t.HasUnrecordedPatch() && t.Record.Shown != none && t.Workload.Shows != none &&
+	return !t.Record.KnowsTemplate && !t.HasUnrecordedPatch() && t.Record.Shown != none && t.Workload.Shows != none &&
 		t.Workload.Shows != t.Record.Shown && t.Workload.Shows != t.Input.Shows
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 )
 
@@ -18,4 +19,15 @@ func advised(err error) error {
 		return fmt.Errorf("%w: rename it, or set another --state-name", err)
 	}
 	return err
+}
+
+// takenBackAdvice says what a person can do about what was taken back.
+func takenBackAdvice(w *kube.Workload) string {
+	name := fmt.Sprintf("%s/%s -n %s", w.Kind.Name(), w.Key.Name, w.Key.Namespace)
+	text := ". Pods that started since the change read the new content whatever their revision. Accept that with \"lockstep release " + name +
+		"\", or roll it out with \"lockstep roll " + name + "\""
+	if w.Owner != "" {
+		text += ". " + w.Owner + " controls this workload and may write its template again: use lockstep.dev/strategy: evict, or follow the kind of the owner with --kind"
+	}
+	return text
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 )
 
@@ -32,5 +33,21 @@ func TestAdvised(t *testing.T) {
 	}
 	if advised(nil) != nil {
 		t.Error("no error is an error")
+	}
+}
+
+// TestTakenBackAdvice: commands that can be copied, and what helps against an operator.
+func TestTakenBackAdvice(t *testing.T) {
+	t.Parallel()
+	w := &kube.Workload{Kind: kube.StatefulSet(), Key: kube.Key{GroupKind: kube.StatefulSet().GroupKind(), Namespace: "shop", Name: "db"}}
+	plain := takenBackAdvice(w)
+	for _, want := range []string{"lockstep release statefulset/db -n shop", "lockstep roll statefulset/db -n shop", "whatever their revision"} {
+		if !strings.Contains(plain, want) {
+			t.Errorf("%q does not say %q", plain, want)
+		}
+	}
+	w.Owner = "Postgres/db"
+	if owned := takenBackAdvice(w); strings.Contains(plain, "evict") || !strings.Contains(owned, "Postgres/db") || !strings.Contains(owned, "strategy: evict") || !strings.Contains(owned, "--kind") {
+		t.Errorf("of a workload that an operator controls it says %q", owned)
 	}
 }

@@ -144,6 +144,8 @@ func (p *parts) addLoop(mgr ctrl.Manager) error {
 		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
 		Mover:     rollout.NewPatcher(p.client, templateForm(p.options.form)),
 		Announcer: p.announcer,
+		Advice:    takenBackAdvice,
+		Revisions: p.revisions,
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: p.options.now,
 	}

@@ -5,10 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockstep-dev/lockstep/internal/core/input"
-
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 

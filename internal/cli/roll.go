@@ -86,7 +86,7 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if o.namespace == "" {
 		o.namespace = o.kube.namespace()
 	}
-	kind, at, err := o.target(name)
+	kind, at, err := workloadNamed(name, o.namespace, o.kinds)
 	if err == nil && o.form != "" {
 		err = validForm(o.form)
 	}
@@ -112,14 +112,14 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	return r.run(ctx)
 }
 
-// target is the workload that is named, of the kinds that are followed anyway or named
+// workloadNamed is the workload that is named, of the kinds that are followed anyway or named
 // by a flag.
-func (o *rollOptions) target(text string) (kube.Kind, types.NamespacedName, error) {
-	kinds, err := allKinds(o.kinds)
+func workloadNamed(text, namespace string, further []string) (kube.Kind, types.NamespacedName, error) {
+	kinds, err := allKinds(further)
 	if err != nil {
 		return kube.Kind{}, types.NamespacedName{}, err
 	}
-	kind, at, err := parseWorkload(text, o.namespace, kinds)
+	kind, at, err := parseWorkload(text, namespace, kinds)
 	if _, unknown := errors.AsType[unknownKindError](err); unknown {
 		err = fmt.Errorf("%w; --kind adds another kind", err)
 	}

@@ -39,8 +39,8 @@ func TestRollTarget(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := rollOptions{kinds: []string{"apps.kruise.io/v1beta1/StatefulSet=spec.template", "apps.kruise.io/v1alpha1/CloneSet=spec.template"}}
-			kind, _, err := o.target(tc.text)
+			further := []string{"apps.kruise.io/v1beta1/StatefulSet=spec.template", "apps.kruise.io/v1alpha1/CloneSet=spec.template"}
+			kind, _, err := workloadNamed(tc.text, "", further)
 			if (err != nil) != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%s: error %v, want %q", tc.reason, err, tc.says)
 			}

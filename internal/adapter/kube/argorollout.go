@@ -39,7 +39,13 @@ func rolloutStatus(w client.Object) Status {
 	o := w.(*unstructured.Unstructured)
 	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
 	invalid := rolloutInvalid(o)
-	return Status{Observed: rolloutObserved(o) && !invalid, Paused: paused, Invalid: invalid}
+	s := Status{Observed: rolloutObserved(o) && !invalid, Paused: paused, Invalid: invalid}
+	fields, _, _ := unstructured.NestedMap(o.Object, "status")
+	s.PodHash, _ = fields["currentPodHash"].(string)
+	s.StableHash, _ = fields["stableRS"].(string)
+	s.Aborted, _ = fields["abort"].(bool)
+	s.BorrowedGeneration, _ = generationIn(fields, "workloadObservedGeneration")
+	return s
 }
 
 // rolloutObserved compares generations. Argo stores the observed one as text;

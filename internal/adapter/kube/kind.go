@@ -65,6 +65,17 @@ type Status struct {
 	Paused bool
 	// Invalid is true when it refuses to act.
 	Invalid bool
+	// UpdateRevision is the revision that new pods are made from, where the status names
+	// it.
+	UpdateRevision string
+	// PodHash is that of the ReplicaSet of the template, StableHash that of the one that
+	// was last rolled out as a whole, for a kind that tells revisions by a hash.
+	PodHash, StableHash string
+	// Aborted is true when pods are made from the stable ReplicaSet.
+	Aborted bool
+	// BorrowedGeneration is the generation of the workload whose template this one uses,
+	// as far as the controller has acted on it.
+	BorrowedGeneration int64
 }
 
 // Kind is a kind of workload: a row that is handed down, by which the kind is known.
@@ -120,7 +131,7 @@ func StatefulSet() Kind {
 			return named(revisions, w.(*appsv1.StatefulSet).Status.UpdateRevision)
 		},
 		StatusOf: of(func(o *appsv1.StatefulSet) Status {
-			return Status{Observed: o.Status.ObservedGeneration >= o.Generation}
+			return Status{Observed: o.Status.ObservedGeneration >= o.Generation, UpdateRevision: o.Status.UpdateRevision}
 		}),
 	})
 }

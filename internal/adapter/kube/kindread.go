@@ -165,8 +165,36 @@ func (k Kind) Status(o client.Object) Status {
 	if k.StatusOf != nil {
 		return k.StatusOf(o)
 	}
-	observed, noted, _ := unstructured.NestedInt64(o.(*unstructured.Unstructured).Object, "status", "observedGeneration")
-	return Status{Observed: !noted || observed >= o.GetGeneration()}
+	fields, _, _ := unstructured.NestedMap(o.(*unstructured.Unstructured).Object, "status")
+	observed, tells := generationIn(fields, "observedGeneration")
+	s := Status{Observed: !tells || observed >= o.GetGeneration()}
+	s.UpdateRevision, _ = fields["updateRevision"].(string)
+	return s
+}
+
+// generationIn reads a generation of a status; some controllers store it as text.
+func generationIn(status map[string]any, field string) (generation int64, tells bool) {
+	switch value := status[field].(type) {
+	case int64:
+		return value, true
+	case string:
+		n, err := strconv.ParseInt(value, 10, 64)
+		return n, err == nil
+	}
+	return 0, false
+}
+
+// EarlierNumbers are those that a revision had before it was used again.
+func (k Kind) EarlierNumbers(m metav1.Object) []int64 {
+	var numbers []int64
+	for _, key := range k.RevisionNumbers {
+		for text := range strings.SplitSeq(m.GetAnnotations()[key+"-history"], ",") {
+			if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	return numbers
 }
 
 // RevisionNumber is the number that the kind's controller notes on a workload and on

@@ -3,7 +3,6 @@ package kube
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -78,6 +77,14 @@ type Workload struct {
 	// Annotated is true when the template has our annotation.
 	Annotated bool
 
+	// Status is what its controller has made of it.
+	Status Status
+	// Replaced tells which revisions the workload had before it took up its template, as
+	// the watch saw.
+	Replaced timeline.Origin
+	// Owner is the object that controls the workload, empty for most: "Postgres/db".
+	Owner string
+
 	templateSum [sha256.Size]byte
 }
 
@@ -87,6 +94,7 @@ type Target struct {
 	Name            string
 	UID             string
 	ResourceVersion string
+	Generation      int64
 }
 
 // Borrowing returns the workload with another one's template.
@@ -94,7 +102,10 @@ func (w *Workload) Borrowing(lender *Workload) *Workload {
 	joined := *w
 	joined.Target = lender.Target
 	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
-	joined.Metadata, joined.TemplateWritten = lender.Metadata, lender.TemplateWritten
+	joined.Metadata, joined.TemplateWritten, joined.templateSum = lender.Metadata, lender.TemplateWritten, lender.templateSum
+	// The lender has revisions of its own, which say nothing about this one's.
+	joined.Replaced = ""
+	joined.Status.Observed = w.Status.Observed && w.Status.BorrowedGeneration >= lender.Target.Generation
 	joined.MovedAt, joined.WrittenAt, joined.Annotated = lender.MovedAt, lender.WrittenAt, lender.Annotated
 	if joined.Selector == nil {
 		joined.Selector = lender.Selector
@@ -129,8 +140,9 @@ func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 		w.First(how)
 		return
 	}
-	w.TemplateWritten = old.TemplateWritten
+	w.TemplateWritten, w.Replaced = old.TemplateWritten, old.Replaced
 	if w.templateSum != old.templateSum {
+		w.Replaced = w.replaced(old, how)
 		w.TemplateWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	}
 	w.SettingsWritten, w.Listed = old.SettingsWritten, old.Listed
@@ -151,7 +163,7 @@ func (w *Workload) First(how mirror.Arrival) {
 // SameAs reports whether the difference between two copies can matter to anyone.
 func (w *Workload) SameAs(old *Workload) bool {
 	return w.UID == old.UID && w.templateSum == old.templateSum && w.Deleting == old.Deleting &&
-		w.Borrows == old.Borrows && maps.Equal(w.Annotations, old.Annotations)
+		w.Borrows == old.Borrows && w.Status.Aborted == old.Status.Aborted && maps.Equal(w.Annotations, old.Annotations)
 }
 
 // SlimWorkload makes a Workload of an API object of the given kind.
@@ -169,7 +181,8 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		Deleting:        m.GetDeletionTimestamp() != nil,
 		Annotations:     ownSettings(m.GetAnnotations(), words),
 	}
-	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion}
+	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion, Generation: m.GetGeneration()}
+	w.Status, w.Owner = kind.Status(m), ownerOf(m)
 	if lender := kind.Lender(m); slices.Contains(kind.Lenders, lender.GroupKind) {
 		w.Borrows = lender
 	} else if lender != (Key{}) {
@@ -180,11 +193,9 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		w.Problem = fmt.Sprintf("%s is no pod template", kind.Template)
 		template = &corev1.PodTemplateSpec{}
 	}
-	text, err := json.Marshal(template)
-	if err != nil {
+	if w.templateSum, err = digestOf(template); err != nil {
 		return nil, fmt.Errorf("digest %s of %s: %w", kind.Template, w.Key, err)
 	}
-	w.templateSum = sha256.Sum256(text)
 	w.Selector, w.Replicas, w.Revision = kind.Selector(m), kind.Replicas(m), kind.RevisionNumber(m)
 	w.Refs = podrefs.Extract(&template.Spec)
 	if kind.Revisions.Transient {

@@ -3,9 +3,8 @@ package legacyform
 import (
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"

@@ -30,22 +30,33 @@ func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]timeli
 		return nil, fmt.Errorf("list %ss of %s: %w", sort.Kind, w.Key, err)
 	}
 	var found []timeline.Revision
+	current, newest := -1, int64(0)
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		o, ok := item.(client.Object)
 		if !ok || !controlledBy(o, w.UID) {
 			return nil
 		}
-		// One that cannot be read shows nothing.
-		if template, err := sort.TemplateOf(o); err == nil {
-			found = append(found, newRevision(w.Kind, o, template))
+		template, err := sort.TemplateOf(o)
+		if err != nil {
+			return nil //nolint:nilerr // one that cannot be read shows nothing
 		}
+		if makesPods(w, o, template) && (current < 0 || sequence(o) > newest) {
+			current, newest = len(found), sequence(o)
+		}
+		found = append(found, newRevision(w.Kind, o, template))
 		return nil
 	})
+	if current >= 0 {
+		found[current].Current = true
+	}
 	return found, err
 }
 
 func newRevision(kind kube.Kind, o client.Object, template *corev1.PodTemplateSpec) timeline.Revision {
-	return timeline.Revision{Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Number: kind.RevisionNumber(o), Shown: kube.ShownIn(template)}
+	return timeline.Revision{
+		Name: o.GetName(), Created: o.GetCreationTimestamp().Time,
+		Number: kind.RevisionNumber(o), Earlier: kind.EarlierNumbers(o), Shown: kube.ShownIn(template),
+	}
 }
 
 func controlledBy(o client.Object, uid string) bool {

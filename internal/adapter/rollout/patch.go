@@ -2,9 +2,8 @@ package rollout
 
 import (
 	"context"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -27,23 +26,28 @@ func NewPatcher(c client.Client, form Form) *Patcher {
 	return &Patcher{client: c, form: form}
 }
 
-// Move gives the workload what is ordered, which starts a rollout, and returns
-// the API server's time of the write. It fails with a conflict when the workload
-// is no longer what was decided on.
-func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order) (time.Time, error) {
+// Move gives the workload what is ordered, which starts a rollout, and returns what the
+// API server says of the write. It fails with a conflict when the workload is no longer
+// what was decided on.
+func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order) (kube.Moved, error) {
 	doc, err := p.form(w, order)
 	if err != nil {
-		return time.Time{}, err
+		return kube.Moved{}, err
 	}
-	// The answer is asked for as metadata only: nothing else of it is read.
-	o := &metav1.PartialObjectMetadata{}
+	// The answer is read as a whole: admission may have changed more of the template, and
+	// what the patch led to tells it from what another writer makes of it later.
+	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(w.Target.Kind.GroupVersionKind)
 	o.SetNamespace(w.Key.Namespace)
 	o.SetName(w.Target.Name)
 	if err := p.client.Patch(ctx, o, client.RawPatch(doc.Type, doc.Body), client.FieldOwner(kube.FieldManager)); err != nil {
-		return time.Time{}, err
+		return kube.Moved{}, err
 	}
-	return kube.WrittenBy(o, kube.FieldManager), nil
+	after, err := kube.SlimWorkload(w.Target.Kind, o, settings.Native{})
+	if err != nil {
+		return kube.Moved{}, err
+	}
+	return kube.Moved{At: kube.WrittenBy(o, kube.FieldManager), Template: after.Template()}, nil
 }
 
 // AsAnnotation writes the versions into an annotation of the pod template.

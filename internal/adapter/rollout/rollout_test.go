@@ -6,7 +6,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -65,8 +67,8 @@ func moved(t *testing.T, w *testkit.World, form Form) *kube.Workload {
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		current = asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web))
 		at, err := NewPatcher(w.Client, form).Move(t.Context(), current, order("1111111111"))
-		if err != nil && !apierrors.IsConflict(err) || err == nil && at.IsZero() {
-			t.Fatalf("moved at %s, error %v", at, err)
+		if err != nil && !apierrors.IsConflict(err) || err == nil && at.At.IsZero() {
+			t.Fatalf("moved at %s, error %v", at.At, err)
 		}
 		return err == nil, "every move conflicts"
 	})
@@ -151,5 +153,36 @@ func TestTouchSparesANamesake(t *testing.T) {
 	}
 	if w.Get(t, "web-0", namesake); len(namesake.Annotations) > 0 {
 		t.Errorf("the namesake has the annotations %v", namesake.Annotations)
+	}
+}
+
+// TestMoveTellsWhatItLedTo: the template that the answer names is the one that a watch
+// shows, whatever form the two have; else our own patch would be another writer's.
+func TestMoveTellsWhatItLedTo(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	pod := testkit.Deployment("all", "app", "db").Spec
+	full := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Selector.MatchLabels}, Spec: *pod.Template.Spec.DeepCopy()}
+	full.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("0.5"), "memory": resource.MustParse("1024Mi")}
+	full.Spec.Containers[0].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")}}}
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+	for _, tc := range []struct {
+		kind   kube.Kind
+		object client.Object
+	}{
+		{kube.Deployment(), &appsv1.Deployment{ObjectMeta: meta("deployment"), Spec: appsv1.DeploymentSpec{Replicas: pod.Replicas, Selector: pod.Selector, Template: full}}},
+		{kube.StatefulSet(), &appsv1.StatefulSet{ObjectMeta: meta("statefulset"), Spec: appsv1.StatefulSetSpec{Replicas: pod.Replicas, Selector: pod.Selector, Template: full}}},
+		{kube.DaemonSet(), &appsv1.DaemonSet{ObjectMeta: meta("daemonset"), Spec: appsv1.DaemonSetSpec{Selector: pod.Selector, Template: full}}},
+	} {
+		w.Create(t, tc.object)
+		var told kube.Moved
+		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+			var err error
+			told, err = NewPatcher(w.Client, AsAnnotation).Move(t.Context(), asCached(t, w, tc.kind, tc.object), order("1111111111"))
+			return err == nil, "every move conflicts"
+		})
+		if seen := asCached(t, w, tc.kind, tc.object).Template(); told.Template != seen {
+			t.Errorf("%s: the answer tells of %+v, a watch of %+v", tc.kind.Kind, told.Template, seen)
+		}
 	}
 }

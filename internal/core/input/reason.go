@@ -31,8 +31,10 @@ const (
 	// controller was stopped between the patch and the record.
 	DeliveredBefore Reason = "DeliveredBefore"
 	// Undone: the version was delivered, and a person or a controller took the
-	// workload back to an earlier template.
+	// workload back to an earlier revision.
 	Undone Reason = "Undone"
+	// Released: a person accepted what was taken back, without a rollout.
+	Released Reason = "Released"
 )
 
 // Reasons of a whole workload.
@@ -128,7 +130,8 @@ func FollowExplanations() []Explanation {
 		{Unreadable, "Sources of this kind, or revisions that may use one, cannot be read here: a permission is missing, or the API server does not answer."},
 		{DeliveredByRollout, "Another rollout happened after the change and loaded it; no second rollout is needed."},
 		{DeliveredBefore, "A newer revision shows that this version had been delivered before the controller stopped."},
-		{Undone, "The version was delivered and then taken back (undo, abort); it is not pushed again."},
+		{Undone, "The version was delivered and then taken back: new pods are made from an earlier revision (undo, abort, another writer's template). It is not pushed again until the source changes, a later revision is current again, `lockstep roll` or `lockstep release`."},
+		{Released, "What was taken back is accepted without a rollout, because `lockstep release` said so."},
 		{NotFollowed, "Nothing asks to follow this workload, or `never` forbids it."},
 		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is mended. (An unknown key, or a value of a namespace or source, only has no effect.)"},
 		{QuietWindow, "A change waits until its sources have been quiet."},

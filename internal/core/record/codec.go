@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // format is raised when older programs would misread an entry.
@@ -56,6 +58,8 @@ type stored struct {
 	MovedAt      *time.Time                 `json:"moved,omitempty"`
 	AsOf         *time.Time                 `json:"asOf,omitempty"`
 	MovedFrom    int64                      `json:"movedFrom,omitempty"`
+	Template     string                     `json:"template,omitempty"`
+	Released     int64                      `json:"released,omitempty"`
 	EvictFor     string                     `json:"evictFor,omitempty"`
 	EvictSince   *time.Time                 `json:"evictSince,omitempty"`
 	EvictPods    int                        `json:"evictPods,omitempty"`
@@ -64,7 +68,7 @@ type stored struct {
 // storedFields are the fields that this program understands, in the order in which
 // they are written.
 func storedFields() []string {
-	return []string{"v", "id", "uid", "in", "pending", "moved", "asOf", "movedFrom", "evictFor", "evictSince", "evictPods"}
+	return []string{"v", "id", "uid", "in", "pending", "moved", "asOf", "movedFrom", "template", "released", "evictFor", "evictSince", "evictPods"}
 }
 
 // Encode writes the entry as text. What is foreign comes after what this program
@@ -73,6 +77,7 @@ func (e Entry) Encode() (string, error) {
 	s := stored{
 		Format: format, ID: e.ID, UID: e.UID, Inputs: make(map[string]json.RawMessage, len(e.Inputs)),
 		PendingSince: optionalTime(e.PendingSince), MovedAt: optionalTime(e.MovedAt), AsOf: optionalTime(e.AsOf), MovedFrom: e.MovedFrom,
+		Template: e.Template.encode(), Released: e.Released,
 		EvictFor: e.EvictFor, EvictSince: optionalTime(e.EvictSince), EvictPods: e.EvictPods,
 	}
 	for id, given := range e.Inputs {
@@ -149,6 +154,7 @@ func Decode(text string) (Entry, error) {
 	}
 	e := Entry{
 		ID: s.ID, UID: s.UID, PendingSince: deref(s.PendingSince), MovedAt: deref(s.MovedAt), AsOf: deref(s.AsOf), MovedFrom: s.MovedFrom,
+		Template: decodeTemplate(s.Template), Released: s.Released,
 		EvictFor: s.EvictFor, EvictSince: deref(s.EvictSince), EvictPods: s.EvictPods,
 	}
 	e.Foreign.Fields = foreign
@@ -164,7 +170,7 @@ func decodeFields(text string) (s stored, foreign map[string]json.RawMessage, er
 	}
 	for name, into := range map[string]any{
 		"v": &s.Format, "id": &s.ID, "uid": &s.UID, "in": &s.Inputs, "pending": &s.PendingSince, "moved": &s.MovedAt, "asOf": &s.AsOf,
-		"movedFrom": &s.MovedFrom, "evictFor": &s.EvictFor, "evictSince": &s.EvictSince, "evictPods": &s.EvictPods,
+		"movedFrom": &s.MovedFrom, "template": &s.Template, "released": &s.Released, "evictFor": &s.EvictFor, "evictSince": &s.EvictSince, "evictPods": &s.EvictPods,
 	} {
 		value, ok := foreign[name]
 		if !ok {
@@ -201,21 +207,77 @@ func (e *Entry) decodeInputs(all map[string]json.RawMessage) {
 	}
 }
 
-// encode writes the version, what the template showed of it, and what a newer program
-// noted, each a word: "1:*:3fa9… 3fa9c1d2e4". A tracked version needs no mark; "~"
+// encode writes a template as "GENERATION:SUM".
+func (t Template) encode() string {
+	if t == (Template{}) {
+		return ""
+	}
+	return strconv.FormatInt(t.Generation, 10) + ":" + t.Sum
+}
+
+// decodeTemplate reads what encode wrote. What it cannot read is no template: the next
+// look notes the one that is there.
+func decodeTemplate(text string) Template {
+	generation, sum, found := strings.Cut(text, ":")
+	n, err := strconv.ParseInt(generation, 10, 64)
+	if !found || err != nil {
+		return Template{}
+	}
+	return Template{Generation: n, Sum: sum}
+}
+
+// What is noted of a version begins with one of these words.
+const fromWord, backWord = "from:", "back:"
+
+// notes are the words after the version and the mark.
+func (g Given) notes() string {
+	var words []string
+	if g.From != "" {
+		words = append(words, fromWord+string(g.From))
+	}
+	if g.Back != "" {
+		words = append(words, backWord+g.Back)
+	}
+	if g.Rest != "" {
+		words = append(words, g.Rest)
+	}
+	return strings.Join(words, " ")
+}
+
+// readNotes reads the words after the version and the mark. Those that it does not
+// know are the rest.
+func (g *Given) readNotes(text string) {
+	if text == "" {
+		return
+	}
+	var rest []string
+	for word := range strings.SplitSeq(text, " ") {
+		if from, found := strings.CutPrefix(word, fromWord); found {
+			g.From = timeline.Origin(from)
+		} else if back, found := strings.CutPrefix(word, backWord); found {
+			g.Back = back
+		} else {
+			rest = append(rest, word)
+		}
+	}
+	g.Rest = strings.Join(rest, " ")
+}
+
+// encode writes the version, what the template showed of it, and what is noted of it,
+// each a word: "1:*:3fa9… 3fa9c1d2e4 from:4". A tracked version needs no mark; "~"
 // alone stands for one that the template does not show.
 func (g Given) encode() string {
-	words := g.Version.String()
+	words, notes := g.Version.String(), g.notes()
 	switch {
 	case g.Shown.Pinned:
 		words += " " + g.Shown.String()
 	case g.Shown.Digest != "":
 		words += " " + g.Shown.Digest
-	case g.Rest != "":
+	case notes != "":
 		words += " " + g.Shown.String()
 	}
-	if g.Rest != "" {
-		words += " " + g.Rest
+	if notes != "" {
+		words += " " + notes
 	}
 	return words
 }
@@ -226,12 +288,13 @@ func decodeGiven(value json.RawMessage) (Given, error) {
 		return Given{}, err
 	}
 	version, text, _ := strings.Cut(text, " ")
-	shown, rest, _ := strings.Cut(text, " ")
+	shown, notes, _ := strings.Cut(text, " ")
 	v, err := fingerprint.ParseVersion(version)
 	if err != nil {
 		return Given{}, err
 	}
-	g := Given{Version: v, Shown: input.Tracked(shown), Rest: rest}
+	g := Given{Version: v, Shown: input.Tracked(shown)}
+	g.readNotes(notes)
 	if mark, found := strings.CutPrefix(shown, "="); found {
 		g.Shown = input.Mark{Digest: mark, Pinned: true}
 	} else if mark, found := strings.CutPrefix(shown, "~"); found {

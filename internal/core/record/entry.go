@@ -10,14 +10,21 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // Given is one input as the workload was last given it.
 type Given struct {
 	Version fingerprint.Version
 	// Shown is what the patch put into the template for this input, zero when no
-	// patch of ours did. A template that shows another one was taken back.
+	// patch of ours did.
 	Shown input.Mark
+	// From tells which revisions the workload had before a rollout gave it this version,
+	// empty when no rollout did, or nothing is known.
+	From timeline.Origin
+	// Back is the revision that the workload was taken back to since, empty when it was
+	// not.
+	Back string
 	// Rest is what a newer program noted of this version. It is kept as it is.
 	Rest string
 }
@@ -26,7 +33,7 @@ type Given struct {
 // ends with it.
 func (g *Given) Take(v fingerprint.Version) {
 	if g.Version != v {
-		g.Rest = ""
+		g.From, g.Back, g.Rest = "", "", ""
 	}
 	g.Version = v
 }
@@ -53,6 +60,12 @@ type Entry struct {
 	// MovedFrom is the number of the revision that the workload had then, or before
 	// the patch; zero when its kind has none.
 	MovedFrom int64
+	// Template is the pod template that the entry takes into account, zero in one of a
+	// program that did not note it.
+	Template Template
+	// Released is the resource version of the last release that was carried out, zero
+	// before the first.
+	Released int64
 	// EvictFor is what a running series of evictions delivers, empty when none
 	// runs; EvictSince is the API server's time of that decision. Pods that are
 	// younger have what is delivered.
@@ -69,6 +82,18 @@ type Entry struct {
 	// TooNew is true when the entry has a format that this program cannot read. It
 	// must not be replaced. It is not stored.
 	TooNew bool
+}
+
+// Template names a pod template, as it was in one generation of its object.
+type Template struct {
+	Generation int64
+	// Sum is a digest of it, and of the revision that pods are made from instead.
+	Sum string
+}
+
+// IsOlder reports whether the template certainly was there before the other one.
+func (t Template) IsOlder(other Template) bool {
+	return t.Generation < other.Generation
 }
 
 // Foreign are the parts of an entry that this program does not understand: inputs of
@@ -114,6 +139,7 @@ func (e Entry) Clone() Entry {
 func (e Entry) Equal(other Entry) bool {
 	return e.ID == other.ID && e.UID == other.UID && maps.Equal(e.Inputs, other.Inputs) &&
 		e.PendingSince.Equal(other.PendingSince) && e.MovedAt.Equal(other.MovedAt) && e.AsOf.Equal(other.AsOf) && e.MovedFrom == other.MovedFrom &&
+		e.Template == other.Template && e.Released == other.Released &&
 		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince) && e.EvictPods == other.EvictPods &&
 		e.Foreign.equal(other.Foreign)
 }

@@ -24,13 +24,15 @@ func full() record.Entry {
 	return record.Entry{
 		ID: "Deployment.apps/shop/web", UID: "4711",
 		Inputs: map[input.ID]record.Given{
-			input.ConfigMap("app"): {Version: version(sum), Shown: input.Tracked(sum[:10])},
+			input.ConfigMap("app"): {Version: version(sum), Shown: input.Tracked(sum[:10]), From: "6", Back: "web-5f8c"},
 			input.Secret("db"):     {Version: version("absent")},
 		},
 		PendingSince: time.Date(2026, 11, 15, 3, 4, 5, 678, time.UTC),
 		MovedAt:      time.Date(2026, 11, 15, 3, 4, 0, 0, time.UTC),
 		AsOf:         time.Date(2026, 11, 15, 3, 4, 2, 0, time.UTC),
 		MovedFrom:    7,
+		Template:     record.Template{Generation: 9, Sum: "3fa9c1d2"},
+		Released:     4711,
 		EvictPods:    3,
 	}
 }
@@ -70,8 +72,8 @@ func TestEncodeDecode(t *testing.T) {
 func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	const want = `{"v":1,"id":"Deployment.apps/shop/web","uid":"4711",` +
-		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789","secret/db":"1:*:absent"},` +
-		`"pending":"2026-11-15T03:04:05.000000678Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"evictPods":3}`
+		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789 from:6 back:web-5f8c","secret/db":"1:*:absent"},` +
+		`"pending":"2026-11-15T03:04:05.000000678Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"template":"9:3fa9c1d2","released":4711,"evictPods":3}`
 	got, err := full().Encode()
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,8 @@ const (
 	Strategy = Prefix + "strategy"
 	// Hold on a workload, a ConfigMap or a Secret: no automatic change while present.
 	Hold = Prefix + "hold"
+	// Release on a workload: accept what was taken back, once.
+	Release = Prefix + "release"
 	// Observe on a workload or a namespace: decide and report, change nothing.
 	Observe = Prefix + "observe"
 )

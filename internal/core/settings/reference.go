@@ -21,6 +21,7 @@ func References() []Reference {
 		{Strategy, "workload", acceptedStrategy, "How the workload is moved: by its pod template, by evicting its pods one at a time, or without a restart by refreshing mounted files. The last two have to be switched on in the controller."},
 		{Hold, "workload", "any text, also none", "No automatic change while it is there; taking it away delivers what has gathered, in one rollout."},
 		{Hold, "ConfigMap, Secret", "any text, also none", "Changes of this source are not delivered while it is there. Because any rollout would load the live content, it holds each workload for which this source is due."},
+		{Release, "workload", acceptedRelease, "What was taken back (undo, abort) up to that version of the workload is accepted without a rollout, once. Later versions of the annotation release again, earlier ones do not: an undo may bring an old one back."},
 		{Observe, "workload, namespace", acceptedBool, "`true`: decide and report, and write nothing to the workload. What was observed counts as given: switching it off restarts no pod."},
 		{Revisioned, "ConfigMap, Secret (label)", "true", "Its name carries its content: the revisions that use it become its owners, and Kubernetes removes it with the last of them."},
 		{Inputs, "pod template", "written by Lockstep", "The versions that this revision was given: `configmap/app~3fa9c1d2e4,secret/db~77ab01c9de`. Digests of Secrets are keyed."},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +42,9 @@ type Intent struct {
 	// Held is true while a hold is on the workload; HeldBy is its text.
 	Held   bool
 	HeldBy string
+	// Release is the resource version up to which what was taken back is accepted, zero
+	// when nobody accepts anything.
+	Release int64
 	// Observe reports decisions and changes nothing.
 	Observe bool
 	// Problems are the workload's settings that cannot be understood.
@@ -122,6 +126,7 @@ const (
 	acceptedDuration = "a duration such as 10s or 2m, not negative"
 	acceptedBool     = "true or false"
 	acceptedStrategy = "template, evict or refresh"
+	acceptedRelease  = "a resource version of the workload, as \"lockstep release\" writes it"
 )
 
 // ForWorkload reads a workload's annotations, with its namespace's and the
@@ -142,6 +147,7 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	in.Quiet = defaults.Quiet
 	in.readQuiet(workload)
 	in.readStrategy(workload)
+	in.readRelease(workload)
 	in.HeldBy, in.Held = workload[Hold]
 	in.Unknown = unknown(workload)
 	return in
@@ -149,7 +155,7 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 
 // ForWorkloads are the annotations that have a meaning on a workload.
 func ForWorkloads() []string {
-	return []string{Reload, Quiet, Strategy, Hold, Observe}
+	return []string{Reload, Quiet, Strategy, Hold, Release, Observe}
 }
 
 func unknown(workload map[string]string) []string {
@@ -281,6 +287,19 @@ func (in *Intent) readStrategy(annotations map[string]string) {
 	default:
 		in.Problems = append(in.Problems, Problem{Key: Strategy, Value: value, Accepted: acceptedStrategy})
 	}
+}
+
+func (in *Intent) readRelease(annotations map[string]string) {
+	value, set := annotations[Release]
+	if !set {
+		return
+	}
+	version, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+	if err != nil || version <= 0 {
+		in.Problems = append(in.Problems, Problem{Key: Release, Value: value, Accepted: acceptedRelease})
+		return
+	}
+	in.Release = version
 }
 
 func (in *Intent) readObserve(annotations map[string]string) {

@@ -67,6 +67,7 @@ func TestForWorkload(t *testing.T) {
 		"ObserveIsAVow": {reason: "an observing controller writes nothing, whatever a workload says", workload: map[string]string{settings.Reload: "auto", settings.Observe: "false"}, defaults: settings.Defaults{Observe: true}, want: with(follow, func(in *settings.Intent) { in.Observe = true })},
 		"Evict":         {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: " evict"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyEvict })},
 		"Refresh":       {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: "refresh"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh })},
+		"Release":       {reason: "up to this version", workload: map[string]string{settings.Reload: "auto", settings.Release: " 4711 "}, want: with(follow, func(in *settings.Intent) { in.Release = 4711 })},
 		"Stranger":      {reason: "other tools' annotations mean nothing here", workload: on("reloader.example.com/auto", "true"), want: settings.Intent{Auto: true, Quiet: quiet}},
 	}
 	for name, tc := range cases {
@@ -104,6 +105,7 @@ func TestEveryBadValueIsAProblem(t *testing.T) {
 		"LongName":         {"one that is too long for an object", settings.Reload, "configmap/" + strings.Repeat("a", 254), []string{"configmap/"}},
 		"LongGlob":         {"a pattern that is longer than any name", settings.Reload, "configmap/" + strings.Repeat("a", 253) + "*", []string{"configmap/"}},
 		"BadGlob":          {"a pattern that matches nothing", settings.Reload, "configmap/app-[", []string{"configmap/"}},
+		"ReleaseWord":      {"no order can be told from a word", settings.Release, "now", []string{"lockstep release"}},
 		"QuietWord":        {"not a duration", settings.Quiet, "soon", []string{"10s"}},
 		"QuietNumber":      {"of what?", settings.Quiet, "5", []string{"10s"}},
 		"QuietNegative":    {"before the change?", settings.Quiet, "-5s", []string{"negative"}},

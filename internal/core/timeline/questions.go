@@ -120,11 +120,11 @@ func (t Timeline) usedAgain(r Revision) bool {
 	return t.Record.MovedFrom > 0 && r.Number > t.Record.MovedFrom+1
 }
 
-// TakenBack reports whether our patch showed one version, and another writer's template now shows one
-// that is not the current one either. A template that shows none was rewritten by a
-// deployment tool, which takes nothing back.
-func (t Timeline) TakenBack() bool {
+// ShowsEarlier reports whether our patch showed one version, and another writer's template now shows
+// one that is not the current one either. A record that does not say which template it
+// takes into account has nothing better to tell an undo by (Origin.TakenBack).
+func (t Timeline) ShowsEarlier() bool {
 	none := input.Mark{}
-	return !t.HasUnrecordedPatch() && t.Record.Shown != none && t.Workload.Shows != none &&
+	return !t.Record.KnowsTemplate && !t.HasUnrecordedPatch() && t.Record.Shown != none && t.Workload.Shows != none &&
 		t.Workload.Shows != t.Record.Shown && t.Workload.Shows != t.Input.Shows
 }

@@ -33,7 +33,7 @@ func answers(t timeline.Timeline) []string {
 		{"HasUnrecordedPatch", t.HasUnrecordedPatch()},
 		{"GaveAnother", t.GaveAnother()},
 		{"DeliveredUnrecorded", t.DeliveredUnrecorded()},
-		{"TakenBack", t.TakenBack()},
+		{"ShowsEarlier", t.ShowsEarlier()},
 	} {
 		if q.is {
 			yes = append(yes, q.name)
@@ -97,7 +97,7 @@ func TestQuestions(t *testing.T) {
 		}, []string{"IsUnwatched"}},
 		"Undone": {"the template shows an earlier version again", moved, func(t *timeline.Timeline) {
 			t.Workload.Shows, t.Workload.MovedAt = shows("0"), time.Time{}
-		}, []string{"RolledOutSince", "TakenBack"}},
+		}, []string{"RolledOutSince", "ShowsEarlier"}},
 		"Wiped": {"a deployment tool wiped our annotation", moved, func(t *timeline.Timeline) {
 			t.Workload.Shows, t.Workload.MovedAt = input.Mark{}, time.Time{}
 		}, []string{"RolledOutSince"}},

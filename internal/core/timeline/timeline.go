@@ -67,6 +67,8 @@ type Input struct {
 type Record struct {
 	// Known is true when there is an entry with inputs, or was one that cannot be read.
 	Known bool
+	// KnowsTemplate is true when it says which template it takes into account.
+	KnowsTemplate bool
 	// Shown is what our last patch showed of the input, zero when none did.
 	Shown input.Mark
 	// MovedAt is the time of the last patch of ours that the record takes into
@@ -81,8 +83,12 @@ type Record struct {
 type Revision struct {
 	Name    string
 	Created time.Time
-	// Number is the latest that it had, zero for a ControllerRevision.
-	Number int64
+	// Number is the latest that it had, zero for a ControllerRevision; Earlier are those
+	// before it.
+	Number  int64
+	Earlier []int64
+	// Current is true for the one that new pods of the workload are made from.
+	Current bool
 	// Shown are the versions that its template shows.
 	Shown input.Shown
 }

@@ -88,7 +88,7 @@ func equal(o Observation) (Verdict, bool) {
 	if o.Given != o.Current || o.Timeline.GaveAnother() {
 		return Verdict{}, false
 	}
-	if o.Timeline.TakenBack() {
+	if o.Timeline.ShowsEarlier() {
 		return Verdict{input.Settled, input.Undone}, true
 	}
 	return Verdict{input.Settled, input.InStep}, true

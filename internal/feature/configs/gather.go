@@ -123,7 +123,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 			Listed: w.Listed, MovedAt: w.MovedAt, Shows: w.Shown[id],
 		},
 		Record: timeline.Record{
-			Known: given.IsKnown(), Shown: given.Inputs[id].Shown,
+			Known: given.IsKnown(), KnowsTemplate: given.Template != record.Template{}, Shown: given.Inputs[id].Shown,
 			MovedAt: given.MovedAt, AsOf: given.AsOf, MovedFrom: given.MovedFrom,
 		},
 	}
@@ -157,9 +157,6 @@ func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, qui
 		if own := settings.ForSource(source.Annotations); own.Held {
 			f.Bars = append(f.Bars, input.Bar{Reason: input.Held, By: own.HeldBy})
 		}
-	}
-	if v.Reason == input.Undone {
-		f.Bars = append(f.Bars, input.Bar{Reason: input.Undone})
 	}
 	return f
 }

@@ -507,25 +507,6 @@ func TestAssessBarsHeldSources(t *testing.T) {
 	}
 }
 
-// TestAssessBarsAddUp: a hold on a source that was taken back is a second bar.
-func TestAssessBarsAddUp(t *testing.T) {
-	t.Parallel()
-	s := source(input.ConfigMap("app"), "1")
-	s.Annotations = map[string]string{settings.Hold: "audit"}
-	e := given(map[input.ID]string{s.ID: "1"})
-	e.Inputs[s.ID] = record.Given{Version: versionOf("1"), Shown: input.Tracked(versionOf("1").Short())}
-	w := web()
-	w.Shown = input.Shown{s.ID: input.Tracked("0")}
-	all, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), w, reload("auto"), e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []input.Bar{{Reason: input.Held, By: "audit"}, {Reason: input.Undone}}
-	if diff := cmp.Diff(want, all.Findings[0].Bars); diff != "" {
-		t.Errorf("bars (-want +got)\n%s", diff)
-	}
-}
-
 // TestAssessTellsHowFarARefreshReaches: only what the kubelet mounts, and mounts as a
 // whole, can be refreshed.
 func TestAssessTellsHowFarARefreshReaches(t *testing.T) {

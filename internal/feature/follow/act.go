@@ -32,7 +32,7 @@ const budgetCheck = 10 * time.Second
 func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Duration, error) {
 	w, in := got.Workload, got.Input
 	switch {
-	case d.isMistake():
+	case d.isMistake(), d.Reason == input.GenerationNotObserved:
 		return d.Recheck, nil
 	case d.Verb == Ignore:
 		// Its namespace may well ask for it, unless it refuses. What it was given is
@@ -42,14 +42,15 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		}
 		return d.Recheck, nil
 	}
-	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt}}
+	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, template: in.Template, release: in.Intent.Release, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt}}
 	entry, recheck := in.Entry, d.Recheck
 	order := in.order(d)
 	err := in.PodsProblem
 	switch {
 	case err != nil:
 	case d.Verb == Move:
-		o.movedAt, err = r.Mover.Move(ctx, w, order)
+		o.moved, err = r.Mover.Move(ctx, w, order)
+		o.from = w.Origin(o.moved.At)
 	case d.Verb == Refresh:
 		err = r.refresh(ctx, w, order.Shown(w.Shown).String())
 	case d.Verb == Evict && d.Eviction.Begin:

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -86,6 +87,8 @@ type Input struct {
 	PodsProblem error
 	// Kinds are the kinds of inputs of the families that were asked.
 	Kinds []input.Kind
+	// Template is what other writers made of the pod template.
+	Template Template
 	// Entry is what is on record.
 	Entry record.Entry
 	// MaxDelay bounds the quiet window, counted from the first pending change.
@@ -149,6 +152,7 @@ func Decide(in Input) Decision {
 		recordTooNew,         // a newer program knows what was given
 		tooManySources,       // one workload must not fill the record of others
 		notFollowed,          // nothing asks for it
+		unobserved,           // another writer was here, and its rollout has not begun
 		nothingDue,           // given what exists, or only the record changes
 		readByTheNextJob,     // new pods start by themselves
 		notQuiet,             // more changes may come
@@ -289,13 +293,15 @@ func nothingDue(s situation) (Decision, bool) {
 	if s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 {
 		return Decision{}, false
 	}
+	if back := takenBack(s.Findings); back != "" {
+		return Decision{Verb: Leave, Reason: input.Undone, Message: back}, true
+	}
+	released := func(f input.Finding) bool { return slices.Contains(s.Template.Released, f.ID) }
+	if accepted := matching(s.Findings, released); len(accepted) > 0 {
+		return Decision{Verb: Remember, Reason: input.Released, Message: names(accepted)}, true
+	}
 	if records := withStanding(s.Findings, input.Record); len(records) > 0 {
 		return Decision{Verb: Remember, Reason: records[0].Reason, Message: names(records)}, true
-	}
-	for _, f := range s.Findings {
-		if f.Reason == input.Undone {
-			return Decision{Verb: Leave, Reason: input.Undone, Message: f.ID.String() + " was taken back"}, true
-		}
 	}
 	return Decision{Verb: Leave, Reason: input.InStep, Message: names(s.Findings)}, true
 }
@@ -373,9 +379,9 @@ func because(f input.Finding, bar input.Bar) string {
 	case bar.Reason == input.Held:
 		return f.ID.String() + " is held" + quoted(bar.By)
 	case f.Live:
-		return f.ID.String() + " " + f.Current.Short() + " was taken back, and a rollout would load it again"
+		return takenBack([]input.Finding{f}) + ", and a rollout would load it again"
 	}
-	return f.ID.String() + " " + f.Current.Short() + " was taken back"
+	return takenBack([]input.Finding{f})
 }
 
 func observed(s situation) (Decision, bool) {

@@ -85,6 +85,7 @@ type decideCase struct {
 	known    bool // on record
 	tooNew   bool
 	force    Force
+	template Template
 	stays    []input.Finding // due and not to be moved
 	want     Decision
 	says     []string
@@ -113,6 +114,16 @@ func decideCases() map[string]decideCase {
 			reason:   "only the record changes",
 			findings: []input.Finding{inStep(app), recorded(db, input.Baseline)},
 			want:     Decision{Verb: Remember, Reason: input.Baseline}, says: []string{"secret/db"},
+		},
+		"Unobserved": {
+			reason:   "nobody can tell yet what another writer took back",
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), template: Template{Unobserved: true},
+			want: Decision{Verb: Wait, Reason: input.GenerationNotObserved, PendingSince: ago(time.Hour), Recheck: observedCheck},
+		},
+		"Released": {
+			reason:   "a person accepts what was taken back",
+			findings: []input.Finding{inStep(app), inStep(db)}, template: Template{Released: []input.ID{db}},
+			want: Decision{Verb: Remember, Reason: input.Released}, says: []string{"secret/db"},
 		},
 		"Undone": {
 			reason:   "what a person took back stays back",
@@ -374,7 +385,7 @@ func (tc decideCase) input() Input {
 	}
 	in := Input{
 		Intent: intent, Findings: tc.findings, StartsPods: tc.cronjob,
-		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force,
+		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force, Template: tc.template,
 		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, MaxDelay: time.Minute, Now: now,
 	}
 	if tc.known {

@@ -12,9 +12,12 @@ import (
 
 // eventsFor is what people see of a decision on the workload. Most decisions
 // change nothing and are no event.
-func eventsFor(w *kube.Workload, d Decision) []announce.Event {
+func eventsFor(w *kube.Workload, d Decision, advice func(*kube.Workload) string) []announce.Event {
 	events := []announce.Event{}
 	if note, warning, ok := note(d); ok {
+		if d.Reason == input.Undone {
+			note += advice(w)
+		}
 		events = append(events, announce.Event{About: w.Reference(), Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note})
 	}
 	if lost := unrefreshable(d.Moves); d.Verb == Refresh && len(lost) > 0 {
@@ -58,7 +61,14 @@ func note(d Decision) (text string, warning, ok bool) {
 		return d.Message + "; the object cannot be followed", true, true
 	case input.StrategyOff, input.BeyondStrategy:
 		return "not rolled out: " + d.Message, true, true
-	case input.Held, input.Undone:
+	case input.Undone:
+		if d.Verb == Hold {
+			return "not rolled out: " + d.Message, true, true
+		}
+		return d.Message, true, true
+	case input.Released:
+		return "accepted without a rollout: " + d.Message, false, true
+	case input.Held:
 		return "not rolled out: " + d.Message, false, d.Verb == Hold
 	default:
 		return "", false, false

@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // Family is one kind of inputs, or a few that are alike.
@@ -44,6 +45,9 @@ type Gatherer struct {
 	// the strategies that work on pods are switched off, and PodsOff says why.
 	Pods    func(context.Context, *kube.Workload) ([]pods.Pod, error)
 	PodsOff string
+	// Revisions asks the API server for a workload's revisions, to find out what other
+	// writers took back. It is nil where nobody asks that.
+	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
 	// MaxDelay bounds the quiet window.
 	MaxDelay time.Duration
 	Now      func() time.Time
@@ -88,6 +92,9 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	}
 	if err := g.assess(ctx, w, &got.Input); err != nil {
 		return got, fmt.Errorf("gather the inputs of %s: %w", key, err)
+	}
+	if err := g.judge(ctx, w, &got.Input); err != nil {
+		return got, fmt.Errorf("find out what was taken back of %s: %w", key, err)
 	}
 	if g.Pods != nil && got.Input.NeedsPods() {
 		got.Input.Pods, got.Input.PodsProblem = g.Pods(ctx, w)

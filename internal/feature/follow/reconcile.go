@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // Cluster is what the loop reads.
@@ -41,9 +42,9 @@ type Records interface {
 
 // Mover changes a workload's pod template.
 type Mover interface {
-	// Move gives the workload what is ordered and returns the API server's time of
+	// Move gives the workload what is ordered and returns what the API server says of
 	// the write.
-	Move(ctx context.Context, w *kube.Workload, order input.Order) (time.Time, error)
+	Move(ctx context.Context, w *kube.Workload, order input.Order) (kube.Moved, error)
 }
 
 // Announcer tells people.
@@ -63,6 +64,12 @@ type Dependencies struct {
 	Pods      Pods
 	PodsOff   string
 	Announcer Announcer
+	// Advice says what a person can do about what was taken back, in the words of the
+	// command line.
+	Advice func(*kube.Workload) string
+	// Revisions asks the API server for a workload's revisions. Without it nobody finds
+	// out what other writers took back.
+	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
 	Metrics   prometheus.Registerer
 	Log       logr.Logger
 	Now       func() time.Time
@@ -87,8 +94,11 @@ func New(o Options, d Dependencies) *Reconciler {
 			Vocabulary: d.Vocabulary, View: d.Cluster, Families: d.Families,
 			Entry: func(key kube.Key) (record.Entry, bool) { return d.Records.Entry(key) },
 
-			MaxDelay: o.MaxDelay, Now: d.Now,
+			Revisions: d.Revisions, MaxDelay: o.MaxDelay, Now: d.Now,
 		},
+	}
+	if d.Advice == nil {
+		r.Advice = func(*kube.Workload) string { return "" }
 	}
 	if d.Pods != nil {
 		r.gatherer.Pods = d.Pods.List
@@ -154,7 +164,7 @@ func (r *Reconciler) report(w *kube.Workload, d Decision) {
 	// The time is that after the patch, which may have taken long.
 	r.metrics.count(w, d, r.Now())
 	r.Log.V(d.level()).Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
-	for _, e := range eventsFor(w, d) {
+	for _, e := range eventsFor(w, d, r.Advice) {
 		r.Announcer.Announce(e)
 	}
 }
@@ -178,11 +188,16 @@ func (r *Reconciler) warn(w *kube.Workload, in Input) {
 // level is 0 for what people want to see and 1 for decisions to do nothing.
 func (d Decision) level() int {
 	switch d.Verb {
-	case Move, Evict, Refresh, Observe, Hold, Wait:
+	case Wait:
+		if d.Reason == input.GenerationNotObserved {
+			return 1
+		}
+		return 0
+	case Move, Evict, Refresh, Observe, Hold:
 		return 0
 	case Ignore, Leave, Remember:
 	}
-	if d.isMistake() {
+	if d.isMistake() || d.Reason == input.Undone || d.Reason == input.Released {
 		return 0
 	}
 	return 1

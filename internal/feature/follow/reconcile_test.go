@@ -62,6 +62,7 @@ func (s *scene) Announce(e announce.Event)                { s.told = append(s.to
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }
 func (s *scene) Drop(key kube.Key)                        { s.dropped = append(s.dropped, key) }
 func (s *scene) Kinds() []input.Kind                      { return []input.Kind{input.KindConfigMap, input.KindSecret} }
+
 func (s *scene) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry) (input.Assessment, error) {
 	return input.Assessment{Findings: s.findings}, s.assess
 }
@@ -86,17 +87,17 @@ func (s *scene) PutNow(_ context.Context, key kube.Key, e record.Entry) (time.Ti
 	return now, s.Put(key, e)
 }
 
-func (s *scene) Move(_ context.Context, _ *kube.Workload, o input.Order) (time.Time, error) {
+func (s *scene) Move(_ context.Context, _ *kube.Workload, o input.Order) (kube.Moved, error) {
 	if len(s.answers) > 0 {
 		answer := s.answers[0]
 		s.answers = s.answers[1:]
 		if answer != nil {
-			return time.Time{}, answer
+			return kube.Moved{}, answer
 		}
 	}
 	s.moved = append(s.moved, o)
 	s.clock = s.clock.Add(s.moving)
-	return now, nil
+	return kube.Moved{At: now}, nil
 }
 
 func (s *scene) loop() *Reconciler {

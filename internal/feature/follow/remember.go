@@ -5,8 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // outcome is what a decision left behind, once it was carried out.
@@ -15,8 +17,14 @@ type outcome struct {
 	findings []input.Finding
 	// kinds are those of the families that were asked.
 	kinds []input.Kind
-	// movedAt is the API server's time of the patch, zero when there was none.
-	movedAt time.Time
+	// template is what is known of the pod template, release the last release that a
+	// person asked for.
+	template Template
+	release  int64
+	// moved is what the API server said of the patch, zero when there was none, and from
+	// tells which revisions the workload had before it.
+	moved kube.Moved
+	from  timeline.Origin
 	// before is the workload that was decided on.
 	before before
 }
@@ -34,7 +42,7 @@ type before struct {
 
 // failed is the outcome when the decision could not be carried out.
 func (o outcome) failed(in Input) outcome {
-	o.decision.PendingSince, o.decision.Delivered, o.movedAt = in.pendingSince(), false, time.Time{}
+	o.decision.PendingSince, o.decision.Delivered, o.moved = in.pendingSince(), false, kube.Moved{}
 	return o
 }
 
@@ -50,9 +58,13 @@ func remember(e record.Entry, o outcome) record.Entry {
 	next := e.Clone()
 	maps.DeleteFunc(next.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(o.kinds, id.Kind) })
 	next.PendingSince = o.decision.PendingSince
+	next.Template, next.Released = o.template.Now, max(e.Released, o.release)
 	switch {
-	case !o.movedAt.IsZero():
-		next.MovedAt, next.AsOf, next.MovedFrom = o.movedAt, time.Time{}, o.before.revision
+	case !o.moved.At.IsZero():
+		next.MovedAt, next.AsOf, next.MovedFrom = o.moved.At, time.Time{}, o.before.revision
+		if (next.Template != record.Template{}) {
+			next.Template = o.moved.Template
+		}
 	case o.takesAllIntoAccount(e):
 		next.MovedAt = later(e.MovedAt, o.before.movedAt)
 		next.AsOf, next.MovedFrom = later(e.AsOf, o.before.writtenAt), o.before.revision
@@ -101,16 +113,30 @@ func (o outcome) delivers(f input.Finding) bool {
 	return o.decision.Delivered && o.moves(f)
 }
 
+// origin tells which revisions the workload had before it was given the input, as far
+// as a rollout did that.
+func (o outcome) origin(f input.Finding) timeline.Origin {
+	if o.decision.Verb == Move && o.delivers(f) {
+		return o.from
+	}
+	return o.template.From[f.ID]
+}
+
 // given is the entry of one input. One that is due at first sight is on record as
 // one of unknown content, so that it is due for the next process as well.
 func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	given, known := e.Inputs[f.ID]
 	if f.Standing == input.Record || f.Standing == input.Due && o.delivers(f) {
 		given.Take(f.Current)
+		given.From = o.origin(f)
 		known = true
 	} else if f.Standing == input.Due && !known {
 		given.Take(f.Current.Unknown())
 		known = true
+	}
+	given.Back = o.template.Back[f.ID]
+	if o.delivers(f) {
+		given.Back = ""
 	}
 	moved := o.decision.Verb == Move && o.decision.Delivered && (f.Live || f.Standing != input.Due || o.moves(f))
 	switch {

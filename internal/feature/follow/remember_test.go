@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
@@ -25,13 +26,13 @@ func TestRemember(t *testing.T) {
 		"Move": {
 			reason:  "a moved input was given the version that exists, and the template shows it",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}, movedAt: movedAt},
+			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}, moved: kube.Moved{At: movedAt}},
 			want:    given(record.Given{Version: v2, Shown: input.Tracked(v2.Short())}), wantMove: movedAt,
 		},
 		"MoveShowsTheRest": {
 			reason:  "a move shows every followed input, also one that was in step",
 			before:  given(record.Given{Version: v1}),
-			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(db, 0)}}, findings: []input.Finding{inStep(app), due(db, 0)}, movedAt: movedAt},
+			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(db, 0)}}, findings: []input.Finding{inStep(app), due(db, 0)}, moved: kube.Moved{At: movedAt}},
 			want:    map[input.ID]record.Given{app: old, db: {Version: v2, Shown: input.Tracked(v2.Short())}}, wantMove: movedAt,
 		},
 		"Wait": {
@@ -116,7 +117,7 @@ func TestRemember(t *testing.T) {
 		"Withheld": {
 			reason:  "an image that was not moved keeps what was given, and what the template shows",
 			before:  map[input.ID]record.Given{app: old, input.Image("web"): old},
-			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0), image(due(db, 0))}, movedAt: movedAt},
+			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0), image(due(db, 0))}, moved: kube.Moved{At: movedAt}},
 			want:    map[input.ID]record.Given{app: {Version: v2, Shown: input.Tracked(v2.Short())}, input.Image("web"): old}, wantMove: movedAt,
 		},
 		"Unreadable": {
@@ -186,13 +187,13 @@ func TestRememberHowFarItKnows(t *testing.T) {
 				o.decision.Moves = withStanding(tc.findings, input.Due)
 			}
 			if tc.decision.Verb == Move && tc.decision.Delivered {
-				o.movedAt = now
+				o.moved.At = now
 			}
 			got := remember(record.Entry{MovedAt: ago(time.Hour), MovedFrom: 5}, o)
 			if got.MovedFrom != tc.want || got.IsBefore(now) != (tc.want == 5) {
 				t.Errorf("%s: it knows revision %d as of %s and %s, want %d", tc.reason, got.MovedFrom, got.MovedAt, got.AsOf, tc.want)
 			}
-			if want := later(ago(time.Hour), tc.movedAt); tc.want == 7 && o.movedAt.IsZero() && !got.MovedAt.Equal(want) {
+			if want := later(ago(time.Hour), tc.movedAt); tc.want == 7 && o.moved.At.IsZero() && !got.MovedAt.Equal(want) {
 				t.Errorf("%s: it knows our patch of %s, want that of %s", tc.reason, got.MovedAt, want)
 			}
 		})

@@ -31,7 +31,7 @@ func TestEventsFor(t *testing.T) {
 		"WouldReload":    {"so is one that would have been", Decision{Verb: Observe, Reason: input.WouldReload, Message: "m"}, false, "nothing written"},
 		"Invalid":        {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "left alone until this is mended"},
 		"Held":           {"a change that does not come is told", Decision{Verb: Hold, Reason: input.Held, Message: "m"}, false, "not rolled out: m"},
-		"UndoneBars":     {"for whatever reason", Decision{Verb: Hold, Reason: input.Undone, Message: "m"}, false, "not rolled out: m"},
+		"UndoneBars":     {"a person has to act", Decision{Verb: Hold, Reason: input.Undone, Message: "m"}, true, "not rolled out: m. Pods that started since the change"},
 		"Evicting":       {"pods go one by one", Decision{Verb: Evict, Reason: input.Evicting, Message: "m"}, false, "one at a time for m"},
 		"Evicted":        {"the end of it", Decision{Verb: Evict, Reason: input.Evicted, Message: "m"}, false, "newer than m"},
 		"Refreshed":      {"nothing restarts", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m"}, false, "refresh mounted files for m"},
@@ -40,7 +40,8 @@ func TestEventsFor(t *testing.T) {
 		"BeyondStrategy": {"a person has to act", Decision{Verb: Hold, Reason: input.BeyondStrategy, Message: "m"}, true, "not rolled out: m"},
 		"RecordTooNew":   {"a person has to act", Decision{Verb: Leave, Reason: input.RecordTooNew, Message: "m"}, true, "not moved until that version runs again"},
 		"NoTemplate":     {"somebody has to act", Decision{Verb: Leave, Reason: input.NoTemplate, Message: "m"}, true, "cannot be followed"},
-		"UndoneSettled":  {"an undo by itself is the person's own news", Decision{Verb: Leave, Reason: input.Undone}, false, ""},
+		"UndoneSettled":  {"old pods and new pods differ from now on", Decision{Verb: Leave, Reason: input.Undone, Message: "m"}, true, "m. Pods that started since the change"},
+		"Released":       {"the controller answers", Decision{Verb: Remember, Reason: input.Released, Message: "m"}, false, "accepted without a rollout: m"},
 		"InStep":         {"nothing happened", Decision{Verb: Leave, Reason: input.InStep}, false, ""},
 		"Baseline":       {"installing is silent", Decision{Verb: Remember, Reason: input.Baseline}, false, ""},
 		"Quiet":          {"waiting is silent", Decision{Verb: Wait, Reason: input.QuietWindow}, false, ""},
@@ -49,7 +50,7 @@ func TestEventsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var e announce.Event
-			events := eventsFor(&kube.Workload{Kind: kube.Deployment()}, tc.decision)
+			events := eventsFor(&kube.Workload{Kind: kube.Deployment()}, tc.decision, func(*kube.Workload) string { return "; lockstep release, lockstep roll" })
 			told := len(events) > 0
 			if told {
 				e = events[len(events)-1]

@@ -1,0 +1,130 @@
+package kube
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
+)
+
+// TestObserved: whether a workload's controller has acted on it, as far as it tells.
+func TestObserved(t *testing.T) {
+	t.Parallel()
+	custom := func(apiVersion, kind string, generation int64, status map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"generation": generation}, "status": status,
+		}}
+	}
+	second := metav1.ObjectMeta{Generation: 2}
+	cases := map[string]struct {
+		reason string
+		kind   Kind
+		object client.Object
+		want   bool
+	}{
+		"Deployment":    {"it has", Deployment(), &appsv1.Deployment{ObjectMeta: second, Status: appsv1.DeploymentStatus{ObservedGeneration: 2}}, true},
+		"Behind":        {"it has not", Deployment(), &appsv1.Deployment{ObjectMeta: second, Status: appsv1.DeploymentStatus{ObservedGeneration: 1}}, false},
+		"StatefulSet":   {"it has not", StatefulSet(), &appsv1.StatefulSet{ObjectMeta: second}, false},
+		"DaemonSet":     {"it has not", DaemonSet(), &appsv1.DaemonSet{ObjectMeta: second}, false},
+		"Rollout":       {"Argo stores text", Rollout(), custom("argoproj.io/v1alpha1", "Rollout", 2, map[string]any{"observedGeneration": "2"}), true},
+		"RolloutBehind": {"Argo stores text", Rollout(), custom("argoproj.io/v1alpha1", "Rollout", 2, map[string]any{"observedGeneration": "1"}), false},
+		"RolloutNew":    {"Argo has not looked at it", Rollout(), custom("argoproj.io/v1alpha1", "Rollout", 1, nil), false},
+		"Custom":        {"a kind that tells", customKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Worker"}, "spec.template"), custom("example.com/v1", "Worker", 2, map[string]any{"observedGeneration": int64(1)}), false},
+		"CustomSilent":  {"a kind that does not tell holds up nobody", customKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Worker"}, "spec.template"), custom("example.com/v1", "Worker", 2, map[string]any{}), true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.kind.Status(tc.object).Observed; got != tc.want {
+				t.Errorf("%s: observed %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAbortIsAnotherTemplate: pods are made from the stable ReplicaSet while a Rollout
+// is aborted, and whoever waits for the workload is woken.
+func TestAbortIsAnotherTemplate(t *testing.T) {
+	t.Parallel()
+	rollout := func(abort bool) *Workload {
+		w, err := SlimWorkload(Rollout(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+			"spec":   map[string]any{"template": map[string]any{"spec": map[string]any{}}},
+			"status": map[string]any{"abort": abort, "stableRS": "5f8c", "currentPodHash": "6d4f"},
+		}}, settings.Native{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	running, aborted := rollout(false), rollout(true)
+	if running.Template() == aborted.Template() {
+		t.Errorf("both are made from %+v", running.Template())
+	}
+	if aborted.SameAs(running) {
+		t.Error("an abort wakes nobody")
+	}
+}
+
+// TestTemplateOfItsReplicaSet: the Deployment controller adds a label.
+func TestTemplateOfItsReplicaSet(t *testing.T) {
+	t.Parallel()
+	d := &appsv1.Deployment{}
+	d.Spec.Template.Labels = map[string]string{"app": "web"}
+	w, err := SlimWorkload(Deployment(), d, settings.Native{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := func(key, value string) *corev1.PodTemplateSpec {
+		return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web", key: value}}}
+	}
+	if !w.HasTemplate(template(appsv1.DefaultDeploymentUniqueLabelKey, "5f8c")) {
+		t.Error("the template of its ReplicaSet is not its own")
+	}
+	if w.HasTemplate(template("tier", "front")) {
+		t.Error("another template is its own")
+	}
+}
+
+// TestReplaced: which revisions a workload had before it took up its template.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	written := time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)
+	copyOf := func(sum byte, change func(*Workload)) *Workload {
+		w := &Workload{UID: "1", WrittenAt: written, templateSum: [32]byte{sum}}
+		w.Status.Observed = true
+		change(w)
+		return w
+	}
+	number := func(n int64) func(*Workload) { return func(w *Workload) { w.Revision = n } }
+	cases := map[string]struct {
+		reason   string
+		old, now *Workload
+		watched  bool
+		want     timeline.Origin
+	}{
+		"Number":     {"a Deployment bears the number", copyOf(1, number(4)), copyOf(2, number(4)), true, timeline.AfterNumber(4)},
+		"Name":       {"a StatefulSet the name", copyOf(1, func(w *Workload) { w.Status.UpdateRevision = "db-a" }), copyOf(2, number(0)), true, timeline.AfterName("db-a")},
+		"Time":       {"of a DaemonSet the write tells", copyOf(1, number(0)), copyOf(2, number(0)), true, timeline.AfterTime(written)},
+		"TimeOfList": {"and a list does not show the write", copyOf(1, number(0)), copyOf(2, number(0)), false, ""},
+		"Same":       {"it is the template that it was", copyOf(1, func(w *Workload) { w.Replaced = "3" }), copyOf(1, number(4)), true, "3"},
+		"Unobserved": {"a template that its controller never saw has no revision", copyOf(1, func(w *Workload) { w.Replaced, w.Revision, w.Status.Observed = "3", 4, false }), copyOf(2, number(4)), true, "3"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.now.Follow(tc.old, mirror.Arrival{Watched: tc.watched}); tc.now.Replaced != tc.want {
+				t.Errorf("%s: %q, want %q", tc.reason, tc.now.Replaced, tc.want)
+			}
+		})
+	}
+}

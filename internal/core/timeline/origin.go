@@ -1,0 +1,77 @@
+package timeline
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// Origin tells which revisions a workload had before an input was given to it: the
+// number of the revision that was current then, its name, or the API server's time of
+// the write that gave it. Which of them depends on what the kind shows. It is written
+// down as it is; empty means that nothing is known.
+type Origin string
+
+// AfterNumber is the origin of what was given after the revision of that number.
+func AfterNumber(number int64) Origin {
+	if number <= 0 {
+		return ""
+	}
+	return Origin(strconv.FormatInt(number, 10))
+}
+
+// AfterName is the origin of what was given after the revision of that name.
+func AfterName(name string) Origin {
+	return Origin(name)
+}
+
+// AfterTime is the origin of what was given by a write at that time.
+func AfterTime(at time.Time) Origin {
+	if at.IsZero() {
+		return ""
+	}
+	return Origin(at.UTC().Format(time.RFC3339))
+}
+
+// Had reports whether the workload certainly had the revision, one of all, before the
+// input was given. A ReplicaSet that is used again gets a new number and keeps the
+// earlier ones; a ControllerRevision keeps its name and the time when it was made.
+func (o Origin) Had(r Revision, all []Revision) bool {
+	if o == "" {
+		return false
+	}
+	if number, err := strconv.ParseInt(string(o), 10, 64); err == nil {
+		return slices.ContainsFunc(slices.Concat(r.Earlier, []int64{r.Number}), func(n int64) bool { return n > 0 && n <= number })
+	}
+	if at, err := time.Parse(time.RFC3339, string(o)); err == nil {
+		return r.Created.Before(at)
+	}
+	if r.Name == string(o) {
+		return true
+	}
+	known := slices.IndexFunc(all, func(other Revision) bool { return other.Name == string(o) })
+	return known >= 0 && r.Created.Before(all[known].Created)
+}
+
+// TakenBack reports whether an input was taken back, and to which revision: new pods
+// are made from one that the workload had before the input was given, and that shows
+// another version than the one which a template shows that was given what exists. One
+// that shows none was given an unknown version. Without evidence it was not.
+func (o Origin) TakenBack(id input.ID, shows input.Mark, revisions []Revision) (to string, back bool) {
+	i := slices.IndexFunc(revisions, func(r Revision) bool { return r.Current })
+	if i < 0 || !o.Had(revisions[i], revisions) {
+		return "", false
+	}
+	mark := revisions[i].Shown[id]
+	return revisions[i].Name, mark == (input.Mark{}) || mark != shows
+}
+
+// Before is the origin of what the revision was made for.
+func (r Revision) Before() Origin {
+	if r.Number > 0 {
+		return AfterNumber(r.Number - 1)
+	}
+	return AfterTime(r.Created)
+}

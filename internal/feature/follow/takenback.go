@@ -1,0 +1,208 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
+)
+
+// Template is what is known of a workload's pod template, and of what other writers
+// made of it.
+type Template struct {
+	// Now is the one that the entry takes into account after the decision.
+	Now record.Template
+	// Unobserved is true when another writer changed the template and the workload's
+	// controller has not acted on it yet, so that nobody can tell what was taken back.
+	Unobserved bool
+	// Back are the inputs that were taken back, each with the revision that new pods
+	// are made from.
+	Back map[input.ID]string
+	// From tells, of inputs that another rollout gave, which revisions the workload had
+	// before it.
+	From map[input.ID]timeline.Origin
+	// Released are inputs that were taken back until a person accepted them.
+	Released []input.ID
+}
+
+// observedCheck is how often to look whether the workload's controller has acted.
+const observedCheck = 500 * time.Millisecond
+
+// earlierRevision stands for the name of a revision that nobody knows.
+const earlierRevision = "unknown"
+
+// judge finds out which inputs other writers took back, and bars them. It asks for
+// revisions only when another writer has changed the template since the last look, and
+// when it is known of an input which revisions came before it.
+func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error {
+	known := in.Entry.Template
+	t := Template{Now: w.Template(), Back: in.backOnRecord(), From: in.origins(w)}
+	if t.Now.Sum == known.Sum || t.Now.IsOlder(known) {
+		// Another writer changed nothing, or the cache does not have our own patch yet.
+		t.Now = known
+	}
+	changed := t.Now != known
+	switch {
+	case g.Revisions == nil:
+		t.Now, t.Back = record.Template{}, in.backByMarks()
+	case known == record.Template{}:
+		t.Back = in.backByMarks()
+	case changed && w.MovedAt.After(in.Entry.MovedAt):
+		// A patch of ours that is not on record, or a person's "lockstep roll".
+		t.Back = map[input.ID]string{}
+	case !in.deliveredAndGone(w) && (!changed || !in.hasOrigins()):
+	case !w.Status.Observed:
+		t.Unobserved = true
+	default:
+		revisions, err := g.Revisions(ctx, w)
+		if err != nil {
+			return err
+		}
+		t.Back = in.takenBack(w, revisions)
+	}
+	in.Template = t
+	in.release()
+	in.bar(w)
+	return nil
+}
+
+// backOnRecord are the inputs that are on record as taken back.
+func (in Input) backOnRecord() map[input.ID]string {
+	back := map[input.ID]string{}
+	for id, given := range in.Entry.Inputs {
+		if given.Back != "" {
+			back[id] = given.Back
+		}
+	}
+	return back
+}
+
+// backByMarks are the inputs that the families call undone by what the template shows.
+func (in Input) backByMarks() map[input.ID]string {
+	back := map[input.ID]string{}
+	for _, f := range in.Findings {
+		if f.Reason == input.Undone {
+			back[f.ID] = earlierRevision
+		}
+	}
+	return back
+}
+
+// hasOrigins reports whether anything can be said about what was taken back.
+func (in Input) hasOrigins() bool {
+	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return in.Entry.Inputs[f.ID].From != "" })
+}
+
+// deliveredAndGone reports whether a revision shows that an input was delivered, and
+// the template does not.
+func (in Input) deliveredAndGone(w *kube.Workload) bool {
+	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return isDeliveredAndGone(w, f) })
+}
+
+func isDeliveredAndGone(w *kube.Workload, f input.Finding) bool {
+	return f.Reason == input.DeliveredBefore && w.Shown[f.ID] != f.Shows
+}
+
+// takenBack asks the revisions about every input that the workload was given.
+func (in Input) takenBack(w *kube.Workload, revisions []timeline.Revision) map[input.ID]string {
+	back := map[input.ID]string{}
+	for _, f := range in.Findings {
+		given := in.Entry.Inputs[f.ID]
+		from, shows := given.From, given.Shown
+		if f.Current == f.Given {
+			shows = f.Shows
+		}
+		if isDeliveredAndGone(w, f) {
+			from, shows = deliveredAfter(f, revisions), f.Shows
+		}
+		if to, is := from.TakenBack(f.ID, shows, revisions); is {
+			back[f.ID] = to
+		}
+	}
+	return back
+}
+
+// deliveredAfter is the origin of an input by the newest revision that shows it.
+func deliveredAfter(f input.Finding, revisions []timeline.Revision) timeline.Origin {
+	var newest timeline.Revision
+	for _, r := range revisions {
+		if r.Shown[f.ID] == f.Shows && (r.Number > newest.Number || r.Created.After(newest.Created)) {
+			newest = r
+		}
+	}
+	return newest.Before()
+}
+
+// origins tell, of inputs that another rollout or a patch that is not on record gave,
+// which revisions the workload had before.
+func (in Input) origins(w *kube.Workload) map[input.ID]timeline.Origin {
+	from := map[input.ID]timeline.Origin{}
+	for _, f := range in.Findings {
+		switch {
+		case f.Reason == input.DeliveredByRollout && w.Borrows == kube.Key{}:
+			from[f.ID] = w.Replaced
+		case f.Reason == input.DeliveredByRollout, f.Reason == input.DeliveredBefore:
+			from[f.ID] = w.BeforeLast()
+		}
+	}
+	return from
+}
+
+// release ends what a person has accepted since.
+func (in *Input) release() {
+	if in.Intent.Release <= in.Entry.Released || in.Template.Unobserved {
+		return
+	}
+	in.Template.Released = slices.SortedFunc(maps.Keys(in.Template.Back), func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
+	in.Template.Back = map[input.ID]string{}
+}
+
+// bar bars what was taken back. A rollout does not take back what it gives itself, also
+// when it uses an earlier revision again. Another version than the one that was taken
+// back is not barred; one that cannot be read may well be the same.
+func (in *Input) bar(w *kube.Workload) {
+	in.Findings = slices.Clone(in.Findings)
+	for i, f := range in.Findings {
+		if f.Reason == input.Undone {
+			f.Reason = input.InStep
+		}
+		if f.Standing == input.Record && !isDeliveredAndGone(w, f) {
+			delete(in.Template.Back, f.ID)
+		}
+		to, back := in.Template.Back[f.ID]
+		if back && f.Standing != input.Due && f.Reason != input.Missing {
+			f.Bars = append(slices.Clone(f.Bars), input.Bar{Reason: input.Undone, By: to})
+			if f.Reason == input.InStep {
+				f.Reason = input.Undone
+			}
+		}
+		in.Findings[i] = f
+	}
+}
+
+// unobserved: what another writer made of the template cannot be judged before the
+// workload's controller has acted on it. Until then nothing is moved and nothing is put
+// on record.
+func unobserved(s situation) (Decision, bool) {
+	d := s.draft.as(Wait, input.GenerationNotObserved)
+	d.Message, d.Recheck = "another writer changed the pod template, and the controller of the workload has not acted on it yet", observedCheck
+	return d, s.Template.Unobserved
+}
+
+// takenBack says which inputs were taken back, and to what; empty when none was.
+func takenBack(findings []input.Finding) string {
+	var parts []string
+	for _, f := range findings {
+		if to, back := f.BarredFor(input.Undone); back {
+			parts = append(parts, fmt.Sprintf("%s %s was taken back: new pods are made from revision %s", f.ID, f.Current.Short(), to))
+		}
+	}
+	return strings.Join(parts, "; ")
+}

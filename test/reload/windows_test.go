@@ -251,3 +251,38 @@ func TestClockIsOff(t *testing.T) {
 		})
 	}
 }
+
+// TestHoldDoesNotUseUpTheMaximumDelay: a change waits behind a hold for longer than the
+// maximum delay. The hold is taken away between the two writes of one commit: that is
+// one rollout.
+func TestHoldDoesNotUseUpTheMaximumDelay(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, configMap("app", "key: one")+configMap("more", "key: one")+
+		deployment("web", auto+", "+settings.Hold+": freeze, "+settings.Quiet+": 8s", uses("configmap/app", "configmap/more")))
+	s.run(t, "--max-delay", "1s")
+	s.awaitKnown(t, deploy, "web", "configmap/app", "configmap/more")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.AwaitEvent(t, "web", "Normal Held", "configmap/app") // after the window, which is longer than the maximum delay
+
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	s.annotate(t, web, settings.Hold)
+	s.change(t, "configmap/more", "{data: {key: three}}")
+	s.awaitRollouts(t, web, 1)
+	s.awaitKnown(t, deploy, "web", versionOf("three"))
+	s.checkRollouts(t, "one commit", 1, web)
+}
+
+// TestQuietLongerThanMaximumDelay: the window that a workload asks for is kept.
+func TestQuietLongerThanMaximumDelay(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	s.annotate(t, web, settings.Quiet, "1h")
+	s.run(t, "--max-delay", "1s")
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitKnown(t, deploy, "web", `"pending":`)
+	s.awaitSecondAfter(t, s.pendingSince(t).Add(time.Second))
+	s.checkRollouts(t, "the window has just begun", 0, web)
+	s.annotate(t, web, settings.Quiet, "1s")
+	s.awaitRollouts(t, web, 1)
+}

@@ -55,6 +55,7 @@ type stored struct {
 	UID          string                     `json:"uid"`
 	Inputs       map[string]json.RawMessage `json:"in,omitempty"`
 	PendingSince *time.Time                 `json:"pending,omitempty"`
+	DelaySince   *time.Time                 `json:"delay,omitempty"`
 	MovedAt      *time.Time                 `json:"moved,omitempty"`
 	AsOf         *time.Time                 `json:"asOf,omitempty"`
 	MovedFrom    int64                      `json:"movedFrom,omitempty"`
@@ -68,7 +69,7 @@ type stored struct {
 // storedFields are the fields that this program understands, in the order in which
 // they are written.
 func storedFields() []string {
-	return []string{"v", "id", "uid", "in", "pending", "moved", "asOf", "movedFrom", "template", "released", "evictFor", "evictSince", "evictPods"}
+	return []string{"v", "id", "uid", "in", "pending", "delay", "moved", "asOf", "movedFrom", "template", "released", "evictFor", "evictSince", "evictPods"}
 }
 
 // Encode writes the entry as text. What is foreign comes after what this program
@@ -76,7 +77,7 @@ func storedFields() []string {
 func (e Entry) Encode() (string, error) {
 	s := stored{
 		Format: format, ID: e.ID, UID: e.UID, Inputs: make(map[string]json.RawMessage, len(e.Inputs)),
-		PendingSince: optionalTime(e.PendingSince), MovedAt: optionalTime(e.MovedAt), AsOf: optionalTime(e.AsOf), MovedFrom: e.MovedFrom,
+		PendingSince: optionalTime(e.PendingSince), DelaySince: optionalTime(e.DelaySince), MovedAt: optionalTime(e.MovedAt), AsOf: optionalTime(e.AsOf), MovedFrom: e.MovedFrom,
 		Template: e.Template.encode(), Released: e.Released,
 		EvictFor: e.EvictFor, EvictSince: optionalTime(e.EvictSince), EvictPods: e.EvictPods,
 	}
@@ -153,7 +154,7 @@ func Decode(text string) (Entry, error) {
 		return Entry{}, fmt.Errorf("decode entry: %w", err)
 	}
 	e := Entry{
-		ID: s.ID, UID: s.UID, PendingSince: deref(s.PendingSince), MovedAt: deref(s.MovedAt), AsOf: deref(s.AsOf), MovedFrom: s.MovedFrom,
+		ID: s.ID, UID: s.UID, PendingSince: deref(s.PendingSince), DelaySince: deref(s.DelaySince), MovedAt: deref(s.MovedAt), AsOf: deref(s.AsOf), MovedFrom: s.MovedFrom,
 		Template: decodeTemplate(s.Template), Released: s.Released,
 		EvictFor: s.EvictFor, EvictSince: deref(s.EvictSince), EvictPods: s.EvictPods,
 	}
@@ -169,7 +170,7 @@ func decodeFields(text string) (s stored, foreign map[string]json.RawMessage, er
 		return stored{}, nil, err
 	}
 	for name, into := range map[string]any{
-		"v": &s.Format, "id": &s.ID, "uid": &s.UID, "in": &s.Inputs, "pending": &s.PendingSince, "moved": &s.MovedAt, "asOf": &s.AsOf,
+		"v": &s.Format, "id": &s.ID, "uid": &s.UID, "in": &s.Inputs, "pending": &s.PendingSince, "delay": &s.DelaySince, "moved": &s.MovedAt, "asOf": &s.AsOf,
 		"movedFrom": &s.MovedFrom, "template": &s.Template, "released": &s.Released, "evictFor": &s.EvictFor, "evictSince": &s.EvictSince, "evictPods": &s.EvictPods,
 	} {
 		value, ok := foreign[name]

@@ -208,6 +208,7 @@ func (s *shard) lost() {
 // forget drops all that is known, for a process that does not lead.
 func (s *shard) forget() {
 	s.resourceVersion, s.stored, s.dirty, s.sent = "", map[string]string{}, map[string]*string{}, nil
+	s.tooNew = nil
 }
 
 // written is called when the API server has taken a set of changes. When the

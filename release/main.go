@@ -116,7 +116,7 @@ func (o options) push(ctx context.Context, stdout io.Writer, progress *progress)
 		return err
 	}
 	pusher := images.Pusher{Target: target, Keychain: authn.DefaultKeychain, Progress: progress}
-	if err := pusher.Check(); err != nil {
+	if err := pusher.Check(ctx); err != nil {
 		return err
 	}
 	built, err := o.build(ctx, progress)

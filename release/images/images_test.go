@@ -19,6 +19,9 @@ func TestSameSourceSameDigests(t *testing.T) {
 	t.Setenv("GOFLAGS", "-tags=something")
 	t.Setenv("GOAMD64", "v3")
 	t.Setenv("CGO_ENABLED", "1")
+	settings := filepath.Join(t.TempDir(), "env")
+	write(t, settings, "GOEXPERIMENT=nogreenteagc\nGOAMD64=v4\n") // as "go env -w" does
+	t.Setenv("GOENV", settings)
 	if diff := cmp.Diff(first, digests(t, build(t, other))); diff != "" {
 		t.Errorf("the same source in another folder gives other images:\n%s", diff)
 	}

@@ -95,6 +95,10 @@ func (o options) makeImages(ctx context.Context, stdout io.Writer, progress *pro
 }
 
 func (o options) build(ctx context.Context, progress *progress) ([]images.Built, error) {
+	// Compiling takes minutes.
+	if err := images.CheckLayout(o.out); err != nil {
+		return nil, err
+	}
 	built, err := o.source.Build(ctx, progress)
 	if err != nil {
 		return nil, err
@@ -112,7 +116,7 @@ func (o options) push(ctx context.Context, stdout io.Writer, progress *progress)
 		return err
 	}
 	pusher := images.Pusher{Target: target, Keychain: authn.DefaultKeychain, Progress: progress}
-	if err := pusher.Check(); err != nil {
+	if err := pusher.Check(ctx); err != nil {
 		return err
 	}
 	built, err := o.build(ctx, progress)

@@ -74,6 +74,26 @@ func TestPushSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
+// TestImagesKeepOtherFiles: a folder with something else in it is refused, in one line
+// and before anything is compiled: the folder of the checkout does not even exist.
+func TestImagesKeepOtherFiles(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	file := filepath.Join(out, ".profile")
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{
+		Path: labtest.Binary(t, "./release"), Args: []string{"images", "--source=" + filepath.Join(out, "none"), "--out=" + out},
+	})
+	if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "name a new or an empty folder") {
+		t.Errorf("code %d, stdout %q, stderr %q; want 1 and one line that says what to do", code, stdout, stderr)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
+
 func serve(t *testing.T, handler http.HandlerFunc) (address string) {
 	t.Helper()
 	server := httptest.NewServer(handler)

@@ -82,10 +82,14 @@ func (p *parts) missingToAttach() []access.Right {
 	return missing
 }
 
-// observes reports whether people only want to be told of a namespace.
+// observes reports whether people only want to be told of a namespace. One that the
+// labels no longer choose is not written to, whatever it asked for.
 func (p *parts) observes(namespace string) bool {
 	ns, known := p.cache.Namespace(namespace)
-	return known && settings.ForWorkload(nil, ns.Annotations, settings.Defaults{}).Observe
+	if !known {
+		return p.cache.ChoosesNamespaces()
+	}
+	return settings.ForWorkload(nil, ns.Annotations, settings.Defaults{}).Observe
 }
 
 // ownershipStatus is how well revisions can be followed; nothing when that is

@@ -58,19 +58,21 @@ func (s Source) command(ctx context.Context, args ...string) *exec.Cmd {
 
 // moduleVersion is the version of a module of the checkout.
 func (s Source) moduleVersion(ctx context.Context, module string) (string, error) {
-	out, err := s.command(ctx, "list", "-m", "-f", "{{.Version}}", module).Output()
+	list := s.command(ctx, "list", "-m", "-f", "{{.Version}}", module)
+	list.Env = buildEnvironment(os.Environ(), Platforms()[0])
+	out, err := list.Output()
 	if err != nil {
 		return "", fmt.Errorf("find the version of %s: %w", module, err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
 
-// buildEnvironment replaces everything that changes what the compiler makes. A variable
-// that is empty would let the user's own settings of the go command through.
+// buildEnvironment replaces everything that changes what the compiler makes. GOENV=off
+// keeps out what "go env -w" has set on this machine.
 func buildEnvironment(environment []string, platform v1.Platform) []string {
 	fixed := []string{
 		"CGO_ENABLED=0", "GOOS=" + platform.OS, "GOARCH=" + platform.Architecture,
-		"GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOFIPS140=off",
+		"GOENV=off", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOFIPS140=off",
 	}
 	ours := append(slices.Clone(fixed), "GOEXPERIMENT=")
 	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {

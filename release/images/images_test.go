@@ -19,6 +19,9 @@ func TestSameSourceSameDigests(t *testing.T) {
 	t.Setenv("GOFLAGS", "-tags=something")
 	t.Setenv("GOAMD64", "v3")
 	t.Setenv("CGO_ENABLED", "1")
+	settings := filepath.Join(t.TempDir(), "env")
+	write(t, settings, "GOEXPERIMENT=nogreenteagc\nGOAMD64=v4\n") // as "go env -w" does
+	t.Setenv("GOENV", settings)
 	if diff := cmp.Diff(first, digests(t, build(t, other))); diff != "" {
 		t.Errorf("the same source in another folder gives other images:\n%s", diff)
 	}
@@ -35,6 +38,7 @@ func TestLayout(t *testing.T) {
 	t.Parallel()
 	built := build(t, tiny(t))
 	folder := filepath.Join(t.TempDir(), "dist", "images")
+	write(t, filepath.Join(folder, "oci-layout"), "{}")
 	write(t, filepath.Join(folder, "blobs", "sha256", "leftover"), "x")
 	if err := images.WriteLayout(folder, built); err != nil {
 		t.Fatal(err)
@@ -52,6 +56,48 @@ func TestLayout(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(folder))
 	if err != nil || len(entries) != 1 {
 		t.Errorf("beside the layout are %v, error %v", entries, err)
+	}
+	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the layout has the mode %s, error %v, want one that others can read", info.Mode(), err)
+	}
+}
+
+// A folder is replaced only when nothing is lost with it but an old layout.
+func TestLayoutReplacesNothingElse(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files   []string
+		refused bool
+	}{
+		"new":           {},
+		"empty":         {files: []string{"images/"}},
+		"a layout":      {files: []string{"images/oci-layout", "images/index.json"}},
+		"a home":        {files: []string{"images/.profile", "images/work/notes"}, refused: true},
+		"parent of one": {files: []string{"images/dist/oci-layout"}, refused: true},
+		"a file":        {files: []string{"images"}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			for _, file := range c.files {
+				if folder, ok := strings.CutSuffix(file, "/"); ok {
+					if err := os.Mkdir(filepath.Join(root, folder), 0o755); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				write(t, filepath.Join(root, file), "mine")
+			}
+			err := images.WriteLayout(filepath.Join(root, "images"), nil)
+			if refused := err != nil && strings.HasPrefix(err.Error(), "OUT="); refused != c.refused || err != nil && !refused {
+				t.Fatalf("error %v, want a refusal that names OUT: %t", err, c.refused)
+			}
+			for _, file := range c.files {
+				if content, err := os.ReadFile(filepath.Join(root, file)); c.refused && string(content) != "mine" {
+					t.Errorf("%s is gone: %v", file, err)
+				}
+			}
+		})
 	}
 }
 

@@ -3,8 +3,10 @@ package images
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -14,9 +16,31 @@ import (
 // refAnnotation is by what tools find an image in a layout: oci:dist/images:lockstep.
 const refAnnotation = "org.opencontainers.image.ref.name"
 
+// layoutFile is in every OCI layout, and says that it is one.
+const layoutFile = "oci-layout"
+
+// CheckLayout refuses a folder that has something else in it than a layout: writing one
+// replaces the folder.
+func CheckLayout(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("OUT=%s: want a folder, which is replaced: %w", folder, err)
+	}
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == layoutFile }) {
+		return fmt.Errorf("OUT=%s: the folder has other files in it, and writing the images would remove them: name a new or an empty folder", folder)
+	}
+	return nil
+}
+
 // WriteLayout writes images into a new OCI layout, and puts it in the place of the old
 // one when it is complete.
 func WriteLayout(folder string, images []Built) error {
+	if err := CheckLayout(folder); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		return err
 	}
@@ -27,6 +51,10 @@ func WriteLayout(folder string, images []Built) error {
 	defer os.RemoveAll(fresh) //nolint:errcheck // It is gone when all went well.
 	if err := writeLayout(fresh, images); err != nil {
 		return fmt.Errorf("write %s: %w", folder, err)
+	}
+	// A temporary folder is closed to others, and a layout is there to be read.
+	if err := os.Chmod(fresh, 0o755); err != nil { //nolint:gosec // Nothing in it is secret.
+		return err
 	}
 	if err := os.RemoveAll(folder); err != nil {
 		return err

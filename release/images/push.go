@@ -25,39 +25,58 @@ type Pusher struct {
 }
 
 // Check asks the registry whether it takes images at all, before anything is built.
-func (p Pusher) Check() error {
+func (p Pusher) Check(ctx context.Context) error {
 	for _, image := range Table() {
-		if err := remote.CheckPushPermission(p.Target.tag(image), p.Keychain, remote.DefaultTransport); err != nil {
+		if err := p.check(ctx, image); err != nil {
 			return p.refusal(image, err)
 		}
 	}
 	return nil
 }
 
-// Push uploads everything by digest and moves the tags after that: a tag names either
-// the old image or a complete new one, also when the upload breaks off.
+// check asks for one image. The library's check takes no context: when that ends, the
+// check is left to itself.
+func (p Pusher) check(ctx context.Context, image Image) error {
+	answer := make(chan error, 1)
+	go func() { answer <- remote.CheckPushPermission(p.Target.tag(image), p.Keychain, remote.DefaultTransport) }()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-answer:
+		return err
+	}
+}
+
+// Push uploads everything by digest and moves the tags after that, one after the other:
+// each tag names either the old image or a complete new one, also when the push breaks
+// off. The error says how many tags were moved.
 func (p Pusher) Push(ctx context.Context, images []Built) ([]Pushed, error) {
 	uploaded := map[string]name.Reference{}
 	for _, image := range images {
 		from, err := p.upload(ctx, image, uploaded[image.Program])
 		if err != nil {
-			return nil, p.refusal(image.Image, err)
+			return nil, fmt.Errorf("%w; no tag was moved", p.refusal(image.Image, err))
 		}
 		if uploaded[image.Program] == nil {
 			uploaded[image.Program] = from
 		}
 	}
+	return p.tag(ctx, images)
+}
+
+// tag moves the tags of images that are in the registry.
+func (p Pusher) tag(ctx context.Context, images []Built) ([]Pushed, error) {
 	step := p.Progress.Begin("tag")
 	var all []Pushed
 	for _, image := range images {
 		tag := p.Target.tag(image.Image)
 		step.Update(tag.Name())
-		if err := remote.Tag(tag, image.Index, p.options(ctx)...); err != nil {
-			return nil, p.refusal(image.Image, err)
-		}
 		digest, err := image.Index.Digest()
+		if err == nil {
+			err = remote.Tag(tag, image.Index, p.options(ctx)...)
+		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w; %d of %d tags were moved before that", p.refusal(image.Image, err), len(all), len(images))
 		}
 		all = append(all, Pushed{Image: image.Image, Reference: tag.Name() + "@" + digest.String()})
 	}

@@ -2,6 +2,7 @@ package images_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -98,7 +100,7 @@ func TestPush(t *testing.T) {
 	to := newRegistry(t)
 	built := build(t, tiny(t))
 	pusher := to.pusher(t, "v1.2.3")
-	if err := pusher.Check(); err != nil {
+	if err := pusher.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	pushed, err := pusher.Push(t.Context(), built)
@@ -198,8 +200,8 @@ func TestNoTagMovesUnlessEverythingWasPushed(t *testing.T) {
 			before := to.tags(t, "v1.2.3")
 			to.refuses(refuse)
 			_, err := pusher.Push(t.Context(), fresh)
-			if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "/team/"+last) {
-				t.Errorf("error %v, want one line that names %s", err, last)
+			if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "/team/"+last) || !strings.HasSuffix(err.Error(), "; no tag was moved") {
+				t.Errorf("error %v, want one line that names %s and says that no tag was moved", err, last)
 			}
 			to.refuses(func(*http.Request) int { return 0 })
 			if diff := cmp.Diff(before, to.tags(t, "v1.2.3")); diff != "" {
@@ -209,6 +211,64 @@ func TestNoTagMovesUnlessEverythingWasPushed(t *testing.T) {
 				t.Errorf("the tags were not there before:\n%s", diff)
 			}
 		})
+	}
+}
+
+// Tags of several repositories cannot move in one step: who reads the error knows how
+// many of them have.
+func TestTagsThatMovedAreCounted(t *testing.T) {
+	t.Parallel()
+	source := tiny(t)
+	old := build(t, source)
+	source.Revision = "fedcba9876543210"
+	fresh := build(t, source)
+	const refused = 2 // the third
+	to := newRegistry(t)
+	pusher := to.pusher(t, "v1.2.3")
+	if _, err := pusher.Push(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	to.refuses(func(r *http.Request) int {
+		return refuseIf(r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/team/"+fresh[refused].Name+"/manifests/v1.2.3"))
+	})
+	_, err := pusher.Push(t.Context(), fresh)
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.HasSuffix(err.Error(), "; 2 of 7 tags were moved before that") {
+		t.Errorf("error %v, want one line that says how many tags were moved", err)
+	}
+	to.refuses(func(*http.Request) int { return 0 })
+	want := wantTags(t, old)
+	for _, b := range fresh[:refused] {
+		want[b.Name] = wantTags(t, fresh)[b.Name]
+	}
+	if diff := cmp.Diff(want, to.tags(t, "v1.2.3")); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+}
+
+// A registry that does not answer does not keep the check from ending.
+func TestCheckCanBeInterrupted(t *testing.T) {
+	t.Parallel()
+	to := newRegistry(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	asked, over := make(chan struct{}, 100), make(chan struct{})
+	to.refuses(func(*http.Request) int {
+		asked <- struct{}{}
+		<-over
+		return http.StatusServiceUnavailable
+	})
+	ended := make(chan error)
+	go func() { ended <- to.pusher(t, "v1.2.3").Check(ctx) }()
+	<-asked
+	cancel()
+	select {
+	case err := <-ended:
+		if err == nil || !strings.HasSuffix(err.Error(), ": interrupted") {
+			t.Errorf("error %v, want that it was interrupted", err)
+		}
+		close(over)
+	case <-time.After(10 * time.Second):
+		close(over)
+		t.Errorf("the check ends with the registry: %v", <-ended)
 	}
 }
 

@@ -19,7 +19,7 @@ func (p Pusher) refusal(image Image, err error) error {
 	var untrusted *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("push %s: interrupted; no tag was moved before everything was there", repository)
+		return fmt.Errorf("push %s: interrupted", repository)
 	case errors.As(err, &untrusted):
 		return fmt.Errorf("push %s: the registry's certificate is not trusted: %s; SSL_CERT_FILE names a file of further roots", repository, oneLine(untrusted.Err))
 	case errors.As(err, &said) && (said.StatusCode == http.StatusUnauthorized || said.StatusCode == http.StatusForbidden):

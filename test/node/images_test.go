@@ -24,7 +24,9 @@ import (
 
 // imagesTakeThePlaceOfOthers pushes the images as a user does, with "make push", to a
 // registry with TLS and credentials. From there the node pulls them for the manifests
-// of the programs that they replace, in which only the image is another one.
+// of the programs that they replace, in which only the image is another one. What is
+// taken over and what is added is said in testdata/seeds; the pods of k8s-sidecar and
+// configmap-reload are the test's own.
 func imagesTakeThePlaceOfOthers(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
 	t.Parallel()

@@ -138,7 +138,8 @@ func TestRevisionsInSelectedNamespaces(t *testing.T) {
 	other.describe(t, `{"metadata":{"labels":{"team":"`+team+`"}}}`)
 	other.awaitOwner(t, "first")
 
-	other.describe(t, `{"metadata":{"labels":{"team":null}}}`)
+	// What it asks for with the same change can no longer be read.
+	other.describe(t, `{"metadata":{"labels":{"team":null},"annotations":{"`+settings.Observe+`":"true"}}}`)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		_, text := c.Probe(t, "/readyz?verbose")
 		return !strings.Contains(text, " in "+other.Namespace), "the namespace is still watched:\n" + text
@@ -149,7 +150,7 @@ func TestRevisionsInSelectedNamespaces(t *testing.T) {
 	if owners := other.owners(t, "second"); owners != "" {
 		t.Errorf("attached to %s after the label was gone", owners)
 	}
-	other.describe(t, `{"metadata":{"labels":{"team":"`+team+`"}}}`)
+	other.describe(t, `{"metadata":{"labels":{"team":"`+team+`"},"annotations":{"`+settings.Observe+`":null}}}`)
 	other.awaitOwner(t, "second")
 	if log := c.Stderr(); strings.Contains(log, "forbidden") {
 		t.Errorf("more was asked for than the chosen namespaces:\n%s", log)

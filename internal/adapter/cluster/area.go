@@ -95,6 +95,15 @@ func (a *area) run(process context.Context, c client.WithWatch) {
 	}
 }
 
+// leave ends the area of a namespace that is no longer to be watched. Guests hear of it
+// first: what the watches do until they end is not to be decided on.
+func (a *area) leave() {
+	for _, s := range a.stays {
+		s.Close()
+	}
+	a.end()
+}
+
 // end makes run return.
 func (a *area) end() {
 	a.endOnce.Do(func() { close(a.ended) })

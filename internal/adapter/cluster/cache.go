@@ -181,6 +181,12 @@ func (c *Cache) Namespace(name string) (*kube.Namespace, bool) {
 	return c.namespaces.Get("", name)
 }
 
+// ChoosesNamespaces reports whether namespaces are chosen by label. One that is not
+// known then is not to be touched: it was never chosen, or no longer is.
+func (c *Cache) ChoosesNamespaces() bool {
+	return c.options.Selector != nil
+}
+
 // KnowsNamespaces reports whether the settings of namespaces have been listed, or
 // are not meant to be. Without that, what a workload asks for is not all known.
 func (c *Cache) KnowsNamespaces() bool {
@@ -394,7 +400,7 @@ func (c *Cache) chooseNamespace(old, now *kube.Namespace) {
 	defer c.mu.Unlock()
 	if now == nil {
 		if a, ok := c.areas[old.Name]; ok {
-			a.end()
+			a.leave()
 			delete(c.areas, old.Name)
 			c.ending[old.Name] = a
 		}

@@ -25,8 +25,11 @@ type Guest interface {
 type Stay interface {
 	// Run watches until the context ends, and returns when all its watches have ended.
 	Run(ctx context.Context, c client.WithWatch)
-	// Leave forgets everything. It is called after Run, when the namespace is no longer
-	// to be watched, and not when the process stops.
+	// Close is called at once when the namespace is no longer to be watched. Run may take
+	// a minute to return, and from Close on nothing in the namespace may be decided on.
+	Close()
+	// Leave forgets everything. It is called after Close and Run, and not when the
+	// process stops.
 	Leave()
 }
 

@@ -42,8 +42,8 @@ type shard struct {
 	tooNew []string
 	// dirty holds the texts that differ from stored; nil removes a key.
 	dirty map[string]*string
-	// sent is what was last sent to the API server. The watch may deliver it
-	// before the answer does.
+	// sent is what was last sent to the API server, until it has taken it. The watch
+	// may deliver it before the answer does.
 	sent map[string]*string
 	// sentAt is the version that was known when it was sent.
 	sentAt string
@@ -68,9 +68,15 @@ func (s *shard) get(key string) (string, bool) {
 	return text, ok
 }
 
-// set notes a text that has to be written; nil removes the key.
+// set notes a text that has to be written; nil removes the key. What is sent may change
+// what is stored, so that a text which equals that is to be written as well.
 func (s *shard) set(key string, text *string) {
 	stored, known := s.stored[key]
+	_, sent := s.sent[key]
+	if sent {
+		s.dirty[key] = text
+		return
+	}
 	if text == nil && !known || text != nil && known && *text == stored {
 		delete(s.dirty, key)
 		return
@@ -202,6 +208,7 @@ func (s *shard) lost() {
 // forget drops all that is known, for a process that does not lead.
 func (s *shard) forget() {
 	s.resourceVersion, s.stored, s.dirty, s.sent = "", map[string]string{}, map[string]*string{}, nil
+	s.tooNew = nil
 }
 
 // written is called when the API server has taken a set of changes. When the
@@ -223,6 +230,9 @@ func (s *shard) written(changes map[string]*string, resourceVersion string) {
 			delete(s.stored, key)
 		default:
 			s.stored[key] = *text
+		}
+		if newest, ok := s.dirty[key]; ok {
+			s.set(key, newest) // it may be stored by now
 		}
 	}
 	if !overtaken {

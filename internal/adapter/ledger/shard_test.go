@@ -174,6 +174,59 @@ func TestShardWritten(t *testing.T) {
 	checkShard(t, s, map[string]string{"a": "2"}, map[string]*string{"c": new("late")})
 }
 
+// TestShardSetDuringAWrite: what is set while a write is under way is the newest text,
+// also when it takes the write back: nothing is lost on either side.
+func TestShardSetDuringAWrite(t *testing.T) {
+	t.Parallel()
+	const fails = ""
+	cases := map[string]struct {
+		reason      string
+		sent, newer *string
+		echo        *corev1.ConfigMap // arrives before the answer
+		answer      string
+		stored      map[string]string
+		dirty       map[string]*string
+	}{
+		"RemovedAndBack": {reason: "the removal is taken back", sent: nil, newer: new("1"), answer: "6", stored: map[string]string{}, dirty: map[string]*string{"a": new("1")}},
+		"ChangedAndBack": {reason: "the change is taken back", sent: new("2"), newer: new("1"), answer: "6", stored: map[string]string{"a": "2"}, dirty: map[string]*string{"a": new("1")}},
+		"ThenRemoved":    {reason: "the change is removed", sent: new("2"), newer: nil, answer: "6", stored: map[string]string{"a": "2"}, dirty: map[string]*string{"a": nil}},
+		"TheSame":        {reason: "what was written need not be written again", sent: new("2"), newer: new("2"), answer: "6", stored: map[string]string{"a": "2"}, dirty: map[string]*string{}},
+		"RemovedTwice":   {reason: "nor need what was removed be removed again", sent: nil, newer: nil, answer: "6", stored: map[string]string{}, dirty: map[string]*string{}},
+		"BackAndFailed":  {reason: "the write may have arrived although its answer did not", sent: nil, newer: new("1"), answer: fails, stored: map[string]string{"a": "1"}, dirty: map[string]*string{"a": new("1")}},
+		"EchoedAndBack":  {reason: "the watch is faster than the answer", sent: nil, newer: new("1"), echo: held("6", nil), answer: "6", stored: map[string]string{}, dirty: map[string]*string{"a": new("1")}},
+		"Overtaken":      {reason: "another writer has put back what we want there", sent: nil, newer: new("1"), echo: held("7", map[string]string{"a": "1"}), answer: "6", stored: map[string]string{"a": "1"}, dirty: map[string]*string{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := shardAt(map[string]string{"a": "1"})
+			s.set("a", tc.sent)
+			sent := s.send()
+			s.set("a", tc.newer)
+			if tc.echo != nil {
+				s.adopt(tc.echo)
+			}
+			if tc.answer != fails {
+				s.written(sent, tc.answer)
+			}
+			got, ok := s.get("a")
+			if ok != (tc.newer != nil) || ok && got != *tc.newer {
+				t.Errorf("%s: get gives %q, %t, want the newest text", tc.reason, got, ok)
+			}
+			checkShard(t, s, tc.stored, tc.dirty)
+		})
+	}
+	t.Run("NewAndRemoved", func(t *testing.T) {
+		t.Parallel()
+		s := shardAt(nil)
+		s.set("a", new("1"))
+		sent := s.send()
+		s.set("a", nil)
+		s.written(sent, "6")
+		checkShard(t, s, map[string]string{"a": "1"}, map[string]*string{"a": nil})
+	})
+}
+
 func TestShardLost(t *testing.T) {
 	t.Parallel()
 	s := shardAt(map[string]string{"a": "1", "b": "1", "c": "1"})

@@ -34,3 +34,24 @@ func TestRecordsLeaveNewerEntriesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestStandbyForgetsNewerEntries: the readiness of a process that does not lead names no
+// entries that are gone.
+func TestStandbyForgetsNewerEntries(t *testing.T) {
+	t.Parallel()
+	r := New(nil, Options{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(mirror.Status) {}})
+	key := deploymentKey("shop", "a")
+	held := configMap(r.shardOf(key).name, map[string]string{storageKey(key): `{"v":2,"id":"Deployment.apps/shop/a"}`})
+	if err := r.mirror.Add(held); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.TooNew(); len(got) != 1 {
+		t.Fatalf("too new are %v, want the one entry", got)
+	}
+	if err := r.mirror.Delete(held); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.TooNew(); len(got) > 0 {
+		t.Errorf("too new are %v, and the record is gone", got)
+	}
+}

@@ -26,9 +26,18 @@ type area struct {
 	// sorts and revisions are by the name of their kind.
 	sorts     map[string]kube.Revisions
 	revisions map[string]*mirror.Mirror[*Holder]
-	// open is true when the objects can be decided on.
-	open atomic.Bool
+	phase     atomic.Int32
 }
+
+// The phases of an area, in their order.
+const (
+	// learning: the objects cannot be decided on yet.
+	learning int32 = iota
+	// open: they can.
+	open
+	// closed: the namespace is no longer to be watched, and nothing in it is decided on.
+	closed
+)
 
 func newArea(w *Ownership, namespace string) *area {
 	a := &area{
@@ -80,6 +89,13 @@ func (a *area) Run(ctx context.Context, c client.WithWatch) {
 	group.Wait()
 }
 
+// Close implements cluster.Stay. From here on no object of the area is found, so that
+// what the watches still bring, and what Leave takes out, leads to no decision.
+func (a *area) Close() {
+	a.phase.Store(closed)
+	a.ownership.forget(a)
+}
+
 // Leave implements cluster.Stay. Objects are taken out one by one, so that whoever
 // counts them hears of it.
 func (a *area) Leave() {
@@ -89,7 +105,6 @@ func (a *area) Leave() {
 	for _, m := range a.objects {
 		clearMirror(m)
 	}
-	a.ownership.forget(a)
 }
 
 // clearMirror takes everything out of a mirror. One that is empty may never have been
@@ -100,9 +115,13 @@ func clearMirror[T mirror.Slim[T]](m *mirror.Mirror[T]) {
 	}
 }
 
-func (a *area) isOpen() bool { return a.open.Load() }
+func (a *area) isLearning() bool { return a.phase.Load() == learning }
 
-func (a *area) setOpen() { a.open.Store(true) }
+func (a *area) isOpen() bool { return a.phase.Load() == open }
+
+// setOpen reports whether the area is open now and was not before. One that was closed
+// meanwhile stays closed.
+func (a *area) setOpen() bool { return a.phase.CompareAndSwap(learning, open) }
 
 // answered reports whether the API server has said of every revision and object
 // what there is to know, or could not be made to: one kind that cannot be listed,

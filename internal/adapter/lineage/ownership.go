@@ -109,10 +109,9 @@ func (w *Ownership) Feed(ctx context.Context, add func(ObjectKey)) {
 
 // open lets the objects of an area be decided on, once enough is known.
 func (w *Ownership) open(a *area) {
-	if a.isOpen() || w.options.Ready != nil && !w.options.Ready() || !a.answered() {
+	if !a.isLearning() || w.options.Ready != nil && !w.options.Ready() || !a.answered() || !a.setOpen() {
 		return
 	}
-	a.setOpen()
 	a.eachObject(func(o *Owned) { w.wake(a, o.Key) })
 }
 
@@ -190,7 +189,7 @@ func (w *Ownership) allAreas() []*area {
 	return all
 }
 
-// forget drops an area that was left, unless its namespace was entered again.
+// forget drops an area that is closed, unless its namespace was entered again.
 func (w *Ownership) forget(a *area) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,12 +218,12 @@ func (w *Ownership) holderChanged(old, now *Holder) {
 }
 
 // wake has an object looked at. What happens before its area is open is seen when it
-// opens.
+// opens; after its area was closed, it is looked for in vain and forgotten.
 func (w *Ownership) wake(a *area, key ObjectKey) {
 	w.mu.RLock()
 	add := w.add
 	w.mu.RUnlock()
-	if add != nil && a.isOpen() {
+	if add != nil && !a.isLearning() {
 		add(key)
 	}
 }

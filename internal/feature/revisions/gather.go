@@ -5,9 +5,10 @@ import (
 )
 
 // gather reads everything that the decision on an object depends on. It sends no
-// request: all of it is watched.
-func (r *Reconciler) gather(o *lineage.Owned) Input {
-	in := Input{
+// request: all of it is watched. It is false when the object can no longer be decided
+// on: its namespace was left meanwhile, and some of its users may have been forgotten.
+func (r *Reconciler) gather(o *lineage.Owned) (in Input, ok bool) {
+	in = Input{
 		Deleting:        o.Deleting,
 		Created:         o.Created,
 		Owners:          o.Owners,
@@ -19,5 +20,6 @@ func (r *Reconciler) gather(o *lineage.Owned) Input {
 	for _, h := range r.Cluster.Users(o.Key) {
 		in.Users = append(in.Users, h.OwnerReference())
 	}
-	return in
+	_, ok = r.Cluster.Object(o.Key)
+	return in, ok
 }

@@ -76,11 +76,15 @@ func (r *Reconciler) Setup(mgr ctrl.Manager) error {
 // Reconcile attaches one object.
 func (r *Reconciler) Reconcile(ctx context.Context, key lineage.ObjectKey) (ctrl.Result, error) {
 	o, ok := r.Cluster.Object(key)
+	var in Input
+	if ok {
+		in, ok = r.gather(o)
+	}
 	if !ok {
 		r.metrics.unreferenced.Set(float64(r.told.forget(key)))
 		return ctrl.Result{}, nil
 	}
-	d := Decide(r.gather(o))
+	d := Decide(in)
 	if d.Verb == Attach {
 		if err := r.Owners(ctx, key, o.UID, d.Owners); err != nil {
 			return r.failed(o, d, err)

@@ -53,7 +53,7 @@ func WriteLayout(folder string, images []Built) error {
 		return fmt.Errorf("write %s: %w", folder, err)
 	}
 	// A temporary folder is closed to others, and a layout is there to be read.
-	if err := os.Chmod(fresh, 0o755); err != nil { //nolint:gosec // Nothing in it is secret.
+	if err := os.Chmod(fresh, 0o755); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(folder); err != nil {

@@ -56,9 +56,9 @@ func newRegistry(t *testing.T) *someRegistry {
 
 func (r *someRegistry) refuses(decide func(*http.Request) int) { r.refuse.Store(&decide) }
 
-func (r *someRegistry) pusher(t *testing.T, version string) images.Pusher {
+func (r *someRegistry) pusher(t *testing.T) images.Pusher {
 	t.Helper()
-	target, err := images.ParseTarget(r.address+"/team/lockstep", version)
+	target, err := images.ParseTarget(r.address+"/team/lockstep", "v1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +66,11 @@ func (r *someRegistry) pusher(t *testing.T, version string) images.Pusher {
 }
 
 // tags are the digests of the images by their tagged names, "" where there is none.
-func (r *someRegistry) tags(t *testing.T, version string) map[string]string {
+func (r *someRegistry) tags(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, image := range images.Table() {
-		tag, err := name.NewTag(r.address + "/team/" + image.Name + ":" + version)
+		tag, err := name.NewTag(r.address + "/team/" + image.Name + ":v1.2.3")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestPush(t *testing.T) {
 	t.Parallel()
 	to := newRegistry(t)
 	built := build(t, tiny(t))
-	pusher := to.pusher(t, "v1.2.3")
+	pusher := to.pusher(t)
 	if err := pusher.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestPush(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := wantTags(t, built)
-	if diff := cmp.Diff(want, to.tags(t, "v1.2.3")); diff != "" {
+	if diff := cmp.Diff(want, to.tags(t)); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 	for _, p := range pushed {
@@ -193,18 +193,18 @@ func TestNoTagMovesUnlessEverythingWasPushed(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			to := newRegistry(t)
-			pusher := to.pusher(t, "v1.2.3")
+			pusher := to.pusher(t)
 			if _, err := pusher.Push(t.Context(), old); err != nil {
 				t.Fatal(err)
 			}
-			before := to.tags(t, "v1.2.3")
+			before := to.tags(t)
 			to.refuses(refuse)
 			_, err := pusher.Push(t.Context(), fresh)
 			if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "/team/"+last) || !strings.HasSuffix(err.Error(), "; no tag was moved") {
 				t.Errorf("error %v, want one line that names %s and says that no tag was moved", err, last)
 			}
 			to.refuses(func(*http.Request) int { return 0 })
-			if diff := cmp.Diff(before, to.tags(t, "v1.2.3")); diff != "" {
+			if diff := cmp.Diff(before, to.tags(t)); diff != "" {
 				t.Errorf("tags moved although something was missing:\n%s", diff)
 			}
 			if diff := cmp.Diff(wantTags(t, old), before); diff != "" {
@@ -224,7 +224,7 @@ func TestTagsThatMovedAreCounted(t *testing.T) {
 	fresh := build(t, source)
 	const refused = 2 // the third
 	to := newRegistry(t)
-	pusher := to.pusher(t, "v1.2.3")
+	pusher := to.pusher(t)
 	if _, err := pusher.Push(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestTagsThatMovedAreCounted(t *testing.T) {
 	for _, b := range fresh[:refused] {
 		want[b.Name] = wantTags(t, fresh)[b.Name]
 	}
-	if diff := cmp.Diff(want, to.tags(t, "v1.2.3")); diff != "" {
+	if diff := cmp.Diff(want, to.tags(t)); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 }
@@ -257,7 +257,7 @@ func TestCheckCanBeInterrupted(t *testing.T) {
 		return http.StatusServiceUnavailable
 	})
 	ended := make(chan error)
-	go func() { ended <- to.pusher(t, "v1.2.3").Check(ctx) }()
+	go func() { ended <- to.pusher(t).Check(ctx) }()
 	<-asked
 	cancel()
 	select {

@@ -182,7 +182,7 @@ func Decide(in Input) Decision {
 // of evictions begins does not, where the workload says how many pods it wants.
 func (in Input) NeedsPods() bool {
 	d := Decide(in)
-	return d.Verb == Evict && !(d.Eviction.Begin && in.Replicas > 0)
+	return d.Verb == Evict && (!d.Eviction.Begin || in.Replicas == 0)
 }
 
 // order is what a decision gives the workload.

@@ -90,12 +90,12 @@ func TestBurstIsOneRollout(t *testing.T) {
 }
 
 // TestConstantChangeIsBounded: changes that never end postpone the rollout by no
-// more than the maximum delay. The window is too long to end by itself, should the
-// changes come late.
+// more than the maximum delay. The window is as long as that, so that it does not end
+// by itself, should the changes come late.
 func TestConstantChangeIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, simple())
-	s.annotate(t, web, settings.Quiet, "10m")
+	s.annotate(t, web, settings.Quiet, "6s")
 	s.run(t, "--max-delay", "6s")
 	s.awaitKnown(t, deploy, "web", "configmap/app")
 
@@ -156,6 +156,7 @@ func TestKilledUnderConstantChange(t *testing.T) {
 	const delay = 2 * time.Second
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return time.Since(since) > delay, "it is not over" })
 	stop() // or there would be a rollout more every two seconds
+	s.annotate(t, web, settings.Quiet, delay.String()) // a longer window would be kept
 	c = s.StartController(t, "--quiet", testkit.Quiet, "--max-delay", delay.String())
 	s.awaitRollouts(t, web, 1)
 	if first := s.firstDecision(t, c, "web"); !strings.Contains(first, "verb=move") {

@@ -92,7 +92,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		d := Decide(in)
 		a.report(d)
 		if a.opts.Once && a.finished(d) {
-			return nil
+			if !in.unchecked() {
+				return nil
+			}
+			d = Decision{Verb: Check, Reason: d.Reason, Generation: a.state.Published}
 		}
 		if d.Verb == Exit {
 			return &ExitError{Code: a.parts.Child.ExitCode()}

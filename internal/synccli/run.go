@@ -208,7 +208,7 @@ func newRootCommand(env Env) *cobra.Command {
 			standardHelp(c, args)
 			return
 		}
-		_ = printHelp(env.Stdout, c, false) // nobody reads it
+		_ = printHelp(env.Stdout, c, false) // there is no other place to say so
 	})
 	return cmd
 }

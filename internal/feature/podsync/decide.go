@@ -227,7 +227,7 @@ func (in Input) whileRejected() (Decision, bool) {
 }
 
 // notBefore is when the observed set may move. The first one moves at once:
-// nobody reads yet, and the sources were read as a whole.
+// no application reads yet, and the sources were read as a whole.
 func (in Input) notBefore() (time.Time, Reason) {
 	if in.State.Published == "" {
 		return time.Time{}, Changed

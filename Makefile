@@ -87,7 +87,7 @@ demo: bin/lab ## Play the story on a real control plane; KEEP=1 leaves it up
 	@KEEP='$(KEEP)' bin/demo
 
 .PHONY: lab
-lab: bin/lab ## Start a control plane and leave it up; end it with "make lab-down"
+lab: bin/lab ## Start a control plane and leave it up; it prints the command that ends just this one
 	@bin/lab up --with $(LAB_WITH)
 
 .PHONY: lab-down

@@ -43,7 +43,7 @@ func up(ctx context.Context, args []string, std streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.err, "Kubernetes %s is up at %s; end it with: go run ./lab down\n", cluster.Version(), cluster.Server())
+	fmt.Fprintf(std.err, "Kubernetes %s is up at %s; end it with: go run ./lab down %s\n", cluster.Version(), cluster.Server(), cluster.Kubeconfig())
 	fmt.Fprintf(std.out, "export KUBECONFIG=%s\n", cluster.Kubeconfig())
 	return nil
 }
@@ -51,7 +51,7 @@ func up(ctx context.Context, args []string, std streams) error {
 // alreadyUp is content with a control plane that serves as well as a new one.
 func alreadyUp(run *labtest.Run, options labtest.Options, std streams) error {
 	if !run.Satisfies(options) {
-		return fmt.Errorf("another control plane is up (%s); end it first with: go run ./lab down", run)
+		return fmt.Errorf("%s is up already, without what was asked for; use it (export KUBECONFIG=%s), or end it, if it is yours, with: go run ./lab down %s", run, run.Kubeconfig(), run.Kubeconfig())
 	}
 	fmt.Fprintf(std.err, "already up: %s\n", run)
 	fmt.Fprintf(std.out, "export KUBECONFIG=%s\n", run.Kubeconfig())
@@ -61,6 +61,11 @@ func alreadyUp(run *labtest.Run, options labtest.Options, std streams) error {
 // down ends what "lab up" started: all of it, or the control planes whose
 // kubeconfigs are given.
 func down(args []string, std streams) error {
+	flags := newFlags()
+	if err := parseFlags(flags, args); err != nil {
+		return err
+	}
+	args = flags.Args()
 	running, err := detached()
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ func TestMistakesGetUsageAndExitCodeTwo(t *testing.T) {
 }
 
 func TestHelpTeaches(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"help"}, {"up", "--help"}, {"status", "-h"}} {
+	for _, args := range [][]string{{"--help"}, {"help"}, {"up", "--help"}, {"status", "-h"}, {"down", "--help"}, {"down", "-h"}} {
 		stdout, stderr, code := lab(t, args...)
 		if code != 0 || stderr != "" || !strings.Contains(stdout, "Examples:") {
 			t.Errorf("lab %q: exit code %d, stderr %q, stdout %q", args, code, stderr, stdout)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -69,6 +70,34 @@ func TestRunSaysHowToFindACluster(t *testing.T) {
 	code := Run(t.Context(), []string{"controller", "--kubeconfig", missing}, Environment{Stdout: &stdout, Stderr: &stderr, Lookup: variables(nil)})
 	if code != exitUsage || !strings.Contains(stderr.String(), missing) || strings.Count(stderr.String(), "\n") != 1 {
 		t.Errorf("exit code %d and %q, want 2 and one line that names the file", code, stderr.String())
+	}
+}
+
+// Who sets KUBECONFIG means no other cluster, and a flag wins over it.
+func TestKubeconfigVariableWithoutFiles(t *testing.T) {
+	folder := t.TempDir()
+	a, b, there := filepath.Join(folder, "a"), filepath.Join(folder, "b"), filepath.Join(folder, "there")
+	if err := os.WriteFile(there, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ reason, variable, flag, want string }{
+		{"none exists", a, "", "KUBECONFIG=" + a + ": no such file"},
+		{"none of several exists", a + ":" + b, "", "KUBECONFIG=" + a + ":" + b + ": no such file"},
+		{"one exists", a + ":" + there, "", ""},
+		{"the flag wins", a, there, ""},
+		{"it is not set", "", "", ""},
+	} {
+		t.Setenv("KUBECONFIG", c.variable)
+		o := kubeOptions{kubeconfig: c.flag}
+		if err := o.missingFiles(); (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%s: error %v, want %q", c.reason, err, c.want)
+		}
+	}
+	t.Setenv("KUBECONFIG", a)
+	var stderr bytes.Buffer
+	code := Run(t.Context(), []string{"controller"}, Environment{Stdout: io.Discard, Stderr: &stderr, Lookup: variables(nil)})
+	if code != exitUsage || !strings.Contains(stderr.String(), "KUBECONFIG="+a+": no such file") {
+		t.Errorf("exit code %d and %q", code, stderr.String())
 	}
 }
 

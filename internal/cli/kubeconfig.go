@@ -3,7 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -19,13 +21,16 @@ type kubeOptions struct {
 	context    string
 }
 
-func (o *kubeOptions) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
-	fs.StringVar(&o.context, "context", "", "context of the kubeconfig (default its current one)")
+func (o *kubeOptions) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG; if that is not set, ~/.kube/config; else the pod's service account)")
+	flags.StringVar(&o.context, "context", "", "context of the kubeconfig (default its current one)")
 }
 
 // config finds the cluster. It says what was looked for when there is none.
 func (o *kubeOptions) config() (*rest.Config, error) {
+	if err := o.missingFiles(); err != nil {
+		return nil, clusterError{err}
+	}
 	config, err := o.loader().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
 		return nil, clusterError{fmt.Errorf(
@@ -39,6 +44,25 @@ func (o *kubeOptions) config() (*rest.Config, error) {
 	// and a throttle of 5 requests a second makes a change for 50 workloads take 10 s.
 	config.QPS = -1
 	return config, nil
+}
+
+// missingFiles reports a $KUBECONFIG none of whose files exists: who sets it means no
+// other cluster.
+func (o *kubeOptions) missingFiles() error {
+	list := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if o.kubeconfig != "" || list == "" {
+		return nil
+	}
+	for _, file := range filepath.SplitList(list) {
+		if file == "" {
+			continue
+		}
+		// What exists and cannot be read is for the loader to report.
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s=%s: no such file", clientcmd.RecommendedConfigPathEnvVar, list)
 }
 
 func (o *kubeOptions) loader() clientcmd.ClientConfig {

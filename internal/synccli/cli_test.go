@@ -150,6 +150,9 @@ func TestHelpOfPredecessors(t *testing.T) {
 			if code != 0 || stderr != "" || !strings.Contains(stdout, "Usage:\n") {
 				t.Errorf("%s %s: code %d, stderr %q, stdout:\n%s", name, flag, code, stderr, stdout)
 			}
+			if explained, stderr, code := run(t, "explain", name, flag); code != 0 || stderr != "" || explained != stdout {
+				t.Errorf("explain %s %s: code %d, stderr %q, stdout:\n%s", name, flag, code, stderr, explained)
+			}
 			for _, word := range want {
 				if !strings.Contains(stdout, word) {
 					t.Errorf("%s %s does not name %s", name, flag, word)

@@ -81,7 +81,7 @@ func (f *flags) bindFiles(fs *pflag.FlagSet) {
 	fs.StringVar(&f.dirMode, "dir-mode", "0755", "mode of directories")
 	fs.IntVar(&v.UID, "uid", -1, "owner of the files; -1 leaves the agent's own; needs the capability CHOWN")
 	fs.IntVar(&v.GID, "gid", -1, "group of the files and directories; -1 leaves the agent's own")
-	fs.BoolVar(&v.Overwrite, "overwrite", false, "replace files of the same name that somebody else wrote")
+	fs.BoolVar(&v.Overwrite, "overwrite", false, "replace files of the same name that another program wrote")
 	fs.BoolVar(&v.Durable, "durable", false, "sync to the disk before publishing")
 	fs.DurationVar(&v.Grace, "keep-old", v.Grace, "how long a replaced set stays readable for those who opened it")
 	fs.StringArrayVar(&f.items, "item", nil, "path of one key, [OBJECT:]KEY=PATH; may be repeated")

@@ -92,6 +92,9 @@ func predecessors() map[string]predecessor {
 // explain reads the predecessor's command line and says what the agent would do.
 func (p predecessor) explain(env Env, args []string) error {
 	config, err := p.parse(args, env.Lookup)
+	if asksForHelp(err) {
+		return p.help(env)
+	}
 	if err != nil {
 		return usageError{err}
 	}
@@ -101,15 +104,23 @@ func (p predecessor) explain(env Env, args []string) error {
 // run reads the predecessor's command line and runs the agent by it.
 func (p predecessor) run(ctx context.Context, env Env, args []string) error {
 	config, err := p.parse(args, env.Lookup)
-	if errors.Is(err, flag.ErrHelp) || errors.Is(err, pflag.ErrHelp) {
-		_, err = fmt.Fprint(env.Stdout, p.usage())
-		return err
+	if asksForHelp(err) {
+		return p.help(env)
 	}
 	if err != nil {
 		return usageError{err}
 	}
 	log := logOptions{format: cmp.Or(config.Log.Format, "text"), level: config.Log.Level, utc: config.Log.UTC}
 	return p.advice.addTo(runAgent(ctx, env, config, log))
+}
+
+func asksForHelp(err error) bool {
+	return errors.Is(err, flag.ErrHelp) || errors.Is(err, pflag.ErrHelp)
+}
+
+func (p predecessor) help(env Env) error {
+	_, err := fmt.Fprint(env.Stdout, p.usage())
+	return err
 }
 
 // advice is how a command line mends what the parts below it can only report.
@@ -197,7 +208,7 @@ func newRootCommand(env Env) *cobra.Command {
 			standardHelp(c, args)
 			return
 		}
-		_ = printHelp(env.Stdout, c, false) // nobody reads it
+		_ = printHelp(env.Stdout, c, false) // there is no other place to say so
 	})
 	return cmd
 }

@@ -110,10 +110,14 @@ func TestParseTarget(t *testing.T) {
 		"registry.example/team/lockstep:v1": "the tag is the version",
 		"registry.example/Team/lockstep":    "capital letters",
 		"https://registry.example/lockstep": "a URL",
+		"registry.example/team/":            "no name of an image",
 	} {
 		if _, err := images.ParseTarget(image, "v1"); err == nil || !strings.HasPrefix(err.Error(), "IMAGE") {
 			t.Errorf("IMAGE=%q (%s): error %v, want one that names IMAGE", image, reason, err)
 		}
+	}
+	if _, err := images.ParseTarget("registry.example/Team/lockstep", "v1"); err == nil || !strings.HasSuffix(err.Error(), "in lower case, without https://") {
+		t.Errorf("error %v, want how it is written", err)
 	}
 	for _, version := range []string{"", "v1+x", "a b"} {
 		if _, err := images.ParseTarget("registry.example/lockstep", version); err == nil {

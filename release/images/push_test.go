@@ -245,6 +245,19 @@ func TestTagsThatMovedAreCounted(t *testing.T) {
 	}
 }
 
+// Who reads the error learns which host does not answer, and why, in no library's words.
+func TestRegistryCannotBeReached(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	gone := &someRegistry{address: strings.TrimPrefix(server.URL, "http://")}
+	server.Close()
+	err := gone.pusher(t, "v1.2.3").Check(t.Context())
+	want := "push " + gone.address + "/team/lockstep: " + gone.address + " cannot be reached: dial tcp " + gone.address + ": connect: connection refused"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
 // A registry that does not answer does not keep the check from ending.
 func TestCheckCanBeInterrupted(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -25,7 +27,24 @@ func (p Pusher) refusal(image Image, err error) error {
 	case errors.As(err, &said) && (said.StatusCode == http.StatusUnauthorized || said.StatusCode == http.StatusForbidden):
 		return p.denied(repository, said)
 	}
+	if cause := unreachable(err); cause != nil {
+		return fmt.Errorf("push %s: %s cannot be reached: %s", repository, p.Target.Registry(), oneLine(cause))
+	}
 	return fmt.Errorf("push %s: %s", repository, oneLine(err))
+}
+
+// unreachable is why no answer came from the registry, without what the libraries put
+// before it; nil when one came.
+func unreachable(err error) error {
+	var network *net.OpError
+	var request *url.Error
+	switch {
+	case errors.As(err, &network):
+		return network
+	case errors.As(err, &request):
+		return request.Err
+	}
+	return nil
 }
 
 func (p Pusher) denied(repository string, said *transport.Error) error {

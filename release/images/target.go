@@ -22,8 +22,8 @@ func ParseTarget(image, version string) (Target, error) {
 		return Target{}, errors.New("IMAGE is not set: it names a registry and a repository there, as in IMAGE=registry.example/team/lockstep")
 	}
 	repository, err := name.NewRepository(image, name.StrictValidation)
-	if err != nil || strings.Contains(image, "://") {
-		return Target{}, fmt.Errorf("IMAGE=%s: want a registry and a repository without a tag, as in registry.example/team/lockstep", image)
+	if err != nil || strings.Contains(image, "://") || strings.HasSuffix(image, "/") {
+		return Target{}, fmt.Errorf("IMAGE=%s: want a registry and a repository without a tag, as in registry.example/team/lockstep, in lower case, without https://", image)
 	}
 	if _, err := name.NewTag(image+":"+version, name.StrictValidation); err != nil {
 		return Target{}, fmt.Errorf("VERSION=%s cannot be a tag: want at most 128 letters, digits, dots, dashes and underscores", version)

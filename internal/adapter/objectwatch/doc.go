@@ -4,7 +4,7 @@
 //
 // A watch is resumed where it ended, a list comes in pages, and a watch that
 // shows no sign of life is torn down and reported. The sign of life does not
-// depend on somebody changing something: the server is asked to end every
+// depend on a change of an object: the server is asked to end every
 // watch within half the deadline, so that a healthy one proves itself by being
 // opened again.
 package objectwatch

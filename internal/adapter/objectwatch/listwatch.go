@@ -126,14 +126,14 @@ func (g *guarded) Stop() {
 	g.inner.Stop()
 }
 
-// pass hands the events on until the stream ends. When nobody here ended it the
+// pass hands the events on until the stream ends. When the agent did not end it the
 // server did, which is as good a sign of life as an event.
 func (w *Watcher) pass(ctx context.Context, s Selector, g *guarded, guard *time.Timer) {
 	defer close(g.events)
 	defer g.cancel()
 	for event := range g.inner.ResultChan() {
 		if ctx.Err() != nil {
-			continue // nobody takes it any more
+			continue // the reader is gone
 		}
 		guard.Reset(w.opts.Stall)
 		w.alive(s.String())

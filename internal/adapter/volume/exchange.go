@@ -235,7 +235,7 @@ func (e *exchange) swap(id string) error {
 	return e.state.Rename(generationName(id), generationName(old))
 }
 
-// refuseForeign stops before files that somebody else put into the directory
+// refuseForeign stops before files that another program put into the directory
 // would vanish with it.
 func (e *exchange) refuseForeign(current string) error {
 	if current == "" {

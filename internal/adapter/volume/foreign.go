@@ -18,7 +18,7 @@ import (
 // with it from each generation to the next: first makeRoomFor finds out whether
 // it can, then, after the swap, carry moves it.
 
-// foreign lists what somebody else put into a generation: the topmost names that
+// foreign lists what another program put into a generation: the topmost names that
 // it was not staged with and that are not directories in the other one.
 func (v *Volume) foreign(from, to string) ([]string, error) {
 	files, known := v.fileList(from)
@@ -113,7 +113,7 @@ func (v *Volume) carry(from, to string, names []string) error {
 			continue // ours may overwrite it
 		}
 		if err := v.base.Rename(path.Join(v.swapper.dir(from), name), target); err != nil {
-			return fmt.Errorf("keep %s, which somebody else wrote: %w", name, err)
+			return fmt.Errorf("keep %s, which another program wrote: %w", name, err)
 		}
 	}
 	return nil

@@ -100,7 +100,7 @@ func (p *inPlace) oldFiles() (map[string]bool, error) {
 	return files, nil
 }
 
-// refuseForeign finds a file or directory of somebody else in the way of a file.
+// refuseForeign finds a file or directory of another program in the way of a file.
 func (p *inPlace) refuseForeign(id, name string, old map[string]bool) error {
 	for at := name; at != "."; at = path.Dir(at) {
 		info, err := p.base.Lstat(at)
@@ -216,7 +216,7 @@ func (p *inPlace) makeParents(dir string) error {
 }
 
 // place gives a file its content in one step. What is already the same file
-// stays untouched, so that nobody sees a change where there is none.
+// stays untouched, so that no reader sees a change where there is none.
 func (p *inPlace) place(from, name string) error {
 	staged, err := p.base.Stat(from)
 	if err != nil {
@@ -265,7 +265,7 @@ func (p *inPlace) remove(name string) error {
 	return nil
 }
 
-// removeEmpty takes directories away up to the first in which somebody has
+// removeEmpty takes directories away up to the first in which a program has
 // something.
 func (p *inPlace) removeEmpty(dir string) {
 	for dir != "." && p.base.Remove(dir) == nil {

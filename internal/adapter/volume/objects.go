@@ -129,7 +129,7 @@ func (o *objects) fill(name string, r io.Reader) (filemap.Digest, error) {
 }
 
 // finishFile gives the file its mode before its owner: who may only change
-// owners may not change the mode of somebody else's file.
+// owners may not change the mode of another user's file.
 func finishFile(f *os.File, opts Options) error {
 	if err := f.Chmod(opts.FileMode); err != nil {
 		return err
@@ -145,7 +145,7 @@ func finishFile(f *os.File, opts Options) error {
 	return nil
 }
 
-// sweep removes every object that nobody needs. The list of needed ones is
+// sweep removes every object that no set needs. The list of needed ones is
 // asked for after the pins were read: whoever unpinned before is in it.
 func (o *objects) sweep(live func() map[filemap.Digest]bool) error {
 	o.mu.Lock()

@@ -17,7 +17,7 @@ import (
 )
 
 // Keeper takes file contents and gives their digests back. Unpin lets go of
-// what nobody came to know of.
+// what no inventory came to know of.
 type Keeper interface {
 	KeepFrom(r io.Reader) (filemap.Digest, error)
 	Unpin(entries []filemap.Entry)
@@ -146,7 +146,7 @@ func (l *listing) signature() string { return "files\n" + l.marks.String() }
 func (l *listing) add(name string, info fs.FileInfo) {
 	l.files = append(l.files, name)
 	fmt.Fprintf(&l.marks, "%s\x00%d %d", name, info.Size(), info.ModTime().UnixNano())
-	// The inode and the time of its last change, which nobody can set: a copy
+	// The inode and the time of its last change, which no program can set: a copy
 	// that keeps size and modification time is noticed all the same.
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		changed := time.Unix(stat.Ctim.Unix())

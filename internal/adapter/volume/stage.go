@@ -158,7 +158,7 @@ func (v *Volume) syncBase() error {
 }
 
 // Prune removes generations that are neither visible nor to be kept, once
-// their grace has passed, and contents that nobody needs any more. It returns
+// their grace has passed, and contents that no set needs any more. It returns
 // when the next one falls due; the zero time means nothing is left to do.
 func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time.Time, error) {
 	current, err := v.swapper.current()

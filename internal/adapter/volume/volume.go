@@ -53,7 +53,7 @@ type Options struct {
 	// UID and GID own the files, GID the directories as well; -1 leaves what the
 	// process gives them.
 	UID, GID int
-	// Overwrite replaces files of the same name that somebody else wrote.
+	// Overwrite replaces files of the same name that another program wrote.
 	Overwrite bool
 	// Durable syncs files and directories to the disk before publishing.
 	Durable bool
@@ -102,7 +102,7 @@ func (o Options) Validate() error {
 	return errors.Join(mistakes...)
 }
 
-// givesAway says that the files will be somebody else's. The agent can then
+// givesAway says that the files will be another user's. The agent can then
 // neither link nor, with a strict mode, read them again.
 func (o Options) givesAway() bool { return o.UID >= 0 && o.UID != os.Geteuid() }
 
@@ -159,7 +159,7 @@ type Volume struct {
 }
 
 // Open prepares the root: it creates what is missing, makes sure that it is
-// ours and that nobody else publishes there, and removes what a killed agent
+// ours and that no other agent publishes there, and removes what a killed agent
 // left half done.
 func Open(opts Options, now func() time.Time) (*Volume, error) {
 	if err := opts.Validate(); err != nil {

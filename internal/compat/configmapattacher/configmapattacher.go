@@ -36,7 +36,7 @@ type Invocation struct {
 }
 
 // UsageError is a command line that lacks something. The program prints its
-// flags for it and exits with 1.
+// flags and the error for it and exits with 1.
 type UsageError struct{ Missing string }
 
 // Error names the flag.
@@ -58,7 +58,9 @@ func Parse(args []string, lookup func(string) (string, bool), stderr io.Writer) 
 	in.readNames(*list)
 	if missing := in.missing(); missing != "" {
 		fs.PrintDefaults()
-		return Invocation{}, UsageError{missing}
+		err := UsageError{missing}
+		_, _ = fmt.Fprintln(stderr, err) // as the flags above it
+		return Invocation{}, err
 	}
 	return in, in.readEnvironment(lookup)
 }

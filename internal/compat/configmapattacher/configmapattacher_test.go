@@ -129,6 +129,11 @@ func TestMissingFlagsAreExplained(t *testing.T) {
 	if err == nil || !strings.Contains(stderr.String(), "-rollout") || !strings.Contains(stderr.String(), "-configmaps") {
 		t.Errorf("error %v, explained as %q", err, stderr.String())
 	}
+	stderr.Reset()
+	_, err = configmapattacher.Parse([]string{"-rollout", "r", "-namespace", "n"}, lookup(nil), &stderr)
+	if err == nil || !strings.HasSuffix(stderr.String(), "\nflag -configmaps is missing or empty\n") {
+		t.Errorf("error %v, explained as %q, want the missing flag last", err, stderr.String())
+	}
 }
 
 func TestLevelNames(t *testing.T) {

@@ -364,7 +364,7 @@ func notQuiet(s situation) (Decision, bool) {
 }
 
 func heldWorkload(s situation) (Decision, bool) {
-	return s.draft.held(input.Held, "held by annotation "+settings.Hold+quoted(s.Intent.HeldBy)), s.Intent.Held && s.Force != ForceNow
+	return s.held(input.Held, "held by annotation "+settings.Hold+quoted(s.Intent.HeldBy)), s.Intent.Held && s.Force != ForceNow
 }
 
 // barredInput: an input that must not reach the pods. Any pod that starts loads a live
@@ -374,7 +374,7 @@ func barredInput(s situation) (Decision, bool) {
 	for _, f := range s.Findings {
 		for _, bar := range f.Bars {
 			if s.respects(f, bar) && (f.Live || f.Standing == input.Due && len(s.draft.Moves) == 0) {
-				return s.draft.held(bar.Reason, because(f, bar)), true
+				return s.held(bar.Reason, because(f, bar)), true
 			}
 		}
 	}
@@ -411,7 +411,7 @@ func observed(s situation) (Decision, bool) {
 
 func strategyOff(s situation) (Decision, bool) {
 	message := fmt.Sprintf("annotation %s: %s is switched off here; %s", settings.Strategy, s.Intent.Strategy, s.PodsOff)
-	return s.draft.held(input.StrategyOff, message), s.usesPods() && s.PodsOff != ""
+	return s.held(input.StrategyOff, message), s.usesPods() && s.PodsOff != ""
 }
 
 // usesPods reports whether the workload is moved by way of its pods.
@@ -422,7 +422,7 @@ func (in Input) usesPods() bool {
 // beyondStrategy: evict and refresh do not change the pod template, so they cannot
 // deliver what comes with it.
 func beyondStrategy(s situation) (Decision, bool) {
-	return s.draft.held(input.BeyondStrategy, s.beyond()), s.usesPods() && len(s.draft.Moves) == 0
+	return s.held(input.BeyondStrategy, s.beyond()), s.usesPods() && len(s.draft.Moves) == 0
 }
 
 // beyond says what the strategy cannot deliver, empty when there is nothing.
@@ -479,10 +479,13 @@ func (d Decision) as(verb Verb, reason input.Reason) Decision {
 	return d
 }
 
-// held is a change that something forbids.
-func (d Decision) held(reason input.Reason, why string) Decision {
-	d.Message = why + ": " + d.Message
-	return d.as(Hold, reason)
+// held is a change that something forbids. Who forces it knows what it would change.
+func (s situation) held(reason input.Reason, why string) Decision {
+	if s.Force == NoForce {
+		why += ": " + s.draft.Message
+	}
+	s.draft.Message = why
+	return s.draft.as(Hold, reason)
 }
 
 // delivered ends the pending change, unless something stays due.

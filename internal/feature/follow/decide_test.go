@@ -426,6 +426,15 @@ func (tc decideCase) wantMoves() []input.Finding {
 	})
 }
 
+// A person who forces a move named the workload, and reads the source's name once.
+func TestForcedHoldNamesTheSourceOnce(t *testing.T) {
+	t.Parallel()
+	const want = `configmap/app is held ("audit")`
+	if got := Decide(decideCase{findings: []input.Finding{barred(inStep(app), input.Held, "audit")}, force: ForceMove}.input()); got.Verb != Hold || got.Message != want {
+		t.Errorf("%s with %q, want %q", got.Verb, got.Message, want)
+	}
+}
+
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	for name, tc := range decideCases() {

@@ -40,7 +40,7 @@ func (a *Agent) step(ctx context.Context, d Decision) error {
 	return a.fatal(o)
 }
 
-// fatal is the failure of a step that nobody can wait out.
+// fatal is the failure of a step that the agent cannot wait out.
 func (a *Agent) fatal(o Outcome) error {
 	switch {
 	case o.Err == nil:
@@ -48,7 +48,7 @@ func (a *Agent) fatal(o Outcome) error {
 	case o.Decision.Verb == StartChild:
 		return o.Err
 	case a.opts.Once:
-		return o.Err // nobody would see a later try
+		return o.Err // there is no later try
 	case o.Decision.Verb == Check && o.Decision.Generation == a.state.Published:
 		return o.Err // there is nothing to start the application on
 	case a.state.Published == "" && a.parts.Child != nil:

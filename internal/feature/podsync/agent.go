@@ -92,7 +92,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		d := Decide(in)
 		a.report(d)
 		if a.opts.Once && a.finished(d) {
-			return nil
+			if !in.unchecked() {
+				return nil
+			}
+			d = Decision{Verb: Check, Reason: d.Reason, Generation: a.state.Published}
 		}
 		if d.Verb == Exit {
 			return &ExitError{Code: a.parts.Child.ExitCode()}
@@ -120,8 +123,8 @@ func (a *Agent) finished(d Decision) bool {
 }
 
 // refusal is the error that ends the agent at its start: what is wrong then is
-// most likely wrong in the configuration, and nobody depends on it yet. With a
-// set in place somebody does, and that set stays.
+// most likely wrong in the configuration, and no application depends on it yet. With a
+// set in place one does, and that set stays.
 func (a *Agent) refusal() error {
 	snap := a.planned.snapshot
 	if a.seen || len(snap.Unread) > 0 || (a.state.Published != "" && !a.opts.Once) {
@@ -146,7 +149,7 @@ func (a *Agent) gather() Input {
 	rejected := a.state.Rejected
 	a.state = a.state.observing(a.planned.id, a.parts.Confirmer != nil)
 	if rejected != a.state.Rejected {
-		a.setCheckOutput("") // it is about a set that nobody wants any more
+		a.setCheckOutput("") // it is about a set that is not wanted any more
 	}
 	return a.input()
 }

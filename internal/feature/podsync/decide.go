@@ -143,11 +143,14 @@ func Decide(in Input) Decision {
 // none, is checked where it is.
 func (in Input) startChild(reason Reason) Decision {
 	d := Decision{Verb: StartChild, Reason: reason, Generation: in.State.Published}
-	if in.Checks && in.State.Checked != in.State.Published {
+	if in.unchecked() {
 		d.Verb = Check
 	}
 	return d
 }
+
+// unchecked says that this agent's own check has not passed the set in place.
+func (in Input) unchecked() bool { return in.Checks && in.State.Checked != in.State.Published }
 
 // sourcePatience is how long an application that could run with the set of an
 // earlier agent waits for the sources at the start.
@@ -224,7 +227,7 @@ func (in Input) whileRejected() (Decision, bool) {
 }
 
 // notBefore is when the observed set may move. The first one moves at once:
-// nobody reads yet, and the sources were read as a whole.
+// no application reads yet, and the sources were read as a whole.
 func (in Input) notBefore() (time.Time, Reason) {
 	if in.State.Published == "" {
 		return time.Time{}, Changed

@@ -67,7 +67,7 @@ func (a *Agent) abandon() {
 	a.unanswered = nil
 }
 
-// confirm waits for late answers and asks, as long as there is somebody to ask:
+// confirm waits for late answers and asks, as long as there is an application to ask:
 // a child that ends has answered.
 func (a *Agent) confirm(ctx context.Context) (acknowledged bool, err error) {
 	if a.parts.Child == nil {
@@ -91,8 +91,8 @@ func (a *Agent) confirm(ctx context.Context) (acknowledged bool, err error) {
 	return acknowledged, err
 }
 
-// withoutWaiting makes an error of an application that is gone one that nobody
-// waits on.
+// withoutWaiting makes an error of an application that is gone one that the agent
+// does not wait on.
 func withoutWaiting(err error) error {
 	if late, ok := errors.AsType[*UnansweredError](err); ok {
 		return late.Err

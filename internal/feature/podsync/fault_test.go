@@ -446,6 +446,16 @@ func TestOnceOnAUsedVolume(t *testing.T) {
 			},
 			state: func(_, observed string) podsync.State { return podsync.State{Published: observed} },
 		},
+		"in place, passed by another check": {
+			spoil: func(w *world, _, observed string) {
+				_ = w.Mounted.Publish(observed)
+				w.check = func(string) error { return errors.New("line 4") }
+			},
+			state: func(_, observed string) podsync.State {
+				return podsync.State{Published: observed, Checked: observed, CheckedBy: "another"}
+			},
+			wantErr: "line 4",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -60,7 +60,7 @@ func (inv *Inventory) Keep(value []byte) (filemap.Digest, error) { return inv.st
 func (inv *Inventory) Unpin(entries []filemap.Entry) { inv.store.Unpin(entries) }
 
 // Replace gives all objects of a source. What is not among them was deleted
-// while nobody watched.
+// while the agent did not watch.
 func (inv *Inventory) Replace(source string, objects []filemap.Object) {
 	inv.change(source, func(s *sourceState) {
 		present := map[filemap.Ref]bool{}

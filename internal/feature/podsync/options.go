@@ -17,7 +17,7 @@ const (
 	// itself.
 	NotifyNever InitialNotify = "never"
 	// NotifyIfChanged: only when the agent found an older set in place, or cannot
-	// know because somebody else publishes.
+	// know because another program publishes.
 	NotifyIfChanged InitialNotify = "if-changed"
 	// NotifyAlways: every time the agent starts.
 	NotifyAlways InitialNotify = "always"
@@ -60,7 +60,7 @@ type Options struct {
 	// ApplicationApart has /healthz tell of the agent only: of its first set and of
 	// its sources. The application is on the paths that name it, and in /readyz.
 	ApplicationApart bool
-	// ReadOnly is true when somebody else publishes and the agent only tells.
+	// ReadOnly is true when another program publishes and the agent only tells.
 	ReadOnly bool
 	// Keyed makes names of generations useless for guessing contents.
 	Keyed bool
@@ -100,7 +100,7 @@ func (o Options) Validate() error {
 		mistakes = append(mistakes, fmt.Errorf("on delete %q: want auto, keep or remove", o.OnDelete))
 	}
 	if o.ReadOnly && o.Timing.RollBack {
-		mistakes = append(mistakes, errors.New("rolling back needs a root: files that somebody else publishes cannot be put back"))
+		mistakes = append(mistakes, errors.New("rolling back needs a root: files that another program publishes cannot be put back"))
 	}
 	return errors.Join(mistakes...)
 }

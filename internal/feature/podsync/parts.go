@@ -39,7 +39,7 @@ type Release struct {
 	Changed []string
 }
 
-// UnreachableError is an application that could not be asked: nobody listens, it
+// UnreachableError is an application that could not be asked: no process listens, it
 // gives no answer, or it is not ready. That is no refusal, because an
 // application that is starting looks like this.
 type UnreachableError struct{ Err error }
@@ -59,7 +59,7 @@ type UnansweredError struct {
 	Patience time.Duration
 	// Answer gives the late answer, once: nil when the application took the set.
 	Answer <-chan error
-	// Abandon says that nobody waits for the answer any more.
+	// Abandon says that the agent does not wait for the answer any more.
 	Abandon func()
 }
 

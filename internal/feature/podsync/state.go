@@ -13,7 +13,7 @@ type State struct {
 	Published string `json:"published"`
 	Previous  string `json:"previous,omitempty"`
 	// Files and Bytes are the size of the published set; the previous one's is
-	// kept because nobody reads a set again that is put back.
+	// kept because the agent does not read a set again that is put back.
 	Files         int   `json:"files"`
 	Bytes         int64 `json:"bytes"`
 	PreviousFiles int   `json:"previousFiles,omitempty"`

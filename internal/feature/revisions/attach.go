@@ -65,7 +65,7 @@ type Attacher struct {
 	// Report is told of each object that was attached, as it happens.
 	Report func(Outcome)
 	// Waiting is told what an object waits for, whenever that changes; nil means
-	// that nobody wants to know.
+	// that the caller does not want to know.
 	Waiting func(object input.ID, message string)
 }
 

@@ -146,7 +146,7 @@ func (c commandTeller) Tell(ctx context.Context, release podsync.Release) (bool,
 }
 
 // attemptTeller runs a command whose failure is not the application's: the
-// scripts of predecessors, which nobody ever looked after.
+// scripts of predecessors, whose failures the predecessors ignored.
 type attemptTeller struct{ commandTeller }
 
 // Tell runs the command.

@@ -34,7 +34,7 @@ func TestAMappedKeyIsRemoved(t *testing.T) {
 		putKeys(agent, map[string]string{"b": "2"})
 		synctest.Wait()
 		s := w.status(t)
-		if len(w.published) != 2 || s.Reason != podsync.InStep || !s.Degraded || !strings.Contains(s.Message, "--item a=conf.d/a: no source has this key") {
+		if len(w.published) != 2 || s.Reason != podsync.InStep || !s.Degraded || !strings.Contains(s.Message, "item a=conf.d/a: no source has this key") {
 			t.Errorf("published %v, status %+v", w.published, s)
 		}
 		again, _ := run(t, w, mapped)

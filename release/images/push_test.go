@@ -251,7 +251,7 @@ func TestRegistryCannotBeReached(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	gone := &someRegistry{address: strings.TrimPrefix(server.URL, "http://")}
 	server.Close()
-	err := gone.pusher(t, "v1.2.3").Check(t.Context())
+	err := gone.pusher(t).Check(t.Context())
 	want := "push " + gone.address + "/team/lockstep: " + gone.address + " cannot be reached: dial tcp " + gone.address + ": connect: connection refused"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)

@@ -90,12 +90,12 @@ func TestBurstIsOneRollout(t *testing.T) {
 }
 
 // TestConstantChangeIsBounded: changes that never end postpone the rollout by no
-// more than the maximum delay. The window is too long to end by itself, should the
-// changes come late.
+// more than the maximum delay. The window is as long as that, so that it does not end by
+// itself, should the changes come late.
 func TestConstantChangeIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, simple())
-	s.annotate(t, web, settings.Quiet, "10m")
+	s.annotate(t, web, settings.Quiet, "6s")
 	s.run(t, "--max-delay", "6s")
 	s.awaitKnown(t, deploy, "web", "configmap/app")
 
@@ -156,6 +156,7 @@ func TestKilledUnderConstantChange(t *testing.T) {
 	const delay = 2 * time.Second
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return time.Since(since) > delay, "it is not over" })
 	stop() // or there would be a rollout more every two seconds
+	s.annotate(t, web, settings.Quiet, delay.String())
 	c = s.StartController(t, "--quiet", testkit.Quiet, "--max-delay", delay.String())
 	s.awaitRollouts(t, web, 1)
 	if first := s.firstDecision(t, c, "web"); !strings.Contains(first, "verb=move") {
@@ -250,4 +251,39 @@ func TestClockIsOff(t *testing.T) {
 			s.checkRollouts(t, "three changes", 3, web)
 		})
 	}
+}
+
+// TestHoldDoesNotUseUpTheMaximumDelay: a change waits behind a hold for longer than the
+// maximum delay. The hold is taken away between the two writes of one commit: that is
+// one rollout.
+func TestHoldDoesNotUseUpTheMaximumDelay(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, configMap("app", "key: one")+configMap("more", "key: one")+
+		deployment("web", auto+", "+settings.Hold+": freeze, "+settings.Quiet+": 8s", uses("configmap/app", "configmap/more")))
+	s.run(t, "--max-delay", "1s")
+	s.awaitKnown(t, deploy, "web", "configmap/app", "configmap/more")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.AwaitEvent(t, "web", "Normal Held", "configmap/app") // after the window, which is longer than the maximum delay
+
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	s.annotate(t, web, settings.Hold)
+	s.change(t, "configmap/more", "{data: {key: three}}")
+	s.awaitRollouts(t, web, 1)
+	s.awaitKnown(t, deploy, "web", versionOf("three"))
+	s.checkRollouts(t, "one commit", 1, web)
+}
+
+// TestQuietLongerThanMaximumDelay: the window that a workload asks for is kept.
+func TestQuietLongerThanMaximumDelay(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	s.annotate(t, web, settings.Quiet, "1h")
+	s.run(t, "--max-delay", "1s")
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitKnown(t, deploy, "web", `"pending":`)
+	s.awaitSecondAfter(t, s.pendingSince(t).Add(time.Second))
+	s.checkRollouts(t, "the window has just begun", 0, web)
+	s.annotate(t, web, settings.Quiet, "1s")
+	s.awaitRollouts(t, web, 1)
 }

@@ -47,6 +47,7 @@ type stored struct {
 	UID          string                     `json:"uid"`
 	Inputs       map[string]json.RawMessage `json:"in,omitempty"`
 	PendingSince *time.Time                 `json:"pending,omitempty"`
+	DelaySince   *time.Time                 `json:"delay,omitempty"`
 	MovedAt      *time.Time                 `json:"moved,omitempty"`
 	AsOf         *time.Time                 `json:"asOf,omitempty"`
 	MovedFrom    int64                      `json:"movedFrom,omitempty"`
@@ -60,7 +61,7 @@ type stored struct {
 // storedFields are the fields that this program understands, in the order in which
 // they are written.
 func storedFields() []string {
-	return []string{"v", "id", "uid", "in", "pending", "moved", "asOf", "movedFrom", "template", "released", "evictFor", "evictSince", "evictPods"}
+	return []string{"v", "id", "uid", "in", "pending", "delay", "moved", "asOf", "movedFrom", "template", "released", "evictFor", "evictSince", "evictPods"}
 }
 
 // Encode writes the entry as text. What is foreign comes after what this program
@@ -68,7 +69,7 @@ func storedFields() []string {
 func (e Entry) Encode() (string, error) {
 	s := stored{
 		Format: format, ID: e.ID, UID: e.UID, Inputs: make(map[string]json.RawMessage, len(e.Inputs)),
-		PendingSince: optionalTime(e.PendingSince), MovedAt: optionalTime(e.MovedAt), AsOf: optionalTime(e.AsOf), MovedFrom: e.MovedFrom,
+		PendingSince: optionalTime(e.PendingSince), DelaySince: optionalTime(e.DelaySince), MovedAt: optionalTime(e.MovedAt), AsOf: optionalTime(e.AsOf), MovedFrom: e.MovedFrom,
 		Template: e.Template.encode(), Released: e.Released,
 		EvictFor: e.EvictFor, EvictSince: optionalTime(e.EvictSince), EvictPods: e.EvictPods,
 	}
@@ -138,7 +139,7 @@ func Decode(text string) (Entry, error) {
 		return Entry{}, fmt.Errorf("decode entry: format %d, this program reads %d", s.Format, format)
 	}
 	e := Entry{
-		ID: s.ID, UID: s.UID, PendingSince: deref(s.PendingSince), MovedAt: deref(s.MovedAt), AsOf: deref(s.AsOf), MovedFrom: s.MovedFrom,
+		ID: s.ID, UID: s.UID, PendingSince: deref(s.PendingSince), DelaySince: deref(s.DelaySince), MovedAt: deref(s.MovedAt), AsOf: deref(s.AsOf), MovedFrom: s.MovedFrom,
 		Template: decodeTemplate(s.Template), Released: s.Released,
 		EvictFor: s.EvictFor, EvictSince: deref(s.EvictSince), EvictPods: s.EvictPods,
 	}

@@ -49,8 +49,11 @@ type Entry struct {
 	// Inputs that were given.
 	Inputs map[input.ID]Given
 	// PendingSince is when the oldest change that has not been delivered was
-	// first seen, zero when there is none. The maximum delay counts from it.
+	// first seen, zero when there is none.
 	PendingSince time.Time
+	// DelaySince is when the maximum delay of that change began to count: since then the
+	// workload could have been moved. It is zero while something forbids that.
+	DelaySince time.Time
 	// MovedAt is the API server's time of the last patch of ours that the entry takes
 	// into account, zero before the first.
 	MovedAt time.Time
@@ -127,7 +130,7 @@ func (e Entry) Clone() Entry {
 // Equal reports whether both say the same.
 func (e Entry) Equal(other Entry) bool {
 	return e.ID == other.ID && e.UID == other.UID && maps.Equal(e.Inputs, other.Inputs) &&
-		e.PendingSince.Equal(other.PendingSince) && e.MovedAt.Equal(other.MovedAt) && e.AsOf.Equal(other.AsOf) && e.MovedFrom == other.MovedFrom &&
+		e.PendingSince.Equal(other.PendingSince) && e.DelaySince.Equal(other.DelaySince) && e.MovedAt.Equal(other.MovedAt) && e.AsOf.Equal(other.AsOf) && e.MovedFrom == other.MovedFrom &&
 		e.Template == other.Template && e.Released == other.Released &&
 		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince) && e.EvictPods == other.EvictPods &&
 		e.Foreign.equal(other.Foreign)

@@ -28,6 +28,7 @@ func full() record.Entry {
 			input.Secret("db"):     {Version: version("absent")},
 		},
 		PendingSince: time.Date(2026, 11, 15, 3, 4, 5, 678, time.UTC),
+		DelaySince:   time.Date(2026, 11, 15, 3, 4, 6, 0, time.UTC),
 		MovedAt:      time.Date(2026, 11, 15, 3, 4, 0, 0, time.UTC),
 		AsOf:         time.Date(2026, 11, 15, 3, 4, 2, 0, time.UTC),
 		MovedFrom:    7,
@@ -73,7 +74,7 @@ func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	const want = `{"v":1,"id":"Deployment.apps/shop/web","uid":"4711",` +
 		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789 from:6 back:web-5f8c","secret/db":"1:*:absent"},` +
-		`"pending":"2026-11-15T03:04:05.000000678Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"template":"9:3fa9c1d2","released":4711,"evictPods":3}`
+		`"pending":"2026-11-15T03:04:05.000000678Z","delay":"2026-11-15T03:04:06Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"template":"9:3fa9c1d2","released":4711,"evictPods":3}`
 	got, err := full().Encode()
 	if err != nil {
 		t.Fatal(err)

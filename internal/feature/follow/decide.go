@@ -87,7 +87,8 @@ type Input struct {
 	Template Template
 	// Entry is what is on record.
 	Entry record.Entry
-	// MaxDelay bounds the quiet window, counted from the first pending change.
+	// MaxDelay bounds the quiet window, counted from the first pending change, while the
+	// workload could have been moved.
 	MaxDelay time.Duration
 	Now      time.Time
 	Force    Force
@@ -108,6 +109,9 @@ type Decision struct {
 	Delivered bool
 	// PendingSince is when the oldest undelivered change was first seen.
 	PendingSince time.Time
+	// DelaySince is since when the workload could have been moved for it, zero while
+	// something forbids that.
+	DelaySince time.Time
 	// Recheck is when to look again, zero when only an event can change anything.
 	Recheck time.Duration
 	// Eviction is the next step of a series of evictions.
@@ -186,8 +190,23 @@ func (in Input) situation() situation {
 	}
 	if len(moves)+len(due) > 0 {
 		s.draft.PendingSince = in.pendingSince()
+		s.draft.DelaySince = s.delaySince()
 	}
 	return s
+}
+
+// delaySince is since when the workload could have been moved. What something forbids
+// is not delayed by changes that keep coming.
+func (s situation) delaySince() time.Time {
+	for _, c := range []check{heldWorkload, barredInput, strategyOff} {
+		if _, stuck := c(s); stuck {
+			return time.Time{}
+		}
+	}
+	if d := s.Entry.DelaySince; !d.IsZero() && !d.After(s.Now) {
+		return d
+	}
+	return s.Now
 }
 
 // moves are the inputs that are due, without those that simply stay as the template
@@ -305,7 +324,8 @@ func readByTheNextJob(s situation) (Decision, bool) {
 
 // notQuiet: the inputs have changed too recently. With a quiet window of 5 s and a
 // maximum delay of 60 s, changes at 0 s and 3 s are delivered at 8 s; changes every
-// second are delivered at 60 s.
+// second are delivered at 60 s. A window that is longer than the maximum delay is kept;
+// it then bounds itself.
 func notQuiet(s situation) (Decision, bool) {
 	if s.Force == ForceNow {
 		return Decision{}, false
@@ -317,7 +337,8 @@ func notQuiet(s situation) (Decision, bool) {
 		}
 	}
 	ready := last.Add(s.Intent.Quiet)
-	if latest := s.draft.PendingSince.Add(s.MaxDelay); latest.Before(ready) {
+	latest := s.draft.DelaySince.Add(max(s.MaxDelay, s.Intent.Quiet))
+	if !s.draft.DelaySince.IsZero() && latest.Before(ready) {
 		ready = latest
 	}
 	d := s.draft.as(Wait, input.QuietWindow)
@@ -446,6 +467,6 @@ func (d Decision) held(reason input.Reason, why string) Decision {
 
 // delivered ends the pending change.
 func (d Decision) delivered() Decision {
-	d.PendingSince, d.Delivered = time.Time{}, true
+	d.PendingSince, d.DelaySince, d.Delivered = time.Time{}, time.Time{}, true
 	return d
 }

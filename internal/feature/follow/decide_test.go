@@ -85,6 +85,7 @@ type decideCase struct {
 	tooNew   bool
 	force    Force
 	template Template
+	stuck    bool            // until now something forbade to move it
 	stays    []input.Finding // due and not to be moved
 	want     Decision
 	says     []string
@@ -113,6 +114,23 @@ func decideCases() map[string]decideCase {
 			reason:   "only the record changes",
 			findings: []input.Finding{inStep(app), recorded(db, input.Baseline)},
 			want:     Decision{Verb: Remember, Reason: input.Baseline}, says: []string{"secret/db"},
+		},
+		"ReleasedWhileChanging": {
+			reason:   "the hour of a hold does not use up the maximum delay",
+			findings: []input.Finding{due(app, time.Second)}, pending: ago(time.Hour), stuck: true,
+			want: Decision{Verb: Wait, Reason: input.QuietWindow, PendingSince: ago(time.Hour), Recheck: 4 * time.Second},
+		},
+		"LongQuiet": {
+			reason:   "a window that is longer than the maximum delay is kept",
+			intent:   func(in *settings.Intent) { in.Quiet = 5 * time.Minute },
+			findings: []input.Finding{due(app, 2*time.Minute)}, pending: ago(2 * time.Minute),
+			want: Decision{Verb: Wait, Reason: input.QuietWindow, PendingSince: ago(2 * time.Minute), Recheck: 3 * time.Minute},
+		},
+		"LongQuietIsBounded": {
+			reason:   "and bounds itself: changes that keep coming do not postpone it for ever",
+			intent:   func(in *settings.Intent) { in.Quiet = 5 * time.Minute },
+			findings: []input.Finding{due(app, time.Second)}, pending: ago(5 * time.Minute),
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
 		},
 		"Unobserved": {
 			reason:   "nobody can tell yet what another writer took back",
@@ -371,6 +389,9 @@ func (tc decideCase) input() Input {
 		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force, Template: tc.template,
 		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, MaxDelay: time.Minute, Now: now,
 	}
+	if !tc.stuck {
+		in.Entry.DelaySince = tc.pending
+	}
 	if tc.known {
 		in.Entry.Inputs = map[input.ID]record.Given{app: {Version: v1}}
 	}
@@ -394,7 +415,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := Decide(tc.input())
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Decision{}, "Message", "Moves")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Decision{}, "Message", "Moves", "DelaySince")); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 			}
 			for _, text := range tc.says {

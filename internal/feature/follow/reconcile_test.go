@@ -186,7 +186,7 @@ func TestPendingEndsWithTheWorkload(t *testing.T) {
 func TestConflictLeadsToANewDecision(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", PendingSince: ago(time.Hour), Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", PendingSince: ago(time.Hour), DelaySince: ago(time.Hour), Inputs: map[input.ID]record.Given{app: {Version: v1}}}
 	s.answers = []error{apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))}
 	loop := s.loop()
 	result, err := loop.Reconcile(t.Context(), s.workload.Key)

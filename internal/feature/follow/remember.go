@@ -42,7 +42,8 @@ type before struct {
 
 // failed is the outcome when the decision could not be carried out.
 func (o outcome) failed(in Input) outcome {
-	o.decision.PendingSince, o.decision.Delivered, o.moved = in.pendingSince(), false, kube.Moved{}
+	o.decision.PendingSince, o.decision.DelaySince = in.pendingSince(), in.situation().draft.DelaySince
+	o.decision.Delivered, o.moved = false, kube.Moved{}
 	return o
 }
 
@@ -57,7 +58,7 @@ func (o outcome) moves(f input.Finding) bool {
 func remember(e record.Entry, o outcome) record.Entry {
 	next := e.Clone()
 	maps.DeleteFunc(next.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(o.kinds, id.Kind) })
-	next.PendingSince = o.decision.PendingSince
+	next.PendingSince, next.DelaySince = o.decision.PendingSince, o.decision.DelaySince
 	next.Template, next.Released = o.template.Now, max(e.Released, o.release)
 	switch {
 	case !o.moved.At.IsZero():

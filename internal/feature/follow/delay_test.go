@@ -1,0 +1,43 @@
+package follow
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// TestDelayCountsWhileItCouldBeMoved: a hold and a bar stop the clock of the maximum
+// delay, and their end starts it anew.
+func TestDelayCountsWhileItCouldBeMoved(t *testing.T) {
+	t.Parallel()
+	begun := ago(30 * time.Second)
+	cases := map[string]struct {
+		reason string
+		intent func(*settings.Intent)
+		bars   []input.Bar
+		entry  time.Time
+		want   time.Time
+	}{
+		"Free":     {"it counts on", func(*settings.Intent) {}, nil, begun, begun},
+		"First":    {"it begins", func(*settings.Intent) {}, nil, time.Time{}, now},
+		"Future":   {"a clock that was ahead", func(*settings.Intent) {}, nil, now.Add(time.Hour), now},
+		"Held":     {"a hold stops it", func(in *settings.Intent) { in.Held = true }, nil, begun, time.Time{}},
+		"Barred":   {"so does one on a source", func(*settings.Intent) {}, []input.Bar{{Reason: input.Held}}, begun, time.Time{}},
+		"Strategy": {"so does a strategy without rights", func(in *settings.Intent) { in.Strategy = settings.StrategyEvict }, nil, begun, time.Time{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := due(app, time.Second)
+			f.Bars = tc.bars
+			in := Input{Intent: auto(), Findings: []input.Finding{f}, PodsOff: "off", Entry: record.Entry{PendingSince: ago(time.Minute), DelaySince: tc.entry}, MaxDelay: time.Hour, Now: now}
+			tc.intent(&in.Intent)
+			if got := Decide(in); got.Reason != input.QuietWindow || !got.DelaySince.Equal(tc.want) {
+				t.Errorf("%s: %s, counted since %s, want %s", tc.reason, got.Reason, got.DelaySince, tc.want)
+			}
+		})
+	}
+}

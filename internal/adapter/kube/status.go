@@ -23,6 +23,8 @@ type Status struct {
 	// Observed is true when the controller has acted on the workload as it is now. A
 	// kind that does not tell is taken to have.
 	Observed bool
+	// Paused is true when the controller is told to start no rollout.
+	Paused bool
 	// UpdateRevision is the revision that new pods of a StatefulSet are made from.
 	UpdateRevision string
 	// PodHash is that of the ReplicaSet of a Rollout's template, StableHash that of the
@@ -39,7 +41,7 @@ type Status struct {
 func statusOf(object any) Status {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
-		return Status{Observed: o.Status.ObservedGeneration >= o.Generation}
+		return Status{Observed: o.Status.ObservedGeneration >= o.Generation, Paused: o.Spec.Paused}
 	case *appsv1.StatefulSet:
 		return Status{Observed: o.Status.ObservedGeneration >= o.Generation, UpdateRevision: o.Status.UpdateRevision}
 	case *appsv1.DaemonSet:
@@ -61,6 +63,7 @@ func customStatus(o *unstructured.Unstructured) Status {
 	s.UpdateRevision, _ = fields["updateRevision"].(string)
 	if o.GroupVersionKind().GroupKind() == Rollout().GroupKind() {
 		s.Observed = s.Observed && tells
+		s.Paused, _, _ = unstructured.NestedBool(o.Object, "spec", "paused")
 		s.PodHash, _ = fields["currentPodHash"].(string)
 		s.StableHash, _ = fields["stableRS"].(string)
 		s.Aborted, _ = fields["abort"].(bool)
@@ -149,6 +152,23 @@ func (w *Workload) replaced(old *Workload, how mirror.Arrival) timeline.Origin {
 		at = w.WrittenAt
 	}
 	return old.Origin(at)
+}
+
+// HasRevision reports whether a revision was made of the pod template, or may still be.
+// None is made while the workload is paused, nor of a template that was changed and
+// changed back before its controller acted. Of a template that no watch saw being
+// written nothing is known.
+func (w *Workload) HasRevision() bool {
+	if w.Replaced == "" || w.Revision == 0 && w.Status.UpdateRevision == "" || w.Origin(time.Time{}) != w.Replaced {
+		return true
+	}
+	return !w.Status.Observed && !w.Status.Paused
+}
+
+// isResumed reports whether this write lets the controller make a revision of a template
+// that was changed during a pause.
+func (w *Workload) isResumed(old *Workload) bool {
+	return old.Status.Paused && !w.Status.Paused && !old.HasRevision()
 }
 
 // ownerOf names the object that controls a workload: "Postgres/db".

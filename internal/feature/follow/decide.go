@@ -72,6 +72,8 @@ type Input struct {
 	// StartsPods is true for a workload that starts new pods by itself, again and
 	// again: a CronJob.
 	StartsPods bool
+	// Paused is true when a new template would start no rollout.
+	Paused bool
 	// NoTemplate says why the object has no pod template, empty when it has one.
 	NoTemplate string
 	// PodsOff says why the strategies that work on pods cannot be used and what to do
@@ -158,6 +160,7 @@ func Decide(in Input) Decision {
 		notQuiet,             // more changes may come
 		heldWorkload,         // a person forbids every change
 		barredInput,          // a person forbids this one, or took it back
+		paused,               // a new template would restart no pod
 		observed,             // the settings ask only to be told
 		strategyOff,          // the controller has no rights for it
 		beyondStrategy,       // the strategy does not change the template
@@ -198,7 +201,7 @@ func (in Input) situation() situation {
 // delaySince is since when the workload could have been moved. What something forbids
 // is not delayed by changes that keep coming.
 func (s situation) delaySince() time.Time {
-	for _, c := range []check{heldWorkload, barredInput, strategyOff} {
+	for _, c := range []check{heldWorkload, barredInput, paused, strategyOff} {
 		if _, stuck := c(s); stuck {
 			return time.Time{}
 		}
@@ -386,6 +389,12 @@ func because(f input.Finding, bar input.Bar) string {
 		return takenBack([]input.Finding{f}) + ", and a rollout would load it again"
 	}
 	return takenBack([]input.Finding{f})
+}
+
+// paused: the change waits, because a template that is written now delivers nothing and
+// may be changed again before the workload is resumed.
+func paused(s situation) (Decision, bool) {
+	return s.draft.held(input.Paused, "the workload is paused (spec.paused)"), s.Paused && !s.usesPods() && s.Force == NoForce
 }
 
 func observed(s situation) (Decision, bool) {

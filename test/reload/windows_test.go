@@ -155,7 +155,7 @@ func TestKilledUnderConstantChange(t *testing.T) {
 	// With a bound that is over since long, the next one must not wait at all.
 	const delay = 2 * time.Second
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return time.Since(since) > delay, "it is not over" })
-	stop() // or there would be a rollout more every two seconds
+	stop()                                             // or there would be a rollout more every two seconds
 	s.annotate(t, web, settings.Quiet, delay.String()) // a longer window would be kept
 	c = s.StartController(t, "--quiet", testkit.Quiet, "--max-delay", delay.String())
 	s.awaitRollouts(t, web, 1)

@@ -88,6 +88,23 @@ func (w *Workload) replaced(old *Workload, how mirror.Arrival) timeline.Origin {
 	return old.Origin(at)
 }
 
+// HasRevision reports whether a revision was made of the pod template, or may still be.
+// None is made while the workload is paused, nor of a template that was changed and
+// changed back before its controller acted. Of a template that no watch saw being
+// written nothing is known.
+func (w *Workload) HasRevision() bool {
+	if w.Replaced == "" || w.Revision == 0 && w.Status.UpdateRevision == "" || w.Origin(time.Time{}) != w.Replaced {
+		return true
+	}
+	return !w.Status.Observed && !w.Status.Paused
+}
+
+// isResumed reports whether this write lets the controller make a revision of a template
+// that was changed during a pause.
+func (w *Workload) isResumed(old *Workload) bool {
+	return old.Status.Paused && !w.Status.Paused && !old.HasRevision()
+}
+
 // ownerOf names the object that controls a workload: "Postgres/db".
 func ownerOf(m metav1.Object) string {
 	owner := metav1.GetControllerOf(m)

@@ -128,3 +128,54 @@ func TestReplaced(t *testing.T) {
 		})
 	}
 }
+
+// TestHasRevision: whether a template that a watch saw being written leads to pods.
+func TestHasRevision(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason   string
+		replaced timeline.Origin
+		revision int64
+		status   Status
+		want     bool
+	}{
+		"Made":        {"a new number", "4", 5, Status{Observed: true}, true},
+		"Coming":      {"its controller has not acted yet", "4", 4, Status{}, true},
+		"ChangedBack": {"its controller has acted, and made none", "4", 4, Status{Observed: true}, false},
+		"Paused":      {"its controller is told not to act", "4", 4, Status{Paused: true}, false},
+		"Unknown":     {"nobody saw the template being written", "", 4, Status{Observed: true, Paused: true}, true},
+		"Named":       {"a StatefulSet names another one", "db-a", 0, Status{Observed: true, UpdateRevision: "db-b"}, true},
+		"SameName":    {"or the same", "db-a", 0, Status{Observed: true, UpdateRevision: "db-a"}, false},
+		"Silent":      {"a DaemonSet does not tell", "2026-11-15T03:00:00Z", 0, Status{Observed: true}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := (&Workload{Replaced: tc.replaced, Revision: tc.revision, Status: tc.status}).HasRevision(); got != tc.want {
+				t.Errorf("%s: %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestResumed: a template that was changed during a pause is rolled out by the resume.
+func TestResumed(t *testing.T) {
+	t.Parallel()
+	at := func(version string, change func(*Workload)) *Workload {
+		w := &Workload{UID: "1", ResourceVersion: version, Revision: 4, Replaced: "4", TemplateWritten: timeline.Bounds{Min: 7, Max: 7}}
+		w.Status.Observed, w.Status.Paused = true, true
+		change(w)
+		return w
+	}
+	resumed := func() *Workload { return at("20", func(w *Workload) { w.Status.Paused = false }) }
+	edited := resumed()
+	edited.Follow(at("10", func(*Workload) {}), mirror.Arrival{Watched: true})
+	if want := (timeline.Bounds{Min: 20, Max: 20}); edited.TemplateWritten != want {
+		t.Errorf("the template that was changed during the pause is of %+v, want %+v", edited.TemplateWritten, want)
+	}
+	untouched := resumed()
+	untouched.Follow(at("10", func(w *Workload) { w.Replaced = "3" }), mirror.Arrival{Watched: true})
+	if want := (timeline.Bounds{Min: 7, Max: 7}); untouched.TemplateWritten != want {
+		t.Errorf("a template that was not touched is of %+v, want %+v", untouched.TemplateWritten, want)
+	}
+}

@@ -145,6 +145,10 @@ func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 		w.Replaced = w.replaced(old, how)
 		w.TemplateWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	}
+	if w.isResumed(old) {
+		// Its pods start from now on, so they read what exists now.
+		w.TemplateWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
+	}
 	w.SettingsWritten, w.Listed = old.SettingsWritten, old.Listed
 	if !maps.Equal(w.Annotations, old.Annotations) {
 		w.SettingsWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
@@ -163,7 +167,7 @@ func (w *Workload) First(how mirror.Arrival) {
 // SameAs reports whether the difference between two copies can matter to anyone.
 func (w *Workload) SameAs(old *Workload) bool {
 	return w.UID == old.UID && w.templateSum == old.templateSum && w.Deleting == old.Deleting &&
-		w.Borrows == old.Borrows && w.Status.Aborted == old.Status.Aborted && maps.Equal(w.Annotations, old.Annotations)
+		w.Borrows == old.Borrows && w.Status.Aborted == old.Status.Aborted && w.Status.Paused == old.Status.Paused && maps.Equal(w.Annotations, old.Annotations)
 }
 
 // SlimWorkload makes a Workload of an API object of the given kind.

@@ -48,6 +48,8 @@ const (
 	QuietWindow Reason = "QuietWindow"
 	// Held: the workload or a changed source carries a hold.
 	Held Reason = "Held"
+	// Paused: a change waits until the workload is resumed.
+	Paused Reason = "Paused"
 	// NextJob: the next Job of a CronJob reads the new content by itself.
 	NextJob Reason = "NextJob"
 	// StrategyOff: the workload asks for a strategy that this controller was not
@@ -136,6 +138,7 @@ func FollowExplanations() []Explanation {
 		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is mended. (An unknown key, or a value of a namespace or source, only has no effect.)"},
 		{QuietWindow, "A change waits until its sources have been quiet."},
 		{Held, "The workload or a changed source carries `lockstep.dev/hold`."},
+		{Paused, "The workload is paused (`spec.paused`), so that a new template would restart no pod. The change waits for the resume; a revision that is made then is the delivery, otherwise one rollout follows."},
 		{NextJob, "The next Job of the CronJob reads the new content; nothing is patched and no Job is started."},
 		{StrategyOff, "The workload asks for `evict` or `refresh`, which this controller was started without."},
 		{Evicting, "Pods that are older than the change are evicted one at a time, each after the workload is available again."},

@@ -24,10 +24,10 @@ func (t Timeline) ChangedSinceFollowed() bool {
 	return t.Input.Content.After(t.Workload.Template.Later(t.FollowedSince()))
 }
 
-// RolledOutSince reports whether the template was certainly written after the input, so the pods of
-// that rollout read what exists.
+// RolledOutSince reports whether the template was certainly written after the input, and
+// led to a revision or will, so that the pods of that rollout read what exists.
 func (t Timeline) RolledOutSince() bool {
-	return t.Workload.Template.After(t.Input.Content)
+	return t.Workload.Template.After(t.Input.Content) && !t.Workload.Unrevised
 }
 
 // MadeUnseen reports whether the workload was made while the controller was down. It is new to the

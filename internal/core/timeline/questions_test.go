@@ -76,6 +76,9 @@ func TestQuestions(t *testing.T) {
 		want   []string
 	}{
 		"InStep": {"the rollout came after the change", moved, func(*timeline.Timeline) {}, []string{"RolledOutSince"}},
+		"Unrevised": {"a template that leads to no revision, because of a pause or because it was changed back, restarts no pod", moved, func(t *timeline.Timeline) {
+			t.Workload.Unrevised = true
+		}, nil},
 		"Changed": {"a watch saw the change after the template", moved, func(t *timeline.Timeline) {
 			t.Input.Content, t.Input.Shows = exactly(50), shows("2")
 		}, []string{"ChangedSinceFollowed"}},

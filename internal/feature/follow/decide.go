@@ -11,31 +11,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Verb is what is done to a workload.
-type Verb string
-
-// The verbs.
-const (
-	// Ignore: the workload is not followed; nothing of it is remembered.
-	Ignore Verb = "ignore"
-	// Leave: there is nothing to do.
-	Leave Verb = "leave"
-	// Remember: only the record changes.
-	Remember Verb = "remember"
-	// Wait: a change is due, and it is not yet time.
-	Wait Verb = "wait"
-	// Hold: a change is due, and something forbids it.
-	Hold Verb = "hold"
-	// Move: the pod template is moved to the current versions.
-	Move Verb = "move"
-	// Evict: pods that are older than the change are evicted, one at a time.
-	Evict Verb = "evict"
-	// Refresh: the pods are touched so that the kubelets refresh their files.
-	Refresh Verb = "refresh"
-	// Observe: it would be moved, and the settings ask only to be told.
-	Observe Verb = "observe"
-)
-
 // maxSources bounds what is remembered of one workload and shown in its template.
 // A ConfigMap of the record holds 1 MiB for many workloads, and one that is too large
 // is refused as a whole. One that asks for more must not harm them.
@@ -49,19 +24,6 @@ const maxNames = 16 << 10
 // available again.
 const evictionCheck = 2 * time.Second
 
-// Force is how far a person overrules what stands in the way of a move.
-type Force int
-
-const (
-	// NoForce is for the controller: it moves what is due.
-	NoForce Force = iota
-	// ForceMove moves the workload by its template although nothing is due, was taken
-	// back, or is only observed. It waits for quiet and respects holds.
-	ForceMove
-	// ForceNow does not wait and does not respect holds either.
-	ForceNow
-)
-
 // Input is everything that a decision depends on.
 type Input struct {
 	Intent settings.Intent
@@ -72,6 +34,8 @@ type Input struct {
 	// StartsPods is true for a workload that starts new pods by itself, again and
 	// again: a CronJob.
 	StartsPods bool
+	// Paused is true when a new template would start no rollout.
+	Paused bool
 	// NoTemplate says why the object has no pod template, empty when it has one.
 	NoTemplate string
 	// PodsOff says why the strategies that work on pods cannot be used and what to do
@@ -162,6 +126,7 @@ func Decide(in Input) Decision {
 		notQuiet,             // more changes may come
 		heldWorkload,         // a person forbids every change
 		barredInput,          // a person forbids this one, or took it back
+		paused,               // a new template would restart no pod
 		observed,             // the settings ask only to be told
 		strategyOff,          // the controller has no rights for it
 		beyondStrategy,       // the strategy does not change the template
@@ -209,7 +174,7 @@ func (in Input) situation() situation {
 // delaySince is since when the workload could have been moved. What something forbids
 // is not delayed by changes that keep coming.
 func (s situation) delaySince() time.Time {
-	for _, c := range []check{heldWorkload, barredInput, strategyOff} {
+	for _, c := range []check{heldWorkload, barredInput, paused, strategyOff} {
 		if _, stuck := c(s); stuck {
 			return time.Time{}
 		}
@@ -403,6 +368,12 @@ func because(f input.Finding, bar input.Bar) string {
 		return takenBack([]input.Finding{f}) + ", and a rollout would load it again"
 	}
 	return takenBack([]input.Finding{f})
+}
+
+// paused: the change waits, because a template that is written now delivers nothing and
+// may be changed again before the workload is resumed.
+func paused(s situation) (Decision, bool) {
+	return s.held(input.Paused, "the workload is paused (spec.paused)"), s.Paused && !s.usesPods() && s.Force == NoForce
 }
 
 func observed(s situation) (Decision, bool) {

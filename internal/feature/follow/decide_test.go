@@ -86,6 +86,7 @@ type decideCase struct {
 	tooNew   bool
 	force    Force
 	template Template
+	paused   bool
 	stuck    bool            // until now something forbade to move it
 	stays    []input.Finding // due and not to be moved
 	want     Decision
@@ -132,6 +133,17 @@ func decideCases() map[string]decideCase {
 			intent:   func(in *settings.Intent) { in.Quiet = 5 * time.Minute },
 			findings: []input.Finding{due(app, time.Second)}, pending: ago(5 * time.Minute),
 			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+		},
+		"Paused": {
+			reason:   "a new template would restart no pod",
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), paused: true,
+			want: Decision{Verb: Hold, Reason: input.Paused, PendingSince: ago(time.Hour)}, says: []string{"spec.paused", "configmap/app"},
+		},
+		"PausedRefreshed": {
+			reason:   "its pods can be refreshed all the same",
+			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyRefresh },
+			findings: []input.Finding{with(due(app, time.Hour), inVolume)}, paused: true,
+			want: Decision{Verb: Refresh, Reason: input.Refreshed, Delivered: true},
 		},
 		"Unobserved": {
 			reason:   "nobody can tell yet what another writer took back",
@@ -403,7 +415,7 @@ func (tc decideCase) input() Input {
 	}
 	in := Input{
 		Intent: intent, Findings: tc.findings, StartsPods: tc.cronjob,
-		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force, Template: tc.template,
+		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force, Template: tc.template, Paused: tc.paused,
 		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, MaxDelay: time.Minute, Now: now,
 	}
 	if !tc.stuck {

@@ -81,11 +81,13 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		NoTemplate: w.Problem,
 		PodsOff:    g.PodsOff,
 		StartsPods: w.Kind.StartsPods(),
-		Shown:      w.Shown,
-		Replicas:   w.Replicas,
-		MaxDelay:   g.MaxDelay,
-		Now:        g.Now(),
-		Estimate:   g.Read != nil,
+		// A drop-in writes as its original did.
+		Paused:   w.Status.Paused && g.Revisions != nil,
+		Shown:    w.Shown,
+		Replicas: w.Replicas,
+		MaxDelay: g.MaxDelay,
+		Now:      g.Now(),
+		Estimate: g.Read != nil,
 	}}
 	if len(got.Input.Intent.Problems) > 0 {
 		return got, nil

@@ -67,6 +67,7 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 		}
 		t.Back = in.takenBack(w, revisions)
 	}
+	t.Unobserved = t.Unobserved || g.Revisions != nil && in.awaitsRevision(w)
 	in.Template = t
 	in.release()
 	in.bar(w)
@@ -98,6 +99,12 @@ func (in Input) backByMarks() map[input.ID]string {
 // hasOrigins reports whether anything can be said about what was taken back.
 func (in Input) hasOrigins() bool {
 	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return in.Entry.Inputs[f.ID].From != "" })
+}
+
+// awaitsRevision reports whether an input is delivered by another rollout that has not
+// begun: a template that is changed back before it begins delivers nothing.
+func (in Input) awaitsRevision(w *kube.Workload) bool {
+	return !w.Status.Observed && w.Replaced != "" && slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return f.Reason == input.DeliveredByRollout })
 }
 
 // deliveredAndGone reports whether a revision shows that an input was delivered, and

@@ -50,6 +50,7 @@ func TestJudge(t *testing.T) {
 		keeps    bool // the template on record
 	}{
 		"Nothing":       {reason: "nobody wrote: no request", known: same, inputs: given("1", ""), keeps: true},
+		"Scaled":        {reason: "another generation of the same template: no request", known: record.Template{Generation: 8, Sum: same.Sum}, inputs: given("1", ""), keeps: true},
 		"TakenBack":     {reason: "another writer's template", known: ours, inputs: given("1", ""), want: "web-a", asks: 1},
 		"StaysBack":     {reason: "what is on record stays", known: same, inputs: given("1", "web-a"), want: "web-a", keeps: true},
 		"NoOrigins":     {reason: "without evidence there is nothing to ask", known: ours, inputs: given("", "")},

@@ -22,6 +22,11 @@ func (v *Volume) Stage(id string, tree filemap.Tree) (string, error) {
 	if v.Has(id) {
 		return full, nil
 	}
+	if visible, err := v.shows(id); err != nil {
+		return "", fmt.Errorf("stage generation %s: %w", id, err)
+	} else if visible {
+		return full, v.markFinished(id, tree)
+	}
 	if err := v.build(dir, tree); err != nil {
 		return "", fmt.Errorf("stage generation %s: %w", id, err)
 	}
@@ -29,6 +34,13 @@ func (v *Volume) Stage(id string, tree filemap.Tree) (string, error) {
 		return "", fmt.Errorf("stage generation %s: %w", id, err)
 	}
 	return full, v.markFinished(id, tree)
+}
+
+// shows says whether readers are in a generation's own directory, which so is
+// never built anew: its name says what it holds.
+func (v *Volume) shows(id string) (bool, error) {
+	current, err := v.swapper.current()
+	return v.opts.Layout != Files && current == id, err
 }
 
 func (v *Volume) build(dir string, tree filemap.Tree) error {

@@ -171,7 +171,8 @@ func (v *Volume) syncBase() error {
 
 // Prune removes generations that are neither visible nor to be kept, once
 // their grace has passed, and contents that nobody needs any more. It returns
-// when the next one falls due; the zero time means nothing is left to do.
+// when the next one falls due; the zero time means nothing is left to do. One
+// that cannot be removed keeps no other from it.
 func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time.Time, error) {
 	current, err := v.swapper.current()
 	if err != nil {
@@ -182,6 +183,7 @@ func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time
 		return time.Time{}, err
 	}
 	var next time.Time
+	var failures []error
 	for _, id := range ids {
 		if id == current || slices.Contains(keep, id) {
 			continue
@@ -191,19 +193,24 @@ func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time
 			next = earliest(next, due)
 			continue
 		}
-		// Whoever had the old directory open may have written into it since.
-		foreign, err := v.makeRoomFor(id, current)
-		if err == nil {
-			err = v.carry(id, current, foreign)
-		}
-		if err != nil {
-			return time.Time{}, err
-		}
-		if err := v.removeGeneration(id); err != nil {
-			return time.Time{}, err
+		if err := v.retire(id, current); err != nil {
+			failures = append(failures, fmt.Errorf("generation %s is left over: %w", id, err))
 		}
 	}
-	return next, v.objects.sweep(live)
+	return next, errors.Join(append(failures, v.objects.sweep(live))...)
+}
+
+// retire removes one generation. Whoever had the old directory open may have
+// written into it since; that goes to the current one first.
+func (v *Volume) retire(id, current string) error {
+	foreign, err := v.makeRoomFor(id, current)
+	if err == nil {
+		err = v.carry(id, current, foreign)
+	}
+	if err != nil {
+		return err
+	}
+	return v.removeGeneration(id)
 }
 
 func earliest(a, b time.Time) time.Time {

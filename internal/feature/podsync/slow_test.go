@@ -123,6 +123,46 @@ func TestALateRefusal(t *testing.T) {
 	})
 }
 
+// After a late yes the waits are not held against the set: one question that
+// fails is one failure.
+func TestAQuestionAfterALateYes(t *testing.T) {
+	for name, arrange := range map[string]func(w *world, ask func() error){
+		"asked":               func(w *world, ask func() error) { w.confirm = ask },
+		"asked while at work": func(w *world, ask func() error) { w.compare = func(string) error { return ask() } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				var ask func() error
+				arrange(w, func() error {
+					if ask != nil {
+						return ask()
+					}
+					return nil
+				})
+				_, put := start(t, w, w.confirm)
+				answered := time.Now().Add(30 * time.Second)
+				w.slow(30*time.Second, nil)
+				ask = func() error {
+					if time.Now().Before(answered.Add(2 * limit)) {
+						return errors.New("not yet")
+					}
+					return nil
+				}
+				put("slow")
+				time.Sleep(29 * time.Second)
+				synctest.Wait()
+				w.tell = func(int) error { return nil }
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if s := w.status(t); len(w.published) != 2 || s.Confirmed != s.Published || s.Failures != 0 {
+					t.Errorf("told %v, published %v, status %+v", w.told, w.published, s)
+				}
+			})
+		})
+	}
+}
+
 // A question that compares with before is put while the application works, and
 // its yes counts although the request is still open.
 func TestASlowReloadIsAskedAbout(t *testing.T) {

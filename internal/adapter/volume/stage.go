@@ -184,6 +184,11 @@ func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time
 	}
 	var next time.Time
 	var failures []error
+	if p, ok := v.swapper.(*inPlace); ok {
+		failures = append(failures, p.goBack())
+		begun, err := p.intents()
+		failures, keep = append(failures, err), append(begun, keep...)
+	}
 	for _, id := range ids {
 		if id == current || slices.Contains(keep, id) {
 			continue

@@ -45,7 +45,7 @@ func (c Config) http() application.HTTP {
 	h := application.HTTP{First: c.App.HTTP, Others: Default().App.HTTP}
 	for _, spec := range append(slices.Clone(c.App.Notify), c.App.Confirm) {
 		if address := application.Address(spec); address != "" {
-			h.First.URL = address
+			h.First.URL, h.OwnSocket = address, application.Socket(spec)
 			break
 		}
 	}

@@ -266,6 +266,14 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// A line may hold a password.
+func TestAskShowsTheFirstWordOnly(t *testing.T) {
+	_, err := httpcall.Ask(t.Context(), filepath.Join(t.TempDir(), "s"), "auth hunter2\tmore", patience)
+	if err == nil || !strings.Contains(err.Error(), "ask auth … on the socket") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func FuzzParseCodes(f *testing.F) {
 	for _, s := range []string{"200", "200-299,304", "", "1", "300-200", "200-", "a"} {
 		f.Add(s)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -19,12 +20,21 @@ func (e *SilentError) Error() string {
 
 // Ask sends one line to a unix socket and returns the answer until the other
 // side closes. HAProxy's master and several other programs are asked like this.
+// Errors show the line's first word only: the rest may be secret.
 func Ask(ctx context.Context, socket, line string, timeout time.Duration) (string, error) {
 	answer, err := ask(ctx, socket, line, timeout)
 	if err != nil {
-		return "", fmt.Errorf("ask %s on the socket %s: %w", line, socket, noAnswer(err))
+		return "", fmt.Errorf("ask %s on the socket %s: %w", firstWord(line), socket, noAnswer(err))
 	}
 	return answer, nil
+}
+
+func firstWord(line string) string {
+	words := strings.Fields(line)
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return words[0] + " …"
 }
 
 func ask(ctx context.Context, socket, line string, timeout time.Duration) (string, error) {

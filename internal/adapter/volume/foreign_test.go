@@ -3,6 +3,7 @@ package volume_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,27 @@ func TestAFileThatComesLate(t *testing.T) {
 	prune(t, v)
 	if got := read(t, filepath.Join(root, "conf.d", "late")); got != "late" {
 		t.Errorf("conf.d/late is %q", got)
+	}
+}
+
+// A generation that holds something that cannot be kept stays, and keeps nothing
+// else from being removed.
+func TestALeftOverKeepsNoOtherFromBeingRemoved(t *testing.T) {
+	v, root := open(t, volume.Links, func(o *volume.Options) { o.Grace = 0 })
+	ids := []string{put(t, v, map[string]string{"conf.d/a": "1"}), put(t, v, map[string]string{"conf.d/a": "2"}), put(t, v, map[string]string{"conf.d/a": "3"})}
+	slices.Sort(ids) // as they are found
+	put(t, v, map[string]string{"conf.d/a": "4", "conf.d/late": "theirs"})
+	write(t, filepath.Join(root, "..gen-"+ids[0], "conf.d", "late"), "mine")
+	_, err := v.Prune(nil, nothingLive)
+	if err == nil || !strings.Contains(err.Error(), "generation "+ids[0]+" is left over") {
+		t.Errorf("error %v", err)
+	}
+	if !v.Has(ids[0]) || v.Has(ids[1]) || v.Has(ids[2]) {
+		t.Errorf("left over: %v %v %v", v.Has(ids[0]), v.Has(ids[1]), v.Has(ids[2]))
+	}
+	objects, err := os.ReadDir(filepath.Join(volume.StateDir(root, volume.Links), "objects"))
+	if err != nil || len(objects) > 0 {
+		t.Errorf("contents that nobody needs stay: %v (%v)", objects, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ import (
 //
 // The generation that a file comes from stays beside the data. Until a set is
 // whole its name is in a file of intent: an agent that was killed in between goes
-// on with it.
+// on with it. A set that cannot be put in place is taken back.
 type inPlace struct {
 	base, state *os.Root
 	overwrite   bool
@@ -58,46 +59,133 @@ func (p *inPlace) forget(string) error { return nil }
 
 func (p *inPlace) generations() ([]string, error) { return (&links{base: p.base}).generations() }
 
-// resume ends what a killed agent began.
+// intents are the sets that were begun and not ended, the newest last.
+func (p *inPlace) intents() ([]string, error) {
+	raw, err := p.read(intentFile)
+	return strings.Fields(raw), err
+}
+
+// resume ends what a killed agent began. What is in its way is no reason not to
+// start: Prune tries to go back, and the next set to go on.
 func (p *inPlace) resume() error {
-	id, err := p.read(intentFile)
-	if err != nil || id == "" {
+	ids, err := p.intents()
+	if err != nil || len(ids) == 0 {
 		return err
 	}
-	if _, known := p.list(id); !known {
+	id := ids[len(ids)-1]
+	if _, known := p.list(id); !known && len(ids) == 1 {
 		return p.state.Remove(intentFile) // it was never whole
 	}
-	return p.replace(id)
+	if err := p.swap(id); err != nil {
+		_ = p.goBack() // Prune tries again, and tells
+	}
+	return nil
+}
+
+// goBack puts the set in place that was there before one that could not be
+// ended: what counts as published is what readers find.
+func (p *inPlace) goBack() error {
+	ids, err := p.intents()
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	id, err := p.current()
+	if _, known := p.list(id); err == nil && id != "" && !known {
+		err = errors.New("it is not known which files the set before had")
+	}
+	if err == nil {
+		err = p.refuse(id)
+	}
+	if err == nil {
+		err = p.replace(id)
+	}
+	if err != nil {
+		return fmt.Errorf("files of several sets are in the root: %w", err)
+	}
+	return nil
 }
 
 func (p *inPlace) swap(id string) error {
-	files, known := p.list(id)
-	if !known {
+	if _, known := p.list(id); !known {
 		return errors.New("it is not known which files it has")
 	}
+	if err := p.refuse(id); err != nil {
+		return err
+	}
+	ids, err := p.intents()
+	if err != nil {
+		return err
+	}
+	ids = append(slices.DeleteFunc(ids, func(other string) bool { return other == id }), id)
+	if err := writeState(p.state, intentFile, []byte(strings.Join(ids, "\n")), 0o600); err != nil {
+		return err
+	}
+	if err := p.replace(id); err != nil {
+		return errors.Join(err, p.goBack())
+	}
+	return nil
+}
+
+// refuse finds what somebody else has in the way of a set.
+func (p *inPlace) refuse(id string) error {
 	old, err := p.oldFiles()
 	if err != nil {
 		return err
 	}
+	files, _ := p.list(id)
 	for name := range files {
 		if err := p.refuseForeign(id, name, old); err != nil {
 			return err
 		}
 	}
-	if err := writeState(p.state, intentFile, []byte(id), 0o600); err != nil {
-		return err
-	}
-	return p.replace(id)
+	return nil
 }
 
-// oldFiles are those of the set in place.
+// oldFiles are those of the set in place, and those that are there of sets that
+// were not ended.
 func (p *inPlace) oldFiles() (map[string]bool, error) {
 	id, err := p.current()
 	if err != nil {
 		return nil, err
 	}
-	files, _ := p.list(id)
+	ids, err := p.intents()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]bool{}
+	current, _ := p.list(id)
+	maps.Copy(files, current)
+	for _, intent := range ids {
+		begun, _ := p.list(intent)
+		for name := range begun {
+			if p.placed(intent, name) {
+				files[name] = true
+			}
+		}
+	}
 	return files, nil
+}
+
+// placed says whether a file is the one of a set: by its inode, or by its content
+// where there are no hard links.
+func (p *inPlace) placed(id, name string) bool {
+	now, err := p.base.Lstat(name)
+	if err != nil || !now.Mode().IsRegular() {
+		return false
+	}
+	staged, err := p.base.Lstat(path.Join(p.dir(id), name))
+	if err != nil || now.Size() != staged.Size() {
+		return false
+	}
+	if os.SameFile(now, staged) {
+		return true
+	}
+	a, err := p.base.ReadFile(name)
+	if err != nil {
+		return false
+	}
+	b, err := p.base.ReadFile(path.Join(p.dir(id), name))
+	return err == nil && bytes.Equal(a, b)
 }
 
 // refuseForeign finds a file or directory of another program in the way of a file.
@@ -127,8 +215,7 @@ func (p *inPlace) ours(id, name string, info fs.FileInfo, old map[string]bool) b
 	if info.IsDir() {
 		return anyBelow(name, old) && !p.holdsOthers(name, old)
 	}
-	staged, err := p.base.Lstat(path.Join(p.dir(id), name))
-	return old[name] || (err == nil && os.SameFile(info, staged)) || (&links{base: p.base}).ours(name)
+	return old[name] || p.placed(id, name) || (&links{base: p.base}).ours(name)
 }
 
 func anyBelow(dir string, files map[string]bool) bool {

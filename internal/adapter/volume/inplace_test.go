@@ -130,6 +130,49 @@ func TestFilesGoOnAfterAKill(t *testing.T) {
 	}
 }
 
+// What is in the way of a set that a killed agent began keeps no agent from
+// starting, is not overwritten, and the set before is put back.
+func TestFilesStartAlthoughSomethingIsInTheWay(t *testing.T) {
+	v, root := open(t, volume.Files, nil)
+	first := put(t, v, map[string]string{"a": "old", "gone": "old"})
+	second := stage(t, v, map[string]string{"a": "new", "b": "new", "z": "new"})
+	v.Close()
+	write(t, filepath.Join(root, "..lockstep", "publishing"), second)
+	if err := os.Link(filepath.Join(root, "..gen-"+second, "b"), filepath.Join(root, "b")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "z"), "mine")
+	v = reopen(t, root, volume.Files, nil)
+	prune(t, v)
+	wantWalked(t, root, map[string]string{"a": "old", "gone": "old", "z": "mine"})
+	if current, err := v.Current(); err != nil || current != first {
+		t.Errorf("current is %q (%v), want %q", current, err, first)
+	}
+	put(t, v, map[string]string{"a": "third"})
+	wantWalked(t, root, map[string]string{"a": "third", "z": "mine"})
+}
+
+// A set that fails in the middle leaves the one before, so that going back to its
+// content needs nothing.
+func TestFilesThatFailInTheMiddle(t *testing.T) {
+	v, root := open(t, volume.Files, nil)
+	files := map[string]string{"a": "old", "gone": "old"}
+	first := put(t, v, files)
+	second := stage(t, v, map[string]string{"a": "new", "b": "new", "z": "new"})
+	if err := os.Remove(filepath.Join(root, "..gen-"+second, "z")); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Publish(second); err == nil || !strings.Contains(err.Error(), "file z") {
+		t.Errorf("error %v", err)
+	}
+	wantWalked(t, root, files)
+	if current, err := v.Current(); err != nil || current != first {
+		t.Errorf("current is %q (%v)", current, err)
+	}
+	put(t, v, map[string]string{"c": "third"})
+	wantWalked(t, root, map[string]string{"c": "third"})
+}
+
 // skipExisting is a tree without the files that are in place: copying refuses
 // those.
 type skipExisting struct {

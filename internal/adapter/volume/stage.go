@@ -22,6 +22,11 @@ func (v *Volume) Stage(id string, tree filemap.Tree) (string, error) {
 	if v.Has(id) {
 		return full, nil
 	}
+	if visible, err := v.shows(id); err != nil {
+		return "", fmt.Errorf("stage generation %s: %w", id, err)
+	} else if visible {
+		return full, v.markFinished(id, tree)
+	}
 	if err := v.build(dir, tree); err != nil {
 		return "", fmt.Errorf("stage generation %s: %w", id, err)
 	}
@@ -29,6 +34,13 @@ func (v *Volume) Stage(id string, tree filemap.Tree) (string, error) {
 		return "", fmt.Errorf("stage generation %s: %w", id, err)
 	}
 	return full, v.markFinished(id, tree)
+}
+
+// shows says whether readers are in a generation's own directory, which so is
+// never built anew: its name says what it holds.
+func (v *Volume) shows(id string) (bool, error) {
+	current, err := v.swapper.current()
+	return v.opts.Layout != Files && current == id, err
 }
 
 func (v *Volume) build(dir string, tree filemap.Tree) error {
@@ -159,7 +171,8 @@ func (v *Volume) syncBase() error {
 
 // Prune removes generations that are neither visible nor to be kept, once
 // their grace has passed, and contents that no set needs any more. It returns
-// when the next one falls due; the zero time means nothing is left to do.
+// when the next one falls due; the zero time means nothing is left to do. One
+// that cannot be removed keeps no other from it.
 func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time.Time, error) {
 	current, err := v.swapper.current()
 	if err != nil {
@@ -170,6 +183,12 @@ func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time
 		return time.Time{}, err
 	}
 	var next time.Time
+	var failures []error
+	if p, ok := v.swapper.(*inPlace); ok {
+		failures = append(failures, p.goBack())
+		begun, err := p.intents()
+		failures, keep = append(failures, err), append(begun, keep...)
+	}
 	for _, id := range ids {
 		if id == current || slices.Contains(keep, id) {
 			continue
@@ -179,19 +198,24 @@ func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time
 			next = earliest(next, due)
 			continue
 		}
-		// Whoever had the old directory open may have written into it since.
-		foreign, err := v.makeRoomFor(id, current)
-		if err == nil {
-			err = v.carry(id, current, foreign)
-		}
-		if err != nil {
-			return time.Time{}, err
-		}
-		if err := v.removeGeneration(id); err != nil {
-			return time.Time{}, err
+		if err := v.retire(id, current); err != nil {
+			failures = append(failures, fmt.Errorf("generation %s is left over: %w", id, err))
 		}
 	}
-	return next, v.objects.sweep(live)
+	return next, errors.Join(append(failures, v.objects.sweep(live))...)
+}
+
+// retire removes one generation. Whoever had the old directory open may have
+// written into it since; that goes to the current one first.
+func (v *Volume) retire(id, current string) error {
+	foreign, err := v.makeRoomFor(id, current)
+	if err == nil {
+		err = v.carry(id, current, foreign)
+	}
+	if err != nil {
+		return err
+	}
+	return v.removeGeneration(id)
 }
 
 func earliest(a, b time.Time) time.Time {

@@ -197,6 +197,9 @@ func (v *Volume) open() error {
 		return err
 	}
 	v.objects = newObjects(v.state, v.opts)
+	if err := v.completeLists(); err != nil {
+		return err
+	}
 	if v.swapper, err = v.newSwapper(); err != nil {
 		return err
 	}
@@ -319,50 +322,6 @@ func (v *Volume) Close() {
 // Current names the generation that readers see; empty means none.
 func (v *Volume) Current() (string, error) { return v.swapper.current() }
 
-// finishedDir holds, for every generation that was staged completely, the list
-// of its files. A killed agent's half-written directory is so never taken for a
-// generation, nor a file of the application for one of ours.
-const finishedDir = "finished"
-
-// Has says whether a generation is complete on the disk.
-func (v *Volume) Has(id string) bool {
-	if id == "" {
-		return false
-	}
-	_, err := v.state.Lstat(finishedDir + "/" + id)
-	return err == nil
-}
-
-// listHeader begins the list of a generation's files: an empty file is one of an
-// agent that kept no lists.
-const listHeader = "files\x00"
-
-func (v *Volume) markFinished(id string, tree filemap.Tree) error {
-	if err := v.state.Mkdir(finishedDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	list := []byte(listHeader)
-	for _, f := range tree.Files {
-		list = append(append(list, f.Path...), 0)
-	}
-	return v.state.WriteFile(finishedDir+"/"+id, list, 0o644)
-}
-
-// fileList are the files that a generation was staged with; known is false when
-// that was not written down.
-func (v *Volume) fileList(id string) (files map[string]bool, known bool) {
-	raw, err := v.state.ReadFile(finishedDir + "/" + id)
-	list, known := strings.CutPrefix(string(raw), listHeader)
-	if err != nil || !known {
-		return nil, false
-	}
-	files = map[string]bool{}
-	for name := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == 0 }) {
-		files[name] = true
-	}
-	return files, true
-}
-
 // keyFile is the state file that makes names of generations secret. Whoever can
 // read it can test guesses against those names.
 const keyFile = "key"
@@ -390,7 +349,7 @@ func writeState(state *os.Root, name string, content []byte, mode fs.FileMode) e
 		err = state.Rename(temporary, name)
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return errors.Join(fmt.Errorf("write %s: %w", name, err), state.RemoveAll(temporary))
 	}
 	return nil
 }

@@ -89,6 +89,7 @@ func (a *Agent) check(ctx context.Context, id string) error {
 
 func (a *Agent) publish(id string) error {
 	if err := a.parts.Publisher.Publish(id); err != nil {
+		a.pruneSoon() // it may have left files of both sets
 		return err
 	}
 	a.inventory.Settle(a.planned.version)

@@ -104,8 +104,8 @@ func withoutWaiting(err error) error {
 // that compares with before tells by itself that the work is done, and is put at
 // once; any other could be answered from before.
 func (a *Agent) ask(ctx context.Context) (acknowledged bool, err error) {
-	confirmer := a.parts.Confirmer
-	if len(a.unanswered) > 0 && confirmer != nil && confirmer.Compares() {
+	confirmer, awaited := a.parts.Confirmer, len(a.unanswered) > 0
+	if awaited && confirmer != nil && confirmer.Compares() {
 		return true, a.askWhileWorking(ctx)
 	}
 	for len(a.unanswered) > 0 {
@@ -116,7 +116,11 @@ func (a *Agent) ask(ctx context.Context) (acknowledged bool, err error) {
 	if confirmer == nil {
 		return a.acknowledged, nil
 	}
-	return true, confirmer.Confirm(ctx, a.release(), a.baseline)
+	err = confirmer.Confirm(ctx, a.release(), a.baseline)
+	if err != nil && awaited {
+		err = &AnsweredError{Err: err}
+	}
+	return true, err
 }
 
 // awaitAnswer waits for the first of the answers. One that says no ends the
@@ -161,5 +165,5 @@ func (a *Agent) askWhileWorking(ctx context.Context) error {
 			return &late
 		}
 	}
-	return err
+	return &AnsweredError{Err: err}
 }

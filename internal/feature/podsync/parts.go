@@ -69,6 +69,16 @@ func (e *UnansweredError) Error() string { return e.Err.Error() }
 // Unwrap gives the reason.
 func (e *UnansweredError) Unwrap() error { return e.Err }
 
+// AnsweredError is a question that failed after a late yes: what the application
+// was slow with is not held against it.
+type AnsweredError struct{ Err error }
+
+// Error is the question's.
+func (e *AnsweredError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *AnsweredError) Unwrap() error { return e.Err }
+
 // OutputError is a command that failed. What it printed may quote configuration:
 // it is for the status file, and in no log, metric or probe.
 type OutputError struct {

@@ -123,6 +123,46 @@ func TestALateRefusal(t *testing.T) {
 	})
 }
 
+// After a late yes the waits are not held against the set: one question that
+// fails is one failure.
+func TestAQuestionAfterALateYes(t *testing.T) {
+	for name, arrange := range map[string]func(w *world, ask func() error){
+		"asked":               func(w *world, ask func() error) { w.confirm = ask },
+		"asked while at work": func(w *world, ask func() error) { w.compare = func(string) error { return ask() } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				var ask func() error
+				arrange(w, func() error {
+					if ask != nil {
+						return ask()
+					}
+					return nil
+				})
+				_, put := start(t, w, w.confirm)
+				answered := time.Now().Add(30 * time.Second)
+				w.slow(30*time.Second, nil)
+				ask = func() error {
+					if time.Now().Before(answered.Add(2 * limit)) {
+						return errors.New("not yet")
+					}
+					return nil
+				}
+				put("slow")
+				time.Sleep(29 * time.Second)
+				synctest.Wait()
+				w.tell = func(int) error { return nil }
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if s := w.status(t); len(w.published) != 2 || s.Confirmed != s.Published || s.Failures != 0 {
+					t.Errorf("told %v, published %v, status %+v", w.told, w.published, s)
+				}
+			})
+		})
+	}
+}
+
 // A question that compares with before is put while the application works, and
 // its yes counts although the request is still open.
 func TestASlowReloadIsAskedAbout(t *testing.T) {
@@ -178,6 +218,31 @@ func TestARestartWhileTheApplicationWorks(t *testing.T) {
 		synctest.Wait()
 		if s := w.status(t); len(w.told) != 1 || s.Confirmed != one || s.Unanswered != "" {
 			t.Errorf("told %v, status %+v", w.told, s)
+		}
+	})
+}
+
+// Waits of an earlier process are not held against the set, and nobody is asked
+// who was not told by this one.
+func TestARestartDuringASlowReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, asked := newWorld(), 0
+		w.confirm = func() error {
+			if asked++; len(w.told) == 0 {
+				return errors.New("runs the set before")
+			}
+			return nil
+		}
+		one, two := id(t, "1"), id(t, "2")
+		w.leave(t, podsync.State{Published: two, Delivered: two, Unanswered: two, Previous: one, Failures: 7}, two)
+		_, put := run(t, w, func(o *podsync.Options) {
+			o.InitialNotify, o.Timing.RollBack, o.Timing.MaxFailures = podsync.NotifyIfChanged, true, 5
+		})
+		put("2")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := w.status(t); len(w.told) != 1 || asked != 1 || s.Confirmed != two || s.Published != two || s.Failures != 0 {
+			t.Errorf("told %v, asked %d times, published %v, status %+v", w.told, asked, w.published, s)
 		}
 	})
 }

@@ -42,7 +42,10 @@ type State struct {
 	NextCheck  time.Time `json:"-"`
 	Rejections int       `json:"-"`
 
+	// Failures are those in a row; Waits is how many of them only were waits for
+	// an answer.
 	Failures   int       `json:"failures,omitempty"`
+	Waits      int       `json:"-"`
 	NextTry    time.Time `json:"-"`
 	LastNotify time.Time `json:"lastNotify,omitzero"`
 
@@ -149,12 +152,12 @@ func (s State) notified(o Outcome, confirms bool) State {
 	if o.Acknowledged {
 		s.Confirmed = id
 	}
-	s.Failures, s.NextTry = 0, time.Time{}
+	s.Failures, s.Waits, s.NextTry = 0, 0, time.Time{}
 	return s
 }
 
 func (s State) succeeded() State {
-	s.Failures, s.NextTry = 0, time.Time{}
+	s.Failures, s.Waits, s.NextTry = 0, 0, time.Time{}
 	s.RollBackFailures, s.NextRollBack = 0, time.Time{}
 	return s
 }
@@ -206,7 +209,10 @@ func (s State) afterFailure(o Outcome, t Timing) State {
 			return s.unanswered(o, t, late)
 		}
 		worked := s.working()
-		s.Unanswered = ""
+		if _, yes := errors.AsType[*AnsweredError](o.Err); yes {
+			s.Failures -= s.Waits // it was slow, no more
+		}
+		s.Unanswered, s.Waits = "", 0
 		s = s.heardOf(o)
 		if s.starting(o, t) {
 			return s.unreached(o, t)
@@ -231,7 +237,7 @@ func (s State) afterFailure(o Outcome, t Timing) State {
 // unanswered takes note of an application that was told and is still at work.
 // Each wait counts towards --max-failures, so that one that hangs turns health
 // red in the time that refusals would; before a question that tells by itself
-// only the question counts. The pause between two waits is short, because nothing
+// only the question counts. After a late yes they do not count any more. The pause between two waits is short, because nothing
 // is sent after it.
 func (s State) unanswered(o Outcome, t Timing, late *UnansweredError) State {
 	id := o.Decision.Generation
@@ -246,7 +252,7 @@ func (s State) unanswered(o Outcome, t Timing, late *UnansweredError) State {
 			return s
 		}
 	}
-	s.Failures++
+	s.Failures, s.Waits = s.Failures+1, s.Waits+1
 	s.NextTry = o.Now.Add(min(t.Retry, late.Patience))
 	return s
 }

@@ -100,6 +100,9 @@ func (s State) resumed(current string, confirms bool) State {
 	default:
 		s = s.published(current, confirms)
 	}
+	if s.Unanswered != "" { // the connection is gone with the process: nobody waits on it
+		s.Unanswered, s.Failures, s.Delivered = "", 0, ""
+	}
 	if !s.Settled(confirms) {
 		s.Delivered = ""
 	}

@@ -388,6 +388,40 @@ func TestEachAddressHasItsOwnCredentials(t *testing.T) {
 	}
 }
 
+// The same name on another socket is another server.
+func TestASocketIsPartOfTheServer(t *testing.T) {
+	const token, reload = "/token", "http://localhost/reload"
+	for name, c := range map[string]struct {
+		first, own string // the socket of the flags, and the one behind the first address
+		spec, want string
+	}{
+		"the first":                     {"", "", reload, token},
+		"another path":                  {"/a", "", "http://localhost/x", token},
+		"the same socket":               {"/a", "", reload + " unix-socket=/a", token},
+		"another socket":                {"/a", "", reload + " unix-socket=/b", ""},
+		"a socket instead of a port":    {"", "", reload + " unix-socket=/b", ""},
+		"a port instead of a socket":    {"/a", "", reload + " unix-socket=", ""},
+		"another socket and its token":  {"/a", "", reload + " unix-socket=/b bearer-file=/its", "/its"},
+		"the first with its own socket": {"", "/a", reload + " unix-socket=/a", token},
+		"a port, the first on a socket": {"", "/a", reload, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := HTTP{First: httpcall.Options{URL: reload, BearerFile: token, UnixSocket: c.first}, OwnSocket: c.own}
+			if o, _ := h.parse(c.spec); o.BearerFile != c.want {
+				t.Errorf("the token is from %q, want %q", o.BearerFile, c.want)
+			}
+		})
+	}
+	for spec, want := range map[string]string{
+		reload: "", reload + " method=PUT unix-socket='/a b'": "/a b", "body:^ok unix-socket=/x$@" + reload + " unix-socket=/a": "/a", "exec:x unix-socket=/a": "",
+		reload + " header='X: a@http://b' unix-socket=/a": "/a",
+	} {
+		if got := Socket(spec); got != want {
+			t.Errorf("%s: socket %q, want %q", spec, got, want)
+		}
+	}
+}
+
 // A mistake in an option is one line that shows no value.
 func TestMistakesInOptions(t *testing.T) {
 	for spec, want := range map[string]string{

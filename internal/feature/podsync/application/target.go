@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,20 +17,47 @@ import (
 type HTTP struct {
 	// First are the options of the first address; its URL says which that is.
 	First httpcall.Options
+	// OwnSocket is the unix-socket that is written behind the first address.
+	OwnSocket string
 	// Others are those of every other address, before its own options.
 	Others httpcall.Options
 }
 
-// For gives the options that apply to an address before its own. Addresses are
-// the same when scheme, host and port are: another path of the same server has
-// the same credentials.
-func (h HTTP) For(address string) httpcall.Options {
+// forServer gives the options that apply to an address before its own. Addresses
+// are of the same server when scheme, host, port and socket are: another path
+// has the same credentials, and the same name on another socket has not.
+func (h HTTP) forServer(address string, options []string) httpcall.Options {
+	socket, given := ownSocket(options)
+	if !given {
+		socket = h.First.UnixSocket
+	}
 	o := h.Others
-	if origin(address) == origin(h.First.URL) {
+	if origin(address) == origin(h.First.URL) && socket == cmp.Or(h.OwnSocket, h.First.UnixSocket) {
 		o = h.First
 	}
 	o.URL = address
 	return o
+}
+
+// ownSocket finds the socket among the options of an address.
+func ownSocket(options []string) (socket string, given bool) {
+	for _, option := range options {
+		if value, ok := strings.CutPrefix(option, "unix-socket="); ok {
+			socket, given = value, true
+		}
+	}
+	return socket, given
+}
+
+// Socket is the unix-socket that is written behind the address of a way to tell
+// or to ask; empty when there is none.
+func Socket(spec string) string {
+	parts, err := argv.Split(request(spec))
+	if err != nil || len(parts) == 0 {
+		return ""
+	}
+	socket, _ := ownSocket(parts[1:])
+	return socket
 }
 
 // origin is the server of an address; what cannot be read is like nothing else.
@@ -47,16 +75,21 @@ func origin(address string) string {
 
 // Address is the URL of a way to tell or to ask, empty when it is not HTTP.
 func Address(spec string) string {
+	address, _, _ := strings.Cut(strings.TrimSpace(request(spec)), " ")
+	return address
+}
+
+// request is the URL with the options behind it, empty when it is not HTTP.
+func request(spec string) string {
 	kind, rest, _ := strings.Cut(spec, ":")
 	switch kind {
 	case "http", "https":
+		return spec
 	case "body", "metric":
-		_, spec = cutURL(rest)
-	default:
-		return ""
+		_, words := cutURL(rest)
+		return words
 	}
-	address, _, _ := strings.Cut(strings.TrimSpace(spec), " ")
-	return address
+	return ""
 }
 
 // parse reads URL [NAME=VALUE…], split as a shell would.
@@ -65,7 +98,7 @@ func (h HTTP) parse(words string) (httpcall.Options, error) {
 	if err != nil {
 		return httpcall.Options{}, err
 	}
-	o := h.For(parts[0])
+	o := h.forServer(parts[0], parts[1:])
 	own := map[string]bool{}
 	var mistakes []error
 	for _, part := range parts[1:] {

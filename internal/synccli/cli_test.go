@@ -70,7 +70,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"compared, never told":    {append(good, "--confirm=metric:x>before@http://h/"), "give a --notify"},
 		"no stall deadline":       {append(good, "--stall-deadline=0"), "--stall-deadline 0s: want a positive time"},
 		"bad expression":          {append(good, "--confirm=body:[@http://h/"), "confirm body"},
-		"bad check":               {append(good, "--check='"), "--check: command"},
+		"bad check":               {append(good, "--check='"), "check: command"},
 		"unknown application":     {append(good, "--app=iis"), `application "iis": want one of apache, haproxy, nginx`},
 		"haproxy without socket":  {append(good, "--app=haproxy"), "--app-socket"},
 		"roll-back of a mount":    {[]string{"--directory=" + source, "--roll-back"}, "rolling back needs a root"},

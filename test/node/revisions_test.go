@@ -21,6 +21,7 @@ func release(color string) string {
 image: {repository: lab.local/show, tag: "1", imagePullPolicy: Never}
 command: [/lab-node, show, NOTHING, /etc/kubernetes/configmaps/color]
 terminationGracePeriodSeconds: 3
+podSecurityContext: {runAsUser: 65532} # the image names no user
 configmapAttacher: {repository: lab.local/lockstep, tag: "1", imagePullPolicy: Never}
 `)
 }

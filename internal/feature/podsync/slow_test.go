@@ -18,7 +18,7 @@ const limit = time.Second
 // slow has the application take the request and answer after a while; for ever
 // means never.
 func (w *world) slow(after time.Duration, answer error) {
-	w.tell = func(int) error {
+	w.answers(func(int) error {
 		late := make(chan error, 1)
 		if after != forever {
 			time.AfterFunc(after, func() { late <- answer })
@@ -27,7 +27,14 @@ func (w *world) slow(after time.Duration, answer error) {
 		return &podsync.UnansweredError{
 			Err: errors.New("not answered within 1s"), Patience: limit, Answer: late, Abandon: func() { w.abandoned = true },
 		}
-	}
+	})
+}
+
+// answers sets what the application answers from now on, while the agent runs.
+func (w *world) answers(tell func(n int) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tell = tell
 }
 
 const forever = time.Duration(-1)
@@ -114,7 +121,7 @@ func TestALateRefusal(t *testing.T) {
 		if len(w.published) != 2 {
 			t.Fatalf("published %v before the answer", w.published)
 		}
-		w.tell = func(int) error { return nil }
+		w.answers(func(int) error { return nil })
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if len(w.published) != 3 || w.published[2] != w.published[0] {
@@ -152,7 +159,7 @@ func TestAQuestionAfterALateYes(t *testing.T) {
 				put("slow")
 				time.Sleep(29 * time.Second)
 				synctest.Wait()
-				w.tell = func(int) error { return nil }
+				w.answers(func(int) error { return nil })
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if s := w.status(t); len(w.published) != 2 || s.Confirmed != s.Published || s.Failures != 0 {
@@ -195,7 +202,7 @@ func TestNewerContentWhileTheApplicationWorks(t *testing.T) {
 		w.slow(forever, nil)
 		put("slow")
 		time.Sleep(3 * limit)
-		w.tell = func(int) error { return nil }
+		w.answers(func(int) error { return nil })
 		put("newer")
 		time.Sleep(3 * limit)
 		synctest.Wait()

@@ -58,7 +58,7 @@ func (o *kubeOptions) missingFiles() error {
 			continue
 		}
 		// What exists and cannot be read is for the loader to report.
-		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the file that the user names
 			return nil
 		}
 	}

@@ -259,17 +259,20 @@ func TestClockIsOff(t *testing.T) {
 func TestHoldDoesNotUseUpTheMaximumDelay(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, configMap("app", "key: one")+configMap("more", "key: one")+
-		deployment("web", auto+", "+settings.Hold+": freeze, "+settings.Quiet+": 8s", uses("configmap/app", "configmap/more")))
+		deployment("web", auto+", "+settings.Hold+": freeze, "+settings.Quiet+": 1s", uses("configmap/app", "configmap/more")))
 	s.run(t, "--max-delay", "1s")
 	s.awaitKnown(t, deploy, "web", "configmap/app", "configmap/more")
 	s.change(t, "configmap/app", "{data: {key: two}}")
-	s.AwaitEvent(t, "web", "Normal Held", "configmap/app") // after the window, which is longer than the maximum delay
+	s.AwaitEvent(t, "web", "Normal Held", "configmap/app") // after the window, and with it the maximum delay
 
+	s.annotate(t, web, settings.Quiet, "20s") // longer than a busy machine takes for the commit
 	s.change(t, "configmap/app", "{data: {key: three}}")
 	s.annotate(t, web, settings.Hold)
+	s.witness.Pass(t)
 	s.change(t, "configmap/more", "{data: {key: three}}")
-	s.awaitRollouts(t, web, 1)
-	s.awaitKnown(t, deploy, "web", versionOf("three"))
+	for _, source := range []string{"app", "more"} { // by one rollout, or else by one each
+		s.awaitKnown(t, deploy, "web", fmt.Sprintf(`"configmap/%s":"%s`, source, versionOf("three")))
+	}
 	s.checkRollouts(t, "one commit", 1, web)
 }
 

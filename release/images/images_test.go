@@ -72,7 +72,7 @@ func TestLayoutReplacesNothingElse(t *testing.T) {
 		"new":           {},
 		"empty":         {files: []string{"images/"}},
 		"a layout":      {files: []string{"images/oci-layout", "images/index.json"}},
-		"a home":        {files: []string{"images/.profile", "images/work/notes"}, refused: true},
+		"a home":        {files: []string{"images/.profile", "images/notes/today"}, refused: true},
 		"parent of one": {files: []string{"images/dist/oci-layout"}, refused: true},
 		"a file":        {files: []string{"images"}, refused: true},
 	} {

@@ -155,7 +155,7 @@ func (r *roll) run(ctx context.Context) error {
 			}
 			d := follow.Decide(got.Input)
 			if d.Verb == follow.Move {
-				return r.move(ctx, got.Workload, input.Order{All: got.Input.Findings, Due: d.Moves, Kinds: got.Input.Kinds})
+				return r.move(ctx, got, input.Order{All: got.Input.Findings, Due: d.Moves, Kinds: got.Input.Kinds})
 			}
 			if err := r.wait(ctx, got.Input, d); err != nil {
 				return err
@@ -197,7 +197,7 @@ func (r *roll) refusal(got follow.Gathered) error {
 	key, quiet := r.live.Key(), got.Input
 	quiet.Intent.Quiet = 0
 	switch d := follow.Decide(quiet); d.Reason {
-	case input.Reloaded:
+	case input.Reloaded, input.AwaitsPods:
 		return nil
 	case input.NotFollowed:
 		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed; there is nothing to move it to", key)
@@ -239,7 +239,8 @@ func estimated(d follow.Decision) string {
 }
 
 // move gives the workload what is ordered, unless it shows that already.
-func (r *roll) move(ctx context.Context, w *kube.Workload, order input.Order) error {
+func (r *roll) move(ctx context.Context, got follow.Gathered, order input.Order) error {
+	w := got.Workload
 	shown := order.Shown(w.Shown)
 	if maps.Equal(w.Shown, shown) {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s\n", w.Key, shown)
@@ -247,6 +248,10 @@ func (r *roll) move(ctx context.Context, w *kube.Workload, order input.Order) er
 	}
 	if _, err := rollout.NewPatcher(r.client, r.form(w)).Move(ctx, w, order); err != nil {
 		return fmt.Errorf("roll %s: %w", w.Key, err)
+	}
+	if rollout := got.Input.Rollout; rollout.RollsByHand() {
+		_, err := fmt.Fprintf(r.env.Stdout, "%s has a new pod template: %s; %s\n", w.Key, shown, rollout.Hand())
+		return err
 	}
 	_, err := fmt.Fprintf(r.env.Stdout, "%s rolled out: %s\n", w.Key, shown)
 	return err

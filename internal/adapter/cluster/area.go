@@ -50,7 +50,7 @@ func newArea(c *Cache, namespace string) *area {
 		a.workloads[kind.GroupKind()] = mirror.New(mirror.Options[*kube.Workload]{
 			Name: kind.ResourceName(namespace), Role: mirror.RoleWorkload,
 			Slim:    func(object any) (*kube.Workload, error) { return kube.SlimWorkload(kind, object, c.options.Vocabulary) },
-			Changed: c.workloadChanged, Indexed: c.workloadIndexed,
+			Changed: c.workloadChanged, Indexed: c.workloadIndexed, Seen: c.awaited.seen,
 			Report: c.options.Report, Now: c.options.Now,
 		})
 	}

@@ -46,6 +46,7 @@ type Cache struct {
 	options    CacheOptions
 	hashers    kube.Hashers
 	users      *users
+	awaited    *awaited
 	namespaces *mirror.Mirror[*kube.Namespace]
 
 	mu sync.RWMutex
@@ -65,6 +66,7 @@ type Cache struct {
 // NewCache makes a cache that is empty until Run.
 func NewCache(c client.WithWatch, o CacheOptions) *Cache {
 	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), areas: map[string]*area{}, ending: map[string]*area{}, lent: map[kube.Key]map[kube.Key]struct{}{}}
+	cache.awaited = newAwaited(cache.wake)
 	cache.namespaces = mirror.New(mirror.Options[*kube.Namespace]{
 		Name: "namespaces", Role: mirror.RoleSettings,
 		Slim: kube.SlimNamespace, Indexed: cache.chooseNamespace, Changed: cache.namespaceChanged,
@@ -375,6 +377,7 @@ func (c *Cache) workloadChanged(old, now *kube.Workload) {
 		c.wake(now.Key)
 		return
 	}
+	c.awaited.forget(old.Key)
 	c.wake(old.Key)
 }
 

@@ -1,12 +1,12 @@
 package kube
 
 import (
-	"slices"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 )
 
 // Labels and annotations that Argo Rollouts writes.
@@ -39,8 +39,9 @@ func rolloutStatus(w client.Object) Status {
 	o := w.(*unstructured.Unstructured)
 	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
 	invalid := rolloutInvalid(o)
-	s := Status{Observed: rolloutObserved(o) && !invalid, Paused: paused, Invalid: invalid}
+	s := Status{Status: health.Status{Observed: rolloutObserved(o) && !invalid, Paused: paused, Invalid: invalid}}
 	fields, _, _ := unstructured.NestedMap(o.Object, "status")
+	s.Phase, _ = fields["phase"].(string)
 	s.PodHash, _ = fields["currentPodHash"].(string)
 	s.StableHash, _ = fields["stableRS"].(string)
 	s.Aborted, _ = fields["abort"].(bool)
@@ -71,9 +72,6 @@ func rolloutObserved(o *unstructured.Unstructured) bool {
 // specification is wrong, or names something that does not exist. Argo then calls
 // the generation observed and leaves the hash of the one before.
 func rolloutInvalid(o *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(c any) bool {
-		condition, _ := c.(map[string]any)
-		return condition["type"] == "InvalidSpec" && condition["status"] == string(corev1.ConditionTrue)
-	})
+	fields, _, _ := unstructured.NestedMap(o.Object, "status")
+	return conditionIn(fields, "InvalidSpec") == health.True
 }

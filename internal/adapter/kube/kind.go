@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 )
 
 // Row is everything that Lockstep knows of a kind of workload. What is left out has a
@@ -59,20 +61,14 @@ type Row struct {
 
 // Status is how far a workload's controller has come.
 type Status struct {
-	// Observed is true when it has acted on the workload as it is now.
-	Observed bool
-	// Paused is true when it is told not to act.
-	Paused bool
-	// Invalid is true when it refuses to act.
-	Invalid bool
+	health.Status
 	// UpdateRevision is the revision that new pods are made from, where the status names
 	// it.
 	UpdateRevision string
 	// PodHash is that of the ReplicaSet of the template, StableHash that of the one that
-	// was last rolled out as a whole, for a kind that tells revisions by a hash.
+	// was last rolled out as a whole, for a kind that tells revisions by a hash. While a
+	// Rollout is aborted, pods are made from the stable one.
 	PodHash, StableHash string
-	// Aborted is true when pods are made from the stable ReplicaSet.
-	Aborted bool
 	// BorrowedGeneration is the generation of the workload whose template this one uses,
 	// as far as the controller has acted on it.
 	BorrowedGeneration int64
@@ -111,9 +107,7 @@ func Deployment() Kind {
 		CurrentOf: func(w client.Object, revisions []client.Object) client.Object {
 			return sameTemplate(revisions, &w.(*appsv1.Deployment).Spec.Template)
 		},
-		StatusOf: of(func(o *appsv1.Deployment) Status {
-			return Status{Observed: o.Status.ObservedGeneration >= o.Generation, Paused: o.Spec.Paused}
-		}),
+		StatusOf: of(deploymentStatus),
 	})
 }
 
@@ -130,9 +124,7 @@ func StatefulSet() Kind {
 		CurrentOf: func(w client.Object, revisions []client.Object) client.Object {
 			return named(revisions, w.(*appsv1.StatefulSet).Status.UpdateRevision)
 		},
-		StatusOf: of(func(o *appsv1.StatefulSet) Status {
-			return Status{Observed: o.Status.ObservedGeneration >= o.Generation, UpdateRevision: o.Status.UpdateRevision}
-		}),
+		StatusOf: of(statefulSetStatus),
 	})
 }
 
@@ -149,7 +141,7 @@ func DaemonSet() Kind {
 		CurrentOf: func(w client.Object, revisions []client.Object) client.Object {
 			return newestWithTemplate(revisions, &w.(*appsv1.DaemonSet).Spec.Template)
 		},
-		StatusOf: of(func(o *appsv1.DaemonSet) Status { return Status{Observed: o.Status.ObservedGeneration >= o.Generation} }),
+		StatusOf: of(daemonSetStatus),
 	})
 }
 
@@ -166,7 +158,7 @@ func CronJob() Kind {
 		RestartsByItself: true,
 		Revisions:        Jobs(),
 		CurrentOf:        func(w client.Object, _ []client.Object) client.Object { return w },
-		StatusOf:         func(client.Object) Status { return Status{Observed: true} },
+		StatusOf:         func(client.Object) Status { return Status{Status: health.Status{Observed: true}} },
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 )
 
 // StartsPods reports whether the kind starts new pods by itself, again and again, which
@@ -167,8 +169,14 @@ func (k Kind) Status(o client.Object) Status {
 	}
 	fields, _, _ := unstructured.NestedMap(o.(*unstructured.Unstructured).Object, "status")
 	observed, tells := generationIn(fields, "observedGeneration")
-	s := Status{Observed: !tells || observed >= o.GetGeneration()}
+	s := Status{Status: health.Status{Observed: !tells || observed >= o.GetGeneration()}}
 	s.UpdateRevision, _ = fields["updateRevision"].(string)
+	if tells { // otherwise the conditions may be about an earlier generation
+		s.Ready, s.Stalled = conditionIn(fields, "Ready"), conditionIn(fields, "Stalled")
+		if s.Ready == "" {
+			s.Ready = conditionIn(fields, "Available")
+		}
+	}
 	return s
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
@@ -139,14 +140,14 @@ func TestHasRevision(t *testing.T) {
 		status   Status
 		want     bool
 	}{
-		"Made":        {"a new number", "4", 5, Status{Observed: true}, true},
+		"Made":        {"a new number", "4", 5, Status{Status: health.Status{Observed: true}}, true},
 		"Coming":      {"its controller has not acted yet", "4", 4, Status{}, true},
-		"ChangedBack": {"its controller has acted, and made none", "4", 4, Status{Observed: true}, false},
-		"Paused":      {"its controller is told not to act", "4", 4, Status{Paused: true}, false},
-		"Unknown":     {"nobody saw the template being written", "", 4, Status{Observed: true, Paused: true}, true},
-		"Named":       {"a StatefulSet names another one", "db-a", 0, Status{Observed: true, UpdateRevision: "db-b"}, true},
-		"SameName":    {"or the same", "db-a", 0, Status{Observed: true, UpdateRevision: "db-a"}, false},
-		"Silent":      {"a DaemonSet does not tell", "2026-11-15T03:00:00Z", 0, Status{Observed: true}, true},
+		"ChangedBack": {"its controller has acted, and made none", "4", 4, Status{Status: health.Status{Observed: true}}, false},
+		"Paused":      {"its controller is told not to act", "4", 4, Status{Status: health.Status{Paused: true}}, false},
+		"Unknown":     {"nobody saw the template being written", "", 4, Status{Status: health.Status{Observed: true, Paused: true}}, true},
+		"Named":       {"a StatefulSet names another one", "db-a", 0, Status{Status: health.Status{Observed: true}, UpdateRevision: "db-b"}, true},
+		"SameName":    {"or the same", "db-a", 0, Status{Status: health.Status{Observed: true}, UpdateRevision: "db-a"}, false},
+		"Silent":      {"a DaemonSet does not tell", "2026-11-15T03:00:00Z", 0, Status{Status: health.Status{Observed: true}}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -65,6 +65,9 @@ type Options[T Slim[T]] struct {
 	// keeping: after a list it is called for all objects before the list counts as
 	// complete, so whoever relies on that may rely on what was kept too.
 	Indexed func(old, now T)
+	// Seen, when it is set, is called with each new copy of an object that was known,
+	// also when nothing in it can matter to most. It must return quickly.
+	Seen func(old, now T)
 	// Report, when it is set, is called when the resource can be followed, or no
 	// longer.
 	Report func(Status)
@@ -92,6 +95,9 @@ func New[T Slim[T]](o Options[T]) *Mirror[T] {
 	}
 	if o.Changed == nil {
 		o.Changed = ignore
+	}
+	if o.Seen == nil {
+		o.Seen = ignore
 	}
 	m := &Mirror[T]{options: o, items: map[types.NamespacedName]T{}}
 	if o.Report != nil {
@@ -268,6 +274,11 @@ func (m *Mirror[T]) Replace(objects []any, version string) error {
 	// Whoever is woken asks at once whether this list is complete.
 	m.link.synced()
 	eachDifference(before, fresh, m.options.Changed)
+	for key, item := range fresh {
+		if old, known := before[key]; known {
+			m.options.Seen(old, item)
+		}
+	}
 	return nil
 }
 
@@ -289,10 +300,12 @@ func settle[T Slim[T]](item, old T, known bool, how Arrival) {
 }
 
 func (m *Mirror[T]) notify(old, item T, known bool) {
-	if known && item.SameAs(old) {
-		return
+	if !known || !item.SameAs(old) {
+		m.tell(old, item)
 	}
-	m.tell(old, item)
+	if known {
+		m.options.Seen(old, item)
+	}
 }
 
 func (m *Mirror[T]) tell(old, now T) {

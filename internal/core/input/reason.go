@@ -50,6 +50,9 @@ const (
 	Held Reason = "Held"
 	// Paused: a change waits until the workload is resumed.
 	Paused Reason = "Paused"
+	// AwaitsPods: the pod template has the change, and pods of an older revision stay
+	// until a person acts.
+	AwaitsPods Reason = "AwaitsPods"
 	// NextJob: the next Job of a CronJob reads the new content by itself.
 	NextJob Reason = "NextJob"
 	// StrategyOff: the workload asks for a strategy that this controller was not
@@ -139,6 +142,7 @@ func FollowExplanations() []Explanation {
 		{QuietWindow, "A change waits until its sources have been quiet."},
 		{Held, "The workload or a changed source carries `lockstep.dev/hold`."},
 		{Paused, "The workload is paused (`spec.paused`), so that a new template would restart no pod. The change waits for the resume; a revision that is made then is the delivery, otherwise one rollout follows."},
+		{AwaitsPods, "The pod template has the change, and pods of an older revision are left, which the workload's controller does not replace: its `updateStrategy` is `OnDelete`, or has a partition. It is delivered when the last of them is gone; the reason is then `Reloaded`."},
 		{NextJob, "The next Job of the CronJob reads the new content; nothing is patched and no Job is started."},
 		{StrategyOff, "The workload asks for `evict` or `refresh`, which this controller was started without."},
 		{Evicting, "Pods that are older than the change are evicted one at a time, each after the workload is available again."},

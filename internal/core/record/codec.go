@@ -230,6 +230,9 @@ func decodeTemplate(text string) Template {
 // What is noted of a version begins with one of these words.
 const fromWord, backWord = "from:", "back:"
 
+// Words that stand for themselves.
+const awaitsWord = "awaits"
+
 // notes are the words after the version and the mark.
 func (g Given) notes() string {
 	var words []string
@@ -238,6 +241,9 @@ func (g Given) notes() string {
 	}
 	if g.Back != "" {
 		words = append(words, backWord+g.Back)
+	}
+	if g.Awaits {
+		words = append(words, awaitsWord)
 	}
 	if g.Rest != "" {
 		words = append(words, g.Rest)
@@ -257,6 +263,8 @@ func (g *Given) readNotes(text string) {
 			g.From = timeline.Origin(from)
 		} else if back, found := strings.CutPrefix(word, backWord); found {
 			g.Back = back
+		} else if word == awaitsWord {
+			g.Awaits = true
 		} else {
 			rest = append(rest, word)
 		}

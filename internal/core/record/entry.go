@@ -25,6 +25,9 @@ type Given struct {
 	// Back is the revision that the workload was taken back to since, empty when it was
 	// not.
 	Back string
+	// Awaits is true when a template has it and pods of an older one are left, which a
+	// person has to delete.
+	Awaits bool
 	// Rest is what a newer program noted of this version. It is kept as it is.
 	Rest string
 }
@@ -33,7 +36,7 @@ type Given struct {
 // ends with it.
 func (g *Given) Take(v fingerprint.Version) {
 	if g.Version != v {
-		g.From, g.Back, g.Rest = "", "", ""
+		g.From, g.Back, g.Awaits, g.Rest = "", "", false, ""
 	}
 	g.Version = v
 }

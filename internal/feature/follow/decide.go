@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -34,8 +35,10 @@ type Input struct {
 	// StartsPods is true for a workload that starts new pods by itself, again and
 	// again: a CronJob.
 	StartsPods bool
-	// Paused is true when a new template would start no rollout.
-	Paused bool
+	// Rollout is what the workload says of its rollout, and Health what follows from it.
+	// A drop-in writes as its original did and asks neither.
+	Rollout health.Status
+	Health  health.Health
 	// NoTemplate says why the object has no pod template, empty when it has one.
 	NoTemplate string
 	// PodsOff says why the strategies that work on pods cannot be used and what to do
@@ -82,6 +85,9 @@ type Decision struct {
 	DelaySince time.Time
 	// Recheck is when to look again, zero when only an event can change anything.
 	Recheck time.Duration
+	// AwaitsStatus is true when a change of the workload's status is a reason to look
+	// again.
+	AwaitsStatus bool
 	// Eviction is the next step of a series of evictions.
 	Eviction Eviction
 	// Estimate is true when the decision rests on an Input that is one.
@@ -121,6 +127,7 @@ func Decide(in Input) Decision {
 		tooManySources,       // one workload must not fill the record of others
 		notFollowed,          // nothing asks for it
 		unobserved,           // another writer was here, and its rollout has not begun
+		awaitsPods,           // the template has it, and older pods are left
 		nothingDue,           // given what exists, or only the record changes
 		readByTheNextJob,     // new pods start by themselves
 		notQuiet,             // more changes may come
@@ -138,7 +145,7 @@ func Decide(in Input) Decision {
 			return d
 		}
 	}
-	d := s.delivered(s.draft.as(Move, input.Reloaded))
+	d := s.moved()
 	d.Estimate = in.Estimate
 	return d
 }
@@ -285,7 +292,7 @@ func nothingDue(s situation) (Decision, bool) {
 		return Decision{Verb: Remember, Reason: input.Released, Message: names(accepted)}, true
 	}
 	if records := withStanding(s.Findings, input.Record); len(records) > 0 {
-		return Decision{Verb: Remember, Reason: records[0].Reason, Message: names(records)}, true
+		return Decision{Verb: Remember, Reason: records[0].Reason, Message: names(records), AwaitsStatus: s.Rollout.RollsByHand()}, true
 	}
 	return Decision{Verb: Leave, Reason: input.InStep, Message: names(s.Findings)}, true
 }
@@ -373,7 +380,7 @@ func because(f input.Finding, bar input.Bar) string {
 // paused: the change waits, because a template that is written now delivers nothing and
 // may be changed again before the workload is resumed.
 func paused(s situation) (Decision, bool) {
-	return s.held(input.Paused, "the workload is paused (spec.paused)"), s.Paused && !s.usesPods() && s.Force == NoForce
+	return s.held(input.Paused, "the workload is paused (spec.paused)"), s.Rollout.Paused && !s.usesPods() && s.Force == NoForce
 }
 
 func observed(s situation) (Decision, bool) {

@@ -45,6 +45,8 @@ func note(d Decision) (text string, warning, ok bool) {
 	switch d.Reason {
 	case input.Reloaded:
 		return "rolled out " + d.Message, false, true
+	case input.AwaitsPods:
+		return "wrote the pod template for " + d.Message, false, d.Verb == Move
 	case input.WouldReload:
 		return "observe mode, nothing written; would roll out " + d.Message, false, true
 	case input.Evicting:

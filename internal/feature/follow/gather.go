@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -81,14 +82,16 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		NoTemplate: w.Problem,
 		PodsOff:    g.PodsOff,
 		StartsPods: w.Kind.StartsPods(),
-		// A drop-in writes as its original did.
-		Paused:   w.Status.Paused && g.Revisions != nil,
-		Shown:    w.Shown,
-		Replicas: w.Replicas,
-		MaxDelay: g.MaxDelay,
-		Now:      g.Now(),
-		Estimate: g.Read != nil,
+		Shown:      w.Shown,
+		Replicas:   w.Replicas,
+		MaxDelay:   g.MaxDelay,
+		Now:        g.Now(),
+		Estimate:   g.Read != nil,
 	}}
+	if g.Revisions != nil || g.Read != nil { // a drop-in has neither
+		got.Input.Rollout = w.Status.Status
+		got.Input.Health = health.Of(w.Status.Status, got.Input.Now.Sub(w.MovedAt))
+	}
 	if len(got.Input.Intent.Problems) > 0 {
 		return got, nil
 	}

@@ -49,7 +49,7 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 		m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(d.Reason), "success").Inc()
 	default:
 	}
-	if !d.Delivered || d.Verb == Observe || d.Verb == Remember {
+	if !d.Delivered || d.Verb == Observe || d.Verb == Remember || d.Reason == input.AwaitsPods {
 		return
 	}
 	var last time.Time

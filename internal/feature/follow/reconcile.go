@@ -29,6 +29,9 @@ type Cluster interface {
 	Lists(kube.Key) bool
 	// KnowsNamespaces reports whether the defaults of namespaces are known.
 	KnowsNamespaces() bool
+	// Await wakes the workload once, with the next change of its status; at once when
+	// that has changed since this copy.
+	Await(*kube.Workload)
 }
 
 // Records is what the loop remembers.
@@ -136,6 +139,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		return r.failed(got.Workload, d, err)
 	}
 	r.conflicts.forget(key)
+	if d.AwaitsStatus {
+		r.Cluster.Await(got.Workload)
+	}
 	r.report(got.Workload, d)
 	r.warn(got.Workload, got.Input)
 	return ctrl.Result{RequeueAfter: recheck}, nil
@@ -197,7 +203,7 @@ func (d Decision) level() int {
 		return 0
 	case Ignore, Leave, Remember:
 	}
-	if d.isMistake() || d.Reason == input.Undone || d.Reason == input.Released {
+	if d.isMistake() || d.Reason == input.Undone || d.Reason == input.Released || d.Reason == input.Reloaded {
 		return 0
 	}
 	return 1

@@ -37,6 +37,7 @@ type scene struct {
 	blind    bool
 	told     []announce.Event
 	dropped  []kube.Key
+	awaited  int
 
 	clock    time.Time
 	moving   time.Duration // how long the API server takes for a patch
@@ -57,6 +58,7 @@ func newScene() *scene {
 func (s *scene) Workload(kube.Key) (*kube.Workload, bool) { return s.workload, s.workload != nil }
 func (s *scene) Lists(kube.Key) bool                      { return s.listed }
 func (s *scene) Namespace(string) (*kube.Namespace, bool) { return nil, false }
+func (s *scene) Await(*kube.Workload)                     { s.awaited++ }
 func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
 func (s *scene) Announce(e announce.Event)                { s.told = append(s.told, e) }
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
@@ -25,6 +26,8 @@ type outcome struct {
 	// tells which revisions the workload had before it.
 	moved kube.Moved
 	from  timeline.Origin
+	// rollout is what the workload said of its rollout.
+	rollout health.Status
 	// before is the workload that was decided on.
 	before before
 }
@@ -139,6 +142,7 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	if o.delivers(f) {
 		given.Back = ""
 	}
+	given.Awaits = o.awaits(f, given)
 	moved := o.decision.Verb == Move && o.decision.Delivered && (f.Live || f.Standing != input.Due || o.moves(f))
 	switch {
 	case moved || f.Reason == input.DeliveredBefore:

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -31,9 +30,6 @@ type Template struct {
 	// Released are inputs that were taken back until a person accepted them.
 	Released []input.ID
 }
-
-// observedCheck is how often to look whether the workload's controller has acted.
-const observedCheck = 500 * time.Millisecond
 
 // earlierRevision stands for the name of a revision that nobody knows.
 const earlierRevision = "unknown"
@@ -199,7 +195,7 @@ func (in *Input) bar(w *kube.Workload) {
 // on record.
 func unobserved(s situation) (Decision, bool) {
 	d := s.draft.as(Wait, input.GenerationNotObserved)
-	d.Message, d.Recheck = "another writer changed the pod template, and the controller of the workload has not acted on it yet", observedCheck
+	d.Message, d.AwaitsStatus = "another writer changed the pod template, and the controller of the workload has not acted on it yet", true
 	return d, s.Template.Unobserved
 }
 

@@ -50,6 +50,15 @@ func changes(due []input.Finding) string {
 	return strings.Join(parts, ", ")
 }
 
+// versions names the inputs with the versions that exist.
+func versions(findings []input.Finding) string {
+	parts := make([]string, len(findings))
+	for i, f := range findings {
+		parts[i] = f.ID.String() + " " + f.Current.Short()
+	}
+	return strings.Join(parts, ", ")
+}
+
 func names(findings []input.Finding) string {
 	parts := make([]string, len(findings))
 	for i, f := range findings {

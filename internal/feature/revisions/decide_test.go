@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
@@ -138,23 +139,23 @@ func TestJudge(t *testing.T) {
 		},
 		"no revision": {
 			reason: "a hash can be published before its ReplicaSet exists",
-			in:     lineage.History{Status: kube.Status{Observed: true}, Holders: []*lineage.Holder{user}},
+			in:     lineage.History{Status: kube.Status{Status: health.Status{Observed: true}}, Holders: []*lineage.Holder{user}},
 			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web has no revision"},
 		},
 		"paused": {
 			reason: "the person who paused it should read why nothing happens",
-			in:     lineage.History{Status: kube.Status{Observed: true, Paused: true}},
+			in:     lineage.History{Status: kube.Status{Status: health.Status{Observed: true, Paused: true}}},
 			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web has no revision (it is paused)"},
 		},
 		"not referenced": {
 			reason: "an older user does not stand for the newest revision",
-			in:     lineage.History{Status: kube.Status{Observed: true}, Current: bystander, Holders: []*lineage.Holder{bystander, user}},
+			in:     lineage.History{Status: kube.Status{Status: health.Status{Observed: true}}, Current: bystander, Holders: []*lineage.Holder{bystander, user}},
 			want: revisions.Verdict{Reason: input.NotReferenced, Message: "the pod template of ReplicaSet/bystander, the newest revision of Rollout web, " +
 				"does not reference configmap/app-1"},
 		},
 		"ready": {
 			reason: "every living revision that names it becomes an owner, no other",
-			in:     lineage.History{Status: kube.Status{Observed: true}, Current: user, Holders: []*lineage.Holder{bystander, user, replicaSet("older", object)}},
+			in:     lineage.History{Status: kube.Status{Status: health.Status{Observed: true}}, Current: user, Holders: []*lineage.Holder{bystander, user, replicaSet("older", object)}},
 			want:   revisions.Verdict{Reason: input.Attached, Owners: []*lineage.Holder{user, replicaSet("older", object)}},
 		},
 	}

@@ -1,0 +1,34 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
+)
+
+// TestAwaited: a change of the status wakes a workload once, and only one that a decision
+// waits for.
+func TestAwaited(t *testing.T) {
+	t.Parallel()
+	woken := 0
+	a := newAwaited(func(kube.Key) { woken++ })
+	copyWith := func(updated int) *kube.Workload {
+		return &kube.Workload{Key: kube.Key{Name: "web"}, Status: kube.Status{Status: health.Status{Counts: health.Counts{Updated: updated}}}}
+	}
+	for step, tc := range []struct {
+		do   func()
+		want int
+	}{
+		{func() { a.seen(copyWith(0), copyWith(1)) }, 0}, // no decision waits
+		{func() { a.add(kube.Key{Name: "web"}); a.seen(copyWith(1), copyWith(1)) }, 0},
+		{func() { a.seen(copyWith(1), copyWith(2)) }, 1},
+		{func() { a.seen(copyWith(2), copyWith(3)) }, 1}, // once
+		{func() { a.add(kube.Key{Name: "web"}); a.forget(kube.Key{Name: "web"}); a.seen(copyWith(3), copyWith(4)) }, 1},
+	} {
+		tc.do()
+		if woken != tc.want {
+			t.Errorf("step %d: woken %d times, want %d", step, woken, tc.want)
+		}
+	}
+}

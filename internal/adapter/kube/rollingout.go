@@ -1,0 +1,73 @@
+package kube
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-dev/lockstep/internal/core/health"
+)
+
+// patience is how long the pods of a StatefulSet or DaemonSet may take, whose controllers
+// never give up. It is what a Deployment has by default.
+const patience = 10 * time.Minute
+
+func deploymentStatus(o *appsv1.Deployment) Status {
+	s := Status{Status: health.Status{
+		Observed: o.Status.ObservedGeneration >= o.Generation, Paused: o.Spec.Paused, Counted: true,
+		Counts: health.Counts{
+			Wanted: int(ptr.Deref(o.Spec.Replicas, 1)), Existing: int(o.Status.Replicas),
+			Updated: int(o.Status.UpdatedReplicas), Available: int(o.Status.AvailableReplicas),
+		},
+	}}
+	for _, c := range o.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded" {
+			s.GivenUp = "its progress deadline is over (ProgressDeadlineExceeded)"
+		}
+	}
+	return s
+}
+
+func statefulSetStatus(o *appsv1.StatefulSet) Status {
+	s := Status{UpdateRevision: o.Status.UpdateRevision, Status: health.Status{
+		Observed: o.Status.ObservedGeneration >= o.Generation, Counted: true, Deadline: patience,
+		OnDelete: o.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
+		Counts: health.Counts{
+			Wanted: int(ptr.Deref(o.Spec.Replicas, 1)), Existing: int(o.Status.Replicas),
+			Updated: int(o.Status.UpdatedReplicas), Available: int(o.Status.AvailableReplicas),
+		},
+	}}
+	if rolling := o.Spec.UpdateStrategy.RollingUpdate; rolling != nil && !s.OnDelete {
+		first := 0
+		if o.Spec.Ordinals != nil {
+			first = int(o.Spec.Ordinals.Start)
+		}
+		s.Partition = max(0, int(ptr.Deref(rolling.Partition, 0))-first)
+	}
+	return s
+}
+
+func daemonSetStatus(o *appsv1.DaemonSet) Status {
+	return Status{Status: health.Status{
+		Observed: o.Status.ObservedGeneration >= o.Generation, Counted: true, Deadline: patience,
+		OnDelete: o.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType,
+		Counts: health.Counts{
+			Wanted: int(o.Status.DesiredNumberScheduled), Existing: int(o.Status.CurrentNumberScheduled),
+			Updated: int(o.Status.UpdatedNumberScheduled), Available: int(o.Status.NumberAvailable),
+		},
+	}}
+}
+
+// conditionIn is the status of a condition, empty when it is not there.
+func conditionIn(status map[string]any, name string) health.Condition {
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		if condition, ok := c.(map[string]any); ok && condition["type"] == name {
+			value, _ := condition["status"].(string)
+			return health.Condition(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,198 @@
+// Package health says how the rollout of a workload goes, from nothing but the
+// workload's own status.
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// State is how far a rollout has come.
+type State string
+
+// States of a rollout.
+const (
+	// Unknown: the status does not tell. It proves nothing.
+	Unknown State = "unknown"
+	// Done: every pod is made from the pod template and available.
+	Done State = "done"
+	// Progressing: the controller of the workload is at work.
+	Progressing State = "progressing"
+	// Paused: the controller of the workload waits for a person.
+	Paused State = "paused"
+	// ByHand: pods of an older revision stay until a person deletes them, or lowers the
+	// partition that keeps them.
+	ByHand State = "by hand"
+	// Failed: the controller of the workload has given up, or shows no progress.
+	Failed State = "failed"
+)
+
+// Health is how a rollout goes, and what there is to say about it.
+type Health struct {
+	State State
+	// Message is for people, the same for the same situation.
+	Message string
+}
+
+// Status is what a workload says of its own rollout. What its kind does not tell is
+// left out.
+type Status struct {
+	// Observed is true when the workload's controller has acted on it as it is now.
+	Observed bool
+	// Paused is true when that controller is told not to act, Aborted when it went back
+	// to an earlier revision, Invalid when it refuses the specification.
+	Paused, Aborted, Invalid bool
+	// OnDelete is true when a pod takes up a new template only when it is deleted, and
+	// Partition how many pods keep an older one however long it takes.
+	OnDelete  bool
+	Partition int
+	// Counts are the pods, where the workload counts them.
+	Counted bool
+	Counts  Counts
+	// GivenUp is why the controller of the workload has given up, empty while it has not.
+	GivenUp string
+	// Phase is the summary of a kind that has one: "Healthy", "Progressing", "Paused" or
+	// "Degraded".
+	Phase string
+	// Deadline is how long pods may take, for a kind whose controller never gives up;
+	// zero where it does.
+	Deadline time.Duration
+	// Ready and Stalled are the conditions of a kind that has only those; Ready also
+	// stands for Available.
+	Ready, Stalled Condition
+}
+
+// Counts are numbers of pods.
+type Counts struct {
+	// Wanted pods; those that exist; of these, those of the current template; and those
+	// that are available.
+	Wanted, Existing, Updated, Available int
+}
+
+// older is how many pods are made from an earlier template.
+func (c Counts) older() int {
+	return max(0, c.Existing-c.Updated)
+}
+
+// Condition is the status of a condition.
+type Condition string
+
+// Conditions as Kubernetes writes them; an empty one is not there.
+const (
+	True  Condition = "True"
+	False Condition = "False"
+)
+
+// check is one step of the rule: it answers, or leaves the question to the next.
+type check func(Status, time.Duration) (Health, bool)
+
+// Of says how the rollout goes that began that long ago.
+func Of(s Status, running time.Duration) Health {
+	for _, c := range []check{
+		invalid,    // nothing will happen before a person acts
+		unobserved, // what the status says is about an earlier template
+		aborted,
+		paused,
+		givenUp,
+		byPhase,      // a kind that sums itself up
+		keptByHand,   // pods that its controller never touches
+		byCounts,     // a kind that counts its pods
+		byConditions, // a kind that says no more than Ready
+	} {
+		if h, known := c(s, running); known {
+			return h
+		}
+	}
+	return Health{Unknown, "its status does not tell how the rollout goes"}
+}
+
+// HasOlderPods reports whether a pod of an earlier template may still run. Without
+// numbers nothing is known, and the answer is yes.
+func (s Status) HasOlderPods() bool {
+	return !s.Observed || !s.Counted || s.Counts.older() > 0
+}
+
+// RollsByHand reports whether a new template reaches some pods only when a person acts.
+func (s Status) RollsByHand() bool {
+	return s.OnDelete || s.Partition > 0
+}
+
+// Hand says how pods take up a new template that rolls by hand, the same for the same
+// specification.
+func (s Status) Hand() string {
+	if s.OnDelete {
+		return "pods take it up when they are deleted (updateStrategy OnDelete)"
+	}
+	return fmt.Sprintf("the partition of the updateStrategy keeps %s as they are until it is lowered", pods(s.Partition))
+}
+
+func invalid(s Status, _ time.Duration) (Health, bool) {
+	return Health{Failed, "its controller refuses the specification"}, s.Invalid
+}
+
+func unobserved(s Status, _ time.Duration) (Health, bool) {
+	return Health{Progressing, "its controller has not acted on it yet"}, !s.Observed
+}
+
+func aborted(s Status, _ time.Duration) (Health, bool) {
+	return Health{Failed, "the rollout was aborted"}, s.Aborted
+}
+
+func paused(s Status, _ time.Duration) (Health, bool) {
+	return Health{Paused, "it is paused (spec.paused)"}, s.Paused
+}
+
+func givenUp(s Status, _ time.Duration) (Health, bool) {
+	return Health{Failed, s.GivenUp}, s.GivenUp != ""
+}
+
+func byPhase(s Status, _ time.Duration) (Health, bool) {
+	states := map[string]State{"Healthy": Done, "Progressing": Progressing, "Paused": Paused, "Degraded": Failed}
+	state, known := states[s.Phase]
+	return Health{state, "its phase is " + s.Phase}, known
+}
+
+func keptByHand(s Status, _ time.Duration) (Health, bool) {
+	if !s.RollsByHand() || !s.Counted {
+		return Health{}, false
+	}
+	older, kept := s.Counts.older(), s.Counts.Existing
+	if !s.OnDelete {
+		kept = s.Partition
+	}
+	return Health{ByHand, fmt.Sprintf("%s of an older revision left; %s", pods(older), s.Hand())}, older > 0 && older <= kept
+}
+
+func byCounts(s Status, running time.Duration) (Health, bool) {
+	if !s.Counted {
+		return Health{}, false
+	}
+	c := s.Counts
+	missing := max(0, c.Wanted-c.Available)
+	switch {
+	case c.older() == 0 && c.Updated >= c.Wanted && missing == 0:
+		return Health{Done, pods(c.Available) + " available"}, true
+	case s.Deadline > 0 && running >= s.Deadline:
+		return Health{Failed, fmt.Sprintf("not done after %s: %s of an older revision left, %s not available", s.Deadline, pods(c.older()), pods(missing))}, true
+	}
+	return Health{Progressing, fmt.Sprintf("%s of an older revision left, %s not available", pods(c.older()), pods(missing))}, true
+}
+
+func byConditions(s Status, _ time.Duration) (Health, bool) {
+	switch {
+	case s.Stalled == True:
+		return Health{Failed, "its condition Stalled is true"}, true
+	case s.Ready == True:
+		return Health{Done, "it is ready"}, true
+	case s.Ready == False:
+		return Health{Progressing, "it is not ready"}, true
+	}
+	return Health{}, false
+}
+
+func pods(n int) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", n)
+}

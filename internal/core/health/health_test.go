@@ -1,0 +1,94 @@
+package health_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/health"
+)
+
+func counted(wanted, existing, updated, available int) health.Status {
+	return health.Status{Observed: true, Counted: true, Counts: health.Counts{Wanted: wanted, Existing: existing, Updated: updated, Available: available}}
+}
+
+func with(s health.Status, change func(*health.Status)) health.Status {
+	change(&s)
+	return s
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	const deadline = 10 * time.Minute
+	onDelete := func(s *health.Status) { s.OnDelete = true }
+	partition := func(n int) func(*health.Status) { return func(s *health.Status) { s.Partition = n } }
+	slow := func(s *health.Status) { s.Deadline = deadline }
+	for name, tc := range map[string]struct {
+		status  health.Status
+		running time.Duration
+		want    health.State
+	}{
+		"Done":                 {counted(3, 3, 3, 3), 0, health.Done},
+		"ZeroReplicas":         {counted(0, 0, 0, 0), 0, health.Done},
+		"OldPodsLeft":          {counted(3, 4, 3, 3), 0, health.Progressing},
+		"NotAvailable":         {counted(3, 3, 3, 2), 0, health.Progressing},
+		"NotAllUpdated":        {counted(3, 3, 1, 3), 0, health.Progressing},
+		"NotCreated":           {counted(3, 0, 0, 0), 0, health.Progressing},
+		"ScaledDown":           {counted(1, 1, 1, 1), 0, health.Done},
+		"NotObserved":          {with(counted(3, 3, 3, 3), func(s *health.Status) { s.Observed = false }), 0, health.Progressing},
+		"Paused":               {with(counted(3, 4, 1, 3), func(s *health.Status) { s.Paused = true }), 0, health.Paused},
+		"GivenUp":              {with(counted(3, 4, 1, 3), func(s *health.Status) { s.GivenUp = "ProgressDeadlineExceeded" }), 0, health.Failed},
+		"NeverGivesUp":         {counted(3, 4, 1, 3), 24 * time.Hour, health.Progressing},
+		"WithinOurDeadline":    {with(counted(3, 3, 1, 3), slow), deadline - 1, health.Progressing},
+		"BeyondOurDeadline":    {with(counted(3, 3, 1, 3), slow), deadline, health.Failed},
+		"DoneInTheEnd":         {with(counted(3, 3, 3, 3), slow), 2 * deadline, health.Done},
+		"OnDelete":             {with(counted(3, 3, 1, 3), onDelete), 0, health.ByHand},
+		"OnDeleteForDays":      {with(with(counted(3, 3, 1, 3), onDelete), slow), 24 * time.Hour, health.ByHand},
+		"OnDeleteDone":         {with(counted(3, 3, 3, 3), onDelete), 0, health.Done},
+		"OnDeleteNotReady":     {with(counted(3, 3, 3, 2), onDelete), 0, health.Progressing},
+		"PartitionReached":     {with(counted(5, 5, 3, 5), partition(2)), 0, health.ByHand},
+		"PartitionNotYet":      {with(counted(5, 5, 1, 5), partition(2)), 0, health.Progressing},
+		"PartitionBeyondAll":   {with(counted(3, 3, 0, 3), partition(9)), 0, health.ByHand},
+		"PartitionWithoutPods": {with(counted(0, 0, 0, 0), partition(2)), 0, health.Done},
+		"Healthy":              {health.Status{Observed: true, Phase: "Healthy"}, 0, health.Done},
+		"CanaryPaused":         {health.Status{Observed: true, Phase: "Paused"}, 0, health.Paused},
+		"Degraded":             {health.Status{Observed: true, Phase: "Degraded"}, 0, health.Failed},
+		"PhaseOverCounts":      {with(counted(3, 3, 3, 3), func(s *health.Status) { s.Phase = "Progressing" }), 0, health.Progressing},
+		"Aborted":              {health.Status{Observed: true, Phase: "Healthy", Aborted: true}, 0, health.Failed},
+		"Invalid":              {health.Status{Phase: "Healthy", Invalid: true}, 0, health.Failed},
+		"UnknownPhase":         {health.Status{Observed: true, Phase: "Contemplating"}, 0, health.Unknown},
+		"Ready":                {health.Status{Observed: true, Ready: health.True}, 0, health.Done},
+		"NotReady":             {health.Status{Observed: true, Ready: health.False}, 0, health.Progressing},
+		"Stalled":              {health.Status{Observed: true, Ready: health.True, Stalled: health.True}, 0, health.Failed},
+		"NotStalled":           {health.Status{Observed: true, Stalled: health.False}, 0, health.Unknown},
+		"Silent":               {health.Status{Observed: true}, 0, health.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := health.Of(tc.status, tc.running)
+			if got.State != tc.want {
+				t.Errorf("%+v is %q, want %q", tc.status, got.State, tc.want)
+			}
+			if got.Message == "" {
+				t.Error("it has nothing to say")
+			}
+		})
+	}
+}
+
+func TestHasOlderPods(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		status health.Status
+		want   bool
+	}{
+		"None":        {counted(3, 3, 3, 0), false},
+		"One":         {counted(3, 3, 2, 3), true},
+		"Zero":        {counted(0, 0, 0, 0), false},
+		"NotObserved": {health.Status{Counted: true}, true},
+		"NotCounted":  {health.Status{Observed: true, Ready: health.True}, true},
+	} {
+		if got := tc.status.HasOlderPods(); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package follow
+
+import (
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+)
+
+// moved: one patch of the pod template, after which the workload's controller replaces
+// the pods, or a person does.
+func (s situation) moved() Decision {
+	d := s.delivered(s.draft.as(Move, input.Reloaded))
+	if s.Rollout.RollsByHand() {
+		d.Reason, d.PendingSince, d.AwaitsStatus = input.AwaitsPods, s.draft.PendingSince, true
+		d.Message += "; " + s.Rollout.Hand()
+	}
+	return d
+}
+
+// awaitsPods: the template has what exists, and it is delivered when no pod of an older
+// revision is left.
+func awaitsPods(s situation) (Decision, bool) {
+	waiting := matching(s.Findings, func(f input.Finding) bool { return s.Entry.Inputs[f.ID].Awaits })
+	if len(waiting) == 0 || s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 || takenBack(s.Findings) != "" {
+		return Decision{}, false
+	}
+	if s.Rollout.HasOlderPods() {
+		return Decision{
+			Verb: Wait, Reason: input.AwaitsPods, Message: versions(waiting) + "; " + s.Rollout.Hand(),
+			PendingSince: s.pendingSince(), AwaitsStatus: true,
+		}, true
+	}
+	return Decision{Verb: Remember, Reason: input.Reloaded, Message: versions(waiting) + "; no pod of an older revision is left"}, true
+}
+
+// awaits reports whether pods of an older revision keep the workload from running the
+// input. That begins with a template that has it, ours or another writer's, and ends with
+// the last of those pods.
+func (o outcome) awaits(f input.Finding, given record.Given) bool {
+	switch {
+	case given.Back != "":
+		return false
+	case o.decision.Verb == Move && o.delivers(f):
+		return o.rollout.RollsByHand()
+	case f.Reason == input.DeliveredByRollout:
+		return o.rollout.RollsByHand() && o.rollout.HasOlderPods()
+	}
+	return given.Awaits && o.rollout.HasOlderPods()
+}

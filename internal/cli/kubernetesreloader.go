@@ -134,7 +134,7 @@ func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 		}
 	}
 	inputs := configs.New(configs.Options{
-		View: p.cache,
+		View: p.cache, Original: true,
 		// The state does not tell since when a kind is followed.
 		Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false },
 		// The role has no right to revisions; the templates show what was delivered.

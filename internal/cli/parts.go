@@ -140,9 +140,11 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 
 func (p *parts) addLoop(mgr ctrl.Manager) error {
 	inputs := configs.New(configs.Options{View: p.cache, Since: p.since, Revisions: p.revisions})
+	mover := rollout.NewPatcher(p.client, templateForm(p.options.form))
+	mover.Installation = p.options.ownNS
 	d := follow.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
-		Mover:     rollout.NewPatcher(p.client, templateForm(p.options.form)),
+		Mover: mover, Installation: p.options.ownNS,
 		Announcer: p.announcer,
 		Advice:    takenBackAdvice,
 		Revisions: p.revisions,

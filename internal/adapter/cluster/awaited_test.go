@@ -24,7 +24,11 @@ func TestAwaited(t *testing.T) {
 		{func() { a.add(kube.Key{Name: "web"}); a.seen(copyWith(1), copyWith(1)) }, 0},
 		{func() { a.seen(copyWith(1), copyWith(2)) }, 1},
 		{func() { a.seen(copyWith(2), copyWith(3)) }, 1}, // once
-		{func() { a.add(kube.Key{Name: "web"}); a.forget(kube.Key{Name: "web"}); a.seen(copyWith(3), copyWith(4)) }, 1},
+		{func() {
+			a.add(kube.Key{Name: "web"})
+			a.forget(kube.Key{Name: "web"})
+			a.seen(copyWith(3), copyWith(4))
+		}, 1},
 	} {
 		tc.do()
 		if woken != tc.want {

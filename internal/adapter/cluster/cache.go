@@ -195,6 +195,15 @@ func (c *Cache) KnowsNamespaces() bool {
 	return c.options.IgnoreNamespaces || c.namespaces.Status().Works()
 }
 
+// LacksNamespace reports whether a namespace is certainly gone, or on its way.
+func (c *Cache) LacksNamespace(name string) bool {
+	if c.options.IgnoreNamespaces || !c.namespaces.Status().Works() {
+		return false
+	}
+	ns, ok := c.namespaces.Get("", name)
+	return !ok && c.options.Selector == nil || ok && ns.Deleting
+}
+
 // SourcesMatching lists the sources of a namespace for which match is true.
 func (c *Cache) SourcesMatching(namespace string, match func(input.ID) bool) []input.ID {
 	a, ok := c.area(namespace)

@@ -18,6 +18,8 @@ type Namespace struct {
 	Name            string
 	ResourceVersion string
 	Annotations     map[string]string
+	// Deleting is true when everything in it is being deleted.
+	Deleting bool
 	// AskedAt is when the annotation that asks for workloads to be followed was last
 	// written; zero when there is none, or when the managed fields do not tell.
 	AskedAt time.Time
@@ -55,7 +57,7 @@ func SlimNamespace(object any) (*Namespace, error) {
 		return nil, fmt.Errorf("unexpected type %T", object)
 	}
 	return &Namespace{
-		Name: o.Name, ResourceVersion: o.ResourceVersion,
+		Name: o.Name, ResourceVersion: o.ResourceVersion, Deleting: o.DeletionTimestamp != nil,
 		Annotations: ownSettings(o.Annotations, settings.Native{}), AskedAt: askedAt(o),
 	}, nil
 }

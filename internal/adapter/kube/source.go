@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
@@ -29,6 +30,12 @@ type Source struct {
 	// OwnRecord is true for a ConfigMap in which Lockstep keeps its record. It is no
 	// source: each rollout would change it, and so lead to the next one.
 	OwnRecord bool
+	// Immutable is true for an object whose content cannot be changed. Nodes do not watch
+	// it: they keep what they have loaded while a pod refers to it.
+	Immutable bool
+	// Token is true for a Secret that holds the token of a service account, which the
+	// cluster renews by itself.
+	Token bool
 	// Content is a digest per key.
 	Content fingerprint.Content
 	// Legacy is the digest that a predecessor would have made of the content, where
@@ -83,7 +90,7 @@ func (s *Source) First(how mirror.Arrival) {
 
 // SameAs reports whether the difference between two copies can matter to anyone.
 func (s *Source) SameAs(old *Source) bool {
-	return s.Content.Equal(old.Content) && maps.Equal(s.Annotations, old.Annotations)
+	return s.Content.Equal(old.Content) && s.Immutable == old.Immutable && maps.Equal(s.Annotations, old.Annotations)
 }
 
 // Hashers digests each kind of source in its own way.
@@ -98,6 +105,7 @@ func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
 		s := newSource(input.ConfigMap(o.Name), o, words)
+		s.Immutable = ptr.Deref(o.Immutable, false)
 		s.Content = h.Kinds[input.KindConfigMap].Content(o.Data, o.BinaryData)
 		if h.Legacy {
 			s.Legacy = fingerprint.LegacyConfigMap(o.Data)
@@ -105,6 +113,7 @@ func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 		return s, nil
 	case *corev1.Secret:
 		s := newSource(input.Secret(o.Name), o, words)
+		s.Immutable, s.Token = ptr.Deref(o.Immutable, false), o.Type == corev1.SecretTypeServiceAccountToken
 		s.Content = h.Kinds[input.KindSecret].Content(nil, o.Data)
 		if h.Legacy {
 			s.Legacy = fingerprint.LegacySecret(o.Data)

@@ -18,7 +18,7 @@ func (w *Workload) ShowsVariable() bool {
 
 // PatchTarget is the object that a patch of the template goes to.
 func (w *Workload) PatchTarget() patch.Target {
-	return patch.Target{UID: w.Target.UID, ResourceVersion: w.Target.ResourceVersion, Template: w.Target.Kind.Template, Metadata: w.Metadata}
+	return patch.Target{UID: w.Target.UID, ResourceVersion: w.Target.ResourceVersion, Template: w.Target.Kind.Template, Metadata: w.Metadata, Annotated: w.HasAnnotations}
 }
 
 // Place finds where an environment variable goes: to the container that has it

@@ -70,6 +70,10 @@ type Workload struct {
 	// MovedAt is the API server's time of the patch of ours that wrote the versions
 	// which the template shows, zero when another writer did.
 	MovedAt time.Time
+	// MovedBy is the installation that moved it last, empty when none has said so.
+	MovedBy string
+	// HasAnnotations is true when the object that has the template has annotations.
+	HasAnnotations bool
 	// WrittenAt is the API server's time of the last write of any kind to the object
 	// that has the template.
 	WrittenAt time.Time
@@ -106,6 +110,7 @@ func (w *Workload) Borrowing(lender *Workload) *Workload {
 	// The lender has revisions of its own, which say nothing about this one's.
 	joined.Replaced = ""
 	joined.Status.Observed = w.Status.Observed && w.Status.BorrowedGeneration >= lender.Target.Generation
+	joined.MovedBy, joined.HasAnnotations = lender.MovedBy, lender.HasAnnotations
 	joined.MovedAt, joined.WrittenAt, joined.Annotated = lender.MovedAt, lender.WrittenAt, lender.Annotated
 	if joined.Selector == nil {
 		joined.Selector = lender.Selector
@@ -208,6 +213,7 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.Metadata, w.Containers = metadataOf(kind, m, template), containersOf(&template.Spec)
 	w.Shown = ShownIn(template)
 	_, w.Annotated = template.Annotations[settings.Inputs]
+	w.MovedBy, w.HasAnnotations = m.GetAnnotations()[settings.MovedBy], len(m.GetAnnotations()) > 0
 	w.MovedAt, w.WrittenAt, w.AskedAt = movedAt(m), writtenAt(m), askedAt(m)
 	return w, nil
 }

@@ -25,7 +25,7 @@ type Form struct {
 // Variables sets for each changed source an environment variable with its SHA-1, in
 // the container that has the variable already or in the first one. A source that is
 // no longer what was decided on is a conflict.
-func (form Form) Variables(w *kube.Workload, order input.Order) (patch.Document, error) {
+func (form Form) Variables(w *kube.Workload, order input.Order) ([]patch.Change, error) {
 	variables := make([]patch.Change, 0, len(order.Due))
 	all := make([]input.ID, len(order.All))
 	for i, f := range order.All {
@@ -35,12 +35,12 @@ func (form Form) Variables(w *kube.Workload, order input.Order) (patch.Document,
 		v := w.Place(variable(w, f.ID, all))
 		source, ok := form.Source(w.Key.Namespace, f.ID)
 		if !ok || source.Content.Version(fingerprint.AllKeys()) != f.Current {
-			return patch.Document{}, apierrors.NewConflict(schema.GroupResource{Resource: string(f.ID.Kind)}, f.ID.Name, errors.New("it has changed since"))
+			return nil, apierrors.NewConflict(schema.GroupResource{Resource: string(f.ID.Kind)}, f.ID.Name, errors.New("it has changed since"))
 		}
 		v.Value = value(source.Legacy, f.Current, marker(w, v))
 		variables = append(variables, v)
 	}
-	return patch.Template(w.PatchTarget(), variables)
+	return variables, nil
 }
 
 // value is the SHA-1. Where that is what the template shows already (it

@@ -9,6 +9,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/patch"
 )
 
 func TestValue(t *testing.T) {
@@ -54,7 +55,11 @@ func TestVariables(t *testing.T) {
 	}}
 	current := content.Version(fingerprint.AllKeys())
 	due := []input.Finding{{ID: input.ConfigMap("a"), Current: current}, {ID: input.Secret("a"), Current: current}, {ID: input.Secret("b"), Current: current}}
-	got, err := form.Variables(w, input.Order{All: due, Due: due})
+	changes, err := form.Variables(w, input.Order{All: due, Due: due})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := patch.Template(w.PatchTarget(), changes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +75,7 @@ func TestVariables(t *testing.T) {
 
 	// The ConfigMap is written again between the decision and the patch.
 	sources[input.ConfigMap("a")].Content = fingerprint.Hasher{}.Content(map[string]string{"key": "other"}, nil)
-	if doc, err := form.Variables(w, input.Order{All: due, Due: due}); !apierrors.IsConflict(err) {
-		t.Errorf("a stale decision gives %s, %v; want a conflict", doc.Body, err)
+	if changes, err := form.Variables(w, input.Order{All: due, Due: due}); !apierrors.IsConflict(err) {
+		t.Errorf("a stale decision gives %v, %v; want a conflict", changes, err)
 	}
 }

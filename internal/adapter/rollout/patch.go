@@ -12,13 +12,15 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Form writes an order as a patch.
-type Form func(w *kube.Workload, order input.Order) (patch.Document, error)
+// Form writes an order as changes of the pod template.
+type Form func(w *kube.Workload, order input.Order) ([]patch.Change, error)
 
 // A Patcher moves workloads by changing their pod template.
 type Patcher struct {
 	client client.Client
 	form   Form
+	// Installation is noted on each workload that is moved, unless it is empty.
+	Installation string
 }
 
 // NewPatcher makes a Patcher that writes through the client in the given form.
@@ -30,7 +32,14 @@ func NewPatcher(c client.Client, form Form) *Patcher {
 // API server says of the write. It fails with a conflict when the workload is no longer
 // what was decided on.
 func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order) (kube.Moved, error) {
-	doc, err := p.form(w, order)
+	changes, err := p.form(w, order)
+	if err != nil {
+		return kube.Moved{}, err
+	}
+	if p.Installation != "" {
+		changes = append(changes, patch.SetObjectAnnotation{Key: settings.MovedBy, Value: p.Installation})
+	}
+	doc, err := patch.Template(w.PatchTarget(), changes)
 	if err != nil {
 		return kube.Moved{}, err
 	}
@@ -51,15 +60,13 @@ func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order)
 }
 
 // AsAnnotation writes the versions into an annotation of the pod template.
-func AsAnnotation(w *kube.Workload, order input.Order) (patch.Document, error) {
-	return patch.Template(w.PatchTarget(), []patch.Change{
-		patch.SetAnnotation{Key: settings.Inputs, Value: order.Text(w.Shown, w.Target.ResourceVersion)},
-	})
+func AsAnnotation(w *kube.Workload, order input.Order) ([]patch.Change, error) {
+	return []patch.Change{patch.SetAnnotation{Key: settings.Inputs, Value: order.Text(w.Shown, w.Target.ResourceVersion)}}, nil
 }
 
 // AsVariable writes the versions into an environment variable of the container
 // that has it already, or of the first one.
-func AsVariable(w *kube.Workload, order input.Order) (patch.Document, error) {
+func AsVariable(w *kube.Workload, order input.Order) ([]patch.Change, error) {
 	v := w.Place(settings.InputsVariable)
 	v.Value = order.Text(w.Shown, w.Target.ResourceVersion)
 	changes := []patch.Change{v}
@@ -68,5 +75,5 @@ func AsVariable(w *kube.Workload, order input.Order) (patch.Document, error) {
 		// given before the form was changed.
 		changes = append(changes, patch.RemoveAnnotation{Key: settings.Inputs})
 	}
-	return patch.Template(w.PatchTarget(), changes)
+	return changes, nil
 }

@@ -41,6 +41,9 @@ type Finding struct {
 	// Live is true when each pod that starts loads what exists, whatever its template
 	// shows. An image, or a source that is pinned, comes with the template.
 	Live bool
+	// Sealed is true for an immutable object. It can be replaced by another one of its
+	// name, of which nodes with a copy do not hear.
+	Sealed bool
 	// Refresh is how much of the input running pods get when their kubelets refresh
 	// the mounted files.
 	Refresh Extent
@@ -92,4 +95,6 @@ type Warning struct {
 type Assessment struct {
 	Findings []Finding
 	Warnings []Warning
+	// Searched are digests of the patterns by which the family looked for inputs.
+	Searched []string
 }

@@ -53,6 +53,11 @@ const (
 	// AwaitsPods: the pod template has the change, and pods of an older revision stay
 	// until a person acts.
 	AwaitsPods Reason = "AwaitsPods"
+	// ImmutableReplaced: an immutable source was deleted and made again with other
+	// content, and nodes keep the copy that they have.
+	ImmutableReplaced Reason = "ImmutableReplaced"
+	// OtherInstallation: another installation of Lockstep moves the workload.
+	OtherInstallation Reason = "OtherInstallation"
 	// NextJob: the next Job of a CronJob reads the new content by itself.
 	NextJob Reason = "NextJob"
 	// StrategyOff: the workload asks for a strategy that this controller was not
@@ -143,6 +148,8 @@ func FollowExplanations() []Explanation {
 		{Held, "The workload or a changed source carries `lockstep.dev/hold`."},
 		{Paused, "The workload is paused (`spec.paused`), so that a new template would restart no pod. The change waits for the resume; a revision that is made then is the delivery, otherwise one rollout follows."},
 		{AwaitsPods, "The pod template has the change, and pods of an older revision are left, which the workload's controller does not replace: its `updateStrategy` is `OnDelete`, or has a partition. It is delivered when the last of them is gone; the reason is then `Reloaded`."},
+		{ImmutableReplaced, "An immutable ConfigMap or Secret was deleted and made again with other content. Nodes on which a pod refers to it go on serving the old content to new pods, so that a rollout would deliver nothing for certain. Give the new content a new name; or delete every pod that refers to it, and then `lockstep roll`."},
+		{OtherInstallation, "Another installation of Lockstep moved the workload. What it rolled out counts as another writer's rollout. Let only one of them follow the namespace."},
 		{NextJob, "The next Job of the CronJob reads the new content; nothing is patched and no Job is started."},
 		{StrategyOff, "The workload asks for `evict` or `refresh`, which this controller was started without."},
 		{Evicting, "Pods that are older than the change are evicted one at a time, each after the workload is available again."},

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +22,8 @@ type Target struct {
 	Template string
 	// Metadata is how much metadata the template has.
 	Metadata Metadata
+	// Annotated is true when the object itself has an annotation.
+	Annotated bool
 }
 
 // Metadata is how much metadata a pod template has. A JSON patch that adds to a map
@@ -55,6 +59,10 @@ type SetAnnotation struct{ Key, Value string }
 // RemoveAnnotation takes out an annotation that the template has.
 type RemoveAnnotation struct{ Key string }
 
+// SetObjectAnnotation gives an annotation of the object itself a value, which starts no
+// rollout.
+type SetObjectAnnotation struct{ Key, Value string }
+
 // SetVariable sets an environment variable at the place where it goes.
 type SetVariable struct {
 	Name, Value string
@@ -82,14 +90,16 @@ type changes struct {
 	annotations map[string]*string
 	// order is that in which annotations were named.
 	order     []string
+	ofObject  map[string]string
 	variables []SetVariable
 	images    []SetImage
 }
 
-func (a SetAnnotation) add(c *changes)    { c.annotate(a.Key, &a.Value) }
-func (a RemoveAnnotation) add(c *changes) { c.annotate(a.Key, nil) }
-func (v SetVariable) add(c *changes)      { c.variables = append(c.variables, v) }
-func (i SetImage) add(c *changes)         { c.images = append(c.images, i) }
+func (a SetAnnotation) add(c *changes)       { c.annotate(a.Key, &a.Value) }
+func (a RemoveAnnotation) add(c *changes)    { c.annotate(a.Key, nil) }
+func (a SetObjectAnnotation) add(c *changes) { c.ofObject[a.Key] = a.Value }
+func (v SetVariable) add(c *changes)         { c.variables = append(c.variables, v) }
+func (i SetImage) add(c *changes)            { c.images = append(c.images, i) }
 
 func (c *changes) annotate(key string, value *string) {
 	if _, again := c.annotations[key]; !again {
@@ -106,28 +116,29 @@ func Template(t Target, list []Change) (Document, error) {
 	if len(list) == 0 {
 		return Document{}, errors.New("a patch needs a change")
 	}
-	sorted := &changes{annotations: map[string]*string{}}
+	sorted := &changes{annotations: map[string]*string{}, ofObject: map[string]string{}}
 	for _, change := range list {
 		change.add(sorted)
 	}
 	if len(sorted.variables) == 0 && len(sorted.images) == 0 {
-		body, err := mergePatch(t, sorted.annotations)
+		body, err := mergePatch(t, sorted)
 		return Document{types.MergePatchType, body}, err
 	}
 	body, err := json.Marshal(sorted.operations(t))
 	return Document{types.JSONPatchType, body}, err
 }
 
-func mergePatch(t Target, annotations map[string]*string) ([]byte, error) {
-	var template any = map[string]any{"metadata": map[string]any{"annotations": annotations}}
+func mergePatch(t Target, c *changes) ([]byte, error) {
+	var template any = map[string]any{"metadata": map[string]any{"annotations": c.annotations}}
 	fields := strings.Split(t.Template, ".")
 	for i := len(fields) - 1; i > 0; i-- {
 		template = map[string]any{fields[i]: template}
 	}
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": t.UID, "resourceVersion": t.ResourceVersion},
-		fields[0]:  template,
-	})
+	metadata := map[string]any{"uid": t.UID, "resourceVersion": t.ResourceVersion}
+	if len(c.ofObject) > 0 {
+		metadata["annotations"] = c.ofObject
+	}
+	return json.Marshal(map[string]any{"metadata": metadata, fields[0]: template})
 }
 
 // Annotations is a JSON merge patch that sets annotations of the object itself.
@@ -156,6 +167,7 @@ func (c *changes) operations(t Target) []operation {
 		{"replace", "/metadata/uid", t.UID},
 		{"replace", "/metadata/resourceVersion", t.ResourceVersion},
 	}
+	all = append(all, c.objectOperations(t.Annotated)...)
 	template := "/" + strings.ReplaceAll(t.Template, ".", "/")
 	all = append(all, c.annotationOperations(template, t.Metadata)...)
 	for _, i := range c.images {
@@ -166,6 +178,17 @@ func (c *changes) operations(t Target) []operation {
 		all = append(all, operation{"replace", fmt.Sprintf("%s/spec/%s/%d/image", template, list, i.Container), i.Image})
 	}
 	return append(all, c.variableOperations(template+"/spec/containers")...)
+}
+
+func (c *changes) objectOperations(annotated bool) []operation {
+	if len(c.ofObject) > 0 && !annotated {
+		return []operation{{"add", "/metadata/annotations", c.ofObject}}
+	}
+	var all []operation
+	for _, key := range slices.Sorted(maps.Keys(c.ofObject)) {
+		all = append(all, operation{"add", "/metadata/annotations/" + escape(key), c.ofObject[key]})
+	}
+	return all
 }
 
 func (c *changes) annotationOperations(template string, has Metadata) []operation {

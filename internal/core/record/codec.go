@@ -61,6 +61,10 @@ type stored struct {
 	MovedFrom    int64                      `json:"movedFrom,omitempty"`
 	Template     string                     `json:"template,omitempty"`
 	Released     int64                      `json:"released,omitempty"`
+	Searched     []string                   `json:"searched,omitempty"`
+	GoneAt       *time.Time                 `json:"gone,omitempty"`
+	Left         bool                       `json:"left,omitempty"`
+	Inherited    string                     `json:"inherited,omitempty"`
 	EvictFor     string                     `json:"evictFor,omitempty"`
 	EvictSince   *time.Time                 `json:"evictSince,omitempty"`
 	EvictPods    int                        `json:"evictPods,omitempty"`
@@ -69,7 +73,7 @@ type stored struct {
 // storedFields are the fields that this program understands, in the order in which
 // they are written.
 func storedFields() []string {
-	return []string{"v", "id", "uid", "in", "pending", "delay", "moved", "asOf", "movedFrom", "template", "released", "evictFor", "evictSince", "evictPods"}
+	return []string{"v", "id", "uid", "in", "pending", "delay", "moved", "asOf", "movedFrom", "template", "released", "searched", "gone", "left", "inherited", "evictFor", "evictSince", "evictPods"}
 }
 
 // Encode writes the entry as text. What is foreign comes after what this program
@@ -78,7 +82,7 @@ func (e Entry) Encode() (string, error) {
 	s := stored{
 		Format: format, ID: e.ID, UID: e.UID, Inputs: make(map[string]json.RawMessage, len(e.Inputs)),
 		PendingSince: optionalTime(e.PendingSince), DelaySince: optionalTime(e.DelaySince), MovedAt: optionalTime(e.MovedAt), AsOf: optionalTime(e.AsOf), MovedFrom: e.MovedFrom,
-		Template: e.Template.encode(), Released: e.Released,
+		Template: e.Template.encode(), Released: e.Released, Searched: e.Searched, GoneAt: optionalTime(e.GoneAt), Left: e.Left, Inherited: e.Inherited,
 		EvictFor: e.EvictFor, EvictSince: optionalTime(e.EvictSince), EvictPods: e.EvictPods,
 	}
 	for id, given := range e.Inputs {
@@ -155,7 +159,7 @@ func Decode(text string) (Entry, error) {
 	}
 	e := Entry{
 		ID: s.ID, UID: s.UID, PendingSince: deref(s.PendingSince), DelaySince: deref(s.DelaySince), MovedAt: deref(s.MovedAt), AsOf: deref(s.AsOf), MovedFrom: s.MovedFrom,
-		Template: decodeTemplate(s.Template), Released: s.Released,
+		Template: decodeTemplate(s.Template), Released: s.Released, Searched: s.Searched, GoneAt: deref(s.GoneAt), Left: s.Left, Inherited: s.Inherited,
 		EvictFor: s.EvictFor, EvictSince: deref(s.EvictSince), EvictPods: s.EvictPods,
 	}
 	e.Foreign.Fields = foreign
@@ -171,7 +175,8 @@ func decodeFields(text string) (s stored, foreign map[string]json.RawMessage, er
 	}
 	for name, into := range map[string]any{
 		"v": &s.Format, "id": &s.ID, "uid": &s.UID, "in": &s.Inputs, "pending": &s.PendingSince, "delay": &s.DelaySince, "moved": &s.MovedAt, "asOf": &s.AsOf,
-		"movedFrom": &s.MovedFrom, "template": &s.Template, "released": &s.Released, "evictFor": &s.EvictFor, "evictSince": &s.EvictSince, "evictPods": &s.EvictPods,
+		"movedFrom": &s.MovedFrom, "template": &s.Template, "released": &s.Released, "searched": &s.Searched, "gone": &s.GoneAt, "left": &s.Left, "inherited": &s.Inherited,
+		"evictFor": &s.EvictFor, "evictSince": &s.EvictSince, "evictPods": &s.EvictPods,
 	} {
 		value, ok := foreign[name]
 		if !ok {
@@ -231,7 +236,7 @@ func decodeTemplate(text string) Template {
 const fromWord, backWord = "from:", "back:"
 
 // Words that stand for themselves.
-const awaitsWord = "awaits"
+const awaitsWord, sealedWord = "awaits", "sealed"
 
 // notes are the words after the version and the mark.
 func (g Given) notes() string {
@@ -244,6 +249,9 @@ func (g Given) notes() string {
 	}
 	if g.Awaits {
 		words = append(words, awaitsWord)
+	}
+	if g.Sealed {
+		words = append(words, sealedWord)
 	}
 	if g.Rest != "" {
 		words = append(words, g.Rest)
@@ -265,6 +273,8 @@ func (g *Given) readNotes(text string) {
 			g.Back = back
 		} else if word == awaitsWord {
 			g.Awaits = true
+		} else if word == sealedWord {
+			g.Sealed = true
 		} else {
 			rest = append(rest, word)
 		}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
@@ -28,6 +29,9 @@ type Given struct {
 	// Awaits is true when a template has it and pods of an older one are left, which a
 	// person has to delete.
 	Awaits bool
+	// Sealed is true when the version came from an immutable object, of which the nodes
+	// keep a copy.
+	Sealed bool
 	// Rest is what a newer program noted of this version. It is kept as it is.
 	Rest string
 }
@@ -36,7 +40,7 @@ type Given struct {
 // ends with it.
 func (g *Given) Take(v fingerprint.Version) {
 	if g.Version != v {
-		g.From, g.Back, g.Awaits, g.Rest = "", "", false, ""
+		g.From, g.Back, g.Awaits, g.Sealed, g.Rest = "", "", false, false, ""
 	}
 	g.Version = v
 }
@@ -72,6 +76,19 @@ type Entry struct {
 	// Released is the resource version of the last release that was carried out, zero
 	// before the first.
 	Released int64
+	// Searched are digests of the patterns that were resolved. An input that one of them
+	// means and that is not on record has come into being since.
+	Searched []string
+	// GoneAt is when the workload was first seen to be gone, zero while it exists. Its
+	// pods may have been left alone for another workload of its name.
+	GoneAt time.Time
+	// Left is true when nothing asked for the workload any more, and its namespace, which
+	// may have, could not be read.
+	Left bool
+	// Inherited is the digest of the template that the workload was made with, when it took
+	// over pods that were made from it before: it restarted none of them. It is empty as
+	// soon as there is another template.
+	Inherited string
 	// EvictFor is what a running series of evictions delivers, empty when none
 	// runs; EvictSince is the API server's time of that decision. Pods that are
 	// younger have what is delivered.
@@ -137,6 +154,7 @@ func (e Entry) Clone() Entry {
 	if e.Inputs == nil {
 		e.Inputs = map[input.ID]Given{}
 	}
+	e.Searched = slices.Clone(e.Searched)
 	e.Foreign = Foreign{Inputs: maps.Clone(e.Foreign.Inputs), Fields: maps.Clone(e.Foreign.Fields)}
 	return e
 }
@@ -146,6 +164,7 @@ func (e Entry) Equal(other Entry) bool {
 	return e.ID == other.ID && e.UID == other.UID && maps.Equal(e.Inputs, other.Inputs) &&
 		e.PendingSince.Equal(other.PendingSince) && e.DelaySince.Equal(other.DelaySince) && e.MovedAt.Equal(other.MovedAt) && e.AsOf.Equal(other.AsOf) && e.MovedFrom == other.MovedFrom &&
 		e.Template == other.Template && e.Released == other.Released &&
+		slices.Equal(e.Searched, other.Searched) && e.GoneAt.Equal(other.GoneAt) && e.Left == other.Left && e.Inherited == other.Inherited &&
 		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince) && e.EvictPods == other.EvictPods &&
 		e.Foreign.equal(other.Foreign)
 }

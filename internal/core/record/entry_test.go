@@ -24,7 +24,7 @@ func full() record.Entry {
 	return record.Entry{
 		ID: "Deployment.apps/shop/web", UID: "4711",
 		Inputs: map[input.ID]record.Given{
-			input.ConfigMap("app"): {Version: version(sum), Shown: input.Tracked(sum[:10]), From: "6", Back: "web-5f8c"},
+			input.ConfigMap("app"): {Version: version(sum), Shown: input.Tracked(sum[:10]), From: "6", Back: "web-5f8c", Awaits: true, Sealed: true},
 			input.Secret("db"):     {Version: version("absent")},
 		},
 		PendingSince: time.Date(2026, 11, 15, 3, 4, 5, 678, time.UTC),
@@ -34,6 +34,10 @@ func full() record.Entry {
 		MovedFrom:    7,
 		Template:     record.Template{Generation: 9, Sum: "3fa9c1d2"},
 		Released:     4711,
+		Searched:     []string{"3fa9c1d2", "77ab01c9"},
+		GoneAt:       time.Date(2026, 11, 15, 3, 5, 0, 0, time.UTC),
+		Left:         true,
+		Inherited:    "3fa9c1d2",
 		EvictPods:    3,
 	}
 }
@@ -73,8 +77,9 @@ func TestEncodeDecode(t *testing.T) {
 func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	const want = `{"v":1,"id":"Deployment.apps/shop/web","uid":"4711",` +
-		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789 from:6 back:web-5f8c","secret/db":"1:*:absent"},` +
-		`"pending":"2026-11-15T03:04:05.000000678Z","delay":"2026-11-15T03:04:06Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"template":"9:3fa9c1d2","released":4711,"evictPods":3}`
+		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789 from:6 back:web-5f8c awaits sealed","secret/db":"1:*:absent"},` +
+		`"pending":"2026-11-15T03:04:05.000000678Z","delay":"2026-11-15T03:04:06Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"template":"9:3fa9c1d2","released":4711,` +
+		`"searched":["3fa9c1d2","77ab01c9"],"gone":"2026-11-15T03:05:00Z","left":true,"inherited":"3fa9c1d2","evictPods":3}`
 	got, err := full().Encode()
 	if err != nil {
 		t.Fatal(err)

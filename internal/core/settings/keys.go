@@ -31,6 +31,10 @@ const Revisioned = Prefix + "revisioned"
 // Inputs on a pod template, written by us: the versions this revision was given.
 const Inputs = Prefix + "inputs"
 
+// MovedBy on a workload, written by us: the namespace of the installation that moved it
+// last.
+const MovedBy = Prefix + "moved-by"
+
 // InputsVariable is the environment variable that stands for Inputs where
 // annotations cannot be used.
 const InputsVariable = "LOCKSTEP_INPUTS"

@@ -25,6 +25,7 @@ func References() []Reference {
 		{Observe, "workload, namespace", acceptedBool, "`true`: decide and report, and write nothing to the workload. What was observed counts as given: switching it off restarts no pod."},
 		{Revisioned, "ConfigMap, Secret (label)", "true", "Its name carries its content: the revisions that use it become its owners, and Kubernetes removes it with the last of them."},
 		{Inputs, "pod template", "written by Lockstep", "The versions that this revision was given: `configmap/app~3fa9c1d2e4,secret/db~77ab01c9de`. Digests of Secrets are keyed."},
+		{MovedBy, "workload", "written by Lockstep", "The namespace of the installation that moved the workload last, by which two installations notice each other."},
 		{StateLabel, "ConfigMap (label)", "written by Lockstep", "Marks the ConfigMaps in which Lockstep remembers what it delivered."},
 	}
 }

@@ -18,7 +18,7 @@ type Native struct {
 
 // Knows implements Vocabulary.
 func (n Native) Knows(key string) bool {
-	return strings.HasPrefix(key, Prefix)
+	return strings.HasPrefix(key, Prefix) && key != MovedBy
 }
 
 // Intent implements Vocabulary.

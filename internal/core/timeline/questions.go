@@ -24,6 +24,13 @@ func (t Timeline) ChangedSinceFollowed() bool {
 	return t.Input.Content.After(t.Workload.Template.Later(t.FollowedSince()))
 }
 
+// AppearedSince reports whether the input has come into being since the workload was last
+// looked at, unless a rollout came after it. No watch needs to have seen that: the record
+// says that a pattern looked for it.
+func (t Timeline) AppearedSince() bool {
+	return t.Record.Searched && !t.RolledOutSince() && !t.newestRevision().After(t.Input.Created)
+}
+
 // RolledOutSince reports whether the template was certainly written after the input, and
 // led to a revision or will, so that the pods of that rollout read what exists.
 func (t Timeline) RolledOutSince() bool {
@@ -84,6 +91,12 @@ func (t Timeline) GaveAnother() bool {
 	return t.HasUnrecordedPatch() && t.Workload.Shows != input.Mark{} && t.Workload.Shows != t.Input.Shows
 }
 
+// GaveThis reports whether a patch of ours that is not on record gave the workload what
+// exists: the process ended, or a person used the command line.
+func (t Timeline) GaveThis() bool {
+	return t.HasUnrecordedPatch() && t.Workload.Shows == t.Input.Shows
+}
+
 // DeliveredUnrecorded reports whether we gave the workload what exists, and the process ended before
 // that was on record. What our last patch wrote is still in the template, unless
 // another writer has changed it since; then the revisions tell. They tell nothing of a
@@ -93,7 +106,7 @@ func (t Timeline) DeliveredUnrecorded() bool {
 		return false
 	}
 	if t.HasUnrecordedPatch() {
-		return t.Workload.Shows == t.Input.Shows
+		return t.GaveThis()
 	}
 	if t.Record.Shown == t.Input.Shows {
 		return false

@@ -77,6 +77,9 @@ type Record struct {
 	// MovedAt is the time of the last patch of ours that the record takes into
 	// account, AsOf that of the last write by anybody; zero when there is none.
 	MovedAt, AsOf time.Time
+	// Searched is true when a pattern that means the input was resolved before, and the
+	// input was not there.
+	Searched bool
 	// MovedFrom is the number of the revision before that patch, zero for kinds
 	// without numbers.
 	MovedFrom int64

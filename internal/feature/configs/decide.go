@@ -15,6 +15,11 @@ type Observation struct {
 	Current fingerprint.Version
 	// Required is true when pods cannot start without the source.
 	Required bool
+	// Running is true when all pods of the workload have started from its template, and
+	// Unobserved when its controller has not acted on it yet, so that this is not known.
+	Running, Unobserved bool
+	// Sealed is true when the version on record came from an immutable object.
+	Sealed bool
 	// Timeline is what happened to workload and source, as far as it is known.
 	Timeline timeline.Timeline
 }
@@ -36,6 +41,7 @@ func Decide(o Observation) Verdict {
 		firstSight,          // nothing on record: take a baseline
 		measuredOtherwise,   // other keys, other algorithm: take a baseline
 		equal,               // given what exists
+		immutableReplaced,   // no node tells its new pods
 		requiredArrived,     // the pods could not have started before
 		rolledOutSince,      // another rollout loaded it
 		deliveredUnrecorded, // we delivered it, and the process ended before that was on record
@@ -49,10 +55,14 @@ func Decide(o Observation) Verdict {
 
 // sourceMissing keeps the record as it is: a source that comes back with the
 // same content is no change, one with another content is. Only a workload that
-// is new to us is recorded as one that started without the source.
+// is new to us is recorded as one that started without the source; unless its pods run,
+// which they could not without: then they have loaded something that we never saw.
 func sourceMissing(o Observation) (Verdict, bool) {
 	if !o.Current.IsAbsent() {
 		return Verdict{}, false
+	}
+	if o.Given.IsZero() && o.Required && o.Unobserved {
+		return Verdict{input.Settled, input.GenerationNotObserved}, true
 	}
 	if o.Given.IsZero() {
 		return Verdict{input.Record, input.Missing}, true
@@ -68,7 +78,7 @@ func firstSight(o Observation) (Verdict, bool) {
 	if !o.Given.IsZero() {
 		return Verdict{}, false
 	}
-	later := o.Timeline.ChangedSinceFollowed()
+	later := o.Timeline.ChangedSinceFollowed() || o.Timeline.AppearedSince()
 	if later && o.Required && o.Timeline.Input.New {
 		return Verdict{input.Record, input.Arrived}, true
 	}
@@ -92,6 +102,17 @@ func equal(o Observation) (Verdict, bool) {
 		return Verdict{input.Settled, input.Undone}, true
 	}
 	return Verdict{input.Settled, input.InStep}, true
+}
+
+// ranWithout reports whether the pods run, and have loaded a source before it was deleted.
+func (o Observation) ranWithout() bool {
+	return o.Current.IsAbsent() && o.Given.IsZero() && o.Required && o.Running
+}
+
+// immutableReplaced: whoever rolls it out, pods on a node that has the old copy load that.
+// A person who says "lockstep roll" has seen to it.
+func immutableReplaced(o Observation) (Verdict, bool) {
+	return Verdict{input.Due, input.ImmutableReplaced}, o.Sealed && !o.Timeline.GaveThis()
 }
 
 // lastGiven is what the pods were given last. Of what is not on record only the

@@ -33,6 +33,8 @@ func revisionOf(created time.Time) []timeline.Revision {
 type seen struct {
 	Given, Current              fingerprint.Version
 	Required, New               bool
+	Running, Sealed, Searched   bool
+	Unobserved                  bool
 	Content, Template, Followed timeline.Bounds
 	// What our patch on record showed, what the template shows, and what it would show
 	// with what exists.
@@ -57,7 +59,8 @@ func (s seen) observation() configs.Observation {
 	if s.Unrecorded {
 		line.Workload.MovedAt = at(3)
 	}
-	return configs.Observation{Given: s.Given, Current: s.Current, Required: s.Required, Timeline: line}
+	line.Record.Searched = s.Searched
+	return configs.Observation{Given: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Sealed: s.Sealed, Timeline: line}
 }
 
 // decideCase is one situation and its verdict.
@@ -252,6 +255,41 @@ func decideCases() map[string]decideCase {
 			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), CurrentShown: "2", Revisions: []timeline.Revision{{Created: at(1), Shown: input.Shown{input.ConfigMap("app"): input.Tracked("2")}}}},
 			recorded(input.DeliveredBefore),
 		},
+		"MissingAndUnobserved": {
+			"it is not known yet whether its pods run without the source",
+			seen{Current: absent, Required: true, Unobserved: true},
+			settled(input.GenerationNotObserved),
+		},
+		"ImmutableReplaced": {
+			"pods of a rollout may load the old copy of their node, whoever started it",
+			seen{Given: v1, Current: v2, Sealed: true, Content: exactly(50), Template: exactly(60)},
+			configs.Verdict{Standing: input.Due, Reason: input.ImmutableReplaced},
+		},
+		"ImmutableTheSame": {
+			"made again with the same content",
+			seen{Given: v1, Current: v1, Sealed: true, Content: exactly(50)},
+			settled(input.InStep),
+		},
+		"ImmutableReplacedAndRolled": {
+			"a person has seen to the old copies",
+			seen{Given: v1, Current: v2, Sealed: true, Content: exactly(50), Template: exactly(60), Unrecorded: true, ShownVersion: "2", CurrentShown: "2"},
+			recorded(input.DeliveredByRollout),
+		},
+		"AppearedUnderAPattern": {
+			"a pattern looked for it before, and it was not there",
+			seen{Current: v1, Searched: true, Content: upTo(50), Template: upTo(60), Created: at(30), Revisions: revisionOf(at(5))},
+			due,
+		},
+		"AppearedBeforeARollout": {
+			"pods of a later revision have read it",
+			seen{Current: v1, Searched: true, Content: upTo(50), Template: upTo(60), Created: at(30), Revisions: revisionOf(at(31))},
+			recorded(input.Baseline),
+		},
+		"NotSearchedBefore": {
+			"the pattern is new, or its kind could not be listed",
+			seen{Current: v1, Content: upTo(50), Template: upTo(60), Created: at(30), Revisions: revisionOf(at(5))},
+			recorded(input.Baseline),
+		},
 		"ChangedWhileAway": {
 			"no revision shows it: it is due",
 			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60), CurrentShown: "2", Revisions: revisionOf(at(1))},
@@ -295,7 +333,7 @@ func ofWorkload(r input.Reason) bool {
 	case input.NotFollowed, input.InvalidAnnotation, input.QuietWindow, input.Held, input.NextJob,
 		input.Reloaded, input.WouldReload, input.ReloadFailed, input.StrategyOff, input.Evicting, input.Evicted,
 		input.Refreshed, input.NotRefreshable, input.NoTemplate, input.SourceUnknown, input.TooManySources,
-		input.RecordTooNew, input.BeyondStrategy, input.Released, input.Paused:
+		input.RecordTooNew, input.BeyondStrategy, input.Released, input.Paused, input.AwaitsPods, input.OtherInstallation:
 		return true
 	default:
 		return false

@@ -36,6 +36,8 @@ type Options struct {
 	// Since is from when on the workload's kind and this kind of its sources are
 	// followed, by the API server's clock; false when they were not before.
 	Since func(w *kube.Workload, kind input.Kind) (since time.Time, begun bool)
+	// Original is true for a drop-in, which follows what its original followed.
+	Original bool
 }
 
 // Inputs are the ConfigMaps and Secrets of workloads.
@@ -68,7 +70,7 @@ func (i *Inputs) Kinds() []input.Kind {
 // what exists.
 func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) (input.Assessment, error) {
 	refs := i.followed(w, intent, given)
-	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs))}
+	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs)), Searched: i.searched(w.Key.Namespace, intent)}
 	asked := false
 	for _, ref := range refs {
 		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
@@ -77,6 +79,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		}
 		source, _ := i.options.View.Source(w.Key.Namespace, ref.Source)
 		o := i.observe(w, ref, source, given)
+		o.Timeline.Record.Searched = ref.Listed && wasSearched(ref.Source, intent, given)
 		v := Decide(o)
 		if o.needsRevisions(v) {
 			revisions, err := i.history(ctx, w)
@@ -101,6 +104,8 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 	o := Observation{
 		Given:    given.Inputs[ref.Source].Version,
 		Required: !ref.Optional,
+		Running:  !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
+		Sealed:   given.Inputs[ref.Source].Sealed,
 		Current:  i.options.View.Absent(ref.Source.Kind, ref.Keys),
 	}
 	o.Timeline = i.timeline(w, ref.Source, given)
@@ -119,7 +124,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 	t := timeline.Timeline{
 		ID: id,
 		Workload: timeline.Workload{
-			Created: w.Created, Template: w.TemplateWritten, Unrevised: !w.HasRevision(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
+			Created: w.Created, Template: w.TemplateWritten, Unrevised: !w.HasRevision() || given.Inherited == w.Template().Sum, Asked: w.SettingsWritten, AskedAt: w.AskedAt,
 			Listed: w.Listed, MovedAt: w.MovedAt, Shows: w.Shown[id],
 		},
 		Record: timeline.Record{
@@ -152,8 +157,14 @@ func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, qui
 		Given: o.lastGiven(), Current: o.Current, Shows: o.Timeline.Input.Shows,
 		Live: true, Refresh: refreshed(ref),
 	}
+	if o.ranWithout() {
+		f.Current = o.Current.Unknown()
+	}
+	if v.Reason == input.ImmutableReplaced {
+		f.Bars = append(f.Bars, input.Bar{Reason: v.Reason})
+	}
 	if source != nil {
-		f.ChangedAt, f.ResourceVersion = changedAt(source, quiet), source.ResourceVersion
+		f.ChangedAt, f.ResourceVersion, f.Sealed = changedAt(source, quiet), source.ResourceVersion, source.Immutable
 		if own := settings.ForSource(source.Annotations); own.Held {
 			f.Bars = append(f.Bars, input.Bar{Reason: input.Held, By: own.HeldBy})
 		}
@@ -212,6 +223,9 @@ func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record
 	var refs []podrefs.Ref
 	referenced := map[input.ID]bool{}
 	for _, ref := range w.Refs {
+		if i.isToken(w.Key.Namespace, ref.Source) {
+			continue
+		}
 		referenced[ref.Source] = true
 		if intent.Follows(ref.Source, true, i.ownSettings(w.Key.Namespace, ref.Source, given)) {
 			if intent.Whole {
@@ -238,17 +252,19 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, given record.E
 			continue
 		}
 		for _, s := range i.options.View.SourcesMatching(namespace, p.Matches) {
-			found[s] = true
+			found[s] = !i.isToken(namespace, s) || found[s]
 		}
 		for s := range given.Inputs {
-			if p.Matches(s) {
+			if p.Matches(s) && !i.isToken(namespace, s) {
 				found[s] = true
 			}
 		}
 	}
 	sources := make([]input.ID, 0, len(found))
-	for s := range found {
-		sources = append(sources, s)
+	for s, wanted := range found {
+		if wanted {
+			sources = append(sources, s)
+		}
 	}
 	slices.SortFunc(sources, func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
 	return sources

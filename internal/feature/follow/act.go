@@ -40,9 +40,9 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		if r.Cluster.KnowsNamespaces() || in.Intent.Mode == settings.Never {
 			return d.Recheck, r.forget(w, in)
 		}
-		return d.Recheck, nil
+		return d.Recheck, r.leave(w, in)
 	}
-	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, template: in.Template, release: in.Intent.Release, rollout: in.Rollout, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt}}
+	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, release: in.Intent.Release, rollout: in.Rollout, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt}}
 	entry, recheck := in.Entry, d.Recheck
 	order := in.order(d)
 	err := in.PodsProblem
@@ -66,6 +66,16 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		err = cmp.Or(err, r.Records.Put(w.Key, next))
 	}
 	return recheck, err
+}
+
+// leave notes that nothing is known to ask for the workload.
+func (r *Reconciler) leave(w *kube.Workload, in Input) error {
+	if len(in.Entry.Inputs) == 0 || in.Entry.Left {
+		return nil
+	}
+	e := in.Entry.Clone()
+	e.Left = true
+	return r.Records.Put(w.Key, e)
 }
 
 // forget drops what is remembered of a workload that is not followed. What is on record

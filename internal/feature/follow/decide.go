@@ -52,8 +52,12 @@ type Input struct {
 	// could not be.
 	Pods        []pods.Pod
 	PodsProblem error
-	// Kinds are the kinds of inputs of the families that were asked.
-	Kinds []input.Kind
+	// Kinds are the kinds of inputs of the families that were asked, and Searched the
+	// patterns by which they looked for inputs.
+	Kinds    []input.Kind
+	Searched []string
+	// OtherInstallation is the one that moved the workload last, empty when it was ours.
+	OtherInstallation string
 	// Template is what other writers made of the pod template.
 	Template Template
 	// Entry is what is on record.
@@ -371,6 +375,8 @@ func because(f input.Finding, bar input.Bar) string {
 	switch {
 	case bar.Reason == input.Held:
 		return f.ID.String() + " is held" + quoted(bar.By)
+	case bar.Reason == input.ImmutableReplaced:
+		return f.ID.String() + " is immutable and was replaced, and nodes on which a pod refers to it keep the old copy"
 	case f.Live:
 		return takenBack([]input.Finding{f}) + ", and a rollout would load it again"
 	}

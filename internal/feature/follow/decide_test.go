@@ -177,6 +177,8 @@ func TestNoReasonIsUntested(t *testing.T) {
 		input.Evicted:        true, // TestEvictionSteps: the end of a series
 		input.NotRefreshable: true, // TestEventsFor
 		input.SourceUnknown:  true, // TestWarnings
+
+		input.OtherInstallation: true, // TestTwoInstallations
 	}
 	for _, tc := range decideCases() {
 		tested[tc.want.Reason] = true

@@ -36,6 +36,16 @@ type decideCase struct {
 func decideCases() map[string]decideCase {
 	undone := barred(with(inStep(db), func(f *input.Finding) { f.Reason = input.Undone }), input.Undone, "")
 	return map[string]decideCase{
+		"ImmutableReplaced": {
+			reason:   "new pods may load the old copy of their node",
+			findings: []input.Finding{barred(due(app, time.Hour), input.ImmutableReplaced, "")}, pending: ago(time.Hour), stuck: true,
+			want: Decision{Verb: Hold, Reason: input.ImmutableReplaced, PendingSince: ago(time.Hour)}, says: []string{"configmap/app", "immutable"},
+		},
+		"ImmutableReplacedForced": {
+			reason:   "a person has seen to it",
+			findings: []input.Finding{barred(due(app, time.Hour), input.ImmutableReplaced, "")}, force: ForceMove,
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+		},
 		"MovedByHand": {
 			reason:   "pods of an older revision stay until a person deletes them",
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), rollout: health.Status{Observed: true, OnDelete: true},

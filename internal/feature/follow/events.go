@@ -63,6 +63,8 @@ func note(d Decision) (text string, warning, ok bool) {
 		return d.Message + "; the object cannot be followed", true, true
 	case input.StrategyOff, input.BeyondStrategy:
 		return "not rolled out: " + d.Message, true, true
+	case input.ImmutableReplaced:
+		return "not rolled out: " + d.Message + "; give the new content a new name", true, true
 	case input.Undone:
 		if d.Verb == Hold {
 			return "not rolled out: " + d.Message, true, true
@@ -92,6 +94,9 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 	}
 	for _, about := range in.Warnings {
 		warn(about.Reason, about.Text)
+	}
+	if other := in.OtherInstallation; other != "" {
+		warn(input.OtherInstallation, "another installation of Lockstep, in namespace "+other+", moves this workload too; let only one of them follow its namespace")
 	}
 	if beyond := in.beyond(); beyond != "" && len(in.moves()) > 0 {
 		warn(input.BeyondStrategy, beyond)

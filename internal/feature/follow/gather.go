@@ -49,6 +49,9 @@ type Gatherer struct {
 	// Revisions asks the API server for a workload's revisions, to find out what other
 	// writers took back. It is nil where nobody asks that.
 	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
+	// Installation is the namespace in which this one keeps its record, empty where that
+	// does not matter.
+	Installation string
 	// MaxDelay bounds the quiet window.
 	MaxDelay time.Duration
 	Now      func() time.Time
@@ -76,9 +79,14 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	if !ok || w.Deleting {
 		return Gathered{Workload: w}, nil
 	}
+	w, other := g.own(w)
+	known, undecided, err := g.entry(ctx, w)
+	if err != nil {
+		return Gathered{Workload: w}, fmt.Errorf("find out whether %s took over the pods of another: %w", key, err)
+	}
 	got := Gathered{Workload: w, Input: Input{
 		Intent:     g.intent(w),
-		Entry:      g.entry(w),
+		Entry:      known,
 		NoTemplate: w.Problem,
 		PodsOff:    g.PodsOff,
 		StartsPods: w.Kind.StartsPods(),
@@ -87,7 +95,13 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		MaxDelay:   g.MaxDelay,
 		Now:        g.Now(),
 		Estimate:   g.Read != nil,
+
+		OtherInstallation: other,
 	}}
+	if undecided {
+		got.Input.Findings = []input.Finding{{Reason: input.GenerationNotObserved}}
+		return got, nil
+	}
 	if g.Revisions != nil || g.Read != nil { // a drop-in has neither
 		got.Input.Rollout = w.Status.Status
 		got.Input.Health = health.Of(w.Status.Status, got.Input.Now.Sub(w.MovedAt))
@@ -117,6 +131,7 @@ func (g *Gatherer) assess(ctx context.Context, w *kube.Workload, in *Input) erro
 		}
 		in.Findings = append(in.Findings, all.Findings...)
 		in.Warnings = append(in.Warnings, all.Warnings...)
+		in.Searched = append(in.Searched, all.Searched...)
 	}
 	return nil
 }
@@ -127,15 +142,4 @@ func (g *Gatherer) intent(w *kube.Workload) settings.Intent {
 		defaults = ns.Annotations
 	}
 	return g.Vocabulary.Intent(w.Annotations, defaults)
-}
-
-// entry is what is on record. Another UID under the same name is another
-// workload, about which nothing is known; one of a format that is too new does not
-// tell its UID.
-func (g *Gatherer) entry(w *kube.Workload) record.Entry {
-	e, ok := g.Entry(w.Key)
-	if ok && e.UID == w.UID {
-		return e
-	}
-	return record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Given{}, Lost: e.Lost, TooNew: e.TooNew}
 }

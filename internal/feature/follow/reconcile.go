@@ -29,6 +29,8 @@ type Cluster interface {
 	Lists(kube.Key) bool
 	// KnowsNamespaces reports whether the defaults of namespaces are known.
 	KnowsNamespaces() bool
+	// LacksNamespace reports whether the namespace is certainly gone, or on its way.
+	LacksNamespace(name string) bool
 	// Await wakes the workload once, with the next change of its status; at once when
 	// that has changed since this copy.
 	Await(*kube.Workload)
@@ -73,9 +75,12 @@ type Dependencies struct {
 	// Revisions asks the API server for a workload's revisions. Without it nobody finds
 	// out what other writers took back.
 	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
-	Metrics   prometheus.Registerer
-	Log       logr.Logger
-	Now       func() time.Time
+	// Installation is the namespace in which this one keeps its record, empty where that
+	// does not matter.
+	Installation string
+	Metrics      prometheus.Registerer
+	Log          logr.Logger
+	Now          func() time.Time
 }
 
 // Reconciler brings workloads in step with their inputs, one at a time.
@@ -97,7 +102,7 @@ func New(o Options, d Dependencies) *Reconciler {
 			Vocabulary: d.Vocabulary, View: d.Cluster, Families: d.Families,
 			Entry: func(key kube.Key) (record.Entry, bool) { return d.Records.Entry(key) },
 
-			Revisions: d.Revisions, MaxDelay: o.MaxDelay, Now: d.Now,
+			Revisions: d.Revisions, Installation: d.Installation, MaxDelay: o.MaxDelay, Now: d.Now,
 		},
 	}
 	if d.Advice == nil {
@@ -128,8 +133,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	case err != nil:
 		return ctrl.Result{}, err
 	case w == nil:
-		r.forgetGone(key)
-		return ctrl.Result{}, nil
+		recheck, err := r.forgetGone(key)
+		return ctrl.Result{RequeueAfter: recheck}, err
 	case w.Deleting:
 		return ctrl.Result{}, nil
 	}
@@ -207,18 +212,4 @@ func (d Decision) level() int {
 		return 0
 	}
 	return 1
-}
-
-// forgetGone drops what is remembered of a workload that is certainly gone. Of one
-// that is only no longer watched, because its namespace left the selector, the
-// record stays; people are told anew when it is back.
-func (r *Reconciler) forgetGone(key kube.Key) {
-	r.reported.forget(key)
-	r.conflicts.forget(key)
-	for _, family := range r.Families {
-		family.Drop(key)
-	}
-	if r.Cluster.Lists(key) {
-		r.Records.Forget(key)
-	}
 }

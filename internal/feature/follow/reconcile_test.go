@@ -59,6 +59,7 @@ func (s *scene) Workload(kube.Key) (*kube.Workload, bool) { return s.workload, s
 func (s *scene) Lists(kube.Key) bool                      { return s.listed }
 func (s *scene) Namespace(string) (*kube.Namespace, bool) { return nil, false }
 func (s *scene) Await(*kube.Workload)                     { s.awaited++ }
+func (s *scene) LacksNamespace(string) bool               { return false }
 func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
 func (s *scene) Announce(e announce.Event)                { s.told = append(s.told, e) }
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }

@@ -18,6 +18,8 @@ type outcome struct {
 	findings []input.Finding
 	// kinds are those of the families that were asked.
 	kinds []input.Kind
+	// searched are the patterns by which they looked for inputs.
+	searched []string
 	// template is what is known of the pod template, release the last release that a
 	// person asked for.
 	template Template
@@ -63,6 +65,10 @@ func remember(e record.Entry, o outcome) record.Entry {
 	maps.DeleteFunc(next.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(o.kinds, id.Kind) })
 	next.PendingSince, next.DelaySince = o.decision.PendingSince, o.decision.DelaySince
 	next.Template, next.Released = o.template.Now, max(e.Released, o.release)
+	next.Searched, next.GoneAt, next.Left = o.searched, time.Time{}, false
+	if !o.moved.At.IsZero() || o.template.Now.Sum != e.Inherited {
+		next.Inherited = ""
+	}
 	switch {
 	case !o.moved.At.IsZero():
 		next.MovedAt, next.AsOf, next.MovedFrom = o.moved.At, time.Time{}, o.before.revision
@@ -143,6 +149,9 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 		given.Back = ""
 	}
 	given.Awaits = o.awaits(f, given)
+	if given.Version == f.Current {
+		given.Sealed = f.Sealed
+	}
 	moved := o.decision.Verb == Move && o.decision.Delivered && (f.Live || f.Standing != input.Due || o.moves(f))
 	switch {
 	case moved || f.Reason == input.DeliveredBefore:

@@ -1,0 +1,54 @@
+package configs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// searched are digests of the patterns that were resolved just now. One whose kind cannot
+// be listed was not: what it means may have been there for long when it can.
+func (i *Inputs) searched(namespace string, intent settings.Intent) []string {
+	var all []string
+	for _, p := range intent.Listed {
+		if p.IsGlob() && i.options.View.Knows(p.Kind, namespace) {
+			all = append(all, digestOf(p))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// wasSearched reports whether a pattern that means the source was resolved before.
+func wasSearched(id input.ID, intent settings.Intent, given record.Entry) bool {
+	return slices.ContainsFunc(intent.Listed, func(p settings.Pattern) bool {
+		return p.IsGlob() && p.Matches(id) && slices.Contains(given.Searched, digestOf(p))
+	})
+}
+
+// digestOf is a short name of a pattern: it may be long, and the record has little room.
+func digestOf(p settings.Pattern) string {
+	const enough = 4
+	sum := sha256.Sum256([]byte(string(p.Kind) + "/" + p.Name))
+	return hex.EncodeToString(sum[:enough])
+}
+
+// isToken reports whether the source is the token of a service account. The cluster
+// renews those by itself, and pods are restarted for none that a person did not name.
+func (i *Inputs) isToken(namespace string, id input.ID) bool {
+	source, ok := i.options.View.Source(namespace, id)
+	return ok && source.Token && !i.options.Original
+}
+
+// isRunning reports whether every pod of the workload has started from its template, and
+// there is one.
+func isRunning(w *kube.Workload) bool {
+	s := w.Status.Status
+	return health.Of(s, 0).State == health.Done && s.Counts.Wanted > 0
+}

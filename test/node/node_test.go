@@ -45,6 +45,7 @@ func TestRealNode(t *testing.T) {
 		Entrypoint: []string{"/lockstep"}, User: "65532",
 	})
 	t.Run("Reload", func(t *testing.T) { reloadReachesEnvironmentAndFiles(t, cluster) })
+	t.Run("Immutable", func(t *testing.T) { immutableSourceKeepsItsCopy(t, cluster) })
 	t.Run("Pull", func(t *testing.T) { podPullsFromTheRegistry(t, cluster) })
 	t.Run("InCluster", func(t *testing.T) {
 		installController(t, cluster)

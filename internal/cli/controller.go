@@ -22,6 +22,9 @@ import (
 // defaultKeyName is the Secret with the installation key.
 const defaultKeyName = "lockstep-installation-key"
 
+// defaultStateName starts the names of the ConfigMaps with the record.
+const defaultStateName = "lockstep-state"
+
 // controllerOptions are the flags of "lockstep controller".
 type controllerOptions struct {
 	kube      kubeOptions
@@ -89,7 +92,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.forms.bind(fs, formAnnotation, "what is written into the pod template: annotation, or env for an environment variable")
 	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need rights on pods")
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
-	fs.StringVar(&o.state, "state-name", "lockstep-state", "start of the names of the ConfigMaps that remember what was delivered")
+	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps that remember what was delivered")
 	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
 	fs.DurationVar(&o.follow.Quiet, "quiet", o.follow.Quiet, "how long a workload's sources must be unchanged before it is rolled")
 	fs.DurationVar(&o.follow.MaxDelay, "max-delay", o.follow.MaxDelay, "longest time that changes which keep coming can postpone a rollout")
@@ -118,6 +121,9 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	}
 	o.server.Log, o.server.Namespace, o.now = log, o.ownNS, env.Now
 	boundGarbage(env)
+	if o.observe {
+		log.Info("observe mode: every decision is told, and no workload is written to")
+	}
 	log.Info("lockstep starts", "version", env.Version, "server", o.server.Config.Host, "namespace", o.ownNS)
 	return o.serve(ctx, log)
 }

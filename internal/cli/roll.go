@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -33,7 +34,9 @@ type rollOptions struct {
 	namespace string
 	ownNS     string
 	key       string
+	state     string
 	now       bool
+	force     bool
 	quiet     time.Duration
 	kinds     []string
 	forms     formOptions
@@ -52,6 +55,10 @@ like any other, and the controller takes it as delivered. Pods restart, also whe
 lockstep.dev/strategy says evict or refresh. A CronJob is refused: its next Job reads
 the new content by itself. A workload that was taken
 back (undo, abort) is followed again after it.
+
+A workload that is in step is not moved, unless --force says so: its pods have read
+what exists. What is on record counts, because the annotation lockstep.dev/inputs shows
+only what Lockstep wrote itself, and not what another tool's rollout has loaded since.
 
 Without --now the command waits until the workload's sources have been unchanged
 for --quiet, and refuses to move a workload or source that carries a hold.`,
@@ -75,6 +82,8 @@ for --quiet, and refuses to move a workload or source that carries a hold.`,
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workload (default that of the kubeconfig's context)")
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
+	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps with the record")
+	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too")
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
@@ -109,6 +118,13 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 		return err
 	}
 	r := &roll{options: o, client: c, env: env, live: cluster.NewLive(c, nativeHashers(key), kind, at, env.Now)}
+	known, found, err := ledger.ReadEntry(ctx, c, o.ownNS, o.state, r.live.Key())
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	if found {
+		r.known = known
+	}
 	return r.run(ctx)
 }
 
@@ -132,6 +148,8 @@ type roll struct {
 	client  client.Client
 	env     Environment
 	live    *cluster.Live
+	// known is what is on record of the workload.
+	known record.Entry
 	// waitsFor are the versions that it has been waiting for, empty before the first.
 	waitsFor string
 }
@@ -153,6 +171,9 @@ func (r *roll) run(ctx context.Context) error {
 			if err := r.refusal(got); err != nil {
 				return err
 			}
+			if done, err := r.inStep(got); done || err != nil {
+				return err
+			}
 			d := follow.Decide(got.Input)
 			if d.Verb == follow.Move {
 				return r.move(ctx, got, input.Order{All: got.Input.Findings, Due: d.Moves, Kinds: got.Input.Kinds})
@@ -171,14 +192,29 @@ func (r *roll) force() follow.Force {
 	return follow.ForceMove
 }
 
-// gatherer reads what the controller gathers, and nothing of its record: a person who
-// moves a workload does not ask what it was given.
+// inStep says that there is nothing to do, unless the person insists.
+func (r *roll) inStep(got follow.Gathered) (bool, error) {
+	if r.options.force || len(got.Input.Findings) == 0 || got.Workload.Deleting {
+		return false, nil
+	}
+	for _, f := range got.Input.Findings {
+		given := r.known.Inputs[f.ID]
+		if f.Reason != input.InStep || given.Back != "" || given.Awaits {
+			return false, nil
+		}
+	}
+	_, err := fmt.Fprintf(r.env.Stdout, "%s is in step: its pods have read %s; --force restarts them all the same\n", got.Workload.Key, input.Order{All: got.Input.Findings}.Shown(nil))
+	return true, err
+}
+
+// gatherer reads what the controller gathers, and what it has on record. Without the right
+// to that, nothing counts as given.
 func (r *roll) gatherer() *follow.Gatherer {
 	inputs := configs.New(configs.Options{View: r.live, Since: unknownSince, Revisions: noHistory})
 	return &follow.Gatherer{
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Auto: true, Quiet: r.options.quiet}},
 		View:       r.live, Read: r.live.Read, Families: []follow.Family{inputs},
-		Entry: func(kube.Key) (record.Entry, bool) { return record.Entry{}, false },
+		Entry: func(kube.Key) (record.Entry, bool) { return r.known, r.known.IsKnown() },
 		// Nothing is on record of how long it waits already.
 		MaxDelay: math.MaxInt64, Now: r.env.Now,
 	}
@@ -242,8 +278,8 @@ func estimated(d follow.Decision) string {
 func (r *roll) move(ctx context.Context, got follow.Gathered, order input.Order) error {
 	w := got.Workload
 	shown := order.Shown(w.Shown)
-	if maps.Equal(w.Shown, shown) {
-		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s\n", w.Key, shown)
+	if maps.Equal(w.Shown, shown) && !r.options.force {
+		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same\n", w.Key, shown)
 		return err
 	}
 	if _, err := rollout.NewPatcher(r.client, r.form(w)).Move(ctx, w, order); err != nil {

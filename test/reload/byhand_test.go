@@ -78,11 +78,11 @@ func TestOnDelete(t *testing.T) {
 	}
 	s.awaitPods(t, "daemonset/agent", "updatedNumberScheduled", 0)
 	s.checkNoEvent(t, "db", "Reloaded")
-	if got := metric("lockstep_pending_workloads"); got != 2 {
+	if got := metric(`lockstep_pending_workloads{reason="AwaitsPods"}`); got != 2 {
 		t.Errorf("%v workloads wait, want both", got)
 	}
 	s.deletePods(t, "agent")
-	s.AwaitEvent(t, "agent", "Normal Reloaded", "configmap/app "+shortOf("two"))
+	s.AwaitEvent(t, "agent", "Normal Reloaded", "configmap/app "+short("two"))
 
 	s.deletePods(t, "db", "db-1")
 	s.awaitPods(t, "statefulset/db", "updatedReplicas", 1)
@@ -91,7 +91,7 @@ func TestOnDelete(t *testing.T) {
 	kill(t, c)
 	s.run(t)
 	s.deletePods(t, "db", "db-0")
-	s.AwaitEvent(t, "db", "Normal Reloaded", "configmap/app "+shortOf("two"))
+	s.AwaitEvent(t, "db", "Normal Reloaded", "configmap/app "+short("two"))
 	s.checkRollouts(t, "all pods are new", 1, "statefulset/db", "daemonset/agent")
 }
 

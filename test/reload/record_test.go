@@ -230,7 +230,7 @@ func TestDueAtFirstSight(t *testing.T) {
 	c := s.run(t)
 	s.awaitKnown(t, deploy, "web", "configmap/app-a")
 	s.make(t, configMap("app-b", "key: one"))
-	s.AwaitEvent(t, "web", "Normal Held", "configmap/app-b")
+	s.AwaitEvent(t, "web", "Warning Held", "configmap/app-b")
 	s.awaitKnown(t, deploy, "web", "configmap/app-b")
 	kill(t, c)
 	s.run(t)

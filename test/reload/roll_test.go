@@ -23,6 +23,52 @@ func (s *stage) roll(t testing.TB, args ...string) (output string, code int) {
 	return stdout + stderr, code
 }
 
+// TestRollInStep: what is on record counts, also where another tool's rollout has loaded
+// what the template does not show.
+func TestRollInStep(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, simple())
+	s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/app")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, web, 1)
+	s.awaitKnown(t, deploy, "web", versionOf("two"))
+	s.annotate(t, web, settings.Hold, "until the other tool is done")
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	s.AwaitEvent(t, "web", "Warning Held")
+	s.change(t, web, "{spec: {template: {metadata: {annotations: {edited: once}}}}}")
+	s.annotate(t, web, settings.Hold)
+	s.awaitKnown(t, deploy, "web", versionOf("three"))
+	if shown := s.shown(t, web); !strings.Contains(shown, short("two")) {
+		t.Fatalf("the template shows %q, want what Lockstep wrote last", shown)
+	}
+	output, code := s.roll(t, web)
+	if code != 0 || !strings.Contains(output, "is in step") || !strings.Contains(output, "--force") {
+		t.Errorf("roll ended with %d and says %q", code, output)
+	}
+	s.checkRollouts(t, "in step", 2, web)
+	if output, code := s.roll(t, web, "--force", "--now"); code != 0 || !strings.Contains(output, "rolled out") {
+		t.Errorf("roll --force ended with %d and says %q", code, output)
+	}
+	s.checkRollouts(t, "forced", 3, web)
+}
+
+// TestPatternAndNever: a source that refuses is followed by its exact name only.
+func TestPatternAndNever(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, configMap("app", "key: one")+configMap("apples", "key: one")+
+		deployment("web", settings.Reload+`: "configmap/app*"`, uses("configmap/app"))+
+		deployment("named", settings.Reload+`: "configmap/app*, configmap/app"`, uses("configmap/app")))
+	s.annotate(t, "configmap/app", settings.Reload, "never")
+	s.run(t)
+	s.awaitKnown(t, deploy, "web", "configmap/apples")
+	s.awaitKnown(t, deploy, "named", "configmap/apples", "configmap/app")
+	s.AwaitEvent(t, "web", "Normal Following follows configmap/apples")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.awaitRollouts(t, "deployment/named", 1)
+	s.checkRollouts(t, "it refuses", 0, web)
+}
+
 // TestRoll moves workloads by hand, beside a controller that takes it as delivered.
 func TestRoll(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func TestSeeing(t *testing.T) {
 		change := fmt.Sprintf("configmap/app %s -> %s", short(step[0]), short(step[1]))
 		s.AwaitEvent(t, "web", "Normal Reloaded rolled out "+change)
 		s.AwaitEvent(t, "observed", "Normal WouldReload", change)
-		s.AwaitEvent(t, "held", "Normal Held", "freeze", "configmap/app "+short("one")+" -> "+short(step[1]))
+		s.AwaitEvent(t, "held", "Warning Held", "freeze", "configmap/app "+short("one")+" -> "+short(step[1]))
 	}
 	s.witness.Pass(t)
 
@@ -44,7 +44,7 @@ func TestSeeing(t *testing.T) {
 		series("reloads_total", "Reloaded"):                                           2 + witnessed,
 		series("reloads_total", "WouldReload"):                                        2,
 		"lockstep_delivery_seconds_count":                                             2 + witnessed,
-		"lockstep_pending_workloads":                                                  1,
+		`lockstep_pending_workloads{reason="Held"}`:                                   1,
 		`lockstep_tracked_objects{role="workload"}`:                                   4,
 		`lockstep_state_writes_total{result="failure"}`:                               0,
 		`lockstep_resource_followed{resource="namespaces"}`:                           1,

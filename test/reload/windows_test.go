@@ -263,7 +263,7 @@ func TestHoldDoesNotUseUpTheMaximumDelay(t *testing.T) {
 	s.run(t, "--max-delay", "1s")
 	s.awaitKnown(t, deploy, "web", "configmap/app", "configmap/more")
 	s.change(t, "configmap/app", "{data: {key: two}}")
-	s.AwaitEvent(t, "web", "Normal Held", "configmap/app") // after the window, and with it the maximum delay
+	s.AwaitEvent(t, "web", "Warning Held", "configmap/app") // after the window, and with it the maximum delay
 
 	s.annotate(t, web, settings.Quiet, "20s") // longer than a busy machine takes for the commit
 	s.change(t, "configmap/app", "{data: {key: three}}")

@@ -216,11 +216,6 @@ func TestConflictIsANewDecision(t *testing.T) {
 }
 
 // versionOf is how the record writes the version of a ConfigMap with one key.
-func versionOf(value string) string { return version(value).String() }
-
-// shortOf is the version as events name it.
-func shortOf(value string) string { return version(value).Short() }
-
-func version(value string) fingerprint.Version {
-	return fingerprint.Hasher{}.Content(map[string]string{"key": value}, nil).Version(fingerprint.AllKeys())
+func versionOf(value string) string {
+	return fingerprint.Hasher{}.Content(map[string]string{"key": value}, nil).Version(fingerprint.AllKeys()).String()
 }

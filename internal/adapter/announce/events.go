@@ -26,6 +26,10 @@ type Event struct {
 	SourceVersion string
 }
 
+// ActionHold is the action of an event about a change that something forbids. It is told
+// again and again, because a person has to do something.
+const ActionHold = "hold"
+
 // An Announcer publishes events.
 type Announcer struct {
 	recorder events.EventRecorder

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -72,9 +73,17 @@ func (s *calmSink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Eve
 	return created, err
 }
 
-// warningName is the same for the same words about the same object. The API server
-// keeps events for an hour, unless it is told otherwise; then they are told again.
+// RepeatEvery is how often a warning about a change that waits is told again. The API
+// server keeps events for an hour, unless it is told otherwise.
+const RepeatEvery = 30 * time.Minute
+
+// warningName is the same for the same words about the same object. When the API server
+// has dropped the event they are told again; those about a change that waits before.
 func warningName(e *eventsv1.Event) string {
-	sum := sha256.Sum256([]byte(string(e.Regarding.UID) + "\x00" + e.Reason + "\x00" + e.Note))
+	words := string(e.Regarding.UID) + "\x00" + e.Reason + "\x00" + e.Note
+	if e.Action == ActionHold {
+		words += "\x00" + e.EventTime.Truncate(RepeatEvery).UTC().String()
+	}
+	sum := sha256.Sum256([]byte(words))
 	return e.Regarding.Name + "." + hex.EncodeToString(sum[:8])
 }

@@ -3,7 +3,6 @@ package kube
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"time"
 
@@ -29,7 +28,7 @@ func digestOf(template *corev1.PodTemplateSpec) ([sha256.Size]byte, error) {
 		delete(plain.Labels, templateHashLabel)
 		template = &plain
 	}
-	text, err := json.Marshal(template)
+	text, err := template.Marshal() // the form of the wire: its maps are sorted, and it costs a fraction of JSON
 	return sha256.Sum256(text), err
 }
 

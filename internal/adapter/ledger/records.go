@@ -451,9 +451,14 @@ func (r *Records) shardOf(key kube.Key) *shard {
 
 // shardWith is the shard that has the given key.
 func (r *Records) shardWith(stored string) *shard {
+	return r.shards[shardName(r.options.Name, stored)]
+}
+
+// shardName is the name of the ConfigMap that has the given key.
+func shardName(name, stored string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(stored))
-	return r.shards[fmt.Sprintf("%s-%02d", r.options.Name, h.Sum32()%shardCount)]
+	return fmt.Sprintf("%s-%02d", name, h.Sum32()%shardCount)
 }
 
 // storageKey is the workload's key in a ConfigMap. Names are too long for one

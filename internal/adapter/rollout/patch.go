@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -45,8 +44,7 @@ func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order)
 	}
 	// The answer is read as a whole: admission may have changed more of the template, and
 	// what the patch led to tells it from what another writer makes of it later.
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(w.Target.Kind.GroupVersionKind)
+	o := w.Target.Kind.NewObject()
 	o.SetNamespace(w.Key.Namespace)
 	o.SetName(w.Target.Name)
 	if err := p.client.Patch(ctx, o, client.RawPatch(doc.Type, doc.Body), client.FieldOwner(kube.FieldManager)); err != nil {

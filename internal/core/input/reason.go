@@ -39,6 +39,8 @@ const (
 
 // Reasons of a whole workload.
 const (
+	// Following: the workload begins to be followed.
+	Following Reason = "Following"
 	// NotFollowed: nothing asks to follow this workload, or something forbids it.
 	NotFollowed Reason = "NotFollowed"
 	// InvalidAnnotation: a setting cannot be understood; the workload is left
@@ -142,6 +144,7 @@ func FollowExplanations() []Explanation {
 		{DeliveredBefore, "A newer revision shows that this version had been delivered before the controller stopped."},
 		{Undone, "The version was delivered and then taken back: new pods are made from an earlier revision (undo, abort, another writer's template). It is not pushed again until the source changes, a later revision is current again, `lockstep roll` or `lockstep release`."},
 		{Released, "What was taken back is accepted without a rollout, because `lockstep release` said so."},
+		{Following, "The workload begins to be followed; what it runs is taken as given. Told once, with the sources that it follows."},
 		{NotFollowed, "Nothing asks to follow this workload, or `never` forbids it."},
 		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is mended. (An unknown key, or a value of a namespace or source, only has no effect.)"},
 		{QuietWindow, "A change waits until its sources have been quiet."},

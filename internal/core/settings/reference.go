@@ -24,7 +24,7 @@ func References() []Reference {
 		{Release, "workload", acceptedRelease, "What was taken back (undo, abort) up to that version of the workload is accepted without a rollout, once. Later versions of the annotation release again, earlier ones do not: an undo may bring an old one back."},
 		{Observe, "workload, namespace", acceptedBool, "`true`: decide and report, and write nothing to the workload. What was observed counts as given: switching it off restarts no pod."},
 		{Revisioned, "ConfigMap, Secret (label)", "true", "Its name carries its content: the revisions that use it become its owners, and Kubernetes removes it with the last of them."},
-		{Inputs, "pod template", "written by Lockstep", "The versions that this revision was given: `configmap/app~3fa9c1d2e4,secret/db~77ab01c9de`. Digests of Secrets are keyed."},
+		{Inputs, "pod template", "written by Lockstep", "The versions that Lockstep gave this revision: `configmap/app~3fa9c1d2e4,secret/db~77ab01c9de`, as they were at its last patch. Pods that another tool's rollout started since may have read newer ones: its template keeps the annotation as it was, or has none. What a workload was given is in the record, which `lockstep roll` looks at. Digests of Secrets are keyed."},
 		{MovedBy, "workload", "written by Lockstep", "The namespace of the installation that moved the workload last, by which two installations notice each other."},
 		{StateLabel, "ConfigMap (label)", "written by Lockstep", "Marks the ConfigMaps in which Lockstep remembers what it delivered."},
 	}

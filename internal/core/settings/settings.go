@@ -213,7 +213,7 @@ func (in Intent) Follows(s input.ID, referenced bool, own Source) bool {
 		return false
 	}
 	for _, p := range in.Listed {
-		if p.Matches(s) {
+		if p.Matches(s) && (!p.IsGlob() || own.Mode != Never) {
 			return true
 		}
 	}

@@ -252,11 +252,11 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, given record.E
 			continue
 		}
 		for _, s := range i.options.View.SourcesMatching(namespace, p.Matches) {
-			found[s] = !i.isToken(namespace, s) || found[s]
+			found[s] = found[s] || i.mayMatch(namespace, s)
 		}
 		for s := range given.Inputs {
-			if p.Matches(s) && !i.isToken(namespace, s) {
-				found[s] = true
+			if p.Matches(s) {
+				found[s] = found[s] || i.mayMatch(namespace, s)
 			}
 		}
 	}

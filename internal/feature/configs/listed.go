@@ -46,6 +46,13 @@ func (i *Inputs) isToken(namespace string, id input.ID) bool {
 	return ok && source.Token && !i.options.Original
 }
 
+// mayMatch reports whether a pattern can mean the source. One that refuses is followed by
+// its exact name only, and so is a token.
+func (i *Inputs) mayMatch(namespace string, id input.ID) bool {
+	source, ok := i.options.View.Source(namespace, id)
+	return !ok || !i.isToken(namespace, id) && settings.ForSource(source.Annotations).Mode != settings.Never
+}
+
 // isRunning reports whether every pod of the workload has started from its template, and
 // there is one.
 func isRunning(w *kube.Workload) bool {

@@ -394,8 +394,11 @@ func observed(s situation) (Decision, bool) {
 }
 
 func strategyOff(s situation) (Decision, bool) {
-	message := fmt.Sprintf("annotation %s: %s is switched off here; %s", settings.Strategy, s.Intent.Strategy, s.PodsOff)
-	return s.held(input.StrategyOff, message), s.usesPods() && s.PodsOff != ""
+	return s.held(input.StrategyOff, s.strategyOff()), s.usesPods() && s.PodsOff != ""
+}
+
+func (in Input) strategyOff() string {
+	return fmt.Sprintf("annotation %s: %s is switched off here; %s", settings.Strategy, in.Intent.Strategy, in.PodsOff)
 }
 
 // usesPods reports whether the workload is moved by way of its pods.

@@ -178,7 +178,8 @@ func TestNoReasonIsUntested(t *testing.T) {
 		input.NotRefreshable: true, // TestEventsFor
 		input.SourceUnknown:  true, // TestWarnings
 
-		input.OtherInstallation: true, // TestTwoInstallations
+		input.OtherInstallation: true, // TestWarnings
+		input.Following:         true, // TestFollowingIsToldOnce
 	}
 	for _, tc := range decideCases() {
 		tested[tc.want.Reason] = true

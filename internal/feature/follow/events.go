@@ -72,7 +72,9 @@ func note(d Decision) (text string, warning, ok bool) {
 		return d.Message, true, true
 	case input.Released:
 		return "accepted without a rollout: " + d.Message, false, true
-	case input.Held, input.Paused:
+	case input.Held:
+		return "not rolled out: " + d.Message, true, d.Verb == Hold
+	case input.Paused:
 		return "not rolled out: " + d.Message, false, d.Verb == Hold
 	default:
 		return "", false, false
@@ -95,6 +97,9 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 	for _, about := range in.Warnings {
 		warn(about.Reason, about.Text)
 	}
+	if in.usesPods() && in.PodsOff != "" && len(withStanding(in.Findings, input.Due)) == 0 {
+		warn(input.StrategyOff, in.strategyOff())
+	}
 	if other := in.OtherInstallation; other != "" {
 		warn(input.OtherInstallation, "another installation of Lockstep, in namespace "+other+", moves this workload too; let only one of them follow its namespace")
 	}
@@ -102,6 +107,11 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 		warn(input.BeyondStrategy, beyond)
 	}
 	return events
+}
+
+// followingEvent is what people see when a workload begins to be followed.
+func followingEvent(w *kube.Workload, in Input) announce.Event {
+	return announce.Event{About: w.Reference(), Reason: string(input.Following), Action: string(Remember), Note: "follows " + names(in.Findings)}
 }
 
 // effect is what becomes of a namespace's setting that cannot be understood.

@@ -17,7 +17,7 @@ type metrics struct {
 
 // newMetrics registers the metrics; waiting counts the workloads that wait, when it
 // is asked.
-func newMetrics(r prometheus.Registerer, waiting func() int) *metrics {
+func newMetrics(r prometheus.Registerer, waiting func() map[input.Reason]int) *metrics {
 	m := &metrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_reloads_total",
@@ -33,12 +33,27 @@ func newMetrics(r prometheus.Registerer, waiting func() int) *metrics {
 			Buckets: []float64{0.1, 0.5, 1, 2, 5, 6, 8, 10, 15, 30, 60, 120, 300, 900, 3600},
 		}),
 	}
-	pending := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "lockstep_pending_workloads",
-		Help: "Workloads for which a change is due and not delivered yet.",
-	}, func() float64 { return float64(waiting()) })
-	r.MustRegister(m.reloads, m.invalid, m.delivery, pending)
+	r.MustRegister(m.reloads, m.invalid, m.delivery, pending(waiting))
 	return m
+}
+
+// pending counts the workloads that wait when it is asked.
+type pending func() map[input.Reason]int
+
+// pendingDesc describes the count.
+func pendingDesc() *prometheus.Desc {
+	return prometheus.NewDesc("lockstep_pending_workloads",
+		"Workloads for which a change is due and not delivered yet, by the reason why they wait. A reason that none has is left out.", []string{"reason"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (p pending) Describe(to chan<- *prometheus.Desc) { to <- pendingDesc() }
+
+// Collect implements prometheus.Collector.
+func (p pending) Collect(to chan<- prometheus.Metric) {
+	for reason, n := range p() {
+		to <- prometheus.MustNewConstMetric(pendingDesc(), prometheus.GaugeValue, float64(n), string(reason))
+	}
 }
 
 func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {

@@ -147,9 +147,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	if d.AwaitsStatus {
 		r.Cluster.Await(got.Workload)
 	}
-	r.report(got.Workload, d)
+	r.welcome(got, d)
+	r.report(got, d)
 	r.warn(got.Workload, got.Input)
+	if d.Verb == Hold && recheck == 0 {
+		recheck = announce.RepeatEvery
+	}
 	return ctrl.Result{RequeueAfter: recheck}, nil
+}
+
+// welcome tells once that a workload begins to be followed.
+func (r *Reconciler) welcome(got Gathered, d Decision) {
+	if got.Input.Entry.IsKnown() || d.Verb == Ignore || d.isMistake() || d.Reason == input.GenerationNotObserved {
+		return
+	}
+	e := followingEvent(got.Workload, got.Input)
+	r.Log.Info("follows", "workload", got.Workload.Key.String(), "reason", string(input.Following), "sources", names(got.Input.Findings))
+	r.Announcer.Announce(e)
 }
 
 // failed sorts errors by what follows from them.
@@ -166,15 +180,25 @@ func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Resul
 	return ctrl.Result{}, fmt.Errorf("%s %s: %w", d.Verb, w.Key, err)
 }
 
-// report tells people once: the same decision in the same situation is silent.
-func (r *Reconciler) report(w *kube.Workload, d Decision) {
-	r.reported.setPending(w.Key, !d.PendingSince.IsZero())
-	if d.Verb != Move && !r.reported.isNew(w.Key, string(d.Reason)+d.Message) {
+// report tells people once: the same decision in the same situation is silent, but for a
+// change that something forbids.
+func (r *Reconciler) report(got Gathered, d Decision) {
+	w := got.Workload
+	r.reported.setPending(w.Key, d)
+	words := string(d.Reason) + d.Message
+	if d.Verb == Hold {
+		words += r.Now().Truncate(announce.RepeatEvery).String()
+	}
+	if d.Verb != Move && !r.reported.isNew(w.Key, words) {
 		return
+	}
+	level := d.level()
+	if !got.Input.Entry.PendingSince.IsZero() && d.PendingSince.IsZero() && d.Verb != Wait {
+		level = 0 // what waited has come to its end, whichever
 	}
 	// The time is that after the patch, which may have taken long.
 	r.metrics.count(w, d, r.Now())
-	r.Log.V(d.level()).Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
+	r.Log.V(level).Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
 	for _, e := range eventsFor(w, d, r.Advice) {
 		r.Announcer.Announce(e)
 	}
@@ -208,7 +232,7 @@ func (d Decision) level() int {
 		return 0
 	case Ignore, Leave, Remember:
 	}
-	if d.isMistake() || d.Reason == input.Undone || d.Reason == input.Released || d.Reason == input.Reloaded {
+	if d.isMistake() || d.Reason == input.DeliveredByRollout || d.Reason == input.Undone || d.Reason == input.Released || d.Reason == input.Reloaded {
 		return 0
 	}
 	return 1

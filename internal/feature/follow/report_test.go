@@ -30,7 +30,7 @@ func TestEventsFor(t *testing.T) {
 		"Reloaded":       {"a rollout is told", Decision{Verb: Move, Reason: input.Reloaded, Message: "m"}, false, "rolled out m"},
 		"WouldReload":    {"so is one that would have been", Decision{Verb: Observe, Reason: input.WouldReload, Message: "m"}, false, "nothing written"},
 		"Invalid":        {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "left alone until this is mended"},
-		"Held":           {"a change that does not come is told", Decision{Verb: Hold, Reason: input.Held, Message: "m"}, false, "not rolled out: m"},
+		"Held":           {"a change that does not come is told", Decision{Verb: Hold, Reason: input.Held, Message: "m"}, true, "not rolled out: m"},
 		"UndoneBars":     {"a person has to act", Decision{Verb: Hold, Reason: input.Undone, Message: "m"}, true, "not rolled out: m. Pods that started since the change"},
 		"Evicting":       {"pods go one by one", Decision{Verb: Evict, Reason: input.Evicting, Message: "m"}, false, "one at a time for m"},
 		"Evicted":        {"the end of it", Decision{Verb: Evict, Reason: input.Evicted, Message: "m"}, false, "newer than m"},
@@ -69,7 +69,7 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	in := Input{
 		Intent:   settings.Intent{Unknown: []string{"lockstep.dev/relaod"}, Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}},
-		Findings: []input.Finding{inStep(app)},
+		Findings: []input.Finding{inStep(app)}, OtherInstallation: "team-a",
 		Warnings: []input.Warning{
 			{Reason: input.SourceUnknown, Text: "the annotation names secret/db, which does not exist"},
 			{Reason: input.InvalidAnnotation, Text: "configmap/app: odd; it has no effect"},
@@ -88,6 +88,7 @@ func TestWarnings(t *testing.T) {
 		"InvalidAnnotation: annotation lockstep.dev/relaod is not known and has no effect; known are " + strings.Join(settings.ForWorkloads(), ", "),
 		"SourceUnknown: the annotation names secret/db, which does not exist",
 		"InvalidAnnotation: configmap/app: odd; it has no effect",
+		"OtherInstallation: another installation of Lockstep, in namespace team-a, moves this workload too; let only one of them follow its namespace",
 	}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -162,14 +163,18 @@ func TestPendingCounts(t *testing.T) {
 		waits bool
 		want  int
 	}{{"a", true, 1}, {"a", true, 1}, {"b", true, 2}, {"a", false, 1}, {"c", false, 1}} {
-		r.setPending(web(step.name), step.waits)
-		if got := r.waiting(); got != step.want {
+		d := Decision{Reason: input.Held}
+		if step.waits {
+			d.PendingSince = now
+		}
+		r.setPending(web(step.name), d)
+		if got := r.waiting()[input.Held]; got != step.want {
 			t.Errorf("step %d: %d workloads wait, want %d", i, got, step.want)
 		}
 	}
 	r.forget(web("b"))
-	if got := r.waiting(); got != 0 {
-		t.Errorf("%d workloads wait after the last one was deleted", got)
+	if got := r.waiting(); len(got) != 0 {
+		t.Errorf("%v workloads wait after the last one was deleted", got)
 	}
 }
 

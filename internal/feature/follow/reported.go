@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 // reported remembers what people were last told of each workload, so that they
@@ -12,11 +13,11 @@ type reported struct {
 	mu      sync.Mutex
 	last    map[kube.Key]string
 	warned  map[kube.Key]string
-	pending map[kube.Key]struct{}
+	pending map[kube.Key]input.Reason
 }
 
 func newReported() *reported {
-	return &reported{last: map[kube.Key]string{}, warned: map[kube.Key]string{}, pending: map[kube.Key]struct{}{}}
+	return &reported{last: map[kube.Key]string{}, warned: map[kube.Key]string{}, pending: map[kube.Key]input.Reason{}}
 }
 
 // isNew reports whether the text differs from the last one, and remembers it.
@@ -39,22 +40,26 @@ func (r *reported) replace(texts map[kube.Key]string, key kube.Key, text string)
 	return true
 }
 
-// setPending notes whether the workload waits.
-func (r *reported) setPending(key kube.Key, waits bool) {
+// setPending notes whether the workload waits, and why.
+func (r *reported) setPending(key kube.Key, d Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if waits {
-		r.pending[key] = struct{}{}
-	} else {
+	if d.PendingSince.IsZero() {
 		delete(r.pending, key)
+	} else {
+		r.pending[key] = d.Reason
 	}
 }
 
-// waiting is how many workloads wait.
-func (r *reported) waiting() int {
+// waiting is how many workloads wait, by reason.
+func (r *reported) waiting() map[input.Reason]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pending)
+	all := map[input.Reason]int{}
+	for _, reason := range r.pending {
+		all[reason]++
+	}
+	return all
 }
 
 // forget drops a workload that is gone.

@@ -1,5 +1,7 @@
 package follow
 
+import "github.com/lockstep-dev/lockstep/internal/adapter/announce"
+
 // Verb is what is done to a workload.
 type Verb string
 
@@ -14,7 +16,7 @@ const (
 	// Wait: a change is due, and it is not yet time.
 	Wait Verb = "wait"
 	// Hold: a change is due, and something forbids it.
-	Hold Verb = "hold"
+	Hold Verb = announce.ActionHold
 	// Move: the pod template is moved to the current versions.
 	Move Verb = "move"
 	// Evict: pods that are older than the change are evicted, one at a time.

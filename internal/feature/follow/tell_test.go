@@ -1,0 +1,117 @@
+package follow
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// toldOf counts the events of a reason.
+func (s *scene) toldOf(reason input.Reason) int {
+	n := 0
+	for _, e := range s.told {
+		if e.Reason == string(reason) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestFollowingIsToldOnce: also when a change is due at first sight, and not again by the
+// next process.
+func TestFollowingIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for name, findings := range map[string][]input.Finding{
+		"Baseline": {recorded(app, input.Baseline), recorded(db, input.Baseline)}, "Due": {due(app, time.Second), recorded(db, input.Baseline)},
+	} {
+		s := newScene()
+		s.findings = findings
+		for range 2 { // processes
+			s.registry = prometheus.NewRegistry()
+			loop := s.loop()
+			for range 2 {
+				if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if got := s.toldOf(input.Following); got != 1 {
+			t.Errorf("%s: told %d times, want once: %+v", name, got, s.told)
+		}
+		if s.told[0].Note != "follows configmap/app, secret/db" {
+			t.Errorf("%s: the first word is %q", name, s.told[0].Note)
+		}
+	}
+}
+
+// TestHeldIsRepeated: the API server drops events after an hour, and a change still
+// waits.
+func TestHeldIsRepeated(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.workload.Annotations[settings.Hold] = "freeze"
+	s.clock = now.Truncate(announce.RepeatEvery)
+	loop := s.loop()
+	for step, want := range []int{1, 1, 2, 3} {
+		result, err := loop.Reconcile(t.Context(), s.workload.Key)
+		if err != nil || result.RequeueAfter != announce.RepeatEvery {
+			t.Fatalf("step %d: another look in %s, error %v", step, result.RequeueAfter, err)
+		}
+		if got := s.toldOf(input.Held); got != want {
+			t.Errorf("step %d: told %d times, want %d", step, got, want)
+		}
+		if step > 0 {
+			s.clock = s.clock.Add(announce.RepeatEvery)
+		}
+	}
+	if last := s.told[len(s.told)-1]; !last.Warning || !strings.Contains(last.Note, "freeze") {
+		t.Errorf("the last word is %+v", last)
+	}
+}
+
+// TestStrategyOffIsToldAtOnce: not only when a change cannot be delivered.
+func TestStrategyOffIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.workload.Annotations[settings.Strategy] = "evict"
+	s.findings = []input.Finding{inStep(app)}
+	loop := s.loop()
+	for range 2 {
+		if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.toldOf(input.StrategyOff); got != 1 {
+		t.Errorf("told %d times, want once: %+v", got, s.told)
+	}
+}
+
+// TestEveryWaitHasAnEnd: what waited is logged at info when it waits no more, whatever
+// became of it.
+func TestEveryWaitHasAnEnd(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]input.Finding{
+		"Delivered": recorded(app, input.DeliveredByRollout), "WentBack": inStep(app),
+	} {
+		s := newScene()
+		s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", PendingSince: ago(time.Minute), Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+		s.findings = []input.Finding{f}
+		var lines []string
+		d := s.dependencies()
+		d.Log = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 0})
+		if _, err := New(DefaultOptions(), d).Reconcile(t.Context(), s.workload.Key); err != nil {
+			t.Fatal(err)
+		}
+		if len(lines) != 1 || !strings.Contains(lines[0], string(f.Reason)) {
+			t.Errorf("%s: at info level it says %q", name, lines)
+		}
+	}
+}

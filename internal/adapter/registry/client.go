@@ -77,6 +77,8 @@ type call struct {
 	accept     []string
 }
 
+func (r call) scope() string { return "repository:" + r.repository.Path + ":pull" }
+
 // do sends a call with a credential. The caller closes the body. An answer that is not
 // 200 is an error.
 func (c *client) do(ctx context.Context, as keychain.Credential, r call) (*http.Response, error) {
@@ -84,6 +86,8 @@ func (c *client) do(ctx context.Context, as keychain.Credential, r call) (*http.
 	if err != nil {
 		return nil, &Error{Kind: Unreachable, What: r.what, Answer: "cannot be asked", Cause: err}
 	}
+	// Before it waits for its turn, so that one token is for all who wait.
+	c.tokensOf(h, as.Fingerprint()).want(r.scope())
 	leave, err := h.enter(ctx, r.what, r.kind)
 	if err != nil {
 		return nil, err
@@ -234,15 +238,14 @@ func (c *client) authorize(ctx context.Context, h *host, as keychain.Credential,
 	case found.scheme == bearerScheme && as.RegistryToken != "":
 		return pass{header: "Bearer " + as.RegistryToken}, nil
 	case found.scheme == bearerScheme:
-		scope := "repository:" + r.repository.Path + ":pull"
 		all := c.tokensOf(h, as.Fingerprint())
-		token, fresh, err := all.get(ctx, scope, func(ctx context.Context, scopes []string) (string, time.Duration, error) {
+		token, fresh, err := all.get(ctx, r.scope(), func(ctx context.Context, scopes []string) (string, time.Duration, error) {
 			return c.fetchToken(ctx, h, found, as, tokenCall{r.what, scopes})
 		})
 		if err != nil {
 			return pass{}, asError(r.what, h.name, err)
 		}
-		return pass{header: "Bearer " + token.value, bearer: &bearer{all, token, scope, fresh}}, nil
+		return pass{header: "Bearer " + token.value, bearer: &bearer{all, token, r.scope(), fresh}}, nil
 	case found.scheme == basicScheme && as.Username != "":
 		request := http.Request{Header: http.Header{}}
 		request.SetBasicAuth(as.Username, as.Password)

@@ -46,6 +46,13 @@ type flight struct {
 	err    error
 }
 
+// want notes that a scope will be asked for.
+func (t *tokens) want(scope string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wanted[scope] = time.Now()
+}
+
 // get returns a token that opens a scope, and whether it was asked for just now.
 func (t *tokens) get(ctx context.Context, scope string, ask fetch) (found token, fresh bool, err error) {
 	t.mu.Lock()

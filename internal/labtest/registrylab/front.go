@@ -30,7 +30,10 @@ func newFront(address string, behind *url.URL, identity *identity, tokens http.H
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(identity.pem)
 	proxy := &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(behind) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(behind)
+			r.Out.Host = r.In.Host // Places that the registry names are here, too.
+		},
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 16},
 		ErrorLog:  quiet(),
 	}

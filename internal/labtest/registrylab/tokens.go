@@ -30,9 +30,8 @@ type Tokens struct {
 
 	mu      sync.Mutex
 	readers map[string]reader // by name
-	// FirstOnly gives tokens for the first scope that is asked for, as some servers do.
+	// firstOnly gives tokens for the first scope that is asked for, as some servers do.
 	firstOnly bool
-	given     []string // the scopes of each request
 }
 
 type reader struct {
@@ -55,13 +54,6 @@ func (t *Tokens) OpenFirstOnly() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.firstOnly = true
-}
-
-// SetLife says how long tokens live from now on.
-func (t *Tokens) SetLife(d time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.life = d
 }
 
 // access is one entry of a token, as distribution reads it.
@@ -88,7 +80,6 @@ func (t *Tokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "unauthorized", http.StatusUnauthorized)
 		return
 	}
-	t.given = append(t.given, strings.Join(scopes, " "))
 	if t.firstOnly && len(scopes) > 1 {
 		scopes = scopes[:1]
 	}

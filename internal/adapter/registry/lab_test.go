@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
@@ -104,4 +106,13 @@ func all(t *testing.T, r *registry.Resolver, questions []registry.Question) []re
 	}
 	wg.Wait()
 	return answers
+}
+
+func platform(t *testing.T, text string) v1.Platform {
+	t.Helper()
+	p, err := registry.ParsePlatform(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

@@ -235,11 +235,7 @@ func TestPlatforms(t *testing.T) {
 		q := ask(t, owner(), "%s/team/app:%s", s.Address, c.tag)
 		q.Child = c.child
 		for text := range strings.FieldsSeq(c.platforms) {
-			p, err := registry.ParsePlatform(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			q.Platforms = append(q.Platforms, p)
+			q.Platforms = append(q.Platforms, platform(t, text))
 		}
 		got, err := r.Resolve(t.Context(), q)
 		if c.wantErr != "" {

@@ -61,7 +61,7 @@ func TestOneRequestForManyAskers(t *testing.T) {
 		want map[string]int // with tokens
 		most int            // tokens
 	}{
-		{"first", map[string]int{"ping": 1, "head": 20}, 3},
+		{"first", map[string]int{"ping": 1, "head": 20}, 2},
 		{"within the interval", map[string]int{}, 0},
 		{"next", map[string]int{"head": 20}, 0},
 	} {

@@ -10,6 +10,9 @@ import (
 const (
 	// mostScopes bounds the repositories of one token: they are in its URL.
 	mostScopes = 25
+	// gather is how long a request for a token waits for others who need it, too: at a
+	// start many repositories are asked for within moments.
+	gather = 10 * time.Millisecond
 	// defaultLife is how long a token lives that does not say.
 	defaultLife = time.Minute
 )
@@ -87,11 +90,15 @@ func (t *tokens) get(ctx context.Context, scope string, ask fetch) (found token,
 // start begins a request for a token. It is not bound to the first who asks: the others
 // wait for it as well.
 func (t *tokens) start(ctx context.Context, scope string, ask fetch) *flight {
-	f := &flight{scopes: t.together(scope, time.Now()), done: make(chan struct{})}
+	f := &flight{done: make(chan struct{})}
 	t.flight = f
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	go func() {
 		defer cancel()
+		time.Sleep(gather)
+		t.mu.Lock()
+		f.scopes = t.together(scope, time.Now())
+		t.mu.Unlock()
 		value, life, err := ask(ctx, f.scopes)
 		if err != nil && len(f.scopes) > 1 && KindOf(err) != Limited {
 			// Some servers refuse all for one repository that they do not know.
@@ -112,24 +119,29 @@ func (t *tokens) start(ctx context.Context, scope string, ask fetch) *flight {
 	return f
 }
 
-// together lists a scope, first, and the others that are asked for as well.
+// together lists a scope, first, and the others that are asked for as well: those that
+// no token opens before those that will need a new one at some time.
 func (t *tokens) together(scope string, now time.Time) []string {
-	scopes := []string{scope}
 	if t.alone[scope] {
-		return scopes
+		return []string{scope}
 	}
-	var others []string
+	var closed, opened []string
 	for other, last := range t.wanted {
 		switch {
 		case now.Sub(last) > t.keep:
 			delete(t.wanted, other)
 			delete(t.alone, other)
-		case other != scope && !t.alone[other] && !t.opened(other):
-			others = append(others, other)
+		case other == scope || t.alone[other]:
+		case t.opened(other):
+			opened = append(opened, other)
+		default:
+			closed = append(closed, other)
 		}
 	}
-	slices.Sort(others)
-	return append(scopes, others[:min(len(others), mostScopes-1)]...)
+	slices.Sort(closed)
+	slices.Sort(opened)
+	all := slices.Concat([]string{scope}, closed, opened)
+	return all[:min(len(all), mostScopes)]
 }
 
 func (t *tokens) opened(scope string) bool {

@@ -45,6 +45,9 @@ func (r *Resolver) check(ctx context.Context, q Question, m *memory) (Resolution
 	if !ok {
 		return Resolution{}, unreachable("digest of "+q.Repository.String()+":"+q.Spec.String(), q.Repository.Host, err)
 	}
+	if f, ok := q.Credentials.(keychain.Forgetter); ok && e.Kind == Denied {
+		f.Forget(q.Repository)
+	}
 	if e.Kind == Denied && unread != nil {
 		with := *e // Others share it.
 		with.Cause = unread

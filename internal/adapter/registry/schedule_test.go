@@ -240,7 +240,7 @@ func TestCheck(t *testing.T) {
 		s.digest.Store(sum("pushed"))
 		before := s.heads.Load()
 		r.Check(q.Repository)
-		synctest.Wait()
+		after(time.Second)
 		if w.View().Digest != sum("pushed") || s.heads.Load() != before+1 {
 			t.Errorf("%+v after %d requests", w.View(), s.heads.Load()-before)
 		}

@@ -53,6 +53,12 @@ type Source interface {
 	Credentials(ctx context.Context, repository tagspec.Repository) ([]Credential, error)
 }
 
+// Forgetter is a source that keeps credentials which expire.
+type Forgetter interface {
+	// Forget drops what it keeps for a repository: it was refused.
+	Forget(repository tagspec.Repository)
+}
+
 // Chain asks several sources and lists what all of them know, without repetitions.
 type Chain []Source
 
@@ -74,4 +80,13 @@ func (c Chain) Credentials(ctx context.Context, repository tagspec.Repository) (
 		}
 	}
 	return all, errors.Join(errs...)
+}
+
+// Forget tells all sources that keep something.
+func (c Chain) Forget(repository tagspec.Repository) {
+	for _, source := range c {
+		if f, ok := source.(Forgetter); ok {
+			f.Forget(repository)
+		}
+	}
 }

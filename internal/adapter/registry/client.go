@@ -115,13 +115,8 @@ func (c *client) do(ctx context.Context, as keychain.Credential, r call) (*http.
 			closeBody(response)
 			continue
 		}
-		e := refusal(r.what, h.name, response)
+		e := h.refusal(r.what, h.name, response)
 		closeBody(response)
-		if e.Kind == Limited || e.Kind == Broken {
-			h.mu.Lock()
-			e.Until = h.until
-			h.mu.Unlock()
-		}
 		return nil, e
 	}
 }
@@ -211,7 +206,7 @@ func (c *client) ping(ctx context.Context, h *host, what string) (challenge, err
 		}
 		return found, nil
 	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
-		return challenge{}, refusal(what, h.name, response)
+		return challenge{}, h.refusal(what, h.name, response)
 	default: // It asks for nothing, or does so where it matters.
 		return challenge{}, nil
 	}
@@ -309,7 +304,7 @@ func (c *client) fetchToken(ctx context.Context, h *host, from challenge, as key
 	}
 	defer closeBody(response)
 	if response.StatusCode != http.StatusOK {
-		e := refusal(r.what, "the token server of "+h.name, &http.Response{Status: response.Status, StatusCode: response.StatusCode, Body: http.NoBody})
+		e := h.refusal(r.what, "the token server of "+h.name, &http.Response{Status: response.Status, StatusCode: response.StatusCode, Body: http.NoBody})
 		if e.Kind == Missing {
 			e.Kind = Broken
 		}

@@ -55,7 +55,7 @@ type Error struct {
 func (e *Error) Error() string {
 	text := e.What + ": " + e.Answer
 	if e.Cause != nil {
-		text += ": " + e.Cause.Error()
+		text += ": " + strings.ReplaceAll(e.Cause.Error(), "\n", ", ")
 	}
 	if e.Advice != "" {
 		text += "; " + e.Advice
@@ -87,12 +87,13 @@ func unreachable(what, host string, err error) *Error {
 	}
 }
 
-// refusal makes an error of an answer that is none of the wanted ones.
-func refusal(what, host string, response *http.Response) *Error {
-	e := &Error{What: what, Answer: host + " answered " + response.Status + registryMessage(response)}
+// refusal makes an error of an answer that is none of the wanted ones. Who answered is
+// the registry or its token server.
+func (h *host) refusal(what, who string, response *http.Response) *Error {
+	e := &Error{What: what, Answer: who + " answered " + response.Status + registryMessage(response)}
 	switch status := response.StatusCode; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		e.Kind, e.Advice = Denied, "add a pull secret for "+host+" that may read it, or check that the repository exists"
+		e.Kind, e.Advice = Denied, "add a pull secret for "+h.name+" that may read it, or check that the repository exists"
 	case status == http.StatusNotFound:
 		e.Kind, e.Advice = Missing, "check the names of repository and tag"
 	case status == http.StatusTooManyRequests:
@@ -101,6 +102,11 @@ func refusal(what, host string, response *http.Response) *Error {
 		e.Kind, e.Advice = Broken, "it is asked again later"
 	default:
 		e.Kind, e.Advice = Broken, "this is no answer that a registry gives: check the host"
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.until.After(time.Now()) {
+		e.Until = h.until
 	}
 	return e
 }

@@ -245,6 +245,6 @@ func (r *Resolver) use(err error) time.Duration {
 
 // shareKey names what is asked with which credential. It begins with the repository.
 func shareKey(repository tagspec.Repository, as keychain.Credential, what string) string {
-	print := as.Fingerprint()
-	return repository.String() + "\n" + string(print[:]) + "\n" + what
+	who := as.Fingerprint()
+	return repository.String() + "\n" + string(who[:]) + "\n" + what
 }

@@ -8,5 +8,5 @@
 // only its own answers.
 //
 // go-containerregistry has the types of manifests and platforms. Its transport is not
-// used: see docs/decisions/0050-registry-requests.md.
+// used: see docs/decisions/0080-requests-to-registries.md.
 package registry

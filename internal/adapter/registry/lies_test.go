@@ -55,12 +55,12 @@ func TestLies(t *testing.T) {
 			}
 			fmt.Fprint(w, index)
 		}, "says that its digest is", 2},
-		{"a manifest without an end", "1", func(w http.ResponseWriter, r *http.Request, _ int) {
+		{"a manifest without an end", "1", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			for range 64 {
 				fmt.Fprint(w, big)
 			}
 		}, "longer than", 2},
-		{"what is no manifest", "1", func(w http.ResponseWriter, r *http.Request, _ int) {
+		{"what is no manifest", "1", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			w.Header().Set("Docker-Content-Digest", sum(`{"schemaVersion":1}`))
 			fmt.Fprint(w, `{"schemaVersion":1}`)
 		}, "neither an image nor an index", 2},
@@ -68,7 +68,7 @@ func TestLies(t *testing.T) {
 			w.Header().Set("Link", fmt.Sprintf(`</v2/app/tags/list?last=%d>; rel="next"`, calls))
 			fmt.Fprintf(w, `{"tags":["%d"]}`, calls)
 		}, "the list has no end: 2000 pages", 2000},
-		{"a page that follows itself", "*", func(w http.ResponseWriter, r *http.Request, calls int) {
+		{"a page that follows itself", "*", func(w http.ResponseWriter, _ *http.Request, _ int) {
 			w.Header().Set("Link", `</v2/app/tags/list?last=9&n=1>; rel="next"`)
 			fmt.Fprint(w, `{"tags":["9"]}`)
 		}, "names itself as the next one", 2},

@@ -43,13 +43,13 @@ func (s *standIn) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // ServeHTTP is the registry and its token server.
 func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case r.URL.Path == "/token":
+	switch r.URL.Path {
+	case "/token":
 		s.tokens.Add(1)
 		s.expires.Store(time.Now().Add(s.life).Unix())
 		fmt.Fprintf(w, `{"token": "t-%d", "expires_in": %d}`, time.Now().Add(s.life).Unix(), int(s.life.Seconds()))
 		return
-	case r.URL.Path == "/v2/":
+	case "/v2/":
 		w.Header().Set("WWW-Authenticate", `Bearer realm="https://r.example/token",service="r"`)
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -67,28 +67,17 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Docker-Content-Digest", s.digest.Load().(string))
 }
 
-// inTime runs a test with time that passes as soon as all wait for it.
-func inTime(t *testing.T, s *standIn, o registry.Options, test func(t *testing.T, r *registry.Resolver)) {
+// resolver asks the stand-in, until the test ends.
+func (s *standIn) resolver(t *testing.T, o registry.Options) *registry.Resolver {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		o.Transport = s
-		if o.Interval == 0 {
-			o.Interval = time.Minute
-		}
-		r := registry.New(o)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			r.Run(ctx)
-		}()
-		synctest.Wait()
-		test(t, r)
-		cancel()
-		<-done
-	})
+	o.Transport = s
+	r := registry.New(o)
+	run(t, r)
+	synctest.Wait()
+	return r
 }
 
+// after lets time pass, in a test whose time does as soon as all wait for it.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -99,7 +88,8 @@ func after(d time.Duration) {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
-	inTime(t, s, registry.Options{}, func(t *testing.T, r *registry.Resolver) {
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
 		var woken atomic.Int64
 		var watches []*registry.Watch
 		for i := range 100 {
@@ -140,7 +130,8 @@ func TestWatch(t *testing.T) {
 func TestTokensAreRenewed(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
-	inTime(t, s, registry.Options{}, func(t *testing.T, r *registry.Resolver) {
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
 		for i := range 20 {
 			defer r.Watch(ask(t, owner(), "r.example/app-%d:1", i), func() {}).Stop()
 		}
@@ -171,7 +162,8 @@ func TestFailuresAreRetriedEverMoreRarely(t *testing.T) {
 		return !good.Load()
 	}
 	exactly := func(d time.Duration) time.Duration { return d }
-	inTime(t, s, registry.Options{Jitter: exactly}, func(t *testing.T, r *registry.Resolver) {
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{Jitter: exactly})
 		start = time.Now()
 		var woken atomic.Int64
 		w := r.Watch(ask(t, owner(), "r.example/app:1"), func() { woken.Add(1) })
@@ -205,7 +197,8 @@ func TestRetryAfter(t *testing.T) {
 		}
 		return limited.Load()
 	}
-	inTime(t, s, registry.Options{}, func(t *testing.T, r *registry.Resolver) {
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
 		start := time.Now()
 		first := r.Watch(ask(t, owner(), "r.example/app:1"), func() {})
 		defer first.Stop()
@@ -227,11 +220,12 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestCheck: a push is looked at at once; a thousand of them make no storm.
+// TestCheck: a push is noticed at once; a thousand of them make no storm.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
-	inTime(t, s, registry.Options{Interval: time.Hour}, func(t *testing.T, r *registry.Resolver) {
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{Interval: time.Hour})
 		q := ask(t, owner(), "r.example/app:1")
 		w := r.Watch(q, func() {})
 		defer w.Stop()
@@ -270,7 +264,8 @@ func (c counted) Credentials(ctx context.Context, r tagspec.Repository) ([]keych
 func TestCredentialsAreReadAtEachCheck(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
-	inTime(t, s, registry.Options{}, func(t *testing.T, r *registry.Resolver) {
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
 		var reads atomic.Int64
 		for range 50 {
 			defer r.Watch(ask(t, counted{owner(), &reads}, "r.example/app:1"), func() {}).Stop()
@@ -295,7 +290,8 @@ func TestBrokenRegistryIsLeftAlone(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 		return true
 	}
-	inTime(t, s, registry.Options{}, func(t *testing.T, r *registry.Resolver) {
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
 		for i := range 100 {
 			defer r.Watch(ask(t, owner(), "r.example/app-%d:1", i), func() {}).Stop()
 		}
@@ -316,7 +312,8 @@ func TestUnreadSecretIsNamed(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 		return true
 	}
-	inTime(t, s, registry.Options{}, func(t *testing.T, r *registry.Resolver) {
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
 		_, err := r.Resolve(t.Context(), ask(t, broken{}, "r.example/app:1"))
 		if err == nil || !strings.Contains(err.Error(), "pull secret shop/pull: not found") || registry.KindOf(err) != registry.Denied {
 			t.Errorf("error is %v", err)

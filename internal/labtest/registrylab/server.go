@@ -56,6 +56,7 @@ tags: {maxtags: %d}
 %s
 `
 
+//nolint:gosec // It says where tokens are, and has none.
 const tokenConfig = `auth: {token: {realm: %q, service: %q, issuer: %q, rootcertbundle: %q}}`
 
 // Start runs a registry until Stop.
@@ -140,7 +141,7 @@ func (s *Server) storage() string { return filepath.Join(s.options.Folder, "stor
 
 // Stop ends it.
 func (s *Server) Stop() error {
-	s.Front.release()
+	s.release()
 	return errors.Join(s.http.Close(), s.process.Kill())
 }
 

@@ -17,7 +17,10 @@ import (
 const (
 	service = "registry of the lab"
 	issuer  = "lab"
-	// User and Password may read and write everything.
+)
+
+// User and Password may read and write everything.
+const (
 	User     = "lab"
 	Password = "lab-password"
 )

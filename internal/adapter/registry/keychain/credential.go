@@ -73,8 +73,8 @@ func (c Chain) Credentials(ctx context.Context, repository tagspec.Repository) (
 		credentials, err := source.Credentials(ctx, repository)
 		errs = append(errs, err)
 		for _, credential := range credentials {
-			if print := credential.Fingerprint(); !seen[print] {
-				seen[print] = true
+			if who := credential.Fingerprint(); !seen[who] {
+				seen[who] = true
 				all = append(all, credential)
 			}
 		}

@@ -88,7 +88,7 @@ Exit codes: 0 found; 1 not found, or the registry refused; 2 used wrongly.`,
 	fs.StringVar(&o.ca, "registry-ca", "", "a file with certificates that are trusted besides those of the system (PEM)")
 	fs.BoolVar(&o.plainHTTP, "plain-http", false, "ask the registry without TLS")
 	fs.BoolVar(&o.identities, "cloud-identity", true, "ask the cloud for credentials if the registry is one of AWS, Google or Azure")
-	fs.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long it may take")
+	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long it may take")
 	return cmd
 }
 

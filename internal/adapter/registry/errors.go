@@ -43,6 +43,8 @@ type Error struct {
 	What string
 	// Answer of the registry, in its words where it has any.
 	Answer string
+	// Status is the code of the answer, or 0.
+	Status int
 	// Advice is what a person can do.
 	Advice string
 	// Until is when the registry may be asked again, if it said so.
@@ -76,6 +78,12 @@ func KindOf(err error) Kind {
 	return ""
 }
 
+// wasRefused tells whether a registry answered with a code.
+func wasRefused(err error, status int) bool {
+	e, ok := asRegistryError(err)
+	return ok && e.Status == status
+}
+
 func untrue(what, answer string, args ...any) *Error {
 	return &Error{Kind: Untrue, What: what, Answer: fmt.Sprintf(answer, args...), Advice: "the answer is not used: ask the owner of the registry"}
 }
@@ -90,7 +98,7 @@ func unreachable(what, host string, err error) *Error {
 // refusal makes an error of an answer that is none of the wanted ones. Who answered is
 // the registry or its token server.
 func (h *host) refusal(what, who string, response *http.Response) *Error {
-	e := &Error{What: what, Answer: who + " answered " + response.Status + registryMessage(response)}
+	e := &Error{What: what, Status: response.StatusCode, Answer: who + " answered " + response.Status + registryMessage(response)}
 	switch status := response.StatusCode; {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Kind, e.Advice = Denied, "add a pull secret for "+h.name+" that may read it, or check that the repository exists"

@@ -103,19 +103,26 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestDigestIsComputed: not every registry says the digest of a manifest.
+// TestDigestIsComputed: not every registry says the digest of a manifest, or answers
+// HEAD at all.
 func TestDigestIsComputed(t *testing.T) {
 	t.Parallel()
 	const manifest = `{"schemaVersion":2}`
-	var methods []string
-	address, r := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v2/" {
+	for _, status := range []int{http.StatusOK, http.StatusMethodNotAllowed} {
+		var methods []string
+		address, r := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v2/" {
+				return
+			}
 			methods = append(methods, r.Method)
+			if r.Method == http.MethodHead {
+				w.WriteHeader(status)
+			}
 			fmt.Fprint(w, manifest)
+		})
+		if got := mustResolve(t, r, ask(t, nil, "%s/app:1", address)); got.Digest != sum(manifest) || strings.Join(methods, " ") != "HEAD GET" {
+			t.Errorf("after %d: got %s by %q, want %s", status, got.Digest, methods, sum(manifest))
 		}
-	})
-	if got := mustResolve(t, r, ask(t, nil, "%s/app:1", address)); got.Digest != sum(manifest) || strings.Join(methods, " ") != "HEAD GET" {
-		t.Errorf("got %s by %q, want %s", got.Digest, methods, sum(manifest))
 	}
 }
 

@@ -81,17 +81,18 @@ func variant(p v1.Platform) string {
 // head asks for the digest of a tag. Registries that do not say it are asked for the
 // manifest, of which it is computed.
 func (c *client) head(ctx context.Context, as keychain.Credential, repository tagspec.Repository, tag string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	what := "digest of " + repository.String() + ":" + tag
 	response, err := c.do(ctx, as, call{
 		what: what, kind: HeadRequest, method: http.MethodHead, repository: repository, path: "manifests/" + tag, accept: manifestTypes(),
 	})
-	if err != nil {
+	if err != nil && !wasRefused(err, http.StatusMethodNotAllowed) {
 		return "", err
 	}
-	closeBody(response)
-	said := response.Header.Get("Docker-Content-Digest")
+	var said string
+	if err == nil {
+		closeBody(response)
+		said = response.Header.Get("Docker-Content-Digest")
+	}
 	if said == "" {
 		digest, _, err := c.manifest(ctx, as, repository, tag)
 		return digest, err
@@ -155,8 +156,6 @@ func readBody(response *http.Response, most int64, what string) ([]byte, error) 
 
 // image finds the platforms of a digest. It never changes, so it is asked for once.
 func (c *client) image(ctx context.Context, as keychain.Credential, repository tagspec.Repository, digest string) (Image, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	_, body, err := c.manifest(ctx, as, repository, digest)
 	if err != nil {
 		return Image{}, err

@@ -10,9 +10,11 @@ const (
 	// DefaultInterval is how often a question is asked.
 	DefaultInterval = time.Minute
 
+	// requestTimeout bounds one request, listTimeout all pages of a list, checkTimeout a
+	// question with the time that it waits for its turn.
 	requestTimeout = 30 * time.Second
-	listTimeout    = 2 * time.Minute
-	checkTimeout   = 3 * time.Minute
+	listTimeout    = 5 * time.Minute
+	checkTimeout   = 10 * time.Minute
 
 	// sideBySide is how many requests a registry gets at a time.
 	sideBySide = 8

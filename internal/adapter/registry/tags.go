@@ -136,8 +136,7 @@ func (l *list) first(prefix string) url.Values {
 
 // smaller tells whether a registry refused the size of a page, and remembers it.
 func (l *list) smaller(err error, query url.Values) bool {
-	e, ok := err.(*Error) //nolint:errorlint // It comes straight from the request.
-	if !ok || e.Kind != Broken || !strings.Contains(e.Answer, " 400 ") || query.Get("n") != strconv.Itoa(pageSize) {
+	if !wasRefused(err, http.StatusBadRequest) || query.Get("n") != strconv.Itoa(pageSize) {
 		return false
 	}
 	l.host.mu.Lock()

@@ -1,0 +1,298 @@
+// Command images measures what it costs to follow images: the requests to a real
+// registry with TLS and token authentication, by kind, and the memory of the resolver.
+//
+//	go run ./bench/images -out bench/results/images.json
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+)
+
+const (
+	images, askers = 20, 100
+	manyTags       = 10_000
+	manyQuestions  = 5_000
+	// polls are counted in the steady state, interval apart.
+	polls    = 10
+	interval = 3 * time.Second
+)
+
+// Result is one run. A figure beyond its limit makes the command fail.
+type Result struct {
+	When string `json:"when"`
+	Go   string `json:"go"`
+	// FirstPoll are the requests until every asker has its first answer.
+	FirstPoll map[string]int `json:"firstPoll"`
+	// SteadyPolls are those of Polls polls after that.
+	SteadyPolls map[string]int `json:"steadyPolls"`
+	Polls       int            `json:"polls"`
+	// TagsFirst and TagsSteady are those of a repository of 10,000 tags: the first list, and
+	// Polls lists later, for a spec without a prefix. TagsPrefix is one list with a prefix.
+	TagsFirst  map[string]int `json:"tagsFirst"`
+	TagsSteady map[string]int `json:"tagsSteady"`
+	TagsPrefix map[string]int `json:"tagsPrefix"`
+	// QuestionBytes is the heap for one of 5,000 questions that are watched and answered.
+	QuestionBytes int `json:"questionBytes"`
+}
+
+func main() {
+	out := flag.String("out", "", "file for the result; empty means standard output only")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *out); err != nil {
+		log.Print(err)
+		stop()
+		os.Exit(1) //nolint:gocritic // What was deferred has been done.
+	}
+}
+
+func run(ctx context.Context, out string) (err error) {
+	folder, err := os.MkdirTemp("", "lockstep-bench-images-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	server, err := registrylab.Start(ctx, registrylab.Options{Folder: folder, Progress: os.Stderr})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	result := Result{When: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), Polls: polls}
+	for _, step := range []func(context.Context, *registrylab.Server, *Result) error{measurePolls, measureTags, measureMemory} {
+		if err := step(ctx, server, &result); err != nil {
+			return err
+		}
+	}
+	text, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return err
+	}
+	fmt.Println(string(text))
+	if out != "" {
+		if err := os.WriteFile(out, append(text, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	return result.check()
+}
+
+// check holds the figures against what was promised.
+func (r Result) check() error {
+	var errs []error
+	limit := func(what string, got, most int) {
+		if got > most {
+			errs = append(errs, fmt.Errorf("%s: %d, and at most %d was promised", what, got, most))
+		}
+	}
+	limit("digests asked for per poll", r.SteadyPolls["head"], images*r.Polls)
+	limit("manifests read in the steady state", r.SteadyPolls["manifest"]+r.SteadyPolls["blob"], 0)
+	limit("pings after the first", r.SteadyPolls["ping"], 0)
+	limit("tokens in the steady state", r.SteadyPolls["token"], 1)
+	limit("lists at first", r.TagsFirst["tags"], manyTags/1000+1)
+	limit("lists per poll", r.TagsSteady["tags"], r.Polls*(manyTags/1000+1))
+	limit("lists with a prefix", r.TagsPrefix["tags"], 1)
+	return errors.Join(errs...)
+}
+
+// owner is the credential, as many Secrets say it.
+type owner struct{}
+
+// Credentials of the registry's user.
+func (owner) Credentials(context.Context, tagspec.Repository) ([]keychain.Credential, error) {
+	return []keychain.Credential{{Username: registrylab.User, Password: registrylab.Password}}, nil
+}
+
+// resolver makes one whose interval has no jitter, so that polls can be counted.
+func resolver(server *registrylab.Server, every time.Duration) *registry.Resolver {
+	return registry.New(registry.Options{
+		Interval: every, Jitter: func(d time.Duration) time.Duration { return d },
+		Hosts: map[string]registry.Host{server.Address: {CA: server.CA}},
+	})
+}
+
+func question(server *registrylab.Server, asker int, image string, args ...any) (registry.Question, error) {
+	parsed, err := tagspec.ParseImage(server.Address + "/" + fmt.Sprintf(image, args...))
+	return registry.Question{
+		Repository: parsed.Repository, Spec: parsed.Spec, Platforms: registrylab.Platforms(),
+		Asker: fmt.Sprint("namespace-", asker), Credentials: owner{},
+	}, err
+}
+
+// watch asks questions and returns when all have an answer. The function that it returns
+// ends that.
+func watch(ctx context.Context, r *registry.Resolver, questions []registry.Question) (end func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var (
+		running  sync.WaitGroup
+		answered sync.WaitGroup
+		watches  []*registry.Watch
+	)
+	for _, q := range questions {
+		answered.Add(1)
+		watches = append(watches, r.Watch(q, sync.OnceFunc(answered.Done)))
+	}
+	running.Go(func() { r.Run(ctx) })
+	all := make(chan struct{})
+	go func() {
+		answered.Wait()
+		close(all)
+	}()
+	end = func() {
+		cancel()
+		running.Wait()
+	}
+	select {
+	case <-all:
+	case <-ctx.Done():
+		return end, context.Cause(ctx)
+	}
+	for _, w := range watches {
+		err = errors.Join(err, w.View().Err)
+	}
+	return end, err
+}
+
+// steady counts the requests of some polls: from the middle between two to the middle
+// between two.
+func steady(ctx context.Context, server *registrylab.Server) (map[string]int, error) {
+	if err := wait(ctx, interval/2); err != nil {
+		return nil, err
+	}
+	server.Counts()
+	err := wait(ctx, polls*interval)
+	return server.Counts(), err
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// measurePolls has twenty images for two platforms, and a hundred who ask for them.
+func measurePolls(ctx context.Context, server *registrylab.Server, result *Result) error {
+	var questions []registry.Question
+	for i := range askers {
+		if i < images {
+			if _, err := server.PushIndex(ctx, fmt.Sprintf("app-%d", i), "1", fmt.Sprint(i)); err != nil {
+				return err
+			}
+		}
+		q, err := question(server, i, "app-%d:1", i%images)
+		if err != nil {
+			return err
+		}
+		questions = append(questions, q)
+	}
+	server.Counts()
+	end, err := watch(ctx, resolver(server, interval), questions)
+	defer end()
+	if err != nil {
+		return err
+	}
+	result.FirstPoll = server.Counts()
+	result.SteadyPolls, err = steady(ctx, server)
+	return err
+}
+
+// measureTags has a repository of ten thousand tags.
+func measureTags(ctx context.Context, server *registrylab.Server, result *Result) error {
+	digest, err := server.PushIndex(ctx, "big", "latest", "big")
+	if err != nil {
+		return err
+	}
+	var tags []string
+	for i := range manyTags - 1 {
+		tags = append(tags, fmt.Sprintf("v1.%d.%d", i/10, i%10))
+	}
+	if err := server.Tag("big", digest, tags...); err != nil {
+		return err
+	}
+	var questions []registry.Question
+	for i := range askers {
+		q, err := question(server, i, "big:^1")
+		if err != nil {
+			return err
+		}
+		questions = append(questions, q)
+	}
+	server.Counts()
+	r := resolver(server, interval)
+	end, err := watch(ctx, r, questions)
+	if err != nil {
+		end()
+		return err
+	}
+	result.TagsFirst = server.Counts()
+	result.TagsSteady, err = steady(ctx, server)
+	end()
+	if err != nil {
+		return err
+	}
+	prefixed, err := question(server, 0, "big:v1.998.*")
+	if err != nil {
+		return err
+	}
+	r.Check(prefixed.Repository)
+	server.Counts()
+	_, err = r.Resolve(ctx, prefixed)
+	result.TagsPrefix = server.Counts()
+	return err
+}
+
+// measureMemory watches five thousand tags of one image.
+func measureMemory(ctx context.Context, server *registrylab.Server, result *Result) error {
+	digest, err := server.PushIndex(ctx, "many", "latest", "many")
+	if err != nil {
+		return err
+	}
+	var tags []string
+	for i := range manyQuestions {
+		tags = append(tags, fmt.Sprintf("t%d", i))
+	}
+	if err := server.Tag("many", digest, tags...); err != nil {
+		return err
+	}
+	before := heap()
+	var questions []registry.Question
+	for i, tag := range tags {
+		q, err := question(server, i, "many:%s", tag)
+		if err != nil {
+			return err
+		}
+		questions = append(questions, q)
+	}
+	r := resolver(server, time.Hour)
+	end, err := watch(ctx, r, questions)
+	defer end()
+	result.QuestionBytes = (heap() - before) / manyQuestions
+	runtime.KeepAlive(questions)
+	return err
+}
+
+// heap is what is in use.
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}

@@ -1,0 +1,216 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+)
+
+// meet asks a registry once how it wants to know who asks. Others wait meanwhile.
+func (c *client) meet(ctx context.Context, h *host, what string) error {
+	h.mu.Lock()
+	for !h.asked && h.asking != nil {
+		asking := h.asking
+		h.mu.Unlock()
+		select {
+		case <-asking:
+		case <-ctx.Done():
+			return unreachable(what, h.name, context.Cause(ctx))
+		}
+		h.mu.Lock()
+	}
+	if h.asked {
+		h.mu.Unlock()
+		return nil
+	}
+	done := make(chan struct{})
+	h.asking = done
+	h.mu.Unlock()
+	found, err := c.ping(ctx, h, what)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil {
+		h.asked, h.challenge = true, found
+	}
+	h.asking = nil
+	close(done)
+	return err
+}
+
+func (c *client) ping(ctx context.Context, h *host, what string) (challenge, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url("", nil), http.NoBody)
+	if err != nil {
+		return challenge{}, fmt.Errorf("%s: %w", what, err)
+	}
+	response, err := c.roundTrip(h, request, what, PingRequest)
+	if err != nil {
+		return challenge{}, err
+	}
+	defer closeBody(response)
+	switch status := response.StatusCode; {
+	case status == http.StatusUnauthorized:
+		found, err := readChallenge(response.Header, h.base)
+		if err != nil {
+			return challenge{}, untrue(what, "%s cannot be answered: %v", h.name, err)
+		}
+		return found, nil
+	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
+		return challenge{}, h.refusal(what, h.name, response)
+	default: // It asks for nothing, or does so where it matters.
+		return challenge{}, nil
+	}
+}
+
+// pass is what a request is sent with.
+type pass struct {
+	header string
+	bearer *bearer // nil if the header is the credential itself
+}
+
+type bearer struct {
+	tokens *tokens
+	token  token
+	scope  string
+	fresh  bool
+}
+
+func (c *client) authorize(ctx context.Context, h *host, as keychain.Credential, r call) (pass, error) {
+	h.mu.Lock()
+	found := h.challenge
+	h.mu.Unlock()
+	switch {
+	case found.scheme == bearerScheme && as.RegistryToken != "":
+		return pass{header: "Bearer " + as.RegistryToken}, nil
+	case found.scheme == bearerScheme:
+		all := c.tokensOf(h, as.Fingerprint())
+		token, fresh, err := all.get(ctx, r.scope(), func(ctx context.Context, scopes []string) (string, time.Duration, error) {
+			return c.fetchToken(ctx, h, found, as, tokenCall{r.what, scopes})
+		})
+		if err != nil {
+			return pass{}, asError(r.what, h.name, err)
+		}
+		return pass{header: "Bearer " + token.value, bearer: &bearer{all, token, r.scope(), fresh}}, nil
+	case found.scheme == basicScheme && as.Username != "":
+		request := http.Request{Header: http.Header{}}
+		request.SetBasicAuth(as.Username, as.Password)
+		return pass{header: request.Header.Get("Authorization")}, nil
+	default:
+		return pass{}, nil
+	}
+}
+
+func asError(what, host string, err error) error {
+	if KindOf(err) != "" {
+		return err
+	}
+	return unreachable(what, host, err)
+}
+
+// reconsider tells whether an answer may be another one with another token.
+func (c *client) reconsider(h *host, response *http.Response, p pass) bool {
+	status := response.StatusCode
+	if status != http.StatusUnauthorized && status != http.StatusForbidden {
+		return false
+	}
+	if p.bearer == nil {
+		return status == http.StatusUnauthorized && p.header == "" && h.relearn(response)
+	}
+	b := p.bearer
+	if b.fresh && len(b.token.scopes) == 1 {
+		return false
+	}
+	b.tokens.drop(b.token, b.scope, b.fresh)
+	return true
+}
+
+// relearn takes the challenge of a registry that did not ask for credentials before.
+func (h *host) relearn(response *http.Response) bool {
+	found, err := readChallenge(response.Header, h.base)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil || h.challenge.scheme != noScheme {
+		return false
+	}
+	h.challenge = found
+	return true
+}
+
+type tokenCall struct {
+	what   string
+	scopes []string
+}
+
+// fetchToken asks the token server: with an identity token by OAuth 2, otherwise with
+// the user's name and password, or without.
+func (c *client) fetchToken(ctx context.Context, h *host, from challenge, as keychain.Credential, r tokenCall) (string, time.Duration, error) {
+	request, err := tokenRequest(ctx, from, as, r.scopes)
+	if err != nil {
+		return "", 0, err
+	}
+	response, err := c.roundTrip(h, request, r.what, TokenRequest)
+	if err != nil {
+		return "", 0, err
+	}
+	defer closeBody(response)
+	if response.StatusCode != http.StatusOK {
+		e := h.refusal(r.what, "the token server of "+h.name, &http.Response{Status: response.Status, StatusCode: response.StatusCode, Body: http.NoBody})
+		if e.Kind == Missing {
+			e.Kind = Broken
+		}
+		return "", 0, e
+	}
+	var answer struct {
+		Token       string  `json:"token"`
+		AccessToken string  `json:"access_token"`
+		ExpiresIn   float64 `json:"expires_in"`
+	}
+	// What it says is not repeated: it may be a token.
+	if json.NewDecoder(io.LimitReader(response.Body, maxTokenBody)).Decode(&answer) != nil || answer.Token+answer.AccessToken == "" {
+		return "", 0, untrue(r.what, "the token server of %s answered without a token", h.name)
+	}
+	value := answer.Token
+	if value == "" {
+		value = answer.AccessToken
+	}
+	if strings.ContainsAny(value, "\r\n") {
+		return "", 0, untrue(r.what, "the token server of %s answered with a token of several lines", h.name)
+	}
+	life := time.Duration(min(max(answer.ExpiresIn, 0), 86400)) * time.Second
+	return value, life, nil
+}
+
+func tokenRequest(ctx context.Context, from challenge, as keychain.Credential, scopes []string) (*http.Request, error) {
+	values := url.Values{"service": {from.service}}
+	if as.IdentityToken != "" {
+		values.Set("scope", strings.Join(scopes, " "))
+		values.Set("grant_type", "refresh_token")
+		values.Set("refresh_token", as.IdentityToken)
+		values.Set("client_id", "lockstep")
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, from.realm.String(), strings.NewReader(values.Encode()))
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return request, nil
+	}
+	at := *from.realm
+	query := at.Query()
+	query.Set("service", from.service)
+	query["scope"] = scopes
+	at.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	if as.Username != "" {
+		request.SetBasicAuth(as.Username, as.Password)
+	}
+	return request, nil
+}

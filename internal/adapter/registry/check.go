@@ -1,0 +1,250 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+const (
+	// keepImage is how long the platforms of a digest are kept, which never change.
+	keepImage = 24 * time.Hour
+	// shareFailure is how long a failure is shared that may be over at the next try.
+	shareFailure = time.Second
+	// timesGone is how often a registry must say that the newest tag is gone before an
+	// older one is taken.
+	timesGone = 2
+)
+
+// memory is what one question remembers from one check to the next.
+type memory struct {
+	last Resolution
+	gone int // how often the newest tag was missing
+}
+
+// check answers a question with as few requests as can be.
+func (r *Resolver) check(ctx context.Context, q Question, m *memory) (Resolution, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	a := &asking{Resolver: r, question: q}
+	var unread error
+	if q.Credentials != nil {
+		a.credentials, unread = q.Credentials.Credentials(ctx, q.Repository)
+	}
+	found, err := a.resolve(ctx, m)
+	if err == nil {
+		return found, nil
+	}
+	e, ok := asRegistryError(err)
+	if !ok {
+		return Resolution{}, unreachable("digest of "+q.Repository.String()+":"+q.Spec.String(), q.Repository.Host, err)
+	}
+	if f, ok := q.Credentials.(keychain.Forgetter); ok && e.Kind == Denied {
+		f.Forget(q.Repository)
+	}
+	if e.Kind == Denied && unread != nil {
+		with := *e // Others share it.
+		with.Cause = unread
+		return Resolution{}, &with
+	}
+	return Resolution{}, err
+}
+
+// asking is one check of a question, with the credentials for the length of it.
+type asking struct {
+	*Resolver
+	question    Question
+	credentials []keychain.Credential
+}
+
+func (a *asking) resolve(ctx context.Context, m *memory) (Resolution, error) {
+	tag, err := a.tag(ctx, m)
+	if err != nil {
+		return Resolution{}, err
+	}
+	digest, at, err := a.digest(ctx, tag)
+	if err != nil {
+		return Resolution{}, err
+	}
+	found := Resolution{Tag: tag, Digest: digest, At: at}
+	if len(a.question.Platforms) == 0 {
+		return found, nil
+	}
+	found.Digest, err = a.forPlatforms(ctx, tag, digest)
+	return found, err
+}
+
+// tag chooses the newest wanted tag.
+func (a *asking) tag(ctx context.Context, m *memory) (string, error) {
+	q := a.question
+	if tag, ok := q.Spec.Exact(); ok {
+		return tag, nil
+	}
+	tags, err := a.tags(ctx)
+	if err != nil {
+		return "", err
+	}
+	chosen, ok := q.Spec.Choose(tags)
+	before := m.last.Tag
+	if before == "" {
+		before = q.Running
+	}
+	if newest, _ := q.Spec.Choose([]string{before, chosen}); newest == before && before != chosen && before != "" {
+		return a.older(ctx, m, before, chosen)
+	}
+	m.gone = 0
+	if !ok {
+		return "", &Error{
+			Kind: NoMatch, What: "tags of " + q.Repository.String(), Answer: fmt.Sprintf("none of %d matches %s", len(tags), q.Spec),
+			Advice: "try the spec offline on a list of tags",
+		}
+	}
+	return chosen, nil
+}
+
+// older decides what to do when the newest tag is missing from a list: lists come back
+// short. It stays as long as the registry has it, and until it is gone twice.
+func (a *asking) older(ctx context.Context, m *memory, before, chosen string) (string, error) {
+	_, _, err := a.digest(ctx, before)
+	if err == nil {
+		m.gone = 0
+		return before, nil
+	}
+	if KindOf(err) != Missing {
+		return "", err
+	}
+	m.gone++
+	if m.gone >= timesGone && chosen != "" {
+		m.gone = 0
+		return chosen, nil
+	}
+	return "", &Error{
+		Kind: Shrunk, What: "tags of " + a.question.Repository.String(), Answer: fmt.Sprintf("%s, the newest so far, is not there any more", before),
+		Advice: "no older one is taken until a second check says the same",
+	}
+}
+
+// digest asks for that of a tag, or uses the answer that another asker got.
+func (a *asking) digest(ctx context.Context, tag string) (string, time.Time, error) {
+	var at time.Time
+	q := a.question
+	digest, err := try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) (string, error) {
+		digest, when, err := a.heads.get(ctx, question[string]{
+			key: shareKey(q.Repository, as, tag), use: a.use,
+			ask: func(ctx context.Context) (string, error) { return a.client.head(ctx, as, q.Repository, tag) },
+		})
+		at = when
+		return digest, err
+	})
+	return digest, at, err
+}
+
+// tags lists those of the repository. Specs of one repository share the whole list;
+// where it is known to be sorted and long, those with a prefix share that part.
+func (a *asking) tags(ctx context.Context) ([]string, error) {
+	q := a.question
+	return try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) ([]string, error) {
+		whole := shareKey(q.Repository, as, "")
+		if tags, _, ok := a.lists.peek(whole); ok {
+			return tags, nil
+		}
+		h, err := a.client.host(q.Repository.Host)
+		if err != nil {
+			return nil, err
+		}
+		key, prefix := whole, ""
+		if h.maySeek(q.Repository.Path, q.Spec.Prefix()) {
+			prefix = q.Spec.Prefix()
+			key = whole + prefix
+		}
+		tags, _, err := a.lists.get(ctx, question[[]string]{
+			key: key, use: a.use,
+			ask: func(ctx context.Context) ([]string, error) { return a.client.tags(ctx, as, q.Repository, prefix) },
+		})
+		return tags, err
+	})
+}
+
+// forPlatforms checks that an image exists for all platforms, and finds the digest.
+func (a *asking) forPlatforms(ctx context.Context, tag, digest string) (string, error) {
+	q := a.question
+	image, err := a.image(ctx, digest)
+	if err != nil {
+		return "", err
+	}
+	if q.Child && !image.Index {
+		return digest, nil
+	}
+	var missing []string
+	for _, wanted := range q.Platforms {
+		if _, ok := image.For(wanted); !ok {
+			missing = append(missing, wanted.String())
+		}
+	}
+	if len(missing) > 0 {
+		return "", &Error{
+			Kind: NoPlatform, What: q.Repository.String() + ":" + tag, Answer: fmt.Sprintf("is for %s, and not for %s", platformList(image), strings.Join(missing, ", ")),
+			Advice: "push an image for it, or ask for other platforms",
+		}
+	}
+	if !q.Child {
+		return digest, nil
+	}
+	child, _ := image.For(q.Platforms[0])
+	return child.Digest, nil
+}
+
+func (a *asking) image(ctx context.Context, digest string) (Image, error) {
+	q := a.question
+	return try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) (Image, error) {
+		// Whoever may read the tag may know its platforms: the credential is not in the key.
+		image, _, err := a.images.get(ctx, question[Image]{
+			key: shareKey(q.Repository, keychain.Credential{}, digest),
+			ask: func(ctx context.Context) (Image, error) { return a.client.image(ctx, as, q.Repository, digest) },
+			use: func(err error) time.Duration {
+				if err == nil {
+					return keepImage
+				}
+				return shareFailure
+			},
+		})
+		return image, err
+	})
+}
+
+func platformList(image Image) string {
+	if len(image.Platforms) == 0 {
+		return "no platform"
+	}
+	names := make([]string, len(image.Platforms))
+	for i, p := range image.Platforms {
+		names[i] = v1.Platform{OS: p.OS, Architecture: p.Architecture, Variant: p.Variant}.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// use is how long an answer is shared: a refusal as long as a digest, because it is as
+// certain, and a failure only among those who ask at the same moment.
+func (r *Resolver) use(err error) time.Duration {
+	switch KindOf(err) {
+	case Denied, Missing, Untrue:
+		return r.options.TTL
+	default:
+		if err == nil {
+			return r.options.TTL
+		}
+		return shareFailure
+	}
+}
+
+// shareKey names what is asked with which credential. It begins with the repository.
+func shareKey(repository tagspec.Repository, as keychain.Credential, what string) string {
+	who := as.Fingerprint()
+	return repository.String() + "\n" + string(who[:]) + "\n" + what
+}

@@ -1,0 +1,142 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Kind is what a failure means for the one who asked.
+type Kind string
+
+// The kinds of failures.
+const (
+	// Unreachable is a registry that does not answer, or not in time.
+	Unreachable Kind = "Unreachable"
+	// Denied is a registry that wants other credentials.
+	Denied Kind = "Denied"
+	// Missing is a repository, tag or manifest that does not exist.
+	Missing Kind = "Missing"
+	// Limited is a registry that wants to be left alone until a time.
+	Limited Kind = "Limited"
+	// Broken is an answer that makes no sense, such as an internal error.
+	Broken Kind = "Broken"
+	// Untrue is an answer that contradicts itself or has no end. It is not used.
+	Untrue Kind = "Untrue"
+	// NoMatch is a repository of whose tags none is wanted.
+	NoMatch Kind = "NoMatch"
+	// NoPlatform is an image that does not exist for a platform that is needed.
+	NoPlatform Kind = "NoPlatform"
+	// Shrunk is a list of tags without the newest one that was there before.
+	Shrunk Kind = "Shrunk"
+)
+
+// Error is a question that could not be answered.
+type Error struct {
+	Kind Kind
+	// What was asked: "digest of registry.example/app:1".
+	What string
+	// Answer of the registry, in its words where it has any.
+	Answer string
+	// Status is the code of the answer, or 0.
+	Status int
+	// Advice is what a person can do.
+	Advice string
+	// Until is when the registry may be asked again, if it said so.
+	Until time.Time
+	// Cause is the error below, if there is one.
+	Cause error
+}
+
+// Error says what was asked, what the answer was, and what to do.
+func (e *Error) Error() string {
+	text := e.What + ": " + e.Answer
+	if e.Cause != nil {
+		text += ": " + strings.ReplaceAll(e.Cause.Error(), "\n", ", ")
+	}
+	if e.Advice != "" {
+		text += "; " + e.Advice
+	}
+	return text
+}
+
+// Unwrap is the error below.
+func (e *Error) Unwrap() error { return e.Cause }
+
+func asRegistryError(err error) (*Error, bool) { return errors.AsType[*Error](err) }
+
+// KindOf is the kind of an error, or empty if it is none of a registry.
+func KindOf(err error) Kind {
+	if e, ok := asRegistryError(err); ok {
+		return e.Kind
+	}
+	return ""
+}
+
+// wasRefused tells whether a registry answered with a code.
+func wasRefused(err error, status int) bool {
+	e, ok := asRegistryError(err)
+	return ok && e.Status == status
+}
+
+func untrue(what, answer string, args ...any) *Error {
+	return &Error{Kind: Untrue, What: what, Answer: fmt.Sprintf(answer, args...), Advice: "the answer is not used: ask the owner of the registry"}
+}
+
+func unreachable(what, host string, err error) *Error {
+	return &Error{
+		Kind: Unreachable, What: what, Answer: "no answer from " + host, Cause: err,
+		Advice: "check the name, the network, and whether this registry needs plain HTTP or a private CA",
+	}
+}
+
+// refusal makes an error of an answer that is none of the wanted ones. Who answered is
+// the registry or its token server.
+func (h *host) refusal(what, who string, response *http.Response) *Error {
+	e := &Error{What: what, Status: response.StatusCode, Answer: who + " answered " + response.Status + registryMessage(response)}
+	switch status := response.StatusCode; {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		e.Kind, e.Advice = Denied, "add a pull secret for "+h.name+" that may read it, or check that the repository exists"
+	case status == http.StatusNotFound:
+		e.Kind, e.Advice = Missing, "check the names of repository and tag"
+	case status == http.StatusTooManyRequests:
+		e.Kind, e.Advice = Limited, "it is left alone for a while; a pull secret may have a higher limit"
+	case status >= http.StatusInternalServerError:
+		e.Kind, e.Advice = Broken, "it is asked again later"
+	default:
+		e.Kind, e.Advice = Broken, "this is no answer that a registry gives: check the host"
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.until.After(time.Now()) {
+		e.Until = h.until
+	}
+	return e
+}
+
+// registryMessage is what a registry says in its own words, made safe to print.
+func registryMessage(response *http.Response) string {
+	const most = 200
+	var body struct {
+		Errors []struct{ Code, Message string }
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	if err != nil || json.Unmarshal(text, &body) != nil || len(body.Errors) == 0 {
+		return ""
+	}
+	said := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, body.Errors[0].Code+": "+body.Errors[0].Message)
+	if len(said) > most {
+		said = strings.ToValidUTF8(said[:most], "") + "…"
+	}
+	return " (" + said + ")"
+}

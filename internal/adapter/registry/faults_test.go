@@ -1,0 +1,256 @@
+package registry_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+)
+
+// run asks watched questions until the test ends.
+func run(t *testing.T, r *registry.Resolver) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+}
+
+// checkedAgain waits for the end of another check.
+func checkedAgain(t *testing.T, w *registry.Watch) {
+	t.Helper()
+	before := w.View().Asked
+	labtest.Eventually(t, time.Minute, func() (bool, string) { return w.View().Asked.After(before), "no further check" })
+}
+
+// TestFaults: what a registry answers decides when it is asked again, and what people
+// hear.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	status := func(code int, headers ...string) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if kind := registrylab.KindOf(r); kind != "head" && kind != "tags" {
+				return false
+			}
+			for i := 0; i+1 < len(headers); i += 2 {
+				w.Header().Set(headers[i], headers[i+1])
+			}
+			w.WriteHeader(code)
+			return true
+		}
+	}
+	for _, c := range []struct {
+		reason string
+		spoil  func(http.ResponseWriter, *http.Request) bool
+		kind   registry.Kind
+		words  string
+		// held is for how long no further request is made, at least and at most.
+		atLeast, atMost time.Duration
+	}{
+		{"credentials are refused", status(401), registry.Denied, "answered 401 Unauthorized", 0, 0},
+		{"forbidden", status(403), registry.Denied, "answered 403 Forbidden", 0, 0},
+		{"too many, with a time", status(429, "Retry-After", "120"), registry.Limited, "answered 429", 119 * time.Second, 120 * time.Second},
+		{"too many, with a date", status(429, "Retry-After", time.Now().Add(30*time.Minute).UTC().Format(http.TimeFormat)), registry.Limited, "answered 429", 29 * time.Minute, 30 * time.Minute},
+		{"too many, with a time that never comes", status(429, "Retry-After", "99999999"), registry.Limited, "answered 429", 59 * time.Minute, time.Hour},
+		{"too many, without a time", status(429), registry.Limited, "answered 429", 0, time.Second},
+		{"unavailable for a time", status(503, "Retry-After", "60"), registry.Broken, "answered 503", 59 * time.Second, time.Minute},
+		{"an internal error", status(500), registry.Broken, "answered 500 Internal Server Error; it is asked again later", 0, 0},
+		{"no registry", status(418), registry.Broken, "this is no answer that a registry gives", 0, 0},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			s := startRegistry(t, registrylab.Options{})
+			push(t, s, "app", "1", "a")
+			r := newResolver(registry.Options{}, s)
+			s.Spoil(c.spoil)
+			_, err := r.Resolve(t.Context(), ask(t, owner(), "%s/app:1", s.Address))
+			if registry.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.words) {
+				t.Fatalf("error is %v, want %s and %q", err, c.kind, c.words)
+			}
+			if c.atMost == 0 {
+				return
+			}
+			s.Counts()
+			_, err = r.Resolve(t.Context(), ask(t, owner(), "%s/other:1", s.Address))
+			var limited *registry.Error
+			if limited, _ = err.(*registry.Error); limited == nil || limited.Kind != registry.Limited { //nolint:errorlint // It is not wrapped.
+				t.Fatalf("the next question: %v", err)
+			}
+			if wait := time.Until(limited.Until); wait < c.atLeast-5*time.Second || wait > c.atMost {
+				t.Errorf("it is left alone for %s, want %s to %s", wait, c.atLeast, c.atMost)
+			}
+			if n := total(s.Counts()); n != 0 && c.atLeast > 0 {
+				t.Errorf("%d requests to a registry that wants none", n)
+			}
+		})
+	}
+}
+
+// TestRateLimitHeaders: a registry that says that nothing is left is left alone before
+// it has to refuse; Docker Hub, which counts reads of manifests only, is still asked for
+// digests.
+func TestRateLimitHeaders(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		headers map[string]string
+		head    registry.Kind // of the next question for a digest
+		read    registry.Kind // of the next one that reads a manifest
+	}{
+		"some are left":      {map[string]string{"ratelimit-remaining": "76;w=21600"}, "", ""},
+		"Docker Hub":         {map[string]string{"ratelimit-remaining": "0;w=21600"}, "", registry.Limited},
+		"the draft":          {map[string]string{"RateLimit-Remaining": "0", "RateLimit-Reset": "60"}, registry.Limited, registry.Limited},
+		"GitHub":             {map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "99999999999"}, registry.Limited, registry.Limited},
+		"what is no number":  {map[string]string{"RateLimit-Remaining": "none", "RateLimit-Reset": "60"}, "", ""},
+		"a time that passed": {map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startRegistry(t, registrylab.Options{})
+			push(t, s, "app", "1", "a")
+			push(t, s, "app", "2", "b")
+			s.Spoil(func(w http.ResponseWriter, r *http.Request) bool {
+				if registrylab.KindOf(r) == "head" {
+					for name, value := range c.headers {
+						w.Header().Set(name, value)
+					}
+				}
+				return false
+			})
+			r := newResolver(registry.Options{}, s)
+			mustResolve(t, r, ask(t, owner(), "%s/app:1", s.Address))
+			q := ask(t, owner(), "%s/app:1", s.Address)
+			q.Platforms = registrylab.Platforms()
+			if _, err := r.Resolve(t.Context(), q); registry.KindOf(err) != c.read {
+				t.Errorf("reading a manifest: %v", err)
+			}
+			if _, err := r.Resolve(t.Context(), ask(t, owner(), "%s/app:2", s.Address)); registry.KindOf(err) != c.head {
+				t.Errorf("asking for a digest: %v", err)
+			}
+		})
+	}
+}
+
+// TestSlowRegistryDelaysNoOther: all requests to one registry hang, and another one
+// answers as always.
+func TestSlowRegistryDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	slow, good := startRegistry(t, registrylab.Options{}), startRegistry(t, registrylab.Options{})
+	want := push(t, good, "app", "1", "a")
+	r := newResolver(registry.Options{}, slow, good)
+	var hanging atomic.Int32
+	slow.Spoil(func(_ http.ResponseWriter, r *http.Request) bool {
+		hanging.Add(1)
+		slow.Hang(r)
+		return true
+	})
+	run(t, r)
+	for range 50 {
+		w := r.Watch(ask(t, owner(), "%s/app-%d:1", slow.Address, hanging.Load()), func() {})
+		defer w.Stop()
+	}
+	labtest.Eventually(t, time.Minute, func() (bool, string) { return hanging.Load() > 0, "no request hangs" })
+	if got := mustResolve(t, r, ask(t, owner(), "%s/app:1", good.Address)); got.Digest != want {
+		t.Errorf("got %s, want %s", got.Digest, want)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(io.ErrUnexpectedEOF)
+	if _, err := r.Resolve(ctx, ask(t, owner(), "%s/other:1", slow.Address)); registry.KindOf(err) != registry.Unreachable {
+		t.Errorf("the slow one: %v", err)
+	}
+}
+
+// TestCutList: a list that ends in the middle is not a shorter list.
+func TestCutList(t *testing.T) {
+	t.Parallel()
+	s := startRegistry(t, registrylab.Options{})
+	push(t, s, "app", "1.1", "a")
+	var cut atomic.Bool
+	cut.Store(true)
+	s.Spoil(func(w http.ResponseWriter, r *http.Request) bool {
+		if registrylab.KindOf(r) != "tags" || !cut.Load() {
+			return false
+		}
+		w.Header().Set("Content-Length", "100")
+		_, err := w.Write([]byte(`{"name": "app", "tags": ["1.0"`))
+		return err == nil
+	})
+	r := newResolver(registry.Options{}, s)
+	q := ask(t, owner(), "%s/app:1.*", s.Address)
+	if got, err := r.Resolve(t.Context(), q); registry.KindOf(err) != registry.Unreachable {
+		t.Errorf("got %+v, error %v", got, err)
+	}
+	cut.Store(false)
+	r.Check(q.Repository)
+	if got := mustResolve(t, r, q); got.Tag != "1.1" {
+		t.Errorf("got %s", got.Tag)
+	}
+}
+
+// TestBrokenTokenServer: its failures are told without what it said.
+func TestBrokenTokenServer(t *testing.T) {
+	t.Parallel()
+	s := startRegistry(t, registrylab.Options{})
+	push(t, s, "app", "1", "a")
+	for answer, want := range map[string]struct {
+		status int
+		kind   registry.Kind
+	}{
+		`{"token": "hunter2`:         {200, registry.Untrue},
+		`{"token": ""}`:              {200, registry.Untrue},
+		`{"token": "a\nhunter2: b"}`: {200, registry.Untrue},
+		`hunter2`:                    {500, registry.Broken},
+		`hunter2 again`:              {401, registry.Denied},
+		`hunter2 not here`:           {404, registry.Broken},
+		`hunter2 too many`:           {429, registry.Limited},
+	} {
+		s.Spoil(func(w http.ResponseWriter, r *http.Request) bool {
+			if registrylab.KindOf(r) != "token" {
+				return false
+			}
+			w.WriteHeader(want.status)
+			_, err := w.Write([]byte(answer))
+			return err == nil
+		})
+		r := newResolver(registry.Options{}, s)
+		_, err := r.Resolve(t.Context(), ask(t, owner(), "%s/app:1", s.Address))
+		if registry.KindOf(err) != want.kind || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "the token server of "+s.Address) {
+			t.Errorf("%s: error is %v, want %s", answer, err, want.kind)
+		}
+	}
+}
+
+// TestObserve: each request is counted by what it is for.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	s := startRegistry(t, registrylab.Options{})
+	push(t, s, "app", "1", "a")
+	seen := map[registry.RequestKind]int{}
+	r := newResolver(registry.Options{Observe: func(q registry.Request) {
+		if q.Host != s.Address || q.Status == 0 {
+			t.Errorf("%+v", q)
+		}
+		seen[q.Kind]++
+	}}, s)
+	q := ask(t, owner(), "%s/app:*", s.Address)
+	q.Platforms = registrylab.Platforms()
+	mustResolve(t, r, q)
+	want := map[registry.RequestKind]int{registry.PingRequest: 1, registry.TokenRequest: 1, registry.TagsRequest: 1, registry.HeadRequest: 1, registry.ManifestRequest: 1}
+	if !cmp.Equal(seen, want) {
+		t.Errorf("%v, want %v", seen, want)
+	}
+}

@@ -1,0 +1,125 @@
+package identity
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+const (
+	azureScope = "https://containerregistry.azure.net/.default"
+	// azureLife is how long a token of ACR lives that does not say; they live for three.
+	azureLife = time.Hour
+	maxAnswer = 64 << 10
+)
+
+// Azure has credentials for ACR. The zero value is ready.
+type Azure struct {
+	// Identity says who this program is; nil finds out.
+	Identity azcore.TokenCredential
+	// Transport reaches the registry; nil is the default one.
+	Transport http.RoundTripper
+
+	leases leases
+}
+
+// Credentials of a registry of Azure, and none for another one.
+func (a *Azure) Credentials(ctx context.Context, repository tagspec.Repository) ([]keychain.Credential, error) {
+	if !isAzure(repository.Host) {
+		return nil, nil
+	}
+	credential, err := a.leases.get(ctx, repository.Host, func(ctx context.Context) (keychain.Credential, time.Time, error) {
+		return a.exchange(ctx, repository.Host)
+	})
+	return list(credential, "Azure", repository.Host, err)
+}
+
+// Forget drops the token of a registry that refused it.
+func (a *Azure) Forget(repository tagspec.Repository) {
+	if isAzure(repository.Host) {
+		a.leases.forget(repository.Host)
+	}
+}
+
+// isAzure takes the whole host: the identity's token goes there.
+func isAzure(host string) bool {
+	for _, suffix := range []string{".azurecr.io", ".azurecr.cn", ".azurecr.us"} {
+		if name, ok := strings.CutSuffix(host, suffix); ok && name != "" && !strings.ContainsAny(name, ":/@") {
+			return true
+		}
+	}
+	return false
+}
+
+// exchange gives a token of the identity for one of the registry, which is good for
+// tokens of repositories.
+func (a *Azure) exchange(ctx context.Context, host string) (keychain.Credential, time.Time, error) {
+	who := a.Identity
+	if who == nil {
+		found, err := azidentity.NewDefaultAzureCredential(nil)
+		if err != nil {
+			return keychain.Credential{}, time.Time{}, err
+		}
+		who = found
+	}
+	token, err := who.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{azureScope}})
+	if err != nil {
+		return keychain.Credential{}, time.Time{}, err
+	}
+	form := url.Values{"grant_type": {"access_token"}, "service": {host}, "access_token": {token.Token}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+host+"/oauth2/exchange", strings.NewReader(form.Encode()))
+	if err != nil {
+		return keychain.Credential{}, time.Time{}, err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return a.send(request)
+}
+
+func (a *Azure) send(request *http.Request) (keychain.Credential, time.Time, error) {
+	// A redirect would take the token elsewhere.
+	client := &http.Client{Transport: a.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
+	if err != nil {
+		return keychain.Credential{}, time.Time{}, err
+	}
+	defer response.Body.Close() //nolint:errcheck // It was only read.
+	if response.StatusCode != http.StatusOK {
+		return keychain.Credential{}, time.Time{}, fmt.Errorf("exchange of the token: %s", response.Status)
+	}
+	var answer struct {
+		RefreshToken string `json:"refresh_token"`
+	}
+	if json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer) != nil || answer.RefreshToken == "" {
+		return keychain.Credential{}, time.Time{}, errors.New("exchange of the token: the answer has none")
+	}
+	return keychain.Credential{IdentityToken: answer.RefreshToken}, expiry(answer.RefreshToken), nil
+}
+
+// expiry reads when a token ends. It is not checked: the registry that made it does.
+func expiry(token string) time.Time {
+	parts := strings.Split(token, ".")
+	var claims struct {
+		Expires int64 `json:"exp"`
+	}
+	if len(parts) == 3 {
+		text, err := base64.RawURLEncoding.DecodeString(parts[1])
+		if err == nil && json.Unmarshal(text, &claims) == nil && claims.Expires > 0 {
+			return time.Unix(claims.Expires, 0)
+		}
+	}
+	return time.Now().Add(azureLife)
+}

@@ -1,0 +1,76 @@
+package identity
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+// ECR has credentials for private registries of AWS. The zero value is ready.
+type ECR struct{ leases leases }
+
+// Credentials of a registry of AWS, and none for another one.
+func (e *ECR) Credentials(ctx context.Context, repository tagspec.Repository) ([]keychain.Credential, error) {
+	region, ok := ecrRegion(repository.Host)
+	if !ok {
+		return nil, nil
+	}
+	credential, err := e.leases.get(ctx, repository.Host, func(ctx context.Context) (keychain.Credential, time.Time, error) {
+		return fetchECR(ctx, region, strings.Contains(repository.Host, "ecr-fips."))
+	})
+	return list(credential, "AWS", repository.Host, err)
+}
+
+// Forget drops the token of a registry that refused it.
+func (e *ECR) Forget(repository tagspec.Repository) {
+	if _, ok := ecrRegion(repository.Host); ok {
+		e.leases.forget(repository.Host)
+	}
+}
+
+// ecrRegion finds the region in the name of a private registry of AWS. The whole host
+// has to be one: the credentials go there.
+func ecrRegion(host string) (string, bool) {
+	name := regexp.MustCompile(`^\d{12}\.(?:dkr\.ecr(?:-fips)?|dkr-ecr(?:-fips)?)\.([a-z]{2}[a-z0-9-]*)\.` +
+		`(?:amazonaws\.com(?:\.cn)?|amazonaws\.eu|on\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov|cloud\.adc-e\.uk|csp\.hci\.ic\.gov)$`)
+	match := name.FindStringSubmatch(host)
+	if match == nil {
+		return "", false
+	}
+	return match[1], true
+}
+
+func fetchECR(ctx context.Context, region string, fips bool) (keychain.Credential, time.Time, error) {
+	options := []func(*config.LoadOptions) error{config.WithRegion(region)}
+	if fips {
+		options = append(options, config.WithUseFIPSEndpoint(aws.FIPSEndpointStateEnabled))
+	}
+	settings, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return keychain.Credential{}, time.Time{}, err
+	}
+	answer, err := ecr.NewFromConfig(settings).GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
+	if err != nil {
+		return keychain.Credential{}, time.Time{}, err
+	}
+	if len(answer.AuthorizationData) == 0 || answer.AuthorizationData[0].AuthorizationToken == nil || answer.AuthorizationData[0].ExpiresAt == nil {
+		return keychain.Credential{}, time.Time{}, errors.New("the answer has no token")
+	}
+	data := answer.AuthorizationData[0]
+	text, err := base64.StdEncoding.DecodeString(*data.AuthorizationToken)
+	user, password, found := strings.Cut(string(text), ":")
+	if err != nil || !found {
+		return keychain.Credential{}, time.Time{}, errors.New("the token is not base64 of user:password")
+	}
+	return keychain.Credential{Username: user, Password: password}, *data.ExpiresAt, nil
+}

@@ -1,0 +1,50 @@
+package keychain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+// maxFile bounds Docker's configuration.
+const maxFile = 4 << 20
+
+// File is Docker's configuration file. It is read at each question, so that a changed
+// one counts from then on; one that is missing has no credentials.
+type File struct{ Path string }
+
+// Credentials of the file, and those of its credential helpers.
+func (f File) Credentials(ctx context.Context, repository tagspec.Repository) ([]Credential, error) {
+	text, err := f.read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Docker's configuration: %w", err)
+	}
+	var r ring
+	c, err := r.addConfig(text)
+	if err != nil {
+		err = fmt.Errorf("docker's configuration %s: %w", f.Path, err)
+	}
+	found := r.find(repository)
+	helped, helperErr := c.ask(ctx, repository)
+	if helped != (Credential{}) {
+		found = append([]Credential{helped}, found...)
+	}
+	return found, errors.Join(err, helperErr)
+}
+
+func (f File) read() ([]byte, error) {
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // It was only read.
+	return io.ReadAll(io.LimitReader(file, maxFile))
+}

@@ -1,0 +1,226 @@
+package registry
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+const (
+	// firstRetry is the pause after a failure; it doubles up to the interval.
+	firstRetry = 5 * time.Second
+	// betweenKicks is the least pause between two checks that were asked for.
+	betweenKicks = time.Second
+)
+
+// Resolver answers questions, and asks them again at every interval for those who watch
+// them.
+type Resolver struct {
+	options Options
+	client  *client
+	heads   share[string]
+	lists   share[[]string]
+	images  share[Image]
+
+	mu       sync.Mutex
+	run      context.Context //nolint:containedctx // That of Run, for the checks that timers begin.
+	checks   sync.WaitGroup
+	subjects map[string]*subject
+}
+
+// New makes a resolver. Watched questions are asked while Run runs.
+func New(options Options) *Resolver {
+	options = options.withDefaults()
+	return &Resolver{options: options, client: newClient(options), subjects: map[string]*subject{}}
+}
+
+// subject is one question that is watched.
+type subject struct {
+	question Question
+	watchers map[*Watch]struct{}
+	view     View
+	memory   memory
+	timer    *time.Timer
+	checking bool
+	again    bool // a check was asked for while another one ran
+	failures int
+}
+
+// Watch is one who watches a question.
+type Watch struct {
+	resolver *Resolver
+	key      string
+	subject  *subject
+	wake     func()
+}
+
+// Watch asks a question now and at every interval, and calls wake when the answer has
+// changed: another tag or digest, another kind of failure, or none any more. Wake must
+// return quickly; it may be called once more while Stop runs.
+func (r *Resolver) Watch(q Question, wake func()) *Watch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := q.key()
+	s := r.subjects[key]
+	if s == nil {
+		s = &subject{question: q, watchers: map[*Watch]struct{}{}}
+		r.subjects[key] = s
+		r.schedule(s, 0)
+	}
+	w := &Watch{resolver: r, key: key, subject: s, wake: wake}
+	s.watchers[w] = struct{}{}
+	return w
+}
+
+// View is what is known now.
+func (w *Watch) View() View {
+	w.resolver.mu.Lock()
+	defer w.resolver.mu.Unlock()
+	return w.subject.view
+}
+
+// Stop ends the watch. A question that is watched no more is asked no more.
+func (w *Watch) Stop() {
+	r := w.resolver
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(w.subject.watchers, w)
+	if len(w.subject.watchers) > 0 || r.subjects[w.key] != w.subject {
+		return
+	}
+	delete(r.subjects, w.key)
+	if w.subject.timer != nil {
+		w.subject.timer.Stop()
+	}
+}
+
+// Run asks the watched questions until the context ends.
+func (r *Resolver) Run(ctx context.Context) {
+	r.mu.Lock()
+	r.run = ctx
+	for _, s := range r.subjects {
+		r.schedule(s, 0)
+	}
+	r.mu.Unlock()
+	<-ctx.Done()
+	r.mu.Lock()
+	r.run = nil
+	for _, s := range r.subjects {
+		if s.timer != nil {
+			s.timer.Stop()
+		}
+	}
+	r.mu.Unlock()
+	r.checks.Wait()
+}
+
+// Resolve answers one question, with what is known from others who asked.
+func (r *Resolver) Resolve(ctx context.Context, q Question) (Resolution, error) {
+	return r.check(ctx, q, &memory{})
+}
+
+// Check asks all watched questions about a repository at once: something was pushed.
+func (r *Resolver) Check(repository tagspec.Repository) {
+	ours := func(key string) bool { return strings.HasPrefix(key, repository.String()+"\n") }
+	r.heads.forget(ours)
+	r.lists.forget(ours)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	for key, s := range r.subjects {
+		if !ours(key) {
+			continue
+		}
+		if s.checking {
+			s.again = true
+			continue
+		}
+		r.schedule(s, max(0, s.view.Asked.Add(betweenKicks).Sub(now)))
+	}
+}
+
+// schedule begins a check after a pause.
+func (r *Resolver) schedule(s *subject, pause time.Duration) {
+	if r.run == nil {
+		return
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.view.Next = time.Now().Add(pause)
+	s.timer = time.AfterFunc(pause, func() { r.begin(s) })
+}
+
+// begin checks a question, unless it is being checked or watched no more.
+func (r *Resolver) begin(s *subject) {
+	r.mu.Lock()
+	ctx := r.run
+	if ctx == nil || s.checking || len(s.watchers) == 0 {
+		r.mu.Unlock()
+		return
+	}
+	s.checking = true
+	m := s.memory
+	r.checks.Add(1)
+	r.mu.Unlock()
+	defer r.checks.Done()
+
+	found, err := r.check(ctx, s.question, &m)
+	for _, wake := range r.finish(s, m, found, err) {
+		wake()
+	}
+}
+
+// finish notes an answer, plans the next check, and lists whom to wake.
+func (r *Resolver) finish(s *subject, m memory, found Resolution, err error) []func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := s.view
+	s.checking, s.memory = false, m
+	s.view.Asked, s.view.Err = time.Now(), err
+	if err == nil {
+		s.view.Resolution, s.memory.last, s.failures = found, found, 0
+	} else {
+		s.failures++
+	}
+	pause := r.pause(s)
+	if s.again {
+		s.again, pause = false, betweenKicks
+	}
+	if len(s.watchers) > 0 {
+		r.schedule(s, pause)
+	}
+	if sameAnswer(before, s.view) {
+		return nil
+	}
+	wakes := make([]func(), 0, len(s.watchers))
+	for w := range s.watchers {
+		wakes = append(wakes, w.wake)
+	}
+	return wakes
+}
+
+// pause is how long until the next check. An answer that another asker got a while ago
+// is due for renewal when it is an interval old.
+func (r *Resolver) pause(s *subject) time.Duration {
+	now := time.Now()
+	switch KindOf(s.view.Err) {
+	case "": // an answer
+		return max(r.options.Jitter(max(r.options.Interval, r.options.TTL))-now.Sub(s.view.At), betweenKicks)
+	case Unreachable, Broken, Limited:
+		pause := min(firstRetry<<min(s.failures-1, 16), r.options.Interval)
+		if e, ok := asRegistryError(s.view.Err); ok && e.Until.Sub(now) > pause {
+			pause = e.Until.Sub(now)
+		}
+		return r.options.Jitter(pause)
+	default: // It is as good as an answer.
+		return r.options.Jitter(r.options.Interval)
+	}
+}
+
+func sameAnswer(a, b View) bool {
+	return a.Tag == b.Tag && a.Digest == b.Digest && KindOf(a.Err) == KindOf(b.Err) && (a.Err == nil) == (b.Err == nil)
+}

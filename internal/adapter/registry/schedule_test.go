@@ -1,0 +1,328 @@
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+// standIn answers as a registry inside a test whose time is not real: no connection may
+// leave it, so there is none. It has one tag of every repository.
+type standIn struct {
+	digest  atomic.Value // of the tag
+	spoil   func(w http.ResponseWriter, r *http.Request) bool
+	heads   atomic.Int64
+	tokens  atomic.Int64
+	refused atomic.Int64
+	expires atomic.Int64 // when the last token does, in Unix seconds
+	life    time.Duration
+}
+
+func newStandIn() *standIn {
+	s := &standIn{life: 5 * time.Minute}
+	s.digest.Store(somewhere)
+	return s
+}
+
+// RoundTrip answers a request.
+func (s *standIn) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// ServeHTTP is the registry and its token server.
+func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/token":
+		s.tokens.Add(1)
+		s.expires.Store(time.Now().Add(s.life).Unix())
+		fmt.Fprintf(w, `{"token": "t-%d", "expires_in": %d}`, time.Now().Add(s.life).Unix(), int(s.life.Seconds()))
+		return
+	case "/v2/":
+		w.Header().Set("WWW-Authenticate", `Bearer realm="https://r.example/token",service="r"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	s.heads.Add(1)
+	if s.spoil != nil && s.spoil(w, r) {
+		return
+	}
+	var until int64
+	if _, err := fmt.Sscanf(r.Header.Get("Authorization"), "Bearer t-%d", &until); err != nil || time.Now().Unix() >= until {
+		s.refused.Add(1)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	w.Header().Set("Docker-Content-Digest", s.digest.Load().(string))
+}
+
+// resolver asks the stand-in, until the test ends.
+func (s *standIn) resolver(t *testing.T, o registry.Options) *registry.Resolver {
+	t.Helper()
+	o.Transport = s
+	r := registry.New(o)
+	run(t, r)
+	synctest.Wait()
+	return r
+}
+
+// after lets time pass, in a test whose time does as soon as all wait for it.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// TestWatch: a question is asked once per interval whoever watches it, and those who
+// watch are woken when the answer changes, and only then.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	s := newStandIn()
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
+		var woken atomic.Int64
+		var watches []*registry.Watch
+		for i := range 100 {
+			q := ask(t, owner(), "r.example/app:1")
+			q.Asker = fmt.Sprint(i % 10)
+			watches = append(watches, r.Watch(q, func() { woken.Add(1) }))
+		}
+		after(time.Second)
+		if s.heads.Load() != 1 || woken.Load() != 100 {
+			t.Errorf("at first: %d requests, %d woken", s.heads.Load(), woken.Load())
+		}
+		v := watches[0].View()
+		if v.Digest != somewhere || v.Tag != "1" || v.Err != nil || v.Next.Sub(v.At) < time.Minute || v.Next.Sub(v.At) > 66*time.Second {
+			t.Errorf("the view is %+v", v)
+		}
+		after(time.Hour)
+		// An interval is up to a tenth longer than a minute.
+		if n := s.heads.Load(); n < 54 || n > 61 || woken.Load() != 100 {
+			t.Errorf("after an hour: %d requests, want one a minute; %d woken", n, woken.Load())
+		}
+		s.digest.Store(sum("new"))
+		after(2 * time.Minute)
+		if woken.Load() != 200 || watches[99].View().Digest != sum("new") {
+			t.Errorf("after a push: %d woken, %+v", woken.Load(), watches[99].View())
+		}
+		for _, w := range watches {
+			w.Stop()
+		}
+		before := s.heads.Load()
+		after(time.Hour)
+		if s.heads.Load() != before {
+			t.Errorf("%d requests for a question that is watched no more", s.heads.Load()-before)
+		}
+	})
+}
+
+// TestTokensAreRenewed: before they expire, so that no request is refused for it.
+func TestTokensAreRenewed(t *testing.T) {
+	t.Parallel()
+	s := newStandIn()
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
+		for i := range 20 {
+			defer r.Watch(ask(t, owner(), "r.example/app-%d:1", i), func() {}).Stop()
+		}
+		after(time.Hour)
+		if s.refused.Load() != 0 {
+			t.Errorf("%d requests with an expired token", s.refused.Load())
+		}
+		// One lives for five minutes, less half a minute; two at first.
+		if n := s.tokens.Load(); n > 16 {
+			t.Errorf("%d tokens in an hour for twenty repositories", n)
+		}
+	})
+}
+
+// TestFailuresAreRetriedEverMoreRarely: after 5, 10, 20, 40 seconds and then at the
+// interval; an answer ends it.
+func TestFailuresAreRetriedEverMoreRarely(t *testing.T) {
+	t.Parallel()
+	s := newStandIn()
+	var at []time.Duration
+	var start time.Time
+	var good atomic.Bool
+	s.spoil = func(w http.ResponseWriter, _ *http.Request) bool {
+		at = append(at, time.Since(start).Round(time.Second))
+		if !good.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		return !good.Load()
+	}
+	exactly := func(d time.Duration) time.Duration { return d }
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{Jitter: exactly})
+		start = time.Now()
+		var woken atomic.Int64
+		w := r.Watch(ask(t, owner(), "r.example/app:1"), func() { woken.Add(1) })
+		defer w.Stop()
+		after(200 * time.Second)
+		if got, want := fmt.Sprint(at), "[0s 5s 15s 35s 1m15s 2m15s 3m15s]"; got != want {
+			t.Errorf("asked at %s, want %s", got, want)
+		}
+		if woken.Load() != 1 || registry.KindOf(w.View().Err) != registry.Broken {
+			t.Errorf("woken %d times, %+v", woken.Load(), w.View())
+		}
+		good.Store(true)
+		after(time.Minute)
+		if woken.Load() != 2 || w.View().Err != nil || w.View().Digest != somewhere {
+			t.Errorf("woken %d times, %+v", woken.Load(), w.View())
+		}
+	})
+}
+
+// TestRetryAfter: until the time that a registry names it gets no request, whatever the
+// question.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	s := newStandIn()
+	var limited atomic.Bool
+	limited.Store(true)
+	s.spoil = func(w http.ResponseWriter, _ *http.Request) bool {
+		if limited.Load() {
+			w.Header().Set("Retry-After", "1800")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+		return limited.Load()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
+		start := time.Now()
+		first := r.Watch(ask(t, owner(), "r.example/app:1"), func() {})
+		defer first.Stop()
+		after(time.Second)
+		limited.Store(false)
+		for i := range 20 {
+			w := r.Watch(ask(t, owner(), "r.example/app-%d:1", i), func() {})
+			defer w.Stop()
+		}
+		r.Check(ask(t, owner(), "r.example/app:1").Repository)
+		after(30*time.Minute - 2*time.Second)
+		if n := s.heads.Load(); n != 1 {
+			t.Errorf("%d requests before the time", n)
+		}
+		after(4 * time.Minute)
+		if v := first.View(); v.Err != nil || v.At.Sub(start) < 30*time.Minute || s.heads.Load() < 21 {
+			t.Errorf("after the time: %+v, %d requests", v, s.heads.Load())
+		}
+	})
+}
+
+// TestCheck: a push is noticed at once; a thousand of them make no storm.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	s := newStandIn()
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{Interval: time.Hour})
+		q := ask(t, owner(), "r.example/app:1")
+		w := r.Watch(q, func() {})
+		defer w.Stop()
+		defer r.Watch(ask(t, owner(), "r.example/app-2:1"), func() {}).Stop()
+		after(10 * time.Minute)
+		s.digest.Store(sum("pushed"))
+		before := s.heads.Load()
+		r.Check(q.Repository)
+		after(time.Second)
+		if w.View().Digest != sum("pushed") || s.heads.Load() != before+1 {
+			t.Errorf("%+v after %d requests", w.View(), s.heads.Load()-before)
+		}
+		for range 1000 {
+			r.Check(q.Repository)
+			after(10 * time.Millisecond)
+		}
+		if n := s.heads.Load() - before; n > 12 {
+			t.Errorf("%d requests for 1000 notifications in 10 s", n)
+		}
+	})
+}
+
+// counted is a source of credentials that counts how often it is read.
+type counted struct {
+	known
+	reads *atomic.Int64
+}
+
+func (c counted) Credentials(ctx context.Context, r tagspec.Repository) ([]keychain.Credential, error) {
+	c.reads.Add(1)
+	return c.known.Credentials(ctx, r)
+}
+
+// TestCredentialsAreReadAtEachCheck: for all who watch with the same pull secrets once,
+// and again the next time, so that a replaced Secret counts.
+func TestCredentialsAreReadAtEachCheck(t *testing.T) {
+	t.Parallel()
+	s := newStandIn()
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
+		var reads atomic.Int64
+		for range 50 {
+			defer r.Watch(ask(t, counted{owner(), &reads}, "r.example/app:1"), func() {}).Stop()
+		}
+		after(time.Second)
+		if reads.Load() != 1 {
+			t.Errorf("read %d times for one check", reads.Load())
+		}
+		after(10 * time.Minute)
+		if n := reads.Load(); n < 9 || n > 11 {
+			t.Errorf("read %d times in ten minutes", n)
+		}
+	})
+}
+
+// TestBrokenRegistryIsLeftAlone: after three failures in a row all questions wait, not
+// only the one that failed.
+func TestBrokenRegistryIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := newStandIn()
+	s.spoil = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusBadGateway)
+		return true
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
+		for i := range 100 {
+			defer r.Watch(ask(t, owner(), "r.example/app-%d:1", i), func() {}).Stop()
+		}
+		after(10 * time.Minute)
+		// Without the pause it would be about 100 × 13.
+		if n := s.heads.Load(); n > 200 {
+			t.Errorf("%d requests to a broken registry in ten minutes", n)
+		}
+	})
+}
+
+// TestUnreadSecretIsNamed: when a registry refuses, a pull secret that could not be read
+// is the likely cause.
+func TestUnreadSecretIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newStandIn()
+	s.spoil = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{})
+		_, err := r.Resolve(t.Context(), ask(t, broken{}, "r.example/app:1"))
+		if err == nil || !strings.Contains(err.Error(), "pull secret shop/pull: not found") || registry.KindOf(err) != registry.Denied {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+type broken struct{}
+
+func (broken) Credentials(context.Context, tagspec.Repository) ([]keychain.Credential, error) {
+	return nil, fmt.Errorf("pull secret shop/pull: not found")
+}

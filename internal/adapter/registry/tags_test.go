@@ -1,0 +1,240 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+)
+
+// versions makes tags v1.0.0 to v1.N.9.
+func versions(n int) []string {
+	var tags []string
+	for i := range n {
+		tags = append(tags, fmt.Sprintf("v1.%d.%d", i/10, i%10))
+	}
+	return tags
+}
+
+// TestLongLists: ten thousand tags are read by page, once for all specs. A spec with a
+// prefix reads one page the next time, because the list is known to be sorted. The
+// registry links to an eleventh page, which is empty.
+func TestLongLists(t *testing.T) {
+	t.Parallel()
+	s := startRegistry(t, registrylab.Options{})
+	digest := push(t, s, "big", "latest", "a")
+	if err := s.Tag("big", digest, versions(9999)...); err != nil {
+		t.Fatal(err)
+	}
+	s.Counts()
+	var progress []int
+	r := newResolver(registry.Options{Listed: func(_ string, tags int) { progress = append(progress, tags) }}, s)
+	prefixed, whole := ask(t, owner(), "%s/big:v1.998.*", s.Address), ask(t, owner(), "%s/big:^1", s.Address)
+	check := func(reason string, q registry.Question, tag string, want map[string]int) {
+		t.Helper()
+		if got := mustResolve(t, r, q); got.Tag != tag || got.Digest != digest {
+			t.Errorf("%s: got %+v, want %s", reason, got, tag)
+		}
+		counts := s.Counts()
+		delete(counts, "token")
+		if !cmp.Equal(counts, want) {
+			t.Errorf("%s: %v requests, want %v", reason, counts, want)
+		}
+	}
+	check("first", prefixed, "v1.998.9", map[string]int{"ping": 1, "tags": 11, "head": 1})
+	check("another spec of the same list", whole, "v1.999.8", map[string]int{"head": 1})
+	if want := []int{1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10000, 10000}; !slices.Equal(progress, want) {
+		t.Errorf("progress was %v", progress)
+	}
+	r.Check(prefixed.Repository)
+	check("behind the prefix", prefixed, "v1.998.9", map[string]int{"tags": 1, "head": 1})
+}
+
+// TestBeginningBehindAPrefix: only where that saves requests and misses nothing.
+func TestBeginningBehindAPrefix(t *testing.T) {
+	t.Parallel()
+	s := startRegistry(t, registrylab.Options{PageSize: 100})
+	digest := push(t, s, "app", "latest", "a")
+	if err := s.Tag("app", digest, versions(998)...); err != nil {
+		t.Fatal(err)
+	}
+	r := newResolver(registry.Options{}, s)
+	check := func(reason, spec, tag string, want int) {
+		t.Helper()
+		q := ask(t, owner(), "%s/app:%s", s.Address, spec)
+		r.Check(q.Repository)
+		s.Counts()
+		if got := mustResolve(t, r, q); got.Tag != tag {
+			t.Errorf("%s: got %s, want %s", reason, got.Tag, tag)
+		}
+		if got := s.Counts()["tags"]; got != want {
+			t.Errorf("%s: %d pages, want %d", reason, got, want)
+		}
+	}
+	check("the order is not known", "v1.98.*", "v1.98.9", 10)
+	check("behind the prefix", "v1.98.*", "v1.98.9", 1)
+	check("behind another one", "v1.0.*", "v1.0.9", 1)
+	check("a tag that is the prefix itself", `/v1\.98\.9.*/`, "v1.98.9", 1)
+	check("no prefix", "^1", "v1.99.7", 10)
+
+	// A registry that does not know where to begin, as zot, is asked for everything.
+	s.Spoil(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("last") != "v1.98" {
+			return false
+		}
+		w.WriteHeader(http.StatusNotFound)
+		return true
+	})
+	check("no place to begin", "v1.98.*", "v1.98.9", 11)
+	s.Spoil(nil)
+	for range 20 {
+		check("behind the prefix again", "v1.98.*", "v1.98.9", 1)
+	}
+	check("from the beginning now and then", "v1.98.*", "v1.98.9", 10)
+}
+
+// TestUnsortedListsAreReadInFull: GitHub and Quay list tags by age. To begin behind a
+// prefix would miss some.
+func TestUnsortedListsAreReadInFull(t *testing.T) {
+	t.Parallel()
+	s := startRegistry(t, registrylab.Options{PageSize: 5})
+	digest := push(t, s, "app", "v1.9", "a")
+	if err := s.Tag("app", digest, versions(20)...); err != nil {
+		t.Fatal(err)
+	}
+	// The same pages from the last one to the first: by age.
+	pages := [][]string{{"v1.1.9", "v1.1.8"}, {"v0.1", "v1.1.10"}, {"v1.1.0", "latest"}}
+	s.Spoil(func(w http.ResponseWriter, r *http.Request) bool {
+		if registrylab.KindOf(r) != "tags" {
+			return false
+		}
+		at := len(r.URL.Query().Get("page"))
+		if at+1 < len(pages) {
+			w.Header().Set("Link", fmt.Sprintf(`<https://elsewhere.example/v2/wrong/tags/list?page=%s>; rel="next"`, strings.Repeat("x", at+1)))
+		}
+		return json.NewEncoder(w).Encode(map[string]any{"tags": pages[at]}) == nil
+	})
+	if err := s.Tag("app", digest, "v1.1.10"); err != nil {
+		t.Fatal(err)
+	}
+	r := newResolver(registry.Options{}, s)
+	q := ask(t, owner(), "%s/app:v1.1.*", s.Address)
+	for round := range 2 {
+		s.Counts()
+		r.Check(q.Repository)
+		if got := mustResolve(t, r, q); got.Tag != "v1.1.10" {
+			t.Errorf("round %d: got %s", round, got.Tag)
+		}
+		if got := s.Counts()["tags"]; got != 3 {
+			t.Errorf("round %d: %d pages, want 3", round, got)
+		}
+	}
+}
+
+// TestSmallPages: a registry that refuses the size of a page is asked for a smaller one.
+func TestSmallPages(t *testing.T) {
+	t.Parallel()
+	s := startRegistry(t, registrylab.Options{})
+	digest := push(t, s, "app", "v1.9", "a")
+	if err := s.Tag("app", digest, versions(250)...); err != nil {
+		t.Fatal(err)
+	}
+	s.Spoil(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("n") != "1000" {
+			return false
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		_, err := w.Write([]byte(`{"errors":[{"code":"TOO_MANY_TAGS_REQUESTED","message":"max is 100"}]}`))
+		return err == nil
+	})
+	s.Counts()
+	r := newResolver(registry.Options{}, s)
+	q := ask(t, owner(), "%s/app:^1", s.Address)
+	for round, want := range []int{4, 3} {
+		r.Check(q.Repository)
+		if got := mustResolve(t, r, q); got.Tag != "v1.24.9" {
+			t.Errorf("got %s", got.Tag)
+		}
+		if got := s.Counts()["tags"]; got != want {
+			t.Errorf("round %d: %d requests, want %d", round, got, want)
+		}
+	}
+}
+
+// TestShorterListIsNoDowngrade: a list without the newest tag changes nothing while the
+// registry has that tag; when it is gone, a second check has to say so.
+func TestShorterListIsNoDowngrade(t *testing.T) {
+	t.Parallel()
+	s := startRegistry(t, registrylab.Options{})
+	push(t, s, "app", "1.1", "old")
+	newest := push(t, s, "app", "1.2", "new")
+	var short sync.Map
+	s.Spoil(func(w http.ResponseWriter, r *http.Request) bool {
+		if _, on := short.Load("on"); !on || registrylab.KindOf(r) != "tags" {
+			return false
+		}
+		return json.NewEncoder(w).Encode(map[string]any{"tags": []string{"1.1"}}) == nil
+	})
+	r := newResolver(registry.Options{}, s)
+	answers := make(chan struct{}, 100)
+	q := ask(t, owner(), "%s/app:1.*", s.Address)
+	w := r.Watch(q, func() { answers <- struct{}{} })
+	defer w.Stop()
+	run(t, r)
+	<-answers
+	if got := w.View(); got.Tag != "1.2" || got.Digest != newest {
+		t.Fatalf("got %+v", got)
+	}
+
+	// After a restart, the tag that runs is what is known.
+	short.Store("on", true)
+	fresh := newResolver(registry.Options{}, s)
+	q.Running = "1.2"
+	if got := mustResolve(t, fresh, q); got.Tag != "1.2" {
+		t.Errorf("after a restart a short list led to %s", got.Tag)
+	}
+	r.Check(q.Repository)
+	checkedAgain(t, w)
+	if got := w.View(); got.Tag != "1.2" || got.Err != nil {
+		t.Errorf("a short list led to %+v", got)
+	}
+
+	if err := s.Untag("app", "1.2"); err != nil {
+		t.Fatal(err)
+	}
+	r.Check(q.Repository)
+	<-answers
+	if got := w.View(); got.Tag != "1.2" || registry.KindOf(got.Err) != registry.Shrunk {
+		t.Errorf("the newest tag is gone once: %+v", got)
+	}
+	r.Check(q.Repository)
+	<-answers
+	if got := w.View(); got.Tag != "1.1" || got.Err != nil {
+		t.Errorf("the newest tag is gone twice: %+v", got)
+	}
+}
+
+func TestNoTagMatches(t *testing.T) {
+	t.Parallel()
+	s := startRegistry(t, registrylab.Options{})
+	push(t, s, "app", "latest", "a")
+	r := newResolver(registry.Options{}, s)
+	_, err := r.Resolve(t.Context(), ask(t, owner(), "%s/app:^1", s.Address))
+	if registry.KindOf(err) != registry.NoMatch || !strings.Contains(err.Error(), "none of 1 matches ^1") {
+		t.Errorf("error is %v", err)
+	}
+	for _, image := range []string{"%s/app:none", "%s/none:1", "%s/none:*"} {
+		_, err := r.Resolve(t.Context(), ask(t, owner(), image, s.Address))
+		if registry.KindOf(err) != registry.Missing || !strings.Contains(err.Error(), "404") {
+			t.Errorf("%s: %v", image, err)
+		}
+	}
+}

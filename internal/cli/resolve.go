@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+// maxTagsFile bounds a list of tags.
+const maxTagsFile = 64 << 20
+
+// resolveOptions are the flags of "lockstep resolve".
+type resolveOptions struct {
+	platform     string
+	tagsFrom     string
+	output       string
+	dockerConfig string
+	ca           string
+	plainHTTP    bool
+	identities   bool
+	timeout      time.Duration
+}
+
+func newResolve(env Environment) *cobra.Command {
+	var o resolveOptions
+	cmd := &cobra.Command{
+		Use:   "resolve REPOSITORY:SPEC",
+		Short: "Find the tag and the digest that an image spec stands for",
+		Long: `Find the newest tag that a spec asks for, and its digest. The result is printed as it
+is written into a container's image: repository:tag@sha256:…
+
+A SPEC is one of these:
+
+    1.34.2           this tag
+    1.34.*           * stands for digits; the highest number wins, 10 before 9
+    v*.*             several numbers are compared from left to right
+    ^1.4  ~2.1       a range of semantic versions; ">=1 <3" needs quotes
+    >=1.4.0-0        a range that names a pre-release has all of them
+    /rel-(?P<n>\d+)/ a regular expression (RE2) for the whole tag; its named groups
+                     are compared, digits as numbers, and without one the whole tag
+
+The digest is that of the index, so that every node finds its platform. With
+--platform it is that of the image for one platform.
+
+Credentials come from Docker's configuration ("docker login") and from the cloud for
+registries of AWS, Google and Azure. With --tags-from no registry is asked: the file
+has one tag on a line, or is what /v2/<name>/tags/list answered; - is the standard
+input. The chosen tag is printed.
+
+Nothing but the result is printed, and on standard error only what went wrong; a
+terminal also sees the progress of a long list.
+
+Exit codes: 0 found; 1 not found, or the registry refused; 2 used wrongly.`,
+		Example: `  lockstep resolve registry.k8s.io/pause:3.*
+  lockstep resolve 'ghcr.io/team/app:^1.4' --output digest
+  lockstep resolve localhost:5000/app:latest --plain-http --platform linux/arm64
+
+  # which tag would it be?
+  printf '1.4.0\n1.10.0\n1.9.2\n' | lockstep resolve app:1.*.* --tags-from -`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{errors.New("name one image, such as registry.example/app:1.4.*")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args[0], env)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.platform, "platform", "", "the digest of the image for one platform, such as linux/arm64 or linux/arm/v7")
+	fs.StringVar(&o.tagsFrom, "tags-from", "", "a file with tags to choose from, without asking a registry; - is the standard input")
+	fs.StringVarP(&o.output, "output", "o", "image", "what is printed: image (repository:tag@digest), digest or tag")
+	fs.StringVar(&o.dockerConfig, "docker-config", "", "Docker's configuration file (default config.json in $DOCKER_CONFIG or ~/.docker)")
+	fs.StringVar(&o.ca, "registry-ca", "", "a file with certificates that are trusted besides those of the system (PEM)")
+	fs.BoolVar(&o.plainHTTP, "plain-http", false, "ask the registry without TLS")
+	fs.BoolVar(&o.identities, "cloud-identity", true, "ask the cloud for credentials if the registry is one of AWS, Google or Azure")
+	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long it may take")
+	return cmd
+}
+
+func (o *resolveOptions) run(cmd *cobra.Command, text string, env Environment) error {
+	image, err := tagspec.ParseImage(text)
+	if err != nil {
+		return usageError{err}
+	}
+	if o.output != "image" && o.output != "digest" && o.output != "tag" {
+		return usageError{fmt.Errorf("--output %q: want image, digest or tag", o.output)}
+	}
+	if o.timeout <= 0 {
+		return usageError{fmt.Errorf("--timeout %s: must be positive", o.timeout)}
+	}
+	if o.tagsFrom != "" {
+		return o.offline(image, cmd.InOrStdin(), env.Stdout)
+	}
+	question, err := o.question(image, env)
+	if err != nil {
+		return usageError{err}
+	}
+	host, err := o.host()
+	if err != nil {
+		return usageError{err}
+	}
+	shown := newListing(env.Stderr)
+	resolver := registry.New(registry.Options{
+		Hosts: map[string]registry.Host{image.Repository.Host: host}, UserAgent: "lockstep/" + env.Version, Listed: shown.page,
+	})
+	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not within %s", o.timeout))
+	defer cancel()
+	found, err := resolver.Resolve(ctx, question)
+	shown.end()
+	if err != nil {
+		return resolveAdvice(err, image.Repository.Host)
+	}
+	return o.print(env.Stdout, image, found)
+}
+
+func (o *resolveOptions) print(to io.Writer, image tagspec.Image, found registry.Resolution) error {
+	text := image.Repository.Written + ":" + found.Tag + "@" + found.Digest
+	switch o.output {
+	case "digest":
+		text = found.Digest
+	case "tag":
+		text = found.Tag
+	}
+	_, err := fmt.Fprintln(to, text)
+	return err
+}
+
+func (o *resolveOptions) question(image tagspec.Image, env Environment) (registry.Question, error) {
+	q := registry.Question{Repository: image.Repository, Spec: image.Spec}
+	chain := keychain.Chain{keychain.File{Path: o.dockerConfigFile(env)}}
+	if o.identities {
+		chain = append(chain, &identity.ECR{}, &identity.Google{}, &identity.Azure{})
+	}
+	q.Credentials = chain
+	if o.platform == "" {
+		return q, nil
+	}
+	platform, err := registry.ParsePlatform(o.platform)
+	q.Platforms, q.Child = append(q.Platforms, platform), true
+	return q, err
+}
+
+func (o *resolveOptions) dockerConfigFile(env Environment) string {
+	if o.dockerConfig != "" {
+		return o.dockerConfig
+	}
+	if folder, ok := env.Lookup("DOCKER_CONFIG"); ok && folder != "" {
+		return filepath.Join(folder, "config.json")
+	}
+	home, _ := env.Lookup("HOME")
+	return filepath.Join(home, ".docker", "config.json")
+}
+
+func (o *resolveOptions) host() (registry.Host, error) {
+	host := registry.Host{PlainHTTP: o.plainHTTP}
+	if o.ca == "" {
+		return host, nil
+	}
+	text, err := os.ReadFile(o.ca)
+	if err != nil {
+		return registry.Host{}, fmt.Errorf("--registry-ca: %w", err)
+	}
+	host.CA = text
+	return host, nil
+}
+
+// offline chooses from a list of tags.
+func (o *resolveOptions) offline(image tagspec.Image, stdin io.Reader, stdout io.Writer) error {
+	text, err := readTags(o.tagsFrom, stdin)
+	if err != nil {
+		return usageError{fmt.Errorf("--tags-from: %w", err)}
+	}
+	tags := strings.Fields(string(text))
+	var answer struct{ Tags []string }
+	if json.Unmarshal(text, &answer) == nil {
+		tags = answer.Tags
+	}
+	tag, ok := image.Spec.Choose(tags)
+	if !ok {
+		return fmt.Errorf("none of %d tags matches %s", len(tags), image.Spec)
+	}
+	_, err = fmt.Fprintln(stdout, tag)
+	return err
+}
+
+func readTags(path string, stdin io.Reader) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(io.LimitReader(stdin, maxTagsFile))
+	}
+	file, err := os.Open(path) //nolint:gosec // The caller names it.
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // It was only read.
+	return io.ReadAll(io.LimitReader(file, maxTagsFile))
+}
+
+// resolveAdvice says what a person at a terminal can do, which is not what the owner of
+// a workload can.
+func resolveAdvice(err error, host string) error {
+	e, ok := errors.AsType[*registry.Error](err)
+	if !ok {
+		return err
+	}
+	advised := *e
+	switch e.Kind {
+	case registry.Denied:
+		advised.Advice = fmt.Sprintf("log in with \"docker login %s\" or name a file with --docker-config, and check that the repository exists", host)
+	case registry.Unreachable:
+		advised.Advice = "check the name and the network; --plain-http and --registry-ca are for registries without a public certificate"
+	case registry.NoMatch:
+		advised.Advice = "try other specs with --tags-from"
+	case registry.Limited, registry.Broken:
+		advised.Advice = "try again later"
+		if !e.Until.IsZero() {
+			advised.Advice = "try again after " + e.Until.Local().Format(time.TimeOnly)
+		}
+	default:
+	}
+	return &advised
+}

@@ -1,0 +1,154 @@
+package registrylab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+)
+
+// Options of a [Server].
+type Options struct {
+	// Folder is empty and stays the caller's.
+	Folder string
+	// Public lets everyone read; else reading takes a token.
+	Public bool
+	// PageSize is the most tags on a page; 0 is the registry's own limit, 1000.
+	PageSize int
+	// TokenLife is how long tokens live; 0 is five minutes.
+	TokenLife time.Duration
+	// Progress hears of programs that have to be built first.
+	Progress io.Writer
+}
+
+// Server is a registry and the proxy in front of it.
+type Server struct {
+	*Front
+	// Tokens gives out tokens.
+	Tokens *Tokens
+	// CA is the certificate to trust (PEM).
+	CA []byte
+
+	options Options
+	process *process.Process
+	http    *http.Server
+	log     *bytes.Buffer
+}
+
+// config has places for folder, address, certificate, key, page size and authentication.
+const config = `version: 0.1
+log: {level: error, accesslog: {disabled: true}}
+storage:
+  filesystem: {rootdirectory: %q}
+  delete: {enabled: true}
+http: {addr: %q, tls: {certificate: %q, key: %q}}
+tags: {maxtags: %d}
+%s
+`
+
+//nolint:gosec // It says where tokens are, and has none.
+const tokenConfig = `auth: {token: {realm: %q, service: %q, issuer: %q, rootcertbundle: %q}}`
+
+// Start runs a registry until Stop.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	builder, err := program.NewBuilder(o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	built, err := builder.Build(ctx, program.Registry)
+	if err != nil {
+		return nil, err
+	}
+	identity, err := newIdentity(o.Folder)
+	if err != nil {
+		return nil, err
+	}
+	front, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	behind, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{options: o, CA: identity.pem, log: &bytes.Buffer{}}
+	s.Tokens = &Tokens{identity: identity, life: o.TokenLife}
+	s.Front = newFront(front.Addr().String(), &url.URL{Scheme: "https", Host: behind}, identity, s.Tokens)
+	s.http = &http.Server{Handler: s.Front, ReadHeaderTimeout: time.Minute, ErrorLog: quiet()}
+	if err := s.serve(built[program.Registry].Path, behind); err != nil {
+		return nil, errors.Join(err, front.Close())
+	}
+	go s.http.ServeTLS(front, identity.certFile, identity.keyFile) //nolint:errcheck // It ends with Stop.
+	if err := s.await(ctx, behind); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+func (s *Server) serve(path, address string) error {
+	o, identity := s.options, s.Tokens.identity
+	var authentication string
+	if !o.Public {
+		authentication = fmt.Sprintf(tokenConfig, "https://"+s.Address+"/token", service, issuer, identity.certFile)
+	}
+	if o.PageSize == 0 {
+		o.PageSize = 1000
+	}
+	text := fmt.Sprintf(config, s.storage(), address, identity.certFile, identity.keyFile, o.PageSize, authentication)
+	file := filepath.Join(o.Folder, "config.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return err
+	}
+	var err error
+	s.process, err = process.Start(process.Spec{
+		Path: path, Args: []string{"serve", file}, Stdout: s.log, Stderr: s.log,
+		Env: append(os.Environ(), "OTEL_TRACES_EXPORTER=none"),
+	})
+	return err
+}
+
+// await returns when the registry accepts connections.
+func (s *Server) await(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			return connection.Close()
+		}
+		select {
+		case <-s.process.Done():
+			return fmt.Errorf("the registry ended: %s", s.log)
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the registry: %w", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// storage is where the registry keeps its files.
+func (s *Server) storage() string { return filepath.Join(s.options.Folder, "storage") }
+
+// Stop ends it.
+func (s *Server) Stop() error {
+	s.release()
+	return errors.Join(s.http.Close(), s.process.Kill())
+}
+
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

@@ -159,30 +159,36 @@ type roll struct {
 func (r *roll) run(ctx context.Context) error {
 	gatherer := r.gatherer()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		for {
+		for done := false; !done; {
 			got, err := gatherer.Gather(ctx, r.live.Key())
 			if err != nil {
 				return err
 			}
-			got.Input.Force = r.force()
-			if got.Workload.Deleting {
-				return fmt.Errorf("%s is being deleted", r.live.Key())
-			}
-			if err := r.refusal(got); err != nil {
-				return err
-			}
-			if done, err := r.inStep(got); done || err != nil {
-				return err
-			}
-			d := follow.Decide(got.Input)
-			if d.Verb == follow.Move {
-				return r.move(ctx, got, input.Order{All: got.Input.Findings, Due: d.Moves, Kinds: got.Input.Kinds})
-			}
-			if err := r.wait(ctx, got.Input, d); err != nil {
+			if done, err = r.look(ctx, got); err != nil {
 				return err
 			}
 		}
+		return nil
 	})
+}
+
+// look moves the workload, or waits, and reports whether it has come to its end.
+func (r *roll) look(ctx context.Context, got follow.Gathered) (done bool, err error) {
+	got.Input.Force = r.force()
+	if got.Workload.Deleting {
+		return false, fmt.Errorf("%s is being deleted", r.live.Key())
+	}
+	if err := r.refusal(got); err != nil {
+		return false, err
+	}
+	if done, err := r.inStep(got); done || err != nil {
+		return done, err
+	}
+	d := follow.Decide(got.Input)
+	if d.Verb == follow.Move {
+		return true, r.move(ctx, got, input.Order{All: got.Input.Findings, Due: d.Moves, Kinds: got.Input.Kinds})
+	}
+	return false, r.wait(ctx, got.Input, d)
 }
 
 func (r *roll) force() follow.Force {

@@ -267,15 +267,16 @@ func (g *Given) readNotes(text string) {
 	}
 	var rest []string
 	for word := range strings.SplitSeq(text, " ") {
-		if from, found := strings.CutPrefix(word, fromWord); found {
-			g.From = timeline.Origin(from)
-		} else if back, found := strings.CutPrefix(word, backWord); found {
-			g.Back = back
-		} else if word == awaitsWord {
+		switch {
+		case strings.HasPrefix(word, fromWord):
+			g.From = timeline.Origin(word[len(fromWord):])
+		case strings.HasPrefix(word, backWord):
+			g.Back = word[len(backWord):]
+		case word == awaitsWord:
 			g.Awaits = true
-		} else if word == sealedWord {
+		case word == sealedWord:
 			g.Sealed = true
-		} else {
+		default:
 			rest = append(rest, word)
 		}
 	}

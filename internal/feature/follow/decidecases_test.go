@@ -53,22 +53,22 @@ func decideCases() map[string]decideCase {
 		},
 		"AwaitsPods": {
 			reason:   "the template has it, and an older pod is left",
-			findings: []input.Finding{inStep(app)}, pending: ago(time.Hour), awaits: true, rollout: byHand(2, 1),
+			findings: []input.Finding{inStep(app)}, pending: ago(time.Hour), awaits: true, rollout: byHand(1),
 			want: Decision{Verb: Wait, Reason: input.AwaitsPods, PendingSince: ago(time.Hour), AwaitsStatus: true}, says: []string{"configmap/app", "OnDelete"},
 		},
 		"NoOlderPods": {
 			reason:   "the last of them is gone",
-			findings: []input.Finding{inStep(app)}, pending: ago(time.Hour), awaits: true, rollout: byHand(2, 2),
+			findings: []input.Finding{inStep(app)}, pending: ago(time.Hour), awaits: true, rollout: byHand(2),
 			want: Decision{Verb: Remember, Reason: input.Reloaded}, says: []string{"configmap/app"},
 		},
 		"AwaitsPodsAndDue": {
 			reason:   "a further change does not wait for them",
-			findings: []input.Finding{inStep(app), due(db, time.Hour)}, pending: ago(time.Hour), awaits: true, rollout: byHand(2, 1),
+			findings: []input.Finding{inStep(app), due(db, time.Hour)}, pending: ago(time.Hour), awaits: true, rollout: byHand(1),
 			want: Decision{Verb: Move, Reason: input.AwaitsPods, Delivered: true, PendingSince: ago(time.Hour), AwaitsStatus: true}, says: []string{"secret/db"},
 		},
 		"AwaitsPodsTakenBack": {
 			reason:   "nobody waits for pods of what was taken back",
-			findings: []input.Finding{barred(inStep(app), input.Undone, "1")}, awaits: true, rollout: byHand(2, 1),
+			findings: []input.Finding{barred(inStep(app), input.Undone, "1")}, awaits: true, rollout: byHand(1),
 			want: Decision{Verb: Leave, Reason: input.Undone}, says: []string{"configmap/app"},
 		},
 		"BadSetting": {
@@ -405,9 +405,10 @@ func (tc decideCase) input() Input {
 	return in
 }
 
-// byHand is a workload whose pods a person replaces, so many of which have the current
-// template.
-func byHand(pods, updated int) health.Status {
+// byHand is a workload whose two pods a person replaces, so many of which have the
+// current template.
+func byHand(updated int) health.Status {
+	const pods = 2
 	return health.Status{Observed: true, OnDelete: true, Counted: true, Counts: health.Counts{Wanted: pods, Existing: pods, Updated: updated, Available: pods}}
 }
 

@@ -206,13 +206,14 @@ func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time
 }
 
 // retire removes one generation. Whoever had the old directory open may have
-// written into it since; that goes to the current one first.
+// written into it since; that goes to the current one first. A generation that
+// the current one has a link into stays.
 func (v *Volume) retire(id, current string) error {
 	foreign, err := v.makeRoomFor(id, current)
 	if err == nil {
 		err = v.carry(id, current, foreign)
 	}
-	if err != nil {
+	if err != nil || v.holds(id, foreign) {
 		return err
 	}
 	return v.removeGeneration(id)

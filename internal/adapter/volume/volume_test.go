@@ -272,17 +272,6 @@ func TestOverwriteIsFinishedAfterAKill(t *testing.T) {
 	wantVisible(t, root, map[string]string{"a": "1", "b": "1"})
 }
 
-func TestExchangeRefusesToCarryForeignFilesAway(t *testing.T) {
-	v, root := open(t, volume.Exchange, nil)
-	put(t, v, map[string]string{"a": "1"})
-	write(t, filepath.Join(root, "lock"), "application's own")
-	id := stage(t, v, map[string]string{"a": "2"})
-	if err := v.Publish(id); err == nil || !strings.Contains(err.Error(), "lock in the root was not written by this agent") {
-		t.Errorf("publish: %v", err)
-	}
-	wantVisible(t, root, map[string]string{"a": "1", "lock": "application's own"})
-}
-
 // A mount stays with its directory, so that no exchange can ever work. That is
 // said at the start, for another file system and for a part of the same.
 func TestExchangeRefusesAMountPoint(t *testing.T) {

@@ -32,6 +32,9 @@ type Agent struct {
 	seen    bool         // the sources were complete once
 	begun   time.Time    // when the agent began to look at the sources
 	pruneAt time.Time
+	// suspect says that the files of the published set have to be looked at, damaged
+	// that they are not as they were published.
+	suspect, damaged bool
 
 	mu       sync.Mutex
 	status   Status
@@ -54,7 +57,7 @@ func New(opts Options, parts Parts, store Store) (*Agent, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), attempts: map[attempt]int{}, begun: parts.Now()}
+	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), attempts: map[attempt]int{}, begun: parts.Now(), suspect: true}
 	a.planned.version = -1
 	a.inventory = NewInventory(opts, store, parts.Now, a.Wake)
 	if err := a.restore(); err != nil {
@@ -116,7 +119,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // the one that an earlier agent went back to, is in place. Telling the
 // application is left to an agent that stays.
 func (a *Agent) finished(d Decision) bool {
-	if a.planned.id == "" {
+	if a.planned.id == "" || a.damaged {
 		return false
 	}
 	return a.state.Published == a.planned.id || d.Reason == RolledBack
@@ -151,7 +154,24 @@ func (a *Agent) gather() Input {
 	if rejected != a.state.Rejected {
 		a.setCheckOutput("") // it is about a set that is not wanted any more
 	}
+	a.lookAtFiles()
 	return a.input()
+}
+
+// lookAtFiles finds out whether the published set is still in place as a whole: at
+// the start, because another program may have changed files meanwhile, and after a
+// publish that failed, which may have left files of both sets. It waits until the
+// sources hold that set, because only then it can be put back.
+func (a *Agent) lookAtFiles() {
+	if !a.suspect || a.planned.id == "" || a.planned.id != a.state.Published {
+		return
+	}
+	a.suspect = false
+	err := a.parts.Publisher.Verify(a.planned.id)
+	if err != nil && !a.damaged {
+		a.parts.Log.Warn("the published files are put back: "+err.Error(), "generation", a.planned.id)
+	}
+	a.damaged = err != nil
 }
 
 // input is what is known now, without looking at the sources again.
@@ -162,7 +182,7 @@ func (a *Agent) input() Input {
 		Observed: Observed{
 			Generation:  a.planned.id,
 			FirstChange: a.planned.snapshot.FirstChange, LastChange: a.planned.snapshot.LastChange,
-			Conflict: a.planned.err != nil && a.planned.snapshot.Complete(),
+			Conflict: a.planned.err != nil && a.planned.snapshot.Complete(), Damaged: a.damaged,
 		},
 	}
 }

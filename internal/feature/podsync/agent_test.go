@@ -41,6 +41,7 @@ type world struct {
 	check     func(id string) error
 	publish   func(id string) error
 	write     func() error
+	verify    func(id string) error
 	child     *child
 	log       strings.Builder
 }
@@ -83,11 +84,13 @@ func newWorld() *world {
 		Mounted: volume.NewMounted("/live"), complete: map[string]bool{},
 		tell: func(int) error { return nil }, check: func(string) error { return nil },
 		publish: func(string) error { return nil }, write: func() error { return nil },
-		baseline: func() (string, error) { return "", nil },
+		baseline: func() (string, error) { return "", nil }, verify: func(string) error { return nil },
 	}
 }
 
 func (w *world) Has(id string) bool { return w.complete[id] }
+
+func (w *world) Verify(id string) error { return w.verify(id) }
 
 func (w *world) Stage(id string, _ filemap.Tree) (string, error) {
 	w.complete[id] = true

@@ -14,6 +14,8 @@ type Publisher interface {
 	// on the disk.
 	Current() (string, error)
 	Has(id string) bool
+	// Verify says why a generation does not hold any more what it was staged with.
+	Verify(id string) error
 	// Stage builds a generation aside and returns its directory; Publish makes
 	// it visible in one step.
 	Stage(id string, tree filemap.Tree) (string, error)

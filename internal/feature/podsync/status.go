@@ -59,7 +59,7 @@ func (a *Agent) restore() error {
 		old = Status{} // damaged: as if nothing were known
 	}
 	a.state = old.resumed(current, a.parts.Confirmer != nil)
-	if !a.parts.Publisher.Has(a.state.Previous) {
+	if !a.parts.Publisher.Has(a.state.Previous) || a.parts.Publisher.Verify(a.state.Previous) != nil {
 		a.state.Previous = ""
 	}
 	if by := a.checkName(); a.state.CheckedBy != by {
@@ -123,7 +123,7 @@ func (a *Agent) report(d Decision) {
 		s.Message = unusable.Error()
 	}
 	s.Healthy = !a.applicationFailed(s)
-	s.Degraded = !s.Healthy || s.behind() || a.planned.err != nil || a.planned.tree.LeftOut != nil || snap.doubtful()
+	s.Degraded = !s.Healthy || s.behind() || a.damaged || a.planned.err != nil || a.planned.tree.LeftOut != nil || snap.doubtful()
 	if d.Reason == InStep && !s.Degraded {
 		s.Message = ""
 	}

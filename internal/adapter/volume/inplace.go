@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 )
 
@@ -126,21 +124,6 @@ func (p *inPlace) swap(id string) error {
 	return nil
 }
 
-// refuse finds what somebody else has in the way of a set.
-func (p *inPlace) refuse(id string) error {
-	old, err := p.oldFiles()
-	if err != nil {
-		return err
-	}
-	files, _ := p.list(id)
-	for name := range files {
-		if err := p.refuseForeign(id, name, old); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // oldFiles are those of the set in place, and those that are there of sets that
 // were not ended.
 func (p *inPlace) oldFiles() (map[string]bool, error) {
@@ -186,55 +169,6 @@ func (p *inPlace) placed(id, name string) bool {
 	}
 	b, err := p.base.ReadFile(path.Join(p.dir(id), name))
 	return err == nil && bytes.Equal(a, b)
-}
-
-// refuseForeign finds a file or directory of another program in the way of a file.
-func (p *inPlace) refuseForeign(id, name string, old map[string]bool) error {
-	for at := name; at != "."; at = path.Dir(at) {
-		info, err := p.base.Lstat(at)
-		// Below a file there is nothing; the file itself comes next.
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		parent := info.IsDir() && at != name
-		if parent || (p.overwrite && !info.IsDir()) || p.ours(id, at, info, old) {
-			continue
-		}
-		return fmt.Errorf("%s is there but was not written by this agent: remove it, use another root, or set overwrite", at)
-	}
-	return nil
-}
-
-// ours says whether a name was made by this agent: as a file of the set in place,
-// as one of the set to come by an agent that was killed, or as a link of the
-// layout with links.
-func (p *inPlace) ours(id, name string, info fs.FileInfo, old map[string]bool) bool {
-	if info.IsDir() {
-		return anyBelow(name, old) && !p.holdsOthers(name, old)
-	}
-	return old[name] || p.placed(id, name) || (&links{base: p.base}).ours(name)
-}
-
-func anyBelow(dir string, files map[string]bool) bool {
-	for name := range files {
-		if strings.HasPrefix(name, dir+"/") {
-			return true
-		}
-	}
-	return false
-}
-
-// holdsOthers says whether a directory has files that are not in the list.
-func (p *inPlace) holdsOthers(dir string, files map[string]bool) bool {
-	others := false
-	_ = fs.WalkDir(p.base.FS(), dir, func(name string, d fs.DirEntry, err error) error {
-		others = others || err != nil || (!d.IsDir() && !files[name])
-		return err
-	})
-	return others
 }
 
 // replace puts a set in the place of another.
@@ -341,6 +275,9 @@ func (p *inPlace) copyFile(from, to string, mode fs.FileMode) error {
 
 // remove takes a file away, and its directories as far as they are empty.
 func (p *inPlace) remove(name string) error {
+	if p.link(name) != "" {
+		return nil // what is there now is not ours
+	}
 	info, err := p.base.Lstat(name)
 	if err != nil || info.IsDir() {
 		return nil //nolint:nilerr // it is gone, or its name has become a directory

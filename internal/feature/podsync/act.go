@@ -91,6 +91,7 @@ func (a *Agent) publish(id string) error {
 	if err := a.parts.Publisher.Publish(id); err != nil {
 		a.pruneSoon() // it may have left files of both sets
 		a.suspect = true
+		a.planned.version = -1 // something may be in the way that was not when it was planned
 		return err
 	}
 	a.suspect, a.damaged = false, false

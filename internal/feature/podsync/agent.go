@@ -35,6 +35,9 @@ type Agent struct {
 	// suspect says that the files of the published set have to be looked at, damaged
 	// that they are not as they were published.
 	suspect, damaged bool
+	// replanAt is when to look again whether something is still in the way of files
+	// that were left out for it; zero means that nothing was.
+	replanAt time.Time
 
 	mu       sync.Mutex
 	status   Status
@@ -190,20 +193,26 @@ func (a *Agent) input() Input {
 // plan works the observed set out again when the inventory changed.
 func (a *Agent) plan() {
 	snap := a.inventory.Snapshot()
-	if snap.Version == a.planned.version {
+	if snap.Version == a.planned.version && (a.replanAt.IsZero() || a.parts.Now().Before(a.replanAt)) {
 		a.planned.snapshot = snap
 		return
 	}
-	a.pruneSoon() // also when nothing is published in the end: what was read is on the disk
+	if snap.Version != a.planned.version {
+		a.pruneSoon() // also when nothing is published in the end: what was read is on the disk
+	}
 	p := plan{version: snap.Version, snapshot: snap}
 	if snap.Complete() {
 		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules.Since(!a.fresh))
+	}
+	a.replanAt = time.Time{}
+	if a.opts.Rules.LeaveOut {
+		p.tree = a.withoutObstacles(p.tree)
 	}
 	if snap.Complete() && p.err == nil {
 		p.id = p.tree.ID(a.key(), a.opts.Attributes)
 	}
 	a.warnLeftOut(p.tree.LeftOut)
-	if p.id != "" && len(p.tree.Files) == 0 {
+	if p.id != "" && p.id != a.planned.id && len(p.tree.Files) == 0 {
 		a.parts.Log.Warn("the sources hold no files: nothing matches, or what matches has no keys")
 	}
 	if p.id != "" && p.id == a.state.Published {
@@ -212,6 +221,20 @@ func (a *Agent) plan() {
 		a.state.Files, a.state.Bytes = len(p.tree.Files), p.tree.Bytes()
 	}
 	a.planned = p
+}
+
+// obstacleInterval is how often the agent looks whether something is still in the
+// way: no event tells.
+const obstacleInterval = 10 * time.Second
+
+// withoutObstacles leaves files out that cannot be put in their place, so that they
+// hold up no others.
+func (a *Agent) withoutObstacles(tree filemap.Tree) filemap.Tree {
+	obstacles := a.parts.Publisher.Obstacles(tree)
+	if len(obstacles) > 0 {
+		a.replanAt = a.parts.Now().Add(obstacleInterval)
+	}
+	return tree.Without(obstacles)
 }
 
 // warnLeftOut logs keys that cannot become files, once until they change.
@@ -245,7 +268,7 @@ func (a *Agent) childPhase() ChildPhase {
 func (a *Agent) rest(ctx context.Context, until time.Time, childRan bool) {
 	a.prune()
 	var timer <-chan time.Time
-	if at := sooner(until, a.pruneAt); !at.IsZero() {
+	if at := sooner(sooner(until, a.pruneAt), a.replanAt); !at.IsZero() {
 		t := time.NewTimer(max(0, at.Sub(a.parts.Now())))
 		defer t.Stop()
 		timer = t.C

@@ -42,6 +42,7 @@ type world struct {
 	publish   func(id string) error
 	write     func() error
 	verify    func(id string) error
+	obstacles map[string]error
 	child     *child
 	log       strings.Builder
 }
@@ -89,6 +90,8 @@ func newWorld() *world {
 }
 
 func (w *world) Has(id string) bool { return w.complete[id] }
+
+func (w *world) Obstacles(filemap.Tree) map[string]error { return w.obstacles }
 
 func (w *world) Verify(id string) error { return w.verify(id) }
 

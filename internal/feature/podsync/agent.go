@@ -44,6 +44,7 @@ type Agent struct {
 	attempts map[attempt]int
 	complete bool // the sources, as of the status
 	written  string
+	statusAt time.Time // when to write the status file that could not be written
 }
 
 // plan is the observed set and what it became.
@@ -268,7 +269,11 @@ func (a *Agent) childPhase() ChildPhase {
 func (a *Agent) rest(ctx context.Context, until time.Time, childRan bool) {
 	a.prune()
 	var timer <-chan time.Time
-	if at := sooner(sooner(until, a.pruneAt), a.replanAt); !at.IsZero() {
+	at := until
+	for _, other := range []time.Time{a.pruneAt, a.replanAt, a.statusAt} {
+		at = sooner(at, other)
+	}
+	if !at.IsZero() {
 		t := time.NewTimer(max(0, at.Sub(a.parts.Now())))
 		defer t.Stop()
 		timer = t.C

@@ -146,10 +146,15 @@ func (s Snapshot) doubtful() bool {
 	return !s.Complete() || len(s.Failures) > 0 || len(s.Deleted) > 0
 }
 
+// statusRetry is how soon a status file that could not be written is tried again: a
+// disk that has room again tells nobody.
+const statusRetry = 5 * time.Second
+
 // writeStatus writes the file when anything but its time changed.
 func (a *Agent) writeStatus() {
 	raw, err := json.Marshal(a.status)
 	if err != nil || string(raw) == a.written {
+		a.statusAt = time.Time{}
 		return
 	}
 	written := string(raw)
@@ -159,10 +164,13 @@ func (a *Agent) writeStatus() {
 		err = a.parts.States.WriteState(StatusFile, append(raw, '\n'))
 	}
 	if err != nil {
-		a.parts.Log.Warn("the status file cannot be written", "error", err)
+		if a.statusAt.IsZero() {
+			a.parts.Log.Warn("the status file cannot be written, which is tried again", "error", err)
+		}
+		a.statusAt = a.parts.Now().Add(statusRetry)
 		return
 	}
-	a.written = written
+	a.written, a.statusAt = written, time.Time{}
 }
 
 func sourceStatuses(sources []Source, snap Snapshot) []SourceStatus {

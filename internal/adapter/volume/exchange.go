@@ -187,7 +187,7 @@ func (e *exchange) staged(id string, tree filemap.Tree) error {
 		return err
 	}
 	e.records[id] = record
-	return writeState(e.state, generationName(id)+recordSuffix, raw, 0o600)
+	return writeState(e.state, generationName(id)+recordSuffix, raw, private())
 }
 
 func (e *exchange) forget(id string) error {

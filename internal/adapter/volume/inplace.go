@@ -27,9 +27,11 @@ import (
 type inPlace struct {
 	base, state *os.Root
 	overwrite   bool
-	// list are the files of a generation; makeDir makes one with the wanted mode.
-	list    func(id string) (map[string]bool, bool)
-	makeDir func(name string) error
+	// list are the files of a generation; makeDir makes a directory with the wanted
+	// mode, and finishDir gives that to one that is the agent's own.
+	list      func(id string) (map[string]bool, bool)
+	makeDir   func(name string) error
+	finishDir func(name string) error
 }
 
 // The files in which the layout keeps its place.
@@ -115,7 +117,7 @@ func (p *inPlace) swap(id string) error {
 		return err
 	}
 	ids = append(slices.DeleteFunc(ids, func(other string) bool { return other == id }), id)
-	if err := writeState(p.state, intentFile, []byte(strings.Join(ids, "\n")), 0o600); err != nil {
+	if err := writeState(p.state, intentFile, []byte(strings.Join(ids, "\n")), private()); err != nil {
 		return err
 	}
 	if err := p.replace(id); err != nil {
@@ -196,7 +198,7 @@ func (p *inPlace) replace(id string) error {
 	if err := p.removeLinks(); err != nil {
 		return err
 	}
-	if err := writeState(p.state, currentFile, []byte(id), 0o600); err != nil {
+	if err := writeState(p.state, currentFile, []byte(id), private()); err != nil {
 		return err
 	}
 	return p.state.Remove(intentFile)
@@ -226,7 +228,7 @@ func (p *inPlace) makeParents(dir string) error {
 	}
 	info, err := p.base.Lstat(dir)
 	if err == nil && info.IsDir() {
-		return nil
+		return p.finishDir(dir)
 	}
 	if err == nil {
 		if err := p.base.Remove(dir); err != nil {

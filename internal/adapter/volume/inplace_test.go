@@ -193,6 +193,34 @@ func (s skipExisting) ReadDir(name string) ([]fs.DirEntry, error) {
 	return missing, err
 }
 
+// A stricter mode holds for directories that are there already, as far as they are
+// the agent's own.
+func TestFilesInDirectoriesOfAnEarlierMode(t *testing.T) {
+	v, root := open(t, volume.Files, nil)
+	mkdir(t, filepath.Join(root, "theirs"))
+	if err := os.Chown(filepath.Join(root, "theirs"), 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"d/deep/a": "1", "theirs/b": "1"}
+	put(t, v, files)
+	wantMode(t, filepath.Join(root, "d"), 0o755)
+	v.Close()
+	v = reopen(t, root, volume.Files, func(o *volume.Options) { o.DirMode, o.GID = 0o750, 54321 })
+	tree := keep(t, v, files)
+	id := tree.ID(nil, "0750") // modes are part of the name
+	if _, err := v.Stage(id, tree); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Publish(id); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"d", "d/deep"} {
+		wantMode(t, filepath.Join(root, dir), 0o750)
+		wantOwner(t, filepath.Join(root, dir), 0, 54321)
+	}
+	wantMode(t, filepath.Join(root, "theirs"), 0o755)
+}
+
 // A link in the place of a directory is in the way of the files below it and of no
 // others. Nothing is written or removed through it, and it is never replaced.
 func TestALinkInThePlaceOfADirectory(t *testing.T) {

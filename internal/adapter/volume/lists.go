@@ -55,7 +55,7 @@ func (v *Volume) writeList(id string, names []string) error {
 	for _, name := range names {
 		list = append(append(list, name...), 0)
 	}
-	return writeState(v.state, finishedDir+"/"+id, append(list, listEnd...), 0o644)
+	return writeState(v.state, finishedDir+"/"+id, append(list, listEnd...), private())
 }
 
 // fileList are the files that a generation was staged with; known is false when

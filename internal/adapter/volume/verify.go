@@ -24,7 +24,7 @@ func (v *Volume) seal(id string, tree filemap.Tree) error {
 	if err := v.state.Mkdir(sealDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return writeState(v.state, path.Join(sealDir, id), []byte(tree.ID(nil, "")), 0o600)
+	return writeState(v.state, path.Join(sealDir, id), []byte(tree.ID(nil, "")), private())
 }
 
 // Verify says why a generation does not hold any more what it was staged with: the

@@ -39,6 +39,8 @@ type Agent struct {
 	// that were left out for it; zero means that nothing was.
 	replanAt time.Time
 
+	complaints map[string]string // what was said of the sources, by the words for it
+
 	mu       sync.Mutex
 	status   Status
 	attempts map[attempt]int
@@ -61,7 +63,7 @@ func New(opts Options, parts Parts, store Store) (*Agent, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), attempts: map[attempt]int{}, begun: parts.Now(), suspect: true}
+	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), attempts: map[attempt]int{}, complaints: map[string]string{}, begun: parts.Now(), suspect: true}
 	a.planned.version = -1
 	a.inventory = NewInventory(opts, store, parts.Now, a.Wake)
 	if err := a.restore(); err != nil {
@@ -96,6 +98,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		if err := a.refusal(); err != nil {
 			return err
 		}
+		a.logSources()
 		d := Decide(in)
 		a.report(d)
 		if a.opts.Once && a.finished(d) {
@@ -212,7 +215,6 @@ func (a *Agent) plan() {
 	if snap.Complete() && p.err == nil {
 		p.id = p.tree.ID(a.key(), a.opts.Attributes)
 	}
-	a.warnLeftOut(p.tree.LeftOut)
 	if p.id != "" && p.id != a.planned.id && len(p.tree.Files) == 0 {
 		a.parts.Log.Warn("the sources hold no files: nothing matches, or what matches has no keys")
 	}
@@ -236,13 +238,6 @@ func (a *Agent) withoutObstacles(tree filemap.Tree) filemap.Tree {
 		a.replanAt = a.parts.Now().Add(obstacleInterval)
 	}
 	return tree.Without(obstacles)
-}
-
-// warnLeftOut logs keys that cannot become files, once until they change.
-func (a *Agent) warnLeftOut(left error) {
-	if left != nil && (a.planned.tree.LeftOut == nil || a.planned.tree.LeftOut.Error() != left.Error()) {
-		a.parts.Log.Warn("some keys are left out", "error", left)
-	}
 }
 
 func (a *Agent) key() []byte {

@@ -5,10 +5,11 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync/application"
-	"golang.org/x/sys/unix"
 )
 
 // Step is one thing that an agent will do.
@@ -88,7 +89,7 @@ func (c Config) describeFiles() []Step {
 		return []Step{c.describeWait(), check, {"write", "nothing: the files are where the application reads them"}}
 	}
 	v := c.Volume
-	write := fmt.Sprintf("%s, layout %s, files %#o, directories %#o", v.Root, v.Layout, uint32(v.FileMode), uint32(v.DirMode))
+	write := []string{fmt.Sprintf("%s, layout %s, files %#o, directories %#o", v.Root, v.Layout, uint32(v.FileMode), uint32(v.DirMode))}
 	for _, note := range []struct {
 		said bool
 		text string
@@ -100,10 +101,10 @@ func (c Config) describeFiles() []Step {
 		{v.Grace != Default().Volume.Grace, fmt.Sprintf("a replaced set stays for %s", v.Grace)},
 	} {
 		if note.said {
-			write += ", " + note.text
+			write = append(write, note.text)
 		}
 	}
-	return []Step{c.describeWait(), {"stage", "the whole set beside the one in place"}, check, {"write", write}}
+	return []Step{c.describeWait(), {"stage", "the whole set beside the one in place"}, check, {"write", strings.Join(write, ", ")}}
 }
 
 func (c Config) describeWait() Step {

@@ -174,7 +174,13 @@ func (a *Agent) lookAtFiles() {
 		return
 	}
 	a.suspect = false
-	err := a.parts.Publisher.Verify(a.planned.id)
+	current, err := a.parts.Publisher.Current()
+	if err == nil && current != a.planned.id {
+		err = fmt.Errorf("generation %s is in its place", current)
+	}
+	if err == nil {
+		err = a.parts.Publisher.Verify(a.planned.id)
+	}
 	if err != nil && !a.damaged {
 		a.parts.Log.Warn("the published files are put back: "+err.Error(), "generation", a.planned.id)
 	}

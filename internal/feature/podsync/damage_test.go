@@ -113,6 +113,28 @@ func TestFilesOfTwoSetsAreNotInStep(t *testing.T) {
 	})
 }
 
+// A publish that fails after the swap leaves the new set in place. Sources that go
+// back to the old one have it published again.
+func TestAPublishThatFailsAfterTheSwap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		_, put := run(t, w, nil)
+		put("good")
+		synctest.Wait()
+		w.publish = func(id string) error { return errors.Join(w.Mounted.Publish(id), errors.New("a file could not be kept")) }
+		put("new")
+		synctest.Wait()
+		w.publish = func(string) error { return nil }
+		put("good")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if current, _ := w.Current(); current != w.published[0] {
+			t.Errorf("%s is in place, published were %v", current, w.published)
+		}
+		wantStatus(t, w, podsync.InStep, 1, 4)
+	})
+}
+
 // A set to go back to that another program changed is not gone back to: neither
 // after a restart nor by the agent that published it.
 func TestADamagedSetIsNotGoneBackTo(t *testing.T) {

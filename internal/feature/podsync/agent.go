@@ -182,7 +182,7 @@ func (a *Agent) lookAtFiles() {
 		err = a.parts.Publisher.Verify(a.planned.id)
 	}
 	if err != nil && !a.damaged {
-		a.parts.Log.Warn("the published files are put back: "+err.Error(), "generation", a.planned.id)
+		a.parts.Log.Warn("the published files are not as they were: "+err.Error(), "generation", a.planned.id)
 	}
 	a.damaged = err != nil
 }

@@ -35,7 +35,7 @@ func TestDriftAtAStart(t *testing.T) {
 		if !slices.Equal(w.published, []string{good}) || !slices.Equal(w.told, []string{good}) {
 			t.Errorf("published %v, told %v", w.published, w.told)
 		}
-		if log := w.log.String(); strings.Count(log, "the published files are put back: another program changed its files") != 1 {
+		if log := w.log.String(); strings.Count(log, "the published files are not as they were: another program changed its files") != 1 {
 			t.Error(log)
 		}
 		wantDegraded(t, agent, "0")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,8 +34,8 @@ func TestDriftAtAStart(t *testing.T) {
 		if !slices.Equal(w.published, []string{good}) || !slices.Equal(w.told, []string{good}) {
 			t.Errorf("published %v, told %v", w.published, w.told)
 		}
-		if log := w.log.String(); strings.Count(log, "the published files are not as they were: another program changed its files") != 1 {
-			t.Error(log)
+		if n := w.said("the published files are not as they were: another program changed its files"); n != 1 {
+			t.Errorf("said %d times", n)
 		}
 		wantDegraded(t, agent, "0")
 		wantStatus(t, w, podsync.InStep, 1, 4)
@@ -102,7 +101,7 @@ func TestFilesOfTwoSetsAreNotInStep(t *testing.T) {
 		}
 		told := len(w.told)
 
-		w.publish = func(string) error { return nil }
+		w.change(func() { w.publish = func(string) error { return nil } })
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		wantDegraded(t, agent, "0")
@@ -121,7 +120,9 @@ func TestAPublishThatFailsAfterTheSwap(t *testing.T) {
 		_, put := run(t, w, nil)
 		put("good")
 		synctest.Wait()
-		w.publish = func(id string) error { return errors.Join(w.Mounted.Publish(id), errors.New("a file could not be kept")) }
+		w.publish = func(id string) error {
+			return errors.Join(w.Mounted.Publish(id), errors.New("a file could not be kept"))
+		}
 		put("new")
 		synctest.Wait()
 		w.publish = func(string) error { return nil }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,9 +197,10 @@ func TestOnceOnAUsedVolume(t *testing.T) {
 func TestStatusIsWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		full := true
+		var full atomic.Bool
+		full.Store(true)
 		w.write = func() error {
-			if full {
+			if full.Load() {
 				return errors.New("no space left")
 			}
 			return nil
@@ -206,10 +208,11 @@ func TestStatusIsWrittenAgain(t *testing.T) {
 		_, put := run(t, w, nil)
 		put("1")
 		time.Sleep(time.Minute)
-		if n := strings.Count(w.log.String(), "the status file cannot be written"); n != 1 {
+		synctest.Wait()
+		if n := w.said("the status file cannot be written"); n != 1 {
 			t.Errorf("said %d times", n)
 		}
-		full = false
+		full.Store(false)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if s := w.status(t); s.Confirmed != w.published[0] {

@@ -75,10 +75,11 @@ func TestAnObstacleHoldsUpNoOther(t *testing.T) {
 			t.Errorf("message %q", s.Message)
 		}
 		time.Sleep(time.Minute)
-		if n := strings.Count(w.log.String(), "some keys are left out"); n != 1 {
-			t.Errorf("told %d times:\n%s", n, w.log.String())
+		synctest.Wait()
+		if n := w.said("some keys are left out"); n != 1 {
+			t.Errorf("told %d times", n)
 		}
-		w.obstacles = nil
+		w.change(func() { w.obstacles = nil })
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		wantStatus(t, w, podsync.InStep, 2, 0)

@@ -1,6 +1,7 @@
 package synccli_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -332,15 +333,28 @@ func TestK8sSidecarFolders(t *testing.T) {
 	put("one", "./team")
 	put("two", "team/")
 	put("three", "other")
-	a := k8sSidecar(t, c, filepath.Join(t.TempDir(), "dashboards"), "LABEL=d", "FOLDER_ANNOTATION=grafana_folder")
+	put("four", "linked")
+	root := filepath.Join(t.TempDir(), "dashboards")
+	link := filepath.Join(root, "linked")
+	if err := errors.Join(os.Mkdir(root, 0o755), os.Symlink(t.TempDir(), link)); err != nil {
+		t.Fatal(err)
+	}
+	a := k8sSidecar(t, c, root, "LABEL=d", "FOLDER_ANNOTATION=grafana_folder")
 	a.wantFiles(map[string]string{"team/one.json": "{}", "team/two.json": "{}", "other/three.json": "{}"})
 	for _, name := range []string{"team", "other", "team/one.json"} {
 		if info, err := os.Lstat(filepath.Join(a.root, name)); err != nil || info.Mode()&os.ModeSymlink != 0 {
 			t.Errorf("%s is a link (%v)", name, err)
 		}
 	}
+	// A folder that is a link already is left out, alone.
+	if message := a.status().Message; !strings.Contains(message, "linked is a link, and files go into real directories") {
+		t.Errorf("message %q", message)
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
 	c.delete("three")
-	a.wantFiles(map[string]string{"team/one.json": "{}", "team/two.json": "{}"})
+	a.wantFiles(map[string]string{"team/one.json": "{}", "team/two.json": "{}", "linked/four.json": "{}"})
 	labtest.Eventually(t, patience, func() (bool, string) {
 		_, err := os.Stat(filepath.Join(a.root, "other"))
 		return os.IsNotExist(err), "the empty folder stays"

@@ -1,8 +1,10 @@
 package synccli_test
 
 import (
+	"cmp"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +75,33 @@ serve    /healthz, /readyz, /startupz and /metrics on :8080
 	if code != 0 || !strings.Contains(stdout, "start    app -v, after the first set\ntell     signal:HUP\n") {
 		t.Errorf("code %d\n%s", code, stdout)
 	}
+}
+
+// explain says something else for every flag that changes what the agent does.
+func TestExplainLeavesNoFlagOut(t *testing.T) {
+	base := []string{"explain", "--configmap=web/app", "--root=/config", "--notify=http://127.0.0.1:9090/-/reload", "--notify=exec:reload", "--confirm=http://127.0.0.1:9090/ok"}
+	// These are about the program itself, or stand for flags that are shown.
+	left := []string{"help", "help-all", "version", "install", "log-format", "debug", "app", "app-file", "app-url", "app-socket", "no-check"}
+	beside := map[string][]string{
+		"stop-signal": {"--", "app"}, "stop-grace": {"--", "app"}, "selector-kinds": {"--selector=a=b"}, "namespace": {"--selector=a=b"}, "check-timeout": {"--check=true"},
+		"http-key": {"--http-cert=/c"}, "http-cert": {"--http-key=/k"}, "uid": {"--dir-mode=0711"},
+	}
+	values := map[string]string{
+		"selector": "a=b", "selector-kinds": "secret", "on-delete": "keep", "layout": "files", "file-mode": "0600", "dir-mode": "0700", "item": "a=b", "collision": "prefix",
+		"notify": "signal:HUP@name:x", "confirm": "workers:name:x", "initial-notify": "always", "stop-signal": "INT", "http-header": "A: b", "http-codes": "202", "health-addr": ":1",
+	}
+	synccli.Document().Flags().VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(left, f.Name) {
+			return
+		}
+		value := cmp.Or(values[f.Name], map[string]string{"duration": "7s", "int": "77", "bool": "true"}[f.Value.Type()], "x")
+		flag := "--" + f.Name + "=" + value
+		before, _, _ := run(t, append(slices.Clone(base), beside[f.Name]...)...)
+		after, stderr, code := run(t, append(append(slices.Clone(base), flag), beside[f.Name]...)...)
+		if code != 0 || after == before {
+			t.Errorf("%s: code %d, %s, explained as\n%s", flag, code, stderr, after)
+		}
+	})
 }
 
 // The first line of the log says what runs with what, without arguments that may

@@ -227,6 +227,35 @@ func TestFilesOfTheApplication(t *testing.T) {
 	a.wantFiles(map[string]string{"conf.d/a": "2", "conf.d/mine": "mine"})
 }
 
+// What another program wrote into a published file while the agent was down is put
+// back at its start, and the application is told.
+func TestDriftIsPutBackAtAStart(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.configMap("app", map[string]string{"a": "1", "b": "1"})
+	for _, layout := range []string{"links", "exchange", "files"} {
+		t.Run(layout, func(t *testing.T) {
+			app := &reloads{answer: always(http.StatusOK)}
+			server := httptest.NewServer(app)
+			defer server.Close()
+			args := []string{"--kubeconfig=" + c.lab.Kubeconfig(), "--configmap=" + c.namespace + "/app", "--layout=" + layout, "--notify=" + server.URL}
+			a := start(t, args...)
+			a.wantFiles(map[string]string{"a": "1", "b": "1"})
+			a.wantProbe("/startupz", http.StatusOK)
+			a.Stop(t)
+			if err := os.WriteFile(filepath.Join(a.root, "a"), []byte("changed"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a = startIn(t, a.root, args...)
+			a.wantFiles(map[string]string{"a": "1", "b": "1"})
+			labtest.Eventually(t, patience, func() (bool, string) { return app.count() == 1, a.Stderr() })
+			if !strings.Contains(a.Stderr(), "the published files are not as they were: generation ") {
+				t.Errorf("the log is\n%s", a.Stderr())
+			}
+		})
+	}
+}
+
 // An init container without a check has published a set that the application
 // does not take. The agent with the check does not start the application on it.
 func TestNoChildOnAnUncheckedSet(t *testing.T) {

@@ -53,6 +53,14 @@ func TestValidate(t *testing.T) {
 		"two directories":     {why: "they are only watched", set: func(c *Config) { c.Directories = []string{"/a", "/b"} }},
 		"object without root": {why: "it has to go somewhere", set: func(c *Config) { c.Selectors = []objectwatch.Selector{selector("configmap", "app", "")} }, wantErr: "the root directory is missing"},
 		"no source":           {why: "there is nothing to do", set: func(c *Config) { c.Volume.Root = "/r" }, wantErr: "no source"},
+		"root in its directory": {
+			why: "the agent would follow its own files",
+			set: func(c *Config) { c.Directories, c.Volume.Root = []string{"/a"}, "/a/out" }, wantErr: "are inside one another",
+		},
+		"directory in its root": {
+			why: "the agent would publish into what it follows",
+			set: func(c *Config) { c.Directories, c.Volume.Root = []string{"/a/in"}, "/a" }, wantErr: "are inside one another",
+		},
 		"roll-back of a mounted directory": {
 			why: "somebody else publishes there",
 			set: func(c *Config) { c.Directories, c.Sync.Timing.RollBack = []string{"/a"}, true }, wantErr: "rolling back needs a root",

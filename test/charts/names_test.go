@@ -98,6 +98,19 @@ func suffix(o *unstructured.Unstructured) string {
 	return name[strings.LastIndex(name, "-")+1:]
 }
 
+// TestMutableObjectsHaveOtherNames: Kubernetes makes no immutable object mutable
+// again, so that an upgrade that says so needs new ones.
+func TestMutableObjectsHaveOtherNames(t *testing.T) {
+	t.Parallel()
+	values := "{appName: a, configmaps: {c: {kv_data: {x: y}}}, secrets: {s: {kv_data: {x: y}}}}"
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		before, after := objects(t, kind, values)[0], objects(t, kind, values, "--set", "revisions.immutable=false")[0]
+		if before.GetName() == after.GetName() {
+			t.Errorf("%s %s is to become mutable", kind, after.GetName())
+		}
+	}
+}
+
 // TestNamesChangeIfAndOnlyIfTheFinalDataChanges renders many random ConfigMaps and
 // Secrets, with values that reach them through templates, and the same with one
 // of those values changed. Over all of them: equal content, equal end of name;

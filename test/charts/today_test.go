@@ -92,14 +92,18 @@ func TestDeploymentUnlessArgo(t *testing.T) {
 func TestAdviceOfToday(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
-		"rbac: {enabled: false}":                              "rbac.enabled is false and configmapAttacher.serviceAccountName is empty",
-		"ingress: {enabled: true, hosts: [{host: a}]}":        "there is no Service: set service.enabled=true",
-		"httpRoute: {enabled: true, parentRefs: [{name: a}]}": "there is no Service: set service.enabled=true",
-		"serviceMonitor: {enabled: true}":                     "there is no Service: set service.enabled=true",
-		"sync: {enabled: true, configmaps: [a]}":              "set serviceAccount.create=true",
-		"sync: {enabled: true}":                               "set sync.configmaps or sync.secrets",
-		"domain: example.org":                                 "additional properties 'domain' not allowed",
-		"ingresss: {enabled: true}":                           "additional properties 'ingresss' not allowed",
+		"rbac: {enabled: false}":                                                         "rbac.enabled is false and configmapAttacher.serviceAccountName is empty",
+		"ingress: {enabled: true, hosts: [{host: a}]}":                                   "there is no Service: set service.enabled=true",
+		"httpRoute: {enabled: true, parentRefs: [{name: a}]}":                            "there is no Service: set service.enabled=true",
+		"serviceMonitor: {enabled: true}":                                                "there is no Service: set service.enabled=true",
+		"sync: {enabled: true, configmaps: [a]}":                                         "set serviceAccount.create=true",
+		"sync: {enabled: true}":                                                          "set sync.configmaps or sync.secrets",
+		"autoscaling: {enabled: true, minReplicas: 12}":                                  "autoscaling.minReplicas is 12 and autoscaling.maxReplicas is 10: lower the first or raise the second",
+		"secretsMountPath: /etc/kubernetes/configmaps/\nsecrets: {s: {kv_data: {a: b}}}": "configmapsMountPath and secretsMountPath are the same folder, /etc/kubernetes/configmaps",
+		"volumeMounts: [{name: mine, mountPath: /etc/kubernetes/configmaps}]":            "configmapsMountPath and volumeMounts (mine) are the same folder",
+		"serviceAccount: {create: true}\nsync: {enabled: true, configmaps: [a], mountPath: /etc/kubernetes/configmaps}": "configmapsMountPath and sync.mountPath are the same folder, /etc/kubernetes/configmaps",
+		"domain: example.org":       "additional properties 'domain' not allowed",
+		"ingresss: {enabled: true}": "additional properties 'ingresss' not allowed",
 	} {
 		if said := refused(t, minimal+values+"\n"); !strings.Contains(said, want) {
 			t.Errorf("%s: said %s", values, said)

@@ -22,8 +22,23 @@
 {{- include "app.checkClashes" (dict "root" . "group" "configmaps") -}}
 {{- include "app.checkClashes" (dict "root" . "group" "secrets") -}}
 {{- end -}}
+{{- include "app.checkFolders" . -}}
 {{- if eq $v.revisions.attach "job" -}}
 {{- include "app.checkNamed" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* app.checkFolders finds two volumes that would be mounted in one folder. */}}
+{{- define "app.checkFolders" -}}
+{{- $values := dict "configmaps-volume" "configmapsMountPath" "secrets-volume" "secretsMountPath" "lockstep-sync" "sync.mountPath" -}}
+{{- $seen := dict -}}
+{{- range $mount := include "app.volumeMounts" . | fromYamlArray -}}
+{{- $value := get $values $mount.name | default (printf "volumeMounts (%s)" $mount.name) -}}
+{{- $folder := clean $mount.mountPath -}}
+{{- if hasKey $seen $folder -}}
+{{- fail (printf "\n\n%s and %s are the same folder, %s, and Kubernetes mounts one volume in a folder: give one of them another" (get $seen $folder) $value $folder) -}}
+{{- end -}}
+{{- $_ := set $seen $folder $value -}}
 {{- end -}}
 {{- end -}}
 

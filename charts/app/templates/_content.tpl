@@ -80,7 +80,8 @@ YAML, but for a few characters that YAML takes for line breaks or refuses.
 
 {{/*
 app.digest is the hash of an object's final content. The type of a Secret counts
-as content: Kubernetes never changes it.
+as content: Kubernetes never changes it. So does that an object is mutable: Kubernetes
+makes no immutable one mutable again.
 */}}
 {{- define "app.digest" -}}
 {{- $salt := "" -}}
@@ -90,7 +91,8 @@ as content: Kubernetes never changes it.
 {{- $type = include "app.secretType" . -}}
 {{- $type = eq $type "Opaque" | ternary "" $type -}}
 {{- end -}}
-{{- printf "%s%s%s" $salt (include "app.content" .) $type | sha256sum -}}
+{{- $mutable := .root.Values.revisions.immutable | ternary "" "mutable" -}}
+{{- printf "%s%s%s%s" $salt (include "app.content" .) $type $mutable | sha256sum -}}
 {{- end -}}
 
 {{/* app.secretType is the type of a Secret. */}}

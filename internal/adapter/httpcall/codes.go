@@ -30,6 +30,19 @@ func ParseCodes(s string) (Codes, error) {
 	return codes, nil
 }
 
+// String gives the form that ParseCodes reads.
+func (c Codes) String() string {
+	var parts []string
+	for _, r := range c {
+		part := strconv.Itoa(r.First)
+		if r.Last != r.First {
+			part += "-" + strconv.Itoa(r.Last)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ",")
+}
+
 // Accept says whether a code is in one of the ranges; no range at all means
 // the successful ones.
 func (c Codes) Accept(code int) bool {

@@ -126,27 +126,35 @@ func noAnswer(err error) error {
 // large to be read whole is an error: who looks for something in it would take
 // what was cut off for absent.
 func Call(ctx context.Context, o Options) (string, error) {
-	body, err := inTime(ctx, o)
-	if err == nil && len(body) > bodyLimit {
-		err = fmt.Errorf("the answer is larger than %d MiB", bodyLimit>>20)
-	}
-	if err != nil {
-		return "", o.named(err)
-	}
-	return body, nil
+	var text string
+	err := inTime(ctx, o, func(body io.Reader) error {
+		raw, err := io.ReadAll(io.LimitReader(body, bodyLimit+1))
+		if err != nil {
+			return fmt.Errorf("read the answer: %w", withoutURL(err))
+		}
+		if len(raw) > bodyLimit {
+			return fmt.Errorf("the answer is larger than %d MiB", bodyLimit>>20)
+		}
+		text = string(raw)
+		return nil
+	})
+	return text, err
 }
 
 // Probe makes the request once and looks at the code only.
 func Probe(ctx context.Context, o Options) error {
-	_, err := inTime(ctx, o)
-	return o.named(err)
+	return inTime(ctx, o, ignore)
 }
 
+// ignore takes note of a body that does not matter: it is there, or not, or never
+// ends.
+func ignore(io.Reader) error { return nil }
+
 // inTime gives up when the time is over.
-func inTime(ctx context.Context, o Options) (string, error) {
+func inTime(ctx context.Context, o Options, take func(body io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	return exchange(ctx, o)
+	return o.named(exchange(ctx, o, take))
 }
 
 // named says which request an error is about.
@@ -157,32 +165,28 @@ func (o Options) named(err error) error {
 	return fmt.Errorf("%s %s: %w", o.method(), o.Name(), err)
 }
 
-// exchange sends the request and reads the answer, at most one byte more than
-// the limit.
-func exchange(ctx context.Context, o Options) (string, error) {
+// exchange sends the request and judges the code of the answer. If that is accepted,
+// take gets the body.
+func exchange(ctx context.Context, o Options, take func(body io.Reader) error) error {
 	request, err := o.request(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	transport, err := o.transport()
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, CheckRedirect: stay}
 	answer, err := client.Do(request)
 	if err != nil {
-		return "", noAnswer(withoutURL(err))
+		return noAnswer(withoutURL(err))
 	}
 	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, bodyLimit+1))
-	if err != nil {
-		return "", fmt.Errorf("read the answer: %w", withoutURL(err))
-	}
 	if !o.Codes.Accept(answer.StatusCode) {
-		return "", &StatusError{Code: answer.StatusCode, Text: http.StatusText(answer.StatusCode), Location: pointsTo(answer)}
+		return &StatusError{Code: answer.StatusCode, Text: http.StatusText(answer.StatusCode), Location: pointsTo(answer)}
 	}
-	return string(body), nil
+	return take(answer.Body)
 }
 
 // stay takes a redirect as the answer that it is. Whoever follows it asks

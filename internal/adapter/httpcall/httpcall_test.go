@@ -143,6 +143,32 @@ func TestSend(t *testing.T) {
 	}
 }
 
+// The code is the answer. A body that does not end changes nothing, and is not read
+// for ever.
+func TestTheCodeIsTheAnswer(t *testing.T) {
+	for name, call := range map[string]func(context.Context, httpcall.Options) error{"Send": httpcall.Send, "Probe": httpcall.Probe} {
+		left := make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			close(left)
+		}))
+		o := options(server.URL)
+		o.Timeout = 2 * time.Second
+		if err := call(t.Context(), o); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		select {
+		case <-left:
+		case <-time.After(patience):
+			t.Errorf("%s: the body is still read", name)
+		}
+		server.CloseClientConnections()
+		server.Close()
+	}
+}
+
 func TestAHangingServerIsLeftAfterTheTimeout(t *testing.T) {
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))

@@ -3,6 +3,7 @@ package httpcall
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,8 @@ func (e *UnansweredError) Error() string {
 // after the request was sent does not end it: its error is then an
 // *UnansweredError, through which the answer can be had later. Closing the
 // connection would take the only way to learn how the work ended, and some
-// servers drop the work with it.
+// servers drop the work with it. The code is the answer: a body that does not end is
+// read for as long again, for the same servers, and no caller waits for it.
 func Send(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var sent atomic.Bool
@@ -39,8 +41,15 @@ func Send(ctx context.Context, o Options) error {
 	answer := make(chan error, 1)
 	go func() {
 		defer cancel()
-		_, err := exchange(ctx, o)
-		answer <- o.named(err)
+		err := exchange(ctx, o, func(body io.Reader) error {
+			answer <- nil
+			defer time.AfterFunc(o.Timeout, cancel).Stop()
+			_, _ = io.Copy(io.Discard, io.LimitReader(body, bodyLimit)) // whatever it is, it changes nothing
+			return nil
+		})
+		if err != nil {
+			answer <- o.named(err)
+		}
 	}()
 	timer := time.NewTimer(o.Timeout)
 	defer timer.Stop()

@@ -187,7 +187,7 @@ func (e *exchange) staged(id string, tree filemap.Tree) error {
 		return err
 	}
 	e.records[id] = record
-	return writeState(e.state, generationName(id)+recordSuffix, raw, 0o600)
+	return writeState(e.state, generationName(id)+recordSuffix, raw, private())
 }
 
 func (e *exchange) forget(id string) error {
@@ -220,9 +220,6 @@ func (e *exchange) swap(id string) error {
 	if err != nil || old == id {
 		return err
 	}
-	if err := e.refuseForeign(old); err != nil {
-		return err
-	}
 	if _, err := e.base.Lstat(e.target); errors.Is(err, fs.ErrNotExist) {
 		return e.rename(generationName(id), e.base, e.target, unix.RENAME_NOREPLACE)
 	}
@@ -233,25 +230,6 @@ func (e *exchange) swap(id string) error {
 		return e.state.Remove(generationName(id))
 	}
 	return e.state.Rename(generationName(id), generationName(old))
-}
-
-// refuseForeign stops before files that another program put into the directory
-// would vanish with it.
-func (e *exchange) refuseForeign(current string) error {
-	if current == "" {
-		return nil
-	}
-	ours := map[string]bool{}
-	for _, f := range e.records[current].Files {
-		ours[f] = true
-	}
-	return fs.WalkDir(e.base.FS(), e.target, func(p string, d fs.DirEntry, err error) error {
-		name := strings.TrimPrefix(strings.TrimPrefix(p, e.target), "/")
-		if err != nil || d.IsDir() || ours[name] {
-			return err
-		}
-		return fmt.Errorf("%s in the root was not written by this agent and would vanish: remove it, or use the layout links", name)
-	})
 }
 
 // rename works on names inside open directories, so that no link on the way

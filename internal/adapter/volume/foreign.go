@@ -14,9 +14,12 @@ import (
 )
 
 // An application that writes into a published directory writes into a
-// generation, because the directory it sees is a link to one. What it wrote goes
+// generation: the directory it sees is one, or a link to one. What it wrote goes
 // with it from each generation to the next: first makeRoomFor finds out whether
 // it can, then, after the swap, carry moves it.
+//
+// A directory of another user cannot get another parent. With links it stays where
+// it is, a link leads there, and its generation stays with it.
 
 // foreign lists what another program put into a generation: the topmost names that
 // it was not staged with and that are not directories in the other one.
@@ -54,7 +57,7 @@ func (v *Volume) foreign(from, to string) ([]string, error) {
 
 // carries says whether this layout shows a generation's own directories.
 func (v *Volume) carries(from, to string) bool {
-	return v.opts.Layout == Links && from != "" && to != "" && from != to
+	return v.opts.Layout != Files && from != "" && to != "" && from != to
 }
 
 // makeRoomFor finds what the application wrote into one generation, makes sure
@@ -78,13 +81,13 @@ func (v *Volume) makeRoomFor(from, to string) ([]string, error) {
 func (v *Volume) makeRoom(from, to, name string) error {
 	source, target := path.Join(v.swapper.dir(from), name), path.Join(v.swapper.dir(to), name)
 	if info, err := v.base.Lstat(target); err == nil {
-		if v.opts.Overwrite && !info.IsDir() {
+		if v.same(source, target) || (v.opts.Overwrite && !info.IsDir()) {
 			return nil
 		}
 		return errors.New("the new set has the same name: remove it, or rename the key")
 	}
-	if info, err := v.base.Lstat(source); err == nil && info.IsDir() && !v.mayMove(source) {
-		return fmt.Errorf("its directory is not writable for uid %d: remove it", os.Getuid())
+	if v.opts.Layout == Exchange && v.isDir(source) && !v.mayMove(source) {
+		return fmt.Errorf("uid %d may not move this directory: remove it, make it writable, or use the layout links", os.Getuid())
 	}
 	made := map[string]bool{}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
@@ -104,17 +107,52 @@ func (v *Volume) mayMove(dir string) bool {
 	return unix.Access(filepath.Join(v.base.Name(), dir), unix.W_OK) == nil
 }
 
+// isDir says whether a name is a directory itself, not a link to one.
+func (v *Volume) isDir(name string) bool {
+	info, err := v.base.Lstat(name)
+	return err == nil && info.IsDir()
+}
+
+// same says whether two names lead to one place: an earlier set left a link.
+func (v *Volume) same(a, b string) bool {
+	first, err := v.base.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := v.base.Stat(b)
+	return err == nil && os.SameFile(first, second)
+}
+
 // carry moves what the application wrote. Each name moves in one step, a moment
 // after the swap; a file that is open stays open.
 func (v *Volume) carry(from, to string, names []string) error {
 	for _, name := range slices.Backward(names) {
-		target := path.Join(v.swapper.dir(to), name)
+		source, target := path.Join(v.swapper.dir(from), name), path.Join(v.swapper.dir(to), name)
 		if _, err := v.base.Lstat(target); err == nil {
-			continue // ours may overwrite it
+			continue // ours may overwrite it, or it is there already
 		}
-		if err := v.base.Rename(path.Join(v.swapper.dir(from), name), target); err != nil {
+		err := v.base.Rename(source, target)
+		if errors.Is(err, fs.ErrPermission) && v.opts.Layout == Links && v.isDir(source) {
+			err = v.lead(target, source)
+		}
+		if err != nil {
 			return fmt.Errorf("keep %s, which another program wrote: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// lead makes a link that stays right when it moves on, because its name is as deep
+// in each generation.
+func (v *Volume) lead(name, to string) error {
+	target, err := filepath.Rel(path.Dir(name), to)
+	if err != nil {
+		return err
+	}
+	return v.base.Symlink(target, name)
+}
+
+// holds says whether a generation still has a directory that could not be moved.
+func (v *Volume) holds(id string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return v.isDir(path.Join(v.swapper.dir(id), name)) })
 }

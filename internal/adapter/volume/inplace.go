@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 )
 
@@ -29,9 +27,11 @@ import (
 type inPlace struct {
 	base, state *os.Root
 	overwrite   bool
-	// list are the files of a generation; makeDir makes one with the wanted mode.
-	list    func(id string) (map[string]bool, bool)
-	makeDir func(name string) error
+	// list are the files of a generation; makeDir makes a directory with the wanted
+	// mode, and finishDir gives that to one that is the agent's own.
+	list      func(id string) (map[string]bool, bool)
+	makeDir   func(name string) error
+	finishDir func(name string) error
 }
 
 // The files in which the layout keeps its place.
@@ -117,26 +117,11 @@ func (p *inPlace) swap(id string) error {
 		return err
 	}
 	ids = append(slices.DeleteFunc(ids, func(other string) bool { return other == id }), id)
-	if err := writeState(p.state, intentFile, []byte(strings.Join(ids, "\n")), 0o600); err != nil {
+	if err := writeState(p.state, intentFile, []byte(strings.Join(ids, "\n")), private()); err != nil {
 		return err
 	}
 	if err := p.replace(id); err != nil {
 		return errors.Join(err, p.goBack())
-	}
-	return nil
-}
-
-// refuse finds what somebody else has in the way of a set.
-func (p *inPlace) refuse(id string) error {
-	old, err := p.oldFiles()
-	if err != nil {
-		return err
-	}
-	files, _ := p.list(id)
-	for name := range files {
-		if err := p.refuseForeign(id, name, old); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -188,55 +173,6 @@ func (p *inPlace) placed(id, name string) bool {
 	return err == nil && bytes.Equal(a, b)
 }
 
-// refuseForeign finds a file or directory of another program in the way of a file.
-func (p *inPlace) refuseForeign(id, name string, old map[string]bool) error {
-	for at := name; at != "."; at = path.Dir(at) {
-		info, err := p.base.Lstat(at)
-		// Below a file there is nothing; the file itself comes next.
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		parent := info.IsDir() && at != name
-		if parent || (p.overwrite && !info.IsDir()) || p.ours(id, at, info, old) {
-			continue
-		}
-		return fmt.Errorf("%s is there but was not written by this agent: remove it, use another root, or set overwrite", at)
-	}
-	return nil
-}
-
-// ours says whether a name was made by this agent: as a file of the set in place,
-// as one of the set to come by an agent that was killed, or as a link of the
-// layout with links.
-func (p *inPlace) ours(id, name string, info fs.FileInfo, old map[string]bool) bool {
-	if info.IsDir() {
-		return anyBelow(name, old) && !p.holdsOthers(name, old)
-	}
-	return old[name] || p.placed(id, name) || (&links{base: p.base}).ours(name)
-}
-
-func anyBelow(dir string, files map[string]bool) bool {
-	for name := range files {
-		if strings.HasPrefix(name, dir+"/") {
-			return true
-		}
-	}
-	return false
-}
-
-// holdsOthers says whether a directory has files that are not in the list.
-func (p *inPlace) holdsOthers(dir string, files map[string]bool) bool {
-	others := false
-	_ = fs.WalkDir(p.base.FS(), dir, func(name string, d fs.DirEntry, err error) error {
-		others = others || err != nil || (!d.IsDir() && !files[name])
-		return err
-	})
-	return others
-}
-
 // replace puts a set in the place of another.
 func (p *inPlace) replace(id string) error {
 	files, _ := p.list(id)
@@ -262,7 +198,7 @@ func (p *inPlace) replace(id string) error {
 	if err := p.removeLinks(); err != nil {
 		return err
 	}
-	if err := writeState(p.state, currentFile, []byte(id), 0o600); err != nil {
+	if err := writeState(p.state, currentFile, []byte(id), private()); err != nil {
 		return err
 	}
 	return p.state.Remove(intentFile)
@@ -292,7 +228,7 @@ func (p *inPlace) makeParents(dir string) error {
 	}
 	info, err := p.base.Lstat(dir)
 	if err == nil && info.IsDir() {
-		return nil
+		return p.finishDir(dir)
 	}
 	if err == nil {
 		if err := p.base.Remove(dir); err != nil {
@@ -341,6 +277,9 @@ func (p *inPlace) copyFile(from, to string, mode fs.FileMode) error {
 
 // remove takes a file away, and its directories as far as they are empty.
 func (p *inPlace) remove(name string) error {
+	if p.link(name) != "" {
+		return nil // what is there now is not ours
+	}
 	info, err := p.base.Lstat(name)
 	if err != nil || info.IsDir() {
 		return nil //nolint:nilerr // it is gone, or its name has become a directory

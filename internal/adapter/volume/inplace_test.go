@@ -193,6 +193,74 @@ func (s skipExisting) ReadDir(name string) ([]fs.DirEntry, error) {
 	return missing, err
 }
 
+// A stricter mode holds for directories that are there already, as far as they are
+// the agent's own.
+func TestFilesInDirectoriesOfAnEarlierMode(t *testing.T) {
+	v, root := open(t, volume.Files, nil)
+	mkdir(t, filepath.Join(root, "theirs"))
+	if err := os.Chown(filepath.Join(root, "theirs"), 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"d/deep/a": "1", "theirs/b": "1"}
+	put(t, v, files)
+	wantMode(t, filepath.Join(root, "d"), 0o755)
+	v.Close()
+	v = reopen(t, root, volume.Files, func(o *volume.Options) { o.DirMode, o.GID = 0o750, 54321 })
+	tree := keep(t, v, files)
+	id := tree.ID(nil, "0750") // modes are part of the name
+	if _, err := v.Stage(id, tree); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Publish(id); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"d", "d/deep"} {
+		wantMode(t, filepath.Join(root, dir), 0o750)
+		wantOwner(t, filepath.Join(root, dir), 0, 54321)
+	}
+	wantMode(t, filepath.Join(root, "theirs"), 0o755)
+}
+
+// A link in the place of a directory is in the way of the files below it and of no
+// others. Nothing is written or removed through it, and it is never replaced.
+func TestALinkInThePlaceOfADirectory(t *testing.T) {
+	v, root := open(t, volume.Files, overwrite)
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "a"), "outside")
+	mkdir(t, filepath.Join(root, "other"))
+	write(t, filepath.Join(root, "other", "a"), "mine")
+	files := map[string]string{"team/a": "1", "b": "1"}
+	for name, target := range map[string]string{"out of the root": outside, "inside": "other"} {
+		link := filepath.Join(root, "team")
+		mustLink(t, target, link)
+		tree := keep(t, v, files)
+		found := v.Obstacles(tree)
+		if len(found) != 1 || !strings.Contains(found["team/a"].Error(), "team is a link, and files go into real directories") {
+			t.Errorf("%s: obstacles %v", name, found)
+		}
+		if err := v.Publish(stage(t, v, files)); err == nil || !strings.Contains(err.Error(), "team is a link") {
+			t.Errorf("%s: error %v", name, err)
+		}
+		put(t, v, map[string]string{"b": name})
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+		put(t, v, files)
+
+		if err := os.RemoveAll(link); err != nil {
+			t.Fatal(err)
+		}
+		mustLink(t, target, link)
+		put(t, v, map[string]string{"b": "3"})
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := read(t, filepath.Join(outside, "a")), read(t, filepath.Join(root, "other", "a")); a != "outside" || b != "mine" {
+		t.Errorf("files behind the links are %q and %q", a, b)
+	}
+}
+
 // A root that an agent with links has filled is taken over.
 func TestFilesTakeOverLinks(t *testing.T) {
 	v, root := open(t, volume.Links, nil)

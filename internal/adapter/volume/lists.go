@@ -40,7 +40,7 @@ func (v *Volume) markFinished(id string, tree filemap.Tree) error {
 	for _, f := range tree.Files {
 		names = append(names, f.Path)
 	}
-	if err := v.writeList(id, names); err != nil {
+	if err := errors.Join(v.seal(id, tree), v.writeList(id, names)); err != nil {
 		return errors.Join(err, v.state.RemoveAll(finishedDir+"/"+id)) // whatever was there is not this list
 	}
 	return nil
@@ -55,7 +55,7 @@ func (v *Volume) writeList(id string, names []string) error {
 	for _, name := range names {
 		list = append(append(list, name...), 0)
 	}
-	return writeState(v.state, finishedDir+"/"+id, append(list, listEnd...), 0o644)
+	return writeState(v.state, finishedDir+"/"+id, append(list, listEnd...), private())
 }
 
 // fileList are the files that a generation was staged with; known is false when

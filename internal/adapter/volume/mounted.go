@@ -26,6 +26,12 @@ func (m *Mounted) Current() (string, error) { return m.current, nil }
 // Has is false: no generation but the visible one can be had.
 func (m *Mounted) Has(string) bool { return false }
 
+// Verify has nothing to compare: the files are another program's.
+func (m *Mounted) Verify(string) error { return nil }
+
+// Obstacles are the other program's matter.
+func (m *Mounted) Obstacles(filemap.Tree) map[string]error { return nil }
+
 // Stage returns the directory itself.
 func (m *Mounted) Stage(string, filemap.Tree) (string, error) { return m.dir, nil }
 

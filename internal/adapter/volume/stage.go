@@ -14,36 +14,44 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 )
 
-// Stage builds a generation beside the visible one and returns its directory.
-// A generation that is already complete is taken as it is.
+// Stage builds a generation beside the visible one and returns its directory. Of
+// one that is complete, and of the visible one, only those files are made anew
+// that do not hold what they should.
 func (v *Volume) Stage(id string, tree filemap.Tree) (string, error) {
 	dir := v.swapper.dir(id)
-	full := filepath.Join(v.base.Name(), dir)
+	if err := v.stage(id, dir, tree); err != nil {
+		return "", fmt.Errorf("stage generation %s: %w", id, err)
+	}
+	return filepath.Join(v.base.Name(), dir), nil
+}
+
+func (v *Volume) stage(id, dir string, tree filemap.Tree) error {
 	if v.Has(id) {
-		return full, nil
+		return v.repair(dir, tree)
 	}
-	if visible, err := v.shows(id); err != nil {
-		return "", fmt.Errorf("stage generation %s: %w", id, err)
-	} else if visible {
-		return full, v.markFinished(id, tree)
+	visible, err := v.shows(id)
+	if err != nil {
+		return err
 	}
-	if err := v.build(dir, tree); err != nil {
-		return "", fmt.Errorf("stage generation %s: %w", id, err)
+	if visible {
+		err = v.repair(dir, tree)
+	} else {
+		err = v.build(id, dir, tree)
 	}
-	if err := v.swapper.staged(id, tree); err != nil {
-		return "", fmt.Errorf("stage generation %s: %w", id, err)
+	if err != nil {
+		return err
 	}
-	return full, v.markFinished(id, tree)
+	return v.markFinished(id, tree)
 }
 
 // shows says whether readers are in a generation's own directory, which so is
-// never built anew: its name says what it holds.
+// never built anew as a whole.
 func (v *Volume) shows(id string) (bool, error) {
 	current, err := v.swapper.current()
 	return v.opts.Layout != Files && current == id, err
 }
 
-func (v *Volume) build(dir string, tree filemap.Tree) error {
+func (v *Volume) build(id, dir string, tree filemap.Tree) error {
 	if err := v.base.RemoveAll(dir); err != nil {
 		return err
 	}
@@ -62,7 +70,10 @@ func (v *Volume) build(dir string, tree filemap.Tree) error {
 			return fmt.Errorf("file %s: %w", f.Path, err)
 		}
 	}
-	return v.finishDir(dir)
+	if err := v.finishDir(dir); err != nil {
+		return err
+	}
+	return v.swapper.staged(id, tree)
 }
 
 // makeParents creates the directories of one file, each once.
@@ -206,13 +217,14 @@ func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time
 }
 
 // retire removes one generation. Whoever had the old directory open may have
-// written into it since; that goes to the current one first.
+// written into it since; that goes to the current one first. A generation that
+// the current one has a link into stays.
 func (v *Volume) retire(id, current string) error {
 	foreign, err := v.makeRoomFor(id, current)
 	if err == nil {
 		err = v.carry(id, current, foreign)
 	}
-	if err != nil {
+	if err != nil || v.holds(id, foreign) {
 		return err
 	}
 	return v.removeGeneration(id)
@@ -235,5 +247,5 @@ func (v *Volume) removeGeneration(id string) error {
 		return fmt.Errorf("remove generation %s: %w", id, err)
 	}
 	delete(v.retired, id)
-	return v.swapper.forget(id)
+	return errors.Join(v.state.RemoveAll(sealDir+"/"+id), v.swapper.forget(id))
 }

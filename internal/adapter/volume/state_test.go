@@ -42,6 +42,17 @@ func TestStateIsNoMoreReadableThanTheFiles(t *testing.T) {
 	}
 }
 
+// The group that may read the files may read the status as well, and not the key.
+func TestTheGroupOfTheState(t *testing.T) {
+	v, root := open(t, volume.Links, func(o *volume.Options) { o.FileMode, o.GID = 0o640, 54321 })
+	if err := errors.Join(v.WriteState("key", []byte("k")), v.WriteState("status.json", []byte("{}"))); err != nil {
+		t.Fatal(err)
+	}
+	wantMode(t, filepath.Join(root, "..lockstep", "status.json"), 0o640)
+	wantOwner(t, filepath.Join(root, "..lockstep", "status.json"), 0, 54321)
+	wantOwner(t, filepath.Join(root, "..lockstep", "key"), 0, 0)
+}
+
 // A volume that is mounted again may have given the key to a group, and the
 // agent may have become another user of that group.
 func TestAnOpenKeyIsHidden(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -249,27 +250,12 @@ func (v *Volume) openState() error {
 	return v.hideKey()
 }
 
-// hideKey takes the key away from everybody else: a volume that is mounted again
-// with a group of the pod has every file readable for that group. It is written
-// anew, because it may be another user's, whose mode cannot be changed.
-func (v *Volume) hideKey() error {
-	info, err := v.state.Lstat(keyFile)
-	if errors.Is(err, fs.ErrNotExist) || (err == nil && info.Mode().Perm()&0o077 == 0) {
-		return nil
-	}
-	key, err := v.ReadState(keyFile)
-	if err != nil {
-		return fmt.Errorf("read the key: %w", err)
-	}
-	return v.WriteState(keyFile, key)
-}
-
 func (v *Volume) newSwapper() (swapper, error) {
 	if v.opts.Layout == Exchange {
 		return newExchange(v.base, v.state, filepath.Base(v.opts.Root))
 	}
 	if v.opts.Layout == Files {
-		p := &inPlace{base: v.base, state: v.state, overwrite: v.opts.Overwrite, list: v.fileList, makeDir: v.makeDir}
+		p := &inPlace{base: v.base, state: v.state, overwrite: v.opts.Overwrite, list: v.fileList, makeDir: v.makeDir, finishDir: v.finishOwnDir}
 		return p, p.resume()
 	}
 	l := &links{base: v.base, overwrite: v.opts.Overwrite}
@@ -280,6 +266,23 @@ func (v *Volume) newSwapper() (swapper, error) {
 func (v *Volume) makeDir(name string) error {
 	if err := v.base.Mkdir(name, 0o700); err != nil {
 		return err
+	}
+	return v.finishDir(name)
+}
+
+// finishOwnDir gives mode and group to a directory that was there before, with the
+// options of an earlier agent perhaps. Another user's stays as it is.
+func (v *Volume) finishOwnDir(name string) error {
+	info, err := v.base.Lstat(name)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(stat.Uid) != os.Geteuid() {
+		return nil
+	}
+	if info.Mode().Perm() == v.opts.DirMode && (v.opts.GID < 0 || int(stat.Gid) == v.opts.GID) {
+		return nil
 	}
 	return v.finishDir(name)
 }
@@ -321,47 +324,6 @@ func (v *Volume) Close() {
 
 // Current names the generation that readers see; empty means none.
 func (v *Volume) Current() (string, error) { return v.swapper.current() }
-
-// keyFile is the state file that makes names of generations secret. Whoever can
-// read it can test guesses against those names.
-const keyFile = "key"
-
-// WriteState replaces one of the agent's own files beside the data. Who may read
-// the data may read it too, but for the key.
-func (v *Volume) WriteState(name string, content []byte) error {
-	mode := v.opts.FileMode&0o444 | 0o600
-	if name == keyFile {
-		mode = 0o600
-	}
-	return writeState(v.state, name, content, mode)
-}
-
-func writeState(state *os.Root, name string, content []byte, mode fs.FileMode) error {
-	temporary := name + ".tmp"
-	err := state.RemoveAll(temporary) // one that was left may be another user's
-	if err == nil {
-		err = state.WriteFile(temporary, content, 0o600)
-	}
-	if err == nil {
-		err = state.Chmod(temporary, mode)
-	}
-	if err == nil {
-		err = state.Rename(temporary, name)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", name, err), state.RemoveAll(temporary))
-	}
-	return nil
-}
-
-// ReadState reads one of the agent's own files; a missing one is empty.
-func (v *Volume) ReadState(name string) ([]byte, error) {
-	raw, err := v.state.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return raw, err
-}
 
 // objects is the store of contents: one file for each value that is in use, so
 // that nothing has to stay in memory.

@@ -2,18 +2,13 @@ package volume_test
 
 import (
 	"errors"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
@@ -162,167 +157,6 @@ func TestKeysRemovedWhileTheAgentWasAway(t *testing.T) {
 	}
 }
 
-func TestForeignFilesAreNeverTouched(t *testing.T) {
-	v, root := open(t, volume.Links, nil)
-	foreign := filepath.Join(root, "foreign.txt")
-	write(t, foreign, "mine")
-	put(t, v, map[string]string{"a": "1", "b": "2"})
-	put(t, v, map[string]string{"b": "3"})
-	wantVisible(t, root, map[string]string{"foreign.txt": "mine", "b": "3"})
-
-	id := stage(t, v, map[string]string{"foreign.txt": "ours"})
-	err := v.Publish(id)
-	if err == nil || !strings.Contains(err.Error(), "foreign.txt is there but was not written by this agent") {
-		t.Errorf("publishing over a foreign file: %v", err)
-	}
-	wantVisible(t, root, map[string]string{"foreign.txt": "mine", "b": "3"})
-}
-
-// names are all entries of the root that are not the agent's own.
-func names(t *testing.T, root string) []string {
-	t.Helper()
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), "..") {
-			all = append(all, e.Name())
-		}
-	}
-	return all
-}
-
-// A set that cannot be published because of one name leaves no others behind.
-func TestARefusedSetLeavesNoLinks(t *testing.T) {
-	v, root := open(t, volume.Links, nil)
-	put(t, v, map[string]string{"a": "1"})
-	write(t, filepath.Join(root, "z"), "mine")
-	id := stage(t, v, map[string]string{"a": "2", "b": "2", "z": "2"})
-	if err := v.Publish(id); err == nil || !strings.Contains(err.Error(), "z is there but was not written by this agent") {
-		t.Errorf("error %v", err)
-	}
-	if diff := cmp.Diff([]string{"a", "z"}, names(t, root)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// Links that a killed agent left behind lead nowhere and go at the next start,
-// also when there is nothing new to publish.
-func TestLeftoverLinksGo(t *testing.T) {
-	v, root := open(t, volume.Links, nil)
-	put(t, v, map[string]string{"a": "1"})
-	v.Close()
-	mustLink(t, "..data/b", filepath.Join(root, "b"))
-	mustLink(t, "elsewhere", filepath.Join(root, "foreign"))
-	reopen(t, root, volume.Links, nil)
-	if diff := cmp.Diff([]string{"a", "foreign"}, names(t, root)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestOverwriteTakesAPlainFileOver(t *testing.T) {
-	v, root := open(t, volume.Links, func(o *volume.Options) { o.Overwrite = true })
-	write(t, filepath.Join(root, "a"), "from the predecessor")
-	put(t, v, map[string]string{"a": "1"})
-	wantVisible(t, root, map[string]string{"a": "1"})
-}
-
-func overwrite(o *volume.Options) { o.Overwrite = true }
-
-// A set that cannot be published has taken nothing over. Here a mount is in the
-// way of the swap.
-func TestOverwriteTakesNothingBeforeTheSwap(t *testing.T) {
-	v, root := open(t, volume.Links, overwrite)
-	put(t, v, map[string]string{"a": "1"})
-	write(t, filepath.Join(root, "foreign"), "mine")
-	id := stage(t, v, map[string]string{"a": "2", "b": "2", "foreign": "2"})
-	obstacle := filepath.Join(root, "..data_tmp")
-	mkdir(t, obstacle)
-	inMountNamespace(t, func() {
-		if err := unix.Mount("none", obstacle, "tmpfs", 0, ""); err != nil {
-			t.Error(err)
-			return
-		}
-		if err := v.Publish(id); err == nil {
-			t.Error("published through a mount")
-		}
-	})
-	wantVisible(t, root, map[string]string{"a": "1", "foreign": "mine"})
-	if err := v.Publish(id); err != nil {
-		t.Error(err)
-	}
-	wantVisible(t, root, map[string]string{"a": "2", "b": "2", "foreign": "2"})
-}
-
-// An agent that was killed right after the swap has left a foreign file where
-// its own belongs, and may have left a name out. The next one ends it.
-func TestOverwriteIsFinishedAfterAKill(t *testing.T) {
-	v, root := open(t, volume.Links, overwrite)
-	put(t, v, map[string]string{"a": "1", "b": "1"})
-	v.Close()
-	for _, name := range []string{"a", "b"} {
-		if err := os.Remove(filepath.Join(root, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(t, filepath.Join(root, "a"), "foreign")
-	reopen(t, root, volume.Links, overwrite)
-	wantVisible(t, root, map[string]string{"a": "1", "b": "1"})
-}
-
-func TestExchangeRefusesToCarryForeignFilesAway(t *testing.T) {
-	v, root := open(t, volume.Exchange, nil)
-	put(t, v, map[string]string{"a": "1"})
-	write(t, filepath.Join(root, "lock"), "application's own")
-	id := stage(t, v, map[string]string{"a": "2"})
-	if err := v.Publish(id); err == nil || !strings.Contains(err.Error(), "lock in the root was not written by this agent") {
-		t.Errorf("publish: %v", err)
-	}
-	wantVisible(t, root, map[string]string{"a": "1", "lock": "application's own"})
-}
-
-// A mount stays with its directory, so that no exchange can ever work. That is
-// said at the start, for another file system and for a part of the same.
-func TestExchangeRefusesAMountPoint(t *testing.T) {
-	for name, mount := range map[string]func(root string) error{
-		"another file system": func(root string) error { return unix.Mount("none", root, "tmpfs", 0, "") },
-		"the same":            func(root string) error { return unix.Mount(root, root, "", unix.MS_BIND, "") },
-	} {
-		root := filepath.Join(t.TempDir(), "config")
-		mkdir(t, root)
-		inMountNamespace(t, func() {
-			if err := mount(root); err != nil {
-				t.Error(err)
-				return
-			}
-			opts := volume.DefaultOptions(root)
-			opts.Layout = volume.Exchange
-			if v, err := volume.Open(opts, time.Now); err == nil || !strings.Contains(err.Error(), "a mount cannot be exchanged: give it a root below") {
-				t.Errorf("%s: error %v", name, err)
-				if v != nil {
-					v.Close()
-				}
-			}
-		})
-	}
-}
-
-func TestExchangeTakesAnEmptyDirectory(t *testing.T) {
-	root := filepath.Join(t.TempDir(), "config")
-	if err := os.Mkdir(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	v := reopen(t, root, volume.Exchange, nil)
-	put(t, v, map[string]string{"a": "1"})
-	put(t, v, map[string]string{"a": "2"})
-	wantVisible(t, root, map[string]string{"a": "2"})
-	if info, err := os.Lstat(filepath.Join(root, "a")); err != nil || !info.Mode().IsRegular() {
-		t.Errorf("the file is %v (%v), want a regular one", info.Mode(), err)
-	}
-}
-
 func TestOpenRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason  string
@@ -377,90 +211,6 @@ func TestOptionsValidateJoins(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}
-	}
-}
-
-func TestModesAndOwnerAreSetBeforePublishing(t *testing.T) {
-	defer syscall.Umask(syscall.Umask(0o077)) // a strict umask must not matter
-	for _, layout := range wholeLayouts {
-		t.Run(string(layout), func(t *testing.T) {
-			v, _ := open(t, layout, func(o *volume.Options) { o.FileMode, o.DirMode, o.UID, o.GID = 0o640, 0o750, 12345, 54321 })
-			tree := keep(t, v, map[string]string{"d/a": "1"})
-			dir, err := v.Stage(tree.ID(nil, ""), tree)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for name, want := range map[string]struct {
-				mode fs.FileMode
-				uid  uint32
-			}{"d/a": {0o640, 12345}, "d": {0o750, 0}, ".": {0o750, 0}} {
-				info, err := os.Stat(filepath.Join(dir, name))
-				if err != nil {
-					t.Fatal(err)
-				}
-				stat := info.Sys().(*syscall.Stat_t)
-				if info.Mode().Perm() != want.mode || stat.Uid != want.uid || stat.Gid != 54321 {
-					t.Errorf("%s has mode %o, owner %d:%d before publishing", name, info.Mode().Perm(), stat.Uid, stat.Gid)
-				}
-			}
-		})
-	}
-}
-
-// The capability CHOWN is enough for files of another owner: to write them, to
-// use their contents again, also after a restart, and to remove them.
-func TestFilesAreGivenAwayWithOneCapability(t *testing.T) {
-	for _, layout := range wholeLayouts {
-		t.Run(string(layout), func(t *testing.T) {
-			opts := volume.DefaultOptions(filepath.Join(t.TempDir(), "config"))
-			opts.Layout, opts.Grace, opts.UID, opts.GID, opts.FileMode = layout, 0, 12345, 54321, 0o600
-			withCapability(t, unix.CAP_CHOWN, func() {
-				for _, b := range []string{"1", "2", "3"} {
-					if err := publishOnce(t, opts, map[string]string{"dir/a": "same", "dir/b": b}); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-			wantVisible(t, opts.Root, map[string]string{"dir/a": "same", "dir/b": "3"})
-			wantOwner(t, filepath.Join(opts.Root, "dir", "a"), 12345, 54321)
-		})
-	}
-}
-
-// publishOnce is the whole life of an agent that publishes one set.
-func publishOnce(t *testing.T, opts volume.Options, files map[string]string) error {
-	t.Helper()
-	v, err := volume.Open(opts, time.Now)
-	if err != nil {
-		return err
-	}
-	defer v.Close()
-	tree := filemap.Tree{}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		digest, err := v.Keep([]byte(files[name]))
-		if err != nil {
-			return err
-		}
-		tree.Files = append(tree.Files, filemap.File{Path: name, Digest: digest})
-	}
-	if _, err := v.Stage(tree.ID(nil, ""), tree); err != nil {
-		return err
-	}
-	if err := v.Publish(tree.ID(nil, "")); err != nil {
-		return err
-	}
-	_, err = v.Prune(nil, nothingLive)
-	return err
-}
-
-func wantOwner(t *testing.T, name string, uid, gid uint32) {
-	t.Helper()
-	info, err := os.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if stat := info.Sys().(*syscall.Stat_t); stat.Uid != uid || stat.Gid != gid {
-		t.Errorf("%s belongs to %d:%d", name, stat.Uid, stat.Gid)
 	}
 }
 

@@ -262,6 +262,19 @@ func (t Tree) Bytes() int64 {
 	return n
 }
 
+// Without leaves out the files that cannot be put in their place, and says why.
+func (t Tree) Without(obstacles map[string]error) Tree {
+	kept := Tree{LeftOut: t.LeftOut}
+	for _, f := range t.Files {
+		if why := obstacles[f.Path]; why != nil {
+			kept.LeftOut = errors.Join(kept.LeftOut, fmt.Errorf("file %q of %s: %w", f.Path, f.Source, why))
+			continue
+		}
+		kept.Files = append(kept.Files, f)
+	}
+	return kept
+}
+
 // Changed lists the paths that differ between two trees: added, removed or with
 // other content.
 func Changed(from, to Tree) []string {

@@ -2,6 +2,7 @@ package filemap_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"path"
 	"path/filepath"
 	"strings"
@@ -279,4 +280,18 @@ func FuzzParseItem(f *testing.F) {
 			t.Errorf("%q became %q", s, item)
 		}
 	})
+}
+
+func TestWithoutObstacles(t *testing.T) {
+	tree, err := filemap.Plan([]filemap.Object{object(filemap.ConfigMap, "app", map[string]string{"a": "1", "b": "2"})}, filemap.Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := tree.Without(map[string]error{"a": errors.New("something is there")})
+	if len(kept.Files) != 1 || kept.Files[0].Path != "b" || kept.LeftOut.Error() != `file "a" of configmap/ns/app: something is there` {
+		t.Errorf("kept %v, left out %v", kept.Files, kept.LeftOut)
+	}
+	if all := tree.Without(nil); len(all.Files) != 2 || all.LeftOut != nil {
+		t.Errorf("without obstacles: %v, %v", all.Files, all.LeftOut)
+	}
 }

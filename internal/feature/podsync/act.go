@@ -49,7 +49,7 @@ func (a *Agent) fatal(o Outcome) error {
 		return o.Err
 	case a.opts.Once:
 		return o.Err // there is no later try
-	case o.Decision.Verb == Check && o.Decision.Generation == a.state.Published:
+	case o.Decision.Verb == Check && o.Decision.Generation == a.state.Published && a.parts.Child != nil && a.childPhase() != ChildRunning:
 		return o.Err // there is nothing to start the application on
 	case a.state.Published == "" && a.parts.Child != nil:
 		return o.Err
@@ -76,7 +76,7 @@ func (e *CheckError) Unwrap() error { return e.Err }
 // check looks at the staged set, or at the published one where it is.
 func (a *Agent) check(ctx context.Context, id string) error {
 	release := a.checking
-	if id == a.state.Published {
+	if id == a.state.Published && !a.damaged {
 		release = a.release()
 	}
 	output, err := a.parts.Checker.Check(ctx, release)
@@ -90,8 +90,11 @@ func (a *Agent) check(ctx context.Context, id string) error {
 func (a *Agent) publish(id string) error {
 	if err := a.parts.Publisher.Publish(id); err != nil {
 		a.pruneSoon() // it may have left files of both sets
+		a.suspect = true
+		a.planned.version = -1 // something may be in the way that was not when it was planned
 		return err
 	}
+	a.suspect, a.damaged = false, false
 	a.inventory.Settle(a.planned.version)
 	a.last = a.planned.tree
 	a.fresh = false
@@ -128,5 +131,10 @@ func (a *Agent) rollBack(id string) error {
 	a.mu.Unlock()
 	a.last = filemap.Tree{} // the next set is not compared with the one that failed
 	a.pruneSoon()
-	return a.parts.Publisher.Publish(id)
+	err := a.parts.Publisher.Verify(id)
+	if err == nil {
+		err = a.parts.Publisher.Publish(id)
+	}
+	a.suspect, a.damaged = err != nil, false
+	return err
 }

@@ -32,12 +32,21 @@ type Agent struct {
 	seen    bool         // the sources were complete once
 	begun   time.Time    // when the agent began to look at the sources
 	pruneAt time.Time
+	// suspect says that the files of the published set have to be looked at, damaged
+	// that they are not as they were published.
+	suspect, damaged bool
+	// replanAt is when to look again whether something is still in the way of files
+	// that were left out for it; zero means that nothing was.
+	replanAt time.Time
+
+	complaints map[string]string // what was said of the sources, by the words for it
 
 	mu       sync.Mutex
 	status   Status
 	attempts map[attempt]int
 	complete bool // the sources, as of the status
 	written  string
+	statusAt time.Time // when to write the status file that could not be written
 }
 
 // plan is the observed set and what it became.
@@ -54,7 +63,7 @@ func New(opts Options, parts Parts, store Store) (*Agent, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), attempts: map[attempt]int{}, begun: parts.Now()}
+	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), attempts: map[attempt]int{}, complaints: map[string]string{}, begun: parts.Now(), suspect: true}
 	a.planned.version = -1
 	a.inventory = NewInventory(opts, store, parts.Now, a.Wake)
 	if err := a.restore(); err != nil {
@@ -89,6 +98,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		if err := a.refusal(); err != nil {
 			return err
 		}
+		a.logSources()
 		d := Decide(in)
 		a.report(d)
 		if a.opts.Once && a.finished(d) {
@@ -116,7 +126,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // the one that an earlier agent went back to, is in place. Telling the
 // application is left to an agent that stays.
 func (a *Agent) finished(d Decision) bool {
-	if a.planned.id == "" {
+	if a.planned.id == "" || a.damaged {
 		return false
 	}
 	return a.state.Published == a.planned.id || d.Reason == RolledBack
@@ -151,7 +161,30 @@ func (a *Agent) gather() Input {
 	if rejected != a.state.Rejected {
 		a.setCheckOutput("") // it is about a set that is not wanted any more
 	}
+	a.lookAtFiles()
 	return a.input()
+}
+
+// lookAtFiles finds out whether the published set is still in place as a whole: at
+// the start, because another program may have changed files meanwhile, and after a
+// publish that failed, which may have left files of both sets. It waits until the
+// sources hold that set, because only then it can be put back.
+func (a *Agent) lookAtFiles() {
+	if !a.suspect || a.planned.id == "" || a.planned.id != a.state.Published {
+		return
+	}
+	a.suspect = false
+	current, err := a.parts.Publisher.Current()
+	if err == nil && current != a.planned.id {
+		err = fmt.Errorf("generation %s is in its place", current)
+	}
+	if err == nil {
+		err = a.parts.Publisher.Verify(a.planned.id)
+	}
+	if err != nil && !a.damaged {
+		a.parts.Log.Warn("the published files are not as they were: "+err.Error(), "generation", a.planned.id)
+	}
+	a.damaged = err != nil
 }
 
 // input is what is known now, without looking at the sources again.
@@ -162,7 +195,7 @@ func (a *Agent) input() Input {
 		Observed: Observed{
 			Generation:  a.planned.id,
 			FirstChange: a.planned.snapshot.FirstChange, LastChange: a.planned.snapshot.LastChange,
-			Conflict: a.planned.err != nil && a.planned.snapshot.Complete(),
+			Conflict: a.planned.err != nil && a.planned.snapshot.Complete(), Damaged: a.damaged,
 		},
 	}
 }
@@ -170,20 +203,25 @@ func (a *Agent) input() Input {
 // plan works the observed set out again when the inventory changed.
 func (a *Agent) plan() {
 	snap := a.inventory.Snapshot()
-	if snap.Version == a.planned.version {
+	if snap.Version == a.planned.version && (a.replanAt.IsZero() || a.parts.Now().Before(a.replanAt)) {
 		a.planned.snapshot = snap
 		return
 	}
-	a.pruneSoon() // also when nothing is published in the end: what was read is on the disk
+	if snap.Version != a.planned.version {
+		a.pruneSoon() // also when nothing is published in the end: what was read is on the disk
+	}
 	p := plan{version: snap.Version, snapshot: snap}
 	if snap.Complete() {
 		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules.Since(!a.fresh))
 	}
+	a.replanAt = time.Time{}
+	if a.opts.Rules.LeaveOut {
+		p.tree = a.withoutObstacles(p.tree)
+	}
 	if snap.Complete() && p.err == nil {
 		p.id = p.tree.ID(a.key(), a.opts.Attributes)
 	}
-	a.warnLeftOut(p.tree.LeftOut)
-	if p.id != "" && len(p.tree.Files) == 0 {
+	if p.id != "" && p.id != a.planned.id && len(p.tree.Files) == 0 {
 		a.parts.Log.Warn("the sources hold no files: nothing matches, or what matches has no keys")
 	}
 	if p.id != "" && p.id == a.state.Published {
@@ -194,11 +232,18 @@ func (a *Agent) plan() {
 	a.planned = p
 }
 
-// warnLeftOut logs keys that cannot become files, once until they change.
-func (a *Agent) warnLeftOut(left error) {
-	if left != nil && (a.planned.tree.LeftOut == nil || a.planned.tree.LeftOut.Error() != left.Error()) {
-		a.parts.Log.Warn("some keys are left out", "error", left)
+// obstacleInterval is how often the agent looks whether something is still in the
+// way: no event tells.
+const obstacleInterval = 10 * time.Second
+
+// withoutObstacles leaves files out that cannot be put in their place, so that they
+// hold up no others.
+func (a *Agent) withoutObstacles(tree filemap.Tree) filemap.Tree {
+	obstacles := a.parts.Publisher.Obstacles(tree)
+	if len(obstacles) > 0 {
+		a.replanAt = a.parts.Now().Add(obstacleInterval)
 	}
+	return tree.Without(obstacles)
 }
 
 func (a *Agent) key() []byte {
@@ -225,7 +270,11 @@ func (a *Agent) childPhase() ChildPhase {
 func (a *Agent) rest(ctx context.Context, until time.Time, childRan bool) {
 	a.prune()
 	var timer <-chan time.Time
-	if at := sooner(until, a.pruneAt); !at.IsZero() {
+	at := until
+	for _, other := range []time.Time{a.pruneAt, a.replanAt, a.statusAt} {
+		at = sooner(at, other)
+	}
+	if !at.IsZero() {
 		t := time.NewTimer(max(0, at.Sub(a.parts.Now())))
 		defer t.Stop()
 		timer = t.C

@@ -41,6 +41,8 @@ type world struct {
 	check     func(id string) error
 	publish   func(id string) error
 	write     func() error
+	verify    func(id string) error
+	obstacles map[string]error
 	child     *child
 	log       strings.Builder
 }
@@ -83,11 +85,26 @@ func newWorld() *world {
 		Mounted: volume.NewMounted("/live"), complete: map[string]bool{},
 		tell: func(int) error { return nil }, check: func(string) error { return nil },
 		publish: func(string) error { return nil }, write: func() error { return nil },
-		baseline: func() (string, error) { return "", nil },
+		baseline: func() (string, error) { return "", nil }, verify: func(string) error { return nil },
 	}
 }
 
 func (w *world) Has(id string) bool { return w.complete[id] }
+
+func (w *world) Obstacles(filemap.Tree) map[string]error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.obstacles
+}
+
+// change makes the world different while an agent runs in it.
+func (w *world) change(how func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	how()
+}
+
+func (w *world) Verify(id string) error { return w.verify(id) }
 
 func (w *world) Stage(id string, _ filemap.Tree) (string, error) {
 	w.complete[id] = true
@@ -105,11 +122,11 @@ func (w *world) Publish(id string) error {
 }
 
 func (w *world) WriteState(name string, content []byte) error {
+	w.files.Lock()
+	defer w.files.Unlock()
 	if err := w.write(); err != nil {
 		return err
 	}
-	w.files.Lock()
-	defer w.files.Unlock()
 	return w.Mounted.WriteState(name, content)
 }
 
@@ -134,7 +151,19 @@ func (w *world) Tell(_ context.Context, r podsync.Release) (bool, error) {
 }
 
 func (w *world) Baseline(context.Context) (string, error) { return w.baseline() }
-func (w *world) Write(p []byte) (int, error)              { return w.log.Write(p) }
+
+func (w *world) Write(p []byte) (int, error) {
+	w.files.Lock()
+	defer w.files.Unlock()
+	return w.log.Write(p)
+}
+
+// said is how often the log has some words.
+func (w *world) said(words string) int {
+	w.files.Lock()
+	defer w.files.Unlock()
+	return strings.Count(w.log.String(), words)
+}
 
 func (w *world) Compares() bool { return w.compare != nil }
 

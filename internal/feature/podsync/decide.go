@@ -31,6 +31,9 @@ const (
 	SourceConflict Reason = "SourceConflict"
 	// Changed: the sources hold something that is not published.
 	Changed Reason = "Changed"
+	// Damaged: the published files are not as they were published, because another
+	// program changed them or a publish failed half-way; they are put back.
+	Damaged Reason = "Damaged"
 	// WaitingForQuiet: changes may still be coming in.
 	WaitingForQuiet Reason = "WaitingForQuiet"
 	// TooSoon: the last reload is less than the minimum interval ago.
@@ -66,6 +69,9 @@ type Observed struct {
 	FirstChange, LastChange time.Time
 	// Conflict is set when the sources cannot become one set.
 	Conflict bool
+	// Damaged is set when the sources hold the published set and readers find
+	// something else.
+	Damaged bool
 }
 
 // ChildPhase says what the application in subprocess mode does.
@@ -192,7 +198,7 @@ func (in Input) reloading() bool {
 // when there is nothing to move or it may not be moved now.
 func (in Input) towardsObserved() (d Decision, moving bool) {
 	target := in.Observed.Generation
-	if target == "" || in.Observed.Conflict || target == in.State.Published || target == in.State.Barred {
+	if target == "" || in.Observed.Conflict || target == in.State.Barred || (target == in.State.Published && !in.putsBack()) {
 		return Decision{}, false
 	}
 	if target == in.State.Rejected && in.Now.Before(in.State.NextCheck) {
@@ -202,6 +208,9 @@ func (in Input) towardsObserved() (d Decision, moving bool) {
 		return Decision{Verb: Wait, Reason: reason, Until: at}, true
 	}
 	d = Decision{Reason: Changed, Generation: target}
+	if target == in.State.Published {
+		d.Reason = Damaged
+	}
 	switch {
 	case in.State.Staged != target:
 		d.Verb = Stage
@@ -212,6 +221,10 @@ func (in Input) towardsObserved() (d Decision, moving bool) {
 	}
 	return d, true
 }
+
+// putsBack says that the published set is published once more, because readers find
+// something else. A set that is being rolled back is not.
+func (in Input) putsBack() bool { return in.Observed.Damaged && in.State.RollBackFailures == 0 }
 
 // whileRejected lets the published set be delivered further and looks at the
 // refused one again later: a checker may fail for reasons that pass, such as a

@@ -50,6 +50,19 @@ func TestDecide(t *testing.T) {
 			set:  func(in *podsync.Input) { in.Observed.Generation = "" },
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources},
 		},
+		"damaged": {
+			why:  "readers find something else than the set that is published",
+			set:  func(in *podsync.Input) { in.Observed.Damaged, in.State.Staged = true, "" },
+			want: podsync.Decision{Verb: podsync.Stage, Reason: podsync.Damaged, Generation: "A"},
+		},
+		"damaged while it is rolled back": {
+			why: "a set that the application refused is not published once more",
+			set: func(in *podsync.Input) {
+				in.Observed.Damaged = true
+				in.State = podsync.State{Published: "A", Previous: "0", Failures: 3, RollBackFailures: 1, NextTry: at(110)}
+			},
+			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.RetryLater, Until: at(110)},
+		},
 		"conflict later": {
 			why:  "two sources with one file: the old set stays",
 			set:  func(in *podsync.Input) { in.Observed = podsync.Observed{Conflict: true} },

@@ -4,9 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,109 +53,6 @@ func id(t *testing.T, content string) string {
 	put(content)
 	synctest.Wait()
 	return w.published[0]
-}
-
-func rollBack(o *podsync.Options) {
-	o.Timing.RollBack, o.Timing.MaxFailures = true, 2
-}
-
-// A child that ends while it is asked has answered, however long asking may
-// take: its set is taken back and it runs again.
-func TestAChildThatEndsWhileItIsAsked(t *testing.T) {
-	for name, after := range map[string]time.Duration{"at once": 0, "later than the window": 20 * time.Second} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
-				w.child = &child{}
-				w.ask = func(ctx context.Context) error {
-					select {
-					case <-ctx.Done():
-					case <-time.After(30 * time.Second):
-					}
-					return errors.New("no answer")
-				}
-				agent, put := run(t, w, rollBack)
-				put("good")
-				synctest.Wait()
-				put("bad")
-				synctest.Wait()
-				time.Sleep(after)
-				w.child.die()
-				synctest.Wait()
-				if len(w.published) != 3 || w.published[2] != w.published[0] || w.child.starts != 2 {
-					t.Fatalf("published %v, started %d times", w.published, w.child.starts)
-				}
-				wantProbe(t, agent, "/healthz", http.StatusOK)
-				wantDegraded(t, agent, "1")
-			})
-		})
-	}
-}
-
-// A roll-back that fails is tried again after a pause, also while the child is
-// not there.
-func TestAFailingRollBackDoesNotSpin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.child = &child{}
-		agent, put := run(t, w, func(o *podsync.Options) { o.Timing.RollBack, o.Timing.MaxFailures = true, 9 })
-		put("good")
-		synctest.Wait()
-		put("bad")
-		synctest.Wait()
-		full := true
-		w.publish = func(string) error {
-			if full && len(w.published) < 100 {
-				return errors.New("no space left")
-			}
-			return nil
-		}
-		w.child.die()
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		if n := len(w.published); n < 4 || n > 8 {
-			t.Fatalf("published %d times in 5 s", n)
-		}
-		wantProbe(t, agent, "/healthz/application", http.StatusServiceUnavailable)
-		wantDegraded(t, agent, "1")
-		w.mu.Lock()
-		full = false
-		w.mu.Unlock()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if w.child.starts != 2 {
-			t.Errorf("the child was started %d times", w.child.starts)
-		}
-		wantProbe(t, agent, "/healthz/application", http.StatusOK)
-	})
-}
-
-// An agent whose application is dead and whose roll-back fails for ever ends
-// with the application's code: a container without its application helps nobody.
-func TestARollBackThatNeverWorks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.child = &child{}
-		agent, put := join(t, w, rollBack)
-		ended := make(chan error, 1)
-		go func() { ended <- agent.Run(t.Context()) }()
-		put("good")
-		synctest.Wait()
-		put("bad")
-		synctest.Wait()
-		w.publish = func(string) error { return errors.New("no space left") }
-		w.child.die()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		select {
-		case err := <-ended:
-			if exit, ok := errors.AsType[*podsync.ExitError](err); !ok || exit.Code != 3 {
-				t.Errorf("error %v, want the child's code", err)
-			}
-		default:
-			t.Error("it goes on without its application")
-		}
-	})
 }
 
 // Going back to the old content clears a refused or rolled back one, which gets
@@ -207,199 +103,6 @@ func TestContentThatIsTakenBack(t *testing.T) {
 				t.Errorf("published %v, status %+v", w.published, w.status(t))
 			}
 		})
-	})
-}
-
-// An application that cannot be asked may be starting. It is neither rolled
-// back nor unhealthy for that, but it shows.
-func TestAnApplicationThatIsStarting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.confirm = func() error { return nil }
-		agent, put := run(t, w, rollBack)
-		put("1")
-		synctest.Wait()
-		up := false
-		w.tell = func(int) error {
-			if up {
-				return nil
-			}
-			return &podsync.UnreachableError{Err: errors.New("connection refused")}
-		}
-		put("2")
-		time.Sleep(9 * time.Minute)
-		synctest.Wait()
-		wantProbe(t, agent, "/healthz", http.StatusOK)
-		wantDegraded(t, agent, "1")
-		if s := w.status(t); len(w.published) != 2 || s.Reason != podsync.Unreachable || s.Message != "connection refused" {
-			t.Errorf("published %v, status %+v", w.published, s)
-		}
-		w.mu.Lock()
-		up = true
-		w.mu.Unlock()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		wantDegraded(t, agent, "0")
-		if s := w.status(t); s.Confirmed != w.published[1] {
-			t.Errorf("status %+v", s)
-		}
-	})
-}
-
-// Bad health makes the kubelet start the application again. From the moment at
-// which it is away health is good, or the probe would kill what is starting.
-func TestARefusingApplicationThatIsStartedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		agent, put := run(t, w, nil)
-		put("1")
-		synctest.Wait()
-		answer := errors.New("500")
-		w.tell = func(int) error { return answer }
-		now := func(err error) {
-			w.mu.Lock()
-			answer = err
-			w.mu.Unlock()
-			time.Sleep(time.Minute)
-			synctest.Wait()
-		}
-		put("2")
-		now(answer)
-		wantProbe(t, agent, "/healthz/application", http.StatusServiceUnavailable)
-		now(&podsync.UnreachableError{Err: errors.New("connection refused")})
-		wantProbe(t, agent, "/healthz/application", http.StatusOK)
-		wantDegraded(t, agent, "1")
-		now(errors.New("500"))
-		wantProbe(t, agent, "/healthz/application", http.StatusServiceUnavailable)
-		now(nil)
-		wantProbe(t, agent, "/healthz/application", http.StatusOK)
-		wantDegraded(t, agent, "0")
-	})
-}
-
-// One that never comes is a failure in the end, and one that is gone after it
-// was told is one at once.
-func TestAnApplicationThatStaysAway(t *testing.T) {
-	gone := func(int) error { return &podsync.UnreachableError{Err: errors.New("connection refused")} }
-	t.Run("never told", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			agent, put := run(t, w, nil)
-			w.tell = gone
-			put("1")
-			time.Sleep(time.Hour)
-			synctest.Wait()
-			wantProbe(t, agent, "/healthz", http.StatusServiceUnavailable)
-		})
-	})
-	t.Run("told", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.confirm = func() error { return nil }
-			_, put := run(t, w, rollBack)
-			put("good")
-			synctest.Wait()
-			w.confirm = func() error {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				w.tell = gone
-				return errors.New("connection refused")
-			}
-			put("deadly")
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			if len(w.published) != 3 || w.published[2] != w.published[0] {
-				t.Errorf("published %v", w.published)
-			}
-		})
-	})
-}
-
-// Health stays bad from the failures to the proof that the old set is in use.
-func TestHealthDuringARollBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.confirm = func() error { return nil }
-		agent, put := run(t, w, rollBack)
-		put("good")
-		synctest.Wait()
-		w.ask = func(ctx context.Context) error {
-			if w.published[len(w.published)-1] != w.published[0] {
-				return errors.New("not taken")
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(20 * time.Second):
-				return nil
-			}
-		}
-		put("bad")
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		if len(w.published) != 3 {
-			t.Fatalf("published %v", w.published)
-		}
-		wantProbe(t, agent, "/healthz/application", http.StatusServiceUnavailable)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		wantProbe(t, agent, "/healthz/application", http.StatusOK)
-	})
-}
-
-// Killed around the swap of a roll-back: the set that failed stays barred if the
-// old one is back, and is rolled back again if it is not.
-func TestKilledDuringARollBack(t *testing.T) {
-	for name, swapped := range map[string]bool{"after the swap": true, "before the swap": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				good, bad := id(t, "good"), id(t, "bad")
-				current, want := bad, []string{good}
-				if swapped {
-					current, want = good, nil
-				}
-				w := newWorld()
-				w.complete = map[string]bool{good: true, bad: true}
-				w.confirm = func() error { return nil }
-				w.leave(t, podsync.State{Published: bad, Previous: good, Failures: 2, Barred: bad}, current)
-				agent, put := run(t, w, func(o *podsync.Options) {
-					rollBack(o)
-					o.InitialNotify = podsync.NotifyIfChanged
-				})
-				put("bad")
-				synctest.Wait()
-				s := w.status(t)
-				if s.Published != good || s.Barred != bad || s.Confirmed != good || !slices.Equal(w.published, want) {
-					t.Errorf("published %v, status %+v", w.published, s)
-				}
-				wantProbe(t, agent, "/healthz", http.StatusOK)
-			})
-		})
-	}
-}
-
-// The intent is on the disk before the swap.
-func TestARollBackIsAnnounced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.confirm = func() error { return nil }
-		_, put := run(t, w, rollBack)
-		put("good")
-		synctest.Wait()
-		w.confirm = func() error { return errors.New("not taken") }
-		var announced podsync.Status
-		w.publish = func(id string) error {
-			if id == w.published[0] {
-				announced = w.status(t)
-			}
-			return nil
-		}
-		put("bad")
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		if len(w.published) < 3 || announced.Barred != w.published[1] || announced.Previous != w.published[0] {
-			t.Errorf("published %v, announced %+v", w.published, announced)
-		}
 	})
 }
 
@@ -489,22 +192,28 @@ func TestOnceOnAUsedVolume(t *testing.T) {
 	}
 }
 
-// A status file that could not be written is written when it can be.
+// A status file that could not be written is written when it can be, although
+// nothing else happens.
 func TestStatusIsWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		full := true
+		var full atomic.Bool
+		full.Store(true)
 		w.write = func() error {
-			if full {
+			if full.Load() {
 				return errors.New("no space left")
 			}
 			return nil
 		}
-		agent, put := run(t, w, nil)
+		_, put := run(t, w, nil)
 		put("1")
+		time.Sleep(time.Minute)
 		synctest.Wait()
-		full = false
-		agent.Wake()
+		if n := w.said("the status file cannot be written"); n != 1 {
+			t.Errorf("said %d times", n)
+		}
+		full.Store(false)
+		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if s := w.status(t); s.Confirmed != w.published[0] {
 			t.Errorf("status %+v", s)

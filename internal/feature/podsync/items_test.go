@@ -2,9 +2,11 @@ package podsync_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
@@ -55,5 +57,50 @@ func TestAMappedKeyThatNeverWas(t *testing.T) {
 		if err := agent.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no source has this key") {
 			t.Errorf("error %v", err)
 		}
+	})
+}
+
+// Where anybody may put objects, a file that something is in the way of is left out
+// and told of; the others go on, and so does the file once nothing is in its way.
+func TestAnObstacleHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.obstacles = map[string]error{"a": errors.New("a is a link")}
+		agent, _ := run(t, w, func(o *podsync.Options) { o.Rules.LeaveOut = true })
+		putKeys(agent, map[string]string{"a": "1", "b": "22"})
+		synctest.Wait()
+		wantStatus(t, w, podsync.InStep, 1, 0)
+		wantDegraded(t, agent, "1")
+		if s := w.status(t); s.Message != `file "a" of configmap/ns/app: a is a link` {
+			t.Errorf("message %q", s.Message)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := w.said("some keys are left out"); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		w.change(func() { w.obstacles = nil })
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		wantStatus(t, w, podsync.InStep, 2, 0)
+		wantDegraded(t, agent, "0")
+	})
+}
+
+// What comes into the way after the set was planned is found when it fails.
+func TestAnObstacleThatComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.publish = func(string) error {
+			if w.obstacles == nil {
+				w.obstacles = map[string]error{"a": errors.New("a is a link")}
+				return w.obstacles["a"]
+			}
+			return nil
+		}
+		agent, _ := run(t, w, func(o *podsync.Options) { o.Rules.LeaveOut = true })
+		putKeys(agent, map[string]string{"a": "1", "b": "22"})
+		synctest.Wait()
+		wantStatus(t, w, podsync.InStep, 1, 0)
 	})
 }

@@ -61,3 +61,26 @@ func (a *Agent) failure(o Outcome) string {
 		return "not told"
 	}
 }
+
+// logSources tells what is wrong with the sources.
+func (a *Agent) logSources() {
+	var missing error
+	if names := a.planned.snapshot.Missing; len(names) > 0 {
+		missing = &MissingError{Sources: names}
+	}
+	a.complain("a source is missing, and is waited for", missing)
+	a.complain("the sources do not fit together, and the published set stays", a.planned.err)
+	a.complain("some keys are left out", a.planned.tree.LeftOut)
+}
+
+// complain logs an error once until it changes.
+func (a *Agent) complain(words string, err error) {
+	if err == nil {
+		delete(a.complaints, words)
+		return
+	}
+	if a.complaints[words] != err.Error() {
+		a.parts.Log.Warn(words, "error", err)
+	}
+	a.complaints[words] = err.Error()
+}

@@ -9,11 +9,17 @@ import (
 )
 
 // Publisher puts generations of files in place.
+//
+//nolint:interfacebloat // one disk; two interfaces would always be used together
 type Publisher interface {
 	// Current names what readers see; Has says whether a generation is complete
 	// on the disk.
 	Current() (string, error)
 	Has(id string) bool
+	// Verify says why a generation does not hold any more what it was staged with.
+	Verify(id string) error
+	// Obstacles says for which files another program has something in the way.
+	Obstacles(tree filemap.Tree) map[string]error
 	// Stage builds a generation aside and returns its directory; Publish makes
 	// it visible in one step.
 	Stage(id string, tree filemap.Tree) (string, error)

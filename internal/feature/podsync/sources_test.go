@@ -43,15 +43,24 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 // An agent that starts again and finds a set in place works with it when the
 // sources are away, gone or in conflict: that is no first start.
 func TestAStartOnAUsedVolume(t *testing.T) {
-	for name, sources := range map[string]func(inv *podsync.Inventory, put func(string)){
-		"away": func(*podsync.Inventory, func(string)) {},
-		"gone": func(inv *podsync.Inventory, _ func(string)) {
-			inv.Replace(source, nil)
-			inv.Replace("other", nil)
+	for name, c := range map[string]struct {
+		sources func(inv *podsync.Inventory, put func(string))
+		logged  string
+	}{
+		"away": {sources: func(*podsync.Inventory, func(string)) {}},
+		"gone": {
+			sources: func(inv *podsync.Inventory, _ func(string)) {
+				inv.Replace(source, nil)
+				inv.Replace("other", nil)
+			},
+			logged: `msg="a source is missing, and is waited for" error="configmap/ns/app not found`,
 		},
-		"in conflict": func(inv *podsync.Inventory, put func(string)) {
-			put("old")
-			inv.Replace("other", []filemap.Object{other("a")})
+		"in conflict": {
+			sources: func(inv *podsync.Inventory, put func(string)) {
+				put("old")
+				inv.Replace("other", []filemap.Object{other("a")})
+			},
+			logged: `msg="the sources do not fit together, and the published set stays" error="configmap/ns/app and`,
 		},
 	} {
 		for _, application := range []*child{nil, {}} {
@@ -65,12 +74,15 @@ func TestAStartOnAUsedVolume(t *testing.T) {
 					})
 					synctest.Wait()
 					wantProbe(t, agent, "/startupz", http.StatusServiceUnavailable)
-					sources(agent.Inventory(), put)
+					c.sources(agent.Inventory(), put)
 					time.Sleep(15 * time.Second)
 					synctest.Wait()
 					wantProbe(t, agent, "/startupz", http.StatusOK)
 					wantProbe(t, agent, "/readyz", http.StatusOK)
 					wantDegraded(t, agent, "1")
+					if c.logged != "" && strings.Count(w.log.String(), c.logged) != 1 {
+						t.Errorf("the log is\n%s", w.log.String())
+					}
 					if application != nil && application.starts != 1 {
 						t.Errorf("the child was started %d times", application.starts)
 					}

@@ -59,7 +59,7 @@ func (a *Agent) restore() error {
 		old = Status{} // damaged: as if nothing were known
 	}
 	a.state = old.resumed(current, a.parts.Confirmer != nil)
-	if !a.parts.Publisher.Has(a.state.Previous) {
+	if !a.parts.Publisher.Has(a.state.Previous) || a.parts.Publisher.Verify(a.state.Previous) != nil {
 		a.state.Previous = ""
 	}
 	if by := a.checkName(); a.state.CheckedBy != by {
@@ -123,7 +123,7 @@ func (a *Agent) report(d Decision) {
 		s.Message = unusable.Error()
 	}
 	s.Healthy = !a.applicationFailed(s)
-	s.Degraded = !s.Healthy || s.behind() || a.planned.err != nil || a.planned.tree.LeftOut != nil || snap.doubtful()
+	s.Degraded = !s.Healthy || s.behind() || a.damaged || a.planned.err != nil || a.planned.tree.LeftOut != nil || snap.doubtful()
 	if d.Reason == InStep && !s.Degraded {
 		s.Message = ""
 	}
@@ -146,10 +146,15 @@ func (s Snapshot) doubtful() bool {
 	return !s.Complete() || len(s.Failures) > 0 || len(s.Deleted) > 0
 }
 
+// statusRetry is how soon a status file that could not be written is tried again: a
+// disk that has room again tells nobody.
+const statusRetry = 5 * time.Second
+
 // writeStatus writes the file when anything but its time changed.
 func (a *Agent) writeStatus() {
 	raw, err := json.Marshal(a.status)
 	if err != nil || string(raw) == a.written {
+		a.statusAt = time.Time{}
 		return
 	}
 	written := string(raw)
@@ -159,10 +164,13 @@ func (a *Agent) writeStatus() {
 		err = a.parts.States.WriteState(StatusFile, append(raw, '\n'))
 	}
 	if err != nil {
-		a.parts.Log.Warn("the status file cannot be written", "error", err)
+		if a.statusAt.IsZero() {
+			a.parts.Log.Warn("the status file cannot be written, which is tried again", "error", err)
+		}
+		a.statusAt = a.parts.Now().Add(statusRetry)
 		return
 	}
-	a.written = written
+	a.written, a.statusAt = written, time.Time{}
 }
 
 func sourceStatuses(sources []Source, snap Snapshot) []SourceStatus {

@@ -82,6 +82,9 @@ func hints(o httpcall.Options) []string {
 	if o.Body != "" {
 		text = append(text, fmt.Sprintf("a body of %d bytes", len(o.Body)))
 	}
+	if codes := o.Codes.String(); codes != "" && codes != "200-299" {
+		text = append(text, "accepting "+codes)
+	}
 	if o.Insecure {
 		text = append(text, "any certificate")
 	}

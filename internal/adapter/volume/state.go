@@ -1,0 +1,76 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// keyFile is the state file that makes names of generations secret. Whoever can
+// read it can test guesses against those names.
+const keyFile = "key"
+
+// hideKey takes the key away from everybody else: a volume that is mounted again
+// with a group of the pod has every file readable for that group. It is written
+// anew, because it may be another user's, whose mode cannot be changed.
+func (v *Volume) hideKey() error {
+	info, err := v.state.Lstat(keyFile)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && info.Mode().Perm()&0o077 == 0) {
+		return nil
+	}
+	key, err := v.ReadState(keyFile)
+	if err != nil {
+		return fmt.Errorf("read the key: %w", err)
+	}
+	return v.WriteState(keyFile, key)
+}
+
+// access says who may read one of the agent's own files.
+type access struct {
+	mode fs.FileMode
+	gid  int
+}
+
+// private is for the agent alone.
+func private() access { return access{mode: 0o600, gid: -1} }
+
+// WriteState replaces one of the agent's own files beside the data. Whoever may read
+// the data, by its group or as any user, may read it too, but for the key.
+func (v *Volume) WriteState(name string, content []byte) error {
+	who := access{mode: v.opts.FileMode&0o444 | 0o600, gid: v.opts.GID}
+	if name == keyFile {
+		who = private()
+	}
+	return writeState(v.state, name, content, who)
+}
+
+func writeState(state *os.Root, name string, content []byte, who access) error {
+	temporary := name + ".tmp"
+	err := state.RemoveAll(temporary) // one that was left may be another user's
+	if err == nil {
+		err = state.WriteFile(temporary, content, 0o600)
+	}
+	if err == nil && who.gid >= 0 {
+		err = state.Lchown(temporary, -1, who.gid)
+	}
+	if err == nil {
+		err = state.Chmod(temporary, who.mode)
+	}
+	if err == nil {
+		err = state.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", name, err), state.RemoveAll(temporary))
+	}
+	return nil
+}
+
+// ReadState reads one of the agent's own files; a missing one is empty.
+func (v *Volume) ReadState(name string) ([]byte, error) {
+	raw, err := v.state.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return raw, err
+}

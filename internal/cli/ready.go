@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,7 +24,17 @@ func (p *parts) ready() server.Readiness {
 		return slices.ContainsFunc(all, func(s mirror.Status) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
 	ready := withRights(readiness(all), append(missing, p.missingToAttach()...), known)
-	return withNewerEntries(ready, p.records.TooNew())
+	return withUnwritable(withNewerEntries(ready, p.records.TooNew()), p.records.Unwritable())
+}
+
+// withUnwritable names the parts of the record that cannot be written. The others are,
+// so that it does not make the process unready.
+func withUnwritable(r server.Readiness, problems map[string]string) server.Readiness {
+	for _, name := range slices.Sorted(maps.Keys(problems)) {
+		r.Checks = append(r.Checks, server.Check{Name: "record " + name, Detail: fmt.Sprintf(
+			"%s: what its workloads were given is only in memory: %s", input.RecordUnwritable, problems[name])})
+	}
+	return r
 }
 
 // withNewerEntries names the entries of the record that a newer program wrote. Their

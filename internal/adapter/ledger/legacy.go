@@ -197,6 +197,10 @@ func (r *Legacy) PutNow(context.Context, kube.Key, record.Entry) (time.Time, err
 	return time.Time{}, errors.New("the state of kubernetes-reloader has no place for this")
 }
 
+// Full is empty: the form of kubernetes-reloader has one digest for each source, and no
+// bounds.
+func (r *Legacy) Full(kube.Key, int) string { return "" }
+
 // Forget removes what is remembered of a workload. All the workloads that are left
 // may now have its sources, or there may be none left.
 func (r *Legacy) Forget(key kube.Key) {

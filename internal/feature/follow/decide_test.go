@@ -84,6 +84,7 @@ type decideCase struct {
 	problem  string
 	known    bool // on record
 	tooNew   bool
+	full     string // why the record has no room
 	force    Force
 	template Template
 	paused   bool
@@ -261,6 +262,11 @@ func decideCases() map[string]decideCase {
 			problem: "spec.pod is no pod template",
 			want:    Decision{Verb: Ignore, Reason: input.NotFollowed},
 		},
+		"RecordFull": {
+			reason:   "what cannot be put on record is not given: it would be given again and again",
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), full: "the record has no room left",
+			want: Decision{Verb: Leave, Reason: input.RecordFull, PendingSince: ago(time.Hour), Recheck: time.Minute}, says: []string{"no room left"},
+		},
 		"TooManySources": {
 			reason: "one workload must not fill the record of others, and keeps what it was given", known: true, pending: ago(time.Hour),
 			findings: manySources(maxSources + 1),
@@ -416,7 +422,7 @@ func (tc decideCase) input() Input {
 	in := Input{
 		Intent: intent, Findings: tc.findings, StartsPods: tc.cronjob,
 		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force, Template: tc.template, Paused: tc.paused,
-		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, MaxDelay: time.Minute, Now: now,
+		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, RecordFull: tc.full, MaxDelay: time.Minute, Now: now,
 	}
 	if !tc.stuck {
 		in.Entry.DelaySince = tc.pending
@@ -543,6 +549,8 @@ func TestNoReasonIsUntested(t *testing.T) {
 		input.Evicted:        true, // TestEvictionSteps: the end of a series
 		input.NotRefreshable: true, // TestEventsFor
 		input.SourceUnknown:  true, // TestWarnings
+
+		input.RecordUnwritable: true, // it is told of the record, not of a workload
 	}
 	for _, tc := range decideCases() {
 		tested[tc.want.Reason] = true

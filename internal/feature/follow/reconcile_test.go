@@ -30,6 +30,7 @@ type scene struct {
 	assess   error
 	answers  []error // of the API server, in turn; nil when there are no more
 	putNow   error   // of the record
+	full     string  // why it has no room
 
 	moved    []input.Order
 	entry    *record.Entry
@@ -59,6 +60,7 @@ func (s *scene) Lists(kube.Key) bool                      { return s.listed }
 func (s *scene) Namespace(string) (*kube.Namespace, bool) { return nil, false }
 func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
 func (s *scene) Announce(e announce.Event)                { s.told = append(s.told, e) }
+func (s *scene) Full(kube.Key, int) string                { return s.full }
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }
 func (s *scene) Drop(key kube.Key)                        { s.dropped = append(s.dropped, key) }
 func (s *scene) Kinds() []input.Kind                      { return []input.Kind{input.KindConfigMap, input.KindSecret} }

@@ -82,6 +82,17 @@ func remember(e record.Entry, o outcome) record.Entry {
 	return next
 }
 
+// room is how much the entry may take after the decision: what the workload follows,
+// and inputs that no family here knows.
+func (in Input) room() int {
+	next := in.Entry.Clone()
+	maps.DeleteFunc(next.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(in.Kinds, id.Kind) })
+	for _, f := range in.Findings {
+		next.Inputs[f.ID] = in.Entry.Inputs[f.ID]
+	}
+	return next.Room()
+}
+
 // takesAllIntoAccount reports whether the entry has caught up with the workload: it
 // takes a version without a patch, or finds a patch that it does not know, and
 // leaves nothing open for which what was written before now could still matter. For

@@ -138,6 +138,9 @@ func (o outcome) origin(f input.Finding) timeline.Origin {
 // one of unknown content, so that it is due for the next process as well.
 func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	given, known := e.Inputs[f.ID]
+	if !f.Rebased.IsZero() {
+		given.Version = f.Rebased
+	}
 	if f.Standing == input.Record || f.Standing == input.Due && o.delivers(f) {
 		given.Take(f.Current)
 		given.From = o.origin(f)

@@ -6,6 +6,8 @@ package mirror
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,7 +83,7 @@ type Mirror[T Slim[T]] struct {
 	link    link
 
 	mu    sync.RWMutex
-	items map[types.NamespacedName]T
+	items items[T]
 }
 
 // New makes a mirror that is empty until Run.
@@ -93,7 +95,7 @@ func New[T Slim[T]](o Options[T]) *Mirror[T] {
 	if o.Changed == nil {
 		o.Changed = ignore
 	}
-	m := &Mirror[T]{options: o, items: map[types.NamespacedName]T{}}
+	m := &Mirror[T]{options: o, items: items[T]{}}
 	if o.Report != nil {
 		m.link.changed = func() { o.Report(m.Status()) }
 	}
@@ -155,19 +157,29 @@ func isStream(o metav1.ListOptions) bool {
 func (m *Mirror[T]) Get(namespace, name string) (T, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	item, ok := m.items[types.NamespacedName{Namespace: namespace, Name: name}]
+	item, ok := m.items[namespace][name]
 	return item, ok
 }
 
 // Each calls visit for every copy.
 func (m *Mirror[T]) Each(visit func(T)) {
 	m.mu.RLock()
-	items := make([]T, 0, len(m.items))
-	for _, item := range m.items {
-		items = append(items, item)
+	all := make([]T, 0, m.items.len())
+	for _, names := range m.items {
+		all = slices.AppendSeq(all, maps.Values(names))
 	}
 	m.mu.RUnlock()
-	for _, item := range items {
+	for _, item := range all {
+		visit(item)
+	}
+}
+
+// EachIn calls visit for every copy in one namespace.
+func (m *Mirror[T]) EachIn(namespace string, visit func(T)) {
+	m.mu.RLock()
+	all := slices.Collect(maps.Values(m.items[namespace]))
+	m.mu.RUnlock()
+	for _, item := range all {
 		visit(item)
 	}
 }
@@ -183,7 +195,7 @@ func (m *Mirror[T]) Status() Status {
 func (m *Mirror[T]) Len() int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return len(m.items)
+	return m.items.len()
 }
 
 // Transformer implements cache.TransformingStore: the reflector calls it on each
@@ -217,9 +229,9 @@ func (m *Mirror[T]) Update(object any) error {
 	}
 	key := nameOf(item)
 	m.mu.Lock()
-	old, known := m.items[key]
+	old, known := m.items[key.Namespace][key.Name]
 	settle(item, old, known, Arrival{At: m.options.Now(), Watched: true})
-	m.items[key] = item
+	m.items.put(key, item)
 	m.mu.Unlock()
 	m.notify(old, item, known)
 	return nil
@@ -233,8 +245,8 @@ func (m *Mirror[T]) Delete(object any) error {
 	}
 	key := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
 	m.mu.Lock()
-	old, known := m.items[key]
-	delete(m.items, key)
+	old, known := m.items[key.Namespace][key.Name]
+	m.items.remove(key)
 	m.mu.Unlock()
 	if known {
 		var none T
@@ -246,21 +258,23 @@ func (m *Mirror[T]) Delete(object any) error {
 // Replace implements cache.ReflectorStore: the outcome of a list. What is not in
 // it is gone, whatever was seen before.
 func (m *Mirror[T]) Replace(objects []any, version string) error {
-	fresh := make(map[types.NamespacedName]T, len(objects))
+	fresh := items[T]{}
 	for i, object := range objects {
 		item, err := m.copyOf(object)
 		if err != nil {
 			continue
 		}
-		fresh[nameOf(item)] = item
+		fresh.put(nameOf(item), item)
 		objects[i] = nil
 	}
 	how := Arrival{At: m.options.Now(), ListVersion: version}
 	m.mu.Lock()
 	before := m.items
-	for key, item := range fresh {
-		old, known := before[key]
-		settle(item, old, known, how)
+	for namespace, names := range fresh {
+		for name, item := range names {
+			old, known := before[namespace][name]
+			settle(item, old, known, how)
+		}
 	}
 	m.items = fresh // Only the reflector's goroutine changes it, so reading on is safe.
 	m.mu.Unlock()
@@ -298,23 +312,6 @@ func (m *Mirror[T]) notify(old, item T, known bool) {
 func (m *Mirror[T]) tell(old, now T) {
 	m.options.Indexed(old, now)
 	m.options.Changed(old, now)
-}
-
-// eachDifference visits what a list changed, with the zero value for a side that
-// does not exist.
-func eachDifference[T Slim[T]](before, after map[types.NamespacedName]T, visit func(old, now T)) {
-	var none T
-	for key, item := range after {
-		old, known := before[key]
-		if !known || !item.SameAs(old) {
-			visit(old, item)
-		}
-	}
-	for key, old := range before {
-		if _, kept := after[key]; !kept {
-			visit(old, none)
-		}
-	}
 }
 
 func nameOf[T Slim[T]](item T) types.NamespacedName {

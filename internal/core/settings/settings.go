@@ -33,6 +33,9 @@ type Intent struct {
 	Auto bool
 	// Listed sources are followed whether or not the template references them.
 	Listed []Pattern
+	// TooMany says that there are more than are read, and none is then listed; empty
+	// when there are not.
+	TooMany string
 	// Quiet is how long the workload's sources must be unchanged before it is moved.
 	Quiet time.Duration
 	// Whole follows every key of a source, whatever the template names.
@@ -80,8 +83,7 @@ type Pattern struct {
 
 // Matches reports whether the source is meant.
 func (p Pattern) Matches(s input.ID) bool {
-	ok, err := path.Match(p.Name, s.Name)
-	return err == nil && ok && p.Kind == s.Kind
+	return p.Kind == s.Kind && matchGlob(p.Name, s.Name)
 }
 
 // IsGlob reports whether the pattern can mean more than one name.
@@ -233,11 +235,36 @@ func (in *Intent) readReload(annotations map[string]string) {
 		return
 	}
 	in.Mode = Follow
-	for element := range strings.SplitSeq(value, ",") {
-		in.readElement(strings.TrimSpace(element), value)
+	in.readList(value)
+	if in.TooMany != "" {
+		in.Listed = nil
+		return
 	}
 	if !in.Auto && len(in.Listed) == 0 && len(in.Problems) == 0 {
 		in.Problems = append(in.Problems, Problem{Key: Reload, Value: value, Accepted: acceptedReload})
+	}
+}
+
+// readList reads the elements until one cannot be understood, or there are too many:
+// who wrote the rest of them must not make others wait.
+func (in *Intent) readList(value string) {
+	elements, patterns, problems := 0, 0, len(in.Problems)
+	for element := range strings.SplitSeq(value, ",") {
+		listed := len(in.Listed)
+		in.readElement(strings.TrimSpace(element), value)
+		elements++
+		if len(in.Listed) > listed && in.Listed[listed].IsGlob() {
+			patterns++
+		}
+		switch {
+		case patterns > MaxPatterns:
+			in.TooMany = fmt.Sprintf("annotation %s has more than %d patterns", Reload, MaxPatterns)
+		case elements > maxElements:
+			in.TooMany = fmt.Sprintf("annotation %s has more than %d elements", Reload, maxElements)
+		case len(in.Problems) == problems:
+			continue
+		}
+		return
 	}
 }
 

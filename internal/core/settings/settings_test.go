@@ -138,6 +138,36 @@ func TestEveryBadValueIsAProblem(t *testing.T) {
 	}
 }
 
+// TestTooManyPatterns: what one annotation asks of others is bounded, and what is beyond
+// the bound is not read.
+func TestTooManyPatterns(t *testing.T) {
+	t.Parallel()
+	many := func(n int, element string) string { return strings.TrimSuffix(strings.Repeat(element+",", n), ",") }
+	cases := map[string]struct {
+		reason, value string
+		listed        int
+		says          string
+	}{
+		"Patterns":     {"as many patterns as there may be", many(64, "secret/db-*"), 64, ""},
+		"OnePattern":   {"one more", many(65, "secret/db-*"), 0, "64 patterns"},
+		"Names":        {"names are bounded by what a workload may follow", many(257, "configmap/app"), 257, ""},
+		"Elements":     {"nobody wrote so many by hand", many(513, "configmap/app"), 0, "512 elements"},
+		"Nothing":      {"also of nothing", strings.Repeat(",", 250<<10), 0, "512 elements"},
+		"BeyondIsBad":  {"what is beyond the bound is not read", many(65, "secret/*") + ",[", 0, "64 patterns"},
+		"BadIsTheEnd":  {"what cannot be understood is told first", "[," + many(65, "secret/*"), 0, ""},
+		"AutoAndNames": {"auto is an element like others", "auto," + many(3, "configmap/app"), 3, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := settings.ForWorkload(map[string]string{settings.Reload: tc.value, settings.Quiet: "soon"}, nil, settings.Defaults{})
+			if len(got.Listed) != tc.listed || (got.TooMany == "") != (tc.says == "") || !strings.Contains(got.TooMany, tc.says) {
+				t.Errorf("%s: %d sources are listed, too many is %q; want %d and %q", tc.reason, len(got.Listed), got.TooMany, tc.listed, tc.says)
+			}
+		})
+	}
+}
+
 func TestProblemsAddUp(t *testing.T) {
 	t.Parallel()
 	in := settings.ForWorkload(map[string]string{

@@ -252,6 +252,9 @@ func recordFull(s situation) (Decision, bool) {
 
 // excess says in which way the workload asks for too much, empty when it does not.
 func (in Input) excess() string {
+	if in.Intent.TooMany != "" {
+		return in.Intent.TooMany
+	}
 	if len(in.Findings) > maxSources {
 		return fmt.Sprintf("it asks for more than %d ConfigMaps and Secrets", maxSources)
 	}

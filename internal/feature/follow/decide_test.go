@@ -267,6 +267,12 @@ func decideCases() map[string]decideCase {
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), full: "the record has no room left",
 			want: Decision{Verb: Leave, Reason: input.RecordFull, PendingSince: ago(time.Hour), Recheck: time.Minute}, says: []string{"no room left"},
 		},
+		"TooManyPatterns": {
+			reason:   "what it asks for is not even looked for",
+			intent:   func(in *settings.Intent) { in.TooMany = "more than 64 patterns" },
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
+			want: Decision{Verb: Leave, Reason: input.TooManySources, PendingSince: ago(time.Hour)}, says: []string{"64 patterns"},
+		},
 		"TooManySources": {
 			reason: "one workload must not fill the record of others, and keeps what it was given", known: true, pending: ago(time.Hour),
 			findings: manySources(maxSources + 1),

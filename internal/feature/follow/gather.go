@@ -92,7 +92,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		Now:      g.Now(),
 		Estimate: g.Read != nil,
 	}}
-	if len(got.Input.Intent.Problems) > 0 {
+	if len(got.Input.Intent.Problems) > 0 || got.Input.Intent.TooMany != "" {
 		return got, nil
 	}
 	if err := g.assess(ctx, w, &got.Input); err != nil {

@@ -23,7 +23,10 @@ func (p *parts) ready() server.Readiness {
 	missing = slices.DeleteFunc(slices.Clone(missing), func(r access.Right) bool {
 		return slices.ContainsFunc(all, func(s mirror.Status) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
-	ready := withRights(readiness(all), append(missing, p.missingToAttach()...), known)
+	ready := readiness(all)
+	// Without them it is not known what to follow.
+	ready.OK = ready.OK && (!p.cache.ChoosesNamespaces() || p.cache.KnowsNamespaces())
+	ready = withRights(ready, append(missing, p.missingToAttach()...), known)
 	return withUnwritable(withNewerEntries(ready, p.records.TooNew()), p.records.Unwritable())
 }
 
@@ -64,9 +67,12 @@ func keyCheck(problem *error) server.Check {
 // readiness is true when everything that can be listed is listed, nothing is out
 // of reach, and the record, at least one kind of source and one kind of workload
 // work: a missing permission for one kind must not keep the others from being
-// followed.
+// followed. Where no namespace is chosen yet there is none to follow.
 func readiness(all []mirror.Status) server.Readiness {
-	works := map[mirror.Role]bool{}
+	works := map[mirror.Role]bool{mirror.RoleSource: true, mirror.RoleWorkload: true}
+	for _, s := range all {
+		works[s.Role] = false
+	}
 	r := server.Readiness{OK: true}
 	for _, s := range all {
 		r.Checks = append(r.Checks, check(s))

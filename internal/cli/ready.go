@@ -23,7 +23,7 @@ func (p *parts) ready() server.Readiness {
 	missing = slices.DeleteFunc(slices.Clone(missing), func(r access.Right) bool {
 		return slices.ContainsFunc(all, func(s mirror.Status) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
-	ready := readiness(all)
+	ready := readiness(all, p.cache.ChoosesNamespaces())
 	// Without them it is not known what to follow.
 	ready.OK = ready.OK && (!p.cache.ChoosesNamespaces() || p.cache.KnowsNamespaces())
 	ready = withRights(ready, append(missing, p.missingToAttach()...), known)
@@ -67,9 +67,9 @@ func keyCheck(problem *error) server.Check {
 // readiness is true when everything that can be listed is listed, nothing is out
 // of reach, and the record, at least one kind of source and one kind of workload
 // work: a missing permission for one kind must not keep the others from being
-// followed. Where no namespace is chosen yet there is none to follow.
-func readiness(all []mirror.Status) server.Readiness {
-	works := map[mirror.Role]bool{mirror.RoleSource: true, mirror.RoleWorkload: true}
+// followed. Where namespaces are chosen by label, none may be chosen yet.
+func readiness(all []mirror.Status, chosen bool) server.Readiness {
+	works := map[mirror.Role]bool{mirror.RoleSource: chosen, mirror.RoleWorkload: chosen}
 	for _, s := range all {
 		works[s.Role] = false
 	}

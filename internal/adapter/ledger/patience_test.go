@@ -66,6 +66,32 @@ func TestRecordsDoNotWaitForEver(t *testing.T) {
 	})
 }
 
+// TestAnOutageIsNotWaitedOut: an API server that did not answer is asked again within
+// seconds, however long it was away. A workload whose entry waits would look like one
+// that was never followed.
+func TestAnOutageIsNotWaitedOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, last, longest := time.Now(), time.Now(), time.Duration(0)
+		r, _ := recordsOf(func(ctx context.Context) error {
+			longest = max(longest, time.Since(last))
+			err := hang(ctx)
+			last = time.Now()
+			return err
+		})
+		a, _ := neighbours(r)
+		put(t, r, a, "1")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if err := r.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if longest > longestOutage+flushEvery || time.Since(began) < 10*time.Minute {
+			t.Errorf("%s between two attempts, want at most %s", longest, longestOutage)
+		}
+	})
+}
+
 // hangs is an API server that answers for all shards but one.
 type hangs struct {
 	client.WithWatch

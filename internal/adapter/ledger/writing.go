@@ -97,7 +97,7 @@ func (r *Records) complain(s *shard, err error) {
 	now := r.options.Now()
 	r.mu.Lock()
 	said := s.complaint == err.Error()
-	s.complaint, s.retry = err.Error(), s.retry.failed(now)
+	s.complaint, s.retry = err.Error(), s.retry.failed(now, err)
 	lasts := s.retry.failures == unwritableAfter
 	r.mu.Unlock()
 	if !said {

@@ -84,6 +84,9 @@ type Mirror[T Slim[T]] struct {
 
 	mu    sync.RWMutex
 	items items[T]
+
+	// refusals are those in a row; only the reflector's goroutine counts them.
+	refusals int
 }
 
 // New makes a mirror that is empty until Run.
@@ -127,8 +130,11 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 			list := sc.List.DeepCopyObject().(client.ObjectList)
 			o.ResourceVersion = pagedVersion(o.ResourceVersion)
 			if err := c.List(ctx, list, options(&o)); err != nil {
-				return nil, m.link.report(err)
+				err = m.link.report(err)
+				m.restAfter(ctx, err)
+				return nil, err
 			}
+			m.refusals = 0
 			return m.slimPage(list)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -143,7 +149,7 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 	}
 	// The reflector logs each failed attempt; the link tells of each change instead.
 	silent := logr.Discard()
-	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.options.Name, TypeDescription: m.options.Name, Logger: &silent})
+	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.options.Name, TypeDescription: m.options.Name, Logger: &silent, Backoff: afterOutage()})
 	reflector.WatchListPageSize = pageSize
 	reflector.RunWithContext(logr.NewContext(ctx, silent))
 }

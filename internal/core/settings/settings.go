@@ -2,7 +2,6 @@ package settings
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,7 +74,7 @@ const (
 	StrategyRefresh StrategyName = "refresh"
 )
 
-// Pattern names one source, or many by a glob: configmap/app-*.
+// Pattern names one source, or many by a star: configmap/app-*.
 type Pattern struct {
 	Kind input.Kind
 	Name string
@@ -83,12 +82,12 @@ type Pattern struct {
 
 // Matches reports whether the source is meant.
 func (p Pattern) Matches(s input.ID) bool {
-	return p.Kind == s.Kind && matchGlob(p.Name, s.Name)
+	return p.Kind == s.Kind && matchStars(p.Name, s.Name)
 }
 
 // IsGlob reports whether the pattern can mean more than one name.
 func (p Pattern) IsGlob() bool {
-	return strings.ContainsAny(p.Name, `*?[\`)
+	return strings.Contains(p.Name, "*")
 }
 
 // isSound reports whether an object can have the name, or a name that the glob means.
@@ -96,8 +95,7 @@ func (p Pattern) isSound() bool {
 	if !p.IsGlob() {
 		return len(validation.IsDNS1123Subdomain(p.Name)) == 0
 	}
-	_, err := path.Match(p.Name, "")
-	return err == nil && len(p.Name) <= validation.DNS1123SubdomainMaxLength
+	return strings.Trim(p.Name, "abcdefghijklmnopqrstuvwxyz0123456789.-*") == "" && len(p.Name) <= validation.DNS1123SubdomainMaxLength
 }
 
 // Problem is a setting that cannot be understood.

@@ -104,7 +104,8 @@ func TestEveryBadValueIsAProblem(t *testing.T) {
 		"NoName":           {"a name that no object can have", settings.Reload, "configmap/App_1", []string{"configmap/"}},
 		"LongName":         {"one that is too long for an object", settings.Reload, "configmap/" + strings.Repeat("a", 254), []string{"configmap/"}},
 		"LongGlob":         {"a pattern that is longer than any name", settings.Reload, "configmap/" + strings.Repeat("a", 253) + "*", []string{"configmap/"}},
-		"BadGlob":          {"a pattern that matches nothing", settings.Reload, "configmap/app-[", []string{"configmap/"}},
+		"OtherGlob":        {"a star is the only character that stands for others", settings.Reload, "configmap/app-?", []string{"configmap/"}},
+		"Brackets":         {"brackets do not", settings.Reload, "configmap/app-[ab]*", []string{"configmap/"}},
 		"ReleaseWord":      {"no order can be told from a word", settings.Release, "now", []string{"lockstep release"}},
 		"QuietWord":        {"not a duration", settings.Quiet, "soon", []string{"10s"}},
 		"QuietNumber":      {"of what?", settings.Quiet, "5", []string{"10s"}},
@@ -206,8 +207,9 @@ func TestPattern(t *testing.T) {
 		"Prefix":     {"not the start of a name", settings.Pattern{Kind: input.KindConfigMap, Name: "app"}, input.ConfigMap("app-2"), false, false},
 		"Star":       {"any rest", settings.Pattern{Kind: input.KindSecret, Name: "db-*"}, input.Secret("db-main"), true, true},
 		"Everything": {"of one kind", settings.Pattern{Kind: input.KindSecret, Name: "*"}, input.Secret("a.b"), true, true},
-		"Question":   {"one character", settings.Pattern{Kind: input.KindSecret, Name: "db-?"}, input.Secret("db-10"), true, false},
-		"Class":      {"a set of characters", settings.Pattern{Kind: input.KindSecret, Name: "db-[ab]"}, input.Secret("db-b"), true, true},
+		"Middle":     {"what a star stands for has two ends", settings.Pattern{Kind: input.KindSecret, Name: "db-*-main"}, input.Secret("db-eu-main"), true, true},
+		"Nothing":    {"a star can stand for nothing", settings.Pattern{Kind: input.KindSecret, Name: "db*"}, input.Secret("db"), true, true},
+		"TooShort":   {"not for a part of what is beside it", settings.Pattern{Kind: input.KindSecret, Name: "db-*-main"}, input.Secret("db-main"), true, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

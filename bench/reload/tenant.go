@@ -75,6 +75,10 @@ func (r *trial) changeAndWait(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if inStep.IsZero() {
+			say("  the rollout after a change did not come")
+			return nil
+		}
 		slowest = max(slowest, inStep.Sub(changed))
 	}
 	say("  the slowest rollout came %.2f s after its change", slowest.Seconds())
@@ -105,8 +109,10 @@ func makeGreedy(ctx context.Context, c kubernetes.Interface, annotation string) 
 // keepBusy writes to the greedy tenant's objects until the context ends.
 func keepBusy(ctx context.Context, c kubernetes.Interface) error {
 	for i := 0; ; i++ {
-		if sleep(ctx, 50*time.Millisecond) != nil {
+		select {
+		case <-ctx.Done():
 			return nil
+		case <-time.After(50 * time.Millisecond):
 		}
 		var err error
 		if i%2 == 0 {

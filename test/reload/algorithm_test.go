@@ -20,7 +20,9 @@ import (
 // key "key": it did not depend on where the Secret was. It is written out here, because
 // the program that made it is no more.
 func firstAlgorithm(installation []byte, value string) string {
-	field := func(text []byte) []byte { return append(binary.BigEndian.AppendUint64(nil, uint64(len(text))), text...) }
+	field := func(text []byte) []byte {
+		return append(binary.BigEndian.AppendUint64(nil, uint64(len(text))), text...)
+	}
 	keyed := hmac.New(sha256.New, installation)
 	keyed.Write(field([]byte("key")))
 	keyed.Write(field([]byte(value)))

@@ -63,7 +63,7 @@ type endingWith struct {
 // RoundTrip implements http.RoundTripper.
 func (e endingWith) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(request.Context())
-	stop := context.AfterFunc(e.Context, cancel)
+	stop := context.AfterFunc(e.Context, cancel) //nolint:contextcheck // the second context is the point
 	response, err := e.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		stop()

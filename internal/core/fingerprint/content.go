@@ -61,8 +61,8 @@ type Content struct {
 	// versions of this one have besides; both are empty where there was none before.
 	before string
 	salt   []byte
-	keys      []string
-	sums      [][sumSize]byte
+	keys   []string
+	sums   [][sumSize]byte
 }
 
 // Content digests the bytes that a pod would see. A key that moves from text to

@@ -77,4 +77,3 @@ type secrets struct{ cluster }
 func (secrets) Absent(_ input.Kind, keys fingerprint.Keys) fingerprint.Version {
 	return fingerprint.NewKeyedHasher([]byte("k")).AbsentVersion(keys)
 }
-

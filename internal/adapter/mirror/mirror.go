@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -85,8 +86,8 @@ type Mirror[T Slim[T]] struct {
 	mu    sync.RWMutex
 	items items[T]
 
-	// refusals are those in a row; only the reflector's goroutine counts them.
-	refusals int
+	// refusals are those in a row.
+	refusals atomic.Int32
 }
 
 // New makes a mirror that is empty until Run.
@@ -134,7 +135,7 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 				m.restAfter(ctx, err)
 				return nil, err
 			}
-			m.refusals = 0
+			m.refusals.Store(0)
 			return m.slimPage(list)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {

@@ -25,11 +25,10 @@ func afterOutage() *wait.Backoff {
 // restAfter waits after a refusal that repeats.
 func (m *Mirror[T]) restAfter(ctx context.Context, err error) {
 	if s := (Status{Err: err}); !s.Forbidden() && !s.NotInstalled() {
-		m.refusals = 0
+		m.refusals.Store(0)
 		return
 	}
-	m.refusals++
-	if m.refusals < patientFrom {
+	if m.refusals.Add(1) < patientFrom {
 		return
 	}
 	select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,11 +29,15 @@ func TestMain(m *testing.M) {
 type failing struct {
 	client.WithWatch
 
-	err   error
+	err error
+
+	mu    sync.Mutex
 	lists []time.Time
 }
 
 func (f *failing) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.lists = append(f.lists, time.Now())
 	return f.err
 }
@@ -49,6 +54,8 @@ func gaps(t *testing.T, err error) (longest, shortest time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer cancel()
 	newNotes().Run(ctx, server, Scope{List: &corev1.ConfigMapList{}})
+	server.mu.Lock()
+	defer server.mu.Unlock()
 	shortest = time.Hour
 	for i := len(server.lists) / 2; i+1 < len(server.lists); i++ {
 		gap := server.lists[i+1].Sub(server.lists[i])

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,12 +24,16 @@ type asked struct {
 
 	grants func(authorizationv1.ResourceAttributes) bool
 	err    error
-	all    []string
+
+	mu  sync.Mutex
+	all []string
 }
 
 func (a *asked) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
 	review := object.(*authorizationv1.SelfSubjectAccessReview)
 	about := *review.Spec.ResourceAttributes
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.all = append(a.all, strings.TrimSpace(about.Verb+" "+about.Resource+" "+about.Namespace))
 	review.Status.Allowed = a.grants(about)
 	return a.err
@@ -35,6 +41,8 @@ func (a *asked) Create(_ context.Context, object client.Object, _ ...client.Crea
 
 // take returns what was asked since the last time.
 func (a *asked) take() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	all := a.all
 	a.all = nil
 	return all
@@ -74,8 +82,8 @@ func TestOneAnswerCoversAllNamespaces(t *testing.T) {
 func TestMissingRightsAreAskedForLessAndLess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		granted := false
-		server := &asked{grants: func(a authorizationv1.ResourceAttributes) bool { return granted || a.Resource != "daemonsets" }}
+		var granted atomic.Bool
+		server := &asked{grants: func(a authorizationv1.ResourceAttributes) bool { return granted.Load() || a.Resource != "daemonsets" }}
 		r := NewRights(server, rightsIn("shop"))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -93,7 +101,7 @@ func TestMissingRightsAreAskedForLessAndLess(t *testing.T) {
 		if all := server.take(); !slices.Contains(all, "patch configmaps own") {
 			t.Errorf("asked for %q, want all of them after five minutes", all)
 		}
-		granted = true
+		granted.Store(true)
 		time.Sleep(askMissing + askMissing/5)
 		if missing, known := r.Missing(); len(missing) != 0 || !known {
 			t.Errorf("missing are %v a minute after the grant", missing)

@@ -34,6 +34,7 @@ func scenarios(s sizes) []scenario {
 	all := []scenario{
 		burst(), noOp(), churn(), restart(), pressure(), large(), kinds(), mixed(), pair(),
 	}
+	all = append(all, tenants()...)
 	for _, n := range s.fanOut {
 		all = append(all, fanOut(n))
 	}
@@ -44,7 +45,7 @@ func scenarios(s sizes) []scenario {
 }
 
 func scenarioNames() string {
-	return "all, burst, no-op, churn, restart, pressure, large, kinds, mixed, pair, " + groupFanOut + ", " + groupBig
+	return "all, burst, no-op, churn, restart, pressure, large, kinds, mixed, pair, " + groupTenant + ", " + groupFanOut + ", " + groupBig
 }
 
 // chooseScenarios finds scenarios by name, or by the name of their group.

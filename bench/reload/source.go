@@ -139,5 +139,5 @@ func (s *source) lastWrite() (uint64, time.Time) {
 func (s *source) digest(h fingerprint.Hasher) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return h.Content(s.data, nil).Version(fingerprint.AllKeys()).Short()
+	return h.At(namespace, string(s.id.Kind), s.id.Name).Content(s.data, nil).Version(fingerprint.AllKeys()).Short()
 }

@@ -138,24 +138,27 @@ func TestReadiness(t *testing.T) {
 		all    []mirror.Status
 		want   bool
 		detail string // in the last check
+		chosen bool   // namespaces are chosen by label
 	}{
-		"Everything":     {"all works", []mirror.Status{sources, workloads, record}, true, "followed"},
-		"NotListedYet":   {"the first list is not there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource}}, false, "waiting for the first list"},
-		"Forbidden":      {"a missing permission keeps the others from nothing", []mirror.Status{sources, workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, true, "permission is missing: secrets is forbidden"},
-		"Revoked":        {"also one that was there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: forbidden}}, true, "permission is missing"},
-		"NotInstalled":   {"a kind that the cluster does not have", []mirror.Status{sources, workloads, record, bad("rollouts", mirror.RoleWorkload, noMatch)}, true, "not installed"},
-		"Outage":         {"the API server does not answer", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: errors.New("connection refused")}}, false, "connection refused"},
-		"NoSource":       {"nothing to follow", []mirror.Status{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission"},
-		"NoWorkload":     {"nobody to move", []mirror.Status{sources, record, bad("deployments", mirror.RoleWorkload, forbidden)}, false, "permission"},
-		"OnlySettings":   {"settings alone are no work", []mirror.Status{ok("namespaces", mirror.RoleSettings), record}, false, "followed"},
-		"NoRecord":       {"what was delivered cannot be known", []mirror.Status{sources, workloads, bad("record", mirror.RoleRecord, forbidden)}, false, "permission"},
-		"NothingAtAll":   {"no status is no readiness", nil, false, ""},
-		"NamespacesGone": {"defaults of namespaces are optional", []mirror.Status{sources, workloads, record, bad("namespaces", mirror.RoleSettings, forbidden)}, true, "permission"},
+		"Everything":     {"all works", []mirror.Status{sources, workloads, record}, true, "followed", false},
+		"NotListedYet":   {"the first list is not there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource}}, false, "waiting for the first list", false},
+		"Forbidden":      {"a missing permission keeps the others from nothing", []mirror.Status{sources, workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, true, "permission is missing: secrets is forbidden", false},
+		"Revoked":        {"also one that was there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: forbidden}}, true, "permission is missing", false},
+		"NotInstalled":   {"a kind that the cluster does not have", []mirror.Status{sources, workloads, record, bad("rollouts", mirror.RoleWorkload, noMatch)}, true, "not installed", false},
+		"Outage":         {"the API server does not answer", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: errors.New("connection refused")}}, false, "connection refused", false},
+		"NoSource":       {"nothing to follow", []mirror.Status{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission", false},
+		"NoWorkload":     {"nobody to move", []mirror.Status{sources, record, bad("deployments", mirror.RoleWorkload, forbidden)}, false, "permission", false},
+		"NoneChosen":     {"the labels choose no namespace yet", []mirror.Status{ok("namespaces", mirror.RoleSettings), record}, true, "followed", true},
+		"ChosenRefused":  {"one is chosen, and no source can be read", []mirror.Status{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission", true},
+		"OnlySettings":   {"settings alone are no work", []mirror.Status{ok("namespaces", mirror.RoleSettings), record}, false, "followed", false},
+		"NoRecord":       {"what was delivered cannot be known", []mirror.Status{sources, workloads, bad("record", mirror.RoleRecord, forbidden)}, false, "permission", false},
+		"NothingAtAll":   {"no status is no readiness", nil, false, "", false},
+		"NamespacesGone": {"defaults of namespaces are optional", []mirror.Status{sources, workloads, record, bad("namespaces", mirror.RoleSettings, forbidden)}, true, "permission", false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := readiness(tc.all)
+			got := readiness(tc.all, tc.chosen)
 			if got.OK != tc.want || len(got.Checks) != len(tc.all) {
 				t.Fatalf("%s: %+v", tc.reason, got)
 			}

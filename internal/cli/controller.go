@@ -161,7 +161,7 @@ func (o *controllerOptions) validate() error {
 
 // serve makes the parts and runs them.
 func (o *controllerOptions) serve(ctx context.Context, log logr.Logger) error {
-	c, err := access.NewClient(o.server.Config, client.Options{})
+	c, err := access.NewClient(ctx, o.server.Config, client.Options{})
 	if err != nil {
 		return err
 	}

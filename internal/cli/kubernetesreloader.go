@@ -70,7 +70,7 @@ func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.L
 	if err != nil {
 		return err
 	}
-	c, err := access.NewClient(config, client.Options{Mapper: reloaderMapper()})
+	c, err := access.NewClient(ctx, config, client.Options{Mapper: reloaderMapper()})
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,8 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -45,13 +45,13 @@ func TestListing(t *testing.T) {
 		}
 		l.end()
 	}
-	shown := make([]byte, 1000)
-	n, err := screen.Read(shown)
-	if err != nil {
+	const want = "\r\x1b[Kapp-3: 2000 tags so far\r\x1b[Kapp-3: 3000 tags so far\r\x1b[K"
+	shown := make([]byte, len(want)) // it arrives in parts
+	if _, err := io.ReadFull(screen, shown); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(shown[:n]), "\r\x1b[Kapp-3: 2000 tags so far\r\x1b[Kapp-3: 3000 tags so far\r\x1b[K"; got != want {
-		t.Errorf("the terminal showed %q, want %q", got, want)
+	if string(shown) != want {
+		t.Errorf("the terminal showed %q, want %q", shown, want)
 	}
 
 	var file bytes.Buffer
@@ -59,7 +59,7 @@ func TestListing(t *testing.T) {
 	l.page("app", 1000)
 	l.page("app", 2000)
 	l.end()
-	if file.Len() > 0 || strings.Contains(string(shown[:n]), "app-1") {
+	if file.Len() > 0 {
 		t.Errorf("a file got %q", file.String())
 	}
 }

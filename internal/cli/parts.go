@@ -64,8 +64,9 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 	p.rights = access.NewRights(c, o.rights(what.Kinds))
 	p.records = ledger.New(c, ledger.Options{
 		Namespace: o.ownNS, Name: o.state, Now: o.now,
-		Report: func(err error) { log.Error(advised(err), "the record has a problem") },
-		Status: func(s mirror.Status) { reportStatus(log, s) },
+		Report:     func(err error) { log.Error(advised(err), "the record has a problem") },
+		Status:     func(s mirror.Status) { reportStatus(log, s) },
+		Unwritable: p.announceUnwritable,
 	})
 	return p, nil
 }
@@ -132,13 +133,21 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	if err := mgr.Add(manager.RunnableFunc(recorder.Run)); err != nil {
 		return err
 	}
-	if err := p.addRevisions(mgr); err != nil {
+	revisions, err := p.addRevisions(mgr)
+	if err != nil {
 		return err
 	}
-	return p.addLoop(mgr)
+	loop, err := p.addLoop(mgr)
+	if err != nil {
+		return err
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		p.sweep(ctx, loop.ForgetNamespaces, revisions)
+		return nil
+	}))
 }
 
-func (p *parts) addLoop(mgr ctrl.Manager) error {
+func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 	inputs := configs.New(configs.Options{View: p.cache, Since: p.since, Revisions: p.revisions})
 	mover := rollout.NewPatcher(p.client, templateForm(p.options.form))
 	mover.Installation = p.options.ownNS
@@ -157,7 +166,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) error {
 		d.PodsOff = "start the controller with --pod-strategies"
 	}
 	loop := follow.New(p.options.follow, d)
-	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add) })
+	return loop, loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add) })
 }
 
 // since is from when on the workload and that kind of its sources are followed;

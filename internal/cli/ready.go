@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,8 +23,21 @@ func (p *parts) ready() server.Readiness {
 	missing = slices.DeleteFunc(slices.Clone(missing), func(r access.Right) bool {
 		return slices.ContainsFunc(all, func(s mirror.Status) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
-	ready := withRights(readiness(all), append(missing, p.missingToAttach()...), known)
-	return withNewerEntries(ready, p.records.TooNew())
+	ready := readiness(all, p.cache.ChoosesNamespaces())
+	// Without them it is not known what to follow.
+	ready.OK = ready.OK && (!p.cache.ChoosesNamespaces() || p.cache.KnowsNamespaces())
+	ready = withRights(ready, append(missing, p.missingToAttach()...), known)
+	return withUnwritable(withNewerEntries(ready, p.records.TooNew()), p.records.Unwritable())
+}
+
+// withUnwritable names the parts of the record that cannot be written. The others are,
+// so that it does not make the process unready.
+func withUnwritable(r server.Readiness, problems map[string]string) server.Readiness {
+	for _, name := range slices.Sorted(maps.Keys(problems)) {
+		r.Checks = append(r.Checks, server.Check{Name: "record " + name, Detail: fmt.Sprintf(
+			"%s: what its workloads were given is only in memory: %s", input.RecordUnwritable, problems[name])})
+	}
+	return r
 }
 
 // withNewerEntries names the entries of the record that a newer program wrote. Their
@@ -53,9 +67,12 @@ func keyCheck(problem *error) server.Check {
 // readiness is true when everything that can be listed is listed, nothing is out
 // of reach, and the record, at least one kind of source and one kind of workload
 // work: a missing permission for one kind must not keep the others from being
-// followed.
-func readiness(all []mirror.Status) server.Readiness {
-	works := map[mirror.Role]bool{}
+// followed. Where namespaces are chosen by label, none may be chosen yet.
+func readiness(all []mirror.Status, chosen bool) server.Readiness {
+	works := map[mirror.Role]bool{mirror.RoleSource: chosen, mirror.RoleWorkload: chosen}
+	for _, s := range all {
+		works[s.Role] = false
+	}
 	r := server.Readiness{OK: true}
 	for _, s := range all {
 		r.Checks = append(r.Checks, check(s))

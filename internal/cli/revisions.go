@@ -29,9 +29,9 @@ func (o *revisionsOptions) bind(fs *pflag.FlagSet) {
 }
 
 // addRevisions adds the watches to those of the cache, and the loop, on the leader.
-func (p *parts) addRevisions(mgr ctrl.Manager) error {
+func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err error) {
 	if !p.options.revisions.enabled {
-		return nil
+		return func(func(string) bool) {}, nil
 	}
 	p.ownership = lineage.NewOwnership(p.cache, lineage.OwnershipOptions{
 		Now:    p.options.now,
@@ -40,11 +40,11 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 		Ready: p.cache.Defaults,
 	})
 	if err := p.addAttachRights(mgr); err != nil {
-		return err
+		return nil, err
 	}
 	o := p.options.revisions.Options
 	o.Observe = p.options.observe
-	return revisions.New(o, revisions.Dependencies{
+	loop := revisions.New(o, revisions.Dependencies{
 		Cluster: p.ownership,
 		Owners: func(ctx context.Context, object lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
 			return lineage.AddOwners(ctx, p.client, object, uid, owners)
@@ -53,7 +53,8 @@ func (p *parts) addRevisions(mgr ctrl.Manager) error {
 		Announcer: p.announcer,
 		Metrics:   ctrlmetrics.Registry,
 		Log:       p.log, Now: p.options.now,
-	}).Setup(mgr)
+	})
+	return loop.ForgetNamespaces, loop.Setup(mgr)
 }
 
 // addAttachRights asks for what attaching takes, from the first revisioned object

@@ -1,7 +1,9 @@
 package access
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -9,6 +11,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // streamWindow is how much of one list or watch the API server may send ahead of
@@ -17,8 +20,9 @@ import (
 // the figures.
 const streamWindow = 512 << 10
 
-// NewClient makes the client of a process that follows a whole cluster.
-func NewClient(config *rest.Config, o client.Options) (client.WithWatch, error) {
+// NewClient makes the client of a process that follows a whole cluster. Requests end with
+// their own contexts; discovery, which has none, ends with the given one.
+func NewClient(ctx context.Context, config *rest.Config, o client.Options) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	if config.Dial == nil {
 		// A dialer keeps the library from sharing the connection with clients that
@@ -35,11 +39,52 @@ func NewClient(config *rest.Config, o client.Options) (client.WithWatch, error) 
 	if o.HTTPClient, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("make the HTTP client: %w", err)
 	}
+	if o.Mapper == nil {
+		discovery := *o.HTTPClient
+		discovery.Transport = endingWith{ctx, discovery.Transport}
+		if o.Mapper, err = apiutil.NewDynamicRESTMapper(config, &discovery); err != nil {
+			return nil, fmt.Errorf("make the mapper: %w", err)
+		}
+	}
 	c, err := client.NewWithWatch(config, o)
 	if err != nil {
 		return nil, fmt.Errorf("make the client: %w", err)
 	}
 	return c, nil
+}
+
+// endingWith ends requests with a context besides their own.
+type endingWith struct {
+	context.Context
+
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (e endingWith) RoundTrip(request *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(request.Context())
+	stop := context.AfterFunc(e.Context, cancel) //nolint:contextcheck // the second context is the point
+	response, err := e.next.RoundTrip(request.WithContext(ctx))
+	if err != nil {
+		stop()
+		cancel()
+		return nil, err
+	}
+	response.Body = &closing{response.Body, func() { stop(); cancel() }}
+	return response, nil
+}
+
+// closing is a body that does more when it is closed.
+type closing struct {
+	io.ReadCloser
+
+	then func()
+}
+
+// Close implements io.Closer.
+func (c *closing) Close() error {
+	defer c.then()
+	return c.ReadCloser.Close()
 }
 
 // baseTransport is the one that all others wrap; nil when it is of no known type.

@@ -40,7 +40,7 @@ func TestWindow(t *testing.T) {
 	config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	c, err := NewClient(config, client.Options{Mapper: mapper})
+	c, err := NewClient(t.Context(), config, client.Options{Mapper: mapper})
 	if err != nil {
 		t.Fatal(err)
 	}

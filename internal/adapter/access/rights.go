@@ -9,6 +9,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -38,12 +39,18 @@ func (r Right) String() string {
 	return fmt.Sprintf("%s %s in %s", r.Verb, r.Resource, where)
 }
 
-// How often the API server is asked: a grant is noticed soon, and that one was
-// taken away is noticed too.
+// How often the API server is asked. A right that is missing is asked for soon at first
+// and less and less often: it may be missing for good, and every replica asks. That one
+// was taken away is noticed too.
 const (
-	askWhileMissing = 5 * time.Second
-	askWhileGranted = 5 * time.Minute
+	askFirst   = 5 * time.Second
+	askMissing = time.Minute
+	askAll     = 5 * time.Minute
 )
+
+func patience() wait.Backoff {
+	return wait.Backoff{Duration: askFirst, Factor: 2, Jitter: 0.1, Steps: 10, Cap: askMissing}
+}
 
 // Rights knows which of the rights that this process needs are missing. Those
 // that its watches need show in the watches themselves; this is about what is
@@ -62,12 +69,24 @@ func NewRights(c client.Writer, needed []Right) *Rights {
 	return &Rights{client: c, needed: needed}
 }
 
-// Run asks the API server for each right, again and again until the context ends.
+// Run asks the API server for the rights, again and again until the context ends: for
+// all of them now and then, in between for those that are missing.
 func (r *Rights) Run(ctx context.Context) error {
+	backoff, asked := patience(), time.Time{}
 	for {
-		pause := askWhileGranted
-		if !r.ask(ctx) {
-			pause = askWhileMissing
+		before, known := r.Missing()
+		again := before
+		if !known || time.Since(asked) >= askAll {
+			again, asked = r.needed, time.Now()
+		}
+		r.ask(ctx, again)
+		missing, known := r.Missing()
+		if len(missing) != len(before) {
+			backoff = patience()
+		}
+		pause := askAll
+		if !known || len(missing) > 0 {
+			pause = min(backoff.Step(), askAll-time.Since(asked))
 		}
 		select {
 		case <-ctx.Done():
@@ -77,14 +96,15 @@ func (r *Rights) Run(ctx context.Context) error {
 	}
 }
 
-// ask reports whether every right is granted. Without an answer, what was known
-// before stands.
-func (r *Rights) ask(ctx context.Context) bool {
+// ask asks for some of the rights, of which the others are granted. Without an answer,
+// what was known before stands.
+func (r *Rights) ask(ctx context.Context, some []Right) {
+	everywhere := map[Right]bool{}
 	var missing []Right
-	for _, right := range r.needed {
-		allowed, err := r.allowed(ctx, right)
+	for _, right := range some {
+		allowed, err := r.granted(ctx, right, everywhere)
 		if err != nil {
-			return false
+			return
 		}
 		if !allowed {
 			missing = append(missing, right)
@@ -93,7 +113,43 @@ func (r *Rights) ask(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known, r.missing = true, missing
-	return len(missing) == 0
+}
+
+// granted asks for a right in all namespaces first, where it is needed in several: one
+// answer can cover all of them.
+func (r *Rights) granted(ctx context.Context, right Right, everywhere map[Right]bool) (bool, error) {
+	wide := right.everywhere()
+	if r.count(wide) < 2 {
+		return r.allowed(ctx, right)
+	}
+	covered, known := everywhere[wide]
+	if !known {
+		var err error
+		if covered, err = r.allowed(ctx, wide); err != nil {
+			return false, err
+		}
+		everywhere[wide] = covered
+	}
+	if covered {
+		return true, nil
+	}
+	return r.allowed(ctx, right)
+}
+
+// everywhere is the same right in all namespaces, whatever it is for.
+func (r Right) everywhere() Right {
+	return Right{Verb: r.Verb, Resource: r.Resource, Name: r.Name}
+}
+
+// count is in how many namespaces a right is needed.
+func (r *Rights) count(wide Right) int {
+	n := 0
+	for _, needed := range r.needed {
+		if needed.everywhere() == wide {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *Rights) allowed(ctx context.Context, right Right) (bool, error) {

@@ -49,9 +49,9 @@ type Cache struct {
 	awaited    *awaited
 	namespaces *mirror.Mirror[*kube.Namespace]
 
+	areas Areas[*area]
+
 	mu sync.RWMutex
-	// areas are the watches by namespace; "" is the one that watches all.
-	areas map[string]*area
 	// ending are those that are no longer wanted, until they have ended. That can
 	// take a minute: the library's pauses do not heed a context.
 	ending map[string]*area
@@ -65,7 +65,7 @@ type Cache struct {
 
 // NewCache makes a cache that is empty until Run.
 func NewCache(c client.WithWatch, o CacheOptions) *Cache {
-	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), areas: map[string]*area{}, ending: map[string]*area{}, lent: map[kube.Key]map[kube.Key]struct{}{}}
+	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), ending: map[string]*area{}, lent: map[kube.Key]map[kube.Key]struct{}{}}
 	cache.awaited = newAwaited(cache.wake)
 	cache.namespaces = mirror.New(mirror.Options[*kube.Namespace]{
 		Name: "namespaces", Role: mirror.RoleSettings,
@@ -79,7 +79,7 @@ func NewCache(c client.WithWatch, o CacheOptions) *Cache {
 		o.Namespaces = []string{corev1.NamespaceAll}
 	}
 	for _, ns := range o.Namespaces {
-		cache.areas[ns] = newArea(cache, ns)
+		cache.areas.Put(ns, newArea(cache, ns))
 	}
 	return cache
 }
@@ -96,7 +96,7 @@ func (c *Cache) Run(ctx context.Context, hashers kube.Hashers) {
 			c.forgetEnded(a)
 		})
 	}
-	for _, a := range c.areas {
+	for _, a := range c.areas.All() {
 		c.begin(a)
 	}
 	c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *Cache) Workload(key kube.Key) (*kube.Workload, bool) {
 }
 
 func (c *Cache) plainWorkload(key kube.Key) (*kube.Workload, bool) {
-	a, ok := c.area(key.Namespace)
+	a, ok := c.areas.Of(key.Namespace)
 	if !ok {
 		return nil, false
 	}
@@ -145,7 +145,7 @@ func (c *Cache) plainWorkload(key kube.Key) (*kube.Workload, bool) {
 
 // Lists reports whether the workloads of a kind in a namespace have been listed.
 func (c *Cache) Lists(key kube.Key) bool {
-	a, ok := c.area(key.Namespace)
+	a, ok := c.areas.Of(key.Namespace)
 	if !ok {
 		return false
 	}
@@ -155,7 +155,7 @@ func (c *Cache) Lists(key kube.Key) bool {
 
 // Source returns the copy of a ConfigMap or Secret.
 func (c *Cache) Source(namespace string, id input.ID) (*kube.Source, bool) {
-	a, ok := c.area(namespace)
+	a, ok := c.areas.Of(namespace)
 	if !ok || a.sources[id.Kind] == nil {
 		return nil, false
 	}
@@ -173,7 +173,7 @@ func (c *Cache) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Versi
 
 // Knows reports whether the sources of a kind in a namespace have been listed.
 func (c *Cache) Knows(kind input.Kind, namespace string) bool {
-	a, ok := c.area(namespace)
+	a, ok := c.areas.Of(namespace)
 	return ok && a.sources[kind] != nil && a.sources[kind].Status().Synced
 }
 
@@ -206,14 +206,14 @@ func (c *Cache) LacksNamespace(name string) bool {
 
 // SourcesMatching lists the sources of a namespace for which match is true.
 func (c *Cache) SourcesMatching(namespace string, match func(input.ID) bool) []input.ID {
-	a, ok := c.area(namespace)
+	a, ok := c.areas.Of(namespace)
 	if !ok {
 		return nil
 	}
 	var found []input.ID
 	for _, m := range a.sources {
-		m.Each(func(s *kube.Source) {
-			if s.Namespace == namespace && !s.OwnRecord && match(s.ID) {
+		m.EachIn(namespace, func(s *kube.Source) {
+			if !s.OwnRecord && match(s.ID) {
 				found = append(found, s.ID)
 			}
 		})
@@ -228,7 +228,7 @@ func (c *Cache) Users(namespace string, id input.ID) []kube.Key {
 
 // EachWorkload visits every workload.
 func (c *Cache) EachWorkload(visit func(*kube.Workload)) {
-	for _, a := range c.allAreas() {
+	for _, a := range c.areas.All() {
 		for _, m := range a.workloads {
 			m.Each(visit)
 		}
@@ -237,7 +237,7 @@ func (c *Cache) EachWorkload(visit func(*kube.Workload)) {
 
 // Sizes is the number of sources and of workloads in the cache.
 func (c *Cache) Sizes() (sources, workloads int) {
-	for _, a := range c.allAreas() {
+	for _, a := range c.areas.All() {
 		for _, m := range a.sources {
 			sources += m.Len()
 		}
@@ -254,7 +254,7 @@ func (c *Cache) Status() []mirror.Status {
 	if !c.options.IgnoreNamespaces {
 		all = append(all, c.namespaces.Status())
 	}
-	for _, a := range c.allAreas() {
+	for _, a := range c.areas.All() {
 		all = append(all, a.status()...)
 	}
 	return all
@@ -273,7 +273,7 @@ func (c *Cache) Defaults() bool {
 // (While Rollouts cannot be listed, a Deployment whose template one of them uses is
 // taken for a workload of its own.)
 func (c *Cache) Settled(key kube.Key) bool {
-	a, ok := c.area(key.Namespace)
+	a, ok := c.areas.Of(key.Namespace)
 	if !ok {
 		return true
 	}
@@ -291,28 +291,6 @@ func (c *Cache) Settled(key kube.Key) bool {
 	return !ok || !slices.ContainsFunc(c.users.kindsOf(w), func(kind input.Kind) bool {
 		return a.sources[kind] != nil && !a.sources[kind].Status().Answered()
 	})
-}
-
-// area returns the watches that cover a namespace.
-func (c *Cache) area(namespace string) (*area, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if a, ok := c.areas[namespace]; ok {
-		return a, true
-	}
-	a, ok := c.areas[corev1.NamespaceAll]
-	return a, ok
-}
-
-func (c *Cache) allAreas() []*area {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	names := slices.Sorted(maps.Keys(c.areas))
-	all := make([]*area, len(names))
-	for i, name := range names {
-		all[i] = c.areas[name]
-	}
-	return all
 }
 
 func (c *Cache) isLent(key kube.Key) bool {
@@ -395,11 +373,13 @@ func (c *Cache) namespaceChanged(_, now *kube.Namespace) {
 	if now == nil {
 		return
 	}
-	c.EachWorkload(func(w *kube.Workload) {
-		if w.Key.Namespace == now.Name {
-			c.wake(w.Key)
-		}
-	})
+	a, ok := c.areas.Of(now.Name)
+	if !ok {
+		return
+	}
+	for _, m := range a.workloads {
+		m.EachIn(now.Name, func(w *kube.Workload) { c.wake(w.Key) })
+	}
 }
 
 // chooseNamespace begins or ends to watch a namespace where they are chosen by
@@ -411,21 +391,21 @@ func (c *Cache) chooseNamespace(old, now *kube.Namespace) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now == nil {
-		if a, ok := c.areas[old.Name]; ok {
+		if a, ok := c.areas.Of(old.Name); ok {
 			a.leave()
-			delete(c.areas, old.Name)
+			c.areas.Remove(old.Name, a)
 			c.ending[old.Name] = a
 		}
 		return
 	}
-	if _, ok := c.areas[now.Name]; ok {
+	if _, ok := c.areas.Of(now.Name); ok {
 		return
 	}
 	a := newArea(c, now.Name)
 	if last, ok := c.ending[now.Name]; ok {
 		a.before = last.gone
 	}
-	c.areas[now.Name] = a
+	c.areas.Put(now.Name, a)
 	c.begin(a)
 }
 

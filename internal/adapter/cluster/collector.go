@@ -10,6 +10,8 @@ import (
 type Counted interface {
 	Status() mirror.Status
 	Writes() Writes
+	// Unwritable are the parts that cannot be written, with the reason.
+	Unwritable() map[string]string
 }
 
 // Writes counts the writes of a record. One that conflicted met another writer; what
@@ -21,16 +23,17 @@ type Collector struct {
 	cache   *Cache
 	records Counted
 
-	tracked, followed, writes *prometheus.Desc
+	tracked, followed, writes, unwritable *prometheus.Desc
 }
 
 // NewCollector makes a collector for the cache and, unless it is nil, the record.
 func NewCollector(c *Cache, r Counted) *Collector {
 	return &Collector{
 		cache: c, records: r,
-		tracked:  prometheus.NewDesc("lockstep_tracked_objects", "Objects in the cache: sources (ConfigMaps and Secrets) and workloads.", []string{"role"}, nil),
-		followed: prometheus.NewDesc("lockstep_resource_followed", "1 when the resource is listed and watched, 0 when it cannot be (permission, outage, not installed).", []string{"resource"}, nil),
-		writes:   prometheus.NewDesc("lockstep_state_writes_total", "Writes of the record of what was delivered, by result (success, failure, or conflict with another writer, which is tried again).", []string{"result"}, nil),
+		tracked:    prometheus.NewDesc("lockstep_tracked_objects", "Objects in the cache: sources (ConfigMaps and Secrets) and workloads.", []string{"role"}, nil),
+		followed:   prometheus.NewDesc("lockstep_resource_followed", "1 when the resource is listed and watched, 0 when it cannot be (permission, outage, not installed).", []string{"resource"}, nil),
+		writes:     prometheus.NewDesc("lockstep_state_writes_total", "Writes of the record of what was delivered, by result (success, failure, or conflict with another writer, which is tried again).", []string{"result"}, nil),
+		unwritable: prometheus.NewDesc("lockstep_state_unwritable", "1 for each ConfigMap of the record that cannot be written; nothing for the others.", []string{"configmap"}, nil),
 	}
 }
 
@@ -39,6 +42,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.tracked
 	ch <- c.followed
 	ch <- c.writes
+	ch <- c.unwritable
 }
 
 // Collect implements prometheus.Collector.
@@ -59,6 +63,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if c.records == nil {
 		return
+	}
+	for name := range c.records.Unwritable() {
+		ch <- prometheus.MustNewConstMetric(c.unwritable, prometheus.GaugeValue, 1, name)
 	}
 	writes := c.records.Writes()
 	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(writes.Succeeded), "success")

@@ -100,7 +100,7 @@ func (f *feed) offer(key kube.Key) {
 		f.held[key] = struct{}{}
 		return
 	}
-	if a, ok := f.cache.area(key.Namespace); ok {
+	if a, ok := f.cache.areas.Of(key.Namespace); ok {
 		f.begin(a)
 	}
 	delete(f.held, key)
@@ -111,7 +111,7 @@ func (f *feed) offer(key kube.Key) {
 func (f *feed) look() {
 	f.mu.Lock()
 	held := slices.Collect(maps.Keys(f.held))
-	areas := f.cache.allAreas()
+	areas := f.cache.areas.All()
 	maps.DeleteFunc(f.begun, func(a *area, _ map[Scope]struct{}) bool { return !slices.Contains(areas, a) })
 	for _, a := range areas {
 		f.begin(a)

@@ -52,7 +52,7 @@ func TestFeedHoldsEveryWakerBack(t *testing.T) {
 		if len(added) > 0 {
 			t.Errorf("%v are looked at before anything is listed", added)
 		}
-		a, _ := c.area("shop")
+		a, _ := c.areas.Of("shop")
 		must(t, a.sources[input.KindConfigMap].Replace(nil, "1"))
 		must(t, a.workloads[kube.Deployment().GroupKind()].Replace(nil, "1"))
 		time.Sleep(2 * laterLooks) // of a clock that does not wait

@@ -39,7 +39,7 @@ func (c *Cache) Join(g Guest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.guests = append(c.guests, g)
-	for _, a := range c.areas {
+	for _, a := range c.areas.All() {
 		a.stays = append(a.stays, g.Enter(a.namespace))
 	}
 }
@@ -52,7 +52,7 @@ func (c *Cache) Kinds() []kube.Kind {
 // KindStatus tells how well the workloads of a kind can be followed in a namespace; it
 // is false where they are not meant to be.
 func (c *Cache) KindStatus(kind schema.GroupKind, namespace string) (mirror.Status, bool) {
-	a, ok := c.area(namespace)
+	a, ok := c.areas.Of(namespace)
 	if !ok || a.workloads[kind] == nil {
 		return mirror.Status{}, false
 	}

@@ -32,7 +32,7 @@ func newLending(t *testing.T) *lending {
 }
 
 func (l *lending) mirrorOf(kind kube.Kind) *mirror.Mirror[*kube.Workload] {
-	a, _ := l.area("shop")
+	a, _ := l.areas.Of("shop")
 	return a.workloads[kind.GroupKind()]
 }
 

@@ -26,7 +26,7 @@ func (a *area) sourceScope(kind input.Kind) Scope {
 
 // ScopesOf are the scopes that a workload and a kind of its sources belong to.
 func (c *Cache) ScopesOf(key kube.Key, kind input.Kind) []Scope {
-	a, ok := c.area(key.Namespace)
+	a, ok := c.areas.Of(key.Namespace)
 	if !ok {
 		return nil
 	}

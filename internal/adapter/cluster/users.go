@@ -61,23 +61,25 @@ func (u *users) replace(old, now *kube.Workload) {
 }
 
 func (u *users) insert(w *kube.Workload) {
-	for _, source := range u.exactSources(w) {
+	exact, globs := u.wishes(w)
+	for _, source := range exact {
 		at := place{w.Key.Namespace, source}
 		if u.exact[at] == nil {
 			u.exact[at] = map[kube.Key]struct{}{}
 		}
 		u.exact[at][w.Key] = struct{}{}
 	}
-	if patterns := u.globPatterns(w); len(patterns) > 0 {
+	if len(globs) > 0 {
 		if u.globs[w.Key.Namespace] == nil {
 			u.globs[w.Key.Namespace] = map[kube.Key][]settings.Pattern{}
 		}
-		u.globs[w.Key.Namespace][w.Key] = patterns
+		u.globs[w.Key.Namespace][w.Key] = globs
 	}
 }
 
 func (u *users) remove(w *kube.Workload) {
-	for _, source := range u.exactSources(w) {
+	exact, _ := u.wishes(w)
+	for _, source := range exact {
 		at := place{w.Key.Namespace, source}
 		delete(u.exact[at], w.Key)
 		if len(u.exact[at]) == 0 {
@@ -90,17 +92,20 @@ func (u *users) remove(w *kube.Workload) {
 	}
 }
 
-func (u *users) exactSources(w *kube.Workload) []input.ID {
-	sources := make([]input.ID, 0, len(w.Refs))
+// wishes are the sources that the workload names, and the patterns by which it asks for
+// others.
+func (u *users) wishes(w *kube.Workload) (exact []input.ID, globs []settings.Pattern) {
 	for _, ref := range w.Refs {
-		sources = append(sources, ref.Source)
+		exact = append(exact, ref.Source)
 	}
 	for _, p := range u.words.Intent(w.Annotations, nil).Listed {
-		if !p.IsGlob() {
-			sources = append(sources, input.ID(p))
+		if p.IsGlob() {
+			globs = append(globs, p)
+		} else {
+			exact = append(exact, input.ID(p))
 		}
 	}
-	return sources
+	return exact, globs
 }
 
 // kindsOf are the kinds of sources that the workload uses or asks for.
@@ -113,14 +118,4 @@ func (u *users) kindsOf(w *kube.Workload) []input.Kind {
 		kinds = append(kinds, p.Kind)
 	}
 	return kinds
-}
-
-func (u *users) globPatterns(w *kube.Workload) []settings.Pattern {
-	var globs []settings.Pattern
-	for _, p := range u.words.Intent(w.Annotations, nil).Listed {
-		if p.IsGlob() {
-			globs = append(globs, p)
-		}
-	}
-	return globs
 }

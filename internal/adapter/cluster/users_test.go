@@ -1,13 +1,18 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -93,5 +98,26 @@ func TestUsersReplaceLeavesNothingBehind(t *testing.T) {
 	u.replace(after, nil)
 	if diff := cmp.Diff([2]int{}, [2]int{len(u.exact), len(u.globs)}); diff != "" {
 		t.Errorf("the index keeps something of a deleted workload\n%s", diff)
+	}
+}
+
+// TestPatternsLookAtTheirNamespace: what a pattern means is looked for among the sources
+// of its own namespace only, however many others there are.
+func TestPatternsLookAtTheirNamespace(t *testing.T) {
+	t.Parallel()
+	c := NewCache(nil, CacheOptions{Sources: []input.Kind{input.KindConfigMap}, Vocabulary: settings.Native{}, Now: time.Now})
+	c.hashers = kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{}}
+	all, _ := c.areas.Of("")
+	for i := range 100 {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("n", i%50), Name: fmt.Sprint("app-", i), ResourceVersion: "1"}}
+		if err := all.sources[input.KindConfigMap].Add(cm); err != nil {
+			t.Fatal(err)
+		}
+	}
+	looked := 0
+	found := c.SourcesMatching("n7", func(input.ID) bool { looked++; return true })
+	slices.SortFunc(found, func(a, b input.ID) int { return strings.Compare(a.Name, b.Name) })
+	if want := []input.ID{input.ConfigMap("app-57"), input.ConfigMap("app-7")}; looked != 2 || !slices.Equal(found, want) {
+		t.Errorf("looked at %d sources and found %v, want %v and no others", looked, found, want)
 	}
 }

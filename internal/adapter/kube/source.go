@@ -114,7 +114,7 @@ func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 	case *corev1.Secret:
 		s := newSource(input.Secret(o.Name), o, words)
 		s.Immutable, s.Token = ptr.Deref(o.Immutable, false), o.Type == corev1.SecretTypeServiceAccountToken
-		s.Content = h.Kinds[input.KindSecret].Content(nil, o.Data)
+		s.Content = h.Kinds[input.KindSecret].At(o.Namespace, string(input.KindSecret), o.Name).Content(nil, o.Data)
 		if h.Legacy {
 			s.Legacy = fingerprint.LegacySecret(o.Data)
 		}

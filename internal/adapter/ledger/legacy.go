@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/legacyform"
@@ -197,6 +198,10 @@ func (r *Legacy) PutNow(context.Context, kube.Key, record.Entry) (time.Time, err
 	return time.Time{}, errors.New("the state of kubernetes-reloader has no place for this")
 }
 
+// Full is empty: the form of kubernetes-reloader has one digest for each source, and no
+// bounds.
+func (r *Legacy) Full(kube.Key, int) string { return "" }
+
 // Forget removes what is remembered of a workload. All the workloads that are left
 // may now have its sources, or there may be none left.
 func (r *Legacy) Forget(key kube.Key) {
@@ -340,16 +345,24 @@ func sourceOfKey(key string) (input.ID, bool) {
 const writeTimeout = 10 * time.Second
 
 // retry spaces out attempts that fail: every second at first, every minute in
-// the end, so that a right that is missing for good costs next to nothing.
+// the end, so that a right that is missing for good costs next to nothing. An API
+// server that is busy or away will be back: then what was given must not wait.
 type retry struct {
 	failures  int
 	notBefore time.Time
 }
 
-func (t retry) failed(now time.Time) retry {
-	delay := min(flushEvery<<min(t.failures, 6), time.Minute)
+func (t retry) failed(now time.Time, err error) retry {
+	longest := time.Minute
+	if access.IsTransient(err) {
+		longest = longestOutage
+	}
+	delay := min(flushEvery<<min(t.failures, 6), longest)
 	return retry{t.failures + 1, now.Add(delay)}
 }
+
+// longestOutage is how long to wait at most for an API server that did not answer.
+const longestOutage = 4 * time.Second
 
 func (r *Legacy) notBefore() time.Time {
 	r.mu.Lock()
@@ -373,7 +386,7 @@ func (r *Legacy) flush(ctx context.Context, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.state.retry = r.state.retry.failed(now)
+		r.state.retry = r.state.retry.failed(now, err)
 		if r.state.complaint != err.Error() {
 			r.options.Report(fmt.Errorf("write configmap %s/%s (going on from memory): %w", r.options.Namespace, r.options.Name, err))
 		}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"strconv"
 	"strings"
@@ -124,17 +125,22 @@ func TestLegacyAfterARestore(t *testing.T) {
 }
 
 // TestRetrySpacesOut: a right that is missing for good is not asked for over and
-// over.
+// over. An API server that is away is: it will be back.
 func TestRetrySpacesOut(t *testing.T) {
 	t.Parallel()
-	var r retry
 	now := time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)
-	var waits []string
-	for range 8 {
-		r = r.failed(now)
-		waits = append(waits, r.notBefore.Sub(now).String())
-	}
-	if got, want := strings.Join(waits, " "), "1s 2s 4s 8s 16s 32s 1m0s 1m0s"; got != want {
-		t.Errorf("waits %s, want %s", got, want)
+	for want, err := range map[string]error{
+		"1s 2s 4s 8s 16s 32s 1m0s 1m0s": errors.New("forbidden"),
+		"1s 2s 4s 4s 4s 4s 4s 4s":       context.DeadlineExceeded,
+	} {
+		var r retry
+		var waits []string
+		for range 8 {
+			r = r.failed(now, err)
+			waits = append(waits, r.notBefore.Sub(now).String())
+		}
+		if got := strings.Join(waits, " "); got != want {
+			t.Errorf("%v: waits %s, want %s", err, got, want)
+		}
 	}
 }

@@ -66,6 +66,77 @@ func TestRecordsDoNotWaitForEver(t *testing.T) {
 	})
 }
 
+// TestAnOutageIsNotWaitedOut: an API server that did not answer is asked again within
+// seconds, however long it was away. A workload whose entry waits would look like one
+// that was never followed.
+func TestAnOutageIsNotWaitedOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, last, longest := time.Now(), time.Now(), time.Duration(0)
+		r, _ := recordsOf(func(ctx context.Context) error {
+			longest = max(longest, time.Since(last))
+			err := hang(ctx)
+			last = time.Now()
+			return err
+		})
+		a, _ := neighbours(r)
+		put(t, r, a, "1")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if err := r.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if longest > longestOutage+flushEvery || time.Since(began) < 10*time.Minute {
+			t.Errorf("%s between two attempts, want at most %s", longest, longestOutage)
+		}
+	})
+}
+
+// hangs is an API server that answers for all shards but one.
+type hangs struct {
+	client.WithWatch
+
+	name    string
+	written chan string
+}
+
+func (h hangs) Create(ctx context.Context, object client.Object, _ ...client.CreateOption) error {
+	if object.GetName() == h.name {
+		return hang(ctx)
+	}
+	object.SetResourceVersion("1")
+	h.written <- object.GetName()
+	return nil
+}
+
+// TestAShardThatHangsHoldsUpNoOther: workloads of other shards are on record within the
+// second in which they always are.
+func TestAShardThatHangsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &hangs{written: make(chan string, shardCount)}
+		r := New(server, Options{Name: "state", Now: time.Now, Report: func(error) {}, Status: func(mirror.Status) {}})
+		a := deploymentKey("shop", "a")
+		server.name = r.shardOf(a).name
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Run(ctx) }()
+		put(t, r, a, "1")
+		time.Sleep(flushEvery + time.Millisecond) // the write of the one hangs now
+		for i := range shardCount * 4 {
+			put(t, r, deploymentKey("shop", fmt.Sprint("b", i)), "1")
+		}
+		time.Sleep(flushEvery)
+		if got := len(server.written); got != shardCount-1 {
+			t.Errorf("%d shards were written beside one that hangs, want %d", got, shardCount-1)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestRefusedRecordsAreSpacedOut: a right that is missing for good is not asked for
 // over and over. When the process stops there is a last attempt.
 func TestRefusedRecordsAreSpacedOut(t *testing.T) {

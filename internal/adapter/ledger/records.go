@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -14,9 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
@@ -43,6 +41,9 @@ type Options struct {
 	Now func() time.Time
 	// Report is called with each problem of reading or writing the record.
 	Report func(error)
+	// Unwritable, when it is set, is called with a shard that could not be written
+	// several times in a row.
+	Unwritable func(shard string, err error)
 	// Status is called when the record can be followed, or no longer.
 	Status func(mirror.Status)
 }
@@ -58,17 +59,21 @@ type Records struct {
 	client  client.WithWatch
 	options Options
 	mirror  *mirror.Mirror[*shardCopy]
+	// slots is full while enough shards are written.
+	slots chan struct{}
 
 	mu      sync.Mutex
 	wake    func(kube.Key)
 	shards  map[string]*shard
 	leading bool
 	writes  cluster.Writes
+	// missed are the kinds that were not installed at the last sweep.
+	missed map[schema.GroupKind]bool
 }
 
 // New makes a record that is empty until Watch.
 func New(c client.WithWatch, o Options) *Records {
-	r := &Records{client: c, options: o, shards: map[string]*shard{}, wake: func(kube.Key) {}}
+	r := &Records{client: c, options: o, shards: map[string]*shard{}, wake: func(kube.Key) {}, slots: make(chan struct{}, writesAtATime)}
 	r.mirror = mirror.New(mirror.Options[*shardCopy]{
 		Name: "configmaps of the record in " + o.Namespace, Role: mirror.RoleRecord,
 		Slim: slimShard, Indexed: r.shardChanged, Report: o.Status, Now: o.Now,
@@ -126,9 +131,10 @@ func (r *Records) replace(key kube.Key, text *string) {
 		}
 		if _, err := record.Decode(before); err != nil {
 			// A person can still look at it.
-			s.set("unreadable."+stored, &before)
+			s.set(unreadableWord+stored, &before)
 		}
 	}
+	delete(s.claims, stored)
 	s.set(stored, text)
 }
 
@@ -163,11 +169,12 @@ func (r *Records) PutNow(ctx context.Context, key kube.Key, entry record.Entry) 
 	return at, nil
 }
 
-// Forget removes what is remembered of a workload.
+// Forget removes what is remembered of a workload, also what could not be read.
 func (r *Records) Forget(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.replace(key, nil)
+	r.shardOf(key).set(unreadableWord+storageKey(key), nil)
 }
 
 // Keys lists the workloads that something is remembered of.
@@ -247,190 +254,6 @@ func (r *Records) shardChanged(old, now *shardCopy) {
 	}
 }
 
-// Run writes changes until the context ends, and then once more.
-func (r *Records) Run(ctx context.Context) error {
-	r.setLeading(true)
-	defer r.setLeading(false)
-	ticker := time.NewTicker(flushEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			r.flushIf(ctx, r.isDue)
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			defer cancel()
-			r.flush(last)
-			return nil
-		}
-	}
-}
-
-func (r *Records) setLeading(leading bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.leading = leading
-}
-
-// flush writes every shard that has changes.
-func (r *Records) flush(ctx context.Context) {
-	r.flushIf(ctx, r.hasChanges)
-}
-
-func (r *Records) flushIf(ctx context.Context, wanted func(*shard) bool) {
-	for _, s := range r.shards {
-		if !wanted(s) {
-			continue
-		}
-		_, err := r.write(ctx, s)
-		r.countWrite(err)
-		if err != nil && !apierrors.IsConflict(err) {
-			r.complain(s, fmt.Errorf("write the record %s/%s: %w", r.options.Namespace, s.name, err))
-		}
-	}
-}
-
-// complain reports a failed write, once for as long as it fails in the same way, and
-// lets the next attempt wait.
-func (r *Records) complain(s *shard, err error) {
-	now := r.options.Now()
-	r.mu.Lock()
-	said := s.complaint == err.Error()
-	s.complaint, s.retry = err.Error(), s.retry.failed(now)
-	r.mu.Unlock()
-	if !said {
-		r.options.Report(err)
-	}
-}
-
-func (r *Records) hasChanges(s *shard) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(s.dirty) > 0
-}
-
-// isDue reports whether a shard has changes and is not to be left alone for a while.
-func (r *Records) isDue(s *shard) bool {
-	now := r.options.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(s.dirty) > 0 && !now.Before(s.retry.notBefore)
-}
-
-// send returns a shard's changes and the version that they are changes of. The
-// two belong together: a newer version may have overruled them.
-func (r *Records) send(s *shard) (changes map[string]*string, resourceVersion string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return s.send(), s.resourceVersion
-}
-
-// write sends one shard's changes and returns the API server's time of the
-// write. What another writer did meanwhile is read and adopted instead; that is a
-// conflict, and the rest is written at the next turn.
-func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	select {
-	case s.writing <- struct{}{}:
-		defer func() { <-s.writing }()
-	case <-ctx.Done():
-		return time.Time{}, fmt.Errorf("wait for another write: %w", ctx.Err())
-	}
-	changes, resourceVersion := r.send(s)
-	if resourceVersion == "" {
-		return r.create(ctx, s, changes)
-	}
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": resourceVersion},
-		"data":     changes,
-	})
-	if err != nil {
-		return time.Time{}, err
-	}
-	// The answer is asked for as metadata only: a full shard would come back whole.
-	cm := &metav1.PartialObjectMetadata{ObjectMeta: r.meta(s)}
-	cm.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	err = r.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner(kube.FieldManager))
-	switch {
-	case apierrors.IsNotFound(err):
-		r.mu.Lock()
-		s.lost()
-		r.mu.Unlock()
-		return time.Time{}, overtaken(s, "another writer deleted it meanwhile")
-	case apierrors.IsConflict(err):
-		r.mu.Lock()
-		s.refused(resourceVersion)
-		r.mu.Unlock()
-		return time.Time{}, r.adoptStored(ctx, s)
-	case err != nil:
-		return time.Time{}, err
-	}
-	return r.settle(s, changes, cm), nil
-}
-
-func (r *Records) create(ctx context.Context, s *shard, changes map[string]*string) (time.Time, error) {
-	cm := &corev1.ConfigMap{ObjectMeta: r.meta(s), Data: map[string]string{}}
-	cm.Labels = map[string]string{settings.StateLabel: "true"}
-	for key, text := range changes {
-		if text != nil {
-			cm.Data[key] = *text
-		}
-	}
-	err := r.client.Create(ctx, cm, client.FieldOwner(kube.FieldManager))
-	if apierrors.IsAlreadyExists(err) {
-		return time.Time{}, r.adoptStored(ctx, s)
-	}
-	if err != nil {
-		return time.Time{}, err
-	}
-	return r.settle(s, changes, cm), nil
-}
-
-// settle notes what the API server has taken, and when.
-func (r *Records) settle(s *shard, changes map[string]*string, cm client.Object) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.complaint, s.retry = "", retry{}
-	s.written(changes, cm.GetResourceVersion())
-	return kube.WrittenBy(cm, kube.FieldManager)
-}
-
-// overtaken is the conflict of a write with what another writer did.
-func overtaken(s *shard, how string) error {
-	return apierrors.NewConflict(corev1.Resource("configmaps"), s.name, errors.New(how+"; trying again"))
-}
-
-// adoptStored reads a shard that another writer changed, and says so.
-func (r *Records) adoptStored(ctx context.Context, s *shard) error {
-	cm := &corev1.ConfigMap{}
-	if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.options.Namespace, Name: s.name}, cm); err != nil {
-		return err
-	}
-	if cm.Labels[settings.StateLabel] != "true" {
-		return ErrForeignConfigMap
-	}
-	r.adopt(s, cm)
-	return overtaken(s, "another writer changed it meanwhile")
-}
-
-func (r *Records) adopt(s *shard, cm *corev1.ConfigMap) {
-	r.mu.Lock()
-	overruled := s.adopt(cm)
-	s.noteTooNew()
-	keys := make([]kube.Key, 0, len(overruled))
-	for _, text := range overruled {
-		if id, ok := idOf(text); ok {
-			keys = append(keys, id)
-		}
-	}
-	wake := r.wake
-	r.mu.Unlock()
-	for _, key := range keys {
-		wake(key)
-	}
-}
-
 // idOf reads which workload a stored text belongs to.
 func idOf(text string) (kube.Key, bool) {
 	entry, err := record.Decode(text)
@@ -439,10 +262,6 @@ func idOf(text string) (kube.Key, bool) {
 	}
 	key, err := kube.ParseID(entry.ID)
 	return key, err == nil
-}
-
-func (r *Records) meta(s *shard) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: r.options.Namespace, Name: s.name}
 }
 
 func (r *Records) shardOf(key kube.Key) *shard {
@@ -467,10 +286,13 @@ func storageKey(key kube.Key) string {
 	return shortKey(fmt.Sprintf("%s.%s_%s_%s", key.Kind, key.Group, key.Namespace, key.Name))
 }
 
+// hashedWord begins a key that a digest stands for.
+const hashedWord = "sha256_"
+
 func shortKey(readable string) string {
 	if len(readable) <= 200 {
 		return readable
 	}
 	sum := sha256.Sum256([]byte(readable))
-	return "sha256_" + hex.EncodeToString(sum[:])
+	return hashedWord + hex.EncodeToString(sum[:])
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
@@ -16,10 +17,12 @@ func (r *Records) Begin(scope cluster.Scope, newest time.Time) {
 	if _, begun := r.Since(scope); begun {
 		return
 	}
-	text := newest.UTC().Format(time.RFC3339)
+	text, key := newest.UTC().Format(time.RFC3339), scopeKey(scope)
+	if strings.HasPrefix(key, hashedWord) {
+		text += " " + readableScope(scope) // the key does not tell whose it is
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := scopeKey(scope)
 	r.shardWith(key).set(key, &text)
 }
 
@@ -34,6 +37,7 @@ func (r *Records) Since(scope cluster.Scope) (since time.Time, begun bool) {
 	if !ok {
 		return time.Time{}, false
 	}
+	text, _, _ = strings.Cut(text, " ")
 	since, err := time.Parse(time.RFC3339, text)
 	return since, err == nil
 }
@@ -41,5 +45,9 @@ func (r *Records) Since(scope cluster.Scope) (since time.Time, begun bool) {
 // scopeKey is the scope's key in a ConfigMap: "since.Deployment.apps_shop", with
 // nothing after the underscore where all namespaces are watched together.
 func scopeKey(s cluster.Scope) string {
-	return shortKey(fmt.Sprintf("since.%s.%s_%s", s.Kind, s.Group, s.Namespace))
+	return shortKey(readableScope(s))
+}
+
+func readableScope(s cluster.Scope) string {
+	return fmt.Sprintf("%s%s.%s_%s", sinceWord, s.Kind, s.Group, s.Namespace)
 }

@@ -33,7 +33,9 @@ type shard struct {
 	name string
 	// writing is full while a request is under way, so that this process never
 	// conflicts with itself.
-	writing         chan struct{}
+	writing chan struct{}
+	// busy is true from when a write is decided on until it is over.
+	busy            bool
 	resourceVersion string
 	complaint       string // why the last write failed
 	retry           retry
@@ -50,10 +52,16 @@ type shard struct {
 	// insists is true where our texts stand against another writer's, and where what
 	// another writer removes is written again; else the other writer's stand.
 	insists bool
+	// lots are what is taken of the shard, by key, and claims what is kept free for
+	// entries that are about to be written.
+	lots, claims map[string]lot
 }
 
 func newShard(name string) *shard {
-	return &shard{name: name, writing: make(chan struct{}, 1), stored: map[string]string{}, dirty: map[string]*string{}}
+	return &shard{
+		name: name, writing: make(chan struct{}, 1), stored: map[string]string{}, dirty: map[string]*string{},
+		lots: map[string]lot{}, claims: map[string]lot{},
+	}
 }
 
 // get returns the newest text, written or not.
@@ -154,7 +162,7 @@ func (s *shard) yield(data map[string]string) (overruled map[string]string) {
 func (s *shard) noteTooNew() {
 	s.tooNew = nil
 	for key, text := range s.stored {
-		if !strings.HasPrefix(key, "unreadable.") && record.IsTooNew(text) {
+		if !strings.HasPrefix(key, unreadableWord) && record.IsTooNew(text) {
 			s.tooNew = append(s.tooNew, key)
 		}
 	}

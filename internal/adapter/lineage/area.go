@@ -93,7 +93,7 @@ func (a *area) Run(ctx context.Context, c client.WithWatch) {
 // what the watches still bring, and what Leave takes out, leads to no decision.
 func (a *area) Close() {
 	a.phase.Store(closed)
-	a.ownership.forget(a)
+	a.ownership.areas.Remove(a.namespace, a)
 }
 
 // Leave implements cluster.Stay. Objects are taken out one by one, so that whoever

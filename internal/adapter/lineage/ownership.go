@@ -3,12 +3,9 @@ package lineage
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -38,15 +35,15 @@ type Ownership struct {
 	needed  chan struct{} // closed when there is a revisioned object
 	setNeed func()
 
-	mu sync.RWMutex
-	// areas are the watches by namespace; "" is the one that watches all.
-	areas map[string]*area
-	add   func(ObjectKey)
+	areas cluster.Areas[*area]
+
+	mu  sync.RWMutex
+	add func(ObjectKey)
 }
 
 // NewOwnership makes an Ownership that runs with the cache.
 func NewOwnership(c *cluster.Cache, o OwnershipOptions) *Ownership {
-	w := &Ownership{cache: c, options: o, used: newUses(), needed: make(chan struct{}), areas: map[string]*area{}}
+	w := &Ownership{cache: c, options: o, used: newUses(), needed: make(chan struct{})}
 	w.setNeed = sync.OnceFunc(func() { close(w.needed) })
 	c.Join(w)
 	return w
@@ -55,9 +52,7 @@ func NewOwnership(c *cluster.Cache, o OwnershipOptions) *Ownership {
 // Enter implements cluster.Guest.
 func (w *Ownership) Enter(namespace string) cluster.Stay {
 	a := newArea(w, namespace)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.areas[namespace] = a
+	w.areas.Put(namespace, a)
 	return a
 }
 
@@ -96,7 +91,7 @@ func (w *Ownership) Feed(ctx context.Context, add func(ObjectKey)) {
 	case <-w.needed:
 	}
 	for pause := firstLook; ; pause = min(2*pause, laterLooks) {
-		for _, a := range w.allAreas() {
+		for _, a := range w.areas.All() {
 			w.open(a)
 		}
 		select {
@@ -117,7 +112,7 @@ func (w *Ownership) open(a *area) {
 
 // Object returns the copy of a revisioned object, when it can be decided on.
 func (w *Ownership) Object(key ObjectKey) (*Owned, bool) {
-	a, ok := w.area(key.Namespace)
+	a, ok := w.areas.Of(key.Namespace)
 	if !ok || !a.isOpen() {
 		return nil, false
 	}
@@ -134,7 +129,7 @@ func (w *Ownership) Users(key ObjectKey) []*Holder {
 // UnreadableKinds names the kinds of revisions that cannot be read in a namespace now, for
 // want of a permission or of an answer: an object may have users that we cannot see.
 func (w *Ownership) UnreadableKinds(namespace string) []string {
-	a, ok := w.area(namespace)
+	a, ok := w.areas.Of(namespace)
 	if !ok {
 		return nil
 	}
@@ -152,7 +147,7 @@ func (w *Ownership) UnreadableKinds(namespace string) []string {
 // those of the cache.
 func (w *Ownership) Status() []mirror.Status {
 	var all []mirror.Status
-	for _, a := range w.allAreas() {
+	for _, a := range w.areas.All() {
 		all = append(all, a.status()...)
 	}
 	return all
@@ -167,44 +162,13 @@ func (w *Ownership) isNeeded() bool {
 	}
 }
 
-// area returns the watches that cover a namespace.
-func (w *Ownership) area(namespace string) (*area, bool) {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	if a, ok := w.areas[namespace]; ok {
-		return a, true
-	}
-	a, ok := w.areas[corev1.NamespaceAll]
-	return a, ok
-}
-
-func (w *Ownership) allAreas() []*area {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	names := slices.Sorted(maps.Keys(w.areas))
-	all := make([]*area, len(names))
-	for i, name := range names {
-		all[i] = w.areas[name]
-	}
-	return all
-}
-
-// forget drops an area that is closed, unless its namespace was entered again.
-func (w *Ownership) forget(a *area) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.areas[a.namespace] == a {
-		delete(w.areas, a.namespace)
-	}
-}
-
 // holderChanged wakes the revisioned objects that the holder uses or used.
 func (w *Ownership) holderChanged(old, now *Holder) {
 	for _, h := range []*Holder{old, now} {
 		if h == nil {
 			continue
 		}
-		a, known := w.area(h.Namespace)
+		a, known := w.areas.Of(h.Namespace)
 		if !known {
 			continue
 		}

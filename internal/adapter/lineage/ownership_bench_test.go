@@ -29,7 +29,7 @@ func BenchmarkOwnershipOfALargeCluster(b *testing.B) {
 		before := heap()
 		cache := cluster.NewCache(nil, cluster.CacheOptions{Kinds: kube.Kinds(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}})
 		w := NewOwnership(cache, OwnershipOptions{Now: time.Now, Report: func(mirror.Status) {}})
-		all := w.areas[corev1.NamespaceAll]
+		all, _ := w.areas.Of(corev1.NamespaceAll)
 		for i := range objects {
 			add(b, all.revisions["ReplicaSet"], manyReplicaSets(b, i))
 			add(b, all.objects[input.KindConfigMap], manyConfigMaps(i))

@@ -6,7 +6,10 @@ package mirror
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -84,7 +87,10 @@ type Mirror[T Slim[T]] struct {
 	link    link
 
 	mu    sync.RWMutex
-	items map[types.NamespacedName]T
+	items items[T]
+
+	// refusals are those in a row.
+	refusals atomic.Int32
 }
 
 // New makes a mirror that is empty until Run.
@@ -99,7 +105,7 @@ func New[T Slim[T]](o Options[T]) *Mirror[T] {
 	if o.Seen == nil {
 		o.Seen = ignore
 	}
-	m := &Mirror[T]{options: o, items: map[types.NamespacedName]T{}}
+	m := &Mirror[T]{options: o, items: items[T]{}}
 	if o.Report != nil {
 		m.link.changed = func() { o.Report(m.Status()) }
 	}
@@ -131,8 +137,11 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 			list := sc.List.DeepCopyObject().(client.ObjectList)
 			o.ResourceVersion = pagedVersion(o.ResourceVersion)
 			if err := c.List(ctx, list, options(&o)); err != nil {
-				return nil, m.link.report(err)
+				err = m.link.report(err)
+				m.restAfter(ctx, err)
+				return nil, err
 			}
+			m.refusals.Store(0)
 			return m.slimPage(list)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -147,7 +156,7 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 	}
 	// The reflector logs each failed attempt; the link tells of each change instead.
 	silent := logr.Discard()
-	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.options.Name, TypeDescription: m.options.Name, Logger: &silent})
+	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.options.Name, TypeDescription: m.options.Name, Logger: &silent, Backoff: afterOutage()})
 	reflector.WatchListPageSize = pageSize
 	reflector.RunWithContext(logr.NewContext(ctx, silent))
 }
@@ -161,19 +170,29 @@ func isStream(o metav1.ListOptions) bool {
 func (m *Mirror[T]) Get(namespace, name string) (T, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	item, ok := m.items[types.NamespacedName{Namespace: namespace, Name: name}]
+	item, ok := m.items[namespace][name]
 	return item, ok
 }
 
 // Each calls visit for every copy.
 func (m *Mirror[T]) Each(visit func(T)) {
 	m.mu.RLock()
-	items := make([]T, 0, len(m.items))
-	for _, item := range m.items {
-		items = append(items, item)
+	all := make([]T, 0, m.items.len())
+	for _, names := range m.items {
+		all = slices.AppendSeq(all, maps.Values(names))
 	}
 	m.mu.RUnlock()
-	for _, item := range items {
+	for _, item := range all {
+		visit(item)
+	}
+}
+
+// EachIn calls visit for every copy in one namespace.
+func (m *Mirror[T]) EachIn(namespace string, visit func(T)) {
+	m.mu.RLock()
+	all := slices.Collect(maps.Values(m.items[namespace]))
+	m.mu.RUnlock()
+	for _, item := range all {
 		visit(item)
 	}
 }
@@ -189,7 +208,7 @@ func (m *Mirror[T]) Status() Status {
 func (m *Mirror[T]) Len() int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return len(m.items)
+	return m.items.len()
 }
 
 // Transformer implements cache.TransformingStore: the reflector calls it on each
@@ -223,9 +242,9 @@ func (m *Mirror[T]) Update(object any) error {
 	}
 	key := nameOf(item)
 	m.mu.Lock()
-	old, known := m.items[key]
+	old, known := m.items[key.Namespace][key.Name]
 	settle(item, old, known, Arrival{At: m.options.Now(), Watched: true})
-	m.items[key] = item
+	m.items.put(key, item)
 	m.mu.Unlock()
 	m.notify(old, item, known)
 	return nil
@@ -239,8 +258,8 @@ func (m *Mirror[T]) Delete(object any) error {
 	}
 	key := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
 	m.mu.Lock()
-	old, known := m.items[key]
-	delete(m.items, key)
+	old, known := m.items[key.Namespace][key.Name]
+	m.items.remove(key)
 	m.mu.Unlock()
 	if known {
 		var none T
@@ -252,21 +271,23 @@ func (m *Mirror[T]) Delete(object any) error {
 // Replace implements cache.ReflectorStore: the outcome of a list. What is not in
 // it is gone, whatever was seen before.
 func (m *Mirror[T]) Replace(objects []any, version string) error {
-	fresh := make(map[types.NamespacedName]T, len(objects))
+	fresh := items[T]{}
 	for i, object := range objects {
 		item, err := m.copyOf(object)
 		if err != nil {
 			continue
 		}
-		fresh[nameOf(item)] = item
+		fresh.put(nameOf(item), item)
 		objects[i] = nil
 	}
 	how := Arrival{At: m.options.Now(), ListVersion: version}
 	m.mu.Lock()
 	before := m.items
-	for key, item := range fresh {
-		old, known := before[key]
-		settle(item, old, known, how)
+	for namespace, names := range fresh {
+		for name, item := range names {
+			old, known := before[namespace][name]
+			settle(item, old, known, how)
+		}
 	}
 	m.items = fresh // Only the reflector's goroutine changes it, so reading on is safe.
 	m.mu.Unlock()
@@ -274,11 +295,7 @@ func (m *Mirror[T]) Replace(objects []any, version string) error {
 	// Whoever is woken asks at once whether this list is complete.
 	m.link.synced()
 	eachDifference(before, fresh, m.options.Changed)
-	for key, item := range fresh {
-		if old, known := before[key]; known {
-			m.options.Seen(old, item)
-		}
-	}
+	eachKept(before, fresh, m.options.Seen)
 	return nil
 }
 
@@ -311,23 +328,6 @@ func (m *Mirror[T]) notify(old, item T, known bool) {
 func (m *Mirror[T]) tell(old, now T) {
 	m.options.Indexed(old, now)
 	m.options.Changed(old, now)
-}
-
-// eachDifference visits what a list changed, with the zero value for a side that
-// does not exist.
-func eachDifference[T Slim[T]](before, after map[types.NamespacedName]T, visit func(old, now T)) {
-	var none T
-	for key, item := range after {
-		old, known := before[key]
-		if !known || !item.SameAs(old) {
-			visit(old, item)
-		}
-	}
-	for key, old := range before {
-		if _, kept := after[key]; !kept {
-			visit(old, none)
-		}
-	}
 }
 
 func nameOf[T Slim[T]](item T) types.NamespacedName {

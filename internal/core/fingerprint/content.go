@@ -10,9 +10,16 @@ import (
 	"slices"
 )
 
-// algorithm is stored with every version. Raise it when the bytes that go into
-// a sum change: every workload then takes a new baseline instead of restarting.
-const algorithm = "1"
+// An algorithm is stored with every version. Raise it when the bytes that go into a sum
+// change, and let Rebase read what the one before it wrote: else every workload takes a
+// new baseline.
+const (
+	// plainAlgorithm digests keys and values.
+	plainAlgorithm = "1"
+	// keyedAlgorithm digests the place of the object as well. Before it, digests that
+	// are keyed were of the first algorithm too.
+	keyedAlgorithm = "2"
+)
 
 // sumSize is how much of a SHA-256 is kept. 128 bits are out of reach for an
 // accident, and 35,000 objects of ten keys then cost 5.6 MB.
@@ -24,7 +31,12 @@ const sumSize = 16
 type Hasher struct {
 	key []byte
 	id  string
+	// place is where the object is; only a keyed Hasher cares.
+	place place
 }
+
+// place tells an object from all others.
+type place struct{ namespace, kind, name string }
 
 // NewKeyedHasher returns a Hasher whose digests depend on the installation's key.
 // Versions name the key they were made with, so a lost key is a new baseline.
@@ -33,18 +45,33 @@ func NewKeyedHasher(key []byte) Hasher {
 	return Hasher{key: slices.Clone(key), id: "k" + hex.EncodeToString(sum[:3])}
 }
 
+// At returns the Hasher for the object at that place. Equal contents of two Secrets have
+// digests that look unrelated: who can read one Secret and see the digest of another
+// learns nothing of it.
+func (h Hasher) At(namespace, kind, name string) Hasher {
+	h.place = place{namespace, kind, name}
+	return h
+}
+
 // Content is what is kept of a ConfigMap or Secret: a digest for each key.
 // It is immutable.
 type Content struct {
 	algorithm string
-	keys      []string
-	sums      [][sumSize]byte
+	// before is the algorithm that would have had the same sums, and salt what the
+	// versions of this one have besides; both are empty where there was none before.
+	before string
+	salt   []byte
+	keys   []string
+	sums   [][sumSize]byte
 }
 
 // Content digests the bytes that a pod would see. A key that moves from text to
 // binary with the same bytes is the same file, so the two maps are one.
 func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Content {
-	c := Content{algorithm: algorithm + h.id, keys: make([]string, 0, len(text)+len(binaries))}
+	c := Content{algorithm: h.algorithm(), salt: h.salt(), keys: make([]string, 0, len(text)+len(binaries))}
+	if c.salt != nil {
+		c.before = plainAlgorithm + h.id
+	}
 	c.keys = slices.AppendSeq(c.keys, maps.Keys(text))
 	c.keys = slices.AppendSeq(c.keys, maps.Keys(binaries))
 	slices.Sort(c.keys)
@@ -67,24 +94,50 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 // Version is the version of the given keys. Keys that the object does not have
 // contribute nothing, so that adding one of them is a change.
 func (c Content) Version(keys Keys) Version {
+	return c.version(c.algorithm, c.salt, keys)
+}
+
+func (c Content) version(algorithm string, salt []byte, keys Keys) Version {
 	digest := fields{Hash: sha256.New()}
+	if salt != nil {
+		digest.bytes(salt)
+	}
 	for i, key := range c.keys {
 		if keys.Has(key) {
 			digest.text(key)
 			digest.Write(c.sums[i][:])
 		}
 	}
-	return Version{Basis: c.algorithm + ":" + keys.ID(), Sum: hex.EncodeToString(digest.Sum(nil)[:sumSize])}
+	return Version{Basis: algorithm + ":" + keys.ID(), Sum: hex.EncodeToString(digest.Sum(nil)[:sumSize])}
 }
 
 // Equal reports whether both hold the same keys with the same bytes.
 func (c Content) Equal(other Content) bool {
-	return c.algorithm == other.algorithm && slices.Equal(c.keys, other.keys) && slices.Equal(c.sums, other.sums)
+	return c.algorithm == other.algorithm && slices.Equal(c.salt, other.salt) && slices.Equal(c.keys, other.keys) && slices.Equal(c.sums, other.sums)
 }
 
 // AbsentVersion is the version of an object that does not exist.
 func (h Hasher) AbsentVersion(keys Keys) Version {
-	return Version{Basis: algorithm + h.id + ":" + keys.ID(), Sum: absent}
+	return Version{Basis: h.algorithm() + ":" + keys.ID(), Sum: absent}
+}
+
+func (h Hasher) algorithm() string {
+	if h.key == nil {
+		return plainAlgorithm
+	}
+	return keyedAlgorithm + h.id
+}
+
+// salt is a digest of the place that only who has the key can make, nil without a key.
+func (h Hasher) salt() []byte {
+	if h.key == nil {
+		return nil
+	}
+	digest := fields{Hash: h.newHash()}
+	digest.text(h.place.namespace)
+	digest.text(h.place.kind)
+	digest.text(h.place.name)
+	return digest.Sum(nil)[:sumSize:sumSize]
 }
 
 func (h Hasher) newHash() hash.Hash {

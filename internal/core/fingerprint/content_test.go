@@ -131,7 +131,7 @@ func TestContentIsStable(t *testing.T) {
 	}{
 		"Plain":  {"algorithm 1 over all keys", fingerprint.Hasher{}, fingerprint.AllKeys(), "1:*:3a4df0ecbb59ce1c4d1c2c53196d676e"},
 		"Subset": {"algorithm 1 over one key", fingerprint.Hasher{}, fingerprint.SomeKeys("a"), "1:3b196fd4:35c1c43be0361e3d678a08803fb2a13e"},
-		"Keyed":  {"the key's name is part of the basis", fingerprint.NewKeyedHasher([]byte("k")), fingerprint.AllKeys(), "1k8254c3:*:2670dab37c056b2d9690a3f762b6f82a"},
+		"Keyed":  {"algorithm 2; the key's name is part of the basis", fingerprint.NewKeyedHasher([]byte("k")).At("shop", "Secret", "db"), fingerprint.AllKeys(), "2k8254c3:*:c0eab86677f776b7c88e6d5f7c95a109"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -25,6 +25,9 @@ type Finding struct {
 	Reason   Reason
 	// Given is the version that the workload was last given, zero when unknown.
 	Given fingerprint.Version
+	// Rebased is the version on record, measured as versions are measured now; zero when
+	// it is on record so. It is the same version: what is noted of it stays.
+	Rebased fingerprint.Version
 	// Current is the version that exists now.
 	Current fingerprint.Version
 	// Shows is what a pod template shows that was given the current version; zero

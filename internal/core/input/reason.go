@@ -79,6 +79,10 @@ const (
 	// RecordTooNew: a newer program wrote what is remembered of the workload, in a
 	// form that this one cannot read.
 	RecordTooNew Reason = "RecordTooNew"
+	// RecordFull: there is no room left to remember what the workload was given.
+	RecordFull Reason = "RecordFull"
+	// RecordUnwritable: a part of the record cannot be written.
+	RecordUnwritable Reason = "RecordUnwritable"
 	// BeyondStrategy: the workload's strategy cannot deliver the change, because it
 	// does not change the pod template.
 	BeyondStrategy Reason = "BeyondStrategy"
@@ -159,8 +163,10 @@ func FollowExplanations() []Explanation {
 		{Evicted, "Every pod is newer than the change."},
 		{Refreshed, "The pods were touched so that the kubelets refresh their mounted files at once; nothing was restarted."},
 		{NotRefreshable, "A changed source is not mounted, or is read as environment or by sub-path, which only a restart repeats."},
-		{TooManySources, "The workload asks for more than 256 ConfigMaps and Secrets, or their names have more than 16 KiB together; it is left alone until it asks for less."},
+		{TooManySources, "The workload asks for more than 256 ConfigMaps and Secrets, their names have more than 16 KiB together, or `lockstep.dev/reload` has more than 64 patterns or 512 elements; it is left alone until it asks for less."},
 		{RecordTooNew, "A newer version of Lockstep wrote the record of this workload in a form that this one cannot read. The record stays untouched and the workload is not moved; run the newer version again."},
+		{RecordFull, "The workloads of this namespace take all of the 64 KiB that one namespace can have of a part of the record, or that part is full. Workloads that are on record are followed as before; this one is left alone until there is room: delete workloads that are not needed, or let them follow less."},
+		{RecordUnwritable, "A ConfigMap of the record (`lockstep-state-NN`) cannot be written: the event on it, `/readyz?verbose` and the log say why. Its workloads are followed from memory, and it is tried again; until then a restart of the controller forgets what they were given meanwhile. All others are not affected."},
 		{BeyondStrategy, "The workload asks for `evict` or `refresh`, which do not change the pod template, and the change comes with the template (an image). Use `template`."},
 		{NoTemplate, "The object has no pod template at the path that was given for its kind, or uses that of an object that is not found or cannot be followed."},
 		{SourceUnknown, "A source that the annotation names does not exist; it is followed once it does."},

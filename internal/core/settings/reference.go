@@ -14,7 +14,7 @@ type Reference struct {
 // they are met.
 func References() []Reference {
 	return []Reference{
-		{Reload, "workload", acceptedReload, "What the workload follows: everything its template references, the listed sources (referenced or not), or nothing."},
+		{Reload, "workload", acceptedReload, "What the workload follows: everything its template references, the listed sources (referenced or not), or nothing. In a list `*` stands for any characters; at most 64 elements have one."},
 		{Reload, "namespace", acceptedScope, "Default for the workloads of the namespace that say nothing themselves."},
 		{Reload, "ConfigMap, Secret", acceptedScope, "`never`: a change of this source moves no workload, unless a workload lists it by name. `auto`: every workload that references it follows it."},
 		{Quiet, "workload", acceptedDuration, "How long the workload's sources must be unchanged before it is moved, instead of the default of the controller."},

@@ -2,7 +2,6 @@ package settings
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +32,9 @@ type Intent struct {
 	Auto bool
 	// Listed sources are followed whether or not the template references them.
 	Listed []Pattern
+	// TooMany says that there are more than are read, and none is then listed; empty
+	// when there are not.
+	TooMany string
 	// Quiet is how long the workload's sources must be unchanged before it is moved.
 	Quiet time.Duration
 	// Whole follows every key of a source, whatever the template names.
@@ -72,7 +74,7 @@ const (
 	StrategyRefresh StrategyName = "refresh"
 )
 
-// Pattern names one source, or many by a glob: configmap/app-*.
+// Pattern names one source, or many by a star: configmap/app-*.
 type Pattern struct {
 	Kind input.Kind
 	Name string
@@ -80,13 +82,12 @@ type Pattern struct {
 
 // Matches reports whether the source is meant.
 func (p Pattern) Matches(s input.ID) bool {
-	ok, err := path.Match(p.Name, s.Name)
-	return err == nil && ok && p.Kind == s.Kind
+	return p.Kind == s.Kind && matchStars(p.Name, s.Name)
 }
 
 // IsGlob reports whether the pattern can mean more than one name.
 func (p Pattern) IsGlob() bool {
-	return strings.ContainsAny(p.Name, `*?[\`)
+	return strings.Contains(p.Name, "*")
 }
 
 // isSound reports whether an object can have the name, or a name that the glob means.
@@ -94,8 +95,7 @@ func (p Pattern) isSound() bool {
 	if !p.IsGlob() {
 		return len(validation.IsDNS1123Subdomain(p.Name)) == 0
 	}
-	_, err := path.Match(p.Name, "")
-	return err == nil && len(p.Name) <= validation.DNS1123SubdomainMaxLength
+	return strings.Trim(p.Name, "abcdefghijklmnopqrstuvwxyz0123456789.-*") == "" && len(p.Name) <= validation.DNS1123SubdomainMaxLength
 }
 
 // Problem is a setting that cannot be understood.
@@ -233,11 +233,36 @@ func (in *Intent) readReload(annotations map[string]string) {
 		return
 	}
 	in.Mode = Follow
-	for element := range strings.SplitSeq(value, ",") {
-		in.readElement(strings.TrimSpace(element), value)
+	in.readList(value)
+	if in.TooMany != "" {
+		in.Listed = nil
+		return
 	}
 	if !in.Auto && len(in.Listed) == 0 && len(in.Problems) == 0 {
 		in.Problems = append(in.Problems, Problem{Key: Reload, Value: value, Accepted: acceptedReload})
+	}
+}
+
+// readList reads the elements until one cannot be understood, or there are too many:
+// who wrote the rest of them must not make others wait.
+func (in *Intent) readList(value string) {
+	elements, patterns, problems := 0, 0, len(in.Problems)
+	for element := range strings.SplitSeq(value, ",") {
+		listed := len(in.Listed)
+		in.readElement(strings.TrimSpace(element), value)
+		elements++
+		if len(in.Listed) > listed && in.Listed[listed].IsGlob() {
+			patterns++
+		}
+		switch {
+		case patterns > MaxPatterns:
+			in.TooMany = fmt.Sprintf("annotation %s has more than %d patterns", Reload, MaxPatterns)
+		case elements > maxElements:
+			in.TooMany = fmt.Sprintf("annotation %s has more than %d elements", Reload, maxElements)
+		case len(in.Problems) == problems:
+			continue
+		}
+		return
 	}
 }
 

@@ -104,7 +104,8 @@ func TestEveryBadValueIsAProblem(t *testing.T) {
 		"NoName":           {"a name that no object can have", settings.Reload, "configmap/App_1", []string{"configmap/"}},
 		"LongName":         {"one that is too long for an object", settings.Reload, "configmap/" + strings.Repeat("a", 254), []string{"configmap/"}},
 		"LongGlob":         {"a pattern that is longer than any name", settings.Reload, "configmap/" + strings.Repeat("a", 253) + "*", []string{"configmap/"}},
-		"BadGlob":          {"a pattern that matches nothing", settings.Reload, "configmap/app-[", []string{"configmap/"}},
+		"OtherGlob":        {"a star is the only character that stands for others", settings.Reload, "configmap/app-?", []string{"configmap/"}},
+		"Brackets":         {"brackets do not", settings.Reload, "configmap/app-[ab]*", []string{"configmap/"}},
 		"ReleaseWord":      {"no order can be told from a word", settings.Release, "now", []string{"lockstep release"}},
 		"QuietWord":        {"not a duration", settings.Quiet, "soon", []string{"10s"}},
 		"QuietNumber":      {"of what?", settings.Quiet, "5", []string{"10s"}},
@@ -133,6 +134,36 @@ func TestEveryBadValueIsAProblem(t *testing.T) {
 			}
 			if strings.ContainsAny(p.String(), "\n\x1b") {
 				t.Errorf("%q carries control characters into the event", p)
+			}
+		})
+	}
+}
+
+// TestTooManyPatterns: what one annotation asks of others is bounded, and what is beyond
+// the bound is not read.
+func TestTooManyPatterns(t *testing.T) {
+	t.Parallel()
+	many := func(n int, element string) string { return strings.TrimSuffix(strings.Repeat(element+",", n), ",") }
+	cases := map[string]struct {
+		reason, value string
+		listed        int
+		says          string
+	}{
+		"Patterns":     {"as many patterns as there may be", many(64, "secret/db-*"), 64, ""},
+		"OnePattern":   {"one more", many(65, "secret/db-*"), 0, "64 patterns"},
+		"Names":        {"names are bounded by what a workload may follow", many(257, "configmap/app"), 257, ""},
+		"Elements":     {"nobody wrote so many by hand", many(513, "configmap/app"), 0, "512 elements"},
+		"Nothing":      {"also of nothing", strings.Repeat(",", 250<<10), 0, "512 elements"},
+		"BeyondIsBad":  {"what is beyond the bound is not read", many(65, "secret/*") + ",[", 0, "64 patterns"},
+		"BadIsTheEnd":  {"what cannot be understood is told first", "[," + many(65, "secret/*"), 0, ""},
+		"AutoAndNames": {"auto is an element like others", "auto," + many(3, "configmap/app"), 3, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := settings.ForWorkload(map[string]string{settings.Reload: tc.value, settings.Quiet: "soon"}, nil, settings.Defaults{})
+			if len(got.Listed) != tc.listed || (got.TooMany == "") != (tc.says == "") || !strings.Contains(got.TooMany, tc.says) {
+				t.Errorf("%s: %d sources are listed, too many is %q; want %d and %q", tc.reason, len(got.Listed), got.TooMany, tc.listed, tc.says)
 			}
 		})
 	}
@@ -176,8 +207,9 @@ func TestPattern(t *testing.T) {
 		"Prefix":     {"not the start of a name", settings.Pattern{Kind: input.KindConfigMap, Name: "app"}, input.ConfigMap("app-2"), false, false},
 		"Star":       {"any rest", settings.Pattern{Kind: input.KindSecret, Name: "db-*"}, input.Secret("db-main"), true, true},
 		"Everything": {"of one kind", settings.Pattern{Kind: input.KindSecret, Name: "*"}, input.Secret("a.b"), true, true},
-		"Question":   {"one character", settings.Pattern{Kind: input.KindSecret, Name: "db-?"}, input.Secret("db-10"), true, false},
-		"Class":      {"a set of characters", settings.Pattern{Kind: input.KindSecret, Name: "db-[ab]"}, input.Secret("db-b"), true, true},
+		"Middle":     {"what a star stands for has two ends", settings.Pattern{Kind: input.KindSecret, Name: "db-*-main"}, input.Secret("db-eu-main"), true, true},
+		"Nothing":    {"a star can stand for nothing", settings.Pattern{Kind: input.KindSecret, Name: "db*"}, input.Secret("db"), true, true},
+		"TooShort":   {"not for a part of what is beside it", settings.Pattern{Kind: input.KindSecret, Name: "db-*-main"}, input.Secret("db-main"), true, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 // Observation is everything that the verdict on one source of one workload
 // depends on.
 type Observation struct {
-	// Given is the version on record, zero when there is none.
-	Given fingerprint.Version
+	// Given is the version on record, zero when there is none, and Recorded the same as
+	// it was written there: an earlier program may have measured it in another way.
+	Given, Recorded fingerprint.Version
 	// Current is the version that exists, or absent.
 	Current fingerprint.Version
 	// Required is true when pods cannot start without the source.
@@ -120,6 +121,16 @@ func immutableReplaced(o Observation) (Verdict, bool) {
 func (o Observation) lastGiven() fingerprint.Version {
 	if o.Timeline.GaveAnother() {
 		return fingerprint.Version{Basis: o.Current.Basis, Sum: o.Timeline.Workload.Shows.Digest}
+	}
+	return o.Given
+}
+
+// rebased is the version on record as it is measured now, zero when it is on record so.
+// One that differs from what exists stays as it was written: should the content go back
+// to it, only that tells.
+func (o Observation) rebased() fingerprint.Version {
+	if o.Recorded == o.Given || o.Given != o.Current {
+		return fingerprint.Version{}
 	}
 	return o.Given
 }

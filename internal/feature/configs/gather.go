@@ -88,6 +88,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 			}
 			asked = true
 			o.Timeline.Revisions, o.Timeline.RevisionsKnown = revisions, true
+			o.Timeline.Input.Shows = shows(source, w, given, revisions)
 			v = Decide(o)
 		}
 		all.Findings = append(all.Findings, finding(ref, o, v, source, intent.Quiet))
@@ -101,8 +102,10 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 
 // observe gathers what the verdict on one source depends on.
 func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source, given record.Entry) Observation {
+	onRecord := given.Inputs[ref.Source].Version
 	o := Observation{
-		Given:    given.Inputs[ref.Source].Version,
+		Given:    onRecord,
+		Recorded: onRecord,
 		Required: !ref.Optional,
 		Running:  !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
 		Sealed:  given.Inputs[ref.Source].Sealed,
@@ -111,9 +114,10 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 	o.Timeline = i.timeline(w, ref.Source, given)
 	if source != nil {
 		o.Current = source.Content.Version(ref.Keys)
+		o.Given = source.Content.Rebase(o.Given, ref.Keys)
 		o.Timeline.Input = timeline.Input{
 			Created: source.Created, WrittenAt: source.DataWrittenAt,
-			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source),
+			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, given, nil),
 		}
 	}
 	return o
@@ -146,14 +150,28 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 	return t
 }
 
-// shows is what a template shows that was given the source as it is.
-func shows(s *kube.Source) input.Mark {
+// shows is what a template shows that was given the source as it is. Where the digest of
+// an earlier program was written for this very content, it stays until the content
+// changes: what was delivered is recognised by it.
+func shows(s *kube.Source, w *kube.Workload, given record.Entry, revisions []timeline.Revision) input.Mark {
+	before := s.Content.Before(fingerprint.AllKeys())
+	if !before.IsZero() && wasWritten(before, s.ID, w, given, revisions) {
+		return input.Tracked(before.Short())
+	}
 	return input.Tracked(s.Content.Version(fingerprint.AllKeys()).Short())
+}
+
+// wasWritten reports whether a version of an input is in the template, on record, in a
+// revision, or what a series of evictions delivers.
+func wasWritten(v fingerprint.Version, id input.ID, w *kube.Workload, given record.Entry, revisions []timeline.Revision) bool {
+	is := func(m input.Mark) bool { return m.Digest == v.Short() }
+	return is(w.Shown[id]) || is(given.Inputs[id].Shown) || is(input.ParseShown(given.EvictFor)[id]) ||
+		slices.ContainsFunc(revisions, func(r timeline.Revision) bool { return is(r.Shown[id]) })
 }
 
 func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
 	f := input.Finding{
-		ID: ref.Source, Standing: v.Standing, Reason: v.Reason,
+		ID: ref.Source, Standing: v.Standing, Reason: v.Reason, Rebased: o.rebased(),
 		Given: o.lastGiven(), Current: o.Current, Shows: o.Timeline.Input.Shows,
 		Live: true, Refresh: refreshed(ref),
 	}

@@ -21,6 +21,9 @@ const maxSources = 256
 // the names in a pod template, so that a single one could fill the object.
 const maxNames = 16 << 10
 
+// roomCheck is how often to look whether the record has room again.
+const roomCheck = time.Minute
+
 // evictionCheck is how often a series of evictions looks whether the workload is
 // available again.
 const evictionCheck = 2 * time.Second
@@ -60,8 +63,10 @@ type Input struct {
 	OtherInstallation string
 	// Template is what other writers made of the pod template.
 	Template Template
-	// Entry is what is on record.
-	Entry record.Entry
+	// Entry is what is on record, and RecordFull says why there is no room for more,
+	// empty when there is.
+	Entry      record.Entry
+	RecordFull string
 	// MaxDelay bounds the quiet window, counted from the first pending change, while the
 	// workload could have been moved.
 	MaxDelay time.Duration
@@ -129,6 +134,7 @@ func Decide(in Input) Decision {
 		templateMissing,      // there is nothing to move
 		recordTooNew,         // a newer program knows what was given
 		tooManySources,       // one workload must not fill the record of others
+		recordFull,           // what is not on record would be given again and again
 		notFollowed,          // nothing asks for it
 		unobserved,           // another writer was here, and its rollout has not begun
 		awaitsPods,           // the template has it, and older pods are left
@@ -247,8 +253,19 @@ func tooManySources(s situation) (Decision, bool) {
 	return s.mistake(input.TooManySources, excess), excess != ""
 }
 
+// recordFull: a workload is not moved when that could not be put on record. When there
+// is room again only a look can tell.
+func recordFull(s situation) (Decision, bool) {
+	d := s.mistake(input.RecordFull, s.RecordFull)
+	d.Recheck = roomCheck
+	return d, s.RecordFull != ""
+}
+
 // excess says in which way the workload asks for too much, empty when it does not.
 func (in Input) excess() string {
+	if in.Intent.TooMany != "" {
+		return in.Intent.TooMany
+	}
 	if len(in.Findings) > maxSources {
 		return fmt.Sprintf("it asks for more than %d ConfigMaps and Secrets", maxSources)
 	}
@@ -272,7 +289,7 @@ func (in Input) mistake(reason input.Reason, message string) Decision {
 // be decided on.
 func (d Decision) isMistake() bool {
 	switch d.Reason {
-	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources, input.RecordTooNew:
+	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources, input.RecordTooNew, input.RecordFull:
 		return true
 	default:
 		return false

@@ -180,6 +180,7 @@ func TestNoReasonIsUntested(t *testing.T) {
 
 		input.OtherInstallation: true, // TestWarnings
 		input.Following:         true, // TestFollowingIsToldOnce
+		input.RecordUnwritable:  true, // it is told of the record, not of a workload
 	}
 	for _, tc := range decideCases() {
 		tested[tc.want.Reason] = true

@@ -23,6 +23,7 @@ type decideCase struct {
 	problem  string
 	known    bool // on record
 	tooNew   bool
+	full     string // why the record has no room
 	force    Force
 	template Template
 	rollout  health.Status
@@ -236,6 +237,17 @@ func decideCases() map[string]decideCase {
 			problem: "spec.pod is no pod template",
 			want:    Decision{Verb: Ignore, Reason: input.NotFollowed},
 		},
+		"RecordFull": {
+			reason:   "what cannot be put on record is not given: it would be given again and again",
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), full: "the record has no room left",
+			want: Decision{Verb: Leave, Reason: input.RecordFull, PendingSince: ago(time.Hour), Recheck: time.Minute}, says: []string{"no room left"},
+		},
+		"TooManyPatterns": {
+			reason:   "what it asks for is not even looked for",
+			intent:   func(in *settings.Intent) { in.TooMany = "more than 64 patterns" },
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
+			want: Decision{Verb: Leave, Reason: input.TooManySources, PendingSince: ago(time.Hour)}, says: []string{"64 patterns"},
+		},
 		"TooManySources": {
 			reason: "one workload must not fill the record of others, and keeps what it was given", known: true, pending: ago(time.Hour),
 			findings: manySources(maxSources + 1),
@@ -391,7 +403,7 @@ func (tc decideCase) input() Input {
 	in := Input{
 		Intent: intent, Findings: tc.findings, StartsPods: tc.cronjob,
 		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force, Template: tc.template, Rollout: tc.rollout,
-		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, MaxDelay: time.Minute, Now: now,
+		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, RecordFull: tc.full, MaxDelay: time.Minute, Now: now,
 	}
 	if !tc.stuck {
 		in.Entry.DelaySince = tc.pending

@@ -59,6 +59,8 @@ func note(d Decision) (text string, warning, ok bool) {
 		return d.Message + "; the workload is not moved until that version runs again", true, true
 	case input.InvalidAnnotation, input.TooManySources:
 		return d.Message + "; the workload is left alone until this is mended", true, true
+	case input.RecordFull:
+		return d.Message + "; the workload is left alone until there is room", true, true
 	case input.NoTemplate:
 		return d.Message + "; the object cannot be followed", true, true
 	case input.StrategyOff, input.BeyondStrategy:

@@ -42,6 +42,9 @@ type Gatherer struct {
 	Families   []Family
 	// Entry is what is on record of a workload.
 	Entry func(kube.Key) (record.Entry, bool)
+	// Full says why the record has no room for an entry of that size, empty when it has.
+	// It is nil where nothing is put on record.
+	Full func(key kube.Key, room int) string
 	// Pods lists a workload's pods, where a decision depends on them. It is nil when
 	// the strategies that work on pods are switched off, and PodsOff says why.
 	Pods    func(context.Context, *kube.Workload) ([]pods.Pod, error)
@@ -106,7 +109,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		got.Input.Rollout = w.Status.Status
 		got.Input.Health = health.Of(w.Status.Status, got.Input.Now.Sub(w.MovedAt))
 	}
-	if len(got.Input.Intent.Problems) > 0 {
+	if len(got.Input.Intent.Problems) > 0 || got.Input.Intent.TooMany != "" {
 		return got, nil
 	}
 	if err := g.assess(ctx, w, &got.Input); err != nil {
@@ -114,6 +117,9 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	}
 	if err := g.judge(ctx, w, &got.Input); err != nil {
 		return got, fmt.Errorf("find out what was taken back of %s: %w", key, err)
+	}
+	if g.Full != nil && len(got.Input.Findings) > 0 && got.Input.excess() == "" {
+		got.Input.RecordFull = g.Full(key, got.Input.room())
 	}
 	if g.Pods != nil && got.Input.NeedsPods() {
 		got.Input.Pods, got.Input.PodsProblem = g.Pods(ctx, w)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
@@ -58,7 +59,7 @@ func (p pending) Collect(to chan<- prometheus.Metric) {
 
 func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 	switch d.Reason {
-	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources, input.RecordTooNew:
+	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources, input.RecordTooNew, input.RecordFull:
 		m.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
 	case input.Reloaded, input.WouldReload, input.Evicted, input.Refreshed:
 		m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(d.Reason), "success").Inc()
@@ -74,6 +75,11 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 		}
 	}
 	m.delivery.Observe(now.Sub(last).Seconds())
+}
+
+// ForgetNamespaces drops the counts of namespaces that are not known.
+func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
+	cluster.DropNamespaces(known, r.metrics.reloads, r.metrics.invalid)
 }
 
 // countConflict counts an attempt that met another writer's: a few are normal,

@@ -43,6 +43,8 @@ type Records interface {
 	// PutNow writes at once and returns the API server's time of the write.
 	PutNow(context.Context, kube.Key, record.Entry) (time.Time, error)
 	Forget(kube.Key)
+	// Full says why there is no room for an entry of that size, empty when there is.
+	Full(key kube.Key, room int) string
 }
 
 // Mover changes a workload's pod template.
@@ -101,6 +103,8 @@ func New(o Options, d Dependencies) *Reconciler {
 		gatherer: &Gatherer{
 			Vocabulary: d.Vocabulary, View: d.Cluster, Families: d.Families,
 			Entry: func(key kube.Key) (record.Entry, bool) { return d.Records.Entry(key) },
+
+			Full: func(key kube.Key, room int) string { return d.Records.Full(key, room) },
 
 			Revisions: d.Revisions, Installation: d.Installation, MaxDelay: o.MaxDelay, Now: d.Now,
 		},

@@ -30,6 +30,7 @@ type scene struct {
 	assess   error
 	answers  []error // of the API server, in turn; nil when there are no more
 	putNow   error   // of the record
+	full     string  // why it has no room
 
 	moved    []input.Order
 	entry    *record.Entry
@@ -62,6 +63,7 @@ func (s *scene) Await(*kube.Workload)                     { s.awaited++ }
 func (s *scene) LacksNamespace(string) bool               { return false }
 func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
 func (s *scene) Announce(e announce.Event)                { s.told = append(s.told, e) }
+func (s *scene) Full(kube.Key, int) string                { return s.full }
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }
 func (s *scene) Drop(key kube.Key)                        { s.dropped = append(s.dropped, key) }
 func (s *scene) Kinds() []input.Kind                      { return []input.Kind{input.KindConfigMap, input.KindSecret} }

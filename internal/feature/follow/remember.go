@@ -91,6 +91,17 @@ func remember(e record.Entry, o outcome) record.Entry {
 	return next
 }
 
+// room is how much the entry may take after the decision: what the workload follows,
+// and inputs that no family here knows.
+func (in Input) room() int {
+	next := in.Entry.Clone()
+	maps.DeleteFunc(next.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(in.Kinds, id.Kind) })
+	for _, f := range in.Findings {
+		next.Inputs[f.ID] = in.Entry.Inputs[f.ID]
+	}
+	return next.Room()
+}
+
 // takesAllIntoAccount reports whether the entry has caught up with the workload: it
 // takes a version without a patch, or finds a patch that it does not know, and
 // leaves nothing open for which what was written before now could still matter. For
@@ -136,6 +147,9 @@ func (o outcome) origin(f input.Finding) timeline.Origin {
 // one of unknown content, so that it is due for the next process as well.
 func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	given, known := e.Inputs[f.ID]
+	if !f.Rebased.IsZero() {
+		given.Version = f.Rebased
+	}
 	if f.Standing == input.Record || f.Standing == input.Due && o.delivers(f) {
 		given.Take(f.Current)
 		given.From = o.origin(f)

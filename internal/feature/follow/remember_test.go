@@ -41,6 +41,15 @@ func TestRemember(t *testing.T) {
 			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
 			want:    given(old),
 		},
+		"Rebased": {
+			reason: "the same version, measured in another way, keeps all that is noted of it",
+			before: given(record.Given{Version: v1, Shown: input.Tracked("mark"), From: "3", Back: "web-1", Rest: "later"}),
+			outcome: outcome{
+				decision: Decision{Verb: Leave}, template: Template{Back: map[input.ID]string{app: "web-1"}},
+				findings: []input.Finding{with(inStep(app), func(f *input.Finding) { f.Rebased, f.Current = v2, v2 })},
+			},
+			want: given(record.Given{Version: v2, Shown: input.Tracked("mark"), From: "3", Back: "web-1", Rest: "later"}),
+		},
 		"Hold": {
 			reason:  "so does a hold, so that its release delivers",
 			before:  given(old),

@@ -3,6 +3,7 @@ package revisions
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
@@ -33,4 +34,9 @@ func (m *metrics) count(o *lineage.Owned, reason input.Reason) {
 		return
 	}
 	m.attached.WithLabelValues(string(o.Key.Source.Kind), o.Key.Namespace, string(reason)).Inc()
+}
+
+// ForgetNamespaces drops the counts of namespaces that are not known.
+func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
+	cluster.DropNamespaces(known, r.metrics.attached)
 }

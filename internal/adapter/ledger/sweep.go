@@ -1,0 +1,134 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The beginnings of keys that are no workloads.
+const (
+	sinceWord      = "since."
+	unreadableWord = "unreadable."
+)
+
+// owner is what a key of a shard belongs to: a kind, in one namespace or, without one,
+// in all of them.
+type owner struct {
+	schema.GroupKind
+	namespace string
+}
+
+// ownerOf reads whose a key is. What another writer put into the record belongs to no
+// workload. Of a key that is too long only the text tells.
+func ownerOf(key, text string) (owner, bool) {
+	key = strings.TrimPrefix(key, unreadableWord)
+	if strings.HasPrefix(key, hashedWord) {
+		if id, ok := idOf(text); ok {
+			return owner{id.GroupKind, id.Namespace}, true
+		}
+		_, key, _ = strings.Cut(text, " ") // a scope
+	}
+	parts := strings.Split(strings.TrimPrefix(key, sinceWord), "_")
+	if isScope := strings.HasPrefix(key, sinceWord); isScope && len(parts) != 2 || !isScope && len(parts) != 3 {
+		return owner{}, false
+	}
+	return owner{schema.ParseGroupKind(parts[0]), parts[1]}, true
+}
+
+// Sweep takes out what is on record of namespaces that no longer exist and of kinds
+// that were not installed at the last sweep either. It asks the API server only when
+// something is on record of a namespace that is not known.
+func (r *Records) Sweep(ctx context.Context, known func(namespace string) bool) error {
+	if !r.Status().Works() {
+		return nil
+	}
+	all := r.owned()
+	gone, err := r.goneNamespaces(ctx, all, known)
+	if err != nil {
+		return fmt.Errorf("look for namespaces that are gone: %w", err)
+	}
+	kinds := r.missingKinds(all)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range all {
+		if gone[o.namespace] || kinds[o.GroupKind] && r.missed[o.GroupKind] {
+			r.shards[o.shard].removeIf(o.key, o.text)
+		}
+	}
+	for _, s := range r.shards {
+		clear(s.claims) // those that no entry came of
+	}
+	r.missed = kinds
+	return nil
+}
+
+// ownedKey is a key of the record whose owner is known.
+type ownedKey struct {
+	owner
+	shard, key, text string
+}
+
+func (r *Records) owned() []ownedKey {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []ownedKey
+	for _, s := range r.shards {
+		for key, text := range s.stored {
+			if o, ok := ownerOf(key, text); ok {
+				all = append(all, ownedKey{o, s.name, key, text})
+			}
+		}
+	}
+	return all
+}
+
+// goneNamespaces are the namespaces that do not exist. They are asked for after the
+// record was looked at: one that is made meanwhile exists.
+func (r *Records) goneNamespaces(ctx context.Context, all []ownedKey, known func(string) bool) (map[string]bool, error) {
+	gone := map[string]bool{}
+	for _, o := range all {
+		if o.namespace != corev1.NamespaceAll && !known(o.namespace) {
+			gone[o.namespace] = true
+		}
+	}
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := r.client.List(ctx, list); err != nil {
+		return nil, err
+	}
+	for _, ns := range list.Items {
+		delete(gone, ns.Name)
+	}
+	return gone, nil
+}
+
+// missingKinds are the kinds that the API server does not have.
+func (r *Records) missingKinds(all []ownedKey) map[schema.GroupKind]bool {
+	missing, asked := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
+	for _, o := range all {
+		if asked[o.GroupKind] {
+			continue
+		}
+		asked[o.GroupKind] = true
+		if _, err := r.client.RESTMapper().RESTMapping(o.GroupKind); meta.IsNoMatchError(err) {
+			missing[o.GroupKind] = true
+		}
+	}
+	return missing
+}
+
+// removeIf removes a key that still has the text.
+func (s *shard) removeIf(key, text string) {
+	if now, ok := s.get(key); ok && now == text {
+		s.set(key, nil)
+	}
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// sweepEvery is how often is looked for what namespaces that are gone have left behind.
+const sweepEvery = 10 * time.Minute
+
+// forgetNamespaces drops what is kept of namespaces that are not known.
+type forgetNamespaces func(known func(namespace string) bool)
+
+// sweep takes out of record and metrics what namespaces that are gone have left there,
+// until the context ends. Without the right to list namespaces it cannot tell.
+func (p *parts) sweep(ctx context.Context, forget ...forgetNamespaces) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	known := func(namespace string) bool {
+		_, ok := p.cache.Namespace(namespace)
+		return ok
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if !p.cache.KnowsNamespaces() {
+			continue
+		}
+		for _, f := range forget {
+			f(known)
+		}
+		if err := p.records.Sweep(ctx, known); err != nil {
+			p.log.Error(err, "the record keeps what is gone")
+		}
+	}
+}
+
+// announceUnwritable tells of a part of the record that cannot be written, on the
+// ConfigMap itself.
+func (p *parts) announceUnwritable(name string, err error) {
+	p.announcer.Announce(announce.Event{
+		About:   &corev1.ObjectReference{APIVersion: "v1", Kind: string(input.KindConfigMap), Namespace: p.options.ownNS, Name: name},
+		Warning: true, Reason: string(input.RecordUnwritable), Action: "write",
+		Note: "what its workloads were given is only in memory until it can be written: " + err.Error(),
+	})
+}

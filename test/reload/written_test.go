@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// TestWhatIsWritten: one annotation, by our name, that shows each source's version
+// TestWhatIsWritten: one annotation of the template, by our name, that shows each source's version
 // and lets nobody test guesses of a Secret.
 func TestWhatIsWritten(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestWhatIsWritten(t *testing.T) {
 	s.checkFieldManager(t, after)
 }
 
-// checkFieldManager: our name stands at our annotation and nowhere else.
+// checkFieldManager: our name stands at our two annotations and nowhere else.
 func (s *stage) checkFieldManager(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	found := false
@@ -59,7 +59,7 @@ func (s *stage) checkFieldManager(t *testing.T, d *appsv1.Deployment) {
 			continue
 		}
 		found = true
-		want := `{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{".":{},"f:lockstep.dev/inputs":{}}}}}}`
+		want := `{"f:metadata":{"f:annotations":{"f:lockstep.dev/moved-by":{}}},"f:spec":{"f:template":{"f:metadata":{"f:annotations":{".":{},"f:lockstep.dev/inputs":{}}}}}}`
 		if got := string(entry.FieldsV1.GetRawBytes()); got != want {
 			t.Errorf("lockstep owns %s, want %s", got, want)
 		}

@@ -153,7 +153,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 	mover.Installation = p.options.ownNS
 	d := follow.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
-		Mover: mover, Installation: p.options.ownNS,
+		Mover: mover, Installation: p.options.ownNS, Full: p.records.Full,
 		Announcer: p.announcer,
 		Advice:    takenBackAdvice,
 		Revisions: p.revisions,
@@ -161,7 +161,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 		Log:       p.log, Now: p.options.now,
 	}
 	if p.options.pods {
-		d.Pods = rollout.NewPods(p.client)
+		d.Pods, d.Prompt = rollout.NewPods(p.client), p.records
 	} else {
 		d.PodsOff = "start the controller with --pod-strategies"
 	}

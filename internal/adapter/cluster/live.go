@@ -51,7 +51,11 @@ func (l *Live) Read(ctx context.Context) error {
 		return err
 	}
 	if w.Borrows != (kube.Key{}) {
-		lender, err := l.readWorkload(ctx, kube.Deployment(), w.Borrows.Name)
+		kind, err := kindOf(w.Borrows)
+		if err != nil {
+			return err
+		}
+		lender, err := l.readWorkload(ctx, kind, w.Borrows.Name)
 		if err != nil {
 			return err
 		}
@@ -228,4 +232,14 @@ func (l *Live) keep(s *kube.Source) {
 	if !s.OwnRecord {
 		l.sources[s.ID] = s
 	}
+}
+
+// kindOf is the kind of a workload that lends its template: one that is followed anyway.
+func kindOf(key kube.Key) (kube.Kind, error) {
+	for _, k := range kube.Kinds() {
+		if k.GroupKind() == key.GroupKind {
+			return k, nil
+		}
+	}
+	return kube.Kind{}, fmt.Errorf("%s cannot lend a template", key)
 }

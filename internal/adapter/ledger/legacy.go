@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -192,15 +191,6 @@ func (r *Legacy) Put(key kube.Key, entry record.Entry) error {
 	r.settleAll(key.Namespace, entry)
 	return nil
 }
-
-// PutNow is for strategies that this form of the record cannot serve.
-func (r *Legacy) PutNow(context.Context, kube.Key, record.Entry) (time.Time, error) {
-	return time.Time{}, errors.New("the state of kubernetes-reloader has no place for this")
-}
-
-// Full is empty: the form of kubernetes-reloader has one digest for each source, and no
-// bounds.
-func (r *Legacy) Full(kube.Key, int) string { return "" }
 
 // Forget removes what is remembered of a workload. All the workloads that are left
 // may now have its sources, or there may be none left.

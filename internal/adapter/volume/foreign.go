@@ -72,7 +72,7 @@ func (v *Volume) makeRoomFor(from, to string) ([]string, error) {
 	}
 	for _, name := range names {
 		if err := v.makeRoom(from, to, name); err != nil {
-			return nil, fmt.Errorf("%s was written by somebody else into a published directory and would vanish: %w", name, err)
+			return nil, fmt.Errorf("%s was written by another program into a published directory and would vanish: %w", name, err)
 		}
 	}
 	return names, nil

@@ -65,7 +65,7 @@ func TestAFileOfTheApplicationInTheWay(t *testing.T) {
 			write(t, filepath.Join(root, "conf.d", "b"), "mine")
 			id := stage(t, v, map[string]string{"conf.d/a": "2", "conf.d/b": "theirs"})
 			err := v.Publish(id)
-			if err == nil || !strings.Contains(err.Error(), "conf.d/b was written by somebody else into a published directory and would vanish") {
+			if err == nil || !strings.Contains(err.Error(), "conf.d/b was written by another program into a published directory and would vanish") {
 				t.Errorf("error %v", err)
 			}
 			if a, b := read(t, filepath.Join(root, "conf.d", "a")), read(t, filepath.Join(root, "conf.d", "b")); a != "1" || b != "mine" {

@@ -45,7 +45,7 @@ type Intent struct {
 	Held   bool
 	HeldBy string
 	// Release is the resource version up to which what was taken back is accepted, zero
-	// when nobody accepts anything.
+	// when no person accepts anything.
 	Release int64
 	// Observe reports decisions and changes nothing.
 	Observe bool

@@ -34,7 +34,7 @@ type Workload struct {
 	// Template bounds the last change of its pod template.
 	Template Bounds
 	// Unrevised is true when no revision was made of that template, and none will be
-	// before somebody acts.
+	// before a person or a tool acts.
 	Unrevised bool
 	// Asked bounds when the workload or its namespace last changed what is asked for
 	// it; AskedAt is when it was asked for, zero when that cannot be told.

@@ -102,7 +102,7 @@ func (r *Reconciler) beginEviction(ctx context.Context, w *kube.Workload, e reco
 	e = e.Clone()
 	e.EvictFor, e.EvictPods, e.EvictSince, e.PendingSince = d.Eviction.For, d.Eviction.Pods, time.Time{}, d.PendingSince
 	var err error
-	e.EvictSince, err = r.Records.PutNow(ctx, w.Key, e)
+	e.EvictSince, err = r.Prompt.PutNow(ctx, w.Key, e)
 	return e, err
 }
 

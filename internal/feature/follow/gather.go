@@ -50,7 +50,7 @@ type Gatherer struct {
 	Pods    func(context.Context, *kube.Workload) ([]pods.Pod, error)
 	PodsOff string
 	// Revisions asks the API server for a workload's revisions, to find out what other
-	// writers took back. It is nil where nobody asks that.
+	// writers took back. It is nil where that is not asked.
 	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
 	// Installation is the namespace in which this one keeps its record, empty where that
 	// does not matter.

@@ -40,11 +40,13 @@ type Cluster interface {
 type Records interface {
 	Entry(kube.Key) (record.Entry, bool)
 	Put(kube.Key, record.Entry) error
-	// PutNow writes at once and returns the API server's time of the write.
-	PutNow(context.Context, kube.Key, record.Entry) (time.Time, error)
 	Forget(kube.Key)
-	// Full says why there is no room for an entry of that size, empty when there is.
-	Full(key kube.Key, room int) string
+}
+
+// PromptRecords write an entry at once, for the strategies that work on pods.
+type PromptRecords interface {
+	// PutNow returns the API server's time of the write.
+	PutNow(context.Context, kube.Key, record.Entry) (time.Time, error)
 }
 
 // Mover changes a workload's pod template.
@@ -66,16 +68,20 @@ type Dependencies struct {
 	Families   []Family
 	Records    Records
 	Mover      Mover
+	// Full says why the record has no room for an entry of that size, empty when it has;
+	// nil for a record without bounds.
+	Full func(key kube.Key, room int) string
 	// Pods is nil when the strategies that work on pods are switched off; PodsOff says
-	// then what to do about it.
+	// then what to do about it. Prompt is what they note.
 	Pods      Pods
+	Prompt    PromptRecords
 	PodsOff   string
 	Announcer Announcer
 	// Advice says what a person can do about what was taken back, in the words of the
 	// command line.
 	Advice func(*kube.Workload) string
-	// Revisions asks the API server for a workload's revisions. Without it nobody finds
-	// out what other writers took back.
+	// Revisions asks the API server for a workload's revisions. Without it the loop does not
+	// find out what other writers took back.
 	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
 	// Installation is the namespace in which this one keeps its record, empty where that
 	// does not matter.
@@ -104,9 +110,7 @@ func New(o Options, d Dependencies) *Reconciler {
 			Vocabulary: d.Vocabulary, View: d.Cluster, Families: d.Families,
 			Entry: func(key kube.Key) (record.Entry, bool) { return d.Records.Entry(key) },
 
-			Full: func(key kube.Key, room int) string { return d.Records.Full(key, room) },
-
-			Revisions: d.Revisions, Installation: d.Installation, MaxDelay: o.MaxDelay, Now: d.Now,
+			Full: d.Full, Revisions: d.Revisions, Installation: d.Installation, MaxDelay: o.MaxDelay, Now: d.Now,
 		},
 	}
 	if d.Advice == nil {

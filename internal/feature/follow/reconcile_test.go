@@ -119,7 +119,7 @@ func (s *scene) loopOn(p Pods) *Reconciler {
 func (s *scene) dependencies() Dependencies {
 	return Dependencies{
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Quiet: 5 * time.Second}},
-		Cluster:    s, Families: []Family{s}, Records: s, Mover: s, Announcer: s,
+		Cluster:    s, Families: []Family{s}, Records: s, Full: s.Full, Prompt: s, Mover: s, Announcer: s,
 		Metrics: s.registry, Log: logr.Discard(), Now: func() time.Time { return s.clock },
 	}
 }

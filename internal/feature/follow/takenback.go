@@ -19,7 +19,7 @@ type Template struct {
 	// Now is the one that the entry takes into account after the decision.
 	Now record.Template
 	// Unobserved is true when another writer changed the template and the workload's
-	// controller has not acted on it yet, so that nobody can tell what was taken back.
+	// controller has not acted on it yet, so that it cannot be told what was taken back.
 	Unobserved bool
 	// Back are the inputs that were taken back, each with the revision that new pods
 	// are made from.
@@ -31,7 +31,7 @@ type Template struct {
 	Released []input.ID
 }
 
-// earlierRevision stands for the name of a revision that nobody knows.
+// earlierRevision stands for the name of a revision that is not known.
 const earlierRevision = "unknown"
 
 // judge finds out which inputs other writers took back, and bars them. It asks for

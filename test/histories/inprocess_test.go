@@ -1,0 +1,208 @@
+package histories_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/test/histories"
+)
+
+const quiet = 5 * time.Second
+
+// inProcess is the world of the small server, with the clock of testing/synctest.
+type inProcess struct {
+	*agenda
+	server  *server
+	cluster *deployments
+	person  *person
+	process *process
+	disk    map[kube.Key]string
+	began   time.Time
+
+	known []histories.Fact
+	trace []string
+}
+
+func newInProcess(seed uint64) (*inProcess, error) {
+	s, a := newServer(), &agenda{random: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // histories are repeated, not secret
+	w := &inProcess{agenda: a, server: s, cluster: &deployments{server: s, agenda: a}, disk: map[kube.Key]string{}}
+	w.person = newPerson(s.as("person"), namespace, func(client.Object) {})
+	s.written = append(s.written, w.note, w.cluster.see, func(writer string, old, now client.Object) {
+		if w.process != nil {
+			w.process.see(writer, old, now)
+		}
+	})
+	if err := w.person.begin(context.Background()); err != nil {
+		return nil, err
+	}
+	w.pass(time.Minute)
+	w.began = time.Now()
+	w.start()
+	return w, nil
+}
+
+func (w *inProcess) start() {
+	w.process = start(&process{agenda: w.agenda, server: w.server, disk: w.disk, began: w.began, log: w.say})
+}
+
+// say keeps what happened, for whoever looks at a failure.
+func (w *inProcess) say(text string) {
+	w.trace = append(w.trace, time.Now().Format("15:04:05.000 ")+text)
+}
+
+// note makes facts of writes.
+func (w *inProcess) note(writer string, old, now client.Object) {
+	o := now
+	if o == nil {
+		o = old
+	}
+	d, isWorkload := o.(*appsv1.Deployment)
+	if !isWorkload && !isSource(o) {
+		return
+	}
+	f := factOf(o)
+	f.Version, f.At = w.server.version, time.Now()
+	if now == nil {
+		f.Content, f.Held, f.Workload, f.Orphaned = "", false, nil, w.server.orphaning
+	}
+	f.Lockstep = writer == kube.FieldManager
+	w.known = append(w.known, f)
+	if isWorkload && now != nil {
+		w.say(fmt.Sprintf("  %d %s writes the workload: generation %d of %d, revision %s, edited %q, inputs %q, paused %t", w.server.version, writer, d.Status.ObservedGeneration, d.Generation, d.Annotations[revisionKey], d.Spec.Template.Annotations["edited"], d.Spec.Template.Annotations[settings.Inputs], d.Spec.Paused))
+	} else {
+		w.say(fmt.Sprintf("  %d %s writes %T %s: %q", w.server.version, writer, o, o.GetName(), f.Content))
+	}
+}
+
+func (w *inProcess) do(a histories.Action) error {
+	w.say(a.String())
+	switch a.Verb {
+	case histories.Kill:
+		w.process.kill()
+	case histories.KillAfterPatch:
+		w.process.armed = true
+	case histories.Start:
+		w.process.armed = false
+		if w.process.dead {
+			w.start()
+		}
+	case histories.Gap:
+		w.process.breakWatches(w.random.IntN(2) == 0)
+	case histories.Look:
+		w.process.look()
+		w.passUntil(w.sees)
+	case histories.Later:
+		w.pass(11 * time.Minute)
+	case histories.Orphan:
+		w.pass(2 * time.Second) // revisions tell their age by times that are a second coarse
+	}
+	if err := w.person.do(context.Background(), a); err != nil {
+		return err
+	}
+	w.passUntil(w.cluster.isObserved)
+	w.pass(time.Duration(w.random.IntN(500)) * time.Millisecond)
+	return nil
+}
+
+func (w *inProcess) settle() error {
+	w.say("settle")
+	w.pass(3 * time.Minute)
+	return nil
+}
+
+func (w *inProcess) isUp() bool { return !w.process.dead }
+
+func (w *inProcess) sees() bool {
+	if w.process.dead {
+		return true
+	}
+	for _, watch := range w.process.watches {
+		if watch.broken {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *inProcess) facts() []histories.Fact {
+	all := w.known
+	w.known = nil
+	return all
+}
+
+func (w *inProcess) word() (histories.Word, error) {
+	entry, _ := w.process.Entry(key())
+	said := histories.Word{Reason: w.process.last, Given: map[string]string{}, Back: map[string]bool{}}
+	for _, name := range []string{histories.ConfigMap, histories.Secret} {
+		id, err := input.ParseID(name)
+		if err != nil {
+			return said, err
+		}
+		given := entry.Inputs[id]
+		said.Back[name] = given.Back != ""
+		if given.Version.IsAbsent() {
+			said.Given[name] = ""
+		}
+		for _, content := range w.person.contents[name] {
+			source, err := hashers().Slim(w.person.source(name, content), settings.Native{})
+			if err == nil && source.Content.Version(fingerprint.AllKeys()) == given.Version {
+				said.Given[name] = content
+			}
+		}
+	}
+	return said, nil
+}
+
+// TestInProcess plays 200 histories to the product's decisions. HISTORY_SEED plays one of
+// them, and shows everything that happens in it.
+func TestInProcess(t *testing.T) {
+	t.Parallel()
+	seeds := make([]uint64, 200)
+	for i := range seeds {
+		seeds[i] = uint64(i + 1)
+	}
+	if text := os.Getenv("HISTORY_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds = []uint64{seed}
+	}
+	rollouts := 0
+	for _, seed := range seeds {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rollouts += playInProcess(t, histories.New(seed, histories.Options{Length: 25}))
+			})
+		})
+	}
+	t.Logf("%d histories with %d rollouts by Lockstep", len(seeds), rollouts)
+}
+
+func playInProcess(t *testing.T, h histories.History) (rollouts int) {
+	t.Helper()
+	w, err := newInProcess(h.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := play(h, w)
+	if err != nil {
+		t.Errorf("%v\n\nrepeat it with HISTORY_SEED=%d\n\n%s\n\n%s", err, h.Seed, h, strings.Join(slices.Clone(w.trace), "\n"))
+	}
+	return m.Rollouts()
+}

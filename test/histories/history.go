@@ -10,6 +10,7 @@ package histories
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -101,6 +102,21 @@ func (h History) String() string {
 		lines[i] = fmt.Sprintf("%3d  %s", i, a)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Reduce leaves out of a history that fails whatever does not matter to the failure.
+func Reduce(h History, fails func(History) bool) History {
+	for size := len(h.Actions) / 2; size > 0; size /= 2 {
+		for i := 1; i+size <= len(h.Actions); { // the first look at the workload stays
+			shorter := History{Seed: h.Seed, Actions: slices.Concat(h.Actions[:i], h.Actions[i+size:])}
+			if fails(shorter) {
+				h = shorter
+			} else {
+				i += size
+			}
+		}
+	}
+	return h
 }
 
 // generator draws actions that can happen after those before them.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -194,15 +193,27 @@ func TestInProcess(t *testing.T) {
 	t.Logf("%d histories with %d rollouts by Lockstep", len(seeds), rollouts)
 }
 
+// playInProcess plays a history. One that fails is reduced to what it takes to fail.
 func playInProcess(t *testing.T, h histories.History) (rollouts int) {
 	t.Helper()
+	m, _, err := playOnce(h)
+	if err == nil {
+		return m.Rollouts()
+	}
+	h = histories.Reduce(h, func(h histories.History) bool {
+		_, _, err := playOnce(h)
+		return err != nil
+	})
+	_, trace, err := playOnce(h)
+	t.Errorf("%v\n\nThe shortest history of seed %d (HISTORY_SEED=%d) that fails:\n%s\n\n%s", err, h.Seed, h.Seed, h, strings.Join(trace, "\n"))
+	return 0
+}
+
+func playOnce(h histories.History) (*histories.Model, []string, error) {
 	w, err := newInProcess(h.Seed)
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	m, err := play(h, w)
-	if err != nil {
-		t.Errorf("%v\n\nrepeat it with HISTORY_SEED=%d\n\n%s\n\n%s", err, h.Seed, h, strings.Join(slices.Clone(w.trace), "\n"))
-	}
-	return m.Rollouts()
+	return m, w.trace, err
 }

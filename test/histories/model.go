@@ -33,7 +33,9 @@ type Model struct {
 	released  int64
 	accepting bool
 
-	blind bool
+	// blind is true while Lockstep sees no writes; pauseUnseen when that was so during the
+	// present pause, so that it cannot know from which template the pods were made.
+	blind, pauseUnseen bool
 	// settled is the model at the last settlement, and since are the facts from there on:
 	// when Lockstep is killed, it may have seen any part of them.
 	settled *Model
@@ -48,7 +50,7 @@ type source struct {
 	held    bool
 	// touched is true when it was written since the last settlement.
 	touched bool
-	// asked is true for what was first seen while Lockstep could not see its changes.
+	// unseen is true for what was first seen while Lockstep could not see its changes.
 	unseen bool
 	// beliefs are what Lockstep can have on record.
 	beliefs []belief
@@ -75,6 +77,7 @@ func NewModel() *Model {
 // SetBlind says whether Lockstep sees no writes, because it is down or its watches are.
 func (m *Model) SetBlind(blind bool) {
 	m.blind = blind
+	m.pauseUnseen = m.pauseUnseen || blind && m.workload != nil && m.workload.Paused
 }
 
 // Killed says that Lockstep was killed: what it has seen since the last settlement may not
@@ -116,6 +119,7 @@ func (m *Model) Observe(f Fact) error {
 	}
 	old := *m.workload
 	m.workload = f.Workload
+	m.pauseUnseen = m.pauseUnseen && old.Paused || m.blind && f.Workload.Paused
 	switch {
 	case f.Lockstep:
 		return m.moved(old)
@@ -245,7 +249,7 @@ func (m *Model) rolled(before int64) {
 				return judged
 			}
 			delivered := belief{given: s.content, from: before}
-			if m.blind {
+			if m.blind || m.pauseUnseen {
 				return append(judged, delivered)
 			}
 			return []belief{delivered}
@@ -359,6 +363,9 @@ func (m *Model) Settle(w Word) error {
 	}
 	for _, name := range []string{ConfigMap, Secret} {
 		s := m.sources[name]
+		if s.content == "" { // what was given it shows when it is back
+			continue
+		}
 		allowed := slices.Clone(s.beliefs)
 		s.each(func(b belief) []belief {
 			given, known := w.Given[name]

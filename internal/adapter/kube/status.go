@@ -75,32 +75,63 @@ func (w *Workload) BeforeLast() timeline.Origin {
 	return timeline.AfterTime(w.MovedAt)
 }
 
-// replaced tells which revisions the workload had before it took up its template. Of a
-// template that its controller has not acted on there is none.
-func (w *Workload) replaced(old *Workload, how mirror.Arrival) timeline.Origin {
-	if !old.Status.Observed {
-		return old.Replaced
+// takeUpTemplate finds out since when pods start from the template. A pause postpones that,
+// and a template that is changed and changed back during a pause starts no pod, whatever
+// numbers its revisions were given meanwhile.
+func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
+	w.TemplateWritten, w.Replaced, w.replacedSum = old.TemplateWritten, old.Replaced, old.replacedSum
+	w.rolledSum, w.unrolled = old.rolledSum, old.unrolled
+	edited := old.templateSum != old.rolledSum
+	switch {
+	case w.Status.Paused && w.templateSum != old.templateSum && !edited:
+		w.unrolled = old.Origin(w.writeTime(how))
+	case w.Status.Paused:
+	case w.templateSum != old.rolledSum:
+		w.replace(old, how, edited)
+		fallthrough
+	case w.isResumed(old):
+		// Its pods start from now on, so they read what exists now.
+		w.TemplateWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	}
-	var at time.Time
-	if how.Watched { // then this copy is the write itself
-		at = w.WrittenAt
+	if !w.Status.Paused {
+		w.rolledSum = w.templateSum
 	}
-	return old.Origin(at)
 }
 
-// HasRevision reports whether a revision was made of the pod template, or may still be.
-// None is made while the workload is paused, nor of a template that was changed and
-// changed back before its controller acted. Of a template that no watch saw being
-// written nothing is known.
+// replace notes which revisions the workload had before it took up its template. Of a
+// template that its controller has not acted on there is none.
+func (w *Workload) replace(old *Workload, how mirror.Arrival, edited bool) {
+	switch {
+	case edited:
+		w.Replaced, w.replacedSum = old.unrolled, old.rolledSum
+	case old.Status.Observed:
+		w.Replaced, w.replacedSum = old.Origin(w.writeTime(how)), old.templateSum
+	}
+}
+
+// writeTime is the API server's time of the write that led to this copy, where the copy is
+// that write itself.
+func (w *Workload) writeTime(how mirror.Arrival) time.Time {
+	if !how.Watched {
+		return time.Time{}
+	}
+	return w.WrittenAt
+}
+
+// HasRevision reports whether a revision was made of the pod template, or will be. None is
+// made while the workload is paused, nor of a template that was changed and changed back
+// before its controller acted. The number alone does not tell: the controller of
+// Deployments notes that it has acted before it notes the number of a revision that is
+// used again. Of a template that no watch saw being written nothing is known.
 func (w *Workload) HasRevision() bool {
 	if w.Replaced == "" || w.Revision == 0 && w.Status.UpdateRevision == "" || w.Origin(time.Time{}) != w.Replaced {
 		return true
 	}
-	return !w.Status.Observed && !w.Status.Paused
+	return !w.Status.Paused && (!w.Status.Observed || w.templateSum != w.replacedSum)
 }
 
 // isResumed reports whether this write lets the controller make a revision of a template
-// that was changed during a pause.
+// that it had not acted on before the pause.
 func (w *Workload) isResumed(old *Workload) bool {
 	return old.Status.Paused && !w.Status.Paused && !old.HasRevision()
 }

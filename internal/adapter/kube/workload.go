@@ -57,7 +57,8 @@ type Workload struct {
 	Keeps []input.ID
 	// Shown are the versions that the template shows.
 	Shown input.Shown
-	// TemplateWritten bounds the last change of the pod template.
+	// TemplateWritten bounds the last write that made pods start from another template: a
+	// change of the template, or the end of the pause in which it was changed.
 	TemplateWritten timeline.Bounds
 	// SettingsWritten bounds the last change of Annotations.
 	SettingsWritten timeline.Bounds
@@ -90,6 +91,12 @@ type Workload struct {
 	Owner string
 
 	templateSum [sha256.Size]byte
+	// rolledSum is the digest of the template that the workload had when it was last not
+	// paused; unrolled tells which revisions it had before another one was written since.
+	rolledSum [sha256.Size]byte
+	unrolled  timeline.Origin
+	// replacedSum is the digest of the template of Replaced.
+	replacedSum [sha256.Size]byte
 }
 
 // Target is an object that can be patched, as it was when it was read.
@@ -145,15 +152,7 @@ func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 		w.First(how)
 		return
 	}
-	w.TemplateWritten, w.Replaced = old.TemplateWritten, old.Replaced
-	if w.templateSum != old.templateSum {
-		w.Replaced = w.replaced(old, how)
-		w.TemplateWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
-	}
-	if w.isResumed(old) {
-		// Its pods start from now on, so they read what exists now.
-		w.TemplateWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
-	}
+	w.takeUpTemplate(old, how)
 	w.SettingsWritten, w.Listed = old.SettingsWritten, old.Listed
 	if !maps.Equal(w.Annotations, old.Annotations) {
 		w.SettingsWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
@@ -167,6 +166,7 @@ func (w *Workload) First(how mirror.Arrival) {
 		written, listed = timeline.WrittenBetween("", w.ResourceVersion, true), timeline.Bounds{}
 	}
 	w.TemplateWritten, w.SettingsWritten, w.Listed = written, written, listed
+	w.rolledSum = w.templateSum
 }
 
 // SameAs reports whether the difference between two copies can matter to anyone.

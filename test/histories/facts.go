@@ -34,11 +34,14 @@ type Workload struct {
 type Word struct {
 	// Reason is that of its last decision.
 	Reason string
-	// Given is what is on record of each source, by content; a content that is not known
-	// is left out. Back are those on record as taken back.
+	// Given is what is on record of each source, by content. Back are those on record as
+	// taken back.
 	Given map[string]string
 	Back  map[string]bool
 }
+
+// Unknown is on record of a source that is due, where no content is known.
+const Unknown = "unknown"
 
 // Reasons that Lockstep can wait for, as docs/reference/reasons.md has them.
 const (

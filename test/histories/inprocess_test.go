@@ -154,6 +154,7 @@ func (w *inProcess) word() (histories.Word, error) {
 		}
 		given := entry.Inputs[id]
 		said.Back[name] = given.Back != ""
+		said.Given[name] = histories.Unknown
 		if given.Version.IsAbsent() {
 			said.Given[name] = ""
 		}

@@ -54,6 +54,10 @@ type source struct {
 	unseen bool
 	// beliefs are what Lockstep can have on record.
 	beliefs []belief
+	// unrecorded are versions that can still be on record although a rollout of Lockstep
+	// gave another one: it was killed then. overwritten are those of them of which nothing
+	// tells any more, because another writer has replaced that template.
+	unrecorded, overwritten []string
 }
 
 // belief is what Lockstep can have on record of one source.
@@ -63,6 +67,9 @@ type belief struct {
 	// rollout did.
 	from int64
 	back bool
+	// late is true when a rollout has given another version, and Lockstep may not have
+	// looked yet.
+	late bool
 }
 
 // NewModel makes the model of a workload that Lockstep has not seen yet.
@@ -80,9 +87,9 @@ func (m *Model) SetBlind(blind bool) {
 	m.pauseUnseen = m.pauseUnseen || blind && m.workload != nil && m.workload.Paused
 }
 
-// Killed says that Lockstep was killed: what it has seen since the last settlement may not
-// be on record.
-func (m *Model) Killed() error {
+// Interrupt says that Lockstep was killed, or that its watches ended: what happened since
+// the last settlement may not be on record, or was not seen.
+func (m *Model) Interrupt() error {
 	if m.settled == nil {
 		return nil
 	}
@@ -159,8 +166,9 @@ func (s *source) write(f Fact, blind bool) {
 		}
 		return []belief{b}
 	})
-	if blind && s.unseen {
+	if blind && s.unseen { // the API server's times, if anything, tell whether it changed
 		s.add(belief{given: f.Content})
+		s.add(belief{given: Unknown})
 	}
 }
 
@@ -243,17 +251,21 @@ func (m *Model) rolled(before int64) {
 		s.each(func(b belief) []belief {
 			judged := []belief{m.judged(name, b)}
 			if m.accepting {
-				judged = append(judged, belief{b.given, b.from, false})
+				judged = append(judged, belief{given: b.given, from: b.from, late: b.late})
 			}
 			if b.given == s.content || s.content == "" {
 				return judged
 			}
-			delivered := belief{given: s.content, from: before}
-			if m.blind || m.pauseUnseen {
-				return append(judged, delivered)
+			if !m.blind && !m.pauseUnseen {
+				for i := range judged {
+					judged[i].late = true
+				}
 			}
-			return []belief{delivered}
+			return append(judged, belief{given: s.content, from: before})
 		})
+		if m.blind {
+			s.overwritten = append(s.overwritten, s.unrecorded...)
+		}
 	}
 }
 
@@ -262,7 +274,7 @@ func (m *Model) rolled(before int64) {
 func (m *Model) edited() {
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief {
-			return []belief{b, m.judged(name, b), {b.given, b.from, false}}
+			return []belief{b, m.judged(name, b), {given: b.given, from: b.from, late: b.late}}
 		})
 	}
 }
@@ -280,7 +292,7 @@ func (m *Model) release() {
 	m.released, m.accepting = m.workload.Release, true
 	for _, s := range m.sources {
 		s.each(func(b belief) []belief {
-			next := []belief{{b.given, b.from, false}}
+			next := []belief{{given: b.given, from: b.from, late: b.late}}
 			if m.workload.Paused { // an edited template is judged again after the resume
 				next = append(next, b)
 			}
@@ -301,11 +313,17 @@ func (m *Model) moved(old Workload) error {
 		if s.content != "" {
 			m.shown[m.workload.Inputs][name] = s.content
 		}
+		if m.blind {
+			s.each(func(b belief) []belief {
+				s.unrecorded = append(s.unrecorded, b.given)
+				return []belief{b}
+			})
+		}
 		s.each(func(b belief) []belief {
 			if b.given != s.content && s.content != "" {
 				return []belief{{given: s.content, from: before}}
 			}
-			return []belief{{b.given, b.from, false}} // a later revision is current
+			return []belief{{given: b.given, from: b.from}} // a later revision is current
 		})
 	}
 	return err
@@ -367,14 +385,7 @@ func (m *Model) Settle(w Word) error {
 			continue
 		}
 		allowed := slices.Clone(s.beliefs)
-		s.each(func(b belief) []belief {
-			given, known := w.Given[name]
-			if known && given != b.given || b.back != w.Back[name] && (b.given == s.content || w.Back[name]) {
-				return nil
-			}
-			b.back = w.Back[name]
-			return []belief{b}
-		})
+		s.learn(w.Given[name], w.Back[name])
 		if len(s.beliefs) == 0 {
 			s.beliefs = allowed
 			return fmt.Errorf("%s is on record as %q, taken back: %t; the rules say\n%s", name, w.Given[name], w.Back[name], m)
@@ -386,6 +397,25 @@ func (m *Model) Settle(w Word) error {
 	}
 	m.remember()
 	return nil
+}
+
+// learn keeps the beliefs that agree with the record.
+func (s *source) learn(given string, back bool) {
+	if given == s.content && slices.Contains(s.overwritten, given) {
+		s.add(belief{given: given, back: back})
+	}
+	waits := given != s.content || s.mustBe(belief.differs, s.content)
+	known := func(b belief) bool { return given == b.given || waits && slices.Contains(s.unrecorded, given) }
+	s.each(func(b belief) []belief {
+		if b.late || !known(b) || b.back != back && (b.given == s.content || back) {
+			return nil
+		}
+		b.back = back
+		return []belief{b}
+	})
+	if slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.given == given }) {
+		s.unrecorded, s.overwritten = nil, nil
+	}
 }
 
 // checkReason: what is due is rolled out by now, unless something stands in the way.
@@ -433,7 +463,7 @@ func (m *Model) clone() *Model {
 	c.sources, c.since = map[string]*source{}, nil
 	for name, s := range m.sources {
 		copied := *s
-		copied.beliefs = slices.Clone(s.beliefs)
+		copied.beliefs, copied.unrecorded, copied.overwritten = slices.Clone(s.beliefs), slices.Clone(s.unrecorded), slices.Clone(s.overwritten)
 		c.sources[name] = &copied
 	}
 	c.numbers, c.shown = map[string][]int64{}, maps.Clone(m.shown)

@@ -33,7 +33,7 @@ func play(h histories.History, w world) (*histories.Model, error) {
 }
 
 func step(a histories.Action, w world, m *histories.Model) error {
-	wasUp := w.isUp()
+	wasUp, saw := w.isUp(), w.sees()
 	if a.Verb == histories.Settle && !wasUp {
 		a = histories.Action{Verb: histories.Start}
 		if err := step(a, w, m); err != nil {
@@ -53,8 +53,8 @@ func step(a histories.Action, w world, m *histories.Model) error {
 			return err
 		}
 	}
-	if wasUp && !w.isUp() {
-		if err := m.Killed(); err != nil {
+	if wasUp && !w.isUp() || saw && !w.sees() {
+		if err := m.Interrupt(); err != nil {
 			return err
 		}
 	}

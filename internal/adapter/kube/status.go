@@ -43,12 +43,28 @@ func (w *Workload) HasTemplate(template *corev1.PodTemplateSpec) bool {
 // Template names what new pods are made from: the pod template, or what takes its place
 // while a Rollout is aborted.
 func (w *Workload) Template() record.Template {
+	return record.Template{Generation: w.Target.Generation, Sum: w.name(w.templateSum)}
+}
+
+// StartsFrom names the template that pods are made from, as far as the watch saw: during a
+// pause, the one from before it.
+func (w *Workload) StartsFrom() string {
+	return w.name(w.rolledSum)
+}
+
+func (w *Workload) name(sum [sha256.Size]byte) string {
 	const enough = 8
-	t := record.Template{Generation: w.Target.Generation, Sum: hex.EncodeToString(w.templateSum[:enough])}
+	name := hex.EncodeToString(sum[:enough])
 	if w.Status.Aborted {
-		t.Sum += "!" + w.Status.StableHash
+		name += "!" + w.Status.StableHash
 	}
-	return t
+	return name
+}
+
+// MovedSinceMade reports whether a patch of ours wrote what the template shows. Times are a
+// second coarse, and none of ours is in a template that the workload was made with.
+func (w *Workload) MovedSinceMade() bool {
+	return !w.MovedAt.IsZero() && !w.MovedAt.Before(w.Created)
 }
 
 // Origin tells which revisions the workload has now, for what a write at that time
@@ -80,7 +96,11 @@ func (w *Workload) BeforeLast() timeline.Origin {
 // numbers its revisions were given meanwhile.
 func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	w.TemplateWritten, w.Replaced, w.replacedSum = old.TemplateWritten, old.Replaced, old.replacedSum
-	w.rolledSum, w.unrolled = old.rolledSum, old.unrolled
+	w.rolledSum, w.unrolled, w.templateChanged = old.rolledSum, old.unrolled, old.templateChanged
+	written := timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
+	if w.templateSum != old.templateSum {
+		w.templateChanged = written
+	}
 	edited := old.templateSum != old.rolledSum
 	switch {
 	case w.Status.Paused && w.templateSum != old.templateSum && !edited:
@@ -91,7 +111,7 @@ func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 		fallthrough
 	case w.isResumed(old):
 		// Its pods start from now on, so they read what exists now.
-		w.TemplateWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
+		w.TemplateWritten = written
 	}
 	if !w.Status.Paused {
 		w.rolledSum = w.templateSum

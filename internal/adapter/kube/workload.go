@@ -91,6 +91,8 @@ type Workload struct {
 	Owner string
 
 	templateSum [sha256.Size]byte
+	// templateChanged bounds the last change of the pod template, also during a pause.
+	templateChanged timeline.Bounds
 	// rolledSum is the digest of the template that the workload had when it was last not
 	// paused; unrolled tells which revisions it had before another one was written since.
 	rolledSum [sha256.Size]byte
@@ -113,7 +115,9 @@ func (w *Workload) Borrowing(lender *Workload) *Workload {
 	joined := *w
 	joined.Target = lender.Target
 	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
-	joined.Metadata, joined.TemplateWritten, joined.templateSum = lender.Metadata, lender.TemplateWritten, lender.templateSum
+	joined.Metadata, joined.templateSum = lender.Metadata, lender.templateSum
+	// Whether the lender is paused means nothing to who uses its template.
+	joined.TemplateWritten, joined.rolledSum = lender.templateChanged, lender.templateSum
 	// The lender has revisions of its own, which say nothing about this one's.
 	joined.Replaced = ""
 	joined.Status.Observed = w.Status.Observed && w.Status.BorrowedGeneration >= lender.Target.Generation
@@ -166,7 +170,7 @@ func (w *Workload) First(how mirror.Arrival) {
 		written, listed = timeline.WrittenBetween("", w.ResourceVersion, true), timeline.Bounds{}
 	}
 	w.TemplateWritten, w.SettingsWritten, w.Listed = written, written, listed
-	w.rolledSum = w.templateSum
+	w.templateChanged, w.rolledSum = written, w.templateSum
 }
 
 // SameAs reports whether the difference between two copies can matter to anyone.

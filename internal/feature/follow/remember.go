@@ -43,6 +43,8 @@ type before struct {
 	// writtenAt is when the workload was last written by anybody, movedAt when we
 	// wrote what the template shows, by the API server's clock.
 	writtenAt, movedAt time.Time
+	// startsFrom is the template that pods were made from.
+	startsFrom string
 }
 
 // failed is the outcome when the decision could not be carried out.
@@ -66,7 +68,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 	next.PendingSince, next.DelaySince = o.decision.PendingSince, o.decision.DelaySince
 	next.Template, next.Released = o.template.Now, max(e.Released, o.release)
 	next.Searched, next.GoneAt, next.Left = o.searched, time.Time{}, false
-	if !o.moved.At.IsZero() || o.template.Now.Sum != e.Inherited {
+	if !o.moved.At.IsZero() || o.before.startsFrom != e.Inherited {
 		next.Inherited = ""
 	}
 	switch {

@@ -25,8 +25,11 @@ type Model struct {
 	numbers map[string][]int64
 	// shown is what Lockstep showed by each text that it wrote into a template.
 	shown map[string]map[string]string
-	// gone is when the workload was deleted and its revisions were left.
-	gone time.Time
+	// gone is when the workload was deleted and its revisions were left; takenOver is true
+	// when another one took them over since the last settlement. After a further rollout
+	// nothing tells that any more.
+	gone      time.Time
+	takenOver bool
 	// released is the last release that counted; accepting is true when it was asked for
 	// since the last settlement, so that it may be carried out before what was done since
 	// or after it.
@@ -200,6 +203,7 @@ func (m *Model) make(f Fact) {
 	m.number(f.Workload.Template, !f.Workload.Paused)
 	m.released = f.Workload.Release
 	if takesOver {
+		m.takenOver = true
 		return
 	}
 	for _, s := range m.sources {
@@ -266,6 +270,9 @@ func (m *Model) rolled(before int64) {
 		if m.blind {
 			s.overwritten = append(s.overwritten, s.unrecorded...)
 		}
+		if m.takenOver {
+			s.add(belief{given: s.content})
+		}
 	}
 }
 
@@ -312,6 +319,8 @@ func (m *Model) moved(old Workload) error {
 	for name, s := range m.sources {
 		if s.content != "" {
 			m.shown[m.workload.Inputs][name] = s.content
+		} else { // pods wait for it, and load what comes back
+			s.overwritten = append(s.overwritten, s.unrecorded...)
 		}
 		if m.blind {
 			s.each(func(b belief) []belief {
@@ -453,7 +462,7 @@ func (m *Model) remember() {
 	for _, s := range m.sources {
 		s.touched = false
 	}
-	m.accepting, m.since = false, nil
+	m.accepting, m.takenOver, m.since = false, false, nil
 	m.settled = m.clone()
 	m.settled.settled = nil
 }

@@ -106,6 +106,8 @@ func (o outcome) takesAllIntoAccount(e record.Entry) bool {
 		switch {
 		case f.Reason == input.Unreadable, f.Standing == input.Due && !o.delivers(f):
 			return false
+		case f.Reason == input.Missing && f.Standing == input.Settled:
+			return false // what the patch gave of it shows when it is back
 		case f.Standing != input.Settled:
 			news = true
 		}

@@ -28,8 +28,9 @@ type Model struct {
 	// gone is when the workload was deleted and its revisions were left; takenOver is true
 	// when another one took them over since the last settlement. After a further rollout
 	// nothing tells that any more.
-	gone      time.Time
-	takenOver bool
+	// Whether that was more than ten minutes ago Lockstep knows only if it saw it.
+	gone                  time.Time
+	goneUnseen, takenOver bool
 	// released is the last release that counted; accepting is true when it was asked for
 	// since the last settlement, so that it may be carried out before what was done since
 	// or after it.
@@ -196,23 +197,36 @@ func (s *source) add(b belief) {
 // of any other what exists is taken as given.
 func (m *Model) make(f Fact) {
 	m.workload = f.Workload
-	takesOver := !m.gone.IsZero() && f.At.Sub(m.gone) < goneFor
 	if m.gone.IsZero() {
 		m.numbers = map[string][]int64{}
 	}
+	inTime, usedBefore := f.At.Sub(m.gone) < goneFor, len(m.numbers[f.Workload.Template]) > 0
+	m.takenOver = !m.gone.IsZero() && inTime && usedBefore
+	maybe := !m.gone.IsZero() && m.goneUnseen && usedBefore
 	m.number(f.Workload.Template, !f.Workload.Paused)
 	m.released = f.Workload.Release
-	if takesOver {
-		m.takenOver = true
-		return
-	}
-	for _, s := range m.sources {
-		s.beliefs, s.unseen = []belief{{given: s.content}}, true
+	for name, s := range m.sources {
+		s.overwritten = append(s.overwritten, s.unrecorded...) // nothing tells who wrote its template
+		s.each(func(b belief) []belief {
+			switch {
+			case m.takenOver && m.blind:
+				return []belief{b, m.judged(name, b)}
+			case m.takenOver:
+				return []belief{b}
+			case maybe:
+				return []belief{b, m.judged(name, b), {given: s.content}}
+			}
+			return []belief{{given: s.content}}
+		})
+		if len(s.beliefs) == 0 { // the first one
+			s.add(belief{given: s.content})
+		}
+		s.unseen = !m.takenOver
 	}
 }
 
 func (m *Model) delete(f Fact) {
-	m.workload, m.gone = nil, time.Time{}
+	m.workload, m.gone, m.goneUnseen = nil, time.Time{}, m.blind
 	if f.Orphaned {
 		m.gone = f.At
 	}
@@ -416,7 +430,8 @@ func (s *source) learn(given string, back bool) {
 	waits := given != s.content || s.mustBe(belief.differs, s.content)
 	known := func(b belief) bool { return given == b.given || waits && slices.Contains(s.unrecorded, given) }
 	s.each(func(b belief) []belief {
-		if b.late || !known(b) || b.back != back && (b.given == s.content || back) {
+		settled := b.back == back || b.given != s.content && !back || len(s.overwritten) > 0
+		if b.late || !known(b) || !settled {
 			return nil
 		}
 		b.back = back
@@ -433,7 +448,7 @@ func (m *Model) checkReason(reason string) error {
 	must := false
 	for _, s := range m.sources {
 		must = must || s.mustBe(belief.differs, s.content)
-		if s.mayBe(belief.differs, s.content) && s.held {
+		if s.held && (s.mayBe(belief.differs, s.content) || len(s.unrecorded) > 0) {
 			may[reasonHeld] = true
 		}
 		if s.mayBe(belief.isTakenBack, s.content) {

@@ -149,8 +149,8 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 		known = true
 	}
 	given.Back = o.template.Back[f.ID]
-	if o.delivers(f) {
-		given.Back = ""
+	if o.delivers(f) || f.Live && o.decision.Verb == Move && o.decision.Delivered {
+		given.Back = "" // a later revision is current; it loads every live input
 	}
 	given.Awaits = o.awaits(f, given)
 	if given.Version == f.Current {

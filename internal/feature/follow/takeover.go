@@ -36,7 +36,8 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload) (e record.Entry,
 		return unknown, false, err
 	}
 	e = e.Clone()
-	e.UID, e.Template, e.Inherited = w.UID, w.Template(), w.StartsFrom()
+	// The new object counts its generations anew, and may have another template.
+	e.UID, e.Template.Generation, e.Inherited = w.UID, 0, w.StartsFrom()
 	if w.MovedSinceMade() {
 		e.Inherited = ""
 	}

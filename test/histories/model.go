@@ -59,8 +59,8 @@ type source struct {
 	// beliefs are what Lockstep can have on record.
 	beliefs []belief
 	// unrecorded are versions that can still be on record although a rollout of Lockstep
-	// gave another one: it was killed then. overwritten are those of them of which nothing
-	// tells any more, because another writer has replaced that template.
+	// gave another one: it was killed then. overwritten are versions that Lockstep may take
+	// for given because it did not see what other writers did to the template.
 	unrecorded, overwritten []string
 }
 
@@ -200,7 +200,7 @@ func (m *Model) make(f Fact) {
 	if m.gone.IsZero() {
 		m.numbers = map[string][]int64{}
 	}
-	inTime, usedBefore := f.At.Sub(m.gone) < goneFor, len(m.numbers[f.Workload.Template]) > 0
+	inTime, usedBefore := f.At.Sub(m.gone) < goneFor, len(m.numbers[f.Workload.Template]) > 0 || f.Workload.Paused
 	m.takenOver = !m.gone.IsZero() && inTime && usedBefore
 	maybe := !m.gone.IsZero() && m.goneUnseen && usedBefore
 	m.number(f.Workload.Template, !f.Workload.Paused)
@@ -221,7 +221,7 @@ func (m *Model) make(f Fact) {
 		if len(s.beliefs) == 0 { // the first one
 			s.add(belief{given: s.content})
 		}
-		s.unseen = !m.takenOver
+		s.unseen = !m.takenOver || m.blind
 	}
 }
 
@@ -281,9 +281,7 @@ func (m *Model) rolled(before int64) {
 			}
 			return append(judged, belief{given: s.content, from: before})
 		})
-		if m.blind {
-			s.overwritten = append(s.overwritten, s.unrecorded...)
-		}
+		m.forget(name, s)
 		if m.takenOver {
 			s.add(belief{given: s.content})
 		}
@@ -297,6 +295,19 @@ func (m *Model) edited() {
 		s.each(func(b belief) []belief {
 			return []belief{b, m.judged(name, b), {given: b.given, from: b.from, late: b.late}}
 		})
+		m.forget(name, s)
+	}
+}
+
+// forget: what happens while Lockstep cannot see it hides what happened before, and a
+// revision that is used again looks as if it had been made for what it shows.
+func (m *Model) forget(name string, s *source) {
+	if !m.blind {
+		return
+	}
+	s.overwritten = append(s.overwritten, s.unrecorded...)
+	if shows, does := m.shown[m.workload.Inputs][name]; does {
+		s.overwritten = append(s.overwritten, shows)
 	}
 }
 
@@ -365,7 +376,7 @@ func (m *Model) forbidden(old Workload) error {
 		if s.touched || m.accepting {
 			continue
 		}
-		if s.held && s.mustBe(belief.differs, s.content) {
+		if s.held && s.mustBe(belief.differs, s.content) && !slices.Contains(s.overwritten, s.content) {
 			return fmt.Errorf("Lockstep rolled out %s, which is held", name)
 		}
 		if s.mustBe(belief.isTakenBack, s.content) {

@@ -101,12 +101,15 @@ func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	if w.templateSum != old.templateSum {
 		w.templateChanged = written
 	}
-	edited := old.templateSum != old.rolledSum
+	known := old.rolledSum != [sha256.Size]byte{}
+	edited := known && old.templateSum != old.rolledSum
 	switch {
+	case w.Status.Paused && w.templateSum != old.templateSum && !how.Watched:
+		w.rolledSum = [sha256.Size]byte{} // before the pause, or during it
 	case w.Status.Paused && w.templateSum != old.templateSum && !edited:
 		w.unrolled = old.Origin(w.writeTime(how))
 	case w.Status.Paused:
-	case w.templateSum != old.rolledSum:
+	case known && w.templateSum != old.rolledSum:
 		w.replace(old, how, edited)
 		fallthrough
 	case w.isResumed(old):

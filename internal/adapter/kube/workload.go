@@ -94,7 +94,8 @@ type Workload struct {
 	// templateChanged bounds the last change of the pod template, also during a pause.
 	templateChanged timeline.Bounds
 	// rolledSum is the digest of the template that the workload had when it was last not
-	// paused; unrolled tells which revisions it had before another one was written since.
+	// paused, zero when that is not known; unrolled tells which revisions it had before
+	// another one was written since.
 	rolledSum [sha256.Size]byte
 	unrolled  timeline.Origin
 	// replacedSum is the digest of the template of Replaced.
@@ -171,6 +172,9 @@ func (w *Workload) First(how mirror.Arrival) {
 	}
 	w.TemplateWritten, w.SettingsWritten, w.Listed = written, written, listed
 	w.templateChanged, w.rolledSum = written, w.templateSum
+	if w.Status.Paused { // it starts no pod, and may have been changed during the pause
+		w.TemplateWritten, w.rolledSum = timeline.WrittenUpTo(w.ResourceVersion), [sha256.Size]byte{}
+	}
 }
 
 // SameAs reports whether the difference between two copies can matter to anyone.

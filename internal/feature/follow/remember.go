@@ -80,6 +80,9 @@ func remember(e record.Entry, o outcome) record.Entry {
 	case o.takesAllIntoAccount(e):
 		next.MovedAt = later(e.MovedAt, o.before.movedAt)
 		next.AsOf, next.MovedFrom = later(e.AsOf, o.before.writtenAt), o.before.revision
+	case o.template.Now != e.Template:
+		// A revision that another writer uses again was not made for what it shows.
+		next.MovedFrom = max(e.MovedFrom, o.before.revision)
 	}
 	if o.decision.Verb != Evict || o.decision.Delivered {
 		next.EvictFor, next.EvictSince, next.EvictPods = "", time.Time{}, 0

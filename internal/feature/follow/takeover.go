@@ -61,11 +61,12 @@ func (g *Gatherer) isOver(e record.Entry) bool {
 }
 
 // tookOver reports whether new pods are made from a revision that is older than the
-// workload: then its pods are those of the one before. They were also when a patch of ours
-// has replaced them since, and the process ended before that was on record.
+// workload: then its pods are those of the one before. So they are while it is paused, and
+// so they were when a patch of ours has replaced them since, and the process ended before
+// that was on record.
 func tookOver(w *kube.Workload, revisions []timeline.Revision) bool {
 	return slices.ContainsFunc(revisions, func(r timeline.Revision) bool {
-		return r.Created.Before(w.Created) && (r.Current || w.MovedSinceMade())
+		return r.Created.Before(w.Created) && (r.Current || w.Status.Paused || w.MovedSinceMade())
 	})
 }
 

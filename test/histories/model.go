@@ -71,9 +71,9 @@ type belief struct {
 	// rollout did.
 	from int64
 	back bool
-	// late is true when a rollout has given another version, and Lockstep may not have
-	// looked yet.
-	late bool
+	// late is the version that a rollout has given since, when Lockstep may not have looked
+	// before the next change; empty otherwise.
+	late string
 }
 
 // NewModel makes the model of a workload that Lockstep has not seen yet.
@@ -204,7 +204,7 @@ func (m *Model) make(f Fact) {
 	m.takenOver = !m.gone.IsZero() && inTime && usedBefore
 	maybe := !m.gone.IsZero() && m.goneUnseen && usedBefore
 	m.number(f.Workload.Template, !f.Workload.Paused)
-	m.released = f.Workload.Release
+	m.released, m.pauseUnseen = f.Workload.Release, f.Workload.Paused
 	for name, s := range m.sources {
 		s.overwritten = append(s.overwritten, s.unrecorded...) // nothing tells who wrote its template
 		s.each(func(b belief) []belief {
@@ -276,12 +276,17 @@ func (m *Model) rolled(before int64) {
 			}
 			if !m.blind && !m.pauseUnseen {
 				for i := range judged {
-					judged[i].late = true
+					judged[i].late = s.content
 				}
 			}
 			return append(judged, belief{given: s.content, from: before})
 		})
 		m.forget(name, s)
+		if before := m.settled; m.blind && before != nil && before.workload != nil && before.workload.Template == m.workload.Template {
+			for _, b := range before.sources[name].beliefs { // it looks as if nothing had happened
+				s.add(b)
+			}
+		}
 		if m.takenOver {
 			s.add(belief{given: s.content})
 		}
@@ -442,10 +447,11 @@ func (s *source) learn(given string, back bool) {
 	known := func(b belief) bool { return given == b.given || waits && slices.Contains(s.unrecorded, given) }
 	s.each(func(b belief) []belief {
 		settled := b.back == back || b.given != s.content && !back || len(s.overwritten) > 0
-		if b.late || !known(b) || !settled {
+		seen := b.late == "" || b.late != s.content && b.given != s.content
+		if !seen || !known(b) || !settled {
 			return nil
 		}
-		b.back = back
+		b.back, b.late = back, ""
 		return []belief{b}
 	})
 	if slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.given == given }) {

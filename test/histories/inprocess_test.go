@@ -16,8 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
-	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/test/histories"
 )
@@ -41,7 +39,7 @@ type inProcess struct {
 func newInProcess(seed uint64) (*inProcess, error) {
 	s, a := newServer(), &agenda{random: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // histories are repeated, not secret
 	w := &inProcess{agenda: a, server: s, cluster: &deployments{server: s, agenda: a}, disk: map[kube.Key]string{}}
-	w.person = newPerson(s.as("person"), namespace, func(client.Object) {})
+	w.person = newPerson(s.as("person"), namespace)
 	s.written = append(s.written, w.note, w.cluster.see, func(writer string, old, now client.Object) {
 		if w.process != nil {
 			w.process.see(writer, old, now)
@@ -147,28 +145,11 @@ func (w *inProcess) facts() []histories.Fact {
 	return all
 }
 
+func (w *inProcess) eventually(try func() error) error { return try() }
+
 func (w *inProcess) word() (histories.Word, error) {
 	entry, _ := w.process.Entry(key())
-	said := histories.Word{Reason: w.process.last, Given: map[string]string{}, Back: map[string]bool{}}
-	for _, name := range []string{histories.ConfigMap, histories.Secret} {
-		id, err := input.ParseID(name)
-		if err != nil {
-			return said, err
-		}
-		given := entry.Inputs[id]
-		said.Back[name] = given.Back != ""
-		said.Given[name] = histories.Unknown
-		if given.Version.IsAbsent() {
-			said.Given[name] = ""
-		}
-		for _, content := range w.person.contents[name] {
-			source, err := hashers().Slim(w.person.source(name, content), settings.Native{})
-			if err == nil && source.Content.Version(fingerprint.AllKeys()) == given.Version {
-				said.Given[name] = content
-			}
-		}
-	}
-	return said, nil
+	return wordOf(w.process.last, entry, w.person, hashers())
 }
 
 // TestInProcess plays 200 histories to the product's decisions. HISTORY_SEED=7 plays one,

@@ -36,6 +36,7 @@ type Model struct {
 	// or after it.
 	released  int64
 	accepting bool
+	accepted  string // the template that it was about
 
 	// blind is true while Lockstep sees no writes; pauseUnseen when that was so during the
 	// present pause, so that it cannot know from which template the pods were made.
@@ -268,7 +269,7 @@ func (m *Model) rolled(before int64) {
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief {
 			judged := []belief{m.judged(name, b)}
-			if m.accepting {
+			if m.accepting || m.accepted == m.workload.Template {
 				judged = append(judged, belief{given: b.given, from: b.from, late: b.late})
 			}
 			if b.given == s.content || s.content == "" {
@@ -326,7 +327,7 @@ func (m *Model) judged(name string, b belief) belief {
 
 // release: a person accepts what was taken back.
 func (m *Model) release() {
-	m.released, m.accepting = m.workload.Release, true
+	m.released, m.accepting, m.accepted = m.workload.Release, true, m.workload.Template
 	for _, s := range m.sources {
 		s.each(func(b belief) []belief {
 			next := []belief{{given: b.given, from: b.from, late: b.late}}
@@ -413,29 +414,39 @@ func (s *source) mustBe(is func(belief, string) bool, content string) bool {
 }
 
 // Settle compares what Lockstep says, when it has decided on everything, with the rules.
+// The model stays as it was when they do not agree.
 func (m *Model) Settle(w Word) error {
-	if m.workload == nil {
-		m.remember()
-		return nil
+	next := m.clone()
+	if m.workload != nil {
+		if err := next.agree(w); err != nil {
+			return err
+		}
 	}
+	for _, s := range next.sources {
+		s.touched = false
+	}
+	next.accepting, next.takenOver = false, false
+	next.settled = next.clone()
+	next.settled.settled = nil
+	*m = *next
+	return nil
+}
+
+// agree keeps what agrees with Lockstep's word; an error says that nothing does.
+func (m *Model) agree(w Word) error {
 	for _, name := range []string{ConfigMap, Secret} {
 		s := m.sources[name]
 		if s.content == "" { // what was given it shows when it is back
 			continue
 		}
-		allowed := slices.Clone(s.beliefs)
+		before := m.String()
 		s.learn(w.Given[name], w.Back[name])
 		if len(s.beliefs) == 0 {
-			s.beliefs = allowed
-			return fmt.Errorf("%s is on record as %q, taken back: %t; the rules say\n%s", name, w.Given[name], w.Back[name], m)
+			return fmt.Errorf("%s is on record as %q, taken back: %t; the rules say\n%s", name, w.Given[name], w.Back[name], before)
 		}
 		s.unseen = false
 	}
-	if err := m.checkReason(w.Reason); err != nil {
-		return err
-	}
-	m.remember()
-	return nil
+	return m.checkReason(w.Reason)
 }
 
 // learn keeps the beliefs that agree with the record.
@@ -487,16 +498,6 @@ func (m *Model) checkReason(reason string) error {
 		return fmt.Errorf("something is due or was taken back, and Lockstep says %s; the rules know %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
 	}
 	return nil
-}
-
-// remember notes where the model stood, for a kill that follows.
-func (m *Model) remember() {
-	for _, s := range m.sources {
-		s.touched = false
-	}
-	m.accepting, m.takenOver, m.since = false, false, nil
-	m.settled = m.clone()
-	m.settled.settled = nil
 }
 
 func (m *Model) clone() *Model {

@@ -15,6 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/test/histories"
 	"github.com/lockstep-dev/lockstep/test/testkit"
@@ -30,12 +34,10 @@ type person struct {
 	// last is the workload as it was deleted; nil after one that took everything along.
 	last  *appsv1.Deployment
 	turns int
-	// wrote is told of each object that was written.
-	wrote func(client.Object)
 }
 
-func newPerson(c client.Client, namespace string, wrote func(client.Object)) *person {
-	return &person{client: c, namespace: namespace, contents: map[string][]string{}, wrote: wrote}
+func newPerson(c client.Client, namespace string) *person {
+	return &person{client: c, namespace: namespace, contents: map[string][]string{}}
 }
 
 // begin makes the sources and the workload.
@@ -139,9 +141,6 @@ func (p *person) change(ctx context.Context, change func(*appsv1.Deployment)) er
 			return nil
 		}
 		err := p.client.Update(ctx, d)
-		if err == nil {
-			p.wrote(d)
-		}
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -235,11 +234,7 @@ func (p *person) makeAgain(ctx context.Context) error {
 
 func (p *person) create(ctx context.Context, d *appsv1.Deployment) error {
 	d.Namespace = p.namespace
-	err := p.client.Create(ctx, d)
-	if err == nil {
-		p.wrote(d)
-	}
-	return err
+	return p.client.Create(ctx, d)
 }
 
 // undo goes to another revision as "kubectl rollout undo" does: the template, and the
@@ -289,4 +284,30 @@ func factOf(o client.Object) histories.Fact {
 		}
 	}
 	return f
+}
+
+// wordOf is what Lockstep says by its last reason and its record.
+func wordOf(reason string, entry record.Entry, p *person, digests kube.Hashers) (histories.Word, error) {
+	said := histories.Word{Reason: reason, Given: map[string]string{}, Back: map[string]bool{}}
+	for _, name := range []string{histories.ConfigMap, histories.Secret} {
+		id, err := input.ParseID(name)
+		if err != nil {
+			return said, err
+		}
+		given := entry.Inputs[id]
+		said.Given[name], said.Back[name] = histories.Unknown, given.Back != ""
+		if given.Version.IsAbsent() {
+			said.Given[name] = ""
+		}
+		for _, content := range p.contents[name] {
+			source, err := digests.Slim(p.source(name, content), settings.Native{})
+			if err != nil {
+				return said, err
+			}
+			if source.Content.Version(fingerprint.AllKeys()) == given.Version {
+				said.Given[name] = content
+			}
+		}
+	}
+	return said, nil
 }

@@ -17,8 +17,10 @@ type world interface {
 	// isUp reports whether Lockstep runs, and sees whether its watches do.
 	isUp() bool
 	sees() bool
-	// word is what Lockstep says.
+	// word is what Lockstep says, and eventually tries until what it says is in order: the
+	// record is written a little later.
 	word() (histories.Word, error)
+	eventually(func() error) error
 }
 
 // play plays a history and returns how Lockstep broke the rules.
@@ -48,10 +50,8 @@ func step(a histories.Action, w world, m *histories.Model) error {
 	if err := act(); err != nil {
 		return err
 	}
-	for _, f := range w.facts() {
-		if err := m.Observe(f); err != nil {
-			return err
-		}
+	if err := observe(w, m); err != nil {
+		return err
 	}
 	if wasUp && !w.isUp() || saw && !w.sees() {
 		if err := m.Interrupt(); err != nil {
@@ -62,9 +62,24 @@ func step(a histories.Action, w world, m *histories.Model) error {
 	if a.Verb != histories.Settle || !w.isUp() || !w.sees() {
 		return nil
 	}
-	word, err := w.word()
-	if err != nil {
-		return err
+	return w.eventually(func() error {
+		if err := observe(w, m); err != nil {
+			return err
+		}
+		word, err := w.word()
+		if err != nil {
+			return err
+		}
+		return m.Settle(word)
+	})
+}
+
+// observe tells the model what was written.
+func observe(w world, m *histories.Model) error {
+	for _, f := range w.facts() {
+		if err := m.Observe(f); err != nil {
+			return err
+		}
 	}
-	return m.Settle(word)
+	return nil
 }

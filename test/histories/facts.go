@@ -23,9 +23,11 @@ type Fact struct {
 // Workload is what a history needs to know of a Deployment.
 type Workload struct {
 	UID string
-	// Template is the same for the same pod template, and Inputs what Lockstep wrote there.
-	Template, Inputs string
-	Paused, Held     bool
+	// Template is the same for the same pod template, and Shows what Lockstep wrote there:
+	// the contents that it was given.
+	Template     string
+	Shows        map[string]string
+	Paused, Held bool
 	// Release is the number of the last release that a person asked for.
 	Release int64
 }

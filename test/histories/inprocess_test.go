@@ -79,6 +79,9 @@ func (w *inProcess) note(writer string, old, now client.Object) {
 		f.Content, f.Held, f.Workload, f.Orphaned = "", false, nil, w.server.orphaning
 	}
 	f.Lockstep = writer == kube.FieldManager
+	if f.Workload != nil {
+		f.Workload.Shows = showsOf(d.Spec.Template.Annotations[settings.Inputs], w.person, hashers())
+	}
 	w.known = append(w.known, f)
 	if isWorkload && now != nil {
 		w.say(fmt.Sprintf("  %d %s writes the workload: generation %d of %d, revision %s, edited %q, inputs %q, paused %t", w.server.version, writer, d.Status.ObservedGeneration, d.Generation, d.Annotations[revisionKey], d.Spec.Template.Annotations["edited"], d.Spec.Template.Annotations[settings.Inputs], d.Spec.Paused))
@@ -149,7 +152,7 @@ func (w *inProcess) eventually(try func() error) error { return try() }
 
 func (w *inProcess) word() (histories.Word, error) {
 	entry, _ := w.process.Entry(key())
-	return wordOf(w.process.last, entry, w.person, hashers())
+	return wordOf(w.process.last, entry, w.person, hashers()), nil
 }
 
 // TestInProcess plays 200 histories to the product's decisions. HISTORY_SEED=7 plays one,

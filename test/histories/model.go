@@ -23,8 +23,6 @@ type Model struct {
 	// numbers are those of each template's revision, as the Deployment controller gives
 	// them: a revision that is used again gets a new one and keeps the old ones.
 	numbers map[string][]int64
-	// shown is what Lockstep showed by each text that it wrote into a template.
-	shown map[string]map[string]string
 	// gone is when the workload was deleted and its revisions were left; takenOver is true
 	// when another one took them over since the last settlement. After a further rollout
 	// nothing tells that any more.
@@ -79,7 +77,7 @@ type belief struct {
 
 // NewModel makes the model of a workload that Lockstep has not seen yet.
 func NewModel() *Model {
-	m := &Model{numbers: map[string][]int64{}, shown: map[string]map[string]string{"": {}}, sources: map[string]*source{}}
+	m := &Model{numbers: map[string][]int64{}, sources: map[string]*source{}}
 	for _, name := range []string{ConfigMap, Secret} {
 		m.sources[name] = &source{}
 	}
@@ -312,7 +310,7 @@ func (m *Model) forget(name string, s *source) {
 		return
 	}
 	s.overwritten = append(s.overwritten, s.unrecorded...)
-	if shows, does := m.shown[m.workload.Inputs][name]; does {
+	if shows, does := m.workload.Shows[name]; does {
 		s.overwritten = append(s.overwritten, shows)
 	}
 }
@@ -320,7 +318,7 @@ func (m *Model) forget(name string, s *source) {
 // judged is whether the version on record was taken back.
 func (m *Model) judged(name string, b belief) belief {
 	had := slices.ContainsFunc(m.numbers[m.workload.Template], func(n int64) bool { return n <= b.from })
-	shows, does := m.shown[m.workload.Inputs][name]
+	shows, does := m.workload.Shows[name]
 	b.back = had && (!does || shows != b.given)
 	return b
 }
@@ -346,11 +344,8 @@ func (m *Model) moved(old Workload) error {
 	err := m.forbidden(old)
 	before := m.last(old.Template)
 	m.number(m.workload.Template, true)
-	m.shown[m.workload.Inputs] = map[string]string{}
-	for name, s := range m.sources {
-		if s.content != "" {
-			m.shown[m.workload.Inputs][name] = s.content
-		} else { // pods wait for it, and load what comes back
+	for _, s := range m.sources {
+		if s.content == "" { // pods wait for it, and load what comes back
 			s.overwritten = append(s.overwritten, s.unrecorded...)
 		}
 		if m.blind {
@@ -508,7 +503,7 @@ func (m *Model) clone() *Model {
 		copied.beliefs, copied.unrecorded, copied.overwritten = slices.Clone(s.beliefs), slices.Clone(s.unrecorded), slices.Clone(s.overwritten)
 		c.sources[name] = &copied
 	}
-	c.numbers, c.shown = map[string][]int64{}, maps.Clone(m.shown)
+	c.numbers = map[string][]int64{}
 	for template, numbers := range m.numbers {
 		c.numbers[template] = slices.Clone(numbers)
 	}

@@ -279,7 +279,7 @@ func factOf(o client.Object) histories.Fact {
 	case *appsv1.Deployment:
 		release, _ := strconv.ParseInt(o.Annotations[settings.Release], 10, 64)
 		f.Workload = &histories.Workload{
-			UID: string(o.UID), Template: templateText(o), Inputs: o.Spec.Template.Annotations[settings.Inputs],
+			UID: string(o.UID), Template: templateText(o),
 			Paused: o.Spec.Paused, Held: f.Held, Release: release,
 		}
 	}
@@ -287,27 +287,46 @@ func factOf(o client.Object) histories.Fact {
 }
 
 // wordOf is what Lockstep says by its last reason and its record.
-func wordOf(reason string, entry record.Entry, p *person, digests kube.Hashers) (histories.Word, error) {
+func wordOf(reason string, entry record.Entry, p *person, digests kube.Hashers) histories.Word {
 	said := histories.Word{Reason: reason, Given: map[string]string{}, Back: map[string]bool{}}
-	for _, name := range []string{histories.ConfigMap, histories.Secret} {
-		id, err := input.ParseID(name)
-		if err != nil {
-			return said, err
-		}
-		given := entry.Inputs[id]
+	for id, versions := range p.versions(digests) {
+		name, given := id.String(), entry.Inputs[id]
 		said.Given[name], said.Back[name] = histories.Unknown, given.Back != ""
 		if given.Version.IsAbsent() {
 			said.Given[name] = ""
 		}
-		for _, content := range p.contents[name] {
-			source, err := digests.Slim(p.source(name, content), settings.Native{})
-			if err != nil {
-				return said, err
-			}
-			if source.Content.Version(fingerprint.AllKeys()) == given.Version {
-				said.Given[name] = content
-			}
+		if content, known := versions[given.Version.Short()]; known {
+			said.Given[name] = content
 		}
 	}
-	return said, nil
+	return said
+}
+
+// showsOf is what Lockstep shows in a template: the content of each source.
+func showsOf(text string, p *person, digests kube.Hashers) map[string]string {
+	shows := map[string]string{}
+	for id, versions := range p.versions(digests) {
+		if content, known := versions[input.ParseShown(text)[id].Digest]; known {
+			shows[id.String()] = content
+		}
+	}
+	return shows
+}
+
+// versions are the contents that each source has had, by their digests.
+func (p *person) versions(digests kube.Hashers) map[input.ID]map[string]string {
+	all := map[input.ID]map[string]string{}
+	for name, contents := range p.contents {
+		for _, content := range contents {
+			source, err := digests.Slim(p.source(name, content), settings.Native{})
+			if err != nil {
+				panic(err)
+			}
+			if all[source.ID] == nil {
+				all[source.ID] = map[string]string{}
+			}
+			all[source.ID][source.Content.Version(fingerprint.AllKeys()).Short()] = content
+		}
+	}
+	return all
 }

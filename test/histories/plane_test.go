@@ -218,7 +218,25 @@ func (w *onPlane) facts() []histories.Fact {
 			return w.writes.hasSeen(nameOf(o, name), want), fmt.Sprintf("the watch has not shown %s at %q", name, want)
 		})
 	}
-	return w.writes.take()
+	all, digests := w.writes.take(), w.digests()
+	for _, f := range all {
+		if f.Workload != nil {
+			f.Workload.Shows = showsOf(w.writes.text(f.Workload), w.person, digests)
+		}
+	}
+	return all
+}
+
+// digests are made with the key of the installation, once there is one.
+func (w *onPlane) digests() kube.Hashers {
+	w.t.Helper()
+	key, err := access.ReadInstallationKey(w.t.Context(), w.Client, w.Own, "lockstep-installation-key")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{
+		input.KindConfigMap: {}, input.KindSecret: fingerprint.NewKeyedHasher(key),
+	}}
 }
 
 var errNotSaid = errors.New("Lockstep has not decided on the workload")
@@ -237,13 +255,7 @@ func (w *onPlane) word() (histories.Word, error) {
 			return histories.Word{}, err
 		}
 	}
-	key, err := access.ReadInstallationKey(w.t.Context(), w.Client, w.Own, "lockstep-installation-key")
-	if err != nil {
-		return histories.Word{}, err
-	}
-	return wordOf(decided[len(decided)-1][1], entry, w.person, kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{
-		input.KindConfigMap: {}, input.KindSecret: fingerprint.NewKeyedHasher(key),
-	}})
+	return wordOf(decided[len(decided)-1][1], entry, w.person, w.digests()), nil
 }
 
 func (w *onPlane) eventually(try func() error) error {
@@ -264,13 +276,14 @@ type writes struct {
 	// seen is the last resource version of each object, empty when it is gone, and shown
 	// what Lockstep wrote into the template of each workload.
 	seen, shown map[string]string
+	texts       map[*histories.Workload]string
 	orphan      bool
 	victim      *testkit.Controller
 }
 
 func newWrites(t *testing.T, world *testkit.World) *writes {
 	t.Helper()
-	r := &writes{t: t, seen: map[string]string{}, shown: map[string]string{}}
+	r := &writes{t: t, seen: map[string]string{}, shown: map[string]string{}, texts: map[*histories.Workload]string{}}
 	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
 		events, err := testkit.NewClient(t, world.Cluster.Kubeconfig()).Watch(t.Context(), list, client.InNamespace(world.Namespace))
 		if err != nil {
@@ -297,8 +310,9 @@ func (r *writes) note(o client.Object, gone bool) {
 	if f.Workload != nil && !gone {
 		// Whoever writes a field last owns it.
 		slim, err := kube.SlimWorkload(kube.Deployment(), o, settings.Native{})
-		f.Lockstep = err == nil && !slim.MovedAt.IsZero() && r.shown[o.GetName()] != f.Workload.Inputs
-		r.shown[o.GetName()] = f.Workload.Inputs
+		text := o.(*appsv1.Deployment).Spec.Template.Annotations[settings.Inputs]
+		f.Lockstep = err == nil && !slim.MovedAt.IsZero() && r.shown[o.GetName()] != text
+		r.shown[o.GetName()], r.texts[f.Workload] = text, text
 	}
 	if f.Lockstep && r.victim != nil {
 		r.victim.Signal(r.t, syscall.SIGKILL)
@@ -334,6 +348,13 @@ func (r *writes) orphaning(orphan bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.orphan = orphan
+}
+
+// text is what Lockstep wrote into a template.
+func (r *writes) text(w *histories.Workload) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.texts[w]
 }
 
 func (r *writes) hasSeen(name, version string) bool {

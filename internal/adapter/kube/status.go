@@ -42,12 +42,28 @@ func (w *Workload) HasTemplate(template *corev1.PodTemplateSpec) bool {
 // Template names what new pods are made from: the pod template, or what takes its place
 // while a Rollout is aborted.
 func (w *Workload) Template() record.Template {
+	return record.Template{Generation: w.Target.Generation, Sum: w.name(w.templateSum)}
+}
+
+// StartsFrom names the template that pods are made from, as far as the watch saw: during a
+// pause, the one from before it.
+func (w *Workload) StartsFrom() string {
+	return w.name(w.rolledSum)
+}
+
+func (w *Workload) name(sum [sha256.Size]byte) string {
 	const enough = 8
-	t := record.Template{Generation: w.Target.Generation, Sum: hex.EncodeToString(w.templateSum[:enough])}
+	name := hex.EncodeToString(sum[:enough])
 	if w.Status.Aborted {
-		t.Sum += "!" + w.Status.StableHash
+		name += "!" + w.Status.StableHash
 	}
-	return t
+	return name
+}
+
+// MovedSinceMade reports whether a patch of ours wrote what the template shows. Times are a
+// second coarse, and none of ours is in a template that the workload was made with.
+func (w *Workload) MovedSinceMade() bool {
+	return !w.MovedAt.IsZero() && !w.MovedAt.Before(w.Created)
 }
 
 // Origin tells which revisions the workload has now, for what a write at that time
@@ -74,32 +90,70 @@ func (w *Workload) BeforeLast() timeline.Origin {
 	return timeline.AfterTime(w.MovedAt)
 }
 
-// replaced tells which revisions the workload had before it took up its template. Of a
-// template that its controller has not acted on there is none.
-func (w *Workload) replaced(old *Workload, how mirror.Arrival) timeline.Origin {
-	if !old.Status.Observed {
-		return old.Replaced
+// takeUpTemplate finds out since when pods start from the template. A pause postpones that,
+// and a template that is changed and changed back during a pause starts no pod, whatever
+// numbers its revisions were given meanwhile.
+func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
+	w.TemplateWritten, w.Replaced, w.replacedSum = old.TemplateWritten, old.Replaced, old.replacedSum
+	w.rolledSum, w.unrolled, w.templateChanged = old.rolledSum, old.unrolled, old.templateChanged
+	written := timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
+	if w.templateSum != old.templateSum {
+		w.templateChanged = written
 	}
-	var at time.Time
-	if how.Watched { // then this copy is the write itself
-		at = w.WrittenAt
+	known := old.rolledSum != [sha256.Size]byte{}
+	edited := known && old.templateSum != old.rolledSum
+	switch {
+	case w.Status.Paused && w.templateSum != old.templateSum && !how.Watched:
+		w.rolledSum = [sha256.Size]byte{} // before the pause, or during it
+	case w.Status.Paused && w.templateSum != old.templateSum && !edited:
+		w.unrolled = old.Origin(w.writeTime(how))
+	case w.Status.Paused:
+	case known && w.templateSum != old.rolledSum:
+		w.replace(old, how, edited)
+		fallthrough
+	case w.isResumed(old):
+		// Its pods start from now on, so they read what exists now.
+		w.TemplateWritten = written
 	}
-	return old.Origin(at)
+	if !w.Status.Paused {
+		w.rolledSum = w.templateSum
+	}
 }
 
-// HasRevision reports whether a revision was made of the pod template, or may still be.
-// None is made while the workload is paused, nor of a template that was changed and
-// changed back before its controller acted. Of a template that no watch saw being
-// written nothing is known.
+// replace notes which revisions the workload had before it took up its template. Of a
+// template that its controller has not acted on there is none.
+func (w *Workload) replace(old *Workload, how mirror.Arrival, edited bool) {
+	switch {
+	case edited:
+		w.Replaced, w.replacedSum = old.unrolled, old.rolledSum
+	case old.Status.Observed:
+		w.Replaced, w.replacedSum = old.Origin(w.writeTime(how)), old.templateSum
+	}
+}
+
+// writeTime is the API server's time of the write that led to this copy, where the copy is
+// that write itself.
+func (w *Workload) writeTime(how mirror.Arrival) time.Time {
+	if !how.Watched {
+		return time.Time{}
+	}
+	return w.WrittenAt
+}
+
+// HasRevision reports whether a revision was made of the pod template, or will be. None is
+// made while the workload is paused, nor of a template that was changed and changed back
+// before its controller acted. The number alone does not tell: the controller of
+// Deployments notes that it has acted before it notes the number of a revision that is
+// used again. Of a template that no watch saw being written nothing is known.
 func (w *Workload) HasRevision() bool {
 	if w.Replaced == "" || w.Revision == 0 && w.Status.UpdateRevision == "" || w.Origin(time.Time{}) != w.Replaced {
 		return true
 	}
-	return !w.Status.Observed && !w.Status.Paused
+	return !w.Status.Paused && (!w.Status.Observed || w.templateSum != w.replacedSum)
 }
 
 // isResumed reports whether this write lets the controller make a revision of a template
-// that was changed during a pause.
+// that it had not acted on before the pause.
 func (w *Workload) isResumed(old *Workload) bool {
 	return old.Status.Paused && !w.Status.Paused && !old.HasRevision()
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -101,7 +102,7 @@ func TestReplaced(t *testing.T) {
 	t.Parallel()
 	written := time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)
 	copyOf := func(sum byte, change func(*Workload)) *Workload {
-		w := &Workload{UID: "1", WrittenAt: written, templateSum: [32]byte{sum}}
+		w := &Workload{UID: "1", WrittenAt: written, templateSum: [32]byte{sum}, rolledSum: [32]byte{sum}}
 		w.Status.Observed = true
 		change(w)
 		return w
@@ -159,24 +160,68 @@ func TestHasRevision(t *testing.T) {
 	}
 }
 
-// TestResumed: a template that was changed during a pause is rolled out by the resume.
-func TestResumed(t *testing.T) {
+// TestPausedTemplates: pods start from a template that was changed during a pause when
+// that ends, also when its revision has been there before and got its number at once. One
+// that was changed back by then starts no pod.
+func TestPausedTemplates(t *testing.T) {
 	t.Parallel()
-	at := func(version string, change func(*Workload)) *Workload {
-		w := &Workload{UID: "1", ResourceVersion: version, Revision: 4, Replaced: "4", TemplateWritten: timeline.Bounds{Min: 7, Max: 7}}
-		w.Status.Observed, w.Status.Paused = true, true
-		change(w)
-		return w
+	type write struct {
+		sum      byte
+		paused   bool
+		revision int64
 	}
-	resumed := func() *Workload { return at("20", func(w *Workload) { w.Status.Paused = false }) }
-	edited := resumed()
-	edited.Follow(at("10", func(*Workload) {}), mirror.Arrival{Watched: true})
-	if want := (timeline.Bounds{Min: 20, Max: 20}); edited.TemplateWritten != want {
-		t.Errorf("the template that was changed during the pause is of %+v, want %+v", edited.TemplateWritten, want)
+	cases := map[string]struct {
+		reason   string
+		writes   []write // the first is listed, each has the next resource version, from 10 on
+		want     uint64
+		replaced timeline.Origin
+	}{
+		"Edited":        {"the resume makes the revision", []write{{1, false, 4}, {1, true, 4}, {2, true, 4}, {2, false, 4}}, 13, "4"},
+		"Undone":        {"the resume uses an earlier revision again", []write{{1, false, 4}, {1, true, 4}, {2, true, 4}, {2, true, 5}, {2, false, 5}}, 14, "4"},
+		"EditedTwice":   {"what came before the first edit tells", []write{{1, false, 4}, {1, true, 4}, {2, true, 5}, {3, true, 6}, {3, false, 6}}, 14, "4"},
+		"EditedAtOnce":  {"with the pause itself", []write{{1, false, 4}, {2, true, 4}, {2, false, 4}}, 12, "4"},
+		"ResumedByEdit": {"or with the resume", []write{{1, false, 4}, {1, true, 4}, {2, false, 4}}, 12, "4"},
+		"StillPaused":   {"not yet", []write{{1, false, 4}, {3, false, 5}, {3, true, 5}, {2, true, 6}}, 11, "4"},
+		"EditedBack":    {"nothing starts", []write{{1, false, 4}, {3, false, 5}, {3, true, 5}, {2, true, 6}, {3, true, 7}, {3, false, 7}}, 11, "4"},
+		"Untouched":     {"a pause alone starts nothing", []write{{1, false, 4}, {3, false, 5}, {3, true, 5}, {3, false, 5}}, 11, "4"},
 	}
-	untouched := resumed()
-	untouched.Follow(at("10", func(w *Workload) { w.Replaced = "3" }), mirror.Arrival{Watched: true})
-	if want := (timeline.Bounds{Min: 7, Max: 7}); untouched.TemplateWritten != want {
-		t.Errorf("a template that was not touched is of %+v, want %+v", untouched.TemplateWritten, want)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var last *Workload
+			for i, write := range tc.writes {
+				w := &Workload{UID: "1", ResourceVersion: strconv.Itoa(10 + i), Revision: write.revision, templateSum: [32]byte{write.sum}}
+				w.Status.Observed, w.Status.Paused = true, write.paused
+				if last == nil {
+					w.First(mirror.Arrival{ListVersion: "10"})
+				} else {
+					w.Follow(last, mirror.Arrival{Watched: true})
+				}
+				last = w
+			}
+			if want := (timeline.Bounds{Min: tc.want, Max: tc.want}); last.TemplateWritten != want {
+				t.Errorf("%s: its template is of %+v, want %+v", tc.reason, last.TemplateWritten, want)
+			}
+			if last.Replaced != tc.replaced {
+				t.Errorf("%s: it replaced %q, want %q", tc.reason, last.Replaced, tc.replaced)
+			}
+		})
+	}
+}
+
+// TestNumberComesLater: the controller of Deployments notes that it has acted before it
+// notes the number of a revision that is used again.
+func TestNumberComesLater(t *testing.T) {
+	t.Parallel()
+	first := &Workload{UID: "1", ResourceVersion: "10", Revision: 4, templateSum: [32]byte{1}}
+	first.Status.Observed = true
+	first.First(mirror.Arrival{ListVersion: "10"})
+	undone := &Workload{UID: "1", ResourceVersion: "11", Revision: 4, templateSum: [32]byte{2}}
+	undone.Follow(first, mirror.Arrival{Watched: true})
+	acted := *undone
+	acted.ResourceVersion, acted.Status.Observed = "12", true
+	acted.Follow(undone, mirror.Arrival{Watched: true})
+	if !acted.HasRevision() {
+		t.Error("the template is another one and the controller has acted; that its number is missing still means nothing")
 	}
 }

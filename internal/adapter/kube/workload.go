@@ -57,7 +57,8 @@ type Workload struct {
 	Keeps []input.ID
 	// Shown are the versions that the template shows.
 	Shown input.Shown
-	// TemplateWritten bounds the last change of the pod template.
+	// TemplateWritten bounds the last write that made pods start from another template: a
+	// change of the template, or the end of the pause in which it was changed.
 	TemplateWritten timeline.Bounds
 	// SettingsWritten bounds the last change of Annotations.
 	SettingsWritten timeline.Bounds
@@ -90,6 +91,15 @@ type Workload struct {
 	Owner string
 
 	templateSum [sha256.Size]byte
+	// templateChanged bounds the last change of the pod template, also during a pause.
+	templateChanged timeline.Bounds
+	// rolledSum is the digest of the template that the workload had when it was last not
+	// paused, zero when that is not known; unrolled tells which revisions it had before
+	// another one was written since.
+	rolledSum [sha256.Size]byte
+	unrolled  timeline.Origin
+	// replacedSum is the digest of the template of Replaced.
+	replacedSum [sha256.Size]byte
 }
 
 // Target is an object that can be patched, as it was when it was read.
@@ -106,7 +116,9 @@ func (w *Workload) Borrowing(lender *Workload) *Workload {
 	joined := *w
 	joined.Target = lender.Target
 	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
-	joined.Metadata, joined.TemplateWritten, joined.templateSum = lender.Metadata, lender.TemplateWritten, lender.templateSum
+	joined.Metadata, joined.templateSum = lender.Metadata, lender.templateSum
+	// Whether the lender is paused means nothing to who uses its template.
+	joined.TemplateWritten, joined.rolledSum = lender.templateChanged, lender.templateSum
 	// The lender has revisions of its own, which say nothing about this one's.
 	joined.Replaced = ""
 	joined.Status.Observed = w.Status.Observed && w.Status.BorrowedGeneration >= lender.Target.Generation
@@ -145,15 +157,7 @@ func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 		w.First(how)
 		return
 	}
-	w.TemplateWritten, w.Replaced = old.TemplateWritten, old.Replaced
-	if w.templateSum != old.templateSum {
-		w.Replaced = w.replaced(old, how)
-		w.TemplateWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
-	}
-	if w.isResumed(old) {
-		// Its pods start from now on, so they read what exists now.
-		w.TemplateWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
-	}
+	w.takeUpTemplate(old, how)
 	w.SettingsWritten, w.Listed = old.SettingsWritten, old.Listed
 	if !maps.Equal(w.Annotations, old.Annotations) {
 		w.SettingsWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
@@ -167,6 +171,10 @@ func (w *Workload) First(how mirror.Arrival) {
 		written, listed = timeline.WrittenBetween("", w.ResourceVersion, true), timeline.Bounds{}
 	}
 	w.TemplateWritten, w.SettingsWritten, w.Listed = written, written, listed
+	w.templateChanged, w.rolledSum = written, w.templateSum
+	if w.Status.Paused { // it starts no pod, and may have been changed during the pause
+		w.TemplateWritten, w.rolledSum = timeline.WrittenUpTo(w.ResourceVersion), [sha256.Size]byte{}
+	}
 }
 
 // SameAs reports whether the difference between two copies can matter to anyone.

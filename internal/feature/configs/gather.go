@@ -128,7 +128,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 	t := timeline.Timeline{
 		ID: id,
 		Workload: timeline.Workload{
-			Created: w.Created, Template: w.TemplateWritten, Unrevised: !w.HasRevision() || given.Inherited == w.Template().Sum, Asked: w.SettingsWritten, AskedAt: w.AskedAt,
+			Created: w.Created, Template: w.TemplateWritten, Unrevised: !w.HasRevision() || given.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
 			Listed: w.Listed, MovedAt: w.MovedAt, Shows: w.Shown[id],
 		},
 		Record: timeline.Record{

@@ -42,7 +42,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		}
 		return d.Recheck, r.leave(w, in)
 	}
-	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, release: in.Intent.Release, rollout: in.Rollout, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt}}
+	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, release: in.Intent.Release, rollout: in.Rollout, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
 	entry, recheck := in.Entry, d.Recheck
 	order := in.order(d)
 	err := in.PodsProblem

@@ -43,6 +43,8 @@ type before struct {
 	// writtenAt is when the workload was last written by anybody, movedAt when we
 	// wrote what the template shows, by the API server's clock.
 	writtenAt, movedAt time.Time
+	// startsFrom is the template that pods were made from.
+	startsFrom string
 }
 
 // failed is the outcome when the decision could not be carried out.
@@ -66,7 +68,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 	next.PendingSince, next.DelaySince = o.decision.PendingSince, o.decision.DelaySince
 	next.Template, next.Released = o.template.Now, max(e.Released, o.release)
 	next.Searched, next.GoneAt, next.Left = o.searched, time.Time{}, false
-	if !o.moved.At.IsZero() || o.template.Now.Sum != e.Inherited {
+	if !o.moved.At.IsZero() || o.before.startsFrom != e.Inherited {
 		next.Inherited = ""
 	}
 	switch {
@@ -78,6 +80,9 @@ func remember(e record.Entry, o outcome) record.Entry {
 	case o.takesAllIntoAccount(e):
 		next.MovedAt = later(e.MovedAt, o.before.movedAt)
 		next.AsOf, next.MovedFrom = later(e.AsOf, o.before.writtenAt), o.before.revision
+	case o.template.Now != e.Template:
+		// A revision that another writer uses again was not made for what it shows.
+		next.MovedFrom = max(e.MovedFrom, o.before.revision)
 	}
 	if o.decision.Verb != Evict || o.decision.Delivered {
 		next.EvictFor, next.EvictSince, next.EvictPods = "", time.Time{}, 0
@@ -115,6 +120,8 @@ func (o outcome) takesAllIntoAccount(e record.Entry) bool {
 		switch {
 		case f.Reason == input.Unreadable, f.Standing == input.Due && !o.delivers(f):
 			return false
+		case f.Reason == input.Missing && f.Standing == input.Settled:
+			return false // what the patch gave of it shows when it is back
 		case f.Standing != input.Settled:
 			news = true
 		}
@@ -159,8 +166,8 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 		known = true
 	}
 	given.Back = o.template.Back[f.ID]
-	if o.delivers(f) {
-		given.Back = ""
+	if o.delivers(f) || f.Live && o.decision.Verb == Move && o.decision.Delivered {
+		given.Back = "" // a later revision is current; it loads every live input
 	}
 	given.Awaits = o.awaits(f, given)
 	if given.Version == f.Current {

@@ -36,7 +36,11 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload) (e record.Entry,
 		return unknown, false, err
 	}
 	e = e.Clone()
-	e.UID, e.Template, e.Inherited = w.UID, w.Template(), w.Template().Sum
+	// The new object counts its generations anew, and may have another template.
+	e.UID, e.Template.Generation, e.Inherited = w.UID, 0, w.StartsFrom()
+	if w.MovedSinceMade() {
+		e.Inherited = ""
+	}
 	return e, false, nil
 }
 
@@ -57,9 +61,13 @@ func (g *Gatherer) isOver(e record.Entry) bool {
 }
 
 // tookOver reports whether new pods are made from a revision that is older than the
-// workload: then its pods are those of the one before.
+// workload: then its pods are those of the one before. So they are while it is paused, and
+// so they were when a patch of ours has replaced them since, and the process ended before
+// that was on record.
 func tookOver(w *kube.Workload, revisions []timeline.Revision) bool {
-	return slices.ContainsFunc(revisions, func(r timeline.Revision) bool { return r.Current && r.Created.Before(w.Created) })
+	return slices.ContainsFunc(revisions, func(r timeline.Revision) bool {
+		return r.Created.Before(w.Created) && (r.Current || w.Status.Paused || w.MovedSinceMade())
+	})
 }
 
 // forgetGone drops what is remembered of a workload that is certainly gone, and returns

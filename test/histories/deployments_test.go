@@ -1,0 +1,189 @@
+package histories_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	revisionKey = "deployment.kubernetes.io/revision"
+	historyKey  = revisionKey + "-history"
+	hashLabel   = appsv1.DefaultDeploymentUniqueLabelKey
+)
+
+// deployments does what the Deployment controller does with revisions: it makes one of a
+// new template unless the Deployment is paused, gives an old one that is used again a new
+// number, and writes in several steps what it has done.
+type deployments struct {
+	*server
+	*agenda
+
+	queued bool
+}
+
+// see is told of each write.
+func (c *deployments) see(writer string, _, now client.Object) {
+	if d, ok := now.(*appsv1.Deployment); ok && d.Status.ObservedGeneration < d.Generation && writer != "kube-controller-manager" {
+		c.enqueue()
+	}
+}
+
+func (c *deployments) enqueue() {
+	if c.queued {
+		return
+	}
+	c.queued = true
+	c.after(c.soon(), func() {
+		c.queued = false
+		c.sync()
+	})
+}
+
+// current is the Deployment, nil when there is none.
+func (s *server) current() *appsv1.Deployment {
+	if d, ok := s.objects[nameOf(&appsv1.Deployment{}, "web")].(*appsv1.Deployment); ok {
+		return d.DeepCopy()
+	}
+	return nil
+}
+
+// isObserved reports whether everything was done for the Deployment as it is.
+func (c *deployments) isObserved() bool {
+	d := c.current()
+	return d == nil || !c.queued && d.Status.ObservedGeneration >= d.Generation
+}
+
+func (c *deployments) sync() {
+	d := c.current()
+	if d == nil {
+		return
+	}
+	c.adopt(d)
+	rs, next := c.find(d)
+	switch {
+	case rs != nil && annotate(rs, d, next):
+		// The real one goes on with the copy that it has: the generation counts as
+		// observed before the Deployment has the number.
+		c.store("kube-controller-manager", c.objects[nameOf(rs, rs.Name)], rs)
+		c.observe(d)
+		c.enqueue()
+	case rs != nil:
+		c.setRevision(d, rs.Annotations[revisionKey])
+		c.observe(c.current())
+	case d.Spec.Paused:
+		c.observe(d)
+	default:
+		rs = newReplicaSet(d)
+		annotate(rs, d, next)
+		if err := c.as("kube-controller-manager").Create(nil, rs); err != nil { //nolint:staticcheck // the small server needs no context
+			panic(err)
+		}
+		c.setRevision(d, rs.Annotations[revisionKey])
+		c.queued = true
+		c.after(c.soon(), func() {
+			c.queued = false
+			if now := c.current(); now != nil && now.UID == d.UID && now.Generation == d.Generation {
+				c.observe(now)
+				return
+			}
+			c.enqueue()
+		})
+	}
+}
+
+// adopt takes over what another Deployment of the same name has left.
+func (c *deployments) adopt(d *appsv1.Deployment) {
+	for _, rs := range c.sets() {
+		if metav1.GetControllerOf(rs) == nil {
+			adopted := rs.DeepCopy()
+			adopted.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}
+			c.store("kube-controller-manager", rs, adopted)
+		}
+	}
+}
+
+// find finds the ReplicaSet of the template and the number that it gets.
+func (c *deployments) find(d *appsv1.Deployment) (found *appsv1.ReplicaSet, number int64) {
+	for _, rs := range c.sets() {
+		if apiequality.Semantic.DeepEqual(plain(rs.Spec.Template), plain(d.Spec.Template)) {
+			found = rs.DeepCopy()
+			continue
+		}
+		number = max(number, numberOf(rs))
+	}
+	return found, number + 1
+}
+
+func numberOf(o client.Object) int64 {
+	n, _ := strconv.ParseInt(o.GetAnnotations()[revisionKey], 10, 64)
+	return n
+}
+
+// plain is a template without the hash that the controller adds.
+func plain(t corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	c := t.DeepCopy()
+	delete(c.Labels, hashLabel)
+	return c
+}
+
+func newReplicaSet(d *appsv1.Deployment) *appsv1.ReplicaSet {
+	text, err := json.Marshal(d.Spec.Template)
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	hash := hex.EncodeToString(sum[:4])
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-" + hash, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}}}
+	rs.Spec.Template = *d.Spec.Template.DeepCopy()
+	rs.Spec.Template.Labels = maps.Clone(rs.Spec.Template.Labels)
+	rs.Spec.Template.Labels[hashLabel] = hash
+	rs.Labels = rs.Spec.Template.Labels
+	return rs
+}
+
+// annotate copies the Deployment's annotations to its ReplicaSet and gives that its number.
+func annotate(rs *appsv1.ReplicaSet, d *appsv1.Deployment, number int64) bool {
+	before := maps.Clone(rs.Annotations)
+	if rs.Annotations == nil {
+		rs.Annotations = map[string]string{}
+	}
+	for key, value := range d.Annotations {
+		if key != revisionKey {
+			rs.Annotations[key] = value
+		}
+	}
+	if old := numberOf(rs); old < number {
+		rs.Annotations[revisionKey] = strconv.FormatInt(number, 10)
+		if old > 0 {
+			earlier := strings.TrimPrefix(rs.Annotations[historyKey]+","+strconv.FormatInt(old, 10), ",")
+			rs.Annotations[historyKey] = earlier
+		}
+	}
+	return !maps.Equal(before, rs.Annotations)
+}
+
+func (c *deployments) setRevision(d *appsv1.Deployment, number string) {
+	if d.Annotations[revisionKey] == number {
+		return
+	}
+	d.Annotations[revisionKey] = number
+	c.updateStatus(d)
+}
+
+func (c *deployments) observe(d *appsv1.Deployment) {
+	if d.Status.ObservedGeneration == d.Generation {
+		return
+	}
+	d.Status.ObservedGeneration = d.Generation
+	c.updateStatus(d)
+}

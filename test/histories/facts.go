@@ -1,0 +1,53 @@
+package histories
+
+import "time"
+
+// Fact is one write, as the API server has it, in the order of its resource versions.
+type Fact struct {
+	Version uint64
+	At      time.Time
+	// Source names the source that was written, empty for the workload.
+	Source string
+	// Content is that of the source, empty when there is none; Held is true when it has
+	// the annotation.
+	Content string
+	Held    bool
+	// Workload is as it was written, nil when it was deleted; Orphaned is true when its
+	// revisions stay.
+	Workload *Workload
+	Orphaned bool
+	// Lockstep is true when Lockstep wrote the template.
+	Lockstep bool
+}
+
+// Workload is what a history needs to know of a Deployment.
+type Workload struct {
+	UID string
+	// Template is the same for the same pod template, and Shows what Lockstep wrote there:
+	// the contents that it was given.
+	Template     string
+	Shows        map[string]string
+	Paused, Held bool
+	// Release is the number of the last release that a person asked for.
+	Release int64
+}
+
+// Word is what Lockstep says at a time when it has decided on everything.
+type Word struct {
+	// Reason is that of its last decision.
+	Reason string
+	// Given is what is on record of each source, by content. Back are those on record as
+	// taken back.
+	Given map[string]string
+	Back  map[string]bool
+}
+
+// Unknown is on record of a source that is due, where no content is known.
+const Unknown = "unknown"
+
+// Reasons that Lockstep can wait for, as docs/reference/reasons.md has them.
+const (
+	reasonHeld   = "Held"
+	reasonUndone = "Undone"
+	reasonPaused = "Paused"
+)

@@ -1,0 +1,296 @@
+// Package histories makes up what happens to a workload and its sources, one action after
+// the other, and knows what the documented rules of docs/reload.md make of it.
+//
+// A history comes from a seed, so that a failure can be repeated. The model (model.go)
+// reads what the API server wrote down and is independent of the product's code. The tests
+// beside it play histories to the product's decisions in a simulated cluster, and to the
+// built controller on a real control plane.
+package histories
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Verb is what an action does.
+type Verb string
+
+// The verbs.
+const (
+	// Change gives a source a content that it never had, ChangeBack the one before. A
+	// source that does not exist is made.
+	Change     Verb = "change"
+	ChangeBack Verb = "change back"
+	Remove     Verb = "remove"
+	// HoldSource and FreeSource put the hold on a source and take it away.
+	HoldSource Verb = "hold"
+	FreeSource Verb = "free"
+
+	// Undo puts back the template of an earlier revision, or of a later one after an
+	// undo; with the annotations of that revision, as kubectl does.
+	Undo Verb = "undo"
+	// Rollout is another writer's change of the template. Strip is one that takes away
+	// what Lockstep wrote there.
+	Rollout Verb = "another writer's rollout"
+	Strip   Verb = "strip our annotation"
+	Pause   Verb = "pause"
+	Resume  Verb = "resume"
+	Hold    Verb = "hold the workload"
+	Free    Verb = "free the workload"
+	Release Verb = "release"
+	Scale   Verb = "scale"
+
+	// Orphan deletes the workload and leaves its revisions and pods, Delete takes them
+	// along. Make makes the workload again as it was, from its manifest after a Delete.
+	Orphan Verb = "orphan"
+	Delete Verb = "delete"
+	Make   Verb = "make again"
+
+	// Kill ends Lockstep without a warning, KillAfterPatch at the moment when the API
+	// server has taken its next patch and the record has not.
+	Kill           Verb = "kill -9"
+	KillAfterPatch Verb = "kill -9 after the next patch"
+	Start          Verb = "start"
+	// Gap ends the watches. With Look they begin again, with a list.
+	Gap  Verb = "watch gap"
+	Look Verb = "end of the gap"
+	// Later lets so much time pass that the record of a workload that is gone is over.
+	Later Verb = "11 minutes pass"
+
+	// Settle waits until Lockstep has decided on everything.
+	Settle Verb = "settle"
+)
+
+// The sources of the workload.
+const (
+	ConfigMap = "configmap/app"
+	Secret    = "secret/db"
+)
+
+// Action is one thing that happens.
+type Action struct {
+	Verb Verb
+	// Source is the one that it happens to, empty for what happens to the workload.
+	Source string
+	// Revision chooses among the revisions that an undo can go to: 0 is the latest.
+	Revision int
+}
+
+// String is how people read it.
+func (a Action) String() string {
+	switch {
+	case a.Source != "":
+		return string(a.Verb) + " " + a.Source
+	case a.Verb == Undo:
+		return fmt.Sprintf("undo, to choice %d", a.Revision)
+	}
+	return string(a.Verb)
+}
+
+// History is what happens, in order.
+type History struct {
+	Seed    uint64
+	Actions []Action
+}
+
+// String is the history as people read it, an action a line.
+func (h History) String() string {
+	lines := make([]string, len(h.Actions))
+	for i, a := range h.Actions {
+		lines[i] = fmt.Sprintf("%3d  %s", i, a)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Reduce leaves out of a history that fails whatever does not matter to the failure.
+func Reduce(h History, fails func(History) bool) History {
+	for size := len(h.Actions) / 2; size > 0; size /= 2 {
+		for i := 1; i+size <= len(h.Actions); { // the first look at the workload stays
+			shorter := History{Seed: h.Seed, Actions: slices.Concat(h.Actions[:i], h.Actions[i+size:])}
+			if fails(shorter) {
+				h = shorter
+			} else {
+				i += size
+			}
+		}
+	}
+	return h
+}
+
+// generator draws actions that can happen after those before them.
+type generator struct {
+	random *rand.Rand
+	// What follows from the actions so far.
+	down, gap, gone, armed bool
+	paused, held           bool
+	removed, heldSource    map[string]bool
+}
+
+// Options of a history.
+type Options struct {
+	// Length is the number of actions, without those that bring it to its end.
+	Length int
+	// Without are verbs that must not occur.
+	Without []Verb
+}
+
+// New makes up the history of a seed. It ends with Lockstep running and everything
+// settled, first as it is, then without holds and pauses, then with everything accepted.
+func New(seed uint64, o Options) History {
+	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), removed: map[string]bool{}, heldSource: map[string]bool{}} //nolint:gosec // histories are repeated, not secret
+	h := History{Seed: seed, Actions: []Action{{Verb: Settle}}}
+	without := map[Verb]bool{}
+	for _, v := range o.Without {
+		without[v] = true
+	}
+	for len(h.Actions) <= o.Length {
+		a := g.draw()
+		if without[a.Verb] {
+			continue
+		}
+		g.note(a)
+		h.Actions = append(h.Actions, a)
+		if g.canSettle() && g.random.IntN(2) == 0 {
+			h.Actions = append(h.Actions, Action{Verb: Settle})
+		}
+	}
+	h.Actions = append(h.Actions, g.end()...)
+	return h
+}
+
+// choice is an action and how often it is drawn, compared with others.
+type choice struct {
+	action Action
+	weight int
+}
+
+func (g *generator) draw() Action {
+	choices := append(g.aboutSources(), g.aboutLockstep()...)
+	if g.gone {
+		choices = append(choices, choice{Action{Verb: Make}, 40}, choice{Action{Verb: Later}, 3})
+	} else {
+		choices = append(choices, g.aboutWorkload()...)
+	}
+	total := 0
+	for _, c := range choices {
+		total += c.weight
+	}
+	n := g.random.IntN(total)
+	for _, c := range choices {
+		if n -= c.weight; n < 0 {
+			return c.action
+		}
+	}
+	return Action{Verb: Settle}
+}
+
+func (g *generator) aboutSources() []choice {
+	var all []choice
+	for _, source := range []string{ConfigMap, Secret} {
+		all = append(all, choice{Action{Verb: Change, Source: source}, 12}, choice{Action{Verb: ChangeBack, Source: source}, 5})
+		if g.removed[source] {
+			continue
+		}
+		all = append(all, choice{Action{Verb: Remove, Source: source}, 1})
+		if g.heldSource[source] {
+			all = append(all, choice{Action{Verb: FreeSource, Source: source}, 5})
+		} else {
+			all = append(all, choice{Action{Verb: HoldSource, Source: source}, 2})
+		}
+	}
+	return all
+}
+
+func (g *generator) aboutLockstep() []choice {
+	switch {
+	case g.down:
+		return []choice{{Action{Verb: Start}, 25}}
+	case g.gap:
+		return []choice{{Action{Verb: Look}, 25}}
+	}
+	all := []choice{{Action{Verb: Kill}, 4}, {Action{Verb: Gap}, 4}}
+	if !g.armed {
+		all = append(all, choice{Action{Verb: KillAfterPatch}, 4})
+	}
+	return all
+}
+
+func (g *generator) aboutWorkload() []choice {
+	all := []choice{
+		{Action{Verb: Undo, Revision: g.random.IntN(3) * g.random.IntN(2)}, 15},
+		{Action{Verb: Rollout}, 6},
+		{Action{Verb: Strip}, 4},
+		{Action{Verb: Release}, 4},
+		{Action{Verb: Scale}, 2},
+		{Action{Verb: Orphan}, 2},
+		{Action{Verb: Delete}, 1},
+	}
+	if g.paused {
+		all = append(all, choice{Action{Verb: Resume}, 12})
+	} else {
+		all = append(all, choice{Action{Verb: Pause}, 3})
+	}
+	if g.held {
+		all = append(all, choice{Action{Verb: Free}, 8})
+	} else {
+		all = append(all, choice{Action{Verb: Hold}, 3})
+	}
+	return all
+}
+
+// note keeps track of what can happen next.
+func (g *generator) note(a Action) {
+	switch a.Verb {
+	case Change, ChangeBack:
+		if g.removed[a.Source] {
+			g.removed[a.Source], g.heldSource[a.Source] = false, false
+		}
+	case Remove:
+		g.removed[a.Source] = true
+	case HoldSource, FreeSource:
+		g.heldSource[a.Source] = a.Verb == HoldSource
+	case Pause, Resume:
+		g.paused = a.Verb == Pause
+	case Hold, Free:
+		g.held = a.Verb == Hold
+	case Orphan, Delete, Make:
+		g.gone = a.Verb != Make
+	case Kill, Start:
+		g.down, g.armed = a.Verb == Kill, false
+	case KillAfterPatch:
+		g.armed = true
+	case Gap, Look:
+		g.gap = a.Verb == Gap
+	case Undo: // with the annotations of then
+		g.held = false
+	case Rollout, Strip, Release, Scale, Later, Settle:
+	}
+}
+
+// canSettle reports whether Lockstep can see everything there is. One that is about to be
+// killed settles in its own way: it ends, or there is nothing to patch.
+func (g *generator) canSettle() bool {
+	return !g.down && !g.gap
+}
+
+// end brings a history to its end.
+func (g *generator) end() []Action {
+	var all []Action
+	add := func(verbs ...Verb) {
+		for _, v := range verbs {
+			all = append(all, Action{Verb: v})
+		}
+	}
+	if g.gap {
+		add(Look)
+	}
+	if g.gone {
+		add(Make)
+	}
+	add(Start, Settle, Resume, Free)
+	all = append(all, Action{Verb: FreeSource, Source: ConfigMap}, Action{Verb: FreeSource, Source: Secret})
+	add(Settle, Start, Settle, Release, Settle, Start, Settle)
+	return all
+}

@@ -1,0 +1,528 @@
+package histories
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// goneFor is how long the record of a deleted workload counts.
+const goneFor = 10 * time.Minute
+
+// Model is what the rules make of a history. It reads facts and says what Lockstep did
+// against the rules. Where the rules leave Lockstep a choice, because it cannot have seen
+// in which order two things happened, the model allows both until Lockstep shows which.
+type Model struct {
+	sources  map[string]*source
+	workload *Workload
+	// running is the template that pods are made from; it differs from the workload's
+	// while that is paused.
+	running string
+	// numbers are those of each template's revision, as the Deployment controller gives
+	// them: a revision that is used again gets a new one and keeps the old ones.
+	numbers map[string][]int64
+	// gone is when the workload was deleted and its revisions were left; takenOver is true
+	// when another one took them over since the last settlement. After a further rollout
+	// nothing tells that any more.
+	// Whether that was more than ten minutes ago Lockstep knows only if it saw it.
+	gone                  time.Time
+	goneUnseen, takenOver bool
+	// released is the last release that counted; accepting is true when it was asked for
+	// since the last settlement, so that it may be carried out before what was done since
+	// or after it.
+	released  int64
+	accepting bool
+	accepted  string // the template that it was about
+
+	// blind is true while Lockstep sees no writes; pauseUnseen when that was so during the
+	// present pause, so that it cannot know from which template the pods were made.
+	blind, pauseUnseen bool
+	// settled is the model at the last settlement, and since are the facts from there on:
+	// when Lockstep is killed, it may have seen any part of them.
+	settled *Model
+	since   []Fact
+
+	rollouts int
+}
+
+// source is one ConfigMap or Secret.
+type source struct {
+	content string
+	held    bool
+	// touched is true when it was written since the last settlement.
+	touched bool
+	// unseen is true for what was first seen while Lockstep could not see its changes.
+	unseen bool
+	// beliefs are what Lockstep can have on record.
+	beliefs []belief
+	// unrecorded are versions that can still be on record although a rollout of Lockstep
+	// gave another one: it was killed then. overwritten are versions that Lockstep may take
+	// for given because it did not see what other writers did to the template.
+	unrecorded, overwritten []string
+}
+
+// belief is what Lockstep can have on record of one source.
+type belief struct {
+	given string
+	// from is the number of the revision before the rollout that gave it, zero when no
+	// rollout did.
+	from int64
+	back bool
+	// late is the version that a rollout has given since, when Lockstep may not have looked
+	// before the next change; empty otherwise.
+	late string
+}
+
+// NewModel makes the model of a workload that Lockstep has not seen yet.
+func NewModel() *Model {
+	m := &Model{numbers: map[string][]int64{}, sources: map[string]*source{}}
+	for _, name := range []string{ConfigMap, Secret} {
+		m.sources[name] = &source{}
+	}
+	return m
+}
+
+// SetBlind says whether Lockstep sees no writes, because it is down or its watches are.
+func (m *Model) SetBlind(blind bool) {
+	m.blind = blind
+	m.pauseUnseen = m.pauseUnseen || blind && m.workload != nil && m.workload.Paused
+}
+
+// Interrupt says that Lockstep was killed, or that its watches ended: what happened since
+// the last settlement may not be on record, or was not seen.
+func (m *Model) Interrupt() error {
+	if m.settled == nil {
+		return nil
+	}
+	again := m.settled.clone()
+	again.settled, again.blind, again.rollouts = m.settled, true, m.settled.rollouts
+	facts := m.since
+	for _, f := range facts {
+		if err := again.Observe(f); err != nil {
+			return err
+		}
+	}
+	*m = *again
+	return nil
+}
+
+// Rollouts is how many rollouts Lockstep has made.
+func (m *Model) Rollouts() int {
+	return m.rollouts
+}
+
+// Observe takes a fact into account. The error says which rule Lockstep has broken.
+func (m *Model) Observe(f Fact) error {
+	m.since = append(m.since, f)
+	switch {
+	case f.Source != "":
+		m.sources[f.Source].write(f, m.blind)
+		return nil
+	case f.Workload == nil:
+		m.delete(f)
+		return nil
+	case m.workload == nil:
+		m.make(f)
+		return nil
+	}
+	old := *m.workload
+	m.workload = f.Workload
+	m.pauseUnseen = m.pauseUnseen && old.Paused || m.blind && f.Workload.Paused
+	switch {
+	case f.Lockstep:
+		return m.moved(old)
+	case old.Template != f.Workload.Template:
+		m.number(f.Workload.Template, !f.Workload.Paused)
+		if f.Workload.Paused {
+			m.edited()
+		} else {
+			m.rolled(m.last(old.Template))
+		}
+	case old.Paused && !f.Workload.Paused && m.running != f.Workload.Template:
+		before := m.last(m.running)
+		m.number(f.Workload.Template, true)
+		m.rolled(before)
+	}
+	if f.Workload.Release > m.released {
+		m.release()
+	}
+	return nil
+}
+
+// write: the content changes, and what was given does not.
+func (s *source) write(f Fact, blind bool) {
+	if s.content != f.Content {
+		s.touched = true
+	}
+	if s.held != f.Held {
+		s.touched = true
+	}
+	s.content, s.held = f.Content, f.Held
+	if f.Content == "" {
+		return
+	}
+	s.each(func(b belief) []belief {
+		if b.given == "" { // required, so that no pod can have started before
+			return []belief{{given: f.Content}}
+		}
+		return []belief{b}
+	})
+	if blind && s.unseen { // the API server's times, if anything, tell whether it changed
+		s.add(belief{given: f.Content})
+		s.add(belief{given: Unknown})
+	}
+}
+
+// each replaces every belief by those that can follow from it.
+func (s *source) each(follow func(belief) []belief) {
+	before := s.beliefs
+	s.beliefs = nil
+	for _, b := range before {
+		for _, next := range follow(b) {
+			s.add(next)
+		}
+	}
+}
+
+func (s *source) add(b belief) {
+	if !slices.Contains(s.beliefs, b) {
+		s.beliefs = append(s.beliefs, b)
+	}
+}
+
+// make: a workload that took over the revisions of another one goes on with its record;
+// of any other what exists is taken as given.
+func (m *Model) make(f Fact) {
+	m.workload = f.Workload
+	if m.gone.IsZero() {
+		m.numbers = map[string][]int64{}
+	}
+	inTime, usedBefore := f.At.Sub(m.gone) < goneFor, len(m.numbers[f.Workload.Template]) > 0 || f.Workload.Paused
+	m.takenOver = !m.gone.IsZero() && inTime && usedBefore
+	maybe := !m.gone.IsZero() && m.goneUnseen && usedBefore
+	m.number(f.Workload.Template, !f.Workload.Paused)
+	m.released, m.pauseUnseen = f.Workload.Release, f.Workload.Paused
+	for name, s := range m.sources {
+		s.overwritten = append(s.overwritten, s.unrecorded...) // nothing tells who wrote its template
+		s.each(func(b belief) []belief {
+			switch {
+			case m.takenOver && m.blind:
+				return []belief{b, m.judged(name, b)}
+			case m.takenOver:
+				return []belief{b}
+			case maybe:
+				return []belief{b, m.judged(name, b), {given: s.content}}
+			}
+			return []belief{{given: s.content}}
+		})
+		if len(s.beliefs) == 0 { // the first one
+			s.add(belief{given: s.content})
+		}
+		s.unseen = !m.takenOver || m.blind
+	}
+}
+
+func (m *Model) delete(f Fact) {
+	m.workload, m.gone, m.goneUnseen = nil, time.Time{}, m.blind
+	if f.Orphaned {
+		m.gone = f.At
+	}
+}
+
+// number gives the revision of a template its number, as the Deployment controller does:
+// none is made during a pause, but one that exists is the current one at once.
+func (m *Model) number(template string, makes bool) {
+	if makes {
+		m.running = template
+	}
+	if len(m.numbers[template]) == 0 && !makes {
+		return
+	}
+	next := int64(1)
+	for other, numbers := range m.numbers {
+		if other != template {
+			next = max(next, numbers[len(numbers)-1]+1)
+		}
+	}
+	if m.last(template) < next {
+		m.numbers[template] = append(m.numbers[template], next)
+	}
+}
+
+// last is the number of a template's revision, zero when there is none.
+func (m *Model) last(template string) int64 {
+	if numbers := m.numbers[template]; len(numbers) > 0 {
+		return numbers[len(numbers)-1]
+	}
+	return 0
+}
+
+// rolled: another writer's rollout loads what exists, and so delivers what is due. What it
+// does not deliver was taken back when pods are made from a revision that was there
+// before, and that shows another version. Lockstep cannot know what a rollout delivered
+// that it did not see.
+func (m *Model) rolled(before int64) {
+	for name, s := range m.sources {
+		s.each(func(b belief) []belief {
+			judged := []belief{m.judged(name, b)}
+			if m.accepting || m.accepted == m.workload.Template {
+				judged = append(judged, belief{given: b.given, from: b.from, late: b.late})
+			}
+			if b.given == s.content || s.content == "" {
+				return judged
+			}
+			if !m.blind && !m.pauseUnseen {
+				for i := range judged {
+					judged[i].late = s.content
+				}
+			}
+			return append(judged, belief{given: s.content, from: before})
+		})
+		m.forget(name, s)
+		if before := m.settled; m.blind && before != nil && before.workload != nil && before.workload.Template == m.workload.Template {
+			for _, b := range before.sources[name].beliefs { // it looks as if nothing had happened
+				s.add(b)
+			}
+		}
+		if m.takenOver {
+			s.add(belief{given: s.content})
+		}
+	}
+}
+
+// edited: a template that is changed during a pause delivers nothing. Whether it takes
+// something back shows after the resume.
+func (m *Model) edited() {
+	for name, s := range m.sources {
+		s.each(func(b belief) []belief {
+			return []belief{b, m.judged(name, b), {given: b.given, from: b.from, late: b.late}}
+		})
+		m.forget(name, s)
+	}
+}
+
+// forget: what happens while Lockstep cannot see it hides what happened before, and a
+// revision that is used again looks as if it had been made for what it shows.
+func (m *Model) forget(name string, s *source) {
+	if !m.blind {
+		return
+	}
+	s.overwritten = append(s.overwritten, s.unrecorded...)
+	if shows, does := m.workload.Shows[name]; does {
+		s.overwritten = append(s.overwritten, shows)
+	}
+}
+
+// judged is whether the version on record was taken back.
+func (m *Model) judged(name string, b belief) belief {
+	had := slices.ContainsFunc(m.numbers[m.workload.Template], func(n int64) bool { return n <= b.from })
+	shows, does := m.workload.Shows[name]
+	b.back = had && (!does || shows != b.given)
+	return b
+}
+
+// release: a person accepts what was taken back.
+func (m *Model) release() {
+	m.released, m.accepting, m.accepted = m.workload.Release, true, m.workload.Template
+	for _, s := range m.sources {
+		s.each(func(b belief) []belief {
+			next := []belief{{given: b.given, from: b.from, late: b.late}}
+			if m.workload.Paused { // an edited template is judged again after the resume
+				next = append(next, b)
+			}
+			return next
+		})
+	}
+}
+
+// moved: Lockstep has written the template, which is against the rules when nothing was
+// due, or when something stood in the way.
+func (m *Model) moved(old Workload) error {
+	m.rollouts++
+	err := m.forbidden(old)
+	before := m.last(old.Template)
+	m.number(m.workload.Template, true)
+	for _, s := range m.sources {
+		if s.content == "" { // pods wait for it, and load what comes back
+			s.overwritten = append(s.overwritten, s.unrecorded...)
+		}
+		if m.blind {
+			s.each(func(b belief) []belief {
+				s.unrecorded = append(s.unrecorded, b.given)
+				return []belief{b}
+			})
+		}
+		s.each(func(b belief) []belief {
+			if b.given != s.content && s.content != "" {
+				return []belief{{given: s.content, from: before}}
+			}
+			return []belief{{given: b.given, from: b.from}} // a later revision is current
+		})
+	}
+	return err
+}
+
+// forbidden says why Lockstep must not have moved the workload. What was written to a
+// source since the last settlement may have come after its decision.
+func (m *Model) forbidden(old Workload) error {
+	if old.Held || old.Paused {
+		return fmt.Errorf("Lockstep rolled out a workload that was held=%t, paused=%t", old.Held, old.Paused)
+	}
+	due := false
+	for _, name := range []string{ConfigMap, Secret} {
+		s := m.sources[name]
+		due = due || s.touched || s.mayBe(belief.differs, s.content)
+		if s.touched || m.accepting {
+			continue
+		}
+		if s.held && s.mustBe(belief.differs, s.content) && !slices.Contains(s.overwritten, s.content) {
+			return fmt.Errorf("Lockstep rolled out %s, which is held", name)
+		}
+		if s.mustBe(belief.isTakenBack, s.content) {
+			return fmt.Errorf("Lockstep rolled out %s again, which was taken back", name)
+		}
+	}
+	if !due {
+		return fmt.Errorf("Lockstep rolled out a workload for which nothing was due:\n%s", m)
+	}
+	return nil
+}
+
+// differs reports whether the content is due.
+func (b belief) differs(content string) bool {
+	return content != "" && b.given != content
+}
+
+// isTakenBack reports whether the content was taken back.
+func (b belief) isTakenBack(content string) bool {
+	return b.back && b.given == content
+}
+
+func (s *source) mayBe(is func(belief, string) bool, content string) bool {
+	return slices.ContainsFunc(s.beliefs, func(b belief) bool { return is(b, content) })
+}
+
+func (s *source) mustBe(is func(belief, string) bool, content string) bool {
+	return len(s.beliefs) > 0 && !slices.ContainsFunc(s.beliefs, func(b belief) bool { return !is(b, content) })
+}
+
+// Settle compares what Lockstep says, when it has decided on everything, with the rules.
+// The model stays as it was when they do not agree.
+func (m *Model) Settle(w Word) error {
+	next := m.clone()
+	if m.workload != nil {
+		if err := next.agree(w); err != nil {
+			return err
+		}
+	}
+	for _, s := range next.sources {
+		s.touched = false
+	}
+	next.accepting, next.takenOver = false, false
+	next.settled = next.clone()
+	next.settled.settled = nil
+	*m = *next
+	return nil
+}
+
+// agree keeps what agrees with Lockstep's word; an error says that nothing does.
+func (m *Model) agree(w Word) error {
+	for _, name := range []string{ConfigMap, Secret} {
+		s := m.sources[name]
+		if s.content == "" { // what was given it shows when it is back
+			continue
+		}
+		before := m.String()
+		s.learn(w.Given[name], w.Back[name])
+		if len(s.beliefs) == 0 {
+			return fmt.Errorf("%s is on record as %q, taken back: %t; the rules say\n%s", name, w.Given[name], w.Back[name], before)
+		}
+		s.unseen = false
+	}
+	return m.checkReason(w.Reason)
+}
+
+// learn keeps the beliefs that agree with the record.
+func (s *source) learn(given string, back bool) {
+	if given == s.content && slices.Contains(s.overwritten, given) {
+		s.add(belief{given: given, back: back})
+	}
+	waits := given != s.content || s.mustBe(belief.differs, s.content)
+	known := func(b belief) bool { return given == b.given || waits && slices.Contains(s.unrecorded, given) }
+	s.each(func(b belief) []belief {
+		settled := b.back == back || b.given != s.content && !back || len(s.overwritten) > 0
+		seen := b.late == "" || b.late != s.content && b.given != s.content
+		if !seen || !known(b) || !settled {
+			return nil
+		}
+		b.back, b.late = back, ""
+		return []belief{b}
+	})
+	if slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.given == given }) {
+		s.unrecorded, s.overwritten = nil, nil
+	}
+}
+
+// checkReason: what is due is rolled out by now, unless something stands in the way.
+func (m *Model) checkReason(reason string) error {
+	may := map[string]bool{}
+	must := false
+	for _, s := range m.sources {
+		must = must || s.mustBe(belief.differs, s.content)
+		if s.held && (s.mayBe(belief.differs, s.content) || len(s.unrecorded) > 0) {
+			may[reasonHeld] = true
+		}
+		if s.mayBe(belief.isTakenBack, s.content) {
+			may[reasonUndone] = true
+			must = must || s.mustBe(belief.isTakenBack, s.content)
+		}
+	}
+	if m.workload.Paused {
+		may[reasonPaused] = true
+	}
+	if m.workload.Held {
+		may[reasonHeld] = true
+	}
+	waits := slices.Contains([]string{reasonHeld, reasonUndone, reasonPaused, "QuietWindow", "GenerationNotObserved"}, reason)
+	switch {
+	case waits && !may[reason]:
+		return fmt.Errorf("Lockstep waits for %s; the rules know only %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
+	case must && !waits:
+		return fmt.Errorf("something is due or was taken back, and Lockstep says %s; the rules know %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
+	}
+	return nil
+}
+
+func (m *Model) clone() *Model {
+	c := *m
+	c.sources, c.since = map[string]*source{}, nil
+	for name, s := range m.sources {
+		copied := *s
+		copied.beliefs, copied.unrecorded, copied.overwritten = slices.Clone(s.beliefs), slices.Clone(s.unrecorded), slices.Clone(s.overwritten)
+		c.sources[name] = &copied
+	}
+	c.numbers = map[string][]int64{}
+	for template, numbers := range m.numbers {
+		c.numbers[template] = slices.Clone(numbers)
+	}
+	return &c
+}
+
+// String is what the model knows, for people who look at a failure.
+func (m *Model) String() string {
+	var b strings.Builder
+	if m.workload != nil {
+		fmt.Fprintf(&b, "  workload: held=%t paused=%t revisions %v\n", m.workload.Held, m.workload.Paused, m.numbers[m.workload.Template])
+	}
+	for _, name := range []string{ConfigMap, Secret} {
+		s := m.sources[name]
+		fmt.Fprintf(&b, "  %s is %q, held=%t; given can be", name, s.content, s.held)
+		for _, belief := range s.beliefs {
+			fmt.Fprintf(&b, " [%q after revision %d, taken back: %t]", belief.given, belief.from, belief.back)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,332 @@
+package histories_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/test/histories"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// person does what people and tools do, through a client: that of the small server or of a
+// real one.
+type person struct {
+	client    client.Client
+	namespace string
+	// contents are those that each source has had.
+	contents map[string][]string
+	// last is the workload as it was deleted; nil after one that took everything along.
+	last  *appsv1.Deployment
+	turns int
+}
+
+func newPerson(c client.Client, namespace string) *person {
+	return &person{client: c, namespace: namespace, contents: map[string][]string{}}
+}
+
+// begin makes the sources and the workload.
+func (p *person) begin(ctx context.Context) error {
+	for _, source := range []string{histories.ConfigMap, histories.Secret} {
+		if err := p.setContent(ctx, source, p.fresh(source)); err != nil {
+			return err
+		}
+	}
+	return p.create(ctx, p.manifest())
+}
+
+// manifest is the workload as its owner wrote it.
+func (p *person) manifest() *appsv1.Deployment {
+	d := testkit.Deployment(testkit.Web, "app", "db")
+	delete(d.Annotations, settings.Quiet)
+	limit := int32(1000) // a history is longer than the default
+	d.Spec.RevisionHistoryLimit = &limit
+	return d
+}
+
+// fresh is a content that a source never had.
+func (p *person) fresh(source string) string {
+	p.turns++
+	content := fmt.Sprintf("%s %d", source, p.turns)
+	return content
+}
+
+// do carries an action out; what is none of a person's is left alone.
+func (p *person) do(ctx context.Context, a histories.Action) error {
+	switch a.Verb {
+	case histories.Change:
+		return p.setContent(ctx, a.Source, p.fresh(a.Source))
+	case histories.ChangeBack:
+		return p.setContent(ctx, a.Source, p.before(a.Source))
+	case histories.Remove:
+		return client.IgnoreNotFound(p.client.Delete(ctx, p.source(a.Source, "")))
+	case histories.HoldSource, histories.FreeSource:
+		return p.holdSource(ctx, a.Source, a.Verb == histories.HoldSource)
+	case histories.Orphan, histories.Delete:
+		return p.remove(ctx, a.Verb == histories.Orphan)
+	case histories.Make:
+		return p.makeAgain(ctx)
+	case histories.Undo:
+		return p.undo(ctx, a.Revision)
+	}
+	change := p.changeOf(a.Verb)
+	if change == nil {
+		return nil
+	}
+	return p.change(ctx, change)
+}
+
+// changeOf is how an action changes the workload, nil when it does not.
+func (p *person) changeOf(verb histories.Verb) func(*appsv1.Deployment) {
+	mark := func(key string, on bool) func(*appsv1.Deployment) {
+		return func(d *appsv1.Deployment) {
+			if on {
+				d.Annotations[key] = "history"
+			} else {
+				delete(d.Annotations, key)
+			}
+		}
+	}
+	switch verb {
+	case histories.Rollout:
+		p.turns++
+		return func(d *appsv1.Deployment) { setOn(&d.Spec.Template, "edited", strconv.Itoa(p.turns)) }
+	case histories.Strip:
+		return func(d *appsv1.Deployment) { delete(d.Spec.Template.Annotations, settings.Inputs) }
+	case histories.Pause, histories.Resume:
+		return func(d *appsv1.Deployment) { d.Spec.Paused = verb == histories.Pause }
+	case histories.Hold, histories.Free:
+		return mark(settings.Hold, verb == histories.Hold)
+	case histories.Release:
+		return func(d *appsv1.Deployment) { d.Annotations[settings.Release] = d.ResourceVersion }
+	case histories.Scale:
+		p.turns++
+		return func(d *appsv1.Deployment) { *d.Spec.Replicas = int32(p.turns % 2) }
+	}
+	return nil
+}
+
+func setOn(t *corev1.PodTemplateSpec, key, value string) {
+	if t.Annotations == nil {
+		t.Annotations = map[string]string{}
+	}
+	t.Annotations[key] = value
+}
+
+// change changes the workload, if there is one.
+func (p *person) change(ctx context.Context, change func(*appsv1.Deployment)) error {
+	for {
+		d := &appsv1.Deployment{}
+		if err := p.client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: testkit.Web}, d); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		before := d.DeepCopy()
+		change(d)
+		if same(before, d) {
+			return nil
+		}
+		err := p.client.Update(ctx, d)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+func same(a, b *appsv1.Deployment) bool {
+	return templateText(a) == templateText(b) && maps.Equal(a.Annotations, b.Annotations) && a.Spec.Paused == b.Spec.Paused && *a.Spec.Replicas == *b.Spec.Replicas
+}
+
+func templateText(d *appsv1.Deployment) string {
+	text, err := json.Marshal(plain(d.Spec.Template))
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// source is a ConfigMap or Secret with a content.
+func (p *person) source(name, content string) client.Object {
+	kind, name, _ := strings.Cut(name, "/")
+	meta := metav1.ObjectMeta{Namespace: p.namespace, Name: name}
+	if kind == "secret" {
+		return &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"key": []byte(content)}}
+	}
+	return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": content}}
+}
+
+// before is the content before the current one.
+func (p *person) before(source string) string {
+	all := p.contents[source]
+	return all[max(0, len(all)-2)]
+}
+
+func (p *person) setContent(ctx context.Context, source, content string) error {
+	p.contents[source] = append(p.contents[source], content)
+	o := p.source(source, content)
+	old := p.source(source, "")
+	err := p.client.Get(ctx, client.ObjectKeyFromObject(o), old)
+	if apierrors.IsNotFound(err) {
+		return p.client.Create(ctx, o)
+	}
+	if err != nil {
+		return err
+	}
+	o.SetAnnotations(old.GetAnnotations())
+	o.SetResourceVersion(old.GetResourceVersion())
+	o.SetUID(old.GetUID())
+	o.SetCreationTimestamp(old.GetCreationTimestamp())
+	return p.client.Update(ctx, o)
+}
+
+func (p *person) holdSource(ctx context.Context, source string, hold bool) error {
+	o := p.source(source, "")
+	if err := p.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	annotations := map[string]string{}
+	if hold {
+		annotations[settings.Hold] = "history"
+	}
+	o.SetAnnotations(annotations)
+	return p.client.Update(ctx, o)
+}
+
+// remove deletes the workload, and remembers it as it was when its revisions stay.
+func (p *person) remove(ctx context.Context, orphan bool) error {
+	d := &appsv1.Deployment{}
+	if err := p.client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: testkit.Web}, d); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	p.last = nil
+	policy := metav1.DeletePropagationForeground
+	if orphan {
+		p.last, policy = d.DeepCopy(), metav1.DeletePropagationOrphan
+	}
+	return p.client.Delete(ctx, d, client.PropagationPolicy(policy))
+}
+
+func (p *person) makeAgain(ctx context.Context) error {
+	d := p.manifest()
+	if p.last != nil {
+		d.Annotations, d.Spec = p.last.Annotations, p.last.Spec
+	}
+	err := p.create(ctx, d)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func (p *person) create(ctx context.Context, d *appsv1.Deployment) error {
+	d.Namespace = p.namespace
+	return p.client.Create(ctx, d)
+}
+
+// undo goes to another revision as "kubectl rollout undo" does: the template, and the
+// annotations of the Deployment as they were then. kubectl refuses a paused one; other
+// tools write its template alone.
+func (p *person) undo(ctx context.Context, choice int) error {
+	sets := &appsv1.ReplicaSetList{}
+	if err := p.client.List(ctx, sets, client.InNamespace(p.namespace), client.MatchingLabels{"app": testkit.Web}); err != nil {
+		return err
+	}
+	slices.SortFunc(sets.Items, func(a, b appsv1.ReplicaSet) int { return int(numberOf(&b) - numberOf(&a)) })
+	return p.change(ctx, func(d *appsv1.Deployment) {
+		others := slices.DeleteFunc(slices.Clone(sets.Items), func(rs appsv1.ReplicaSet) bool {
+			return templateText(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: rs.Spec.Template}}) == templateText(d)
+		})
+		if len(others) == 0 {
+			return
+		}
+		to := others[choice%len(others)]
+		d.Spec.Template = *plain(to.Spec.Template)
+		if d.Spec.Paused {
+			return
+		}
+		number := d.Annotations[revisionKey]
+		d.Annotations = maps.Clone(to.Annotations)
+		for _, key := range []string{historyKey, "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"} {
+			delete(d.Annotations, key)
+		}
+		d.Annotations[revisionKey] = number
+	})
+}
+
+// factOf is what a write says, of a Deployment or a source.
+func factOf(o client.Object) histories.Fact {
+	f := histories.Fact{}
+	_, f.Held = o.GetAnnotations()[settings.Hold]
+	switch o := o.(type) {
+	case *corev1.ConfigMap:
+		f.Source, f.Content = histories.ConfigMap, o.Data["key"]
+	case *corev1.Secret:
+		f.Source, f.Content = histories.Secret, string(o.Data["key"])
+	case *appsv1.Deployment:
+		release, _ := strconv.ParseInt(o.Annotations[settings.Release], 10, 64)
+		f.Workload = &histories.Workload{
+			UID: string(o.UID), Template: templateText(o),
+			Paused: o.Spec.Paused, Held: f.Held, Release: release,
+		}
+	}
+	return f
+}
+
+// wordOf is what Lockstep says by its last reason and its record.
+func wordOf(reason string, entry record.Entry, p *person, digests kube.Hashers) histories.Word {
+	said := histories.Word{Reason: reason, Given: map[string]string{}, Back: map[string]bool{}}
+	for id, versions := range p.versions(digests) {
+		name, given := id.String(), entry.Inputs[id]
+		said.Given[name], said.Back[name] = histories.Unknown, given.Back != ""
+		if given.Version.IsAbsent() {
+			said.Given[name] = ""
+		}
+		if content, known := versions[given.Version.Short()]; known {
+			said.Given[name] = content
+		}
+	}
+	return said
+}
+
+// showsOf is what Lockstep shows in a template: the content of each source.
+func showsOf(text string, p *person, digests kube.Hashers) map[string]string {
+	shows := map[string]string{}
+	for id, versions := range p.versions(digests) {
+		if content, known := versions[input.ParseShown(text)[id].Digest]; known {
+			shows[id.String()] = content
+		}
+	}
+	return shows
+}
+
+// versions are the contents that each source has had, by their digests.
+func (p *person) versions(digests kube.Hashers) map[input.ID]map[string]string {
+	all := map[input.ID]map[string]string{}
+	for name, contents := range p.contents {
+		for _, content := range contents {
+			source, err := digests.Slim(p.source(name, content), settings.Native{})
+			if err != nil {
+				panic(err)
+			}
+			if all[source.ID] == nil {
+				all[source.ID] = map[string]string{}
+			}
+			all[source.ID][source.Content.Version(fingerprint.AllKeys()).Short()] = content
+		}
+	}
+	return all
+}

@@ -1,0 +1,287 @@
+package histories_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// server is an API server that is small enough to read. It is what the histories in
+// process need of a real one: one sequence of resource versions, generations, times that
+// are a second coarse, preconditions, and the managed fields that Lockstep reads.
+type server struct {
+	version uint64
+	made    int // objects so far, for their UIDs
+	objects map[string]client.Object
+	// written is told of each write, with nil for what is gone. The writer is a field manager.
+	written []func(writer string, old, now client.Object)
+	// orphaning is true while a deletion leaves the revisions.
+	orphaning bool
+}
+
+func newServer() *server {
+	return &server{objects: map[string]client.Object{}}
+}
+
+// as is a client that writes under the name of a field manager.
+func (s *server) as(manager string) client.Client {
+	return caller{server: s, manager: manager}
+}
+
+// caller is a client of the server. What histories do not need is not there, and a call
+// of it ends the test.
+type caller struct {
+	client.Client
+
+	server  *server
+	manager string
+}
+
+const namespace = "shop"
+
+// nameOf names an object among all objects.
+func nameOf(o client.Object, name string) string {
+	return fmt.Sprintf("%T/%s", o, name)
+}
+
+func notFound(o client.Object, name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", o)}, name)
+}
+
+func (c caller) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	stored, ok := c.server.objects[nameOf(into, key.Name)]
+	if !ok {
+		return notFound(into, key.Name)
+	}
+	return fill(into, stored)
+}
+
+// fill copies a stored object into one of a caller.
+func fill(into, stored client.Object) error {
+	text, err := json.Marshal(stored)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+func (c caller) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	sets, ok := list.(*appsv1.ReplicaSetList)
+	if !ok {
+		return fmt.Errorf("the histories list no %T", list)
+	}
+	for _, rs := range c.server.sets() {
+		sets.Items = append(sets.Items, *rs.DeepCopy())
+	}
+	return nil
+}
+
+// sets are the ReplicaSets, in the order in which they were made.
+func (s *server) sets() []*appsv1.ReplicaSet {
+	var all []*appsv1.ReplicaSet
+	for _, o := range s.objects {
+		if rs, ok := o.(*appsv1.ReplicaSet); ok {
+			all = append(all, rs)
+		}
+	}
+	slices.SortFunc(all, func(a, b *appsv1.ReplicaSet) int { return slices.Compare([]byte(a.UID), []byte(b.UID)) })
+	return all
+}
+
+func (c caller) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	if _, exists := c.server.objects[nameOf(o, o.GetName())]; exists {
+		return apierrors.NewAlreadyExists(schema.GroupResource{}, o.GetName())
+	}
+	c.server.made++
+	o.SetNamespace(namespace)
+	o.SetUID(types.UID(fmt.Sprintf("%06d", c.server.made)))
+	o.SetCreationTimestamp(now())
+	o.SetGeneration(1)
+	o.SetManagedFields(nil)
+	c.server.store(c.manager, nil, o)
+	return nil
+}
+
+// now is a time of the API server: a second coarse.
+func now() metav1.Time {
+	return metav1.NewTime(time.Now().Truncate(time.Second))
+}
+
+// Update replaces an object that is still the one that was read.
+func (c caller) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+	old, ok := c.server.objects[nameOf(o, o.GetName())]
+	switch {
+	case !ok:
+		return notFound(o, o.GetName())
+	case o.GetUID() != old.GetUID() || o.GetResourceVersion() != old.GetResourceVersion():
+		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("written meanwhile"))
+	}
+	o.SetManagedFields(old.GetManagedFields())
+	o.SetGeneration(old.GetGeneration())
+	if hasNewSpec(old, o) {
+		o.SetGeneration(old.GetGeneration() + 1)
+	}
+	c.server.store(c.manager, old, o)
+	return nil
+}
+
+// hasNewSpec: the API server counts the annotations of a Deployment too, unless its
+// controller writes them with the status.
+func hasNewSpec(old, now client.Object) bool {
+	before, ok := old.(*appsv1.Deployment)
+	after, _ := now.(*appsv1.Deployment)
+	return ok && (!apiequality.Semantic.DeepEqual(before.Spec, after.Spec) || !apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations))
+}
+
+// updateStatus is a write of the Deployment controller.
+func (s *server) updateStatus(d *appsv1.Deployment) {
+	s.store("kube-controller-manager", s.objects[nameOf(d, d.Name)], d)
+}
+
+// Patch is a JSON merge patch, the form in which Lockstep writes.
+func (c caller) Patch(ctx context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+	body, err := p.Data(o)
+	if err != nil {
+		return err
+	}
+	d := &appsv1.Deployment{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), d); err != nil {
+		return err
+	}
+	before, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	after, err := jsonpatch.MergePatch(before, body)
+	if err != nil {
+		return err
+	}
+	patched := &appsv1.Deployment{}
+	if err := json.Unmarshal(after, patched); err != nil {
+		return err
+	}
+	if err := c.Update(ctx, patched); err != nil {
+		return err
+	}
+	into, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("the histories patch no %T", o)
+	}
+	into.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(patched)
+	return err
+}
+
+// Delete deletes an object, and the revisions of a Deployment unless they are orphaned.
+func (c caller) Delete(_ context.Context, o client.Object, options ...client.DeleteOption) error {
+	old, ok := c.server.objects[nameOf(o, o.GetName())]
+	if !ok {
+		return notFound(o, o.GetName())
+	}
+	var asked client.DeleteOptions
+	asked.ApplyOptions(options)
+	orphan := asked.PropagationPolicy != nil && *asked.PropagationPolicy == metav1.DeletePropagationOrphan
+	c.server.version++
+	delete(c.server.objects, nameOf(old, old.GetName()))
+	if _, ok := old.(*appsv1.Deployment); ok {
+		for _, rs := range c.server.sets() {
+			if !orphan {
+				delete(c.server.objects, nameOf(rs, rs.Name))
+				continue
+			}
+			rs.OwnerReferences = nil
+		}
+	}
+	c.server.orphaning = orphan
+	for _, tell := range c.server.written {
+		tell(c.manager, old, nil)
+	}
+	return nil
+}
+
+// store writes an object down and tells of it.
+func (s *server) store(writer string, old, o client.Object) {
+	s.version++
+	o.SetResourceVersion(strconv.FormatUint(s.version, 10))
+	manage(writer, old, o)
+	kept := o.DeepCopyObject().(client.Object)
+	s.objects[nameOf(o, o.GetName())] = kept
+	for _, tell := range s.written {
+		tell(writer, old, kept)
+	}
+}
+
+// manage keeps the managed fields: who writes a field last owns it.
+func manage(writer string, old, o client.Object) {
+	fields := map[string]bool{}
+	if d, ok := o.(*appsv1.Deployment); ok {
+		before, _ := old.(*appsv1.Deployment)
+		if before == nil || before.Annotations[settings.Reload] != d.Annotations[settings.Reload] {
+			fields[settings.Reload] = true
+		}
+		if before == nil || before.Spec.Template.Annotations[settings.Inputs] != d.Spec.Template.Annotations[settings.Inputs] {
+			fields[settings.Inputs] = true
+		}
+	} else {
+		fields["data"] = true
+	}
+	var entries []metav1.ManagedFieldsEntry
+	for _, e := range o.GetManagedFields() {
+		owned := map[string]map[string]any{}
+		if json.Unmarshal(e.FieldsV1.GetRawBytes(), &owned) != nil {
+			continue
+		}
+		for field := range fields {
+			delete(owned["f:all"], "f:"+field)
+		}
+		if e.Manager == writer {
+			for field := range owned["f:all"] {
+				fields[field[2:]] = true
+			}
+			continue
+		}
+		entries = append(entries, entry(e.Manager, *e.Time, owned["f:all"]))
+	}
+	owned := map[string]any{}
+	for field := range fields {
+		owned["f:"+field] = map[string]any{}
+	}
+	o.SetManagedFields(append(entries, entry(writer, now(), owned)))
+}
+
+func entry(manager string, at metav1.Time, owned map[string]any) metav1.ManagedFieldsEntry {
+	text, err := json.Marshal(map[string]any{"f:all": owned})
+	if err != nil {
+		panic(err)
+	}
+	return metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: metav1.NewFieldsV1(string(text))}
+}
+
+// isSource reports whether the object is a ConfigMap or Secret.
+func isSource(o client.Object) bool {
+	switch o.(type) {
+	case *corev1.ConfigMap, *corev1.Secret:
+		return true
+	}
+	return false
+}
+
+var _ client.Client = caller{manager: kube.FieldManager}

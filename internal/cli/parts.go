@@ -186,15 +186,14 @@ func (p *parts) since(w *kube.Workload, kind input.Kind) (time.Time, bool) {
 	return latest, len(scopes) > 0
 }
 
-// revisions asks for a workload's history. Without the right to it the answer is
-// that there is none: a change is then delivered rather than missed.
+// revisions asks for a workload's history.
 func (p *parts) revisions(ctx context.Context, w *kube.Workload) ([]timeline.Revision, error) {
 	revisions, err := lineage.Revisions(ctx, p.client, w)
 	if apierrors.IsForbidden(err) {
 		p.saidHistory.Do(func() {
-			p.log.Error(err, "cannot look at revisions; an undo made while the controller was down is not noticed")
+			p.log.Error(err, "cannot look at revisions; what other writers take back is not noticed before the right is granted")
 		})
-		return nil, nil
+		return nil, timeline.ErrNoRight
 	}
 	return revisions, err
 }

@@ -42,6 +42,7 @@ func rolloutStatus(w client.Object) Status {
 	s := Status{Status: health.Status{Observed: rolloutObserved(o) && !invalid, Paused: paused, Invalid: invalid}}
 	fields, _, _ := unstructured.NestedMap(o.Object, "status")
 	s.Phase, _ = fields["phase"].(string)
+	s.Counted, s.Counts = true, rolloutCounts(o, fields)
 	s.PodHash, _ = fields["currentPodHash"].(string)
 	s.StableHash, _ = fields["stableRS"].(string)
 	s.Aborted, _ = fields["abort"].(bool)
@@ -74,4 +75,19 @@ func rolloutObserved(o *unstructured.Unstructured) bool {
 func rolloutInvalid(o *unstructured.Unstructured) bool {
 	fields, _, _ := unstructured.NestedMap(o.Object, "status")
 	return conditionIn(fields, "InvalidSpec") == health.True
+}
+
+// rolloutCounts are the pods of a Rollout.
+func rolloutCounts(o *unstructured.Unstructured, status map[string]any) health.Counts {
+	count := func(field string) int {
+		n, _ := status[field].(int64)
+		return int(n)
+	}
+	wanted, found, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+	if !found {
+		wanted = 1
+	}
+	return health.Counts{
+		Wanted: int(wanted), Existing: count("replicas"), Updated: count("updatedReplicas"), Available: count("availableReplicas"),
+	}
 }

@@ -120,7 +120,10 @@ func (s Status) RollsByHand() bool {
 // Hand says how pods take up a new template that rolls by hand, the same for the same
 // specification.
 func (s Status) Hand() string {
-	if s.OnDelete {
+	switch {
+	case !s.RollsByHand():
+		return "the workload's controller replaces its pods"
+	case s.OnDelete:
 		return "pods take it up when they are deleted (updateStrategy OnDelete)"
 	}
 	return fmt.Sprintf("the partition of the updateStrategy keeps %s as they are until it is lowered", pods(s.Partition))

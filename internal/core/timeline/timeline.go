@@ -1,10 +1,15 @@
 package timeline
 
 import (
+	"errors"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
+
+// ErrNoRight says that a workload's revisions may not be read. That is not to say that it
+// has none.
+var ErrNoRight = errors.New("the right to list revisions is missing")
 
 // Timeline is what happened to one workload and one of its inputs, as far as it is
 // known. Bounds order writes with certainty. Times are those of the API server; they

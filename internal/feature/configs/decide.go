@@ -16,7 +16,7 @@ type Observation struct {
 	Current fingerprint.Version
 	// Required is true when pods cannot start without the source.
 	Required bool
-	// Running is true when all pods of the workload have started from its template, and
+	// Running is true when a pod of the workload has started from its template, and
 	// Unobserved when its controller has not acted on it yet, so that this is not known.
 	Running, Unobserved bool
 	// Sealed is true when the version on record came from an immutable object.

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -310,6 +311,9 @@ func (i *Inputs) history(ctx context.Context, w *kube.Workload) ([]timeline.Revi
 		return known.revisions, nil
 	}
 	revisions, err := i.options.Revisions(ctx, w)
+	if errors.Is(err, timeline.ErrNoRight) {
+		return nil, nil // a change is then delivered rather than missed
+	}
 	if err != nil {
 		return nil, err
 	}

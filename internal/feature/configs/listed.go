@@ -53,9 +53,12 @@ func (i *Inputs) mayMatch(namespace string, id input.ID) bool {
 	return !ok || !i.isToken(namespace, id) && settings.ForSource(source.Annotations).Mode != settings.Never
 }
 
-// isRunning reports whether every pod of the workload has started from its template, and
-// there is one.
+// isRunning reports whether a pod of the workload has started from its template. Older
+// pods may be the ones that run, while those of the template wait.
 func isRunning(w *kube.Workload) bool {
 	s := w.Status.Status
-	return health.Of(s, 0).State == health.Done && s.Counts.Wanted > 0
+	if s.Counted {
+		return !s.HasOlderPods() && s.Counts.Available > 0
+	}
+	return health.Of(s, 0).State == health.Done
 }

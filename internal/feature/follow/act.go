@@ -32,7 +32,9 @@ const budgetCheck = 10 * time.Second
 func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Duration, error) {
 	w, in := got.Workload, got.Input
 	switch {
-	case d.isMistake(), d.Reason == input.GenerationNotObserved:
+	case d.isMistake():
+		return d.Recheck, r.noteMistake(w, in)
+	case d.Reason == input.GenerationNotObserved:
 		return d.Recheck, nil
 	case d.Verb == Ignore:
 		// Its namespace may well ask for it, unless it refuses. What it was given is
@@ -66,6 +68,17 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		err = cmp.Or(err, r.Records.Put(w.Key, next))
 	}
 	return recheck, err
+}
+
+// noteMistake stops the maximum delay: until the mistake is corrected the workload cannot
+// be moved. Everything else on record stays as it is.
+func (r *Reconciler) noteMistake(w *kube.Workload, in Input) error {
+	if in.Entry.DelaySince.IsZero() || in.Entry.TooNew || in.RecordFull != "" {
+		return nil
+	}
+	e := in.Entry.Clone()
+	e.DelaySince = time.Time{}
+	return r.Records.Put(w.Key, e)
 }
 
 // leave notes that nothing is known to ask for the workload.

@@ -191,7 +191,7 @@ func (in Input) situation() situation {
 // delaySince is since when the workload could have been moved. What something forbids
 // is not delayed by changes that keep coming.
 func (s situation) delaySince() time.Time {
-	for _, c := range []check{heldWorkload, barredInput, paused, strategyOff} {
+	for _, c := range []check{heldWorkload, barredInput, paused, strategyOff, beyondStrategy} {
 		if _, stuck := c(s); stuck {
 			return time.Time{}
 		}
@@ -296,7 +296,12 @@ func (d Decision) isMistake() bool {
 	}
 }
 
+// notFollowed: nothing asks for the workload. One whose patterns match nothing yet stays
+// on record with them, so that what appears later is known to be new.
 func notFollowed(s situation) (Decision, bool) {
+	if len(s.Findings) == 0 && len(s.Searched) > 0 && s.Force == NoForce {
+		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "no source matches its patterns yet"}, true
+	}
 	return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: "nothing to follow"}, len(s.Findings) == 0
 }
 

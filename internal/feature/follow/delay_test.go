@@ -41,3 +41,20 @@ func TestDelayCountsWhileItCouldBeMoved(t *testing.T) {
 		})
 	}
 }
+
+// TestMistakeStopsTheMaximumDelay: nothing could be moved while it was there.
+func TestMistakeStopsTheMaximumDelay(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.workload.Annotations[settings.Quiet] = "soon"
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", PendingSince: ago(time.Minute), DelaySince: ago(time.Minute), Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	loop := s.loop()
+	for range 2 {
+		if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !s.entry.DelaySince.IsZero() || s.entry.PendingSince.IsZero() || s.recorded != 1 {
+		t.Errorf("recorded %d times, pending since %s, delayed since %s", s.recorded, s.entry.PendingSince, s.entry.DelaySince)
+	}
+}

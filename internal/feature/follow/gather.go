@@ -107,7 +107,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	}
 	if g.Revisions != nil || g.Read != nil { // a drop-in has neither
 		got.Input.Rollout = w.Status.Status
-		got.Input.Health = health.Of(w.Status.Status, got.Input.Now.Sub(w.MovedAt))
+		got.Input.Health = health.Of(w.Status.Status, since(w.MovedAt, got.Input.Now))
 	}
 	if len(got.Input.Intent.Problems) > 0 || got.Input.Intent.TooMany != "" {
 		return got, nil
@@ -148,4 +148,12 @@ func (g *Gatherer) intent(w *kube.Workload) settings.Intent {
 		defaults = ns.Annotations
 	}
 	return g.Vocabulary.Intent(w.Annotations, defaults)
+}
+
+// since is how long ago something was, zero for what never was.
+func since(at, now time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
+	}
+	return now.Sub(at)
 }

@@ -166,7 +166,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 
 // welcome tells once that a workload begins to be followed.
 func (r *Reconciler) welcome(got Gathered, d Decision) {
-	if got.Input.Entry.IsKnown() || d.Verb == Ignore || d.isMistake() || d.Reason == input.GenerationNotObserved {
+	if got.Input.Entry.IsKnown() || len(got.Input.Findings) == 0 || d.Verb == Ignore || d.isMistake() || d.Reason == input.GenerationNotObserved {
 		return
 	}
 	e := followingEvent(got.Workload, got.Input)

@@ -158,8 +158,12 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 		given.Version = f.Rebased
 	}
 	if f.Standing == input.Record || f.Standing == input.Due && o.delivers(f) {
+		before := given.From
 		given.Take(f.Current)
 		given.From = o.origin(f)
+		if f.Reason == input.NewBasis && (given.From == "" || o.template.Back[f.ID] != "") {
+			given.From = before // measured in another way, it is the same that was given
+		}
 		known = true
 	} else if f.Standing == input.Due && !known {
 		given.Take(f.Current.Unknown())

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,10 +59,14 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 		t.Unobserved = true
 	default:
 		revisions, err := g.Revisions(ctx, w)
-		if err != nil {
+		switch {
+		case errors.Is(err, timeline.ErrNoRight):
+			t.Now = known // to be judged when there is the right
+		case err != nil:
 			return err
+		default:
+			t.Back = in.takenBack(w, revisions)
 		}
-		t.Back = in.takenBack(w, revisions)
 	}
 	t.Unobserved = t.Unobserved || g.Revisions != nil && in.awaitsRevision(w)
 	in.Template = t
@@ -149,8 +154,8 @@ func (in Input) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 	from := map[input.ID]timeline.Origin{}
 	for _, f := range in.Findings {
 		switch {
-		case f.Reason == input.DeliveredByRollout && w.Borrows == kube.Key{}:
-			from[f.ID] = w.Replaced
+		case (f.Reason == input.DeliveredByRollout || f.Reason == input.NewBasis) && w.Borrows == kube.Key{}:
+			from[f.ID] = w.Replaced // a template that uses other keys has loaded it too
 		case f.Reason == input.DeliveredByRollout, f.Reason == input.DeliveredBefore:
 			from[f.ID] = w.BeforeLast()
 		}
@@ -176,7 +181,7 @@ func (in *Input) bar(w *kube.Workload) {
 		if f.Reason == input.Undone {
 			f.Reason = input.InStep
 		}
-		if f.Standing == input.Record && !isDeliveredAndGone(w, f) {
+		if f.Standing == input.Record && f.Reason != input.NewBasis && !isDeliveredAndGone(w, f) {
 			delete(in.Template.Back, f.ID)
 		}
 		to, back := in.Template.Back[f.ID]

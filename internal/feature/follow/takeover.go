@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -32,6 +33,9 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload) (e record.Entry,
 		return unknown, true, nil
 	}
 	revisions, err := g.Revisions(ctx, w)
+	if errors.Is(err, timeline.ErrNoRight) {
+		return unknown, false, nil
+	}
 	if err != nil || !tookOver(w, revisions) {
 		return unknown, false, err
 	}

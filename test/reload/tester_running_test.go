@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -17,51 +18,62 @@ func withPods(manifest string, replicas int, more string) string {
 	return strings.Replace(manifest, "replicas: 0", fmt.Sprintf("replicas: %d%s", replicas, more), 1)
 }
 
-// TestTesterDeliveredMeansRunning holds "delivered means that pods run it" against undos
-// that restart no pod: of a rollout that is stuck, and of a template that rolls by hand.
+// TestTesterDeliveredMeansRunning holds "delivered means that pods run it" against
+// templates that are changed and changed back, so that no pod is restarted.
 func TestTesterDeliveredMeansRunning(t *testing.T) {
 	t.Parallel()
-	grace := ", terminationGracePeriodSeconds: 0"
-	s := newStage(t, secret("db", "key: one")+configMap("redo", "key: one")+
-		withPods(deployment("stuck", auto, uses("secret/db")+grace), 2, "")+
-		withPods(workload("StatefulSet", "byhand", auto, uses("secret/db")+grace), 1, ", updateStrategy: {type: OnDelete}")+
-		withPods(workload("StatefulSet", "redo", auto, uses("configmap/redo")+grace), 1, ", updateStrategy: {type: OnDelete}"),
+	const grace = ", terminationGracePeriodSeconds: 0"
+	const onDelete = ", updateStrategy: {type: OnDelete}"
+	optional := "containers: [{name: app, image: app, envFrom: [{configMapRef: {name: optional, optional: true}}]}]"
+	s := newStage(t, secret("stuck", "key: one")+secret("byhand", "key: one")+
+		configMap("redo", "key: one")+configMap("optional", "key: one")+configMap("pause", "key: one")+configMap("keys", "key: one, other: one")+
+		withPods(deployment("stuck", auto, uses("secret/stuck")+grace), 2, "")+
+		withPods(workload("StatefulSet", "byhand", auto, uses("secret/byhand")+grace), 1, onDelete)+
+		withPods(workload("StatefulSet", "redo", auto, uses("configmap/redo")+grace), 1, onDelete)+
+		deployment("optional", auto, optional)+deployment("pause", auto, uses("configmap/pause"))+deployment("keys", auto, oneKey("key")),
 		labtest.KWOK)
 	s.awaitReady(t, "stuck", 2)
 	s.awaitReady(t, "byhand", 1)
 	s.awaitReady(t, "redo", 1)
 	s.run(t)
-	s.awaitKnown(t, deploy, "stuck", "secret/db")
-	s.awaitKnown(t, "StatefulSet.apps", "byhand", "secret/db")
+	s.awaitKnown(t, deploy, "stuck", "secret/stuck")
+	s.awaitKnown(t, "StatefulSet.apps", "byhand", "secret/byhand")
 	s.awaitKnown(t, "StatefulSet.apps", "redo", "configmap/redo")
+	for _, name := range []string{"optional", "pause", "keys"} {
+		s.awaitObserved(t, "deployment/"+name)
+		s.awaitKnown(t, deploy, name, "configmap/"+name)
+	}
 
 	t.Run("held, a rollout is stuck, a Secret rotates, the rollout is undone, the hold ends", func(t *testing.T) {
+		const ref = "deployment/stuck"
 		first := s.uids(t, "stuck")
-		for _, ref := range []string{"deployment/stuck", "statefulset/byhand"} {
-			s.annotate(t, ref, settings.Hold, "freeze")
+		s.annotate(t, ref, settings.Hold, "freeze")
+		s.change(t, ref, "{spec: {template: {spec: {schedulerName: none}}}}")
+		s.awaitPods(t, ref, "unavailableReplicas", 1)
+		s.change(t, "secret/stuck", "{stringData: {key: two}}")
+		s.AwaitEvent(t, "stuck", "Held", "secret/stuck")
+		s.change(t, ref, "{spec: {template: {spec: {schedulerName: null}}}}")
+		s.awaitObserved(t, ref)
+		s.awaitPods(t, ref, "updatedReplicas", 2)
+		s.awaitPods(t, ref, "replicas", 2)
+		if diff := cmp.Diff(first, s.uids(t, "stuck")); diff != "" {
+			t.Fatalf("other pods run than before (-before +now):\n%s", diff)
 		}
-		s.change(t, "deployment/stuck", "{spec: {template: {spec: {schedulerName: none}}}}")
-		s.awaitPods(t, "deployment/stuck", "unavailableReplicas", 1)
-		s.change(t, "statefulset/byhand", "{spec: {template: {metadata: {annotations: {edited: once}}}}}")
-		s.awaitObserved(t, "statefulset/byhand")
-		s.change(t, "secret/db", "{stringData: {key: two}}")
-		s.AwaitEvent(t, "stuck", "Held", "secret/db")
-		s.AwaitEvent(t, "byhand", "Held", "secret/db")
-		s.change(t, "deployment/stuck", "{spec: {template: {spec: {schedulerName: null}}}}")
-		s.change(t, "statefulset/byhand", "{spec: {template: {metadata: {annotations: {edited: null}}}}}")
-		s.awaitObserved(t, "statefulset/byhand")
-		s.awaitObserved(t, "deployment/stuck")
-		s.awaitPods(t, "deployment/stuck", "updatedReplicas", 2)
-		s.awaitPods(t, "deployment/stuck", "replicas", 2)
-		if now := s.uids(t, "stuck"); fmt.Sprint(now) != fmt.Sprint(first) {
-			t.Fatalf("pods are %v, want those that ran before: %v", now, first)
-		}
-		s.pass(t)
-		for _, ref := range []string{"deployment/stuck", "statefulset/byhand"} {
-			s.annotate(t, ref, settings.Hold)
-		}
-		s.checkRollouts(t, "no pod has read the Secret since it was rotated", 3, "deployment/stuck")
-		s.checkRollouts(t, "no pod has read the Secret since it was rotated", 3, "statefulset/byhand")
+		s.annotate(t, ref, settings.Hold)
+		s.awaitRollouts(t, ref, 3) // the stuck one, the undo, and one for the Secret
+	})
+
+	t.Run("OnDelete and held, an edit, a Secret rotates, the edit is undone, the hold ends", func(t *testing.T) {
+		const ref = "statefulset/byhand"
+		s.annotate(t, ref, settings.Hold, "freeze")
+		s.change(t, ref, "{spec: {template: {metadata: {annotations: {edited: once}}}}}")
+		s.awaitObserved(t, ref)
+		s.change(t, "secret/byhand", "{stringData: {key: two}}")
+		s.AwaitEvent(t, "byhand", "Held", "secret/byhand")
+		s.change(t, ref, "{spec: {template: {metadata: {annotations: {edited: null}}}}}")
+		s.awaitObserved(t, ref)
+		s.annotate(t, ref, settings.Hold)
+		s.awaitRollouts(t, ref, 3)
 	})
 
 	t.Run("OnDelete, undone and redone before a pod is deleted", func(t *testing.T) {
@@ -80,6 +92,79 @@ func TestTesterDeliveredMeansRunning(t *testing.T) {
 		}
 		s.deletePods(t, "redo")
 		s.AwaitEvent(t, "redo", "Normal Reloaded", "configmap/redo")
+	})
+
+	t.Run("an optional source is gone during a restart and comes back as it was", func(t *testing.T) {
+		s.delete(t, "configmap/optional")
+		s.pass(t)
+		s.change(t, "deployment/optional", "{spec: {template: {metadata: {annotations: {restarted: now}}}}}")
+		s.awaitObserved(t, "deployment/optional")
+		s.pass(t)
+		s.make(t, configMap("optional", "key: one"))
+		s.awaitRollouts(t, "deployment/optional", 2) // its pods have started without it
+	})
+
+	t.Run("paused, a change, the reference is taken away and put back, resumed", func(t *testing.T) {
+		s.changeDuringPause(t, "pause", "containers: [{name: app, image: app}]", uses("configmap/pause"))
+	})
+
+	t.Run("paused, a change, another key is used and then the first again, resumed", func(t *testing.T) {
+		s.changeDuringPause(t, "keys", oneKey("other"), oneKey("key"))
+	})
+}
+
+// oneKey is a pod specification that reads one key of the ConfigMap "keys".
+func oneKey(key string) string {
+	return "containers: [{name: app, image: app, env: [{name: KEY, valueFrom: {configMapKeyRef: {name: keys, key: " + key + "}}}]}]"
+}
+
+// changeDuringPause changes the ConfigMap of a Deployment that is paused, then its
+// template and back, and resumes it: no pod was restarted, so that a rollout is due.
+func (s *stage) changeDuringPause(t *testing.T, name, other, pod string) {
+	t.Helper()
+	ref := "deployment/" + name
+	s.change(t, ref, "{spec: {paused: true}}")
+	s.awaitObserved(t, ref)
+	s.change(t, "configmap/"+name, "{data: {key: two}}")
+	s.AwaitEvent(t, name, "Paused", "configmap/"+name)
+	for _, spec := range []string{other, pod} {
+		s.change(t, ref, "{spec: {template: {spec: {"+spec+"}}}}")
+		s.awaitObserved(t, ref)
+		s.pass(t)
+	}
+	s.change(t, ref, "{spec: {paused: null}}")
+	s.awaitRollouts(t, ref, 3)
+}
+
+// TestTesterCanaryRevert: the canary of a deployment tool is taken back in the tool, so that
+// the stable pods go on. They have not read a Secret that was rotated meanwhile.
+func TestTesterCanaryRevert(t *testing.T) {
+	t.Parallel()
+	const ref = "rollout/canary"
+	s := newStage(t, secret("db", "key: one")+
+		strings.Replace(fmt.Sprintf(rollout, "canary", "canary", "template: {metadata: {labels: {app: canary}}, spec: {"+uses("secret/db")+"}}"),
+			"canary: {}", "canary: {steps: [{setWeight: 50}, {pause: {}}]}", 1),
+		labtest.KWOK, labtest.ArgoRollouts)
+	s.awaitPhase(t, ref, "Healthy")
+	s.run(t)
+	s.awaitKnown(t, "Rollout.argoproj.io", "canary", "secret/db")
+	first := s.uids(t, "canary")
+	s.annotate(t, ref, settings.Hold, "freeze")
+	s.change(t, ref, "{spec: {template: {metadata: {annotations: {edited: once}}}}}")
+	s.awaitPhase(t, ref, "Paused")
+	s.change(t, "secret/db", "{stringData: {key: two}}")
+	s.AwaitEvent(t, "canary", "Held", "secret/db")
+	s.change(t, ref, "{spec: {template: {metadata: {annotations: {edited: null}}}}}")
+	s.awaitPhase(t, ref, "Healthy")
+	now := s.uids(t, "canary")
+	for name, uid := range first {
+		if now[name] != uid {
+			t.Fatalf("%s was restarted", name)
+		}
+	}
+	s.annotate(t, ref, settings.Hold)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return s.shown(t, ref) != "", "the Secret is not delivered: " + s.remembered(t, "Rollout.argoproj.io", "canary")
 	})
 }
 

@@ -26,9 +26,10 @@ func (t Timeline) ChangedSinceFollowed() bool {
 
 // AppearedSince reports whether the input has come into being since the workload was last
 // looked at, unless a rollout came after it. No watch needs to have seen that: the record
-// says that a pattern looked for it.
+// says that a pattern looked for it. One whose own annotation was seen to change has been
+// there, and refused.
 func (t Timeline) AppearedSince() bool {
-	return t.Record.Searched && !t.RolledOutSince() && !t.newestRevision().After(t.Input.Created)
+	return t.Record.Searched && t.Input.Asked == (Bounds{}) && !t.RolledOutSince() && !t.newestRevision().After(t.Input.Created)
 }
 
 // RolledOutSince reports whether the template was certainly written after the input, and

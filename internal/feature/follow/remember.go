@@ -79,7 +79,8 @@ func remember(e record.Entry, o outcome) record.Entry {
 		next.MovedAt = later(e.MovedAt, o.before.movedAt)
 		next.AsOf, next.MovedFrom = later(e.AsOf, o.before.writtenAt), o.before.revision
 	}
-	if o.decision.Verb != Evict || o.decision.Delivered {
+	if o.decision.Verb != Evict && o.decision.Verb != Hold || o.decision.Delivered {
+		// A hold in the middle of a series does not begin it again.
 		next.EvictFor, next.EvictSince, next.EvictPods = "", time.Time{}, 0
 	}
 	for _, f := range o.findings {

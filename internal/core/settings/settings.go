@@ -107,7 +107,7 @@ type Problem struct {
 
 // String names the annotation, the value and what would be accepted.
 func (p Problem) String() string {
-	return fmt.Sprintf("annotation %s: %q is not understood; accepted: %s", p.Key, shorten(p.Value), p.Accepted)
+	return fmt.Sprintf("annotation %s: %q is not understood; accepted: %s", p.Key, Shorten(p.Value), p.Accepted)
 }
 
 // Defaults are the settings of the whole controller.
@@ -359,8 +359,8 @@ func (in *Intent) readNamespaceObserve(annotations map[string]string) {
 	}
 }
 
-// shorten keeps a hostile or pasted value from filling an event.
-func shorten(value string) string {
+// Shorten keeps a hostile or pasted value from filling an event or the log.
+func Shorten(value string) string {
 	const most = 80
 	if len(value) <= most {
 		return value

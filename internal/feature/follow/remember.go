@@ -84,7 +84,8 @@ func remember(e record.Entry, o outcome) record.Entry {
 		// A revision that another writer uses again was not made for what it shows.
 		next.MovedFrom = max(e.MovedFrom, o.before.revision)
 	}
-	if o.decision.Verb != Evict || o.decision.Delivered {
+	if o.decision.Verb != Evict && o.decision.Verb != Hold || o.decision.Delivered {
+		// A hold in the middle of a series does not begin it again.
 		next.EvictFor, next.EvictSince, next.EvictPods = "", time.Time{}, 0
 	}
 	for _, f := range o.findings {

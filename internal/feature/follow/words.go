@@ -79,5 +79,5 @@ func quoted(text string) string {
 	if text == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (%q)", text)
+	return fmt.Sprintf(" (%q)", settings.Shorten(text))
 }

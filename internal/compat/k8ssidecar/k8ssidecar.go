@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/objectwatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/core/argv"
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/syncrun"
@@ -249,7 +250,7 @@ func (e *environment) request(c *syncrun.Config) {
 		c.App.Notify = append(c.App.Notify, "attempt:"+scriptCommand(script))
 	}
 	if url := e.get("REQ_URL", ""); url != "" {
-		c.App.Notify = append(c.App.Notify, url)
+		c.App.Notify = append(c.App.Notify, e.address(url))
 	}
 	h := &c.App.HTTP
 	h.Method = e.get("REQ_METHOD", http.MethodGet)
@@ -276,6 +277,17 @@ func (e *environment) request(c *syncrun.Config) {
 	}
 }
 
+// address is a URL as a way to tell the application, on which no options follow. As
+// the original does, it writes blanks as a request can have them.
+func (e *environment) address(url string) string {
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(url), ":")
+	scheme = strings.ToLower(scheme)
+	if scheme != "http" && scheme != "https" {
+		e.fail("REQ_URL: want http://host:port/path")
+	}
+	return scheme + ":" + argv.Quote(strings.ReplaceAll(rest, " ", "%20"))
+}
+
 // jsonBody is a payload as the original sends it: text that is no JSON becomes a
 // JSON string.
 func jsonBody(payload string) string {
@@ -292,7 +304,7 @@ func jsonBody(payload string) string {
 // scriptCommand runs a script that is not executable with a shell, as the
 // original does.
 func scriptCommand(script string) string {
-	quoted := "'" + strings.ReplaceAll(script, "'", `'\''`) + "'"
+	quoted := argv.Quote(script)
 	if info, err := os.Stat(script); err == nil && info.Mode().Perm()&0o111 == 0 {
 		return "sh " + quoted
 	}

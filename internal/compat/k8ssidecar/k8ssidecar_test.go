@@ -3,6 +3,7 @@ package k8ssidecar_test
 import (
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/compat/k8ssidecar"
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync/application"
 	"github.com/lockstep-dev/lockstep/internal/syncrun"
 )
 
@@ -108,6 +110,54 @@ func TestRequestAndFiles(t *testing.T) {
 	}
 	if c.Volume.FileMode != 0o440 || c.Sync.Rules.Collision != filemap.Prefix || c.SubdirAnnotation != "k8s-sidecar-target-directory" {
 		t.Errorf("files %+v %+v", c.Volume, c.Sync.Rules)
+	}
+}
+
+// The URL arrives as it was written, whatever a command line would make of it, and
+// with the credentials that were given for it.
+func TestTheURLArrivesAsItWas(t *testing.T) {
+	var uri, user string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		uri = r.RequestURI
+		user, _, _ = r.BasicAuth()
+	}))
+	defer server.Close()
+	for name, c := range map[string]struct{ path, want string }{
+		"plain":             {"/reload?a=b&c", "/reload?a=b&c"},
+		"quotes":            {"/?q='a'", "/?q='a'"},
+		"double quotes":     {`/?q="a"`, `/?q="a"`},
+		"one quote":         {"/it's", "/it's"},
+		"a backslash":       {`/?q=\d`, `/?q=\d`},
+		"blank, as encoded": {"/a b?q=c method=PUT", "/a%20b?q=c%20method=PUT"},
+		"blanks around":     {"/reload \n", "/reload"},
+	} {
+		config, err := parse(map[string]string{
+			"LABEL": "x", "FOLDER": "/f", "NAMESPACE": "a", "REQ_URL": strings.Replace(server.URL, "http", "HTTP", 1) + c.path, "REQ_USERNAME": "u", "REQ_PASSWORD": "p",
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		spec, h := config.App.Notify[0], application.HTTP{First: config.App.HTTP}
+		h.First.URL = application.Address(spec)
+		teller, err := application.NewTeller(spec, application.Settings{HTTP: h})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := teller.Tell(t.Context(), podsync.Release{}); err != nil || uri != c.want || user != "u" {
+			t.Errorf("%s: the server was asked for %s by %q, want %s (%v)", name, uri, user, c.want, err)
+		}
+	}
+}
+
+// Only a request can be meant by REQ_URL: no word of ours in it runs a program.
+func TestOnlyAURLIsARequest(t *testing.T) {
+	for _, url := range []string{"exec:touch /tmp/x", "signal:HUP", "restart", "user:pw@localhost/reload"} {
+		_, err := parse(map[string]string{"LABEL": "x", "FOLDER": "/f", "NAMESPACE": "a", "REQ_URL": url})
+		if err == nil || !strings.Contains(err.Error(), "REQ_URL") || strings.Contains(err.Error(), "pw") {
+			t.Errorf("%s: error %v", url, err)
+		}
 	}
 }
 

@@ -4,25 +4,33 @@ package argv
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 )
 
 // Split cuts a command line at blanks. Single quotes keep everything, double
-// quotes keep blanks, a backslash keeps the next character.
+// quotes keep blanks, a backslash keeps the next character. An error does not
+// show the line, which may hold credentials.
 func Split(line string) ([]string, error) {
 	s := splitter{}
 	for _, r := range line {
 		s.take(r)
 	}
 	if s.quote != 0 || s.escaped {
-		return nil, fmt.Errorf("command %q: a quote or a backslash is not closed", line)
+		return nil, errors.New("a quote or a backslash is not closed")
 	}
 	s.end()
 	if len(s.words) == 0 {
 		return nil, errors.New("the command is empty")
 	}
 	return s.words, nil
+}
+
+// Quote writes a word so that Split gives it back as it was.
+func Quote(word string) string {
+	if word != "" && !strings.ContainsAny(word, "'\"\\ \t\n") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // splitter is the state between two characters.

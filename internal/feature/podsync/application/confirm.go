@@ -58,7 +58,7 @@ func newProbe(spec string, settings Settings) (probe, error) {
 	case "body":
 		pattern, url := cutURL(rest)
 		if url == "" {
-			return nil, missingURL(spec)
+			return nil, missingURL(kind)
 		}
 		expr, err := regexp.Compile(pattern)
 		if err != nil {
@@ -68,7 +68,7 @@ func newProbe(spec string, settings Settings) (probe, error) {
 	case "metric":
 		condition, url := cutURL(rest)
 		if url == "" {
-			return nil, missingURL(spec)
+			return nil, missingURL(kind)
 		}
 		c, err := expofmt.ParseCondition(condition)
 		if err != nil {
@@ -81,14 +81,17 @@ func newProbe(spec string, settings Settings) (probe, error) {
 		return p, err
 	case "exec":
 		args, err := argv.Split(rest)
-		return commandProbe{settings, args}, err
+		if err != nil {
+			return nil, fmt.Errorf("confirm exec: %w", err)
+		}
+		return commandProbe{settings, args}, nil
 	case "workers":
 		target, err := parseTarget(rest, settings)
 		return workersProbe{target: target, child: settings.Child}, err
 	case "haproxy":
 		return haproxyProbe{socket: rest, timeout: settings.Timeout}, nil
 	}
-	return nil, fmt.Errorf("confirm %q: want a URL, body:…, metric:…, exec:…, workers:… or haproxy:…", spec)
+	return nil, fmt.Errorf("confirm %s: want a URL, body:…, metric:…, exec:…, workers:… or haproxy:…", beginning(spec))
 }
 
 // cutURL cuts before the last @http, because patterns may hold an @.
@@ -100,8 +103,8 @@ func cutURL(s string) (before, url string) {
 	return s[:i], s[i+1:]
 }
 
-func missingURL(spec string) error {
-	return fmt.Errorf("confirm %q: want a URL behind it, such as @http://127.0.0.1:9090/metrics", spec)
+func missingURL(kind string) error {
+	return fmt.Errorf("confirm %s: want a URL behind it, such as @http://127.0.0.1:9090/metrics", kind)
 }
 
 // Compares reports whether the answer is compared with the one before the

@@ -37,7 +37,10 @@ func (h HTTP) Describe(spec string, asking, full bool) string {
 // Command shows a command line, or only its program.
 func Command(line string, full bool) string {
 	args, err := argv.Split(line)
-	if full || err != nil || len(args) == 1 {
+	switch {
+	case err != nil && line != "":
+		return "(unreadable)" // it may hold a password
+	case full || len(args) <= 1:
 		return line
 	}
 	return args[0] + " …"

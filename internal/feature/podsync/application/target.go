@@ -53,7 +53,7 @@ func ownSocket(options []string) (socket string, given bool) {
 // or to ask; empty when there is none.
 func Socket(spec string) string {
 	parts, err := argv.Split(request(spec))
-	if err != nil || len(parts) == 0 {
+	if err != nil {
 		return ""
 	}
 	socket, _ := ownSocket(parts[1:])
@@ -75,8 +75,11 @@ func origin(address string) string {
 
 // Address is the URL of a way to tell or to ask, empty when it is not HTTP.
 func Address(spec string) string {
-	address, _, _ := strings.Cut(strings.TrimSpace(request(spec)), " ")
-	return address
+	parts, err := argv.Split(request(spec))
+	if err != nil {
+		return ""
+	}
+	return parts[0]
 }
 
 // request is the URL with the options behind it, empty when it is not HTTP.
@@ -96,7 +99,7 @@ func request(spec string) string {
 func (h HTTP) parse(words string) (httpcall.Options, error) {
 	parts, err := argv.Split(words)
 	if err != nil {
-		return httpcall.Options{}, err
+		return httpcall.Options{}, fmt.Errorf("a URL and its options: %w", err)
 	}
 	o := h.forServer(parts[0], parts[1:])
 	own := map[string]bool{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,12 +91,16 @@ func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
 		return httpTeller{o}, err
 	case "signal":
 		return newSignalTeller(rest, settings)
-	case "exec":
+	case "exec", "attempt":
 		args, err := argv.Split(rest)
-		return commandTeller{settings, args}, err
-	case "attempt":
-		args, err := argv.Split(rest)
-		return attemptTeller{commandTeller{settings, args}}, err
+		if err != nil {
+			return nil, fmt.Errorf("notify %s: %w", kind, err)
+		}
+		command := commandTeller{settings, args}
+		if kind == "attempt" {
+			return attemptTeller{command}, nil
+		}
+		return command, nil
 	case "socket":
 		return newSocketTeller(rest, settings)
 	case "restart":
@@ -104,7 +109,17 @@ func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
 		}
 		return restartTeller{settings.Child}, nil
 	}
-	return nil, fmt.Errorf("notify %q: want a URL, signal:…, exec:…, socket:… or restart", spec)
+	return nil, fmt.Errorf("notify %s: want a URL, signal:…, exec:…, socket:… or restart", beginning(spec))
+}
+
+// beginning shows of what is not understood only the word before the colon: the rest
+// may be a URL with a password.
+func beginning(spec string) string {
+	kind, _, found := strings.Cut(spec, ":")
+	if !found || strings.ContainsAny(kind, "@ ") {
+		return "(unreadable)"
+	}
+	return strconv.Quote(kind + ":…")
 }
 
 type httpTeller struct{ options httpcall.Options }
@@ -207,7 +222,7 @@ type socketTeller struct {
 func newSocketTeller(spec string, settings Settings) (podsync.Teller, error) {
 	socket, line, ok := strings.Cut(spec, ":")
 	if !ok || socket == "" || line == "" {
-		return nil, fmt.Errorf("socket %q: want socket:PATH:LINE", spec)
+		return nil, errors.New("notify socket: want socket:PATH:LINE")
 	}
 	return socketTeller{settings, socket, line}, nil
 }

@@ -8,7 +8,8 @@ type source struct {
 	held    bool
 	// touched is true when it was written since the last settlement, rewritten when that was
 	// after a rollout: Lockstep may not have seen what the pods of that have loaded.
-	touched, rewritten bool
+	// arrived is true when pods have waited for it until then.
+	touched, rewritten, arrived bool
 	// unseen is true for what was first seen while Lockstep could not see its changes.
 	unseen bool
 	// beliefs are what Lockstep can have on record.
@@ -61,8 +62,12 @@ func (s *source) write(f Fact, blind bool) {
 	if f.Content == "" {
 		return
 	}
+	if s.arrived { // Lockstep may not have looked in between
+		s.add(belief{given: f.Content})
+	}
 	s.each(func(b belief) []belief {
 		if b.given == "" { // required, so that no pod can have started before
+			s.arrived = true
 			return []belief{{given: f.Content}}
 		}
 		return []belief{b}
@@ -106,6 +111,9 @@ func (s *source) learn(given string, back bool) {
 			return nil
 		}
 		b.back, b.late = back, ""
+		if given == Unknown {
+			b.given = Unknown
+		}
 		return []belief{b}
 	})
 	if slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.given == given }) {

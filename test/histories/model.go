@@ -136,7 +136,7 @@ func (m *Model) make(f Fact) {
 	}
 	inTime, usedBefore := f.At.Sub(m.gone) < goneFor, len(m.numbers[f.Workload.Template]) > 0 || f.Workload.Paused
 	m.takenOver = !m.gone.IsZero() && inTime && usedBefore
-	maybe := !m.gone.IsZero() && m.goneUnseen && usedBefore
+	maybe := m.goneUnseen
 	m.number(f.Workload.Template, !f.Workload.Paused)
 	m.released, m.pauseUnseen = f.Workload.Release, f.Workload.Paused
 	for name, s := range m.sources {

@@ -16,7 +16,7 @@ func (m *Model) Settle(w Word) error {
 		}
 	}
 	for _, s := range next.sources {
-		s.touched, s.rewritten = false, false
+		s.touched, s.rewritten, s.arrived = false, false, false
 	}
 	next.accepting, next.takenOver, next.rolledOut = false, false, false
 	next.settled = next.clone()
@@ -81,7 +81,7 @@ func (m *Model) forbidden(old Workload) error {
 	due := false
 	for _, name := range []string{ConfigMap, Secret} {
 		s := m.sources[name]
-		due = due || s.touched || s.mayBe(belief.differs, s.content)
+		due = due || s.touched || len(s.unrecorded) > 0 || s.mayBe(belief.differs, s.content)
 		if s.touched || m.accepting {
 			continue
 		}

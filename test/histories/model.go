@@ -2,7 +2,6 @@ package histories
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -44,35 +43,10 @@ type Model struct {
 	settled *Model
 	since   []Fact
 
-	rollouts int
-}
-
-// source is one ConfigMap or Secret.
-type source struct {
-	content string
-	held    bool
-	// touched is true when it was written since the last settlement.
-	touched bool
-	// unseen is true for what was first seen while Lockstep could not see its changes.
-	unseen bool
-	// beliefs are what Lockstep can have on record.
-	beliefs []belief
-	// unrecorded are versions that can still be on record although a rollout of Lockstep
-	// gave another one: it was killed then. overwritten are versions that Lockstep may take
-	// for given because it did not see what other writers did to the template.
-	unrecorded, overwritten []string
-}
-
-// belief is what Lockstep can have on record of one source.
-type belief struct {
-	given string
-	// from is the number of the revision before the rollout that gave it, zero when no
-	// rollout did.
-	from int64
-	back bool
-	// late is the version that a rollout has given since, when Lockstep may not have looked
-	// before the next change; empty otherwise.
-	late string
+	// rollouts is how many Lockstep has made, rolledOut whether another writer has made one
+	// since the last settlement.
+	rollouts  int
+	rolledOut bool
 }
 
 // NewModel makes the model of a workload that Lockstep has not seen yet.
@@ -118,7 +92,9 @@ func (m *Model) Observe(f Fact) error {
 	m.since = append(m.since, f)
 	switch {
 	case f.Source != "":
-		m.sources[f.Source].write(f, m.blind)
+		s := m.sources[f.Source]
+		s.rewritten = s.rewritten || m.rolledOut && s.content != f.Content
+		s.write(f, m.blind)
 		return nil
 	case f.Workload == nil:
 		m.delete(f)
@@ -151,47 +127,6 @@ func (m *Model) Observe(f Fact) error {
 	return nil
 }
 
-// write: the content changes, and what was given does not.
-func (s *source) write(f Fact, blind bool) {
-	if s.content != f.Content {
-		s.touched = true
-	}
-	if s.held != f.Held {
-		s.touched = true
-	}
-	s.content, s.held = f.Content, f.Held
-	if f.Content == "" {
-		return
-	}
-	s.each(func(b belief) []belief {
-		if b.given == "" { // required, so that no pod can have started before
-			return []belief{{given: f.Content}}
-		}
-		return []belief{b}
-	})
-	if blind && s.unseen { // the API server's times, if anything, tell whether it changed
-		s.add(belief{given: f.Content})
-		s.add(belief{given: Unknown})
-	}
-}
-
-// each replaces every belief by those that can follow from it.
-func (s *source) each(follow func(belief) []belief) {
-	before := s.beliefs
-	s.beliefs = nil
-	for _, b := range before {
-		for _, next := range follow(b) {
-			s.add(next)
-		}
-	}
-}
-
-func (s *source) add(b belief) {
-	if !slices.Contains(s.beliefs, b) {
-		s.beliefs = append(s.beliefs, b)
-	}
-}
-
 // make: a workload that took over the revisions of another one goes on with its record;
 // of any other what exists is taken as given.
 func (m *Model) make(f Fact) {
@@ -201,7 +136,7 @@ func (m *Model) make(f Fact) {
 	}
 	inTime, usedBefore := f.At.Sub(m.gone) < goneFor, len(m.numbers[f.Workload.Template]) > 0 || f.Workload.Paused
 	m.takenOver = !m.gone.IsZero() && inTime && usedBefore
-	maybe := !m.gone.IsZero() && m.goneUnseen && usedBefore
+	maybe := m.goneUnseen
 	m.number(f.Workload.Template, !f.Workload.Paused)
 	m.released, m.pauseUnseen = f.Workload.Release, f.Workload.Paused
 	for name, s := range m.sources {
@@ -220,7 +155,7 @@ func (m *Model) make(f Fact) {
 		if len(s.beliefs) == 0 { // the first one
 			s.add(belief{given: s.content})
 		}
-		s.unseen = !m.takenOver || m.blind
+		s.unseen = !m.takenOver
 	}
 }
 
@@ -264,6 +199,7 @@ func (m *Model) last(template string) int64 {
 // before, and that shows another version. Lockstep cannot know what a rollout delivered
 // that it did not see.
 func (m *Model) rolled(before int64) {
+	m.rolledOut = true
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief {
 			judged := []belief{m.judged(name, b)}
@@ -288,6 +224,7 @@ func (m *Model) rolled(before int64) {
 		}
 		if m.takenOver {
 			s.add(belief{given: s.content})
+			s.unseen = s.unseen || m.blind
 		}
 	}
 }
@@ -362,137 +299,6 @@ func (m *Model) moved(old Workload) error {
 		})
 	}
 	return err
-}
-
-// forbidden says why Lockstep must not have moved the workload. What was written to a
-// source since the last settlement may have come after its decision.
-func (m *Model) forbidden(old Workload) error {
-	if old.Held || old.Paused {
-		return fmt.Errorf("Lockstep rolled out a workload that was held=%t, paused=%t", old.Held, old.Paused)
-	}
-	due := false
-	for _, name := range []string{ConfigMap, Secret} {
-		s := m.sources[name]
-		due = due || s.touched || s.mayBe(belief.differs, s.content)
-		if s.touched || m.accepting {
-			continue
-		}
-		if s.held && s.mustBe(belief.differs, s.content) && !slices.Contains(s.overwritten, s.content) {
-			return fmt.Errorf("Lockstep rolled out %s, which is held", name)
-		}
-		if s.mustBe(belief.isTakenBack, s.content) {
-			return fmt.Errorf("Lockstep rolled out %s again, which was taken back", name)
-		}
-	}
-	if !due {
-		return fmt.Errorf("Lockstep rolled out a workload for which nothing was due:\n%s", m)
-	}
-	return nil
-}
-
-// differs reports whether the content is due.
-func (b belief) differs(content string) bool {
-	return content != "" && b.given != content
-}
-
-// isTakenBack reports whether the content was taken back.
-func (b belief) isTakenBack(content string) bool {
-	return b.back && b.given == content
-}
-
-func (s *source) mayBe(is func(belief, string) bool, content string) bool {
-	return slices.ContainsFunc(s.beliefs, func(b belief) bool { return is(b, content) })
-}
-
-func (s *source) mustBe(is func(belief, string) bool, content string) bool {
-	return len(s.beliefs) > 0 && !slices.ContainsFunc(s.beliefs, func(b belief) bool { return !is(b, content) })
-}
-
-// Settle compares what Lockstep says, when it has decided on everything, with the rules.
-// The model stays as it was when they do not agree.
-func (m *Model) Settle(w Word) error {
-	next := m.clone()
-	if m.workload != nil {
-		if err := next.agree(w); err != nil {
-			return err
-		}
-	}
-	for _, s := range next.sources {
-		s.touched = false
-	}
-	next.accepting, next.takenOver = false, false
-	next.settled = next.clone()
-	next.settled.settled = nil
-	*m = *next
-	return nil
-}
-
-// agree keeps what agrees with Lockstep's word; an error says that nothing does.
-func (m *Model) agree(w Word) error {
-	for _, name := range []string{ConfigMap, Secret} {
-		s := m.sources[name]
-		if s.content == "" { // what was given it shows when it is back
-			continue
-		}
-		before := m.String()
-		s.learn(w.Given[name], w.Back[name])
-		if len(s.beliefs) == 0 {
-			return fmt.Errorf("%s is on record as %q, taken back: %t; the rules say\n%s", name, w.Given[name], w.Back[name], before)
-		}
-		s.unseen = false
-	}
-	return m.checkReason(w.Reason)
-}
-
-// learn keeps the beliefs that agree with the record.
-func (s *source) learn(given string, back bool) {
-	if given == s.content && slices.Contains(s.overwritten, given) {
-		s.add(belief{given: given, back: back})
-	}
-	waits := given != s.content || s.mustBe(belief.differs, s.content)
-	known := func(b belief) bool { return given == b.given || waits && slices.Contains(s.unrecorded, given) }
-	s.each(func(b belief) []belief {
-		settled := b.back == back || b.given != s.content && !back || len(s.overwritten) > 0
-		seen := b.late == "" || b.late != s.content && b.given != s.content
-		if !seen || !known(b) || !settled {
-			return nil
-		}
-		b.back, b.late = back, ""
-		return []belief{b}
-	})
-	if slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.given == given }) {
-		s.unrecorded, s.overwritten = nil, nil
-	}
-}
-
-// checkReason: what is due is rolled out by now, unless something stands in the way.
-func (m *Model) checkReason(reason string) error {
-	may := map[string]bool{}
-	must := false
-	for _, s := range m.sources {
-		must = must || s.mustBe(belief.differs, s.content)
-		if s.held && (s.mayBe(belief.differs, s.content) || len(s.unrecorded) > 0) {
-			may[reasonHeld] = true
-		}
-		if s.mayBe(belief.isTakenBack, s.content) {
-			may[reasonUndone] = true
-			must = must || s.mustBe(belief.isTakenBack, s.content)
-		}
-	}
-	if m.workload.Paused {
-		may[reasonPaused] = true
-	}
-	if m.workload.Held {
-		may[reasonHeld] = true
-	}
-	waits := slices.Contains([]string{reasonHeld, reasonUndone, reasonPaused, "QuietWindow", "GenerationNotObserved"}, reason)
-	switch {
-	case waits && !may[reason]:
-		return fmt.Errorf("Lockstep waits for %s; the rules know only %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
-	case must && !waits:
-		return fmt.Errorf("something is due or was taken back, and Lockstep says %s; the rules know %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
-	}
-	return nil
 }
 
 func (m *Model) clone() *Model {

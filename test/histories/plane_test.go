@@ -385,11 +385,16 @@ func TestOnPlane(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			h := histories.New(seed, histories.Options{Length: 12, Without: []histories.Verb{histories.Later}})
-			t.Logf("seed %d\n%s", seed, h)
-			w := newOnPlane(t)
-			if _, err := play(h, w); err != nil {
-				t.Errorf("%v\n\nrepeat it with HISTORY_SEED=%d\n\n%s", err, h.Seed, w.controller.Stderr())
-			}
+			playOnPlane(t, h)
 		})
+	}
+}
+
+func playOnPlane(t *testing.T, h histories.History) {
+	t.Helper()
+	t.Logf("seed %d\n%s", h.Seed, h)
+	w := newOnPlane(t)
+	if _, err := play(h, w); err != nil {
+		t.Errorf("%v\n\nrepeat it with HISTORY_SEED=%d\n\n%s", err, h.Seed, w.controller.Stderr())
 	}
 }

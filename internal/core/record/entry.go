@@ -119,6 +119,11 @@ func (t Template) IsOlder(other Template) bool {
 	return t.Generation < other.Generation
 }
 
+// IsReplacedBy reports whether the other one is another template that came later.
+func (t Template) IsReplacedBy(other Template) bool {
+	return t != Template{} && t.Sum != other.Sum && !other.IsOlder(t)
+}
+
 // Foreign are the parts of an entry that this program does not understand: inputs of
 // unknown kinds and unknown fields, as they were written.
 type Foreign struct {

@@ -38,6 +38,13 @@ func (t Timeline) RolledOutSince() bool {
 	return t.Workload.Template.After(t.Input.Content) && !t.Workload.Unrevised
 }
 
+// MayHaveGivenAnother reports whether the input changed after a rollout that the record does
+// not take into account. It may have changed before it too, and gone back: the pods of that
+// rollout have loaded what was between.
+func (t Timeline) MayHaveGivenAnother() bool {
+	return t.Record.Unaccounted && !t.Workload.Unrevised && t.Input.Content.After(t.Workload.Template)
+}
+
 // MadeUnseen reports whether the workload was made while the controller was down. It is new to the
 // record and came with a list, so its beginning is unknown. It is younger than the
 // following of its kind, and no watch saw what asks for it being written.

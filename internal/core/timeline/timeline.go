@@ -77,6 +77,9 @@ type Record struct {
 	Known bool
 	// KnowsTemplate is true when it says which template it takes into account.
 	KnowsTemplate bool
+	// Unaccounted is true when another writer has changed the template since, and pods
+	// start from it.
+	Unaccounted bool
 	// Shown is what our last patch showed of the input, zero when none did.
 	Shown input.Mark
 	// MovedAt is the time of the last patch of ours that the record takes into

@@ -96,7 +96,7 @@ func measuredOtherwise(o Observation) (Verdict, bool) {
 // equal, unless the pods were given something else meanwhile and the content has
 // gone back since.
 func equal(o Observation) (Verdict, bool) {
-	if o.Given != o.Current || o.Timeline.GaveAnother() {
+	if o.Given != o.Current || o.Timeline.GaveAnother() || o.Timeline.MayHaveGivenAnother() {
 		return Verdict{}, false
 	}
 	if o.Timeline.ShowsEarlier() {

@@ -137,6 +137,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 			MovedAt: given.MovedAt, AsOf: given.AsOf, MovedFrom: given.MovedFrom,
 		},
 	}
+	t.Record.Unaccounted = given.Template.IsReplacedBy(w.Template()) && !w.Status.Paused
 	t.Following, t.Begun = i.options.Since(w, id.Kind)
 	ns, known := i.options.View.Namespace(w.Key.Namespace)
 	if known {

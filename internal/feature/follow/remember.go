@@ -151,8 +151,8 @@ func (o outcome) origin(f input.Finding) timeline.Origin {
 	return o.template.From[f.ID]
 }
 
-// given is the entry of one input. One that is due at first sight is on record as
-// one of unknown content, so that it is due for the next process as well.
+// given is the entry of one input. One that is due at first sight, or although it is what
+// was given, is on record as one of unknown content, so that it stays due.
 func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	given, known := e.Inputs[f.ID]
 	if !f.Rebased.IsZero() {
@@ -166,7 +166,7 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 			given.From = before // measured in another way, it is the same that was given
 		}
 		known = true
-	} else if f.Standing == input.Due && !known {
+	} else if f.Standing == input.Due && (!known || given.Version == f.Current) {
 		given.Take(f.Current.Unknown())
 		known = true
 	}

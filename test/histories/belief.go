@@ -1,0 +1,122 @@
+package histories
+
+import "slices"
+
+// source is one ConfigMap or Secret.
+type source struct {
+	content string
+	held    bool
+	// touched is true when it was written since the last settlement, rewritten when that was
+	// after a rollout: Lockstep may not have seen what the pods of that have loaded.
+	// arrived is true when pods have waited for it until then.
+	touched, rewritten, arrived bool
+	// unseen is true for what was first seen while Lockstep could not see its changes.
+	unseen bool
+	// beliefs are what Lockstep can have on record.
+	beliefs []belief
+	// unrecorded are versions that can still be on record although a rollout of Lockstep
+	// gave another one: it was killed then. overwritten are versions that Lockstep may take
+	// for given because it did not see what other writers did to the template.
+	unrecorded, overwritten []string
+}
+
+// belief is what Lockstep can have on record of one source.
+type belief struct {
+	given string
+	// from is the number of the revision before the rollout that gave it, zero when no
+	// rollout did.
+	from int64
+	back bool
+	// late is the version that a rollout has given since, when Lockstep may not have looked
+	// before the next change; empty otherwise.
+	late string
+}
+
+// differs reports whether the content is due: no rollout has given it.
+func (b belief) differs(content string) bool {
+	return content != "" && b.given != content && b.late != content
+}
+
+// isTakenBack reports whether the content was taken back.
+func (b belief) isTakenBack(content string) bool {
+	return b.back && b.given == content
+}
+
+func (s *source) mayBe(is func(belief, string) bool, content string) bool {
+	return slices.ContainsFunc(s.beliefs, func(b belief) bool { return is(b, content) })
+}
+
+func (s *source) mustBe(is func(belief, string) bool, content string) bool {
+	return len(s.beliefs) > 0 && !slices.ContainsFunc(s.beliefs, func(b belief) bool { return !is(b, content) })
+}
+
+// write: the content changes, and what was given does not.
+func (s *source) write(f Fact, blind bool) {
+	if s.content != f.Content {
+		s.touched = true
+	}
+	if s.held != f.Held {
+		s.touched = true
+	}
+	s.content, s.held = f.Content, f.Held
+	if f.Content == "" {
+		return
+	}
+	if s.arrived { // Lockstep may not have looked in between
+		s.add(belief{given: f.Content})
+	}
+	s.each(func(b belief) []belief {
+		if b.given == "" { // required, so that no pod can have started before
+			s.arrived = true
+			return []belief{{given: f.Content}}
+		}
+		return []belief{b}
+	})
+	if blind && s.unseen { // the API server's times, if anything, tell whether it changed
+		s.add(belief{given: f.Content})
+		s.add(belief{given: Unknown})
+	}
+}
+
+// each replaces every belief by those that can follow from it.
+func (s *source) each(follow func(belief) []belief) {
+	before := s.beliefs
+	s.beliefs = nil
+	for _, b := range before {
+		for _, next := range follow(b) {
+			s.add(next)
+		}
+	}
+}
+
+func (s *source) add(b belief) {
+	if !slices.Contains(s.beliefs, b) {
+		s.beliefs = append(s.beliefs, b)
+	}
+}
+
+// learn keeps the beliefs that agree with the record.
+func (s *source) learn(given string, back bool) {
+	if given == s.content && slices.Contains(s.overwritten, given) {
+		s.add(belief{given: given, back: back})
+	}
+	waits := given != s.content || s.mustBe(belief.differs, s.content)
+	known := func(b belief) bool {
+		return given == b.given || given == Unknown && (s.rewritten || b.differs(s.content)) || waits && slices.Contains(s.unrecorded, given)
+	}
+	s.each(func(b belief) []belief {
+		settled := b.back == back || b.given != s.content && !back || len(s.overwritten) > 0
+		seen := b.late == "" || b.late != s.content && b.given != s.content
+		if !seen || !known(b) || !settled {
+			return nil
+		}
+		b.back, b.late = back, ""
+		if given == Unknown {
+			b.given = Unknown
+		}
+		return []belief{b}
+	})
+	if slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.given == given }) {
+		s.unrecorded, s.overwritten = nil, nil
+	}
+}

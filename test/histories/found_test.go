@@ -1,0 +1,81 @@
+package histories_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/lockstep-dev/lockstep/test/histories"
+)
+
+// found are the shortest histories in which Lockstep broke the rules once.
+func found() map[string][]histories.Action {
+	do := func(verbs ...histories.Verb) []histories.Action {
+		all := make([]histories.Action, len(verbs))
+		for i, v := range verbs {
+			all[i] = histories.Action{Verb: v}
+		}
+		return all
+	}
+	of := func(source string, verb histories.Verb) []histories.Action {
+		return []histories.Action{{Verb: verb, Source: source}}
+	}
+	settle := do(histories.Settle)
+	join := func(parts ...[]histories.Action) []histories.Action {
+		all := settle
+		for _, part := range parts {
+			all = append(all[:len(all):len(all)], part...)
+		}
+		return append(all, settle...)
+	}
+	const change, back = histories.Change, histories.ChangeBack
+	const app, db = histories.ConfigMap, histories.Secret
+	return map[string][]histories.Action{
+		// A redo delivers what waited. The Deployment controller notes that it has acted
+		// before it notes the number of the revision: Lockstep rolled out again.
+		"RedoDelivers": join(of(db, change), settle, do(histories.Undo), of(app, change), settle, do(histories.Undo)),
+		// Then the content went back, and Lockstep missed that the pods had loaded it.
+		"UndoDeliversAndContentGoesBack": join(do(histories.Rollout), of(app, change), do(histories.Undo), of(app, back)),
+		// An old revision gets a new number also during a pause, and no pod restarts.
+		"UndoneDuringPause": join(of(db, change), settle, do(histories.Pause), of(db, change), do(histories.Undo)),
+		// The resume is the delivery then.
+		"UndoneDuringPauseAndResumed": join(do(histories.Rollout, histories.Pause, histories.Undo), of(app, change), settle, do(histories.Resume)),
+		// A workload that is made paused starts no pods.
+		"OrphanedDuringPause": join(do(histories.Pause), of(db, change), do(histories.Orphan, histories.Make, histories.Rollout)),
+		// What was taken back, is missing, and is followed by a rollout is taken back no more.
+		"TakenBackAndMissing": join(of(db, change), settle, do(histories.Undo), of(db, histories.Remove), of(app, change), settle, of(db, change), do(histories.Pause)),
+		// What a patch gave that is not on record shows when the source is back.
+		"KilledAndMissing": join(of(db, change), do(histories.KillAfterPatch), settle, of(db, histories.Remove), settle, of(db, back)),
+		// The record of a workload that took over pods was lost with the process.
+		"TakenOverAndKilled": join(do(histories.Orphan), of(db, change), do(histories.KillAfterPatch), settle, do(histories.Make), of(app, change)),
+		// An undo before an orphan deletion, both while Lockstep was down, was not noticed.
+		"UndoneAndOrphaned": join(of(db, change), settle, do(histories.Kill, histories.Undo, histories.Orphan, histories.Make)),
+		// An undo and a redo made an old revision look as if it had been made for a content
+		// that came later: a change was called taken back, and waited for ever.
+		"RedoneAndContentGoesBack": join(of(db, change), settle, of(db, back), settle, do(histories.Undo), settle, do(histories.Undo, histories.Kill), of(db, back)),
+	}
+}
+
+func TestFound(t *testing.T) {
+	t.Parallel()
+	for name, actions := range found() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				for seed := range uint64(20) { // delays differ
+					playInProcess(t, histories.History{Seed: seed, Actions: actions})
+				}
+			})
+		})
+	}
+}
+
+// TestFoundOnPlane plays those that take no luck to the built controller.
+func TestFoundOnPlane(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"RedoDelivers", "UndoneDuringPause", "UndoneDuringPauseAndResumed", "TakenBackAndMissing", "UndoneAndOrphaned"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			playOnPlane(t, histories.History{Actions: found()[name]})
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package histories
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Settle compares what Lockstep says, when it has decided on everything, with the rules.
+// The model stays as it was when they do not agree.
+func (m *Model) Settle(w Word) error {
+	next := m.clone()
+	if m.workload != nil {
+		if err := next.agree(w); err != nil {
+			return err
+		}
+	}
+	for _, s := range next.sources {
+		s.touched, s.rewritten, s.arrived = false, false, false
+	}
+	next.accepting, next.takenOver, next.rolledOut = false, false, false
+	next.settled = next.clone()
+	next.settled.settled = nil
+	*m = *next
+	return nil
+}
+
+// agree keeps what agrees with Lockstep's word; an error says that nothing does.
+func (m *Model) agree(w Word) error {
+	for _, name := range []string{ConfigMap, Secret} {
+		s := m.sources[name]
+		if s.content == "" { // what was given it shows when it is back
+			continue
+		}
+		before := m.String()
+		s.learn(w.Given[name], w.Back[name])
+		if len(s.beliefs) == 0 {
+			return fmt.Errorf("%s is on record as %q, taken back: %t; the rules say\n%s", name, w.Given[name], w.Back[name], before)
+		}
+		s.unseen = false
+	}
+	return m.checkReason(w.Reason)
+}
+
+// checkReason: what is due is rolled out by now, unless something stands in the way.
+func (m *Model) checkReason(reason string) error {
+	may := map[string]bool{}
+	must := false
+	for _, s := range m.sources {
+		must = must || s.mustBe(belief.differs, s.content)
+		if s.held && (s.mayBe(belief.differs, s.content) || len(s.unrecorded) > 0) {
+			may[reasonHeld] = true
+		}
+		if s.mayBe(belief.isTakenBack, s.content) {
+			may[reasonUndone] = true
+			must = must || s.mustBe(belief.isTakenBack, s.content)
+		}
+	}
+	if m.workload.Paused {
+		may[reasonPaused] = true
+	}
+	if m.workload.Held {
+		may[reasonHeld] = true
+	}
+	waits := slices.Contains([]string{reasonHeld, reasonUndone, reasonPaused, "QuietWindow", "GenerationNotObserved"}, reason)
+	switch {
+	case waits && !may[reason]:
+		return fmt.Errorf("Lockstep waits for %s; the rules know only %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
+	case must && !waits:
+		return fmt.Errorf("something is due or was taken back, and Lockstep says %s; the rules know %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
+	}
+	return nil
+}
+
+// forbidden says why Lockstep must not have moved the workload. What was written to a
+// source since the last settlement may have come after its decision.
+func (m *Model) forbidden(old Workload) error {
+	if old.Held || old.Paused {
+		return fmt.Errorf("Lockstep rolled out a workload that was held=%t, paused=%t", old.Held, old.Paused)
+	}
+	due := false
+	for _, name := range []string{ConfigMap, Secret} {
+		s := m.sources[name]
+		due = due || s.touched || len(s.unrecorded) > 0 || s.mayBe(belief.differs, s.content)
+		if s.touched || m.accepting {
+			continue
+		}
+		if s.held && s.mustBe(belief.differs, s.content) && !slices.Contains(s.overwritten, s.content) {
+			return fmt.Errorf("Lockstep rolled out %s, which is held", name)
+		}
+		if s.mustBe(belief.isTakenBack, s.content) {
+			return fmt.Errorf("Lockstep rolled out %s again, which was taken back", name)
+		}
+	}
+	if !due {
+		return fmt.Errorf("Lockstep rolled out a workload for which nothing was due:\n%s", m)
+	}
+	return nil
+}

@@ -125,6 +125,10 @@ bench: bin/lab ## Measure on a real control plane; BENCH=reload for one, and the
 breaks: lab-programs ## Bring each predecessor's defect back and see its test fail; BREAKS=KR for some
 	@bin/lab exec --with $(LAB_WITH) -- go run ./test/breaks $(BREAKS)
 
+.PHONY: histories
+histories: lab-programs ## Play 20 random histories to the built controller, and 200 to its decisions; HISTORY_SEED=7 or 1-5000 for others
+	@HISTORIES=all bin/lab exec --with $(LAB_WITH) -- go test -count=1 -timeout 30m -parallel 4 ./test/histories
+
 .PHONY: compiler
 compiler: # The C compiler of the race detector
 	@if [[ -z "$(DETECTOR)" ]] || command -v "$$(go env CC)" >/dev/null; then exit 0; fi; \

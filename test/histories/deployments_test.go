@@ -72,10 +72,12 @@ func (c *deployments) sync() {
 	rs, next := c.find(d)
 	switch {
 	case rs != nil && annotate(rs, d, next):
-		// The real one goes on with the copy that it has: the generation counts as
-		// observed before the Deployment has the number.
+		// The real one begins anew with the new copy. During a pause it first notes that it
+		// has acted, and then the number.
 		c.store("kube-controller-manager", c.objects[nameOf(rs, rs.Name)], rs)
-		c.observe(d)
+		if d.Spec.Paused {
+			c.observe(d)
+		}
 		c.enqueue()
 	case rs != nil:
 		c.setRevision(d, rs.Annotations[revisionKey])

@@ -139,7 +139,7 @@ type Options struct {
 // New makes up the history of a seed. It ends with Lockstep running and everything
 // settled, first as it is, then without holds and pauses, then with everything accepted.
 func New(seed uint64, o Options) History {
-	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), removed: map[string]bool{}, heldSource: map[string]bool{}} //nolint:gosec // histories are repeated, not secret
+	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), removed: map[string]bool{}, heldSource: map[string]bool{}}
 	h := History{Seed: seed, Actions: []Action{{Verb: Settle}}}
 	without := map[Verb]bool{}
 	for _, v := range o.Without {

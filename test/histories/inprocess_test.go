@@ -37,7 +37,7 @@ type inProcess struct {
 }
 
 func newInProcess(seed uint64) (*inProcess, error) {
-	s, a := newServer(), &agenda{random: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // histories are repeated, not secret
+	s, a := newServer(), &agenda{random: rand.New(rand.NewPCG(seed, 1))}
 	w := &inProcess{agenda: a, server: s, cluster: &deployments{server: s, agenda: a}, disk: map[kube.Key]string{}}
 	w.person = newPerson(s.as("person"), namespace)
 	s.written = append(s.written, w.note, w.cluster.see, func(writer string, old, now client.Object) {
@@ -92,7 +92,7 @@ func (w *inProcess) note(writer string, old, now client.Object) {
 
 func (w *inProcess) do(a histories.Action) error {
 	w.say(a.String())
-	switch a.Verb {
+	switch a.Verb { //nolint:exhaustive // the rest is a person's
 	case histories.Kill:
 		w.process.kill()
 	case histories.KillAfterPatch:

@@ -217,15 +217,23 @@ func (m *Model) rolled(before int64) {
 			return append(judged, belief{given: s.content, from: before})
 		})
 		m.forget(name, s)
-		if before := m.settled; m.blind && before != nil && before.workload != nil && before.workload.Template == m.workload.Template {
-			for _, b := range before.sources[name].beliefs { // it looks as if nothing had happened
-				s.add(b)
-			}
-		}
+		m.mistake(name, s)
 		if m.takenOver {
 			s.add(belief{given: s.content})
 			s.unseen = s.unseen || m.blind
 		}
+	}
+}
+
+// mistake: a rollout that Lockstep did not see, and that led to the template of before,
+// looks as if nothing had happened.
+func (m *Model) mistake(name string, s *source) {
+	before := m.settled
+	if !m.blind || before == nil || before.workload == nil || before.workload.Template != m.workload.Template {
+		return
+	}
+	for _, b := range before.sources[name].beliefs {
+		s.add(b)
 	}
 }
 

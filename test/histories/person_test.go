@@ -68,7 +68,7 @@ func (p *person) fresh(source string) string {
 
 // do carries an action out; what is none of a person's is left alone.
 func (p *person) do(ctx context.Context, a histories.Action) error {
-	switch a.Verb {
+	switch a.Verb { //nolint:exhaustive // the rest changes the workload, or is none of a person's
 	case histories.Change:
 		return p.setContent(ctx, a.Source, p.fresh(a.Source))
 	case histories.ChangeBack:
@@ -102,7 +102,7 @@ func (p *person) changeOf(verb histories.Verb) func(*appsv1.Deployment) {
 			}
 		}
 	}
-	switch verb {
+	switch verb { //nolint:exhaustive // those that change the workload
 	case histories.Rollout:
 		p.turns++
 		return func(d *appsv1.Deployment) { setOn(&d.Spec.Template, "edited", strconv.Itoa(p.turns)) }

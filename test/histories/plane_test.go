@@ -69,7 +69,7 @@ func (w *onPlane) start() {
 func (w *onPlane) do(a histories.Action) error {
 	w.t.Helper()
 	w.awaitObserved()
-	switch a.Verb {
+	switch a.Verb { //nolint:exhaustive // the rest is a person's
 	case histories.Kill:
 		w.writes.arm(nil)
 		w.kill()
@@ -239,7 +239,7 @@ func (w *onPlane) digests() kube.Hashers {
 	}}
 }
 
-var errNotSaid = errors.New("Lockstep has not decided on the workload")
+var errNotSaid = errors.New("the controller has not decided on the workload")
 
 func (w *onPlane) word() (histories.Word, error) {
 	w.t.Helper()

@@ -7,7 +7,7 @@ import (
 )
 
 // world is where a history is played.
-type world interface {
+type world interface { //nolint:interfacebloat // two worlds, and all of it is needed
 	// do carries an action out, and returns when the cluster's own controller has acted.
 	do(histories.Action) error
 	// facts are what was written since the last call, in order.

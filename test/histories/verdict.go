@@ -65,7 +65,7 @@ func (m *Model) checkReason(reason string) error {
 	waits := slices.Contains([]string{reasonHeld, reasonUndone, reasonPaused, "QuietWindow", "GenerationNotObserved"}, reason)
 	switch {
 	case waits && !may[reason]:
-		return fmt.Errorf("Lockstep waits for %s; the rules know only %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
+		return fmt.Errorf("the controller waits for %s; the rules know only %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
 	case must && !waits:
 		return fmt.Errorf("something is due or was taken back, and Lockstep says %s; the rules know %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
 	}
@@ -76,7 +76,7 @@ func (m *Model) checkReason(reason string) error {
 // source since the last settlement may have come after its decision.
 func (m *Model) forbidden(old Workload) error {
 	if old.Held || old.Paused {
-		return fmt.Errorf("Lockstep rolled out a workload that was held=%t, paused=%t", old.Held, old.Paused)
+		return fmt.Errorf("the controller rolled out a workload that was held=%t, paused=%t", old.Held, old.Paused)
 	}
 	due := false
 	for _, name := range []string{ConfigMap, Secret} {
@@ -86,14 +86,14 @@ func (m *Model) forbidden(old Workload) error {
 			continue
 		}
 		if s.held && s.mustBe(belief.differs, s.content) && !slices.Contains(s.overwritten, s.content) {
-			return fmt.Errorf("Lockstep rolled out %s, which is held", name)
+			return fmt.Errorf("the controller rolled out %s, which is held", name)
 		}
 		if s.mustBe(belief.isTakenBack, s.content) {
-			return fmt.Errorf("Lockstep rolled out %s again, which was taken back", name)
+			return fmt.Errorf("the controller rolled out %s again, which was taken back", name)
 		}
 	}
 	if !due {
-		return fmt.Errorf("Lockstep rolled out a workload for which nothing was due:\n%s", m)
+		return fmt.Errorf("the controller rolled out a workload for which nothing was due:\n%s", m)
 	}
 	return nil
 }

@@ -94,8 +94,8 @@ func (w *Workload) BeforeLast() timeline.Origin {
 // and a template that is changed and changed back during a pause starts no pod, whatever
 // numbers its revisions were given meanwhile.
 func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
-	w.TemplateWritten, w.Replaced, w.replacedSum = old.TemplateWritten, old.Replaced, old.replacedSum
-	w.rolledSum, w.unrolled, w.templateChanged = old.rolledSum, old.unrolled, old.templateChanged
+	w.TemplateWritten, w.templateChanged, w.Replaced = old.TemplateWritten, old.templateChanged, old.Replaced
+	w.rolledSum, w.unrolled = old.rolledSum, old.unrolled
 	written := timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	if w.templateSum != old.templateSum {
 		w.templateChanged = written
@@ -125,9 +125,9 @@ func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 func (w *Workload) replace(old *Workload, how mirror.Arrival, edited bool) {
 	switch {
 	case edited:
-		w.Replaced, w.replacedSum = old.unrolled, old.rolledSum
+		w.Replaced = old.unrolled
 	case old.Status.Observed:
-		w.Replaced, w.replacedSum = old.Origin(w.writeTime(how)), old.templateSum
+		w.Replaced = old.Origin(w.writeTime(how))
 	}
 }
 
@@ -140,16 +140,15 @@ func (w *Workload) writeTime(how mirror.Arrival) time.Time {
 	return w.WrittenAt
 }
 
-// HasRevision reports whether a revision was made of the pod template, or will be. None is
-// made while the workload is paused, nor of a template that was changed and changed back
-// before its controller acted. The number alone does not tell: the controller of
-// Deployments notes that it has acted before it notes the number of a revision that is
-// used again. Of a template that no watch saw being written nothing is known.
+// HasRevision reports whether a revision was made of the pod template, or may still be.
+// None is made while the workload is paused, nor of a template that was changed and changed
+// back before its controller acted. Of a template that no watch saw being written nothing
+// is known.
 func (w *Workload) HasRevision() bool {
 	if w.Replaced == "" || w.Revision == 0 && w.Status.UpdateRevision == "" || w.Origin(time.Time{}) != w.Replaced {
 		return true
 	}
-	return !w.Status.Paused && (!w.Status.Observed || w.templateSum != w.replacedSum)
+	return !w.Status.Observed && !w.Status.Paused
 }
 
 // isResumed reports whether this write lets the controller make a revision of a template

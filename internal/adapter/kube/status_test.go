@@ -208,20 +208,3 @@ func TestPausedTemplates(t *testing.T) {
 		})
 	}
 }
-
-// TestNumberComesLater: the controller of Deployments notes that it has acted before it
-// notes the number of a revision that is used again.
-func TestNumberComesLater(t *testing.T) {
-	t.Parallel()
-	first := &Workload{UID: "1", ResourceVersion: "10", Revision: 4, templateSum: [32]byte{1}}
-	first.Status.Observed = true
-	first.First(mirror.Arrival{ListVersion: "10"})
-	undone := &Workload{UID: "1", ResourceVersion: "11", Revision: 4, templateSum: [32]byte{2}}
-	undone.Follow(first, mirror.Arrival{Watched: true})
-	acted := *undone
-	acted.ResourceVersion, acted.Status.Observed = "12", true
-	acted.Follow(undone, mirror.Arrival{Watched: true})
-	if !acted.HasRevision() {
-		t.Error("the template is another one and the controller has acted; that its number is missing still means nothing")
-	}
-}

@@ -98,8 +98,6 @@ type Workload struct {
 	// another one was written since.
 	rolledSum [sha256.Size]byte
 	unrolled  timeline.Origin
-	// replacedSum is the digest of the template of Replaced.
-	replacedSum [sha256.Size]byte
 }
 
 // Target is an object that can be patched, as it was when it was read.

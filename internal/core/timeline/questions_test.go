@@ -27,6 +27,7 @@ func answers(t timeline.Timeline) []string {
 	}{
 		{"ChangedSinceFollowed", t.ChangedSinceFollowed()},
 		{"RolledOutSince", t.RolledOutSince()},
+		{"MayHaveGivenAnother", t.MayHaveGivenAnother()},
 		{"MadeUnseen", t.MadeUnseen()},
 		{"ChangedAfterUnseenStart", t.ChangedAfterUnseenStart()},
 		{"IsUnwatched", t.IsUnwatched()},
@@ -82,6 +83,12 @@ func TestQuestions(t *testing.T) {
 		"Changed": {"a watch saw the change after the template", moved, func(t *timeline.Timeline) {
 			t.Input.Content, t.Input.Shows = exactly(50), shows("2")
 		}, []string{"ChangedSinceFollowed"}},
+		"ChangedAfterAnothersRollout": {"its pods may have loaded what was before the change", moved, func(t *timeline.Timeline) {
+			t.Input.Content, t.Record.Unaccounted = exactly(50), true
+		}, []string{"ChangedSinceFollowed", "MayHaveGivenAnother"}},
+		"AnothersRolloutSince": {"they have loaded what exists", moved, func(t *timeline.Timeline) {
+			t.Record.Unaccounted = true
+		}, []string{"RolledOutSince"}},
 		"AskedLater": {"who asks after the change is not followed before", moved, func(t *timeline.Timeline) {
 			t.Input.Content, t.Workload.Asked = exactly(50), exactly(60)
 		}, nil},

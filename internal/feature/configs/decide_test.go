@@ -41,6 +41,8 @@ type seen struct {
 	RecordedVersion, ShownVersion, CurrentShown string
 	// Unrecorded is true when a patch of ours that is not on record wrote the template.
 	Unrecorded bool
+	// Unaccounted is true when another writer's template is not on record.
+	Unaccounted bool
 	// Unseen is true for a workload that was made while the controller was down.
 	Unseen                      bool
 	AskedAt, Created, WrittenAt time.Time
@@ -59,7 +61,7 @@ func (s seen) observation() configs.Observation {
 	if s.Unrecorded {
 		line.Workload.MovedAt = at(3)
 	}
-	line.Record.Searched = s.Searched
+	line.Record.Searched, line.Record.Unaccounted = s.Searched, s.Unaccounted
 	return configs.Observation{Given: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Sealed: s.Sealed, Timeline: line}
 }
 
@@ -228,6 +230,11 @@ func decideCases() map[string]decideCase {
 		"ChangedInDoubt": {
 			"when the order is unknown the workload is due: nothing is missed",
 			seen{Given: v1, Current: v2, Content: upTo(50), Template: upTo(60)},
+			due,
+		},
+		"LoadedWhatWasBetween": {
+			"another rollout may have loaded a content that went back since",
+			seen{Given: v1, Current: v1, Content: exactly(50), Template: exactly(45), Unaccounted: true},
 			due,
 		},
 		"RequiredArrived": {

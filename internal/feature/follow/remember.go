@@ -151,6 +151,16 @@ func (o outcome) origin(f input.Finding) timeline.Origin {
 	return o.template.From[f.ID]
 }
 
+// originAfter is the origin of an input that was given before. Measured in another way, it
+// is the same that was given.
+func (o outcome) originAfter(before record.Given, f input.Finding) timeline.Origin {
+	from := o.origin(f)
+	if f.Reason == input.NewBasis && (from == "" || o.template.Back[f.ID] != "") {
+		return before.From
+	}
+	return from
+}
+
 // given is the entry of one input. One that is due at first sight, or although it is what
 // was given, is on record as one of unknown content, so that it stays due.
 func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
@@ -159,12 +169,9 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 		given.Version = f.Rebased
 	}
 	if f.Standing == input.Record || f.Standing == input.Due && o.delivers(f) {
-		before := given.From
+		from := o.originAfter(given, f)
 		given.Take(f.Current)
-		given.From = o.origin(f)
-		if f.Reason == input.NewBasis && (given.From == "" || o.template.Back[f.ID] != "") {
-			given.From = before // measured in another way, it is the same that was given
-		}
+		given.From = from
 		known = true
 	} else if f.Standing == input.Due && (!known || given.Version == f.Current) {
 		given.Take(f.Current.Unknown())

@@ -1,14 +1,17 @@
 package follow
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 func TestRemember(t *testing.T) {
@@ -60,6 +63,18 @@ func TestRemember(t *testing.T) {
 			reason:  "what was given is not known, and the change must not become a baseline for the next process",
 			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
 			want:    given(record.Given{Version: v2.Unknown()}),
+		},
+		"DueAlthoughEqual": {
+			reason:  "the pods have loaded something else, and the content went back: it stays due",
+			before:  given(record.Given{Version: v2}),
+			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
+			want:    given(record.Given{Version: v2.Unknown()}),
+		},
+		"TakenBackAndMissing": {
+			reason:  "a later revision is current, and its pods wait for the source",
+			before:  map[input.ID]record.Given{app: {Version: v1, Back: "web-1"}, db: old},
+			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(db, 0)}}, findings: []input.Finding{missing(app), due(db, 0)}, template: Template{Back: map[input.ID]string{app: "web-1"}}, moved: kube.Moved{At: movedAt}},
+			want:    map[input.ID]record.Given{app: {Version: v1}, db: {Version: v2, Shown: input.Tracked(v2.Short())}}, wantMove: movedAt,
 		},
 		"Refused": {
 			reason:  "a patch that the API server refused shows nothing",
@@ -184,6 +199,7 @@ func TestRememberHowFarItKnows(t *testing.T) {
 		"RolledByHand":  {"a patch that it did not know, and all is well", Decision{Verb: Leave}, []input.Finding{inStep(app)}, now, 7},
 		"InStep":        {"nothing new", Decision{Verb: Leave}, []input.Finding{inStep(app)}, ago(time.Hour), 5},
 		"StillDue":      {"a patch that is not on record may have delivered it", Decision{Verb: Wait}, []input.Finding{due(app, 0), recorded(db, input.Baseline)}, now, 5},
+		"MissingByNow":  {"or that of a source which is missing", Decision{Verb: Remember}, []input.Finding{recorded(app, input.DeliveredBefore), missing(db)}, now, 5},
 		"NotReadByNow":  {"or what cannot be read yet", Decision{Verb: Remember}, []input.Finding{recorded(app, input.Baseline), unreadable}, now, 5},
 		"RefusedByNow":  {"or what was refused", Decision{Verb: Move}, []input.Finding{due(app, 0)}, now, 5},
 		"NothingOfOurs": {"nobody's write matters while nothing is taken", Decision{Verb: Leave}, []input.Finding{inStep(app)}, time.Time{}, 5},
@@ -222,5 +238,79 @@ func TestRememberBeginsWithWhatThereIs(t *testing.T) {
 	got := remember(record.Entry{}, o)
 	if !got.MovedAt.Equal(ago(time.Hour)) || !got.AsOf.Equal(now) || got.MovedFrom != 7 {
 		t.Errorf("it knows revision %d, our patch of %s and all as of %s", got.MovedFrom, got.MovedAt, got.AsOf)
+	}
+}
+
+// missing is an input that does not exist any more.
+func missing(id input.ID) input.Finding {
+	return input.Finding{ID: id, Standing: input.Settled, Reason: input.Missing, Given: v1, Live: true}
+}
+
+// TestRememberOthersRevision: a revision that another writer uses again was not made for
+// what it shows, and the entry knows of it from now on.
+func TestRememberOthersRevision(t *testing.T) {
+	t.Parallel()
+	o := outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, before: before{revision: 7}}
+	e := record.Entry{MovedAt: ago(time.Hour), MovedFrom: 5, Template: record.Template{Generation: 1, Sum: "a"}}
+	for sum, want := range map[string]int64{"a": 5, "b": 7} {
+		o.template.Now = record.Template{Generation: 1, Sum: sum}
+		if got := remember(e, o); got.MovedFrom != want {
+			t.Errorf("template %s: it knows revision %d, want %d", sum, got.MovedFrom, want)
+		}
+	}
+}
+
+// TestTookOver: pods of a workload that was deleted and made again are those of before
+// while new ones would be made from a revision of before.
+func TestTookOver(t *testing.T) {
+	t.Parallel()
+	revisions := func(current int) []timeline.Revision {
+		all := []timeline.Revision{{Created: ago(time.Hour)}, {Created: now}}
+		if current >= 0 {
+			all[current].Current = true
+		}
+		return all
+	}
+	made := ago(time.Minute)
+	paused := kube.Status{Status: health.Status{Paused: true}}
+	cases := map[string]struct {
+		reason   string
+		workload kube.Workload
+		current  int
+		want     bool
+	}{
+		"Same":   {"the revision is older than the workload", kube.Workload{Created: made}, 0, true},
+		"New":    {"its pods are as new as itself", kube.Workload{Created: made}, 1, false},
+		"Paused": {"it starts no pods, whatever its template", kube.Workload{Created: made, Status: paused}, -1, true},
+		"Moved":  {"our patch, which is not on record, made the new revision", kube.Workload{Created: made, MovedAt: now}, 1, true},
+		"Copied": {"our patch is older than the workload", kube.Workload{Created: made, MovedAt: ago(time.Hour)}, 1, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tookOver(&tc.workload, revisions(tc.current)); got != tc.want {
+				t.Errorf("%s: %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestHoldKeepsASeriesOfEvictions: it is not begun again when the hold ends, which would
+// evict pods that are new.
+func TestHoldKeepsASeriesOfEvictions(t *testing.T) {
+	t.Parallel()
+	running := record.Entry{EvictFor: "configmap/app~2", EvictSince: ago(time.Minute), EvictPods: 2}
+	for verb, want := range map[Verb]string{Hold: running.EvictFor, Evict: running.EvictFor, Leave: ""} {
+		if got := remember(running, outcome{decision: Decision{Verb: verb}}); got.EvictFor != want || got.EvictSince.IsZero() != (want == "") {
+			t.Errorf("%s: the series is %q since %s, want %q", verb, got.EvictFor, got.EvictSince, want)
+		}
+	}
+}
+
+// TestHoldTextIsBounded: whoever may annotate may paste anything.
+func TestHoldTextIsBounded(t *testing.T) {
+	t.Parallel()
+	if got := quoted(strings.Repeat("x", 100<<10)); len(got) > 200 {
+		t.Errorf("%d bytes of a hold are told", len(got))
 	}
 }

@@ -347,9 +347,10 @@ func TestK8sSidecarFolders(t *testing.T) {
 		}
 	}
 	// A folder that is a link already is left out, alone.
-	if message := a.status().Message; !strings.Contains(message, "linked is a link, and files go into real directories") {
-		t.Errorf("message %q", message)
-	}
+	labtest.Eventually(t, patience, func() (bool, string) { // the status is written after the files
+		message := a.status().Message
+		return strings.Contains(message, "linked is a link, and files go into real directories"), fmt.Sprintf("message %q", message)
+	})
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
 	}

@@ -37,16 +37,13 @@ func AfterTime(at time.Time) Origin {
 
 // Had reports whether the workload certainly had the revision, one of all, before the
 // input was given. A ReplicaSet that is used again gets a new number and keeps the
-// earlier ones; a ControllerRevision keeps its name and the time when it was made. The
-// ReplicaSet that gave the input bears the next number, also one that is used again: to
-// come back to that one later takes nothing back.
+// earlier ones; a ControllerRevision keeps its name and the time when it was made.
 func (o Origin) Had(r Revision, all []Revision) bool {
 	if o == "" {
 		return false
 	}
 	if number, err := strconv.ParseInt(string(o), 10, 64); err == nil {
-		numbers := slices.Concat(r.Earlier, []int64{r.Number})
-		return !slices.Contains(numbers, number+1) && slices.ContainsFunc(numbers, func(n int64) bool { return n > 0 && n <= number })
+		return slices.ContainsFunc(slices.Concat(r.Earlier, []int64{r.Number}), func(n int64) bool { return n > 0 && n <= number })
 	}
 	if at, err := time.Parse(time.RFC3339, string(o)); err == nil {
 		return r.Created.Before(at)

@@ -39,7 +39,6 @@ func TestTakenBack(t *testing.T) {
 		"Restarted":       {"a revision that is new has loaded it", timeline.AfterNumber(1), []timeline.Revision{set("a", 3, "", 1), current(set("c", 4, ""))}, ""},
 		"OfAnother":       {"the revision before another input's rollout was given this one", timeline.AfterNumber(1), []timeline.Revision{set("a", 1, ""), current(set("b", 4, "2", 2)), set("c", 3, "2")}, ""},
 		"WentBack":        {"content that goes back uses its old revision again", timeline.AfterNumber(2), []timeline.Revision{current(set("a", 3, "2", 1)), set("b", 2, "1")}, ""},
-		"GaveItItself":    {"a rollback of source and template used it again, and later an edit was undone", timeline.AfterNumber(2), []timeline.Revision{current(set("a", 5, "", 1, 3)), set("b", 2, ""), set("c", 4, "")}, ""},
 		"AnotherVersion":  {"the earlier revision was given another one", timeline.AfterNumber(2), []timeline.Revision{current(set("a", 4, "1", 2)), set("b", 3, "2")}, "a"},
 		"NoEvidence":      {"a baseline was given by no rollout", "", []timeline.Revision{current(set("a", 1, ""))}, ""},
 		"NoCurrent":       {"nobody knows what pods are made from", timeline.AfterNumber(9), []timeline.Revision{set("a", 1, "")}, ""},

@@ -72,7 +72,7 @@ func places() map[string]place {
 		"listed":        {reason: "named by the annotation alone", pod: plain, annotations: settings.Reload + ": configmap/source-listed"},
 		"listed-secret": {reason: "named by the annotation alone", pod: plain, annotations: settings.Reload + `: "auto, secret/source-listed-secret"`, secret: true},
 		"globbed":       {reason: "meant by a pattern", pod: plain, annotations: settings.Reload + `: "configmap/source-glob*"`},
-		"glob-secret":   {reason: "meant by a pattern", pod: plain, annotations: settings.Reload + `: "secret/*-glob-s?cret"`, secret: true},
+		"glob-secret":   {reason: "meant by a pattern", pod: plain, annotations: settings.Reload + `: "secret/*-glob-s*cret"`, secret: true},
 	}
 }
 

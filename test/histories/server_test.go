@@ -15,8 +15,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -182,12 +180,12 @@ func (c caller) Patch(ctx context.Context, o client.Object, p client.Patch, _ ..
 	if err := c.Update(ctx, patched); err != nil {
 		return err
 	}
-	into, ok := o.(*unstructured.Unstructured)
+	into, ok := o.(*appsv1.Deployment)
 	if !ok {
-		return fmt.Errorf("the histories patch no %T", o)
+		panic(fmt.Sprintf("the histories patch no %T", o)) // an error would be a fault of the API server, and part of a history
 	}
-	into.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(patched)
-	return err
+	patched.DeepCopyInto(into)
+	return nil
 }
 
 // Delete deletes an object, and the revisions of a Deployment unless they are orphaned.

@@ -153,7 +153,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 	mover.Installation = p.options.ownNS
 	d := follow.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
-		Mover: mover, Installation: p.options.ownNS, Full: p.records.Full,
+		Mover: mover, Installation: p.options.ownNS, Room: p.records,
 		Announcer: p.announcer,
 		Advice:    takenBackAdvice,
 		Revisions: p.revisions,

@@ -134,7 +134,6 @@ func (r *Records) replace(key kube.Key, text *string) {
 			s.set(unreadableWord+stored, &before)
 		}
 	}
-	delete(s.claims, stored)
 	s.set(stored, text)
 }
 

@@ -2,101 +2,140 @@ package ledger
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-const (
-	// namespaceRoom is what the workloads of one namespace may take of a shard, so that
-	// one tenant leaves room for the others.
-	namespaceRoom = 64 << 10
-	// shardRoom is what all of them may take. Evictions can make 1.7 times as much of it
-	// for a while, and the API server refuses a ConfigMap of 1 MiB as a whole.
-	shardRoom = 500 << 10
-)
+// bound is how many bytes of a shard are taken at most, by the workloads of one
+// namespace and by all.
+type bound struct{ namespace, shard int }
 
-// lot is what a key of a shard takes, and whose it is.
-type lot struct {
-	text      string
-	namespace string
-	room      int
-}
+// forNew is what workloads can take that come, or that follow more than before. One
+// namespace leaves room for seven others.
+func forNew() bound { return bound{64 << 10, 500 << 10} }
 
-// lotOf measures what is stored under a key.
-func lotOf(key, text string) lot {
-	l := lot{text: text, room: len(key) + len(text)}
-	if o, known := ownerOf(key, text); known {
-		l.namespace = o.namespace
+// forKnown is what workloads on record can grow to, when they follow no more than
+// before: what was given, shown and taken back is longer than a baseline. It leaves
+// room for the notes on workloads that are gone, below the 1 MiB of a ConfigMap.
+func forKnown() bound { return bound{108 << 10, 850 << 10} }
+
+// refuse says why there is no room beside what others take, empty when there is.
+func (b bound) refuse(s *shard, namespace string, own, all int) string {
+	switch {
+	case own > b.namespace:
+		return fmt.Sprintf("the workloads of namespace %s take all of the %d KiB that one namespace can have of the record %s", namespace, b.namespace>>10, s.name)
+	case all > b.shard:
+		return fmt.Sprintf("the record %s has no room left", s.name)
 	}
-	if e, err := record.Decode(text); err == nil {
-		l.room = max(l.room, len(key)+e.Room())
-	}
-	return l
+	return ""
 }
 
 // Full says why there is no room for an entry, empty when there is. The room is then
-// kept for it until it is put or the workload is forgotten. A workload that is on record
-// keeps the room that it has, so that only those that came last, or ask for more, find
-// none.
+// kept for it until Release. Only those that came last, or ask for more,
+// find none, unless the entries of all have grown far beyond what is usual.
 func (r *Records) Full(key kube.Key, room int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, stored := r.shardOf(key), storageKey(key)
-	room += len(stored)
-	if text, ok := s.get(stored); ok && s.lot(stored, text).room >= room {
-		return ""
+	wanted := lot{key.Namespace, len(stored) + room}
+	own, all := s.taken.with(stored, wanted)
+	why := forNew().refuse(s, key.Namespace, own, all)
+	if why != "" && s.isKnown(stored, room) {
+		why = forKnown().refuse(s, key.Namespace, own, all)
 	}
-	all, own := s.taken(stored, key.Namespace)
-	switch {
-	case own+room > namespaceRoom:
-		return fmt.Sprintf("the workloads of namespace %s take all of the %d KiB that one namespace can have of the record %s", key.Namespace, namespaceRoom>>10, s.name)
-	case all+room > shardRoom:
-		return fmt.Sprintf("the record %s has no room left", s.name)
+	if why == "" {
+		s.claims[stored] = wanted
+		s.measure(stored)
 	}
-	s.claims[stored] = lot{namespace: key.Namespace, room: room}
-	return ""
+	return why
 }
 
-// lot measures a text, once.
-func (s *shard) lot(key, text string) lot {
-	known, ok := s.lots[key]
-	if !ok || known.text != text {
-		known = lotOf(key, text)
-		s.lots[key] = known
-	}
-	return known
+// Release gives back what Full kept and the entry does not take.
+func (r *Records) Release(key kube.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, stored := r.shardOf(key), storageKey(key)
+	delete(s.claims, stored)
+	s.measure(stored)
 }
 
-// taken is how much is taken of the shard by all others than the key, and by those of
-// one namespace.
-func (s *shard) taken(but, namespace string) (all, own int) {
-	lots := map[string]lot{}
+// isKnown reports whether a workload is on record and asks for no more room than its
+// entry may need already.
+func (s *shard) isKnown(key string, room int) bool {
+	text, ok := s.get(key)
+	if !ok {
+		return false
+	}
+	e, err := record.Decode(text)
+	return err == nil && e.Room() >= room
+}
+
+// lot is what a key of a shard takes, and whose it is.
+type lot struct {
+	namespace string
+	size      int
+}
+
+// tally is what the keys of a shard take, with running totals.
+type tally struct {
+	lots       map[string]lot
+	all        int
+	namespaces map[string]int
+}
+
+func newTally() tally {
+	return tally{lots: map[string]lot{}, namespaces: map[string]int{}}
+}
+
+// with is what the namespace and all would take if the key took this.
+func (t tally) with(key string, l lot) (own, all int) {
+	before := t.lots[key]
+	own, all = t.namespaces[l.namespace]+l.size, t.all+l.size-before.size
+	if before.namespace == l.namespace {
+		own -= before.size
+	}
+	return own, all
+}
+
+// set notes what a key takes, zero when it is gone.
+func (t *tally) set(key string, l lot) {
+	t.add(t.lots[key].namespace, -t.lots[key].size)
+	t.add(l.namespace, l.size)
+	t.lots[key] = l
+	if l.size == 0 {
+		delete(t.lots, key)
+	}
+}
+
+func (t *tally) add(namespace string, size int) {
+	t.all += size
+	t.namespaces[namespace] += size
+	if t.namespaces[namespace] == 0 {
+		delete(t.namespaces, namespace)
+	}
+}
+
+// measure notes what a key takes now: its newest text, or more while room is kept.
+func (s *shard) measure(key string) {
+	l := s.claims[key]
+	if text, ok := s.get(key); ok {
+		o, _ := ownerOf(key, text)
+		l = lot{o.namespace, max(l.size, len(key)+len(text))}
+	}
+	s.taken.set(key, l)
+}
+
+// measureAll begins anew, after the whole shard was replaced.
+func (s *shard) measureAll() {
+	s.taken = newTally()
 	for key := range s.stored {
-		if text, ok := s.get(key); ok {
-			lots[key] = s.lot(key, text)
-		}
+		s.measure(key)
 	}
-	for key, text := range s.dirty {
-		if text != nil {
-			lots[key] = s.lot(key, *text)
-		}
+	for key := range s.dirty {
+		s.measure(key)
 	}
-	s.lots = lots // without those of keys that are gone
-	rooms := maps.Clone(lots)
-	for key, claim := range s.claims {
-		claim.room = max(claim.room, rooms[key].room)
-		rooms[key] = claim
+	for key := range s.claims {
+		s.measure(key)
 	}
-	for key, l := range rooms {
-		if key == but {
-			continue
-		}
-		all += l.room
-		if l.namespace == namespace {
-			own += l.room
-		}
-	}
-	return all, own
 }

@@ -52,15 +52,16 @@ type shard struct {
 	// insists is true where our texts stand against another writer's, and where what
 	// another writer removes is written again; else the other writer's stand.
 	insists bool
-	// lots are what is taken of the shard, by key, and claims what is kept free for
-	// entries that are about to be written.
-	lots, claims map[string]lot
+	// taken is what the newest texts take, and claims what is kept free for entries that
+	// are about to be put.
+	taken  tally
+	claims map[string]lot
 }
 
 func newShard(name string) *shard {
 	return &shard{
 		name: name, writing: make(chan struct{}, 1), stored: map[string]string{}, dirty: map[string]*string{},
-		lots: map[string]lot{}, claims: map[string]lot{},
+		taken: newTally(), claims: map[string]lot{},
 	}
 }
 
@@ -79,6 +80,7 @@ func (s *shard) get(key string) (string, bool) {
 // set notes a text that has to be written; nil removes the key. What is sent may change
 // what is stored, so that a text which equals that is to be written as well.
 func (s *shard) set(key string, text *string) {
+	defer s.measure(key)
 	stored, known := s.stored[key]
 	_, sent := s.sent[key]
 	if sent {
@@ -135,6 +137,7 @@ func (s *shard) adopt(cm *corev1.ConfigMap) (overruled map[string]string) {
 	for key, ours := range s.dirty {
 		s.set(key, ours) // another writer may have written the very same
 	}
+	s.measureAll()
 	return overruled
 }
 
@@ -211,12 +214,14 @@ func (s *shard) lost() {
 		}
 	}
 	s.resourceVersion, s.stored = "", map[string]string{}
+	s.measureAll()
 }
 
 // forget drops all that is known, for a process that does not lead.
 func (s *shard) forget() {
 	s.resourceVersion, s.stored, s.dirty, s.sent = "", map[string]string{}, map[string]*string{}, nil
 	s.tooNew = nil
+	s.measureAll()
 }
 
 // written is called when the API server has taken a set of changes. When the
@@ -242,6 +247,7 @@ func (s *shard) written(changes map[string]*string, resourceVersion string) {
 		if newest, ok := s.dirty[key]; ok {
 			s.set(key, newest) // it may be stored by now
 		}
+		s.measure(key)
 	}
 	if !overtaken {
 		s.resourceVersion = resourceVersion

@@ -61,9 +61,6 @@ func (r *Records) Sweep(ctx context.Context, known func(namespace string) bool) 
 			r.shards[o.shard].removeIf(o.key, o.text)
 		}
 	}
-	for _, s := range r.shards {
-		clear(s.claims) // those that no entry came of
-	}
 	r.missed = kinds
 	return nil
 }

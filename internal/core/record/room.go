@@ -4,21 +4,22 @@ import "strings"
 
 // What one entry and each of its inputs take at most, besides names: an input has its
 // version, what the template shows of it, where it came from, and the revision that it
-// was taken back to, and whether it waits for pods or is sealed.
+// was taken back to, and whether it waits for pods or is sealed. A series of evictions
+// names it again, with what it delivers.
 const (
-	roomOfEntry   = 576
-	roomOfInput   = 144
-	roomOfPattern = 11
+	roomOfEntry    = 576
+	roomOfInput    = 144
+	roomOfEviction = 24
+	roomOfPattern  = 11
 )
 
 // Room is how many bytes to keep free for an entry, so that what becomes of its inputs
-// can always be written: another version, another revision, an undo. Only a series of
-// evictions takes more, for a while, and less than as much again.
+// can always be written: another version, another revision, an undo, evictions.
 func (e Entry) Room() int {
 	workload := len(e.ID) - strings.LastIndexByte(e.ID, '/') - 1
 	room := roomOfEntry + len(e.ID) + roomOfPattern*len(e.Searched)
 	for id, given := range e.Inputs {
-		room += roomOfInput + len(id.Name) + workload + len(given.Rest)
+		room += roomOfInput + roomOfEviction + 2*len(id.Name) + workload + len(given.Rest)
 	}
 	for name, value := range e.Foreign.Inputs {
 		room += len(name) + len(value) + 4

@@ -43,6 +43,14 @@ type Records interface {
 	Forget(kube.Key)
 }
 
+// Room is how much the record can take.
+type Room interface {
+	// Full says why the record has no room for an entry of that size, empty when it has.
+	// The room is then kept until Release.
+	Full(key kube.Key, room int) string
+	Release(kube.Key)
+}
+
 // PromptRecords write an entry at once, for the strategies that work on pods.
 type PromptRecords interface {
 	// PutNow returns the API server's time of the write.
@@ -68,9 +76,8 @@ type Dependencies struct {
 	Families   []Family
 	Records    Records
 	Mover      Mover
-	// Full says why the record has no room for an entry of that size, empty when it has;
-	// nil for a record without bounds.
-	Full func(key kube.Key, room int) string
+	// Room is nil for a record without bounds.
+	Room Room
 	// Pods is nil when the strategies that work on pods are switched off; PodsOff says
 	// then what to do about it. Prompt is what they note.
 	Pods      Pods
@@ -110,8 +117,11 @@ func New(o Options, d Dependencies) *Reconciler {
 			Vocabulary: d.Vocabulary, View: d.Cluster, Families: d.Families,
 			Entry: func(key kube.Key) (record.Entry, bool) { return d.Records.Entry(key) },
 
-			Full: d.Full, Revisions: d.Revisions, Installation: d.Installation, MaxDelay: o.MaxDelay, Now: d.Now,
+			Revisions: d.Revisions, Installation: d.Installation, MaxDelay: o.MaxDelay, Now: d.Now,
 		},
+	}
+	if d.Room != nil {
+		r.gatherer.Full = d.Room.Full
 	}
 	if d.Advice == nil {
 		r.Advice = func(*kube.Workload) string { return "" }
@@ -136,6 +146,9 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
 
 // Reconcile brings one workload in step.
 func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, error) {
+	if r.Room != nil {
+		defer r.Room.Release(key)
+	}
 	got, err := r.gatherer.Gather(ctx, key)
 	switch w := got.Workload; {
 	case err != nil:

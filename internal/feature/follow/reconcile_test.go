@@ -31,6 +31,7 @@ type scene struct {
 	answers  []error // of the API server, in turn; nil when there are no more
 	putNow   error   // of the record
 	full     string  // why it has no room
+	kept     int     // how often room was kept and not given back
 
 	moved    []input.Order
 	entry    *record.Entry
@@ -63,7 +64,8 @@ func (s *scene) Await(*kube.Workload)                     { s.awaited++ }
 func (s *scene) LacksNamespace(string) bool               { return false }
 func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
 func (s *scene) Announce(e announce.Event)                { s.told = append(s.told, e) }
-func (s *scene) Full(kube.Key, int) string                { return s.full }
+func (s *scene) Full(kube.Key, int) string                { s.kept++; return s.full }
+func (s *scene) Release(kube.Key)                         { s.kept = 0 }
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }
 func (s *scene) Drop(key kube.Key)                        { s.dropped = append(s.dropped, key) }
 func (s *scene) Kinds() []input.Kind                      { return []input.Kind{input.KindConfigMap, input.KindSecret} }
@@ -119,7 +121,7 @@ func (s *scene) loopOn(p Pods) *Reconciler {
 func (s *scene) dependencies() Dependencies {
 	return Dependencies{
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Quiet: 5 * time.Second}},
-		Cluster:    s, Families: []Family{s}, Records: s, Full: s.Full, Prompt: s, Mover: s, Announcer: s,
+		Cluster:    s, Families: []Family{s}, Records: s, Room: s, Prompt: s, Mover: s, Announcer: s,
 		Metrics: s.registry, Log: logr.Discard(), Now: func() time.Time { return s.clock },
 	}
 }

@@ -22,6 +22,9 @@ func TestNothingIsGivenWithoutRoom(t *testing.T) {
 			t.Errorf("looked at again after %s, error %v; want after %s", result.RequeueAfter, err, roomCheck)
 		}
 	}
+	if s.kept != 0 {
+		t.Error("room is kept after the look at the workload is over")
+	}
 	if len(s.moved) != 0 || s.recorded != 0 {
 		t.Errorf("moved %d times, %d entries; want nothing", len(s.moved), s.recorded)
 	}

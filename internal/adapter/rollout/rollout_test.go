@@ -136,6 +136,8 @@ func TestTouchSparesANamesake(t *testing.T) {
 	pod := func() *corev1.Pod {
 		p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
 		p.Name = "web-0"
+		// On a node, what acts for its kubelet here would end the pod, which it does by name.
+		p.Spec.SchedulerName = "nobody"
 		w.Create(t, p)
 		return p
 	}

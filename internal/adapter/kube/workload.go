@@ -50,6 +50,9 @@ type Workload struct {
 	Metadata patch.Metadata
 	// Containers of the template, in order.
 	Containers []Container
+	// Images of its containers and init containers, and what it says about pulling them.
+	Images []ContainerImage
+	Pull   PullSettings
 	// Refs are the sources that the template names.
 	Refs []podrefs.Ref
 	// Keeps are all the sources without which no pod can be made from the template, of
@@ -106,6 +109,7 @@ func (w *Workload) Borrowing(lender *Workload) *Workload {
 	joined := *w
 	joined.Target = lender.Target
 	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
+	joined.Images, joined.Pull = lender.Images, lender.Pull
 	joined.Metadata, joined.TemplateWritten, joined.templateSum = lender.Metadata, lender.TemplateWritten, lender.templateSum
 	// The lender has revisions of its own, which say nothing about this one's.
 	joined.Replaced = ""
@@ -211,6 +215,7 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		w.Keeps = podrefs.Named(&template.Spec)
 	}
 	w.Metadata, w.Containers = metadataOf(kind, m, template), containersOf(&template.Spec)
+	w.Images, w.Pull = imagesOf(&template.Spec), pullSettingsOf(&template.Spec)
 	w.Shown = ShownIn(template)
 	_, w.Annotated = template.Annotations[settings.Inputs]
 	w.MovedBy, w.HasAnnotations = m.GetAnnotations()[settings.MovedBy], len(m.GetAnnotations()) > 0

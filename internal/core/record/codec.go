@@ -233,10 +233,10 @@ func decodeTemplate(text string) Template {
 }
 
 // What is noted of a version begins with one of these words.
-const fromWord, backWord = "from:", "back:"
+const fromWord, backWord, trialWord, memoWord = "from:", "back:", "trial:", "memo:"
 
 // Words that stand for themselves.
-const awaitsWord, sealedWord = "awaits", "sealed"
+const awaitsWord, sealedWord, mixedWord = "awaits", "sealed", "mixed"
 
 // notes are the words after the version and the mark.
 func (g Given) notes() string {
@@ -252,6 +252,15 @@ func (g Given) notes() string {
 	}
 	if g.Sealed {
 		words = append(words, sealedWord)
+	}
+	if g.Trial != "" {
+		words = append(words, trialWord+g.Trial)
+	}
+	if g.Mixed {
+		words = append(words, mixedWord)
+	}
+	if g.Memo != "" {
+		words = append(words, memoWord+g.Memo)
 	}
 	if g.Rest != "" {
 		words = append(words, g.Rest)
@@ -271,6 +280,12 @@ func (g *Given) readNotes(text string) {
 			g.From = timeline.Origin(from)
 		} else if back, found := strings.CutPrefix(word, backWord); found {
 			g.Back = back
+		} else if trial, found := strings.CutPrefix(word, trialWord); found {
+			g.Trial = trial
+		} else if memo, found := strings.CutPrefix(word, memoWord); found {
+			g.Memo = memo
+		} else if word == mixedWord {
+			g.Mixed = true
 		} else if word == awaitsWord {
 			g.Awaits = true
 		} else if word == sealedWord {

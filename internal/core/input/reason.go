@@ -1,5 +1,7 @@
 package input
 
+import "slices"
+
 // Reason says why Lockstep did something, or why it did not. The same constant
 // reaches the event, the log line, the metric label, the command line and the
 // reference in docs/reference/reasons.md.
@@ -148,7 +150,7 @@ type Explanation struct {
 
 // Explanations lists every reason with what it means to a user.
 func Explanations() []Explanation {
-	return append(FollowExplanations(), RevisionExplanations()...)
+	return slices.Concat(FollowExplanations(), ImageExplanations(), RevisionExplanations())
 }
 
 // FollowExplanations are the reasons of following inputs.
@@ -165,14 +167,6 @@ func FollowExplanations() []Explanation {
 		{DeliveredBefore, "A newer revision shows that this version had been delivered before the controller stopped."},
 		{Undone, "The version was delivered and then taken back: new pods are made from an earlier revision (undo, abort, another writer's template). It is not pushed again until the source changes, a later revision is current again, `lockstep roll` or `lockstep release`."},
 		{Released, "What was taken back is accepted without a rollout, because `lockstep release` said so."},
-		{Unresolved, "No registry has said yet which digest the annotation of the container stands for, or the last answer was a refusal, which an event tells. The image stays as it is."},
-		{Unpinned, "The pod template has no digest of the repository and tags that the annotation of the container asks for: the image is pinned."},
-		{Pinned, "The image has a digest that another writer chose (a person, a pipeline). It stays until the tag has another digest."},
-		{Contested, "Another writer has put the image back for the third time within an hour. Lockstep pins it no more until the annotation or the digest of the tag changes, or `lockstep release`. The event has the rule by which Argo CD ignores the field."},
-		{Quarantined, "The rollout of this digest failed here, and Lockstep put the one before back. The next digest is tried; `lockstep release` allows this one again."},
-		{PutBack, "The rollout of a digest failed, and Lockstep put the digest back that was last healthy here."},
-		{RolloutFailed, "The rollout of a digest failed, and it stays: configuration was given together with it, or no digest is known that was healthy here."},
-		{ImagesOff, "The workload asks for images, and this controller was started without following any."},
 		{Following, "The workload begins to be followed; what it runs is taken as given. Told once, with the sources that it follows."},
 		{NotFollowed, "Nothing asks to follow this workload, or `never` forbids it."},
 		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is mended. (An unknown key, or a value of a namespace or source, only has no effect.)"},
@@ -196,6 +190,20 @@ func FollowExplanations() []Explanation {
 		{Reloaded, "The pod template was moved to the current versions: one rollout."},
 		{WouldReload, "Observe mode: a rollout would have been started."},
 		{ReloadFailed, "The API server refused the change; it is tried again."},
+	}
+}
+
+// ImageExplanations are the reasons of following images.
+func ImageExplanations() []Explanation {
+	return []Explanation{
+		{Unresolved, "No registry has said yet which digest the annotation of the container stands for, or the last answer was a refusal, which an event tells. The image stays as it is."},
+		{Unpinned, "The pod template has no digest of the repository and tags that the annotation of the container asks for: the image is pinned."},
+		{Pinned, "The image has a digest that another writer chose (a person, a pipeline). It stays until the tag has another digest."},
+		{Contested, "Another writer has put the image back for the third time within an hour. Lockstep pins it no more until the annotation or the digest of the tag changes, or `lockstep release`. The event has the rule by which Argo CD ignores the field."},
+		{Quarantined, "The rollout of this digest failed here, and Lockstep put the one before back. The next digest is tried; `lockstep release` allows this one again."},
+		{PutBack, "The rollout of a digest failed, and Lockstep put the digest back that was last healthy here."},
+		{RolloutFailed, "The rollout of a digest failed, and it stays: configuration was given together with it, or no digest is known that was healthy here."},
+		{ImagesOff, "The workload asks for images, and this controller was started without following any."},
 	}
 }
 

@@ -105,8 +105,8 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		Given:    given.Inputs[ref.Source].Version,
 		Required: !ref.Optional,
 		Running:  !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
-		Sealed:   given.Inputs[ref.Source].Sealed,
-		Current:  i.options.View.Absent(ref.Source.Kind, ref.Keys),
+		Sealed:  given.Inputs[ref.Source].Sealed,
+		Current: i.options.View.Absent(ref.Source.Kind, ref.Keys),
 	}
 	o.Timeline = i.timeline(w, ref.Source, given)
 	if source != nil {

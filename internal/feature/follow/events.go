@@ -49,6 +49,10 @@ func note(d Decision) (text string, warning, ok bool) {
 		return "wrote the pod template for " + d.Message, false, d.Verb == Move
 	case input.WouldReload:
 		return "observe mode, nothing written; would roll out " + d.Message, false, true
+	case input.PutBack:
+		return "put back " + d.Message, true, true
+	case input.Contested, input.Quarantined:
+		return "not rolled out: " + d.Message, true, d.Verb == Hold
 	case input.Evicting:
 		return "evicting pods one at a time for " + d.Message, false, true
 	case input.Evicted:
@@ -93,6 +97,9 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 	}
 	for _, key := range in.Intent.Unknown {
 		warn(input.InvalidAnnotation, "annotation "+key+" is not known and has no effect; known are "+strings.Join(settings.ForWorkloads(), ", "))
+	}
+	for _, text := range in.Intent.Refused {
+		warn(input.InvalidAnnotation, text+"; the image stays as it is")
 	}
 	for _, about := range in.Warnings {
 		warn(about.Reason, about.Text)

@@ -144,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		return r.failed(got.Workload, d, err)
 	}
 	r.conflicts.forget(key)
-	if d.AwaitsStatus {
+	if d.AwaitsStatus || got.Input.AwaitsStatus {
 		r.Cluster.Await(got.Workload)
 	}
 	r.welcome(got, d)
@@ -153,7 +153,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	if d.Verb == Hold && recheck == 0 {
 		recheck = announce.RepeatEvery
 	}
-	return ctrl.Result{RequeueAfter: recheck}, nil
+	return ctrl.Result{RequeueAfter: sooner(recheck, got.Input.Recheck)}, nil
+}
+
+// sooner is the shorter of two times, of which zero means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // welcome tells once that a workload begins to be followed.
@@ -214,7 +222,11 @@ func (r *Reconciler) warn(w *kube.Workload, in Input) {
 	if !r.reported.isNewWarning(w.Key, strings.Join(texts, "\n")) {
 		return
 	}
-	r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Add(float64(len(events)))
+	for _, e := range events {
+		if e.Reason != string(input.Unresolved) && e.Reason != string(input.RolloutFailed) {
+			r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
+		}
+	}
 	for _, e := range joined(events) {
 		r.Announcer.Announce(e)
 	}

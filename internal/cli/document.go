@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
 
@@ -26,6 +28,7 @@ func DocumentMetrics(r prometheus.Registerer) error {
 		return err
 	}
 	follow.New(p.options.follow, follow.Dependencies{Metrics: r})
+	images.NewMetrics(r, time.Now)
 	revisions.New(revisions.DefaultOptions(), revisions.Dependencies{Metrics: r})
 	return r.Register(cluster.NewCollector(p.cache, p.records))
 }

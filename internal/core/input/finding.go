@@ -100,6 +100,8 @@ const (
 type Warning struct {
 	Reason Reason
 	Text   string
+	// About is the input, zero where that does not matter.
+	About ID
 }
 
 // Assessment is what one family of inputs says about a workload.

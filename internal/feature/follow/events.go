@@ -103,6 +103,7 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 	}
 	for _, about := range in.Warnings {
 		warn(about.Reason, about.Text)
+		events[len(events)-1].Source = about.About
 	}
 	if in.usesPods() && in.PodsOff != "" && len(withStanding(in.Findings, input.Due)) == 0 {
 		warn(input.StrategyOff, in.strategyOff())
@@ -129,12 +130,12 @@ func effect(p settings.Problem) string {
 	return "; it has no effect"
 }
 
-// joined makes one event of those with the same reason. Events of one reason that
+// joined makes one event of those with the same reason and source. Events of one reason that
 // come together would be counted as one that repeats, and only the first be read.
 func joined(events []announce.Event) []announce.Event {
 	var all []announce.Event
 	for _, e := range events {
-		same := func(other announce.Event) bool { return other.Reason == e.Reason }
+		same := func(other announce.Event) bool { return other.Reason == e.Reason && other.Source == e.Source }
 		if i := slices.IndexFunc(all, same); i >= 0 {
 			all[i].Note += "; " + e.Note
 			continue

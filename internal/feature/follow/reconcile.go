@@ -166,12 +166,17 @@ func sooner(a, b time.Duration) time.Duration {
 
 // welcome tells once that a workload begins to be followed.
 func (r *Reconciler) welcome(got Gathered, d Decision) {
-	if got.Input.Entry.IsKnown() || d.Verb == Ignore || d.isMistake() || d.Reason == input.GenerationNotObserved {
+	if got.Input.Entry.IsKnown() || got.Input.knowsNothing() || d.Verb == Ignore || d.isMistake() || d.Reason == input.GenerationNotObserved {
 		return
 	}
 	e := followingEvent(got.Workload, got.Input)
 	r.Log.Info("follows", "workload", got.Workload.Key.String(), "reason", string(input.Following), "sources", names(got.Input.Findings))
 	r.Announcer.Announce(e)
+}
+
+// knowsNothing reports whether nothing can be put on record yet: no registry has answered.
+func (in Input) knowsNothing() bool {
+	return len(matching(in.Findings, func(f input.Finding) bool { return f.Reason == input.Unresolved })) == len(in.Findings)
 }
 
 // failed sorts errors by what follows from them.

@@ -15,7 +15,7 @@ func unknownContainer(w *kube.Workload, request settings.ImageRequest) input.War
 	for i, image := range w.Images {
 		names[i] = image.Name
 	}
-	return input.Warning{Reason: input.InvalidAnnotation, Text: fmt.Sprintf(
+	return input.Warning{Reason: input.InvalidAnnotation, About: input.Image(request.Container), Text: fmt.Sprintf(
 		"annotation %s: the pod template has no container %s; it has %s", request.Key(), request.Container, strings.Join(names, ", "))}
 }
 
@@ -24,7 +24,7 @@ func unknownContainer(w *kube.Workload, request settings.ImageRequest) input.War
 func warnings(o Observation, v Verdict, a answer) []input.Warning {
 	var all []input.Warning
 	if a.problem != "" {
-		all = append(all, input.Warning{Reason: input.Unresolved, Text: fmt.Sprintf(
+		all = append(all, input.Warning{Reason: input.Unresolved, About: input.Image(o.Request.Container), Text: fmt.Sprintf(
 			"annotation %s: %s; the image stays as it is", o.Request.Key(), a.problem)})
 	}
 	if v.Failed && v.Reason != input.PutBack && v.Standing != input.Due {
@@ -32,7 +32,7 @@ func warnings(o Observation, v Verdict, a answer) []input.Warning {
 		if o.Mixed {
 			why = "configuration was given together with it, or the workload was not healthy before"
 		}
-		all = append(all, input.Warning{Reason: input.RolloutFailed, Text: fmt.Sprintf(
+		all = append(all, input.Warning{Reason: input.RolloutFailed, About: input.Image(o.Request.Container), Text: fmt.Sprintf(
 			"the rollout of image/%s %s failed, and it is not put back: %s", o.Request.Container, short(o.Has), why)})
 	}
 	return all

@@ -30,6 +30,18 @@ func (g *gallery) set(t testing.TB, image string) {
 	g.awaitObserved(t, web)
 }
 
+// release is "lockstep release", the built program.
+func (g *gallery) release(t testing.TB, ref string) {
+	t.Helper()
+	_, stderr, code := labtest.RunCommand(t, labtest.Command{
+		Path: labtest.Binary(t, "./cmd/lockstep"),
+		Args: []string{"release", ref, "-n", g.Namespace, "--kubeconfig", g.Cluster.Kubeconfig()},
+	})
+	if code != 0 {
+		t.Fatalf("release: exit code %d\n%s", code, stderr)
+	}
+}
+
 // TestUndoOfAnImage: an image that came back with an older revision, also the first pin,
 // stays until the tag has another digest.
 func TestUndoOfAnImage(t *testing.T) {

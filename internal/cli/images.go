@@ -40,6 +40,11 @@ func (o *imagesOptions) bind(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.interval, "image-interval", registry.DefaultInterval, "how often a registry is asked for each image")
 	fs.DurationVar(&o.ttl, "image-ttl", 0, "how old an answer of a registry may be that another workload uses (default --image-interval)")
 	fs.StringSliceVar(&o.platforms, "image-platforms", nil, "platforms that an image must have, such as linux/amd64,linux/arm64 (default those of the nodes)")
+	o.bindRegistries(fs)
+}
+
+// bindRegistries are the flags about how registries are reached.
+func (o *imagesOptions) bindRegistries(fs *pflag.FlagSet) {
 	fs.StringVar(&o.dockerConfig, "docker-config", "", "Docker's configuration file with credentials, tried after the pull secrets of the pods; re-read when it changes")
 	fs.StringArrayVar(&o.plainHTTP, "plain-http-registry", nil, "a registry that is asked without TLS, as HOST:PORT; may be repeated")
 	fs.StringArrayVar(&o.authorities, "registry-ca", nil, "certificates that are trusted for a registry besides those of the system, as HOST:PORT=FILE (PEM); may be repeated")

@@ -1,6 +1,7 @@
 package reload_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -153,4 +154,43 @@ func TestImagesAreOff(t *testing.T) {
 	g.make(t, deployment("web", g.wants("app", "app:latest"), g.runs("app:latest")))
 	g.run(t)
 	g.AwaitEvent(t, "web", "Warning ImagesOff", settings.ImagePrefix+"app", "--images")
+}
+
+// TestImagesTable: the command lists what containers run and what there is.
+func TestImagesTable(t *testing.T) {
+	t.Parallel()
+	g := newGallery(t)
+	first := g.push(t, "app:1.0", "one")
+	g.push(t, "side:1.0", "side")
+	g.make(t, deployment("web", g.wants("app", "app:1.*"), g.runs("app:1.0"))+
+		deployment("broken", g.wants("app", "none:1"), g.runs("none:1"))+
+		deployment("quiet", settings.Hold+": ''", g.runs("side:1.0")))
+	g.open(t)
+	g.awaitImage(t, web, "app", first)
+	g.awaitKnown(t, deploy, "web", digestIn(first))
+	show := func(flags ...string) string {
+		t.Helper()
+		args := append([]string{"images", "-n", g.Namespace, "--kubeconfig", g.Cluster.Kubeconfig(), "--own-namespace", g.Own}, g.flags[3:]...)
+		stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: labtest.Binary(t, "./cmd/lockstep"), Args: append(args, flags...)})
+		if code != 0 || stderr != "" {
+			t.Fatalf("exit code %d\n%s", code, stderr)
+		}
+		return stdout
+	}
+	table := show()
+	for _, want := range []string{
+		"NAMESPACE", "SINCE", "deployment/web", g.at("app:1.*"), g.at("app:1.0@") + digestIn(first)[7:17], "1.0@" + digestIn(first)[7:17], "InStep",
+		"deployment/broken", "Unresolved", "container app: digest of " + g.at("none:1"),
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table does not say %q:\n%s", want, table)
+		}
+	}
+	if strings.Contains(table, "quiet") {
+		t.Errorf("a workload without the annotation is listed:\n%s", table)
+	}
+	var rows []struct{ Workload, Container, Latest, State string }
+	if err := json.Unmarshal([]byte(show("-o", "json")), &rows); err != nil || len(rows) != 2 || rows[1].Latest != "1.0@"+digestIn(first) || rows[1].State != "InStep" {
+		t.Errorf("%+v, %v", rows, err)
+	}
 }

@@ -23,10 +23,8 @@ import (
 // Options of the inputs.
 type Options struct {
 	// Watch asks a registry now and then, and wakes when the answer has changed.
-	Watch func(q registry.Question, wake func()) Watch
-	// Credentials are those with which pods of the workload pull, and a name that tells
-	// them from others.
-	Credentials func(*kube.Workload) (source keychain.Source, name string)
+	Watch       func(q registry.Question, wake func()) Watch
+	Credentials Credentials
 	// Platforms are those for which the workload's images are needed; none asks for no
 	// platform. It is false while that is not known.
 	Platforms func(*kube.Workload) ([]v1.Platform, bool)
@@ -34,6 +32,10 @@ type Options struct {
 	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
 	Now       func() time.Time
 }
+
+// Credentials are those with which pods of the workload pull, and a name that tells them
+// from others.
+type Credentials func(*kube.Workload) (source keychain.Source, name string)
 
 // Watch is a question that is asked now and then.
 type Watch interface {
@@ -67,19 +69,15 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		return all, nil
 	}
 	for _, request := range intent.Images {
-		at, ok := w.ImageOf(request.Container)
-		if !ok {
+		if _, ok := w.ImageOf(request.Container); !ok {
 			all.Warnings = append(all.Warnings, unknownContainer(w, request))
 			continue
 		}
-		reference, err := tagspec.ParseReference(at.Image)
-		if err != nil {
-			reference = tagspec.Reference{} // Whatever it is, it is not what is asked for.
-		}
-		answer := i.ask(w, request, reference)
-		o := i.observe(w, request, intent, given)
-		o.Has, o.Found = reference, Pin{Tag: answer.Tag, Digest: answer.Digest}
+		o := Observe(w, request, intent, given, i.options.Now())
+		answer := i.ask(w, request, o.Has)
+		o.Found = Pin{Tag: answer.Tag, Digest: answer.Digest}
 		o.Shown = w.Shown[input.Image(request.Container)] == markOf(o.Found) && o.Found != (Pin{})
+		var err error
 		if o.GivenBefore, err = i.givenBefore(ctx, w, o, given, answer); err != nil {
 			return input.Assessment{}, err
 		}
@@ -93,12 +91,22 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 	return all, nil
 }
 
-// observe gathers what the verdict depends on, besides the registry's answer.
-func (i *Inputs) observe(w *kube.Workload, request settings.ImageRequest, intent settings.Intent, given record.Entry) Observation {
+// referenceIn reads the image of a container. Whatever cannot be read is not what is
+// asked for.
+func referenceIn(at kube.ContainerImage) tagspec.Reference {
+	reference, err := tagspec.ParseReference(at.Image)
+	if err != nil {
+		return tagspec.Reference{}
+	}
+	return reference
+}
+
+// Observe gathers what the verdict depends on, besides the registry's answer.
+func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.Intent, given record.Entry, now time.Time) Observation {
 	before := given.Inputs[input.Image(request.Container)]
-	now := i.options.Now()
+	at, _ := w.ImageOf(request.Container)
 	return Observation{
-		Request: request, Given: before.Version, Memo: ParseMemo(before.Memo),
+		Request: request, Has: referenceIn(at), Given: before.Version, Memo: ParseMemo(before.Memo),
 		Released: intent.Release > given.Released, TakenBack: before.Back != "", Observed: intent.Observe,
 		OnTrial: before.Trial != "" && before.Trial == w.Template().Sum, Mixed: before.Mixed,
 		Health:  health.Of(w.Status.Status, now.Sub(w.MovedAt)).State,
@@ -173,4 +181,3 @@ func short(r tagspec.Reference) string {
 	}
 	return strings.TrimSuffix(r.Repository.Written+":"+r.Tag, ":") + "@" + version.Short()
 }
-

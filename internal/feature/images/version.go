@@ -16,6 +16,15 @@ func versionOf(p Pin) fingerprint.Version {
 	return fingerprint.Version{Basis: basis, Sum: sum}
 }
 
+// Short shortens the digest in an image for people: "app:1.4@77ab01c9de".
+func Short(image string) string {
+	name, digest, found := strings.Cut(image, "@")
+	if !found {
+		return image
+	}
+	return name + "@" + versionOf(Pin{Digest: digest}).Short()
+}
+
 // digestOf is the digest of a version.
 func digestOf(v fingerprint.Version) string {
 	if v.IsZero() {

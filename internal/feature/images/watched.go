@@ -132,22 +132,27 @@ func (q *watched) read(now time.Time) answer {
 // question is what a registry is asked for a container. It is false while it is not
 // known for which platforms.
 func (i *Inputs) question(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference) (registry.Question, bool) {
+	q := Question(w, request, has, i.options.Credentials)
+	if q.Child {
+		return q, true
+	}
+	platforms, known := i.options.Platforms(w)
+	q.Platforms = platforms
+	return q, known
+}
+
+// Question is what is asked for the image of a container, whatever the platforms of the
+// nodes.
+func Question(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference, credentials Credentials) registry.Question {
 	q := registry.Question{Repository: request.Image.Repository, Spec: request.Image.Spec}
-	q.Credentials, q.Asker = i.options.Credentials(w)
+	q.Credentials, q.Asker = credentials(w)
 	if _, exact := q.Spec.Exact(); !exact && request.Image.Allows(has) {
 		q.Running = has.Tag
 	}
-	if request.Platform == "" {
-		platforms, known := i.options.Platforms(w)
-		q.Platforms = platforms
-		return q, known
+	if platform, err := registry.ParsePlatform(request.Platform); err == nil {
+		q.Platforms, q.Child = append(q.Platforms, platform), true
 	}
-	platform, err := registry.ParsePlatform(request.Platform)
-	if err != nil {
-		return q, false
-	}
-	q.Platforms, q.Child = append(q.Platforms, platform), true
-	return q, true
+	return q
 }
 
 func nameOf(q registry.Question) string {

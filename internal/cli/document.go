@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,7 +27,7 @@ func DocumentMetrics(r prometheus.Registerer) error {
 		return err
 	}
 	follow.New(p.options.follow, follow.Dependencies{Metrics: r})
-	images.NewMetrics(r, time.Now)
+	images.NewMetrics(r, nil)
 	revisions.New(revisions.DefaultOptions(), revisions.Dependencies{Metrics: r})
 	return r.Register(cluster.NewCollector(p.cache, p.records))
 }

@@ -77,12 +77,12 @@ func (s *story) firstPin(ctx context.Context, spec string) error {
 
 func (s *story) pushAndChange(ctx context.Context) error {
 	mark := s.log.mark()
+	if err := s.push(ctx, "1.10"); err != nil {
+		return err
+	}
 	if err := s.step(ctx, "change configmap/web-settings: greeting good evening -> good night", func(ctx context.Context) error {
 		return s.patch(ctx, &corev1.ConfigMap{}, "web-settings", `{"data":{"greeting":"good night"}}`)
 	}); err != nil {
-		return err
-	}
-	if err := s.push(ctx, "1.10"); err != nil {
 		return err
 	}
 	if err := s.decided(ctx, mark, "move"); err != nil {

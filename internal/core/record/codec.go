@@ -276,25 +276,35 @@ func (g *Given) readNotes(text string) {
 	}
 	var rest []string
 	for word := range strings.SplitSeq(text, " ") {
-		if from, found := strings.CutPrefix(word, fromWord); found {
-			g.From = timeline.Origin(from)
-		} else if back, found := strings.CutPrefix(word, backWord); found {
-			g.Back = back
-		} else if trial, found := strings.CutPrefix(word, trialWord); found {
-			g.Trial = trial
-		} else if memo, found := strings.CutPrefix(word, memoWord); found {
-			g.Memo = memo
-		} else if word == mixedWord {
-			g.Mixed = true
-		} else if word == awaitsWord {
+		switch word {
+		case awaitsWord:
 			g.Awaits = true
-		} else if word == sealedWord {
+		case sealedWord:
 			g.Sealed = true
-		} else {
-			rest = append(rest, word)
+		case mixedWord:
+			g.Mixed = true
+		default:
+			if !g.readNote(word) {
+				rest = append(rest, word)
+			}
 		}
 	}
 	g.Rest = strings.Join(rest, " ")
+}
+
+// readNote reads a word that has a value, and reports whether it knows it.
+func (g *Given) readNote(word string) bool {
+	if from, found := strings.CutPrefix(word, fromWord); found {
+		g.From = timeline.Origin(from)
+		return true
+	}
+	for prefix, into := range map[string]*string{backWord: &g.Back, trialWord: &g.Trial, memoWord: &g.Memo} {
+		if value, found := strings.CutPrefix(word, prefix); found {
+			*into = value
+			return true
+		}
+	}
+	return false
 }
 
 // encode writes the version, what the template showed of it, and what is noted of it,

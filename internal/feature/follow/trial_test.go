@@ -16,6 +16,7 @@ func TestTrial(t *testing.T) {
 	proven := with(settled, func(f *input.Finding) { f.Proven = true })
 	running := record.Given{Trial: "before"}
 	mixed := record.Given{Trial: "before", Mixed: true}
+	putBack := with(web, func(f *input.Finding) { f.Reason = input.PutBack })
 	cases := map[string]struct {
 		reason  string
 		finding input.Finding
@@ -33,8 +34,7 @@ func TestTrial(t *testing.T) {
 		"Proven":         {"it ended", proven, mixed, nil, false, record.Given{}},
 		"ProvenBefore":   {"configuration after the end is no concern of it", proven, running, []input.Finding{config}, false, record.Given{}},
 		"Config":         {"configuration has no template of its own", config, record.Given{}, []input.Finding{config}, false, record.Given{}},
-		"PutBack": {"that the workload is not healthy is why", with(web, func(f *input.Finding) { f.Reason = input.PutBack }), running,
-			[]input.Finding{with(web, func(f *input.Finding) { f.Reason = input.PutBack })}, true, record.Given{Trial: "after"}},
+		"PutBack":        {"that the workload is not healthy is why", putBack, running, []input.Finding{putBack}, true, record.Given{Trial: "after"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -165,7 +164,7 @@ func (c *cluster) deployment(i int) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("app-", i), Annotations: map[string]string{settings.ImagePrefix + "app": image}},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
@@ -183,7 +182,7 @@ func (c *cluster) start(ctx context.Context) error {
 		return err
 	}
 	binary, authority := filepath.Join(c.folder, "lockstep"), filepath.Join(c.folder, "ca.pem")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/lockstep") //nolint:gosec // A folder of ours.
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/lockstep")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build lockstep: %w\n%s", err, out)

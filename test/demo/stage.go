@@ -58,7 +58,7 @@ type stage struct {
 	// registry is there from the chapter on that needs it.
 	registry       *registrylab.Server
 	registryFolder string
-	log      *narrator
+	log            *narrator
 	// helmPath is the program, from the chapter on that needs it.
 	helmPath string
 }

@@ -10,11 +10,11 @@ import (
 )
 
 // pinned is a gallery with one Deployment that a controller has pinned to app:latest.
-func pinned(t testing.TB, annotations string) (g *gallery, first string) {
+func pinned(t testing.TB) (g *gallery, first string) {
 	t.Helper()
 	g = newGallery(t)
 	first = g.push(t, "app:latest", "one")
-	g.make(t, deployment("web", g.wants("app", "app:latest")+annotations, g.runs("app:latest")))
+	g.make(t, deployment("web", g.wants("app", "app:latest"), g.runs("app:latest")))
 	g.awaitObserved(t, web)
 	g.open(t)
 	g.awaitImage(t, web, "app", first)
@@ -46,11 +46,11 @@ func (g *gallery) release(t testing.TB, ref string) {
 // stays until the tag has another digest.
 func TestUndoOfAnImage(t *testing.T) {
 	t.Parallel()
-	g, _ := pinned(t, "")
+	g, _ := pinned(t)
 	g.undo(t, "web", "")
 	g.AwaitEvent(t, "web", "Warning Undone", "image/app", "was taken back", "lockstep release "+web)
 	g.awaitPolls(t, 3)
-	g.checkImage(t, "the first pin was undone", web, g.at("app:latest"))
+	g.checkImage(t, "the first pin was undone", g.at("app:latest"))
 
 	second := g.push(t, "app:latest", "two")
 	g.awaitImage(t, web, "app", second)
@@ -62,7 +62,7 @@ func TestUndoOfAnImage(t *testing.T) {
 	g.undo(t, "web", shown)
 	g.awaitKnown(t, deploy, "web", "back:")
 	g.awaitPolls(t, 3)
-	g.checkImage(t, "so was another one", web, second)
+	g.checkImage(t, "so was another one", second)
 	fourth := g.push(t, "app:latest", "four")
 	g.awaitImage(t, web, "app", fourth)
 }
@@ -71,24 +71,24 @@ func TestUndoOfAnImage(t *testing.T) {
 // digest is rolled out.
 func TestReleaseOfAnImage(t *testing.T) {
 	t.Parallel()
-	g, _ := pinned(t, "")
+	g, _ := pinned(t)
 	g.undo(t, "web", "")
 	g.AwaitEvent(t, "web", "Warning Undone")
 	g.release(t, web)
 	g.AwaitEvent(t, "web", "Normal Released", "image/app")
 	g.awaitPolls(t, 3)
-	g.checkImage(t, "released", web, g.at("app:latest"))
+	g.checkImage(t, "released", g.at("app:latest"))
 	g.awaitImage(t, web, "app", g.push(t, "app:latest", "two"))
 }
 
 // TestPinByHand: a digest that a person chose stays until the tag has another one.
 func TestPinByHand(t *testing.T) {
 	t.Parallel()
-	g, _ := pinned(t, "")
+	g, _ := pinned(t)
 	other := g.at("app") + "@" + digestIn(g.push(t, "app:other", "other"))
 	g.set(t, other)
 	g.awaitPolls(t, 3)
-	g.checkImage(t, "a person's pin", web, other)
+	g.checkImage(t, "a person's pin", other)
 	second := g.push(t, "app:latest", "two")
 	g.awaitImage(t, web, "app", second)
 	g.checkRollouts(t, "the first pin, the person's, and the tag's move", 3, web)
@@ -98,7 +98,7 @@ func TestPinByHand(t *testing.T) {
 // alone, with the rule that ends the contest, until the digest changes.
 func TestContestedImage(t *testing.T) {
 	t.Parallel()
-	g, first := pinned(t, "")
+	g, first := pinned(t)
 	for range 2 {
 		g.set(t, g.at("app:latest"))
 		g.awaitImage(t, web, "app", first)
@@ -107,7 +107,7 @@ func TestContestedImage(t *testing.T) {
 	g.set(t, g.at("app:latest"))
 	g.AwaitEvent(t, "web", "Warning Contested", "image/app", "ignoreDifferences", `group: "apps", kind: Deployment`, `.spec.template.spec.containers[] | select(.name == "app") | .image`)
 	g.awaitPolls(t, 3)
-	g.checkImage(t, "contested", web, g.at("app:latest"))
+	g.checkImage(t, "contested", g.at("app:latest"))
 	g.awaitKnown(t, deploy, "web", "contested")
 
 	second := g.push(t, "app:latest", "two")
@@ -117,21 +117,21 @@ func TestContestedImage(t *testing.T) {
 // TestHeldImage: a hold on the workload counts for images, and observing writes nothing.
 func TestHeldImage(t *testing.T) {
 	t.Parallel()
-	g, first := pinned(t, "")
+	g, first := pinned(t)
 	g.annotate(t, web, settings.Hold, "freeze")
 	second := g.push(t, "app:latest", "two")
 	g.AwaitEvent(t, "web", "Warning Held", "freeze", "image/app")
-	g.checkImage(t, "held", web, first)
+	g.checkImage(t, "held", first)
 	g.annotate(t, web, settings.Hold)
 	g.awaitImage(t, web, "app", second)
 
 	g.annotate(t, web, settings.Observe, "true")
 	g.push(t, "app:latest", "three")
 	g.AwaitEvent(t, "web", "Normal WouldReload", "image/app")
-	g.checkImage(t, "observed", web, second)
+	g.checkImage(t, "observed", second)
 	g.annotate(t, web, settings.Observe)
 	g.awaitPolls(t, 3)
-	g.checkImage(t, "what was observed counts as given", web, second)
+	g.checkImage(t, "what was observed counts as given", second)
 }
 
 // TestObservedFirstPin: also what was never pinned is not rolled out when observing ends.
@@ -176,7 +176,7 @@ func TestImageUndoneWhileDown(t *testing.T) {
 	g.awaitObserved(t, web)
 	g.open(t)
 	g.AwaitEvent(t, "web", "Warning Undone", "image/app")
-	g.checkImage(t, "undone while the controller was down", web, first)
+	g.checkImage(t, "undone while the controller was down", first)
 }
 
 // TestFailedImage: a digest whose rollout fails is put back and quarantined; the next one
@@ -192,14 +192,14 @@ func TestFailedImage(t *testing.T) {
 	g.AwaitEvent(t, "web", "Warning Quarantined", "not rolled out", digestIn(second)[7:17])
 	g.full(t, false)
 	g.awaitPolls(t, 3)
-	g.checkImage(t, "quarantined", web, first)
+	g.checkImage(t, "quarantined", first)
 
 	third := g.push(t, "app:latest", "three")
 	g.awaitImage(t, web, "app", third)
 	g.awaitKnown(t, deploy, "web", "ok=latest@"+digestIn(third)[7:])
 	again := g.push(t, "app:latest", "two")
 	g.AwaitEvent(t, "web", "Warning Quarantined", digestIn(again)[7:17])
-	g.checkImage(t, "quarantine has no end by itself", web, third)
+	g.checkImage(t, "quarantine has no end by itself", third)
 	g.release(t, web)
 	g.awaitImage(t, web, "app", again)
 }
@@ -214,7 +214,7 @@ func TestFailedTogether(t *testing.T) {
 	second := g.push(t, "app:latest", "two")
 	g.AwaitEvent(t, "web", "Normal Reloaded", "configmap/app", "image/app")
 	g.AwaitEvent(t, "web", "Warning RolloutFailed", "image/app", "configuration was given together with it")
-	g.checkImage(t, "it stays", web, second)
+	g.checkImage(t, "it stays", second)
 }
 
 // running is a gallery in which pods run, on a fake node, and the first pin is proven.

@@ -119,13 +119,13 @@ func (g *gallery) awaitImage(t testing.TB, ref, container, want string) {
 	})
 }
 
-// checkImage fails when a container does not run an image, after everything that was done
+// checkImage fails when the Deployment web does not run an image, after everything that was done
 // before has been decided.
-func (g *gallery) checkImage(t testing.TB, why, ref, want string) {
+func (g *gallery) checkImage(t testing.TB, why, want string) {
 	t.Helper()
 	g.pass(t)
-	if got := g.image(t, ref, "app"); got != want {
-		t.Errorf("%s: %s runs %s, want %s", why, ref, got, want)
+	if got := g.image(t, web, "app"); got != want {
+		t.Errorf("%s: it runs %s, want %s", why, got, want)
 	}
 }
 

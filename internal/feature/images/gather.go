@@ -151,10 +151,10 @@ func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding
 	if v.To != (Pin{}) && v.To.Digest != o.Has.Digest || v.Standing == input.Due {
 		f.Image = pinnedImage(o.Request.Image.Repository, v.To)
 	}
-	switch v.Reason {
-	case input.Unresolved:
+	if v.Reason == input.Unresolved {
 		f.Current, f.Shows = o.Given, w.Shown[f.ID]
-	case input.PutBack:
+	}
+	if v.Reason == input.PutBack {
 		f.ChangedAt = time.Time{}
 		f.Why = fmt.Sprintf("the rollout of %s failed (%s), and it is quarantined: the next digest is tried, and \"lockstep release\" allows this one again", short(o.Has), health.Of(w.Status.Status, o.Now.Sub(w.MovedAt)).Message)
 	}

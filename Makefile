@@ -81,7 +81,7 @@ bin/release:
 
 .PHONY: demo
 demo: bin/lab ## Play the story on a real control plane; KEEP=1 leaves it up
-	@bin/lab build $(LAB_CONTROL_PLANE) >/dev/null
+	@bin/lab build $(LAB_CONTROL_PLANE) registry >/dev/null
 	@[[ -e bin/demo ]] || echo "building lockstep and the demo, the first time takes about 2 minutes"
 	@go build -ldflags '$(LDFLAGS)' -o bin/demo ./test/demo
 	@KEEP='$(KEEP)' bin/demo

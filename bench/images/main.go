@@ -1,5 +1,6 @@
 // Command images measures what it costs to follow images: the requests to a real
-// registry with TLS and token authentication, by kind, and the memory of the resolver.
+// registry with TLS and token authentication, by kind, and the memory of the resolver and
+// of the built controller.
 //
 //	go run ./bench/images -out bench/results/images.json
 package main
@@ -16,6 +17,9 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
@@ -48,9 +52,18 @@ type Result struct {
 	TagsPrefix map[string]int `json:"tagsPrefix"`
 	// QuestionBytes is the heap for one of 5,000 questions that are watched and answered.
 	QuestionBytes int `json:"questionBytes"`
+	// ControllerPolls are the requests of the built controller in the steady state, within
+	// so many seconds: 100 Deployments follow 20 images.
+	ControllerPolls   map[string]int `json:"controllerPolls"`
+	ControllerSeconds float64        `json:"controllerSeconds"`
+	// FirstPeakMiB is the most memory that it had when it pinned 5,000 Deployments for the
+	// first time, all at once; PeakMiB that of one that is started with them.
+	FirstPeakMiB int `json:"firstPeakMiB"`
+	PeakMiB      int `json:"peakMiB"`
 }
 
 func main() {
+	ctrl.SetLogger(logr.Discard()) // what the client has to say is no figure
 	out := flag.String("out", "", "file for the result; empty means standard output only")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -74,7 +87,7 @@ func run(ctx context.Context, out string) (err error) {
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	result := Result{When: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), Polls: polls}
-	for _, step := range []func(context.Context, *registrylab.Server, *Result) error{measurePolls, measureTags, measureMemory} {
+	for _, step := range []func(context.Context, *registrylab.Server, *Result) error{measurePolls, measureTags, measureMemory, measureController} {
 		if err := step(ctx, server, &result); err != nil {
 			return err
 		}
@@ -107,6 +120,9 @@ func (r Result) check() error {
 	limit("lists at first", r.TagsFirst["tags"], manyTags/1000+1)
 	limit("lists per poll", r.TagsSteady["tags"], r.Polls*(manyTags/1000+1))
 	limit("lists with a prefix", r.TagsPrefix["tags"], 1)
+	limit("digests that the controller asks for", r.ControllerPolls["head"], images*(polls+1))
+	limit("manifests that the controller reads in the steady state", r.ControllerPolls["manifest"]+r.ControllerPolls["blob"], 0)
+	limit("MiB of the controller with 5,000 workloads", r.PeakMiB, 150)
 	return errors.Join(errs...)
 }
 

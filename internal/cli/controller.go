@@ -32,6 +32,7 @@ type controllerOptions struct {
 	server    server.Options
 	follow    follow.Options
 	revisions revisionsOptions
+	images    imagesOptions
 	ownNS     string
 	state     string
 	key       string
@@ -50,14 +51,18 @@ func newController(env Environment) *cobra.Command {
 	o := controllerOptions{follow: follow.DefaultOptions()}
 	cmd := &cobra.Command{
 		Use:   "controller",
-		Short: "Follow ConfigMaps and Secrets and roll the workloads that use them",
-		Long: `Follow ConfigMaps and Secrets and roll the workloads that use them.
+		Short: "Follow ConfigMaps, Secrets and images and roll the workloads that use them",
+		Long: `Follow ConfigMaps, Secrets and images and roll the workloads that use them.
 
 A workload asks for it with an annotation:
 
     lockstep.dev/reload: auto                        everything its pods reference
     lockstep.dev/reload: configmap/app, secret/db-*  these, referenced or not
     lockstep.dev/reload: never                       hands off
+
+With --images a container runs the newest image that a spec stands for, by digest:
+
+    image.lockstep.dev/web: registry.example/web:1.4.*
 
 Changes are gathered: a workload is rolled when its sources have been quiet for
 --quiet, and at the latest --max-delay after the first change. What each workload
@@ -84,6 +89,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.kube.bind(fs)
 	o.log.bind(fs)
 	o.revisions.bind(fs)
+	o.images.bind(fs)
 	fs.StringSliceVar(&o.watched, "namespaces", nil, "namespaces to watch, separated by commas (default all)")
 	fs.StringVar(&o.scope, "namespace-selector", "", "watch only namespaces with these labels, such as team=shop; each is watched by itself, nothing of the others is read")
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
@@ -119,7 +125,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return err
 	}
-	o.server.Log, o.server.Namespace, o.now = log, o.ownNS, env.Now
+	o.server.Log, o.server.Namespace, o.now, o.images.version = log, o.ownNS, env.Now, env.Version
 	boundGarbage(env)
 	if o.observe {
 		log.Info("observe mode: every decision is told, and no workload is written to")
@@ -156,7 +162,7 @@ func (o *controllerOptions) validate() error {
 	if o.server.LeaseDuration < time.Second {
 		return fmt.Errorf("--lease-duration %s: need at least 1s", o.server.LeaseDuration)
 	}
-	return errors.Join(o.follow.Validate(), o.revisions.Validate())
+	return errors.Join(o.follow.Validate(), o.revisions.Validate(), o.images.Validate())
 }
 
 // serve makes the parts and runs them.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
 
@@ -26,6 +27,7 @@ func DocumentMetrics(r prometheus.Registerer) error {
 		return err
 	}
 	follow.New(p.options.follow, follow.Dependencies{Metrics: r})
+	images.NewMetrics(r, nil)
 	revisions.New(revisions.DefaultOptions(), revisions.Dependencies{Metrics: r})
 	return r.Register(cluster.NewCollector(p.cache, p.records))
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
 )
 
 // parts joins what the controller is made of.
@@ -165,8 +166,18 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 	} else {
 		d.PodsOff = "start the controller with --pod-strategies"
 	}
+	var wakers []cluster.Waker
+	if !p.options.images.follow {
+		d.Families = append(d.Families, images.Off{Advice: "this controller follows no images; start it with --images"})
+	} else {
+		inputs, err := p.addImages(mgr)
+		if err != nil {
+			return nil, err
+		}
+		d.Families, wakers = append(d.Families, inputs), append(wakers, inputs)
+	}
 	loop := follow.New(p.options.follow, d)
-	return loop, loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add) })
+	return loop, loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add, wakers...) })
 }
 
 // since is from when on the workload and that kind of its sources are followed;

@@ -15,7 +15,9 @@ import (
 // themselves. Where namespaces are chosen by their labels it is not known beforehand
 // where it has to be allowed, so there only its own namespace is asked about.
 func (o *controllerOptions) rights(kinds []kube.Kind) []access.Right {
-	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kube.Kind) bool { return k.StartsPods() }) // never written
+	if !o.images.follow { // Then what starts its pods by itself is never written.
+		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kube.Kind) bool { return k.StartsPods() })
+	}
 	var all []access.Right
 	need := func(r access.Right, verbs ...string) {
 		for _, r.Verb = range verbs {
@@ -35,6 +37,10 @@ func (o *controllerOptions) rights(kinds []kube.Kind) []access.Right {
 				plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
 				need(access.Right{Resource: plural.GroupResource(), Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them"}, "patch")
 			}
+		}
+		if o.images.follow {
+			need(access.Right{Resource: resource("", "serviceaccounts"), Namespace: ns, Use: "finding the pull secrets of images"}, "get")
+			need(access.Right{Resource: resource("", "secrets"), Namespace: ns, Use: "reading the pull secrets of images"}, "get")
 		}
 		if o.pods {
 			need(access.Right{Resource: resource("", "pods"), Namespace: ns, Use: "the strategies evict and refresh"}, "list", "patch")

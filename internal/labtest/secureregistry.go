@@ -2,12 +2,20 @@ package labtest
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/image"
 )
 
 // RegistryUser and RegistryPassword open the registry with TLS. It listens on loopback
@@ -66,6 +74,20 @@ func (c *Cluster) RegistryLogin(folder, user, password string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(folder, "config.json"), text, 0o600)
+}
+
+// PushSecureImage builds an image from files, pushes it to the registry with TLS, whose
+// address its name begins with, and returns its digest.
+func (c *Cluster) PushSecureImage(ctx context.Context, spec image.Image) (string, error) {
+	authority, err := os.ReadFile(c.Authority())
+	if err != nil {
+		return "", err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	return spec.PushTo(ctx,
+		remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: RegistryUser, Password: RegistryPassword})),
+		remote.WithTransport(&http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}))
 }
 
 func basic(user, password string) string {

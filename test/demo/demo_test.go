@@ -33,6 +33,7 @@ func TestDemoPlaysToTheEnd(t *testing.T) {
 		"no further rollout (ReplicaSets of the Deployment: 2)",
 		"the change is delivered, by one rollout (ReplicaSets of the Deployment: 3)",
 		"rolls Deployment/shop/web: configmap/web-settings",
+		"an image and a ConfigMap, one rollout (ReplicaSets of the Deployment: 5)",
 		"the canary has one pod and waits for you",
 		", as before",
 		"Kubernetes removed configmap/checkout-settings-",

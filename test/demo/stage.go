@@ -25,6 +25,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
 )
 
 const (
@@ -52,7 +53,12 @@ type stage struct {
 	client  client.Client
 
 	lockstep *process.Process
-	log      *narrator
+	// flags are further ones of the next Lockstep.
+	flags []string
+	// registry is there from the chapter on that needs it.
+	registry       *registrylab.Server
+	registryFolder string
+	log            *narrator
 	// helmPath is the program, from the chapter on that needs it.
 	helmPath string
 }
@@ -121,7 +127,7 @@ func version(ctx context.Context, root string) string {
 // close ends everything that was started. With keep it leaves the control plane,
 // unless the reader interrupted the story, and says how to go on.
 func (st *stage) close(ctx context.Context) error {
-	err := st.stopLockstep()
+	err := errors.Join(st.stopLockstep(), st.closeRegistry())
 	if st.keep && ctx.Err() == nil {
 		st.farewell()
 		return err
@@ -148,11 +154,11 @@ func (st *stage) startLockstep(ctx context.Context) error {
 	st.log = newNarrator(st.printer)
 	p, err := process.Start(process.Spec{
 		Path: st.binary,
-		Args: []string{
+		Args: append([]string{
 			"controller", "--kubeconfig", st.cluster.Kubeconfig(), "--own-namespace", ownNamespace,
 			"--leader-elect=false", "--metrics-addr", "0", "--probe-addr", "0",
 			"--quiet", st.quiet.String(), "--log-format", "json", "--log-level", "debug",
-		},
+		}, st.flags...),
 		Env:    cleanEnvironment(),
 		Stderr: st.log,
 	})

@@ -47,6 +47,7 @@ func TestRealNode(t *testing.T) {
 	t.Run("Reload", func(t *testing.T) { reloadReachesEnvironmentAndFiles(t, cluster) })
 	t.Run("Immutable", func(t *testing.T) { immutableSourceKeepsItsCopy(t, cluster) })
 	t.Run("Pull", func(t *testing.T) { podPullsFromTheRegistry(t, cluster) })
+	t.Run("FollowImage", func(t *testing.T) { pushEndsInAPod(t, cluster) })
 	t.Run("InCluster", func(t *testing.T) {
 		installController(t, cluster)
 		t.Run("Reload", func(t *testing.T) { controllerReloadsFromAPod(t, cluster) })

@@ -94,6 +94,7 @@ func kinds() map[string]schema.GroupVersionKind {
 		"secret":                core.WithKind("Secret"),
 		"replicationcontroller": core.WithKind("ReplicationController"),
 
+		"quota":  core.WithKind("ResourceQuota"),
 		"budget": {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 	}
 }

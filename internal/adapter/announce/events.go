@@ -1,6 +1,8 @@
 package announce
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,8 +67,15 @@ func shortNote(note string) string {
 	return strings.ToValidUTF8(note[:noteLimit-3], "") + "..."
 }
 
-// related is the source as events name it, nil when there is none; an image is no object.
+// related is the source as events name it, nil when there is none. An image is no object:
+// its container is named as the kubelet does, and the note stands for its version.
 func (e Event) related() runtime.Object {
+	if e.Source.Kind == input.KindImage {
+		container := *e.About
+		sum := sha256.Sum256([]byte(e.Note))
+		container.FieldPath, container.ResourceVersion = "spec.containers{"+e.Source.Name+"}", hex.EncodeToString(sum[:4])
+		return &container
+	}
 	if !e.Source.IsSource() {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 // told keeps the last event.
@@ -55,5 +56,18 @@ func TestAnnounce(t *testing.T) {
 				t.Errorf("a %s event about %+v", r.kind, r.regarding)
 			}
 		})
+	}
+}
+
+// TestImagesAreToldApart: the library counts events of one reason about one object as
+// one that repeats, and the words of the second image would be lost.
+func TestImagesAreToldApart(t *testing.T) {
+	t.Parallel()
+	about := &corev1.ObjectReference{Kind: "Deployment", Name: "web", ResourceVersion: "7"}
+	one := Event{About: about, Source: input.Image("app"), Note: "denied"}.related().(*corev1.ObjectReference)
+	other := Event{About: about, Source: input.Image("side"), Note: "denied"}.related().(*corev1.ObjectReference)
+	later := Event{About: about, Source: input.Image("app"), Note: "missing"}.related().(*corev1.ObjectReference)
+	if one.FieldPath != "spec.containers{app}" || *one == *other || *one == *later || about.FieldPath != "" {
+		t.Errorf("%+v, %+v, %+v, of %+v", one, other, later, about)
 	}
 }

@@ -50,6 +50,9 @@ type Workload struct {
 	Metadata patch.Metadata
 	// Containers of the template, in order.
 	Containers []Container
+	// Images of its containers and init containers, and what it says about pulling them.
+	Images []ContainerImage
+	Pull   PullSettings
 	// Refs are the sources that the template names.
 	Refs []podrefs.Ref
 	// Keeps are all the sources without which no pod can be made from the template, of
@@ -87,6 +90,9 @@ type Workload struct {
 	// Replaced tells which revisions the workload had before it took up its template, as
 	// the watch saw.
 	Replaced timeline.Origin
+	// OlderPods is true when pods of an earlier template may still have run when the
+	// workload took up this one. Should it be that earlier one, they just go on.
+	OlderPods bool
 	// Owner is the object that controls the workload, empty for most: "Postgres/db".
 	Owner string
 
@@ -114,6 +120,7 @@ func (w *Workload) Borrowing(lender *Workload) *Workload {
 	joined := *w
 	joined.Target = lender.Target
 	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
+	joined.Images, joined.Pull = lender.Images, lender.Pull
 	joined.Metadata, joined.templateSum = lender.Metadata, lender.templateSum
 	// Whether the lender is paused means nothing to who uses its template.
 	joined.TemplateWritten, joined.rolledSum = lender.templateChanged, lender.templateSum
@@ -217,6 +224,7 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		w.Keeps = podrefs.Named(&template.Spec)
 	}
 	w.Metadata, w.Containers = metadataOf(kind, m, template), containersOf(&template.Spec)
+	w.Images, w.Pull = imagesOf(&template.Spec), pullSettingsOf(&template.Spec)
 	w.Shown = ShownIn(template)
 	_, w.Annotated = template.Annotations[settings.Inputs]
 	w.MovedBy, w.HasAnnotations = m.GetAnnotations()[settings.MovedBy], len(m.GetAnnotations()) > 0

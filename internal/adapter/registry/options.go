@@ -37,6 +37,9 @@ type Options struct {
 	UserAgent string
 	// Observe is told of each request; nil tells no one. It must return quickly.
 	Observe func(Request)
+	// Checked is told of each check of a watched question that has ended: of which
+	// registry, and why it failed; nil tells no one. It must return quickly.
+	Checked func(host string, err error)
 	// Listed is told of each page of a list of tags and how many tags there are so far.
 	Listed func(repository string, tags int)
 }
@@ -84,6 +87,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Observe == nil {
 		o.Observe = func(Request) {}
+	}
+	if o.Checked == nil {
+		o.Checked = func(string, error) {}
 	}
 	if o.Listed == nil {
 		o.Listed = func(string, int) {}

@@ -169,6 +169,9 @@ func (r *Resolver) begin(s *subject) {
 	defer r.checks.Done()
 
 	found, err := r.check(ctx, s.question, &m)
+	if ctx.Err() == nil {
+		r.options.Checked(s.question.Repository.Host, err)
+	}
 	for _, wake := range r.finish(s, m, found, err) {
 		wake()
 	}

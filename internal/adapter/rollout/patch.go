@@ -35,6 +35,7 @@ func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order)
 	if err != nil {
 		return kube.Moved{}, err
 	}
+	changes = append(changes, imageChanges(w, order)...)
 	if p.Installation != "" {
 		changes = append(changes, patch.SetObjectAnnotation{Key: settings.MovedBy, Value: p.Installation})
 	}
@@ -55,6 +56,18 @@ func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order)
 		return kube.Moved{}, err
 	}
 	return kube.Moved{At: kube.WrittenBy(o, kube.FieldManager), Template: after.Template()}, nil
+}
+
+// imageChanges set the images that are to be moved. A container that the template does
+// not have gets none: it was renamed or removed, and is not brought back.
+func imageChanges(w *kube.Workload, order input.Order) []patch.Change {
+	var changes []patch.Change
+	for _, f := range order.Due {
+		if at, ok := w.ImageOf(f.ID.Name); ok && f.ID.Kind == input.KindImage && f.Image != "" && f.Image != at.Image {
+			changes = append(changes, patch.SetImage{Container: at.Position, Init: at.Init, Image: f.Image})
+		}
+	}
+	return changes
 }
 
 // AsAnnotation writes the versions into an annotation of the pod template.

@@ -50,6 +50,17 @@ type Finding struct {
 	// Refresh is how much of the input running pods get when their kubelets refresh
 	// the mounted files.
 	Refresh Extent
+	// Image is what the container of that name is to run, when moving the input writes
+	// that into the template; empty when it does not.
+	Image string
+	// Why says more than the reason does, for people; empty when there is nothing to say.
+	Why string
+	// Memo is what the family keeps of the input besides its version, and MemoIfGiven what
+	// it keeps instead when the decision gives the workload the input. No other part reads
+	// them.
+	Memo, MemoIfGiven string
+	// Proven is true when it is known how the rollout ended that gave the input.
+	Proven bool
 }
 
 // Bar is something that forbids to move an input.
@@ -92,6 +103,8 @@ const (
 type Warning struct {
 	Reason Reason
 	Text   string
+	// About is the input, zero where that does not matter.
+	About ID
 }
 
 // Assessment is what one family of inputs says about a workload.
@@ -100,4 +113,8 @@ type Assessment struct {
 	Warnings []Warning
 	// Searched are digests of the patterns by which the family looked for inputs.
 	Searched []string
+	// AwaitsStatus is true when a change of the workload's status is a reason to assess it
+	// again, and Recheck after how long time alone is one; zero when it is none.
+	AwaitsStatus bool
+	Recheck      time.Duration
 }

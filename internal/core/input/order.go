@@ -19,10 +19,11 @@ type Order struct {
 // Text is what is written into a template for the order. A template that shows
 // just that already (an undo, and then the content went back as well) would not
 // change and so not roll out: then the object's resource version is added, which
-// readers skip.
+// readers skip. An image that is set changes the template by itself.
 func (o Order) Text(before Shown, resourceVersion string) string {
 	after := o.Shown(before)
-	if maps.Equal(before, after) {
+	setsImage := slices.ContainsFunc(o.Due, func(f Finding) bool { return f.Image != "" })
+	if maps.Equal(before, after) && !setsImage {
 		return after.String() + ",again:" + resourceVersion
 	}
 	return after.String()
@@ -40,7 +41,7 @@ func (o Order) Shown(before Shown) Shown {
 	}
 	for _, f := range o.All {
 		mark := f.Shows
-		if f.Standing == Due && !f.Live && !o.moves(f.ID) {
+		if !f.Live && !o.moves(f.ID) {
 			mark = before[f.ID]
 		}
 		if mark != (Mark{}) {

@@ -11,6 +11,10 @@ func TestOrderText(t *testing.T) {
 	app := input.Finding{ID: input.ConfigMap("app"), Live: true, Standing: input.Due, Shows: input.Tracked("2")}
 	gone := input.Finding{ID: input.Secret("db"), Live: true}
 	web := input.Finding{ID: input.Image("web"), Standing: input.Due, Shows: input.Mark{Digest: "sha256:2", Pinned: true}}
+	pinned := web // by a person: the template does not have what exists, and is not due
+	pinned.Standing = input.Settled
+	set := web
+	set.Image = "app:1@sha256:2"
 	before := input.Shown{app.ID: input.Tracked("1"), web.ID: {Digest: "sha256:1", Pinned: true}}
 	cases := map[string]struct {
 		reason string
@@ -21,6 +25,8 @@ func TestOrderText(t *testing.T) {
 		"Everything": {"all that is due", input.Order{All: []input.Finding{app, web}, Due: []input.Finding{app, web}}, before, "configmap/app~2,image/web=sha256:2"},
 		"Missing":    {"what does not exist is not shown", input.Order{All: []input.Finding{app, gone}, Due: []input.Finding{app}}, before, "configmap/app~2"},
 		"NotMoved":   {"an image that is due and not moved stays", input.Order{All: []input.Finding{app, web}, Due: []input.Finding{app}}, before, "configmap/app~2,image/web=sha256:1"},
+		"Settled":    {"so does one that is neither", input.Order{All: []input.Finding{app, pinned}, Due: []input.Finding{app}}, before, "configmap/app~2,image/web=sha256:1"},
+		"SetsImage":  {"an image that is set changes the template by itself", input.Order{All: []input.Finding{set}, Due: []input.Finding{set}}, input.Shown{web.ID: web.Shows}, "image/web=sha256:2"},
 		"NeverMoved": {"one that the template does not show yet stays so", input.Order{All: []input.Finding{app, web}, Due: []input.Finding{app}}, nil, "configmap/app~2"},
 		"LiveLoaded": {"a source is loaded by every pod that starts, moved or not", input.Order{All: []input.Finding{app, web}, Due: []input.Finding{web}}, before, "configmap/app~2,image/web=sha256:2"},
 		"OtherKind":  {"what a program shows whose family is not here stays", input.Order{All: []input.Finding{app}, Due: []input.Finding{app}, Kinds: []input.Kind{input.KindConfigMap}}, before, "configmap/app~2,image/web=sha256:1"},

@@ -1,5 +1,7 @@
 package input
 
+import "slices"
+
 // Reason says why Lockstep did something, or why it did not. The same constant
 // reaches the event, the log line, the metric label, the command line and the
 // reference in docs/reference/reasons.md.
@@ -35,6 +37,27 @@ const (
 	Undone Reason = "Undone"
 	// Released: a person accepted what was taken back, without a rollout.
 	Released Reason = "Released"
+)
+
+// Reasons of the image of a container.
+const (
+	// Unresolved: no registry has said which digest the spec stands for.
+	Unresolved Reason = "Unresolved"
+	// Unpinned: the template has no digest of the repository and tags that the annotation
+	// asks for.
+	Unpinned Reason = "Unpinned"
+	// Pinned: the template has a digest that another writer chose.
+	Pinned Reason = "Pinned"
+	// Contested: another writer keeps putting the image back.
+	Contested Reason = "Contested"
+	// Quarantined: the rollout of this digest failed here.
+	Quarantined Reason = "Quarantined"
+	// PutBack: the rollout of a digest failed, and the one before takes its place.
+	PutBack Reason = "PutBack"
+	// RolloutFailed: the rollout of a digest failed, and it stays.
+	RolloutFailed Reason = "RolloutFailed"
+	// ImagesOff: the workload asks for images, and this controller does not follow any.
+	ImagesOff Reason = "ImagesOff"
 )
 
 // Reasons of a whole workload.
@@ -131,7 +154,7 @@ type Explanation struct {
 
 // Explanations lists every reason with what it means to a user.
 func Explanations() []Explanation {
-	return append(FollowExplanations(), RevisionExplanations()...)
+	return slices.Concat(FollowExplanations(), ImageExplanations(), RevisionExplanations())
 }
 
 // FollowExplanations are the reasons of following inputs.
@@ -173,6 +196,20 @@ func FollowExplanations() []Explanation {
 		{Reloaded, "The pod template was moved to the current versions: one rollout."},
 		{WouldReload, "Observe mode: a rollout would have been started."},
 		{ReloadFailed, "The API server refused the change; it is tried again."},
+	}
+}
+
+// ImageExplanations are the reasons of following images.
+func ImageExplanations() []Explanation {
+	return []Explanation{
+		{Unresolved, "No registry has said yet which digest the annotation of the container stands for, or the last answer was a refusal, which an event tells. The image stays as it is."},
+		{Unpinned, "The pod template has no digest of the repository and tags that the annotation of the container asks for: the image is pinned."},
+		{Pinned, "The image has a digest that another writer chose (a person, a pipeline). It stays until the tag has another digest."},
+		{Contested, "Another writer has put the image back for the third time within an hour. Lockstep pins it no more until the annotation or the digest of the tag changes, or `lockstep release`. The event has the rule by which Argo CD ignores the field."},
+		{Quarantined, "The rollout of this digest failed here, and Lockstep put the one before back. The next digest is tried; `lockstep release` allows this one again."},
+		{PutBack, "The rollout of a digest failed, and Lockstep put the digest back that was last healthy here."},
+		{RolloutFailed, "The rollout of a digest failed, and it stays: configuration was given together with it, or no digest is known that was healthy here."},
+		{ImagesOff, "The workload asks for images, and this controller was started without following any."},
 	}
 }
 

@@ -233,10 +233,10 @@ func decodeTemplate(text string) Template {
 }
 
 // What is noted of a version begins with one of these words.
-const fromWord, backWord = "from:", "back:"
+const fromWord, backWord, trialWord, memoWord = "from:", "back:", "trial:", "memo:"
 
 // Words that stand for themselves.
-const awaitsWord, sealedWord = "awaits", "sealed"
+const awaitsWord, sealedWord, mixedWord = "awaits", "sealed", "mixed"
 
 // notes are the words after the version and the mark.
 func (g Given) notes() string {
@@ -253,6 +253,15 @@ func (g Given) notes() string {
 	if g.Sealed {
 		words = append(words, sealedWord)
 	}
+	if g.Trial != "" {
+		words = append(words, trialWord+g.Trial)
+	}
+	if g.Mixed {
+		words = append(words, mixedWord)
+	}
+	if g.Memo != "" {
+		words = append(words, memoWord+g.Memo)
+	}
 	if g.Rest != "" {
 		words = append(words, g.Rest)
 	}
@@ -267,20 +276,35 @@ func (g *Given) readNotes(text string) {
 	}
 	var rest []string
 	for word := range strings.SplitSeq(text, " ") {
-		switch {
-		case strings.HasPrefix(word, fromWord):
-			g.From = timeline.Origin(word[len(fromWord):])
-		case strings.HasPrefix(word, backWord):
-			g.Back = word[len(backWord):]
-		case word == awaitsWord:
+		switch word {
+		case awaitsWord:
 			g.Awaits = true
-		case word == sealedWord:
+		case sealedWord:
 			g.Sealed = true
+		case mixedWord:
+			g.Mixed = true
 		default:
-			rest = append(rest, word)
+			if !g.readNote(word) {
+				rest = append(rest, word)
+			}
 		}
 	}
 	g.Rest = strings.Join(rest, " ")
+}
+
+// readNote reads a word that has a value, and reports whether it knows it.
+func (g *Given) readNote(word string) bool {
+	if from, found := strings.CutPrefix(word, fromWord); found {
+		g.From = timeline.Origin(from)
+		return true
+	}
+	for prefix, into := range map[string]*string{backWord: &g.Back, trialWord: &g.Trial, memoWord: &g.Memo} {
+		if value, found := strings.CutPrefix(word, prefix); found {
+			*into = value
+			return true
+		}
+	}
+	return false
 }
 
 // encode writes the version, what the template showed of it, and what is noted of it,

@@ -32,6 +32,14 @@ type Given struct {
 	// Sealed is true when the version came from an immutable object, of which the nodes
 	// keep a copy.
 	Sealed bool
+	// Trial is the template by which a patch of ours gave it, until it is known how that
+	// rollout ended. Mixed is true when that patch, or a later one, also gave what every pod
+	// loads as it starts: a failure may be due to that.
+	Trial string
+	Mixed bool
+	// Memo is what the family of the input keeps of it, in its own words, without spaces.
+	// It outlives the version.
+	Memo string
 	// Rest is what a newer program noted of this version. It is kept as it is.
 	Rest string
 }
@@ -40,7 +48,7 @@ type Given struct {
 // ends with it.
 func (g *Given) Take(v fingerprint.Version) {
 	if g.Version != v {
-		g.From, g.Back, g.Awaits, g.Sealed, g.Rest = "", "", false, false, ""
+		*g = Given{Shown: g.Shown, Memo: g.Memo}
 	}
 	g.Version = v
 }

@@ -26,6 +26,10 @@ func full() record.Entry {
 		Inputs: map[input.ID]record.Given{
 			input.ConfigMap("app"): {Version: version(sum), Shown: input.Tracked(sum[:10]), From: "6", Back: "web-5f8c", Awaits: true, Sealed: true},
 			input.Secret("db"):     {Version: version("absent")},
+			input.Image("web"): {
+				Version: fingerprint.Version{Basis: "sha256", Sum: sum + sum}, Shown: input.Mark{Digest: "sha256:" + sum + sum, Pinned: true},
+				Trial: "3fa9c1d2", Mixed: true, Memo: "spec=1;bad=2",
+			},
 		},
 		PendingSince: time.Date(2026, 11, 15, 3, 4, 5, 678, time.UTC),
 		DelaySince:   time.Date(2026, 11, 15, 3, 4, 6, 0, time.UTC),
@@ -77,7 +81,7 @@ func TestEncodeDecode(t *testing.T) {
 func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	const want = `{"v":1,"id":"Deployment.apps/shop/web","uid":"4711",` +
-		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789 from:6 back:web-5f8c awaits sealed","secret/db":"1:*:absent"},` +
+		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789 from:6 back:web-5f8c awaits sealed","image/web":"sha256:` + sum + sum + ` =sha256:` + sum + sum + ` trial:3fa9c1d2 mixed memo:spec=1;bad=2","secret/db":"1:*:absent"},` +
 		`"pending":"2026-11-15T03:04:05.000000678Z","delay":"2026-11-15T03:04:06Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"template":"9:3fa9c1d2","released":4711,` +
 		`"searched":["3fa9c1d2","77ab01c9"],"gone":"2026-11-15T03:05:00Z","left":true,"inherited":"3fa9c1d2","evictPods":3}`
 	got, err := full().Encode()

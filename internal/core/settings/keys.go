@@ -21,6 +21,14 @@ const (
 	Observe = Prefix + "observe"
 )
 
+// Prefixes of keys that people write, each followed by the name of a container.
+const (
+	// ImagePrefix on a workload: which image the container is to run.
+	ImagePrefix = "image." + Prefix
+	// PlatformPrefix on a workload: pin the image for one platform instead of the index.
+	PlatformPrefix = "platform." + Prefix
+)
+
 // StateLabel marks the ConfigMaps in which Lockstep remembers what it delivered.
 const StateLabel = Prefix + "state"
 

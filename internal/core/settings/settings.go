@@ -57,6 +57,11 @@ type Intent struct {
 	// Unknown are the workload's annotations that begin like ours and are none:
 	// most likely misspelt. They have no effect.
 	Unknown []string
+	// Images are what is asked for the images of containers, sorted by container.
+	Images []ImageRequest
+	// Refused says which annotations about images cannot be understood, and what to write.
+	// They stop nothing else.
+	Refused []string
 }
 
 // StrategyName is a way to move a workload.
@@ -150,6 +155,7 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	in.readRelease(workload)
 	in.HeldBy, in.Held = workload[Hold]
 	in.Unknown = unknown(workload)
+	in.readImages(workload)
 	return in
 }
 

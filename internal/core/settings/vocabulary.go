@@ -18,7 +18,7 @@ type Native struct {
 
 // Knows implements Vocabulary.
 func (n Native) Knows(key string) bool {
-	return strings.HasPrefix(key, Prefix) && key != MovedBy
+	return strings.HasPrefix(key, Prefix) && key != MovedBy || isForImages(key)
 }
 
 // Intent implements Vocabulary.

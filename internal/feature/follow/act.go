@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/pods"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -44,7 +45,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		}
 		return d.Recheck, r.leave(w, in)
 	}
-	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, release: in.Intent.Release, rollout: in.Rollout, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
+	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, release: in.Intent.Release, rollout: in.Rollout, healthy: in.Health.State == health.Done, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
 	entry, recheck := in.Entry, d.Recheck
 	order := in.order(d)
 	err := in.PodsProblem

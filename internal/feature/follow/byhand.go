@@ -13,6 +13,11 @@ func (s situation) moved() Decision {
 		d.Reason, d.PendingSince, d.AwaitsStatus = input.AwaitsPods, s.draft.PendingSince, true
 		d.Message += "; " + s.Rollout.Hand()
 	}
+	for _, f := range d.Moves {
+		if f.Reason == input.PutBack {
+			d.Reason, d.Message = input.PutBack, d.Message+"; "+f.Why
+		}
+	}
 	return d
 }
 

@@ -59,6 +59,9 @@ type Input struct {
 	// patterns by which they looked for inputs.
 	Kinds    []input.Kind
 	Searched []string
+	// AwaitsStatus and Recheck are when a family wants to be asked again.
+	AwaitsStatus bool
+	Recheck      time.Duration
 	// OtherInstallation is the one that moved the workload last, empty when it was ours.
 	OtherInstallation string
 	// Template is what other writers made of the pod template.
@@ -241,7 +244,7 @@ func templateMissing(s situation) (Decision, bool) {
 // followed and nothing forbids it; a source can ask for it too, and without a
 // template it is not known which sources those are.
 func (in Input) asksToBeFollowed() bool {
-	return in.Force != NoForce || in.Intent.Mode == settings.Follow || in.Intent.Mode == settings.Unset && len(in.Entry.Inputs) > 0
+	return in.Force != NoForce || in.Intent.Mode == settings.Follow || len(in.Intent.Images) > 0 || in.Intent.Mode == settings.Unset && len(in.Entry.Inputs) > 0
 }
 
 func recordTooNew(s situation) (Decision, bool) {
@@ -399,6 +402,8 @@ func because(f input.Finding, bar input.Bar) string {
 		return f.ID.String() + " is held" + quoted(bar.By)
 	case bar.Reason == input.ImmutableReplaced:
 		return f.ID.String() + " is immutable and was replaced, and nodes on which a pod refers to it keep the old copy"
+	case bar.Reason == input.Contested, bar.Reason == input.Quarantined:
+		return f.ID.String() + " " + bar.By
 	case f.Live:
 		return takenBack([]input.Finding{f}) + ", and a rollout would load it again"
 	}

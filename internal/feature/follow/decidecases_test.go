@@ -42,6 +42,35 @@ func decideCases() map[string]decideCase {
 			findings: []input.Finding{barred(due(app, time.Hour), input.ImmutableReplaced, "")}, pending: ago(time.Hour), stuck: true,
 			want: Decision{Verb: Hold, Reason: input.ImmutableReplaced, PendingSince: ago(time.Hour)}, says: []string{"configmap/app", "immutable"},
 		},
+		"Contested": {
+			reason:   "another writer keeps putting it back",
+			findings: []input.Finding{inStep(app), barred(image(due(db, time.Hour)), input.Contested, "is put back")}, pending: ago(time.Hour), stuck: true,
+			want: Decision{Verb: Hold, Reason: input.Contested, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
+			says: []string{"image/web is put back"},
+		},
+		"Quarantined": {
+			reason:   "its rollout failed, and configuration is moved all the same",
+			findings: []input.Finding{due(app, time.Hour), barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, pending: ago(time.Hour),
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
+		},
+		"QuarantinedAlone": {
+			reason:   "nothing else is due",
+			findings: []input.Finding{barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, pending: ago(time.Hour), stuck: true,
+			want: Decision{Verb: Hold, Reason: input.Quarantined, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
+			says: []string{"image/web failed here"},
+		},
+		"QuarantinedForced": {
+			reason:   "a person wants it",
+			findings: []input.Finding{barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, force: ForceMove,
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+		},
+		"PutBack": {
+			reason: "what failed does not wait for quiet",
+			findings: []input.Finding{with(image(due(db, 0)), func(f *input.Finding) {
+				f.Reason, f.ChangedAt, f.Why = input.PutBack, time.Time{}, "the rollout failed"
+			})},
+			want: Decision{Verb: Move, Reason: input.PutBack, Delivered: true}, says: []string{"the rollout failed"},
+		},
 		"ImmutableReplacedForced": {
 			reason:   "a person has seen to it",
 			findings: []input.Finding{barred(due(app, time.Hour), input.ImmutableReplaced, "")}, force: ForceMove,

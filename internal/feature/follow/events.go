@@ -49,6 +49,10 @@ func note(d Decision) (text string, warning, ok bool) {
 		return "wrote the pod template for " + d.Message, false, d.Verb == Move
 	case input.WouldReload:
 		return "observe mode, nothing written; would roll out " + d.Message, false, true
+	case input.PutBack:
+		return "put back " + d.Message, true, true
+	case input.Contested, input.Quarantined:
+		return "not rolled out: " + d.Message, true, d.Verb == Hold
 	case input.Evicting:
 		return "evicting pods one at a time for " + d.Message, false, true
 	case input.Evicted:
@@ -96,8 +100,12 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 	for _, key := range in.Intent.Unknown {
 		warn(input.InvalidAnnotation, "annotation "+key+" is not known and has no effect; known are "+strings.Join(settings.ForWorkloads(), ", "))
 	}
+	for _, text := range in.Intent.Refused {
+		warn(input.InvalidAnnotation, text+"; the image stays as it is")
+	}
 	for _, about := range in.Warnings {
 		warn(about.Reason, about.Text)
+		events[len(events)-1].Source = about.About
 	}
 	if in.usesPods() && in.PodsOff != "" && len(withStanding(in.Findings, input.Due)) == 0 {
 		warn(input.StrategyOff, in.strategyOff())
@@ -124,12 +132,12 @@ func effect(p settings.Problem) string {
 	return "; it has no effect"
 }
 
-// joined makes one event of those with the same reason. Events of one reason that
+// joined makes one event of those with the same reason and source. Events of one reason that
 // come together would be counted as one that repeats, and only the first be read.
 func joined(events []announce.Event) []announce.Event {
 	var all []announce.Event
 	for _, e := range events {
-		same := func(other announce.Event) bool { return other.Reason == e.Reason }
+		same := func(other announce.Event) bool { return other.Reason == e.Reason && other.Source == e.Source }
 		if i := slices.IndexFunc(all, same); i >= 0 {
 			all[i].Note += "; " + e.Note
 			continue

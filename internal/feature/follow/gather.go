@@ -138,6 +138,8 @@ func (g *Gatherer) assess(ctx context.Context, w *kube.Workload, in *Input) erro
 		in.Findings = append(in.Findings, all.Findings...)
 		in.Warnings = append(in.Warnings, all.Warnings...)
 		in.Searched = append(in.Searched, all.Searched...)
+		in.AwaitsStatus = in.AwaitsStatus || all.AwaitsStatus
+		in.Recheck = sooner(in.Recheck, all.Recheck)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ type metrics struct {
 	reloads  *prometheus.CounterVec
 	invalid  *prometheus.CounterVec
 	delivery prometheus.Histogram
+	given    *prometheus.CounterVec
 }
 
 // newMetrics registers the metrics; waiting counts the workloads that wait, when it
@@ -34,7 +35,11 @@ func newMetrics(r prometheus.Registerer, waiting func() map[input.Reason]int) *m
 			Buckets: []float64{0.1, 0.5, 1, 2, 5, 6, 8, 10, 15, 30, 60, 120, 300, 900, 3600},
 		}),
 	}
-	r.MustRegister(m.reloads, m.invalid, m.delivery, pending(waiting))
+	m.given = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "lockstep_inputs_given_total",
+		Help: "Inputs that workloads were moved to, by the kind of the input (ConfigMap, Secret, Image), and by kind and namespace of the workload.",
+	}, []string{"input", "kind", "namespace"})
+	r.MustRegister(m.reloads, m.invalid, m.delivery, m.given, pending(waiting))
 	return m
 }
 
@@ -61,7 +66,7 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 	switch d.Reason {
 	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources, input.RecordTooNew, input.RecordFull:
 		m.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
-	case input.Reloaded, input.WouldReload, input.Evicted, input.Refreshed:
+	case input.Reloaded, input.WouldReload, input.Evicted, input.Refreshed, input.PutBack:
 		m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(d.Reason), "success").Inc()
 	default:
 	}
@@ -70,11 +75,14 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 	}
 	var last time.Time
 	for _, f := range d.Moves {
+		m.given.WithLabelValues(string(f.ID.Kind), w.Key.Kind, w.Key.Namespace).Inc()
 		if f.ChangedAt.After(last) {
 			last = f.ChangedAt
 		}
 	}
-	m.delivery.Observe(now.Sub(last).Seconds())
+	if !last.IsZero() { // what is put back has not changed
+		m.delivery.Observe(now.Sub(last).Seconds())
+	}
 }
 
 // ForgetNamespaces drops the counts of namespaces that are not known.

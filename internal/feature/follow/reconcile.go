@@ -165,7 +165,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		return r.failed(got.Workload, d, err)
 	}
 	r.conflicts.forget(key)
-	if d.AwaitsStatus {
+	if d.AwaitsStatus || got.Input.AwaitsStatus {
 		r.Cluster.Await(got.Workload)
 	}
 	r.welcome(got, d)
@@ -174,17 +174,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	if d.Verb == Hold && recheck == 0 {
 		recheck = announce.RepeatEvery
 	}
-	return ctrl.Result{RequeueAfter: recheck}, nil
+	return ctrl.Result{RequeueAfter: sooner(recheck, got.Input.Recheck)}, nil
+}
+
+// sooner is the shorter of two times, of which zero means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // welcome tells once that a workload begins to be followed.
 func (r *Reconciler) welcome(got Gathered, d Decision) {
-	if got.Input.Entry.IsKnown() || len(got.Input.Findings) == 0 || d.Verb == Ignore || d.isMistake() || d.Reason == input.GenerationNotObserved {
+	if got.Input.Entry.IsKnown() || got.Input.knowsNothing() || d.Verb == Ignore || d.isMistake() || d.Reason == input.GenerationNotObserved {
 		return
 	}
 	e := followingEvent(got.Workload, got.Input)
 	r.Log.Info("follows", "workload", got.Workload.Key.String(), "reason", string(input.Following), "sources", names(got.Input.Findings))
 	r.Announcer.Announce(e)
+}
+
+// knowsNothing reports whether nothing can be put on record yet: no registry has answered.
+func (in Input) knowsNothing() bool {
+	return len(matching(in.Findings, func(f input.Finding) bool { return f.Reason == input.Unresolved })) == len(in.Findings)
 }
 
 // failed sorts errors by what follows from them.
@@ -235,7 +248,11 @@ func (r *Reconciler) warn(w *kube.Workload, in Input) {
 	if !r.reported.isNewWarning(w.Key, strings.Join(texts, "\n")) {
 		return
 	}
-	r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Add(float64(len(events)))
+	for _, e := range events {
+		if e.Reason != string(input.Unresolved) && e.Reason != string(input.RolloutFailed) {
+			r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
+		}
+	}
 	for _, e := range joined(events) {
 		r.Announcer.Announce(e)
 	}

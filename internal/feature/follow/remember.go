@@ -28,8 +28,10 @@ type outcome struct {
 	// tells which revisions the workload had before it.
 	moved kube.Moved
 	from  timeline.Origin
-	// rollout is what the workload said of its rollout.
+	// rollout is what the workload said of its rollout, and healthy is true when that was
+	// done.
 	rollout health.Status
+	healthy bool
 	// before is the workload that was decided on.
 	before before
 }
@@ -119,7 +121,7 @@ func (o outcome) takesAllIntoAccount(e record.Entry) bool {
 	news := o.before.movedAt.After(e.MovedAt)
 	for _, f := range o.findings {
 		switch {
-		case f.Reason == input.Unreadable, f.Standing == input.Due && !o.delivers(f):
+		case f.Reason == input.Unreadable, f.Reason == input.Unresolved, f.Standing == input.Due && !o.delivers(f):
 			return false
 		case f.Reason == input.Missing && f.Standing == input.Settled:
 			return false // what the patch gave of it shows when it is back
@@ -182,10 +184,15 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 		given.Back = "" // a later revision is current; it loads every live input
 	}
 	given.Awaits = o.awaits(f, given)
+	given.Trial, given.Mixed = o.trial(f, e.Inputs[f.ID])
+	given.Memo = f.Memo
+	if o.delivers(f) {
+		given.Memo = f.MemoIfGiven
+	}
 	if given.Version == f.Current {
 		given.Sealed = f.Sealed
 	}
-	moved := o.decision.Verb == Move && o.decision.Delivered && (f.Live || f.Standing != input.Due || o.moves(f))
+	moved := o.decision.Verb == Move && o.decision.Delivered && (f.Live || o.moves(f))
 	switch {
 	case moved || f.Reason == input.DeliveredBefore:
 		given.Shown = f.Shows

@@ -185,9 +185,13 @@ func (in *Input) bar(w *kube.Workload) {
 			delete(in.Template.Back, f.ID)
 		}
 		to, back := in.Template.Back[f.ID]
+		if back && f.Standing == input.Due && f.Current == f.Given {
+			// It comes with the template, which does not have it any more.
+			f.Standing, f.Reason = input.Settled, input.InStep
+		}
 		if back && f.Standing != input.Due && f.Reason != input.Missing {
 			f.Bars = append(slices.Clone(f.Bars), input.Bar{Reason: input.Undone, By: to})
-			if f.Reason == input.InStep {
+			if f.Reason == input.InStep || f.Reason == input.Pinned {
 				f.Reason = input.Undone
 			}
 		}

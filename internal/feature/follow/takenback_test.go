@@ -49,9 +49,19 @@ func TestJudge(t *testing.T) {
 		waits    bool
 		keeps    bool // the template on record
 	}{
-		"Nothing":       {reason: "nobody wrote: no request", known: same, inputs: given("1", ""), keeps: true},
-		"Scaled":        {reason: "another generation of the same template: no request", known: record.Template{Generation: 8, Sum: same.Sum}, inputs: given("1", ""), keeps: true},
-		"TakenBack":     {reason: "another writer's template", known: ours, inputs: given("1", ""), want: "web-a", asks: 1},
+		"Nothing":   {reason: "nobody wrote: no request", known: same, inputs: given("1", ""), keeps: true},
+		"Scaled":    {reason: "another generation of the same template: no request", known: record.Template{Generation: 8, Sum: same.Sum}, inputs: given("1", ""), keeps: true},
+		"TakenBack": {reason: "another writer's template", known: ours, inputs: given("1", ""), want: "web-a", asks: 1},
+		"ImageTakenBack": {
+			reason: "an image is due by what the template has, and was taken back all the same", known: ours,
+			inputs:  map[input.ID]record.Given{input.Image("web"): {Version: v1, From: "1"}},
+			finding: with(image(inStep(app)), func(f *input.Finding) { f.Standing, f.Reason = input.Due, input.Unpinned }), want: "web-a", asks: 1,
+		},
+		"ImageMoved": {
+			reason: "another digest than the one that was taken back is not barred", known: ours,
+			inputs:  map[input.ID]record.Given{input.Image("web"): {Version: v1, From: "1"}},
+			finding: image(due(app, 0)), asks: 1,
+		},
 		"StaysBack":     {reason: "what is on record stays", known: same, inputs: given("1", "web-a"), want: "web-a", keeps: true},
 		"NoOrigins":     {reason: "without evidence there is nothing to ask", known: ours, inputs: given("", "")},
 		"Unobserved":    {reason: "its controller has not acted yet", workload: unobserved, known: ours, inputs: given("1", ""), waits: true},

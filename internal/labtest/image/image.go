@@ -72,6 +72,24 @@ func (i Image) Push(ctx context.Context, host, address string) error {
 	return nil
 }
 
+// PushTo makes the image, pushes it to the registry of its name, with credentials and TLS
+// as the options say, and returns its digest.
+func (i Image) PushTo(ctx context.Context, options ...remote.Option) (string, error) {
+	tag, err := name.NewTag(i.Name)
+	if err != nil {
+		return "", fmt.Errorf("push image %s: %w", i.Name, err)
+	}
+	image, err := i.build()
+	if err != nil {
+		return "", fmt.Errorf("make image %s: %w", i.Name, err)
+	}
+	if err := remote.Write(tag, image, append(options, remote.WithContext(ctx))...); err != nil {
+		return "", fmt.Errorf("push image %s: %w", i.Name, err)
+	}
+	digest, err := image.Digest()
+	return digest.String(), err
+}
+
 func (i Image) build() (v1.Image, error) {
 	files, err := i.archive()
 	if err != nil {

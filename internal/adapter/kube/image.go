@@ -1,0 +1,60 @@
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ContainerImage is the image of a container. The position holds for the resource
+// version that the workload was read at.
+type ContainerImage struct {
+	Name, Image string
+	// Position is that of the container in its list, which is that of the init containers
+	// when Init is true.
+	Position int
+	Init     bool
+}
+
+// PullSettings are what a pod template says about pulling its images.
+type PullSettings struct {
+	// Secrets are the pull secrets that the template names, and ServiceAccount has more.
+	Secrets        []string
+	ServiceAccount string
+	// OS and Architecture are those of the nodes that the node selector allows, empty when
+	// it allows any.
+	OS, Architecture string
+}
+
+// ImageOf finds the image of a container.
+func (w *Workload) ImageOf(container string) (ContainerImage, bool) {
+	for _, i := range w.Images {
+		if i.Name == container {
+			return i, true
+		}
+	}
+	return ContainerImage{}, false
+}
+
+func imagesOf(spec *corev1.PodSpec) []ContainerImage {
+	list := make([]ContainerImage, 0, len(spec.Containers)+len(spec.InitContainers))
+	for i, c := range spec.Containers {
+		list = append(list, ContainerImage{Name: c.Name, Image: c.Image, Position: i})
+	}
+	for i, c := range spec.InitContainers {
+		list = append(list, ContainerImage{Name: c.Name, Image: c.Image, Position: i, Init: true})
+	}
+	return list
+}
+
+func pullSettingsOf(spec *corev1.PodSpec) PullSettings {
+	s := PullSettings{
+		ServiceAccount: spec.ServiceAccountName,
+		OS:             spec.NodeSelector[corev1.LabelOSStable], Architecture: spec.NodeSelector[corev1.LabelArchStable],
+	}
+	if s.ServiceAccount == "" {
+		s.ServiceAccount = "default"
+	}
+	for _, ref := range spec.ImagePullSecrets {
+		s.Secrets = append(s.Secrets, ref.Name)
+	}
+	return s
+}

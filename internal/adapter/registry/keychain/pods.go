@@ -1,0 +1,142 @@
+package keychain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+// Pods knows the credentials with which pods pull their images. It reads Secrets and
+// service accounts when they are needed and keeps them for a while, so that many images
+// of one namespace cost one request.
+type Pods struct {
+	reader client.Reader
+	keep   time.Duration
+
+	mu      sync.Mutex
+	objects map[objectKey]*object
+}
+
+type objectKey struct {
+	kind string
+	types.NamespacedName
+}
+
+// object is one that is being read, or was.
+type object struct {
+	read chan struct{}
+	data client.Object
+	err  error
+}
+
+// NewPods makes a Pods that keeps what it read for at most that long.
+func NewPods(r client.Reader, keep time.Duration) *Pods {
+	return &Pods{reader: r, keep: keep, objects: map[objectKey]*object{}}
+}
+
+// Account is what a pod says about its pull secrets.
+type Account struct {
+	Namespace, ServiceAccount string
+	// Secrets are those that the pod names.
+	Secrets []string
+}
+
+// String tells accounts apart: equal ones have the same credentials.
+func (a Account) String() string {
+	if len(a.Secrets) > 0 {
+		return a.Namespace + ":" + strings.Join(a.Secrets, ",")
+	}
+	return a.Namespace + "/" + a.ServiceAccount
+}
+
+// For is the source of credentials of such pods.
+func (p *Pods) For(a Account) Source { return podSource{p, a} }
+
+type podSource struct {
+	pods    *Pods
+	account Account
+}
+
+// Credentials of the pod's pull secrets or, if it has none, of those of its service
+// account.
+func (s podSource) Credentials(ctx context.Context, repository tagspec.Repository) ([]Credential, error) {
+	names, err := s.pods.names(ctx, s.account)
+	found, unread := PullSecrets{Reader: s.pods, Namespace: s.account.Namespace, Names: names}.Credentials(ctx, repository)
+	return found, errors.Join(err, unread)
+}
+
+func (p *Pods) names(ctx context.Context, a Account) ([]string, error) {
+	if len(a.Secrets) > 0 {
+		return PullSecretNames(a.Secrets, nil), nil
+	}
+	at := types.NamespacedName{Namespace: a.Namespace, Name: a.ServiceAccount}
+	account := &corev1.ServiceAccount{}
+	got, err := p.get(ctx, objectKey{"serviceaccount", at}, account)
+	if apierrors.IsNotFound(err) {
+		return nil, nil // Its pods do not start without it; its absence says nothing about credentials.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("service account %s: %w", at, err)
+	}
+	var names []string
+	for _, ref := range got.(*corev1.ServiceAccount).ImagePullSecrets {
+		names = append(names, ref.Name)
+	}
+	return PullSecretNames(nil, slices.Compact(names)), nil
+}
+
+// Secret implements SecretReader.
+func (p *Pods) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	got, err := p.get(ctx, objectKey{"secret", types.NamespacedName{Namespace: namespace, Name: name}}, &corev1.Secret{})
+	if err != nil {
+		return nil, err
+	}
+	return got.(*corev1.Secret), nil
+}
+
+// get reads an object once for all who ask meanwhile, and forgets it after a while,
+// whether anyone asks again or not.
+func (p *Pods) get(ctx context.Context, key objectKey, into client.Object) (client.Object, error) {
+	p.mu.Lock()
+	o, known := p.objects[key]
+	if !known {
+		o = &object{read: make(chan struct{})}
+		p.objects[key] = o
+	}
+	p.mu.Unlock()
+	if !known {
+		o.err = p.reader.Get(ctx, key.NamespacedName, into)
+		o.data = into
+		close(o.read)
+		keep := p.keep
+		if o.err != nil {
+			keep = min(keep, time.Second)
+		}
+		time.AfterFunc(keep, func() { p.forget(key, o) })
+	}
+	select {
+	case <-o.read:
+		return o.data, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (p *Pods) forget(key objectKey, o *object) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.objects[key] == o {
+		delete(p.objects, key)
+	}
+}

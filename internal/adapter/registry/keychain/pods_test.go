@@ -1,0 +1,72 @@
+package keychain
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+// secrets stands in for the API server: what is tested is how often it is asked. That
+// real Secrets are read is tested in test/reload.
+type secrets struct {
+	client.Reader
+	reads int
+	err   error
+}
+
+func (s *secrets) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	s.reads++
+	switch o := into.(type) {
+	case *corev1.ServiceAccount:
+		o.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
+	case *corev1.Secret:
+		o.Data = map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"registry.example":{"username":"a","password":"b"}}}`)}
+	}
+	return s.err
+}
+
+// TestPodsKeepNothingForLong: a Secret is read once for all who ask within the time, and
+// is gone from memory after it, whether anyone asks or not.
+func TestPodsKeepNothingForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reader := &secrets{}
+		pods := NewPods(reader, time.Minute)
+		repository, err := tagspec.ParseRepository("registry.example/app")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func() int {
+			found, _ := pods.For(Account{Namespace: "shop", ServiceAccount: "default"}).Credentials(t.Context(), repository)
+			return len(found)
+		}
+		for range 3 {
+			if ask() != 1 {
+				t.Error("the credential of the service account is not found")
+			}
+		}
+		if reader.reads != 2 {
+			t.Errorf("%d requests for a service account and its Secret", reader.reads)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(pods.objects) != 0 {
+			t.Errorf("%d objects are kept after the time", len(pods.objects))
+		}
+		reader.err = errors.New("no answer")
+		ask()
+		reader.err = nil
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if ask() != 1 {
+			t.Error("a failure is kept for longer than a moment")
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
+)
+
+// imagesOptions are the flags about images.
+type imagesOptions struct {
+	follow       bool
+	interval     time.Duration
+	ttl          time.Duration
+	platforms    []string
+	dockerConfig string
+	plainHTTP    []string
+	authorities  []string
+	identities   bool
+	version      string
+}
+
+func (o *imagesOptions) bind(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.follow, "images", false, "follow images: annotations image.lockstep.dev/CONTAINER; needs further rights, see examples/controller.yaml")
+	fs.DurationVar(&o.interval, "image-interval", registry.DefaultInterval, "how often a registry is asked for each image")
+	fs.DurationVar(&o.ttl, "image-ttl", 0, "how old an answer of a registry may be that another workload uses (default --image-interval)")
+	fs.StringSliceVar(&o.platforms, "image-platforms", nil, "platforms that an image must have, such as linux/amd64,linux/arm64 (default those of the nodes)")
+	o.bindRegistries(fs)
+}
+
+// bindRegistries are the flags about how registries are reached.
+func (o *imagesOptions) bindRegistries(fs *pflag.FlagSet) {
+	fs.StringVar(&o.dockerConfig, "docker-config", "", "Docker's configuration file with credentials, tried after the pull secrets of the pods; re-read when it changes")
+	fs.StringArrayVar(&o.plainHTTP, "plain-http-registry", nil, "a registry that is asked without TLS, as HOST:PORT; may be repeated")
+	fs.StringArrayVar(&o.authorities, "registry-ca", nil, "certificates that are trusted for a registry besides those of the system, as HOST:PORT=FILE (PEM); may be repeated")
+	fs.BoolVar(&o.identities, "cloud-identity", true, "ask the cloud for credentials of registries of AWS, Google and Azure")
+}
+
+// Validate lists everything that is wrong with the options.
+func (o *imagesOptions) Validate() error {
+	var wrong []error
+	if o.interval < time.Second {
+		wrong = append(wrong, fmt.Errorf("--image-interval %s: need at least 1s", o.interval))
+	}
+	if o.ttl < 0 {
+		wrong = append(wrong, fmt.Errorf("--image-ttl %s: must not be negative", o.ttl))
+	}
+	_, platforms := o.wantedPlatforms()
+	_, hosts := o.hosts()
+	return errors.Join(append(wrong, platforms, hosts)...)
+}
+
+func (o *imagesOptions) wantedPlatforms() ([]v1.Platform, error) {
+	var all []v1.Platform
+	for _, text := range o.platforms {
+		platform, err := registry.ParsePlatform(text)
+		if err != nil {
+			return nil, fmt.Errorf("--image-platforms: %w", err)
+		}
+		all = append(all, platform)
+	}
+	return all, nil
+}
+
+// hosts are the registries that are reached in another way than most.
+func (o *imagesOptions) hosts() (map[string]registry.Host, error) {
+	all := map[string]registry.Host{}
+	for _, host := range o.plainHTTP {
+		all[host] = registry.Host{PlainHTTP: true}
+	}
+	for _, text := range o.authorities {
+		host, file, found := strings.Cut(text, "=")
+		if !found || host == "" || file == "" {
+			return nil, fmt.Errorf("--registry-ca %q: want HOST:PORT=FILE", text)
+		}
+		pem, err := os.ReadFile(file) //nolint:gosec // The person who starts the controller names it.
+		if err != nil {
+			return nil, fmt.Errorf("--registry-ca: %w", err)
+		}
+		settings := all[host]
+		settings.CA = append(settings.CA, pem...)
+		all[host] = settings
+	}
+	return all, nil
+}
+
+// addImages makes the family of images. Registries are asked by the leader only.
+func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
+	o := &p.options.images
+	hosts, err := o.hosts()
+	if err != nil {
+		return nil, err
+	}
+	metrics := images.NewMetrics(ctrlmetrics.Registry, p.options.now)
+	resolver := registry.New(registry.Options{
+		Interval: o.interval, TTL: o.ttl, Hosts: hosts, UserAgent: "lockstep/" + o.version,
+		Observe: metrics.Observe, Checked: metrics.Checked,
+	})
+	platforms, nodes, err := p.neededPlatforms()
+	if err != nil {
+		return nil, err
+	}
+	inputs := images.New(images.Options{
+		Watch:       func(q registry.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
+		Credentials: o.credentials(keychain.NewPods(p.client, o.interval)),
+		Platforms:   platforms, Revisions: p.revisions, Now: p.options.now,
+	})
+	if nodes != nil {
+		nodes.Changed(inputs.WakeAll)
+		if err := mgr.Add(manager.RunnableFunc(nodes.Run)); err != nil {
+			return nil, err
+		}
+	}
+	return inputs, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		resolver.Run(ctx)
+		return nil
+	}))
+}
+
+// credentials are those of the pods, then those of the controller.
+func (o *imagesOptions) credentials(pods *keychain.Pods) func(*kube.Workload) (keychain.Source, string) {
+	var own keychain.Chain
+	if o.dockerConfig != "" {
+		own = append(own, keychain.File{Path: o.dockerConfig})
+	}
+	if o.identities {
+		own = append(own, &identity.ECR{}, &identity.Google{}, &identity.Azure{})
+	}
+	return func(w *kube.Workload) (keychain.Source, string) {
+		account := keychain.Account{Namespace: w.Key.Namespace, ServiceAccount: w.Pull.ServiceAccount, Secrets: w.Pull.Secrets}
+		return append(keychain.Chain{pods.For(account)}, own...), account.String()
+	}
+}
+
+// neededPlatforms are those of the flag, or those of the nodes on which a workload may
+// run. Whoever may not list nodes checks none.
+func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *cluster.Nodes, error) {
+	fixed, err := p.options.images.wantedPlatforms()
+	if err != nil || len(fixed) > 0 {
+		return func(*kube.Workload) ([]v1.Platform, bool) { return fixed, true }, nil, err
+	}
+	nodes := cluster.NewNodes(p.client, func(err error) {
+		p.log.Error(advised(err), "cannot look at nodes; images are taken whatever platforms they are for, unless --image-platforms names some")
+	})
+	return func(w *kube.Workload) ([]v1.Platform, bool) {
+		all, known := nodes.Platforms()
+		var wanted []v1.Platform
+		for _, n := range all {
+			if (w.Pull.OS == "" || w.Pull.OS == n.OS) && (w.Pull.Architecture == "" || w.Pull.Architecture == n.Architecture) {
+				wanted = append(wanted, v1.Platform{OS: n.OS, Architecture: n.Architecture})
+			}
+		}
+		return wanted, known
+	}, nodes, nil
+}

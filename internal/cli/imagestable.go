@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
+)
+
+// imagesTable are the flags of "lockstep images".
+type imagesTable struct {
+	kube      kubeOptions
+	images    imagesOptions
+	namespace string
+	all       bool
+	kinds     []string
+	output    string
+	ownNS     string
+	state     string
+}
+
+func newImages(env Environment) *cobra.Command {
+	var o imagesTable
+	cmd := &cobra.Command{
+		Use:   "images",
+		Short: "List the images that workloads follow, and the newest ones",
+		Long: `List the containers that an annotation image.lockstep.dev/CONTAINER is for: what they run,
+the newest image that the annotation stands for, and what the controller makes of it.
+
+Registries are asked now, with the pull secrets of the pods as far as you may read them,
+then with Docker's configuration. STATE is the reason that the controller gives, from its
+record; without the right to read that, nothing counts as given.`,
+		Example: `  lockstep images -n shop
+  lockstep images -A -o json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
+			return o.run(cmd.Context(), env)
+		},
+	}
+	fs := cmd.Flags()
+	o.kube.bind(fs)
+	o.images.bindRegistries(fs)
+	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workloads (default that of the kubeconfig's context)")
+	fs.BoolVarP(&o.all, "all-namespaces", "A", false, "workloads of all namespaces")
+	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
+	fs.StringVarP(&o.output, "output", "o", "table", "table or json")
+	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps that remember what was delivered")
+	return cmd
+}
+
+// imageRow is one container.
+type imageRow struct {
+	Workload  string `json:"workload"`
+	Namespace string `json:"namespace"`
+	Container string `json:"container"`
+	Spec      string `json:"spec"`
+	Current   string `json:"current"`
+	Latest    string `json:"latest,omitempty"`
+	// Since is when Lockstep moved the workload to what it runs.
+	Since *time.Time `json:"since,omitempty"`
+	// State is a reason; Problem says what the registry answered.
+	State   string `json:"state"`
+	Problem string `json:"problem,omitempty"`
+}
+
+func (o *imagesTable) run(ctx context.Context, env Environment) error {
+	if o.output != "table" && o.output != "json" {
+		return usageError{fmt.Errorf("--output %q: want table or json", o.output)}
+	}
+	kinds, err := allKinds(o.kinds)
+	if err != nil {
+		return usageError{err}
+	}
+	hosts, err := o.images.hosts()
+	if err != nil {
+		return usageError{err}
+	}
+	config, err := o.kube.config()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("make the client: %w", err)
+	}
+	if o.namespace == "" && !o.all {
+		o.namespace = o.kube.namespace()
+	}
+	look := &imagesLook{
+		options: o, client: c, now: env.Now,
+		resolver:    registry.New(registry.Options{Hosts: hosts, UserAgent: "lockstep/" + env.Version}),
+		credentials: o.images.credentials(keychain.NewPods(c, time.Minute)),
+	}
+	rows, err := look.rows(ctx, kinds)
+	if err != nil {
+		return err
+	}
+	if o.output == "json" {
+		encoder := json.NewEncoder(env.Stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(rows)
+	}
+	return printImages(env.Stdout, rows, env.Now())
+}
+
+// imagesLook is one run of the command.
+type imagesLook struct {
+	options     *imagesTable
+	client      client.Client
+	resolver    *registry.Resolver
+	credentials func(*kube.Workload) (keychain.Source, string)
+	now         func() time.Time
+}
+
+// rows asks the API server for the workloads and the registries for their images, side by
+// side.
+func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, error) {
+	var (
+		asking  sync.WaitGroup
+		results []*imageRow
+	)
+	for _, kind := range kinds {
+		found, err := l.workloads(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range found {
+			intent := settings.Native{}.Intent(w.Annotations, nil)
+			for _, request := range intent.Images {
+				row := &imageRow{}
+				results = append(results, row)
+				asking.Go(func() { *row = l.row(ctx, w, intent, request) })
+			}
+		}
+	}
+	asking.Wait()
+	rows := make([]imageRow, len(results))
+	for i, row := range results {
+		rows[i] = *row
+	}
+	return rows, ctx.Err()
+}
+
+// workloads of a kind that ask for images. A kind that is not installed, or that the
+// person may not list, has none.
+func (l *imagesLook) workloads(ctx context.Context, kind kube.Kind) ([]*kube.Workload, error) {
+	list := kind.NewList()
+	err := l.client.List(ctx, list, client.InNamespace(l.options.namespace))
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", kind.Name(), err)
+	}
+	var found []*kube.Workload
+	err = meta.EachListItem(list, func(o runtime.Object) error {
+		w, err := kube.SlimWorkload(kind, o, settings.Native{})
+		if err == nil && w.Problem == "" && w.Borrows == (kube.Key{}) {
+			found = append(found, w)
+		}
+		return err
+	})
+	return found, err
+}
+
+func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.Intent, request settings.ImageRequest) imageRow {
+	at, ok := w.ImageOf(request.Container)
+	row := imageRow{
+		Workload: w.Kind.Name() + "/" + w.Key.Name, Namespace: w.Key.Namespace, Container: request.Container,
+		Spec: request.Image.String(), Current: at.Image,
+	}
+	if !ok {
+		row.State, row.Problem = "InvalidAnnotation", "the pod template has no container "+request.Container
+		return row
+	}
+	known, _, err := ledger.ReadEntry(ctx, l.client, l.options.ownNS, l.options.state, w.Key)
+	if err != nil && !apierrors.IsForbidden(err) {
+		row.Problem = err.Error()
+	}
+	if known.UID != w.UID {
+		known.Inputs = nil
+	}
+	o := images.Observe(w, request, intent, known, l.now())
+	found, err := l.resolver.Resolve(ctx, images.Question(w, request, o.Has, l.credentials))
+	if err != nil {
+		row.Problem = err.Error()
+	} else {
+		o.Found = images.Pin{Tag: found.Tag, Digest: found.Digest}
+		row.Latest = found.Tag + "@" + found.Digest
+	}
+	v := images.Decide(o)
+	row.State = string(v.Reason)
+	if v.Bar != "" {
+		row.State = string(v.Bar)
+	}
+	if o.TakenBack && !o.Released {
+		row.State = "Undone"
+	}
+	if _, ours := w.Shown[input.Image(request.Container)]; ours && !w.MovedAt.IsZero() {
+		row.Since = &w.MovedAt
+	}
+	return row
+}
+
+// printImages writes the table. What went wrong comes below it, in full.
+func printImages(to io.Writer, rows []imageRow, now time.Time) error {
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(to, "no workload has an annotation image.lockstep.dev/CONTAINER")
+		return err
+	}
+	table := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
+	_, err := fmt.Fprintln(table, "NAMESPACE\tWORKLOAD\tCONTAINER\tSPEC\tCURRENT\tLATEST\tSINCE\tSTATE")
+	for _, r := range rows {
+		since := "-"
+		if r.Since != nil {
+			since = duration.HumanDuration(now.Sub(*r.Since))
+		}
+		latest := "-"
+		if r.Latest != "" {
+			latest = images.Short(r.Latest)
+		}
+		_, line := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Namespace, r.Workload, r.Container, r.Spec, images.Short(r.Current), latest, since, r.State)
+		err = errors.Join(err, line)
+	}
+	err = errors.Join(err, table.Flush())
+	for _, r := range rows {
+		if r.Problem != "" {
+			_, line := fmt.Fprintf(to, "%s %s, container %s: %s\n", r.Namespace, r.Workload, r.Container, r.Problem)
+			err = errors.Join(err, line)
+		}
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+// ImageRequest is what is asked for the image of one container.
+type ImageRequest struct {
+	Container string
+	// Image is the repository, and which of its tags.
+	Image tagspec.Image
+	// Platform is the one whose image is pinned instead of the index, such as linux/arm64;
+	// empty for the index.
+	Platform string
+}
+
+// Key is the annotation that asks.
+func (r ImageRequest) Key() string { return ImagePrefix + r.Container }
+
+const (
+	acceptedImage    = "REPOSITORY:SPEC, such as registry.example/app:1.4.*; SPEC is a tag, a glob, a range such as ^1.4, or /regex/"
+	acceptedPlatform = "OS/ARCHITECTURE or OS/ARCHITECTURE/VARIANT, such as linux/arm64"
+)
+
+// isForImages reports whether a key is about the image of a container.
+func isForImages(key string) bool {
+	return strings.HasPrefix(key, ImagePrefix) || strings.HasPrefix(key, PlatformPrefix)
+}
+
+// readImages reads what is asked for the images of containers. An annotation that cannot
+// be understood concerns its own container and no other.
+func (in *Intent) readImages(annotations map[string]string) {
+	for key, value := range annotations {
+		container, found := strings.CutPrefix(key, ImagePrefix)
+		if !found {
+			in.checkPlatform(annotations, key)
+			continue
+		}
+		image, err := tagspec.ParseImage(strings.TrimSpace(value))
+		if err != nil {
+			in.Refused = append(in.Refused, refusal(key, err))
+			continue
+		}
+		platform, set := annotations[PlatformPrefix+container]
+		platform = strings.TrimSpace(platform)
+		if set && !isPlatform(platform) {
+			continue // checkPlatform tells of it, and another platform is not a guess to make.
+		}
+		in.Images = append(in.Images, ImageRequest{Container: container, Image: image, Platform: platform})
+	}
+	slices.SortFunc(in.Images, func(a, b ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
+	slices.Sort(in.Refused)
+}
+
+// checkPlatform refuses a platform that cannot be understood, and one that belongs to no
+// image.
+func (in *Intent) checkPlatform(annotations map[string]string, key string) {
+	container, found := strings.CutPrefix(key, PlatformPrefix)
+	if !found {
+		return
+	}
+	value := strings.TrimSpace(annotations[key])
+	if _, asked := annotations[ImagePrefix+container]; !asked {
+		in.Refused = append(in.Refused, fmt.Sprintf("annotation %s has no effect without %s", key, ImagePrefix+container))
+	} else if !isPlatform(value) {
+		in.Refused = append(in.Refused, Problem{Key: key, Value: value, Accepted: acceptedPlatform}.String())
+	}
+}
+
+// refusal says which annotation is wrong, and what to write.
+func refusal(key string, err error) string {
+	if refused, ok := errors.AsType[*tagspec.RefusedError](err); ok {
+		return fmt.Sprintf("annotation %s: %q %s", key, Shorten(refused.Text), refused.Advice)
+	}
+	return fmt.Sprintf("annotation %s: %v", key, err)
+}
+
+func isPlatform(text string) bool {
+	parts := strings.Split(text, "/")
+	return (len(parts) == 2 || len(parts) == 3) && !slices.Contains(parts, "") && !strings.ContainsAny(text, " ,:")
+}

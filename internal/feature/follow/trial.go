@@ -1,0 +1,27 @@
+package follow
+
+import (
+	"slices"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+)
+
+// trial is the template by which a patch of ours gave an input that comes with it, until
+// its family has seen how that rollout ended. Mixed is true when a failure may be due to
+// something else: the same patch or a later one gave live inputs, or the workload was not
+// healthy before.
+func (o outcome) trial(f input.Finding, before record.Given) (template string, mixed bool) {
+	if f.Live {
+		return "", false
+	}
+	if f.Proven {
+		before.Trial, before.Mixed = "", false
+	}
+	moved := o.decision.Verb == Move && o.decision.Delivered
+	if !moved || !o.delivers(f) && before.Trial == "" {
+		return before.Trial, before.Mixed
+	}
+	live := slices.ContainsFunc(o.decision.Moves, func(f input.Finding) bool { return f.Live })
+	return o.moved.Template.Sum, live || before.Mixed || !o.healthy && f.Reason != input.PutBack
+}

@@ -1,0 +1,183 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/health"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
+)
+
+// Options of the inputs.
+type Options struct {
+	// Watch asks a registry now and then, and wakes when the answer has changed.
+	Watch       func(q registry.Question, wake func()) Watch
+	Credentials Credentials
+	// Platforms are those for which the workload's images are needed; none asks for no
+	// platform. It is false while that is not known.
+	Platforms func(*kube.Workload) ([]v1.Platform, bool)
+	// Revisions asks the API server for a workload's revisions.
+	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
+	Now       func() time.Time
+}
+
+// Credentials are those with which pods of the workload pull, and a name that tells them
+// from others.
+type Credentials func(*kube.Workload) (source keychain.Source, name string)
+
+// Watch is a question that is asked now and then.
+type Watch interface {
+	View() registry.View
+	Stop()
+}
+
+// Inputs are the images of workloads.
+type Inputs struct {
+	options Options
+
+	mu      sync.Mutex
+	wake    func(kube.Key)
+	watched map[kube.Key]map[string]*watched
+}
+
+// New makes the inputs.
+func New(o Options) *Inputs {
+	return &Inputs{options: o, wake: func(kube.Key) {}, watched: map[kube.Key]map[string]*watched{}}
+}
+
+// Kinds are the kinds of inputs that this family knows.
+func (i *Inputs) Kinds() []input.Kind { return []input.Kind{input.KindImage} }
+
+// Assess tells, for each container that an annotation names, whether the pod template has
+// the digest that the annotation stands for.
+func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) (input.Assessment, error) {
+	var all input.Assessment
+	i.keep(w.Key, intent.Images)
+	if w.Problem != "" {
+		return all, nil
+	}
+	for _, request := range intent.Images {
+		if _, ok := w.ImageOf(request.Container); !ok {
+			all.Warnings = append(all.Warnings, unknownContainer(w, request))
+			continue
+		}
+		o := Observe(w, request, intent, given, i.options.Now())
+		answer := i.ask(w, request, o.Has)
+		o.Found = Pin{Tag: answer.Tag, Digest: answer.Digest}
+		o.Shown = w.Shown[input.Image(request.Container)] == markOf(o.Found) && o.Found != (Pin{})
+		var err error
+		if o.GivenBefore, err = i.givenBefore(ctx, w, o, given, answer); err != nil {
+			return input.Assessment{}, err
+		}
+		v := Decide(o)
+		all.Findings = append(all.Findings, finding(w, o, v, answer))
+		all.Warnings = append(all.Warnings, warnings(o, v, answer)...)
+		if o.OnTrial && !v.Proven {
+			all.AwaitsStatus, all.Recheck = true, i.untilDeadline(w)
+		}
+	}
+	return all, nil
+}
+
+// referenceIn reads the image of a container. Whatever cannot be read is not what is
+// asked for.
+func referenceIn(at kube.ContainerImage) tagspec.Reference {
+	reference, err := tagspec.ParseReference(at.Image)
+	if err != nil {
+		return tagspec.Reference{}
+	}
+	return reference
+}
+
+// Observe gathers what the verdict depends on, besides the registry's answer.
+func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.Intent, given record.Entry, now time.Time) Observation {
+	before := given.Inputs[input.Image(request.Container)]
+	at, _ := w.ImageOf(request.Container)
+	return Observation{
+		Request: request, Has: referenceIn(at), Given: before.Version, Memo: ParseMemo(before.Memo),
+		Released: intent.Release > given.Released, TakenBack: before.Back != "", Observed: intent.Observe,
+		OnTrial: before.Trial != "" && before.Trial == w.Template().Sum, Mixed: before.Mixed,
+		Health:  health.Of(w.Status.Status, now.Sub(w.MovedAt)).State,
+		HasPods: !w.Status.Counted || w.Status.Counts.Available > 0, Now: now,
+	}
+}
+
+// givenBefore asks the revisions whether a digest was given before the controller stopped
+// and undone before it came back: once, for the first answer that this process got.
+func (i *Inputs) givenBefore(ctx context.Context, w *kube.Workload, o Observation, given record.Entry, answer answer) (bool, error) {
+	id := input.Image(o.Request.Container)
+	if !answer.first || o.isNew() || o.Found == (Pin{}) || o.Given == versionOf(o.Found) || i.options.Revisions == nil {
+		return false, nil
+	}
+	revisions, err := i.options.Revisions(ctx, w)
+	if err != nil {
+		return false, err
+	}
+	return timeline.Timeline{
+		ID:       id,
+		Workload: timeline.Workload{MovedAt: w.MovedAt, Shows: w.Shown[id]},
+		Record:   timeline.Record{Known: true, Shown: given.Inputs[id].Shown, MovedAt: given.MovedAt, AsOf: given.AsOf, MovedFrom: given.MovedFrom},
+		Input:    timeline.Input{Shows: markOf(o.Found)}, Revisions: revisions, RevisionsKnown: true,
+	}.DeliveredUnrecorded(), nil
+}
+
+// untilDeadline is when pods that are not there yet count as failed, zero where the
+// workload's controller says so itself.
+func (i *Inputs) untilDeadline(w *kube.Workload) time.Duration {
+	if w.Status.Deadline == 0 {
+		return 0
+	}
+	return max(time.Second, w.Status.Deadline-i.options.Now().Sub(w.MovedAt))
+}
+
+func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding {
+	f := input.Finding{
+		ID: input.Image(o.Request.Container), Standing: v.Standing, Reason: v.Reason, Given: o.Given,
+		Current: versionOf(v.To), Shows: markOf(v.To), ChangedAt: a.since,
+		Memo: v.Memo.String(), MemoIfGiven: v.MemoIfGiven.String(), Proven: v.Proven,
+	}
+	if v.To != (Pin{}) && v.To.Digest != o.Has.Digest || v.Standing == input.Due {
+		f.Image = pinnedImage(o.Request.Image.Repository, v.To)
+	}
+	if v.Reason == input.Unresolved {
+		f.Current, f.Shows = o.Given, w.Shown[f.ID]
+	}
+	if v.Reason == input.PutBack {
+		f.ChangedAt = time.Time{}
+		f.Why = fmt.Sprintf("the rollout of %s failed (%s), and it is quarantined: the next digest is tried, and \"lockstep release\" allows this one again", short(o.Has), health.Of(w.Status.Status, o.Now.Sub(w.MovedAt)).Message)
+	}
+	if v.Bar != "" {
+		f.Bars = []input.Bar{{Reason: v.Bar, By: barredBy(w, o, v)}}
+	}
+	return f
+}
+
+// pinnedImage is how a container names an image by its tag and its digest. A digest
+// whose tag is not known stands alone.
+func pinnedImage(repository tagspec.Repository, p Pin) string {
+	if p.Tag == "" {
+		return repository.Written + "@" + p.Digest
+	}
+	return repository.Written + ":" + p.Tag + "@" + p.Digest
+}
+
+// short is an image as people read it.
+func short(r tagspec.Reference) string {
+	version := versionOf(Pin{Digest: r.Digest})
+	if r.Digest == "" {
+		return r.Repository.Written + ":" + r.Tag
+	}
+	return strings.TrimSuffix(r.Repository.Written+":"+r.Tag, ":") + "@" + version.Short()
+}

@@ -1,0 +1,160 @@
+package images
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+// watched is the question about the image of one container.
+type watched struct {
+	// name is the same for the same question.
+	name  string
+	watch Watch
+	// digest is that of the last answer, first seen at since; answers counts how many there
+	// were in this process.
+	digest  string
+	since   time.Time
+	answers int
+	// problem is the last failure in the words in which it came first, and kind its kind.
+	problem string
+	kind    registry.Kind
+}
+
+// answer is what is known of a question.
+type answer struct {
+	registry.View
+	// since is when the digest was first seen, and first is true when this process saw no
+	// other one before.
+	since time.Time
+	first bool
+	// problem says why the last check failed, the same words for the same kind of failure.
+	problem string
+}
+
+// Wake sets the function that is called with a workload of which an image has changed.
+func (i *Inputs) Wake(f func(kube.Key)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.wake = f
+}
+
+// WakeAll wakes every workload that asks for an image: what is asked may be another
+// question now.
+func (i *Inputs) WakeAll() {
+	i.mu.Lock()
+	wake, keys := i.wake, slices.Collect(maps.Keys(i.watched))
+	i.mu.Unlock()
+	for _, key := range keys {
+		wake(key)
+	}
+}
+
+// Drop ends the questions about a workload that is gone.
+func (i *Inputs) Drop(key kube.Key) { i.keep(key, nil) }
+
+// keep ends the questions about containers that nothing asks for any more.
+func (i *Inputs) keep(key kube.Key, requests []settings.ImageRequest) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for container, q := range i.watched[key] {
+		if slices.ContainsFunc(requests, func(r settings.ImageRequest) bool { return r.Container == container }) {
+			continue
+		}
+		q.stop()
+		delete(i.watched[key], container)
+	}
+	if len(i.watched[key]) == 0 {
+		delete(i.watched, key)
+	}
+}
+
+func (q *watched) stop() {
+	if q.watch != nil {
+		q.watch.Stop()
+	}
+}
+
+// ask looks at the last answer to what is asked for a container, and asks from now on.
+func (i *Inputs) ask(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference) answer {
+	question, known := i.question(w, request, has)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.watched[w.Key] == nil {
+		i.watched[w.Key] = map[string]*watched{}
+	}
+	q := i.watched[w.Key][request.Container]
+	if q == nil {
+		q = &watched{}
+		i.watched[w.Key][request.Container] = q
+	}
+	if !known {
+		return answer{}
+	}
+	if name := nameOf(question); q.name != name {
+		key := w.Key
+		next := i.options.Watch(question, func() { i.wakeUp(key) })
+		q.stop() // After the other one has begun, so that what is shared stays.
+		q.name, q.watch = name, next
+	}
+	return q.read(i.options.Now())
+}
+
+func (i *Inputs) wakeUp(key kube.Key) {
+	i.mu.Lock()
+	wake := i.wake
+	i.mu.Unlock()
+	wake(key)
+}
+
+// read notes what has changed since the last look.
+func (q *watched) read(now time.Time) answer {
+	view := q.watch.View()
+	if view.Digest != "" && view.Digest != q.digest {
+		q.digest, q.since = view.Digest, now
+		q.answers++
+	}
+	switch kind := registry.KindOf(view.Err); {
+	case view.Err == nil:
+		q.problem, q.kind = "", ""
+	case q.problem == "" || q.kind != kind:
+		q.problem, q.kind = view.Err.Error(), kind
+	}
+	return answer{View: view, since: q.since, first: q.answers == 1, problem: q.problem}
+}
+
+// question is what a registry is asked for a container. It is false while it is not
+// known for which platforms.
+func (i *Inputs) question(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference) (registry.Question, bool) {
+	q := Question(w, request, has, i.options.Credentials)
+	if q.Child {
+		return q, true
+	}
+	platforms, known := i.options.Platforms(w)
+	q.Platforms = platforms
+	return q, known
+}
+
+// Question is what is asked for the image of a container, whatever the platforms of the
+// nodes.
+func Question(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference, credentials Credentials) registry.Question {
+	q := registry.Question{Repository: request.Image.Repository, Spec: request.Image.Spec}
+	q.Credentials, q.Asker = credentials(w)
+	if _, exact := q.Spec.Exact(); !exact && request.Image.Allows(has) {
+		q.Running = has.Tag
+	}
+	if platform, err := registry.ParsePlatform(request.Platform); err == nil {
+		q.Platforms, q.Child = append(q.Platforms, platform), true
+	}
+	return q
+}
+
+func nameOf(q registry.Question) string {
+	return fmt.Sprintf("%s\n%s\n%s\n%s\n%v\n%t", q.Repository, q.Spec, q.Asker, q.Running, q.Platforms, q.Child)
+}

@@ -1,0 +1,58 @@
+package images
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// unknownContainer: the annotation names a container that the template does not have.
+func unknownContainer(w *kube.Workload, request settings.ImageRequest) input.Warning {
+	names := make([]string, len(w.Images))
+	for i, image := range w.Images {
+		names[i] = image.Name
+	}
+	return input.Warning{Reason: input.InvalidAnnotation, About: input.Image(request.Container), Text: fmt.Sprintf(
+		"annotation %s: the pod template has no container %s; it has %s", request.Key(), request.Container, strings.Join(names, ", "))}
+}
+
+// warnings are what a person should know of the registry's answer and of a rollout that
+// failed.
+func warnings(o Observation, v Verdict, a answer) []input.Warning {
+	var all []input.Warning
+	if a.problem != "" {
+		all = append(all, input.Warning{Reason: input.Unresolved, About: input.Image(o.Request.Container), Text: fmt.Sprintf(
+			"annotation %s: %s; the image stays as it is", o.Request.Key(), a.problem)})
+	}
+	if v.Failed && v.Reason != input.PutBack && v.Standing != input.Due {
+		why := "no digest is known that was healthy here"
+		if o.Mixed {
+			why = "configuration was given together with it, or the workload was not healthy before"
+		}
+		all = append(all, input.Warning{Reason: input.RolloutFailed, About: input.Image(o.Request.Container), Text: fmt.Sprintf(
+			"the rollout of image/%s %s failed, and it is not put back: %s", o.Request.Container, short(o.Has), why)})
+	}
+	return all
+}
+
+// barredBy says why an image is not moved, and what to do about it.
+func barredBy(w *kube.Workload, o Observation, v Verdict) string {
+	if v.Bar == input.Quarantined {
+		return fmt.Sprintf("%s@%s is quarantined, because its rollout failed here; push another image, or allow it with \"lockstep release\"", v.To.Tag, versionOf(v.To).Short())
+	}
+	return fmt.Sprintf("%s is what another writer puts back again and again; let it leave the field alone, with Argo CD by "+
+		"ignoreDifferences: [{group: %q, kind: %s, jqPathExpressions: ['%s']}] and the sync option RespectIgnoreDifferences=true, or remove the annotation %s",
+		short(o.Has), w.Target.Kind.Group, w.Target.Kind.Kind, jqPath(w, o.Request.Container), o.Request.Key())
+}
+
+// jqPath is where the image of a container is, as Argo CD spells it.
+func jqPath(w *kube.Workload, container string) string {
+	list := "containers"
+	if at, ok := w.ImageOf(container); ok && at.Init {
+		list = "initContainers"
+	}
+	return fmt.Sprintf(".%s.spec.%s[] | select(.name == %q) | .image", w.Target.Kind.Template, list, container)
+}

@@ -1,0 +1,196 @@
+package reload_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+// TestImageIsFollowed: a container is pinned to the newest tag that the annotation asks
+// for, is moved when there is a newer one, and not otherwise.
+func TestImageIsFollowed(t *testing.T) {
+	t.Parallel()
+	g := newGallery(t)
+	first := g.push(t, "app:1.9", "one")
+	side := g.push(t, "side:latest", "side")
+	g.make(t, deployment("web", g.wants("app", "app:1.*")+", "+g.wants("prepare", "side:latest"),
+		g.runs("app:1.9")+fmt.Sprintf(", initContainers: [{name: prepare, image: '%s'}]", g.at("side"))))
+	c := g.open(t)
+	g.awaitImage(t, web, "app", first)
+	g.awaitImage(t, web, "prepare", side)
+	g.awaitRollouts(t, web, 1)
+	if shown := g.shown(t, web); shown != "image/app="+digestIn(first)+",image/prepare="+digestIn(side) {
+		t.Errorf("the template shows %q", shown)
+	}
+	g.AwaitEvent(t, "web", "Normal Following", "image/app", "image/prepare")
+
+	g.push(t, "app:1.8", "older")
+	second := g.push(t, "app:1.10", "two")
+	g.awaitImage(t, web, "app", second)
+	g.AwaitEvent(t, "web", "Normal Reloaded", "image/app "+digestIn(first)[7:17]+" -> "+digestIn(second)[7:17])
+	g.awaitPolls(t, 10)
+	g.checkRollouts(t, "first pin and one move", 2, web)
+
+	kill(t, c)
+	g.open(t)
+	g.awaitPolls(t, 10)
+	g.checkRollouts(t, "a restart rolls nothing", 2, web)
+
+	if err := g.registry.Untag("app", "1.10"); err != nil {
+		t.Fatal(err)
+	}
+	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"app", "1.10", "not there any more")
+	if got := g.image(t, web, "app"); got != second {
+		t.Errorf("a list that came back shorter led to %s", got)
+	}
+}
+
+func digestIn(image string) string {
+	_, digest, _ := strings.Cut(image, "@")
+	return digest
+}
+
+// TestImageAndConfigMap: a pushed image and a changed ConfigMap make one rollout.
+func TestImageAndConfigMap(t *testing.T) {
+	t.Parallel()
+	g := newGallery(t)
+	first := g.push(t, "app:latest", "one")
+	g.make(t, configMap("app", "key: one")+deployment("web", auto+", "+settings.Quiet+": 5s, "+g.wants("app", "app:latest"),
+		g.runs("app:latest")+", volumes: [{name: config, configMap: {name: app}}]"))
+	g.open(t)
+	g.awaitImage(t, web, "app", first)
+	g.awaitKnown(t, deploy, "web", "configmap/app", digestIn(first))
+
+	g.change(t, "configmap/app", "{data: {key: two}}")
+	second := g.push(t, "app:latest", "two")
+	g.awaitImage(t, web, "app", second)
+	g.awaitKnown(t, deploy, "web", versionOf("two"), digestIn(second))
+	g.checkRollouts(t, "the first pin, and one for both", 2, web)
+}
+
+// TestImagesOfKinds: every kind of workload is patched, also those of which the API
+// server knows no merge keys, and a CronJob.
+func TestImagesOfKinds(t *testing.T) {
+	t.Parallel()
+	g := newGallery(t, labtest.ArgoRollouts)
+	first := g.push(t, "app:1.0", "one")
+	annotations := g.wants("app", "app:^1")
+	g.make(t, workload("StatefulSet", "set", annotations, g.runs("app:1.0"))+workload("DaemonSet", "agent", annotations, g.runs("app:1.0")))
+	g.make(t, fmt.Sprintf(`
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, annotations: {%s}}
+spec: {schedule: "0 3 * * *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, %s}}}}}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: canary, annotations: {%s}}
+spec: {replicas: 0, selector: {matchLabels: {app: canary}}, strategy: {canary: {}}, template: {metadata: {labels: {app: canary}}, spec: {%s}}}
+`, annotations, g.runs("app:1.0"), annotations, g.runs("app:1.0")))
+	g.open(t)
+	all := []string{"statefulset/set", "daemonset/agent", "cronjob/nightly", "rollout/canary"}
+	for _, ref := range all {
+		g.awaitImage(t, ref, "app", first)
+	}
+	second := g.push(t, "app:1.1", "two")
+	for _, ref := range all {
+		g.awaitImage(t, ref, "app", second)
+	}
+}
+
+// TestImageOfARenamedContainer: a container that is not there any more is not added back.
+func TestImageOfARenamedContainer(t *testing.T) {
+	t.Parallel()
+	g := newGallery(t)
+	first := g.push(t, "app:latest", "one")
+	g.make(t, deployment("web", g.wants("app", "app:latest"), g.runs("app:latest")))
+	g.open(t)
+	g.awaitImage(t, web, "app", first)
+	g.change(t, web, fmt.Sprintf("{spec: {template: {spec: {containers: [{name: renamed, image: '%s'}]}}}}", g.at("app:latest")))
+	g.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.ImagePrefix+"app", "no container app", "it has renamed")
+	g.push(t, "app:latest", "two")
+	g.checkRollouts(t, "ours and the person's", 2, web)
+	if got := g.image(t, web, "app") + g.image(t, web, "renamed"); got != g.at("app:latest") {
+		t.Errorf("the containers run %s", got)
+	}
+}
+
+// TestImagesInTrouble: what cannot be resolved is told with the annotation, the
+// registry's answer and what to do, and the other containers go on.
+func TestImagesInTrouble(t *testing.T) {
+	t.Parallel()
+	g := newGallery(t)
+	good := g.push(t, "good:1.0", "one")
+	g.push(t, "hidden:1.0", "hidden")
+	g.registry.Tokens.AddReader("reader", "reader-password", "good")
+	g.make(t, g.pullSecret("weak", "reader", "reader-password"))
+	container := func(name, image string) string { return fmt.Sprintf("{name: %s, image: '%s'}, ", name, g.at(image)) }
+	g.make(t, deployment("web",
+		strings.Join([]string{g.wants("app", "good:1.*"), g.wants("nomatch", "good:7.*"), g.wants("missing", "none:1"), g.wants("hidden", "hidden:1.0"), g.wants("nowhere", "good:1.0"), settings.ImagePrefix + "bad: 'app:^^'"}, ", "),
+		"imagePullSecrets: [{name: weak}], containers: ["+container("app", "good:1.0")+container("nomatch", "good:1.0")+container("missing", "none:1")+container("hidden", "hidden:1.0")+container("bad", "good:1.0")+"]"))
+	g.open(t)
+	g.awaitImage(t, web, "app", good)
+	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"nomatch", "matches 7.*")
+	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"missing", "pull secret")
+	g.AwaitEvent(t, "web", "Warning Unresolved", settings.ImagePrefix+"hidden", "401", "add a pull secret for "+g.registry.Address)
+	g.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.ImagePrefix+"nowhere", "no container nowhere")
+	g.AwaitEvent(t, "web", "Warning InvalidAnnotation", settings.ImagePrefix+"bad", "^^", "write one such as ^1.4")
+	g.checkRollouts(t, "only the good one", 1, web)
+	for _, text := range g.Events(t, "web") {
+		if strings.Contains(text, "reader-password") {
+			t.Errorf("an event has the password: %s", text)
+		}
+	}
+}
+
+// TestImagesAreOff: who asks a controller that follows no images is told.
+func TestImagesAreOff(t *testing.T) {
+	t.Parallel()
+	g := newGallery(t)
+	g.make(t, deployment("web", g.wants("app", "app:latest"), g.runs("app:latest")))
+	g.run(t)
+	g.AwaitEvent(t, "web", "Warning ImagesOff", settings.ImagePrefix+"app", "--images")
+}
+
+// TestImagesTable: the command lists what containers run and what there is.
+func TestImagesTable(t *testing.T) {
+	t.Parallel()
+	g := newGallery(t)
+	first := g.push(t, "app:1.0", "one")
+	g.push(t, "side:1.0", "side")
+	g.make(t, deployment("web", g.wants("app", "app:1.*"), g.runs("app:1.0"))+
+		deployment("broken", g.wants("app", "none:1"), g.runs("none:1"))+
+		deployment("quiet", settings.Hold+": ''", g.runs("side:1.0")))
+	g.open(t)
+	g.awaitImage(t, web, "app", first)
+	g.awaitKnown(t, deploy, "web", digestIn(first))
+	show := func(flags ...string) string {
+		t.Helper()
+		args := append([]string{"images", "-n", g.Namespace, "--kubeconfig", g.Cluster.Kubeconfig(), "--own-namespace", g.Own}, g.flags[3:]...)
+		stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: labtest.Binary(t, "./cmd/lockstep"), Args: append(args, flags...)})
+		if code != 0 || stderr != "" {
+			t.Fatalf("exit code %d\n%s", code, stderr)
+		}
+		return stdout
+	}
+	table := show()
+	for _, want := range []string{
+		"NAMESPACE", "SINCE", "deployment/web", g.at("app:1.*"), g.at("app:1.0@") + digestIn(first)[7:17], "1.0@" + digestIn(first)[7:17], "InStep",
+		"deployment/broken", "Unresolved", "container app: digest of " + g.at("none:1"),
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table does not say %q:\n%s", want, table)
+		}
+	}
+	if strings.Contains(table, "quiet") {
+		t.Errorf("a workload without the annotation is listed:\n%s", table)
+	}
+	var rows []struct{ Workload, Container, Latest, State string }
+	if err := json.Unmarshal([]byte(show("-o", "json")), &rows); err != nil || len(rows) != 2 || rows[1].Latest != "1.0@"+digestIn(first) || rows[1].State != "InStep" {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}

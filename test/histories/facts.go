@@ -47,7 +47,8 @@ const Unknown = "unknown"
 
 // Reasons that Lockstep can wait for, as docs/reference/reasons.md has them.
 const (
-	reasonHeld   = "Held"
-	reasonUndone = "Undone"
-	reasonPaused = "Paused"
+	reasonHeld    = "Held"
+	reasonUndone  = "Undone"
+	reasonPaused  = "Paused"
+	reasonMissing = "Missing"
 )

@@ -260,9 +260,11 @@ func (m *Model) forget(name string, s *source) {
 	}
 }
 
-// judged is whether the version on record was taken back.
+// judged is whether the version on record was taken back. The very revision that gave it
+// may be one that was used again.
 func (m *Model) judged(name string, b belief) belief {
-	had := slices.ContainsFunc(m.numbers[m.workload.Template], func(n int64) bool { return n <= b.from })
+	numbers := m.numbers[m.workload.Template]
+	had := !slices.Contains(numbers, b.from+1) && slices.ContainsFunc(numbers, func(n int64) bool { return n <= b.from })
 	shows, does := m.workload.Shows[name]
 	b.back = had && (!does || shows != b.given)
 	return b

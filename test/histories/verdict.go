@@ -48,6 +48,7 @@ func (m *Model) checkReason(reason string) error {
 	must := false
 	for _, s := range m.sources {
 		must = must || s.mustBe(belief.differs, s.content)
+		may[reasonMissing] = may[reasonMissing] || s.content == ""
 		if s.held && (s.mayBe(belief.differs, s.content) || len(s.unrecorded) > 0) {
 			may[reasonHeld] = true
 		}
@@ -62,7 +63,7 @@ func (m *Model) checkReason(reason string) error {
 	if m.workload.Held {
 		may[reasonHeld] = true
 	}
-	waits := slices.Contains([]string{reasonHeld, reasonUndone, reasonPaused, "QuietWindow", "GenerationNotObserved"}, reason)
+	waits := slices.Contains([]string{reasonHeld, reasonUndone, reasonPaused, reasonMissing, "QuietWindow", "GenerationNotObserved"}, reason)
 	switch {
 	case waits && !may[reason]:
 		return fmt.Errorf("the controller waits for %s; the rules know only %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
@@ -84,6 +85,9 @@ func (m *Model) forbidden(old Workload) error {
 		due = due || s.touched || len(s.unrecorded) > 0 || s.mayBe(belief.differs, s.content)
 		if s.touched || m.accepting {
 			continue
+		}
+		if s.content == "" {
+			return fmt.Errorf("the controller rolled out a workload whose pods cannot start without %s", name)
 		}
 		if s.held && s.mustBe(belief.differs, s.content) && !slices.Contains(s.overwritten, s.content) {
 			return fmt.Errorf("the controller rolled out %s, which is held", name)

@@ -333,14 +333,14 @@ func TestAbortedCanary(t *testing.T) {
 			"canary: {}", "canary: {steps: [{setWeight: 50}, {pause: {}}]}", 1),
 		labtest.KWOK, labtest.ArgoRollouts)
 	const groupKind = "Rollout.argoproj.io"
-	s.awaitPhase(t, "Healthy")
+	s.awaitPhase(t, "rollout/canary", "Healthy")
 	c := s.run(t)
 	s.awaitKnown(t, groupKind, "canary", "configmap/app", "secret/db")
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.AwaitEvent(t, "canary", "Normal Reloaded", "configmap/app")
 	shown := s.shown(t, "rollout/canary")
 	s.awaitReplicaSets(t, "canary", "", shown)
-	s.awaitPhase(t, "Paused")
+	s.awaitPhase(t, "rollout/canary", "Paused")
 	s.abort(t, "rollout/canary", true)
 	s.AwaitEvent(t, "canary", "Warning Undone", "configmap/app")
 	s.awaitKnown(t, groupKind, "canary", "back:")
@@ -369,9 +369,8 @@ func (s *stage) abort(t testing.TB, ref string, abort bool) {
 }
 
 // awaitPhase waits until Argo Rollouts calls the canary that.
-func (s *stage) awaitPhase(t testing.TB, want string) {
+func (s *stage) awaitPhase(t testing.TB, ref, want string) {
 	t.Helper()
-	const ref = "rollout/canary"
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		phase, _, _ := unstructured.NestedString(s.read(t, ref).Object, "status", "phase")
 		return phase == want, ref + " is " + phase + ", want " + want

@@ -51,6 +51,12 @@ func (w *Workload) StartsFrom() string {
 	return w.name(w.rolledSum)
 }
 
+// IsUnrolled reports whether pods are made from another template than the workload has: it
+// was changed during a pause, or may have been.
+func (w *Workload) IsUnrolled() bool {
+	return w.rolledSum != w.templateSum
+}
+
 func (w *Workload) name(sum [sha256.Size]byte) string {
 	const enough = 8
 	name := hex.EncodeToString(sum[:enough])
@@ -94,7 +100,7 @@ func (w *Workload) BeforeLast() timeline.Origin {
 // and a template that is changed and changed back during a pause starts no pod, whatever
 // numbers its revisions were given meanwhile.
 func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
-	w.TemplateWritten, w.templateChanged, w.Replaced = old.TemplateWritten, old.templateChanged, old.Replaced
+	w.TemplateWritten, w.templateChanged, w.Replaced, w.OlderPods = old.TemplateWritten, old.templateChanged, old.Replaced, old.OlderPods
 	w.rolledSum, w.unrolled = old.rolledSum, old.unrolled
 	written := timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	if w.templateSum != old.templateSum {
@@ -110,6 +116,7 @@ func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	case w.Status.Paused:
 	case known && w.templateSum != old.rolledSum:
 		w.replace(old, how, edited)
+		w.OlderPods = !how.Watched || old.Status.HasOlderPods()
 		fallthrough
 	case w.isResumed(old):
 		// Its pods start from now on, so they read what exists now.

@@ -3,6 +3,7 @@ package timeline
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -35,23 +36,54 @@ func AfterTime(at time.Time) Origin {
 	return Origin(at.UTC().Format(time.RFC3339))
 }
 
+// By adds to an origin without a number which revision gave the input. That may be one
+// that the workload had before, and to go back to it takes nothing back.
+func (o Origin) By(giver string) Origin {
+	if _, isNumber := o.number(); o == "" || giver == "" || isNumber {
+		return o
+	}
+	before, _, _ := strings.Cut(string(o), byMark)
+	return Origin(before + byMark + giver)
+}
+
+// IsTime reports whether only times tell which revisions the workload had, and the one that
+// gave the input is not known.
+func (o Origin) IsTime() bool {
+	_, err := time.Parse(time.RFC3339, string(o))
+	return err == nil
+}
+
+// byMark parts an origin from the name of the revision that gave the input.
+const byMark = "/"
+
+func (o Origin) number() (int64, bool) {
+	number, err := strconv.ParseInt(string(o), 10, 64)
+	return number, err == nil
+}
+
 // Had reports whether the workload certainly had the revision, one of all, before the
-// input was given. A ReplicaSet that is used again gets a new number and keeps the
-// earlier ones; a ControllerRevision keeps its name and the time when it was made.
+// input was given, and another one gave it. A ReplicaSet that is used again gets a new
+// number and keeps the earlier ones; a ControllerRevision keeps its name and the time when
+// it was made.
 func (o Origin) Had(r Revision, all []Revision) bool {
 	if o == "" {
 		return false
 	}
-	if number, err := strconv.ParseInt(string(o), 10, 64); err == nil {
-		return slices.ContainsFunc(slices.Concat(r.Earlier, []int64{r.Number}), func(n int64) bool { return n > 0 && n <= number })
+	if number, ok := o.number(); ok {
+		numbers := slices.Concat(r.Earlier, []int64{r.Number})
+		return !slices.Contains(numbers, number+1) && slices.ContainsFunc(numbers, func(n int64) bool { return n > 0 && n <= number })
 	}
-	if at, err := time.Parse(time.RFC3339, string(o)); err == nil {
+	before, giver, _ := strings.Cut(string(o), byMark)
+	if r.Name == giver {
+		return false
+	}
+	if at, err := time.Parse(time.RFC3339, before); err == nil {
 		return r.Created.Before(at)
 	}
-	if r.Name == string(o) {
+	if r.Name == before {
 		return true
 	}
-	known := slices.IndexFunc(all, func(other Revision) bool { return other.Name == string(o) })
+	known := slices.IndexFunc(all, func(other Revision) bool { return other.Name == before })
 	return known >= 0 && r.Created.Before(all[known].Created)
 }
 

@@ -49,6 +49,12 @@ func TestTakenBack(t *testing.T) {
 		"NamedIsGone":     {"the history is short, and nothing is certain", timeline.AfterName("db-z"), []timeline.Revision{current(made("db-a", 5, ""))}, ""},
 		"OlderThanWrite":  {"a DaemonSet is back at a revision from before the write", timeline.AfterTime(at(6)), []timeline.Revision{current(made("a", 5, "")), made("b", 6, "2")}, "a"},
 		"SameSecond":      {"times are a second coarse: no evidence", timeline.AfterTime(at(6)), []timeline.Revision{current(made("a", 6, "")), made("b", 6, "2")}, ""},
+		"GaveItAgain":     {"the rollout that gave it had used an earlier revision again", timeline.AfterNumber(2), []timeline.Revision{current(set("a", 5, "", 1, 3)), set("b", 2, ""), set("c", 4, "")}, ""},
+		"BeforeItGave":    {"and one that came in between was there before", timeline.AfterNumber(2), []timeline.Revision{set("a", 3, "", 1), current(set("b", 4, "", 2))}, "b"},
+		"NamedGiver":      {"so it is for a StatefulSet", timeline.AfterName("db-b").By("db-a"), []timeline.Revision{current(made("db-a", 5, "")), made("db-b", 6, "")}, ""},
+		"BeforeNamed":     {"and to one that did not give it", timeline.AfterName("db-b").By("db-a"), []timeline.Revision{made("db-a", 5, ""), current(made("db-b", 6, ""))}, "db-b"},
+		"TimedGiver":      {"and for a DaemonSet", timeline.AfterTime(at(8)).By("a"), []timeline.Revision{current(made("a", 5, "")), made("b", 6, "")}, ""},
+		"BeforeTimed":     {"there too", timeline.AfterTime(at(8)).By("a"), []timeline.Revision{made("a", 5, ""), current(made("b", 6, ""))}, "b"},
 		"ShowsTheCurrent": {"it shows what exists", timeline.AfterTime(at(6)), []timeline.Revision{current(made("a", 5, "2"))}, ""},
 	}
 	for name, tc := range cases {

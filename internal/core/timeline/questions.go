@@ -35,14 +35,28 @@ func (t Timeline) AppearedSince() bool {
 // RolledOutSince reports whether the template was certainly written after the input, and
 // led to a revision or will, so that the pods of that rollout read what exists.
 func (t Timeline) RolledOutSince() bool {
-	return t.Workload.Template.After(t.Input.Content) && !t.Workload.Unrevised
+	return t.Workload.Template.After(t.Input.Content) && !t.Workload.Unrevised && !t.keptPods()
+}
+
+// keptPods: new pods are made from a revision that is older than the content, and pods of
+// it may have run all along: the rollout of another one was stuck, and undone.
+func (t Timeline) keptPods() bool {
+	return t.Workload.OlderPods && slices.ContainsFunc(t.Revisions, func(r Revision) bool {
+		return r.Current && r.Created.Before(t.Input.WrittenAt)
+	})
 }
 
 // MayHaveGivenAnother reports whether the input changed after a rollout that the record does
 // not take into account. It may have changed before it too, and gone back: the pods of that
 // rollout have loaded what was between.
 func (t Timeline) MayHaveGivenAnother() bool {
-	return t.Record.Unaccounted && !t.Workload.Unrevised && t.Input.Content.After(t.Workload.Template)
+	return t.RolledOutUnaccounted() && t.Input.Content.After(t.Workload.Template)
+}
+
+// RolledOutUnaccounted reports whether another writer's rollout has begun that the record
+// does not take into account.
+func (t Timeline) RolledOutUnaccounted() bool {
+	return t.Record.Unaccounted && !t.Workload.Unrevised
 }
 
 // MadeUnseen reports whether the workload was made while the controller was down. It is new to the
@@ -97,6 +111,12 @@ func (t Timeline) HasUnrecordedPatch() bool {
 // before that was on record.
 func (t Timeline) GaveAnother() bool {
 	return t.HasUnrecordedPatch() && t.Workload.Shows != input.Mark{} && t.Workload.Shows != t.Input.Shows
+}
+
+// IsGivingAnother reports whether a series of evictions has begun for another version than
+// exists, so that pods may have loaded that.
+func (t Timeline) IsGivingAnother() bool {
+	return t.Record.Giving != input.Mark{} && t.Record.Giving != t.Input.Shows
 }
 
 // GaveThis reports whether a patch of ours that is not on record gave the workload what

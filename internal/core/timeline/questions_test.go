@@ -33,6 +33,7 @@ func answers(t timeline.Timeline) []string {
 		{"IsUnwatched", t.IsUnwatched()},
 		{"HasUnrecordedPatch", t.HasUnrecordedPatch()},
 		{"GaveAnother", t.GaveAnother()},
+		{"IsGivingAnother", t.IsGivingAnother()},
 		{"DeliveredUnrecorded", t.DeliveredUnrecorded()},
 		{"ShowsEarlier", t.ShowsEarlier()},
 	} {
@@ -77,6 +78,24 @@ func TestQuestions(t *testing.T) {
 		want   []string
 	}{
 		"InStep": {"the rollout came after the change", moved, func(*timeline.Timeline) {}, []string{"RolledOutSince"}},
+		"KeptPods": {"the rollout before it was stuck, and its revision is older than the content: its pods may have gone on", moved, func(t *timeline.Timeline) {
+			t.Workload.OlderPods, t.Input.WrittenAt = true, at(20)
+			t.Revisions = []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}
+		}, nil},
+		"NewPods": {"the revision is new, and so is every pod of it", moved, func(t *timeline.Timeline) {
+			t.Workload.OlderPods, t.Input.WrittenAt = true, at(20)
+			t.Revisions = []timeline.Revision{{Created: at(10)}, {Created: at(20), Current: true}}
+		}, []string{"RolledOutSince"}},
+		"NoneLeft": {"no pod of it was left when it was used again", moved, func(t *timeline.Timeline) {
+			t.Input.WrittenAt = at(20)
+			t.Revisions = []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}
+		}, []string{"RolledOutSince"}},
+		"Giving": {"a series of evictions has begun for another version", moved, func(t *timeline.Timeline) {
+			t.Record.Giving = shows("2")
+		}, []string{"RolledOutSince", "IsGivingAnother"}},
+		"GivingThis": {"a series has begun for what exists", moved, func(t *timeline.Timeline) {
+			t.Record.Giving = shows("1")
+		}, []string{"RolledOutSince"}},
 		"Unrevised": {"a template that leads to no revision, because of a pause or because it was changed back, restarts no pod", moved, func(t *timeline.Timeline) {
 			t.Workload.Unrevised = true
 		}, nil},

@@ -41,6 +41,9 @@ type Workload struct {
 	// Unrevised is true when no revision was made of that template, and none will be
 	// before a person or a tool acts.
 	Unrevised bool
+	// OlderPods is true when pods of an earlier template may still have run when that
+	// template was taken up.
+	OlderPods bool
 	// Asked bounds when the workload or its namespace last changed what is asked for
 	// it; AskedAt is when it was asked for, zero when that cannot be told.
 	Asked   Bounds
@@ -85,6 +88,9 @@ type Record struct {
 	// MovedAt is the time of the last patch of ours that the record takes into
 	// account, AsOf that of the last write by anybody; zero when there is none.
 	MovedAt, AsOf time.Time
+	// Giving is what a series of evictions that has begun gives of the input, zero when
+	// there is none.
+	Giving input.Mark
 	// Searched is true when a pattern that means the input was resolved before, and the
 	// input was not there.
 	Searched bool

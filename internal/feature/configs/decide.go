@@ -19,6 +19,11 @@ type Observation struct {
 	// Running is true when a pod of the workload has started from its template, and
 	// Unobserved when its controller has not acted on it yet, so that this is not known.
 	Running, Unobserved bool
+	// Unrolled is true while pods are made from another template than the workload has.
+	Unrolled bool
+	// Original is true for a drop-in, which restarts pods onto what is missing as its
+	// original did.
+	Original bool
 	// Sealed is true when the version on record came from an immutable object.
 	Sealed bool
 	// Timeline is what happened to workload and source, as far as it is known.
@@ -57,7 +62,8 @@ func Decide(o Observation) Verdict {
 // sourceMissing keeps the record as it is: a source that comes back with the
 // same content is no change, one with another content is. Only a workload that
 // is new to us is recorded as one that started without the source; unless its pods run,
-// which they could not without: then they have loaded something that we never saw.
+// which they could not without: then they have loaded something that we never saw. A
+// rollout by another writer starts pods without a source that is optional.
 func sourceMissing(o Observation) (Verdict, bool) {
 	if !o.Current.IsAbsent() {
 		return Verdict{}, false
@@ -67,6 +73,9 @@ func sourceMissing(o Observation) (Verdict, bool) {
 	}
 	if o.Given.IsZero() {
 		return Verdict{input.Record, input.Missing}, true
+	}
+	if !o.Required && !o.Given.IsAbsent() && o.Timeline.RolledOutUnaccounted() {
+		return Verdict{input.Record, input.DeliveredByRollout}, true
 	}
 	return Verdict{input.Settled, input.Missing}, true
 }
@@ -89,14 +98,20 @@ func firstSight(o Observation) (Verdict, bool) {
 	return Verdict{input.Record, input.Baseline}, true
 }
 
+// measuredOtherwise: a template that uses other keys loads them with its rollout. Until
+// that begins, the pods have what is on record.
 func measuredOtherwise(o Observation) (Verdict, bool) {
-	return Verdict{input.Record, input.NewBasis}, !o.Given.Comparable(o.Current)
+	standing := input.Record
+	if o.Unrolled {
+		standing = input.Settled
+	}
+	return Verdict{standing, input.NewBasis}, !o.Given.Comparable(o.Current)
 }
 
 // equal, unless the pods were given something else meanwhile and the content has
 // gone back since.
 func equal(o Observation) (Verdict, bool) {
-	if o.Given != o.Current || o.Timeline.GaveAnother() || o.Timeline.MayHaveGivenAnother() {
+	if o.Given != o.Current || o.Timeline.GaveAnother() || o.Timeline.IsGivingAnother() || o.Timeline.MayHaveGivenAnother() {
 		return Verdict{}, false
 	}
 	if o.Timeline.ShowsEarlier() {
@@ -137,8 +152,11 @@ func (o Observation) rebased() fingerprint.Version {
 
 // needsRevisions: only what looks due, and a workload that was made while the
 // controller was down, are worth a question to the API server; and only when no watch
-// saw the source change.
+// saw the source change. So is a rollout that began before the one before it had ended.
 func (o Observation) needsRevisions(v Verdict) bool {
+	if v.Reason == input.DeliveredByRollout && o.Timeline.Workload.OlderPods {
+		return !o.Unobserved
+	}
 	if o.Current.IsAbsent() || !o.Timeline.IsUnwatched() {
 		return false
 	}

@@ -43,6 +43,10 @@ type seen struct {
 	Unrecorded bool
 	// Unaccounted is true when another writer's template is not on record.
 	Unaccounted bool
+	// Unrolled is true while pods are made from another template.
+	Unrolled bool
+	// Giving is what a series of evictions gives.
+	Giving string
 	// Unseen is true for a workload that was made while the controller was down.
 	Unseen                      bool
 	AskedAt, Created, WrittenAt time.Time
@@ -61,8 +65,8 @@ func (s seen) observation() configs.Observation {
 	if s.Unrecorded {
 		line.Workload.MovedAt = at(3)
 	}
-	line.Record.Searched, line.Record.Unaccounted = s.Searched, s.Unaccounted
-	return configs.Observation{Given: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Sealed: s.Sealed, Timeline: line}
+	line.Record.Searched, line.Record.Unaccounted, line.Record.Giving = s.Searched, s.Unaccounted, input.Tracked(s.Giving)
+	return configs.Observation{Unrolled: s.Unrolled, Given: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Sealed: s.Sealed, Timeline: line}
 }
 
 // decideCase is one situation and its verdict.
@@ -86,6 +90,26 @@ func decideCases() map[string]decideCase {
 			"a deleted source restarts nobody, and what was given is kept for its return",
 			seen{Given: v1, Current: absent},
 			settled(input.Missing),
+		},
+		"RolledOutWithout": {
+			"another rollout has started pods without it",
+			seen{Given: v1, Current: absent, Unaccounted: true},
+			recorded(input.DeliveredByRollout),
+		},
+		"RolledOutWaiting": {
+			"the pods of another rollout wait for it",
+			seen{Given: v1, Current: absent, Unaccounted: true, Required: true},
+			settled(input.Missing),
+		},
+		"OtherKeysDuringPause": {
+			"the pods have loaded what the template used before the pause",
+			seen{Given: v1, Current: other, Unrolled: true},
+			settled(input.NewBasis),
+		},
+		"BackDuringEvictions": {
+			"some pods have loaded what was between",
+			seen{Given: v1, Current: v1, CurrentShown: "1", Giving: "2"},
+			due,
 		},
 		"StillMissing": {
 			"nothing came",

@@ -54,6 +54,7 @@ type Inputs struct {
 // look is what the API server said of one workload's revisions.
 type look struct {
 	uid       string
+	template  record.Template
 	revisions []timeline.Revision
 }
 
@@ -108,9 +109,11 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		Given:    onRecord,
 		Recorded: onRecord,
 		Required: !ref.Optional,
+		Original: i.options.Original,
 		Running:  !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
-		Sealed:  given.Inputs[ref.Source].Sealed,
-		Current: i.options.View.Absent(ref.Source.Kind, ref.Keys),
+		Sealed:   given.Inputs[ref.Source].Sealed,
+		Unrolled: w.IsUnrolled(),
+		Current:  i.options.View.Absent(ref.Source.Kind, ref.Keys),
 	}
 	o.Timeline = i.timeline(w, ref.Source, given)
 	if source != nil {
@@ -130,11 +133,11 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 		ID: id,
 		Workload: timeline.Workload{
 			Created: w.Created, Template: w.TemplateWritten, Unrevised: !w.HasRevision() || given.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
-			Listed: w.Listed, MovedAt: w.MovedAt, Shows: w.Shown[id],
+			Listed: w.Listed, MovedAt: w.MovedAt, Shows: w.Shown[id], OlderPods: w.OlderPods && !i.options.Original,
 		},
 		Record: timeline.Record{
 			Known: given.IsKnown(), KnowsTemplate: given.Template != record.Template{}, Shown: given.Inputs[id].Shown,
-			MovedAt: given.MovedAt, AsOf: given.AsOf, MovedFrom: given.MovedFrom,
+			MovedAt: given.MovedAt, AsOf: given.AsOf, MovedFrom: given.MovedFrom, Giving: input.ParseShown(given.EvictFor)[id],
 		},
 	}
 	t.Record.Unaccounted = given.Template.IsReplacedBy(w.Template()) && !w.Status.Paused
@@ -180,7 +183,7 @@ func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, qui
 	if o.ranWithout() {
 		f.Current = o.Current.Unknown()
 	}
-	if v.Reason == input.ImmutableReplaced {
+	if v.Reason == input.ImmutableReplaced || v.Reason == input.Missing && o.Required && !o.Original {
 		f.Bars = append(f.Bars, input.Bar{Reason: v.Reason})
 	}
 	if source != nil {
@@ -308,7 +311,7 @@ func (i *Inputs) history(ctx context.Context, w *kube.Workload) ([]timeline.Revi
 	i.mu.Lock()
 	known, ok := i.looked[w.Key]
 	i.mu.Unlock()
-	if ok && known.uid == w.UID {
+	if ok && known.uid == w.UID && known.template == w.Template() {
 		return known.revisions, nil
 	}
 	revisions, err := i.options.Revisions(ctx, w)
@@ -320,7 +323,7 @@ func (i *Inputs) history(ctx context.Context, w *kube.Workload) ([]timeline.Revi
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.looked[w.Key] = look{w.UID, revisions}
+	i.looked[w.Key] = look{w.UID, w.Template(), revisions}
 	return revisions, nil
 }
 

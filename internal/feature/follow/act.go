@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,7 +43,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		}
 		return d.Recheck, r.leave(w, in)
 	}
-	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, release: in.Intent.Release, rollout: in.Rollout, healthy: in.Health.State == health.Done, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
+	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, unrolled: in.Unrolled, release: in.Intent.Release, rollout: in.Rollout, healthy: in.Health.State == health.Done, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
 	entry, recheck := in.Entry, d.Recheck
 	order := in.order(d)
 	err := in.PodsProblem
@@ -96,8 +94,7 @@ func (r *Reconciler) leave(w *kube.Workload, in Input) error {
 // of inputs that no family here knows stays, unless the workload refuses: the program
 // that knows them may be back tomorrow.
 func (r *Reconciler) forget(w *kube.Workload, in Input) error {
-	rest := in.Entry.Clone()
-	maps.DeleteFunc(rest.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(in.Kinds, id.Kind) })
+	rest := without(in.Entry, in.Kinds, false)
 	if in.Intent.Mode == settings.Never || len(rest.Inputs) == 0 && rest.Foreign.IsEmpty() {
 		r.Records.Forget(w.Key)
 		return nil

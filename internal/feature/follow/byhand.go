@@ -1,6 +1,9 @@
 package follow
 
 import (
+	"slices"
+
+	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
@@ -24,7 +27,9 @@ func (s situation) moved() Decision {
 // awaitsPods: the template has what exists, and it is delivered when no pod of an older
 // revision is left.
 func awaitsPods(s situation) (Decision, bool) {
-	waiting := matching(s.Findings, func(f input.Finding) bool { return s.Entry.Inputs[f.ID].Awaits })
+	waiting := matching(s.Findings, func(f input.Finding) bool {
+		return s.Entry.Inputs[f.ID].Awaits || s.Template.isRedone(f.ID, s.Entry.Inputs[f.ID], s.Rollout)
+	})
 	if len(waiting) == 0 || s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 || takenBack(s.Findings) != "" {
 		return Decision{}, false
 	}
@@ -37,10 +42,16 @@ func awaitsPods(s situation) (Decision, bool) {
 	return Decision{Verb: Remember, Reason: input.Reloaded, Message: versions(waiting) + "; no pod of an older revision is left"}, true
 }
 
+// isRedone reports whether an input that was taken back is in the template again, which pods
+// take up only when they are deleted.
+func (t Template) isRedone(id input.ID, before record.Given, rollout health.Status) bool {
+	return before.Back != "" && t.Back[id] == "" && !slices.Contains(t.Released, id) && rollout.RollsByHand() && rollout.HasOlderPods()
+}
+
 // awaits reports whether pods of an older revision keep the workload from running the
 // input. That begins with a template that has it, ours or another writer's, and ends with
 // the last of those pods.
-func (o outcome) awaits(f input.Finding, given record.Given) bool {
+func (o outcome) awaits(f input.Finding, given, before record.Given) bool {
 	switch {
 	case given.Back != "":
 		return false
@@ -49,5 +60,5 @@ func (o outcome) awaits(f input.Finding, given record.Given) bool {
 	case f.Reason == input.DeliveredByRollout:
 		return o.rollout.RollsByHand() && o.rollout.HasOlderPods()
 	}
-	return given.Awaits && o.rollout.HasOlderPods()
+	return given.Awaits && o.rollout.HasOlderPods() || o.template.isRedone(f.ID, before, o.rollout)
 }

@@ -64,8 +64,10 @@ type Input struct {
 	Recheck      time.Duration
 	// OtherInstallation is the one that moved the workload last, empty when it was ours.
 	OtherInstallation string
-	// Template is what other writers made of the pod template.
+	// Template is what other writers made of the pod template, and Unrolled is true while
+	// pods are made from another.
 	Template Template
+	Unrolled bool
 	// Entry is what is on record, and RecordFull says why there is no room for more,
 	// empty when there is.
 	Entry      record.Entry
@@ -300,10 +302,14 @@ func (d Decision) isMistake() bool {
 }
 
 // notFollowed: nothing asks for the workload. One whose patterns match nothing yet stays
-// on record with them, so that what appears later is known to be new.
+// on record with them, so that what appears later is known to be new; and one that is
+// paused, with what its pods were given.
 func notFollowed(s situation) (Decision, bool) {
 	if len(s.Findings) == 0 && len(s.Searched) > 0 && s.Force == NoForce {
 		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "no source matches its patterns yet"}, true
+	}
+	if len(s.Findings) == 0 && s.Unrolled && s.Intent.Mode == settings.Follow && s.Force == NoForce && len(s.Entry.Inputs) > 0 {
+		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "its template uses nothing to follow any more, and is not rolled out yet"}, true
 	}
 	return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: "nothing to follow"}, len(s.Findings) == 0
 }
@@ -400,6 +406,8 @@ func because(f input.Finding, bar input.Bar) string {
 	switch {
 	case bar.Reason == input.Held:
 		return f.ID.String() + " is held" + quoted(bar.By)
+	case bar.Reason == input.Missing:
+		return f.ID.String() + " does not exist, and no pod could start without it"
 	case bar.Reason == input.ImmutableReplaced:
 		return f.ID.String() + " is immutable and was replaced, and nodes on which a pod refers to it keep the old copy"
 	case bar.Reason == input.Contested, bar.Reason == input.Quarantined:

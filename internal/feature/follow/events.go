@@ -78,7 +78,7 @@ func note(d Decision) (text string, warning, ok bool) {
 		return d.Message, true, true
 	case input.Released:
 		return "accepted without a rollout: " + d.Message, false, true
-	case input.Held:
+	case input.Held, input.Missing:
 		return "not rolled out: " + d.Message, true, d.Verb == Hold
 	case input.Paused:
 		return "not rolled out: " + d.Message, false, d.Verb == Hold

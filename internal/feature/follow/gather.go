@@ -94,6 +94,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		PodsOff:    g.PodsOff,
 		StartsPods: w.Kind.StartsPods(),
 		Shown:      w.Shown,
+		Unrolled:   w.IsUnrolled(),
 		Replicas:   w.Replicas,
 		MaxDelay:   g.MaxDelay,
 		Now:        g.Now(),

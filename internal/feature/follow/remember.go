@@ -20,9 +20,10 @@ type outcome struct {
 	kinds []input.Kind
 	// searched are the patterns by which they looked for inputs.
 	searched []string
-	// template is what is known of the pod template, release the last release that a
-	// person asked for.
+	// template is what is known of the pod template, and unrolled is true when the pods are
+	// made from another; release is the last release that a person asked for.
 	template Template
+	unrolled bool
 	release  int64
 	// moved is what the API server said of the patch, zero when there was none, and from
 	// tells which revisions the workload had before it.
@@ -62,11 +63,10 @@ func (o outcome) moves(f input.Finding) bool {
 }
 
 // remember is the entry after a decision. Inputs that the workload no longer
-// follows are dropped, and those of kinds that no family knows are kept; a pending
-// change keeps what was last given.
+// follows are dropped when pods start without them, and those of kinds that no family
+// knows are kept; a pending change keeps what was last given.
 func remember(e record.Entry, o outcome) record.Entry {
-	next := e.Clone()
-	maps.DeleteFunc(next.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(o.kinds, id.Kind) })
+	next := without(e, o.kinds, o.unrolled)
 	next.PendingSince, next.DelaySince = o.decision.PendingSince, o.decision.DelaySince
 	next.Template, next.Released = o.template.Now, max(e.Released, o.release)
 	next.Searched, next.GoneAt, next.Left = o.searched, time.Time{}, false
@@ -86,8 +86,9 @@ func remember(e record.Entry, o outcome) record.Entry {
 		// A revision that another writer uses again was not made for what it shows.
 		next.MovedFrom = max(e.MovedFrom, o.before.revision)
 	}
-	if o.decision.Verb != Evict && o.decision.Verb != Hold || o.decision.Delivered {
-		// A hold in the middle of a series does not begin it again.
+	if !slices.Contains([]Verb{Evict, Hold, Wait}, o.decision.Verb) || o.decision.Delivered {
+		// A hold in the middle of a series does not begin it again; and should the content go
+		// back, only this tells that pods have loaded what was between.
 		next.EvictFor, next.EvictSince, next.EvictPods = "", time.Time{}, 0
 	}
 	for _, f := range o.findings {
@@ -102,12 +103,20 @@ func remember(e record.Entry, o outcome) record.Entry {
 // room is how much the entry may take after the decision: what the workload follows,
 // and inputs that no family here knows.
 func (in Input) room() int {
-	next := in.Entry.Clone()
-	maps.DeleteFunc(next.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(in.Kinds, id.Kind) })
+	next := without(in.Entry, in.Kinds, in.Unrolled)
 	for _, f := range in.Findings {
 		next.Inputs[f.ID] = in.Entry.Inputs[f.ID]
 	}
 	return next.Room()
+}
+
+// without is a copy of the entry without inputs of the kinds, unless they are all kept.
+func without(e record.Entry, kinds []input.Kind, kept bool) record.Entry {
+	next := e.Clone()
+	if !kept {
+		maps.DeleteFunc(next.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(kinds, id.Kind) })
+	}
+	return next
 }
 
 // takesAllIntoAccount reports whether the entry has caught up with the workload: it
@@ -183,7 +192,7 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	if o.delivers(f) || f.Live && o.decision.Verb == Move && o.decision.Delivered {
 		given.Back = "" // a later revision is current; it loads every live input
 	}
-	given.Awaits = o.awaits(f, given)
+	given.Awaits = o.awaits(f, given, e.Inputs[f.ID])
 	given.Trial, given.Mixed = o.trial(f, e.Inputs[f.ID])
 	given.Memo = f.Memo
 	if o.delivers(f) {
@@ -193,6 +202,9 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 		given.Sealed = f.Sealed
 	}
 	moved := o.decision.Verb == Move && o.decision.Delivered && (f.Live || o.moves(f))
+	if moved && f.Reason == input.Missing {
+		given.Take(f.Current) // the new pods start without it
+	}
 	switch {
 	case moved || f.Reason == input.DeliveredBefore:
 		given.Shown = f.Shows

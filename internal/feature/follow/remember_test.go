@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -71,10 +72,16 @@ func TestRemember(t *testing.T) {
 			want:    given(record.Given{Version: v2.Unknown()}),
 		},
 		"TakenBackAndMissing": {
-			reason:  "a later revision is current, and its pods wait for the source",
+			reason:  "a later revision is current, and its pods have started without the source, or wait for it",
 			before:  map[input.ID]record.Given{app: {Version: v1, Back: "web-1"}, db: old},
 			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(db, 0)}}, findings: []input.Finding{missing(app), due(db, 0)}, template: Template{Back: map[input.ID]string{app: "web-1"}}, moved: kube.Moved{At: movedAt}},
-			want:    map[input.ID]record.Given{app: {Version: v1}, db: {Version: v2, Shown: input.Tracked(v2.Short())}}, wantMove: movedAt,
+			want:    map[input.ID]record.Given{app: {Version: gone}, db: {Version: v2, Shown: input.Tracked(v2.Short())}}, wantMove: movedAt,
+		},
+		"Unrolled": {
+			reason:  "the template of a paused workload uses it no more, and the pods that run do",
+			before:  map[input.ID]record.Given{app: old, db: old},
+			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, unrolled: true},
+			want:    map[input.ID]record.Given{app: old, db: old},
 		},
 		"Refused": {
 			reason:  "a patch that the API server refused shows nothing",
@@ -242,8 +249,10 @@ func TestRememberBeginsWithWhatThereIs(t *testing.T) {
 }
 
 // missing is an input that does not exist any more.
+var gone = fingerprint.Hasher{}.AbsentVersion(fingerprint.AllKeys())
+
 func missing(id input.ID) input.Finding {
-	return input.Finding{ID: id, Standing: input.Settled, Reason: input.Missing, Given: v1, Live: true}
+	return input.Finding{ID: id, Standing: input.Settled, Reason: input.Missing, Given: v1, Current: gone, Live: true}
 }
 
 // TestRememberOthersRevision: a revision that another writer uses again was not made for

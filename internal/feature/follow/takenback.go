@@ -54,7 +54,7 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 	case changed && w.MovedAt.After(in.Entry.MovedAt):
 		// A patch of ours that is not on record, or a person's "lockstep roll".
 		t.Back = map[input.ID]string{}
-	case !in.deliveredAndGone(w) && (!changed || !in.hasOrigins()):
+	case !in.deliveredAndGone(w) && (!changed || !in.hasOrigins() && !t.lacksGiver()):
 	case !w.Status.Observed:
 		t.Unobserved = true
 	default:
@@ -66,6 +66,7 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 			return err
 		default:
 			t.Back = in.takenBack(w, revisions)
+			t.nameGiver(in.Findings, w, revisions)
 		}
 	}
 	t.Unobserved = t.Unobserved || g.Revisions != nil && in.awaitsRevision(w)
@@ -73,6 +74,27 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 	in.release()
 	in.bar(w)
 	return nil
+}
+
+// lacksGiver reports whether only a revision tells what another rollout has made current: a
+// workload of a kind whose status does not name it.
+func (t Template) lacksGiver() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(t.From)), timeline.Origin.IsTime)
+}
+
+// nameGiver tells of each input which revision gave it: the current one, unless the
+// template does not have it any more.
+func (t Template) nameGiver(findings []input.Finding, w *kube.Workload, revisions []timeline.Revision) {
+	current := slices.IndexFunc(revisions, func(r timeline.Revision) bool { return r.Current })
+	for _, f := range findings {
+		from, given := t.From[f.ID]
+		switch {
+		case isDeliveredAndGone(w, f):
+			t.From[f.ID] = deliveredAfter(f, revisions)
+		case given && current >= 0:
+			t.From[f.ID] = from.By(revisions[current].Name)
+		}
+	}
 }
 
 // backOnRecord are the inputs that are on record as taken back.
@@ -155,7 +177,8 @@ func (in Input) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 	for _, f := range in.Findings {
 		switch {
 		case (f.Reason == input.DeliveredByRollout || f.Reason == input.NewBasis) && w.Borrows == kube.Key{}:
-			from[f.ID] = w.Replaced // a template that uses other keys has loaded it too
+			// A template that uses other keys has loaded it too.
+			from[f.ID] = w.Replaced.By(w.Status.UpdateRevision)
 		case f.Reason == input.DeliveredByRollout, f.Reason == input.DeliveredBefore:
 			from[f.ID] = w.BeforeLast()
 		}

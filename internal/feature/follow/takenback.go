@@ -222,15 +222,6 @@ func (in *Input) bar(w *kube.Workload) {
 	}
 }
 
-// unobserved: what another writer made of the template, or which pods run, cannot be
-// judged before the workload's controller has acted on it. Until then nothing is moved
-// and nothing is put on record.
-func unobserved(s situation) (Decision, bool) {
-	d := s.draft.as(Wait, input.GenerationNotObserved)
-	d.Message, d.AwaitsStatus = "the controller of the workload has not acted yet on what another writer made of it", true
-	return d, s.Template.Unobserved || slices.ContainsFunc(s.Findings, func(f input.Finding) bool { return f.Reason == input.GenerationNotObserved })
-}
-
 // takenBack says which inputs were taken back, and to what; empty when none was.
 func takenBack(findings []input.Finding) string {
 	var parts []string

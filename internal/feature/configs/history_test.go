@@ -1,0 +1,214 @@
+package configs_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
+	"github.com/lockstep-dev/lockstep/internal/feature/configs"
+)
+
+func TestAssessAsksForHistoryOnlyWhenItMatters(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	watched, relisted := source(app, "2"), source(app, "2")
+	watched.ChangedAt, watched.ContentWritten = at(20), exactly(50)
+	relisted.ChangedAt, relisted.ContentWritten = at(20), timeline.Bounds{Min: 45, Max: 50}
+	cases := map[string]struct {
+		reason string
+		source *kube.Source
+		given  string
+		asked  int
+	}{
+		"InStep":            {"nothing to find out", source(app, "1"), "1", 0},
+		"ChangedWhileAway":  {"did we deliver it before we stopped?", source(app, "2"), "1", 1},
+		"ChangedUnwatched":  {"a list told, and when it happened nobody knows", relisted, "1", 1},
+		"ChangedBeforeOurs": {"we saw it happen", watched, "1", 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &history{}
+			in := inputs(clusterOf(tc.source), h)
+			for range 3 { // a quiet window looks again and again
+				assess(t, in, reload("auto"), given(map[input.ID]string{app: tc.given}))
+			}
+			if h.asked != tc.asked {
+				t.Errorf("%s: the API server was asked %d times, want %d", tc.reason, h.asked, tc.asked)
+			}
+		})
+	}
+}
+
+// TestAssessTellsWhatWasGiven: people are told from what to what, also when that is
+// only in the template.
+func TestAssessTellsWhatWasGiven(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	e := given(map[input.ID]string{app: "1"})
+	e.MovedAt = at(30)
+	w := web()
+	w.Shown, w.MovedAt = input.Shown{app: input.Tracked(versionOf("2").Short())}, at(31)
+	all, err := inputs(clusterOf(source(app, "1")), &history{}).Assess(t.Context(), w, reload("auto"), e)
+	if err != nil || all.Findings[0].Standing != input.Due || all.Findings[0].Given.Short() != versionOf("2").Short() {
+		t.Errorf("%+v, %v; want it due, from what the template shows", all.Findings, err)
+	}
+}
+
+// TestAssessBelievesWhatIsNewerThanTheRecord: the record is of revision 7, moved at 30
+// to another version than the one that exists.
+func TestAssessBelievesWhatIsNewerThanTheRecord(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	current, before := versionOf("2").Short(), versionOf("1").Short()
+	revision := func(created int, number int64, shown string) []timeline.Revision {
+		return []timeline.Revision{{Created: at(created), Number: number, Shown: input.Shown{app: input.Tracked(shown)}}}
+	}
+	cases := map[string]struct {
+		reason    string
+		recorded  string // the template on record shows it
+		shown     string // the template shows it now
+		movedAt   time.Time
+		revisions []timeline.Revision
+		want      input.Reason
+	}{
+		"Newer":    {"we patched and were killed", before, "", time.Time{}, revision(31, 0, current), input.DeliveredBefore},
+		"Older":    {"the version was current once before, and is again", before, "", time.Time{}, revision(29, 0, current), input.Changed},
+		"Another":  {"a newer revision that shows another version", before, "", time.Time{}, revision(31, 0, "0"), input.Changed},
+		"NoneKept": {"history may be gone", before, "", time.Time{}, nil, input.Changed},
+		"Again":    {"an old revision was current after ours: we patched and were killed, and it was taken back", before, "", time.Time{}, revision(29, 9, current), input.DeliveredBefore},
+		"AgainOld": {"an old revision was current before ours", before, "", time.Time{}, revision(29, 7, current), input.Changed},
+		"Ours":     {"the revision that our patch made", before, "", time.Time{}, revision(29, 8, current), input.Changed},
+		"Kept":     {"our patch showed it, and somebody's rollout of another version kept that", current, "", time.Time{}, revision(31, 9, current), input.Changed},
+
+		"TemplateWrittenSince": {"we patched and were killed, and the content had been there before", before, current, at(31), revision(29, 9, current), input.DeliveredBefore},
+		"TemplateSameSecond":   {"two of our writes may bear the same time", before, current, at(30), revision(29, 9, current), input.DeliveredBefore},
+		"TemplateOnRecord":     {"what was followed before this record began is none of its patches", "", current, at(30), revision(29, 0, current), input.Changed},
+		"TemplateKeptAndAgain": {"we patched once more to what somebody's rollout had kept", current, current, at(31), revision(29, 9, current), input.DeliveredBefore},
+		"TemplateUndoneTo":     {"an undo showed it, and then the content went back as well: the pods have not read it", before, current, time.Time{}, revision(29, 9, current), input.Changed},
+		"TemplateAnother":      {"we wrote another version", before, "0", at(31), revision(29, 9, "0"), input.Changed},
+		"TemplateAnotherSince": {"two patches are not on record, and the content went back to the first", before, "0", at(32), revision(31, 9, current), input.Changed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := given(map[input.ID]string{app: "1"})
+			e.MovedAt, e.MovedFrom = at(30), 7
+			e.Inputs[app] = record.Given{Version: versionOf("1"), Shown: input.Tracked(tc.recorded)}
+			w := web()
+			w.Shown, w.MovedAt = input.Shown{app: input.Tracked(tc.shown)}, tc.movedAt
+			all, err := inputs(clusterOf(source(app, "2")), &history{revisions: tc.revisions}).Assess(t.Context(), w, reload("auto"), e)
+			if err != nil || all.Findings[0].Reason != tc.want {
+				t.Errorf("%s: %+v, %v; want %s", tc.reason, all.Findings, err, tc.want)
+			}
+		})
+	}
+}
+
+// TestAssessKnowsHowFarTheRecordGoes: a baseline is no patch, and revisions of before
+// are none of its deliveries.
+func TestAssessKnowsHowFarTheRecordGoes(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	h := &history{revisions: []timeline.Revision{{Created: at(31), Shown: input.Shown{app: input.Tracked(versionOf("2").Short())}}}}
+	for asOf, want := range map[time.Time]input.Reason{at(30): input.DeliveredBefore, at(31): input.Changed, at(32): input.Changed} {
+		e := given(map[input.ID]string{app: "1"})
+		e.AsOf = asOf
+		if got := assess(t, inputs(clusterOf(source(app, "2")), h), reload("auto"), e); got[app] != want {
+			t.Errorf("a record as of %s, and a revision of %s: %s, want %s", asOf, at(31), got[app], want)
+		}
+	}
+}
+
+// TestAssessLostEntry: a workload whose entry cannot be read is not one that was
+// made while nobody watched; it takes a baseline whatever its revisions say.
+func TestAssessLostEntry(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	for lost, want := range map[bool]input.Reason{true: input.Baseline, false: input.Changed} {
+		w := web()
+		w.Created, w.TemplateWritten, w.SettingsWritten = at(6), upTo(60), upTo(60)
+		w.Annotations, w.AskedAt = map[string]string{settings.Reload: "auto"}, at(6)
+		s := source(app, "2")
+		s.DataWrittenAt = at(9)
+		h := &history{revisions: []timeline.Revision{{Created: at(7)}}}
+		all, err := inputs(clusterOf(s), h).Assess(t.Context(), w, reload("auto"), record.Entry{Lost: lost})
+		if err != nil || all.Findings[0].Reason != want {
+			t.Errorf("lost=%t: %+v, %v; want %s", lost, all.Findings, err, want)
+		}
+	}
+}
+
+// situation is what is known of a workload at first sight.
+type situation struct {
+	workload  *kube.Workload
+	namespace *kube.Namespace
+	entry     record.Entry
+	begun     bool // its kind was followed before
+}
+
+// byNamespace moves the wish from the workload to its namespace.
+func (s *situation) byNamespace(asked time.Time, written timeline.Bounds) {
+	s.workload.Annotations, s.workload.AskedAt = nil, time.Time{}
+	s.namespace = &kube.Namespace{Annotations: map[string]string{settings.Reload: "auto"}, AskedAt: asked, SettingsWritten: written}
+}
+
+// TestAssessOptingIn: only a workload that was made while nobody watched, and that
+// asked to be followed before its source changed, is due at first sight. However
+// else one comes to be followed, it takes a baseline.
+func TestAssessOptingIn(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	cases := map[string]struct {
+		reason string
+		change func(*situation)
+		want   input.Reason
+	}{
+		"MadeWhileAway":    {"asked from its beginning, and then the source changed", func(*situation) {}, input.Changed},
+		"AskedNow":         {"the annotation comes before our eyes", func(s *situation) { s.workload.SettingsWritten = exactly(70) }, input.Baseline},
+		"AskedWhileAway":   {"the annotation came after the change", func(s *situation) { s.workload.AskedAt = at(12) }, input.Baseline},
+		"NobodyCanTell":    {"the managed fields are stripped", func(s *situation) { s.workload.AskedAt = time.Time{} }, input.Baseline},
+		"ByFlag":           {"--auto leaves no trace of when it was set", func(s *situation) { s.workload.Annotations = nil }, input.Baseline},
+		"ByNamespace":      {"its namespace asked before the change", func(s *situation) { s.byNamespace(at(4), upTo(60)) }, input.Changed},
+		"ByNamespaceAway":  {"its namespace asked after the change", func(s *situation) { s.byNamespace(at(12), upTo(60)) }, input.Baseline},
+		"ByNamespaceNow":   {"its namespace asks now", func(s *situation) { s.byNamespace(at(12), exactly(70)) }, input.Baseline},
+		"NewScope":         {"a flag, a label or a permission brings its kind", func(s *situation) { s.begun = false }, input.Baseline},
+		"OlderThanScope":   {"it was there before its kind was followed", func(s *situation) { s.workload.Created = at(5) }, input.Baseline},
+		"KnownByAnother":   {"it is on record with another source", func(s *situation) { s.entry = given(map[input.ID]string{input.Secret("db"): "1"}) }, input.Baseline},
+		"MadeBeforeOurEye": {"its beginning was watched", func(s *situation) { s.workload.TemplateWritten = exactly(60) }, input.Baseline},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := situation{workload: web(), begun: true}
+			s.workload.Created, s.workload.TemplateWritten, s.workload.SettingsWritten = at(6), upTo(60), upTo(60)
+			s.workload.Annotations, s.workload.AskedAt = map[string]string{settings.Reload: "auto"}, at(6)
+			tc.change(&s)
+			changed := source(app, "2")
+			changed.DataWrittenAt = at(9)
+			view := clusterOf(changed)
+			view.namespace = s.namespace
+			h := &history{revisions: []timeline.Revision{{Created: at(7)}}}
+			in := configs.New(configs.Options{View: view, Revisions: h.ask, Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), s.begun }})
+			all, err := in.Assess(t.Context(), s.workload, reload("auto"), s.entry)
+			if err != nil || all.Findings[0].Reason != tc.want {
+				t.Errorf("%s: %+v, %v; want %s", tc.reason, all.Findings, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAssessFailsWhenHistoryCannotBeRead(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("no answer")
+	in := inputs(clusterOf(source(input.ConfigMap("app"), "2")), &history{err: broken})
+	_, err := in.Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{input.ConfigMap("app"): "1"}))
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v: what cannot be found out must not be guessed", err)
+	}
+}

@@ -1,0 +1,88 @@
+package follow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// maxSources bounds what is remembered of one workload and shown in its template.
+// A ConfigMap of the record holds 1 MiB for many workloads, and one that is too large
+// is refused as a whole. One that asks for more must not harm them.
+const maxSources = 256
+
+// maxNames bounds the names of those sources together. The API server does not check
+// the names in a pod template, so that a single one could fill the object.
+const maxNames = 16 << 10
+
+// roomCheck is how often to look whether the record has room again.
+const roomCheck = time.Minute
+
+func settingNotUnderstood(s situation) (Decision, bool) {
+	return s.mistake(input.InvalidAnnotation, problems(s.Intent)), len(s.Intent.Problems) > 0
+}
+
+func templateMissing(s situation) (Decision, bool) {
+	return s.mistake(input.NoTemplate, s.NoTemplate), s.NoTemplate != "" && s.asksToBeFollowed()
+}
+
+// asksToBeFollowed: by an annotation around the workload, or because it was
+// followed and nothing forbids it; a source can ask for it too, and without a
+// template it is not known which sources those are.
+func (in Input) asksToBeFollowed() bool {
+	return in.Force != NoForce || in.Intent.Mode == settings.Follow || len(in.Intent.Images) > 0 || in.Intent.Mode == settings.Unset && len(in.Entry.Inputs) > 0
+}
+
+func recordTooNew(s situation) (Decision, bool) {
+	return s.mistake(input.RecordTooNew, "a newer version of Lockstep has written its record"), s.Entry.TooNew && len(s.Findings) > 0
+}
+
+func tooManySources(s situation) (Decision, bool) {
+	excess := s.excess()
+	return s.mistake(input.TooManySources, excess), excess != ""
+}
+
+// recordFull: a workload is not moved when that could not be put on record. When there
+// is room again only a look can tell.
+func recordFull(s situation) (Decision, bool) {
+	d := s.mistake(input.RecordFull, s.RecordFull)
+	d.Recheck = roomCheck
+	return d, s.RecordFull != ""
+}
+
+// excess says in which way the workload asks for too much, empty when it does not.
+func (in Input) excess() string {
+	if in.Intent.TooMany != "" {
+		return in.Intent.TooMany
+	}
+	if len(in.Findings) > maxSources {
+		return fmt.Sprintf("it asks for more than %d ConfigMaps and Secrets", maxSources)
+	}
+	length := 0
+	for _, f := range in.Findings {
+		length += len(f.ID.Name)
+	}
+	if length > maxNames {
+		return fmt.Sprintf("it asks for ConfigMaps and Secrets whose names have more than %d KiB together", maxNames>>10)
+	}
+	return ""
+}
+
+// mistake is a decision to wait until a person has corrected something. What is on
+// record stays as it is.
+func (in Input) mistake(reason input.Reason, message string) Decision {
+	return Decision{Verb: Leave, Reason: reason, Message: message, PendingSince: in.Entry.PendingSince}
+}
+
+// isMistake reports whether a person has to correct something before the workload can
+// be decided on.
+func (d Decision) isMistake() bool {
+	switch d.Reason {
+	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources, input.RecordTooNew, input.RecordFull:
+		return true
+	default:
+		return false
+	}
+}

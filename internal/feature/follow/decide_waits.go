@@ -1,0 +1,145 @@
+package follow
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// unobserved: what another writer made of the template, or which pods run, cannot be
+// judged before the workload's controller has acted on it. Until then nothing is moved
+// and nothing is put on record.
+func unobserved(s situation) (Decision, bool) {
+	d := s.draft.as(Wait, input.GenerationNotObserved)
+	d.Message, d.AwaitsStatus = "the controller of the workload has not acted yet on what another writer made of it", true
+	return d, s.Template.Unobserved || slices.ContainsFunc(s.Findings, func(f input.Finding) bool { return f.Reason == input.GenerationNotObserved })
+}
+
+// notFollowed: nothing asks for the workload. One whose patterns match nothing yet stays
+// on record with them, so that what appears later is known to be new; and one that is
+// paused, with what its pods were given.
+func notFollowed(s situation) (Decision, bool) {
+	if len(s.Findings) == 0 && len(s.Searched) > 0 && s.Force == NoForce {
+		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "no source matches its patterns yet"}, true
+	}
+	if len(s.Findings) == 0 && s.Unrolled && s.Intent.Mode == settings.Follow && s.Force == NoForce && len(s.Entry.Inputs) > 0 {
+		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "its template uses nothing to follow any more, and is not rolled out yet"}, true
+	}
+	return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: "nothing to follow"}, len(s.Findings) == 0
+}
+
+// nothingDue: the workload was given what exists, or takes it as given.
+func nothingDue(s situation) (Decision, bool) {
+	if s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 {
+		return Decision{}, false
+	}
+	if back := takenBack(s.Findings); back != "" {
+		return Decision{Verb: Leave, Reason: input.Undone, Message: back}, true
+	}
+	released := func(f input.Finding) bool { return slices.Contains(s.Template.Released, f.ID) }
+	if accepted := matching(s.Findings, released); len(accepted) > 0 {
+		return Decision{Verb: Remember, Reason: input.Released, Message: names(accepted)}, true
+	}
+	if records := withStanding(s.Findings, input.Record); len(records) > 0 {
+		return Decision{Verb: Remember, Reason: records[0].Reason, Message: names(records), AwaitsStatus: s.Rollout.RollsByHand()}, true
+	}
+	return Decision{Verb: Leave, Reason: input.InStep, Message: names(s.Findings)}, true
+}
+
+// readByTheNextJob: the workload starts new pods by itself, and all that is due is
+// loaded by every pod that starts. An image is not: that takes a patch.
+func readByTheNextJob(s situation) (Decision, bool) {
+	if !s.StartsPods || len(s.draft.Moves) == 0 && s.Force == NoForce {
+		return Decision{}, false
+	}
+	for _, f := range s.draft.Moves {
+		if !f.Live {
+			return Decision{}, false
+		}
+	}
+	return s.delivered(s.draft.as(Remember, input.NextJob)), true
+}
+
+// notQuiet: the inputs have changed too recently. With a quiet window of 5 s and a
+// maximum delay of 60 s, changes at 0 s and 3 s are delivered at 8 s; changes every
+// second are delivered at 60 s. A window that is longer than the maximum delay is kept;
+// it then bounds itself.
+func notQuiet(s situation) (Decision, bool) {
+	if s.Force == ForceNow {
+		return Decision{}, false
+	}
+	var last time.Time
+	for _, f := range s.draft.Moves {
+		if f.ChangedAt.After(last) {
+			last = f.ChangedAt
+		}
+	}
+	ready := last.Add(s.Intent.Quiet)
+	latest := s.draft.DelaySince.Add(max(s.MaxDelay, s.Intent.Quiet))
+	if !s.draft.DelaySince.IsZero() && latest.Before(ready) {
+		ready = latest
+	}
+	d := s.draft.as(Wait, input.QuietWindow)
+	d.Recheck = ready.Sub(s.Now)
+	return d, d.Recheck > 0
+}
+
+func heldWorkload(s situation) (Decision, bool) {
+	return s.held(input.Held, "held by annotation "+settings.Hold+quoted(s.Intent.HeldBy)), s.Intent.Held && s.Force != ForceNow
+}
+
+// barredInput: an input that must not reach the pods. Any pod that starts loads a live
+// one, so that holds the whole workload. One that comes with the template holds only
+// itself; when nothing else is due the change waits for it.
+func barredInput(s situation) (Decision, bool) {
+	for _, f := range s.Findings {
+		for _, bar := range f.Bars {
+			if s.respects(f, bar) && (f.Live || f.Standing == input.Due && len(s.draft.Moves) == 0) {
+				return s.held(bar.Reason, because(f, bar)), true
+			}
+		}
+	}
+	return Decision{}, false
+}
+
+// respects reports whether a bar counts. A hold on a source that the pods have already
+// forbids nothing; what was taken back would be loaded again by any rollout. A person
+// who moves a workload overrules that it was taken back, and holds only when asked to.
+func (in Input) respects(f input.Finding, bar input.Bar) bool {
+	switch in.Force {
+	case ForceNow:
+		return false
+	case ForceMove:
+		return bar.Reason == input.Held
+	case NoForce:
+	}
+	return f.Standing == input.Due || bar.Reason != input.Held
+}
+
+func because(f input.Finding, bar input.Bar) string {
+	switch {
+	case bar.Reason == input.Held:
+		return f.ID.String() + " is held" + quoted(bar.By)
+	case bar.Reason == input.Missing:
+		return f.ID.String() + " does not exist, and no pod could start without it"
+	case bar.Reason == input.ImmutableReplaced:
+		return f.ID.String() + " is immutable and was replaced, and nodes on which a pod refers to it keep the old copy"
+	case bar.Reason == input.Contested, bar.Reason == input.Quarantined:
+		return f.ID.String() + " " + bar.By
+	case f.Live:
+		return takenBack([]input.Finding{f}) + ", and a rollout would load it again"
+	}
+	return takenBack([]input.Finding{f})
+}
+
+// paused: the change waits, because a template that is written now delivers nothing and
+// may be changed again before the workload is resumed.
+func paused(s situation) (Decision, bool) {
+	return s.held(input.Paused, "the workload is paused (spec.paused)"), s.Rollout.Paused && !s.usesPods() && s.Force == NoForce
+}
+
+func observed(s situation) (Decision, bool) {
+	return s.delivered(s.draft.as(Observe, input.WouldReload)), s.Intent.Observe && s.Force == NoForce
+}

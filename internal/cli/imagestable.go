@@ -96,13 +96,9 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return usageError{err}
 	}
-	config, err := o.kube.config()
+	c, err := o.kube.client()
 	if err != nil {
 		return err
-	}
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		return fmt.Errorf("make the client: %w", err)
 	}
 	if o.namespace == "" && !o.all {
 		o.namespace = o.kube.namespace()

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // serviceAccountFolder is where Kubernetes mounts a pod's own account.
@@ -44,6 +45,19 @@ func (o *kubeOptions) config() (*rest.Config, error) {
 	// and a throttle of 5 requests a second makes a change for 50 workloads take 10 s.
 	config.QPS = -1
 	return config, nil
+}
+
+// client is one for a command that asks a few things and ends.
+func (o *kubeOptions) client() (client.Client, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, clusterError{fmt.Errorf("make the client: %w", err)}
+	}
+	return c, nil
 }
 
 // missingFiles reports a $KUBECONFIG none of whose files exists: who sets it means no

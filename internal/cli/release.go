@@ -60,16 +60,12 @@ func (o *releaseOptions) run(ctx context.Context, name string, env Environment) 
 	if err != nil {
 		return usageError{err}
 	}
-	config, err := o.kube.config()
+	c, err := o.kube.client()
 	if err != nil {
 		return err
 	}
 	if at.Namespace == "" {
 		at.Namespace = o.kube.namespace()
-	}
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		return fmt.Errorf("make the client: %w", err)
 	}
 	if err := release(ctx, c, kind, at); err != nil {
 		return err

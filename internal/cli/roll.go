@@ -102,13 +102,9 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if err != nil {
 		return usageError{err}
 	}
-	config, err := o.kube.config()
+	c, err := o.kube.client()
 	if err != nil {
 		return err
-	}
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		return fmt.Errorf("make the client: %w", err)
 	}
 	key, err := access.ReadInstallationKey(ctx, c, o.ownNS, o.key)
 	if apierrors.IsNotFound(err) {

@@ -124,10 +124,14 @@ func (s *story) changeBoth(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	return s.rolledOnce(ctx, mark)
+}
+
+// rolledOnce waits for one rollout. A second one would come within another quiet window.
+func (s *story) rolledOnce(ctx context.Context, mark int) error {
 	if err := s.decided(ctx, mark, "move"); err != nil {
 		return err
 	}
-	// A second rollout would come within another quiet window.
 	if err := pause(ctx, s.quiet+moment); err != nil {
 		return err
 	}

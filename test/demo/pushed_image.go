@@ -85,14 +85,7 @@ func (s *story) pushAndChange(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.decided(ctx, mark, "move"); err != nil {
-		return err
-	}
-	// A second rollout would come within another quiet window.
-	if err := pause(ctx, s.quiet+moment); err != nil {
-		return err
-	}
-	return s.settled(ctx)
+	return s.rolledOnce(ctx, mark)
 }
 
 // openRegistry starts a registry of its own, and lets the next Lockstep ask it.

@@ -286,10 +286,7 @@ func TestCredentialsAreReadAtEachCheck(t *testing.T) {
 func TestBrokenRegistryIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
-	s.spoil = func(w http.ResponseWriter, _ *http.Request) bool {
-		w.WriteHeader(http.StatusBadGateway)
-		return true
-	}
+	s.spoil = answering(http.StatusBadGateway)
 	synctest.Test(t, func(t *testing.T) {
 		r := s.resolver(t, registry.Options{})
 		for i := range 100 {
@@ -308,10 +305,7 @@ func TestBrokenRegistryIsLeftAlone(t *testing.T) {
 func TestUnreadSecretIsNamed(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
-	s.spoil = func(w http.ResponseWriter, _ *http.Request) bool {
-		w.WriteHeader(http.StatusForbidden)
-		return true
-	}
+	s.spoil = answering(http.StatusForbidden)
 	synctest.Test(t, func(t *testing.T) {
 		r := s.resolver(t, registry.Options{})
 		_, err := r.Resolve(t.Context(), ask(t, broken{}, "r.example/app:1"))
@@ -325,4 +319,12 @@ type broken struct{}
 
 func (broken) Credentials(context.Context, tagspec.Repository) ([]keychain.Credential, error) {
 	return nil, fmt.Errorf("pull secret shop/pull: not found")
+}
+
+// answering spoils every answer.
+func answering(code int) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(code)
+		return true
+	}
 }

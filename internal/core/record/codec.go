@@ -233,7 +233,7 @@ func decodeTemplate(text string) Template {
 }
 
 // What is noted of a version begins with one of these words.
-const fromWord, backWord, trialWord, memoWord = "from:", "back:", "trial:", "memo:"
+const fromWord, wasWord, backWord, trialWord, memoWord = "from:", "was:", "back:", "trial:", "memo:"
 
 // Words that stand for themselves.
 const awaitsWord, sealedWord, mixedWord = "awaits", "sealed", "mixed"
@@ -243,6 +243,9 @@ func (g Given) notes() string {
 	var words []string
 	if g.From != "" {
 		words = append(words, fromWord+string(g.From))
+	}
+	if g.Was != "" {
+		words = append(words, wasWord+g.Was)
 	}
 	if g.Back != "" {
 		words = append(words, backWord+g.Back)
@@ -298,7 +301,7 @@ func (g *Given) readNote(word string) bool {
 		g.From = timeline.Origin(from)
 		return true
 	}
-	for prefix, into := range map[string]*string{backWord: &g.Back, trialWord: &g.Trial, memoWord: &g.Memo} {
+	for prefix, into := range map[string]*string{wasWord: &g.Was, backWord: &g.Back, trialWord: &g.Trial, memoWord: &g.Memo} {
 		if value, found := strings.CutPrefix(word, prefix); found {
 			*into = value
 			return true

@@ -23,6 +23,8 @@ type Given struct {
 	// From tells which revisions the workload had before a rollout gave it this version,
 	// empty when no rollout did, or nothing is known.
 	From timeline.Origin
+	// Was is the beginning of the version before this one, where From is known.
+	Was string
 	// Back is the revision that the workload was taken back to since, empty when it was
 	// not.
 	Back string

@@ -1,14 +1,20 @@
 package record
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
 
 // What one entry and each of its inputs take at most, besides names: an input has its
-// version, what the template shows of it, where it came from, and the revision that it
-// was taken back to, and whether it waits for pods or is sealed. A series of evictions
-// names it again, with what it delivers.
+// version, what the template shows of it, where it came from and what was there before,
+// the revision that it was taken back to, and whether it waits for pods or is sealed. A
+// series of evictions names it again, with what it delivers. An image has a longer digest,
+// and what its family notes.
 const (
 	roomOfEntry    = 576
-	roomOfInput    = 144
+	roomOfInput    = 172
+	roomOfImage    = 560
 	roomOfEviction = 24
 	roomOfPattern  = 11
 )
@@ -19,7 +25,10 @@ func (e Entry) Room() int {
 	workload := len(e.ID) - strings.LastIndexByte(e.ID, '/') - 1
 	room := roomOfEntry + len(e.ID) + roomOfPattern*len(e.Searched)
 	for id, given := range e.Inputs {
-		room += roomOfInput + roomOfEviction + 2*len(id.Name) + workload + len(given.Rest)
+		room += roomOfInput + roomOfEviction + 2*len(id.Name) + 2*workload + len(given.Rest)
+		if id.Kind == input.KindImage {
+			room += roomOfImage
+		}
 	}
 	for name, value := range e.Foreign.Inputs {
 		room += len(name) + len(value) + 4

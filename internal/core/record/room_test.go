@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // grown is an entry to which everything has happened that can.
@@ -23,7 +24,7 @@ func grown(workload string, names ...string) record.Entry {
 	for _, name := range names {
 		e.Inputs[input.ConfigMap(name)] = record.Given{
 			Version: fingerprint.Version{Basis: "2k1a2b3c:1a2b3c4d", Sum: sum}, Shown: input.Tracked(sum[:10]),
-			From: "2026-11-15T03:04:05Z", Back: workload + "-6b7c8d9f5d", Awaits: true, Sealed: true,
+			From: timeline.Origin("2026-11-15T03:04:05Z").By(workload + "-6b7c8d9f5d"), Was: sum[:10], Back: workload + "-6b7c8d9f5d", Awaits: true, Sealed: true,
 		}
 	}
 	return e

@@ -87,6 +87,15 @@ func (o Origin) Had(r Revision, all []Revision) bool {
 	return known >= 0 && r.Created.Before(all[known].Created)
 }
 
+// Is reports whether the revision was the current one before the input was given.
+func (o Origin) Is(r Revision) bool {
+	if number, ok := o.number(); ok {
+		return r.Number == number || slices.Contains(r.Earlier, number)
+	}
+	before, _, _ := strings.Cut(string(o), byMark)
+	return r.Name == before
+}
+
 // TakenBack reports whether an input was taken back, and to which revision: new pods
 // are made from one that the workload had before the input was given, and that shows
 // another version than the one which a template shows that was given what exists. One

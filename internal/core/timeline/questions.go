@@ -39,10 +39,12 @@ func (t Timeline) RolledOutSince() bool {
 }
 
 // keptPods: new pods are made from a revision that is older than the content, and pods of
-// it may have run all along: the rollout of another one was stuck, and undone.
+// it may have run all along: the rollout of another one was stuck, and undone. When the
+// content was undone with it, they have that.
 func (t Timeline) keptPods() bool {
 	return t.Workload.OlderPods && slices.ContainsFunc(t.Revisions, func(r Revision) bool {
-		return r.Current && r.Created.Before(t.Input.WrittenAt)
+		undone := t.Record.Was != "" && t.Record.Was == t.Input.Version && t.Record.From.Is(r)
+		return r.Current && r.Created.Before(t.Input.WrittenAt) && !undone
 	})
 }
 

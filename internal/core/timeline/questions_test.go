@@ -82,6 +82,16 @@ func TestQuestions(t *testing.T) {
 			t.Workload.OlderPods, t.Input.WrittenAt = true, at(20)
 			t.Revisions = []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}
 		}, nil},
+		"UndoneTogether": {"the content was undone with the rollout, so that they have it", moved, func(t *timeline.Timeline) {
+			t.Workload.OlderPods, t.Input.WrittenAt, t.Input.Version = true, at(20), "1"
+			t.Record.From, t.Record.Was = timeline.AfterNumber(1), "1"
+			t.Revisions = []timeline.Revision{{Created: at(10), Number: 3, Earlier: []int64{1}, Current: true}, {Created: at(15), Number: 2}}
+		}, []string{"RolledOutSince"}},
+		"UndoneFurther": {"to a revision before the one that had it", moved, func(t *timeline.Timeline) {
+			t.Workload.OlderPods, t.Input.WrittenAt, t.Input.Version = true, at(20), "1"
+			t.Record.From, t.Record.Was = timeline.AfterNumber(2), "1"
+			t.Revisions = []timeline.Revision{{Created: at(10), Number: 4, Earlier: []int64{1}, Current: true}, {Created: at(15), Number: 2}, {Created: at(16), Number: 3}}
+		}, nil},
 		"NewPods": {"the revision is new, and so is every pod of it", moved, func(t *timeline.Timeline) {
 			t.Workload.OlderPods, t.Input.WrittenAt = true, at(20)
 			t.Revisions = []timeline.Revision{{Created: at(10)}, {Created: at(20), Current: true}}

@@ -68,6 +68,8 @@ type Input struct {
 	// Asked bounds the last change of its own annotation that asks for its users, zero
 	// when it has not changed while it was watched.
 	Asked Bounds
+	// Version is the beginning of the version that exists.
+	Version string
 	// New is true while its content is the one that it was made with, as the watch saw.
 	New bool
 	// Shows is what a template shows that was given what exists now.
@@ -88,6 +90,10 @@ type Record struct {
 	// MovedAt is the time of the last patch of ours that the record takes into
 	// account, AsOf that of the last write by anybody; zero when there is none.
 	MovedAt, AsOf time.Time
+	// From tells which revisions the workload had before the version on record, and Was is
+	// the beginning of the one before that.
+	From Origin
+	Was  string
 	// Giving is what a series of evictions that has begun gives of the input, zero when
 	// there is none.
 	Giving input.Mark

@@ -121,7 +121,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 		o.Given = source.Content.Rebase(o.Given, ref.Keys)
 		o.Timeline.Input = timeline.Input{
 			Created: source.Created, WrittenAt: source.DataWrittenAt,
-			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, given, nil),
+			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, given, nil), Version: o.Current.Short(),
 		}
 	}
 	return o
@@ -138,6 +138,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 		Record: timeline.Record{
 			Known: given.IsKnown(), KnowsTemplate: given.Template != record.Template{}, Shown: given.Inputs[id].Shown,
 			MovedAt: given.MovedAt, AsOf: given.AsOf, MovedFrom: given.MovedFrom, Giving: input.ParseShown(given.EvictFor)[id],
+			From: given.Inputs[id].From, Was: given.Inputs[id].Was,
 		},
 	}
 	t.Record.Unaccounted = given.Template.IsReplacedBy(w.Template()) && !w.Status.Paused

@@ -180,9 +180,12 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 		given.Version = f.Rebased
 	}
 	if f.Standing == input.Record || f.Standing == input.Due && o.delivers(f) {
-		from := o.originAfter(given, f)
+		from, was := o.originAfter(given, f), given.Version
 		given.Take(f.Current)
 		given.From = from
+		if from != "" && was != f.Current {
+			given.Was = was.Short()
+		}
 		known = true
 	} else if f.Standing == input.Due && (!known || given.Version == f.Current) {
 		given.Take(f.Current.Unknown())

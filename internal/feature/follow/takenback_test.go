@@ -131,7 +131,7 @@ func TestRememberOrigins(t *testing.T) {
 		"Moved": {"by our patch", outcome{
 			decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)},
 			moved: patched, from: "5", template: Template{Now: before.Template},
-		}, record.Given{Version: v2, Shown: due(app, 0).Shows, From: "5"}},
+		}, record.Given{Version: v2, Shown: due(app, 0).Shows, From: "5", Was: v1.Short()}},
 		"ByRollout": {"by another rollout", outcome{
 			decision: Decision{Verb: Remember}, findings: []input.Finding{recorded(app, input.DeliveredByRollout)},
 			template: Template{Now: patched.Template, From: map[input.ID]timeline.Origin{app: "4"}},

@@ -25,18 +25,21 @@ func TestSequenceDeliveredMeansRunning(t *testing.T) {
 	const grace = ", terminationGracePeriodSeconds: 0"
 	const onDelete = ", updateStrategy: {type: OnDelete}"
 	optional := "containers: [{name: app, image: app, envFrom: [{configMapRef: {name: optional, optional: true}}]}]"
-	s := newStage(t, secret("stuck", "key: one")+secret("byhand", "key: one")+
+	s := newStage(t, secret("stuck", "key: one")+secret("byhand", "key: one")+configMap("release", "key: one")+
 		configMap("redo", "key: one")+configMap("optional", "key: one")+configMap("pause", "key: one")+configMap("keys", "key: one, other: one")+
 		withPods(deployment("stuck", auto, uses("secret/stuck")+grace), 2, "")+
+		withPods(deployment("release", auto+", "+settings.Quiet+": 10s", uses("configmap/release")+grace), 2, "")+
 		withPods(workload("StatefulSet", "byhand", auto, uses("secret/byhand")+grace), 1, onDelete)+
 		withPods(workload("StatefulSet", "redo", auto, uses("configmap/redo")+grace), 1, onDelete)+
 		deployment("optional", auto, optional)+deployment("pause", auto, uses("configmap/pause"))+deployment("keys", auto, oneKey("key")),
 		labtest.KWOK)
 	s.awaitReady(t, "stuck", 2)
+	s.awaitReady(t, "release", 2)
 	s.awaitReady(t, "byhand", 1)
 	s.awaitReady(t, "redo", 1)
 	s.run(t)
 	s.awaitKnown(t, deploy, "stuck", "secret/stuck")
+	s.awaitKnown(t, deploy, "release", "configmap/release")
 	s.awaitKnown(t, "StatefulSet.apps", "byhand", "secret/byhand")
 	s.awaitKnown(t, "StatefulSet.apps", "redo", "configmap/redo")
 	for _, name := range []string{"optional", "pause", "keys"} {
@@ -61,6 +64,23 @@ func TestSequenceDeliveredMeansRunning(t *testing.T) {
 		}
 		s.annotate(t, ref, settings.Hold)
 		s.awaitRollouts(t, ref, 3) // the stuck one, the undo, and one for the Secret
+	})
+
+	t.Run("a release of source and template is stuck, and both are rolled back", func(t *testing.T) {
+		const ref = "deployment/release"
+		first := s.uids(t, "release")
+		s.change(t, "configmap/release", "{data: {key: two}}")
+		s.change(t, ref, "{spec: {template: {spec: {schedulerName: none}}}}")
+		s.awaitPods(t, ref, "unavailableReplicas", 1)
+		s.awaitKnown(t, deploy, "release", versionOf("two"))
+		s.change(t, "configmap/release", "{data: {key: one}}")
+		s.change(t, ref, "{spec: {template: {spec: {schedulerName: null}}}}")
+		s.awaitObserved(t, ref)
+		s.awaitKnown(t, deploy, "release", versionOf("one"), "from:")
+		s.checkRollouts(t, "the pods have what was rolled back to", 2, ref)
+		if diff := cmp.Diff(first, s.uids(t, "release")); diff != "" {
+			t.Errorf("other pods run than before (-before +now):\n%s", diff)
+		}
 	})
 
 	t.Run("OnDelete and held, an edit, a Secret rotates, the edit is undone, the hold ends", func(t *testing.T) {

@@ -21,11 +21,15 @@ func advised(err error) error {
 	return err
 }
 
-// takenBackAdvice says what a person can do about what was taken back.
-func takenBackAdvice(w *kube.Workload) string {
+// takenBackAdvice says what a person can do about what was taken back. An image comes with
+// the revision; only another revision brings it.
+func takenBackAdvice(w *kube.Workload, live bool) string {
 	name := fmt.Sprintf("%s/%s -n %s", w.Kind.Name(), w.Key.Name, w.Key.Namespace)
-	text := ". Pods that started since the change read the new content whatever their revision. Accept that with \"lockstep release " + name +
-		"\", or roll it out with \"lockstep roll " + name + "\""
+	text := ". Accept that with \"lockstep release " + name + "\", or go on to the later revision again, as \"kubectl rollout undo\" does"
+	if live {
+		text = ". Pods that started since the change read the new content whatever their revision. Accept that with \"lockstep release " + name +
+			"\", or roll it out with \"lockstep roll " + name + "\""
+	}
 	if w.Owner != "" {
 		text += ". " + w.Owner + " controls this workload and may write its template again: use lockstep.dev/strategy: evict, or follow the kind of the owner with --kind"
 	}

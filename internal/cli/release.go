@@ -70,7 +70,7 @@ func (o *releaseOptions) run(ctx context.Context, name string, env Environment) 
 	if err := release(ctx, c, kind, at); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s: the controller was asked to accept what was taken back; its answer is an event with the reason Released\n", name)
+	_, err = fmt.Fprintf(env.Stdout, "%s: the controller was asked to accept what was taken back; if anything was, it answers with an event of the reason Released\n", name)
 	return err
 }
 

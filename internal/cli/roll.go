@@ -56,9 +56,10 @@ lockstep.dev/strategy says evict or refresh. A CronJob is refused: its next Job 
 the new content by itself. A workload that was taken
 back (undo, abort) is followed again after it.
 
-A workload that is in step is not moved, unless --force says so: its pods have read
-what exists. What is on record counts, because the annotation lockstep.dev/inputs shows
+A workload that is in step is not moved, unless --force says so: it was given what
+exists. What is on record counts, because the annotation lockstep.dev/inputs shows
 only what Lockstep wrote itself, and not what another tool's rollout has loaded since.
+What was only observed counts as given too: --force delivers it.
 
 Without --now the command waits until the workload's sources have been unchanged
 for --quiet, and refuses to move a workload or source that carries a hold.`,
@@ -205,7 +206,7 @@ func (r *roll) inStep(got follow.Gathered) (bool, error) {
 			return false, nil
 		}
 	}
-	_, err := fmt.Fprintf(r.env.Stdout, "%s is in step: its pods have read %s; --force restarts them all the same\n", got.Workload.Key, input.Order{All: got.Input.Findings}.Shown(nil))
+	_, err := fmt.Fprintf(r.env.Stdout, "%s is in step: on record as given is %s; --force rolls it out all the same\n", got.Workload.Key, input.Order{All: got.Input.Findings}.Shown(nil))
 	return true, err
 }
 
@@ -238,7 +239,7 @@ func (r *roll) refusal(got follow.Gathered) error {
 	case input.Reloaded, input.AwaitsPods:
 		return nil
 	case input.NotFollowed:
-		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed; there is nothing to move it to", key)
+		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed; there is nothing to move it to%s", key, onlyImages(got))
 	case input.NextJob:
 		return fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", key)
 	case input.Held:
@@ -246,6 +247,14 @@ func (r *roll) refusal(got follow.Gathered) error {
 	default:
 		return fmt.Errorf("%s: %s", key, d.Message)
 	}
+}
+
+// onlyImages says that images are none of this command's business.
+func onlyImages(got follow.Gathered) string {
+	if len(got.Input.Intent.Images) == 0 {
+		return ""
+	}
+	return "; images are moved by the controller"
 }
 
 // wait waits until it is time to look again, at most a second, because only looking
@@ -286,6 +295,10 @@ func (r *roll) move(ctx context.Context, got follow.Gathered, order input.Order)
 	}
 	if _, err := rollout.NewPatcher(r.client, r.form(w)).Move(ctx, w, order); err != nil {
 		return fmt.Errorf("roll %s: %w", w.Key, err)
+	}
+	if got.Input.Rollout.Paused {
+		_, err := fmt.Fprintf(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume\n", w.Key, shown)
+		return err
 	}
 	if rollout := got.Input.Rollout; rollout.RollsByHand() {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s has a new pod template: %s; %s\n", w.Key, shown, rollout.Hand())

@@ -102,7 +102,7 @@ func (f *flags) bindApplication(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noCheck, "no-check", false, "do without the preset's check")
 	fs.StringVar(&a.Check, "check", "", "command that checks the staged files; {dir} is their directory")
 	fs.DurationVar(&a.CheckTimeout, "check-timeout", a.CheckTimeout, "time limit of the check")
-	fs.StringArrayVar(&a.Notify, "notify", nil, "URL [OPTION=VALUE…], signal:HUP[@name:X|@pidfile:X], exec:COMMAND, socket:PATH:LINE or restart; in order, may be repeated")
+	fs.StringArrayVar(&a.Notify, "notify", nil, "URL [OPTION=VALUE…], signal:HUP[@name:X|@all:X|@pidfile:X], exec:COMMAND, socket:PATH:LINE or restart; in order, may be repeated")
 	fs.DurationVar(&a.CommandTimeout, "notify-timeout", a.CommandTimeout, "time limit of commands and sockets in --notify")
 	fs.StringVar(&a.Confirm, "confirm", "", "URL, body:REGEXP@URL, metric:NAME==NUMBER@URL, metric:NAME>before@URL (also != >= <= <), exec:COMMAND, workers:child|name:X, haproxy:SOCKET, or none")
 	fs.DurationVar(&a.ConfirmTimeout, "confirm-timeout", a.ConfirmTimeout, "time limit of the confirmation")

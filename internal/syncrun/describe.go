@@ -160,7 +160,11 @@ func (c Config) describeFailure() string {
 	if t.RollBack {
 		then = "the set before is put back"
 	}
-	text := fmt.Sprintf("again after %s, growing to %s; after %d failures %s", t.Retry, t.MaxRetry.Round(time.Millisecond), t.MaxFailures, then)
+	failures := "1 failure"
+	if t.MaxFailures != 1 {
+		failures = fmt.Sprintf("%d failures", t.MaxFailures)
+	}
+	text := fmt.Sprintf("again after %s, growing to %s; after %s %s", t.Retry, t.MaxRetry.Round(time.Millisecond), failures, then)
 	if t.StartGrace != Default().Sync.Timing.StartGrace {
 		text += fmt.Sprintf("; one that cannot be asked counts as starting for %s", t.StartGrace)
 	}

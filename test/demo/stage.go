@@ -143,7 +143,7 @@ func (st *stage) farewell() {
 		"    bin/lockstep controller --leader-elect=false", "",
 		"    export KUBECONFIG=" + kubeconfig,
 		"    kubectl -n " + namespace + " edit configmap web-settings", "",
-		"End the control plane with: make lab-down",
+		"End the control plane with: bin/lab down " + kubeconfig,
 	} {
 		st.printer.line(line)
 	}

@@ -102,7 +102,7 @@ func (a *asking) tag(ctx context.Context, m *memory) (string, error) {
 	if !ok {
 		return "", &Error{
 			Kind: NoMatch, What: "tags of " + q.Repository.String(), Answer: fmt.Sprintf("none of %d matches %s", len(tags), q.Spec),
-			Advice: "try the spec offline on a list of tags",
+			Advice: "try it offline on a list of tags: lockstep resolve REPOSITORY:SPEC with tags from a file",
 		}
 	}
 	return chosen, nil

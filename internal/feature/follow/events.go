@@ -12,11 +12,11 @@ import (
 
 // eventsFor is what people see of a decision on the workload. Most decisions
 // change nothing and are no event.
-func eventsFor(w *kube.Workload, d Decision, advice func(*kube.Workload) string) []announce.Event {
+func eventsFor(w *kube.Workload, d Decision, advice string) []announce.Event {
 	events := []announce.Event{}
 	if note, warning, ok := note(d); ok {
 		if d.Reason == input.Undone {
-			note += advice(w)
+			note += advice
 		}
 		events = append(events, announce.Event{About: w.Reference(), Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note})
 	}
@@ -87,12 +87,16 @@ func note(d Decision) (text string, warning, ok bool) {
 	}
 }
 
+// warnAction tells a warning from a decision for the same reason: two events that differ in
+// nothing else count as one that repeats, and only the first would be read.
+const warnAction = "warn"
+
 // warnings is what people see of names that do not exist and of settings around
 // the workload that have no effect.
 func warnings(w *kube.Workload, in Input) []announce.Event {
 	var events []announce.Event
 	warn := func(reason input.Reason, note string) {
-		events = append(events, announce.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: string(Leave), Note: note})
+		events = append(events, announce.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: warnAction, Note: note})
 	}
 	for _, p := range in.Intent.Warnings {
 		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+effect(p))

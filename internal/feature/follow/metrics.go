@@ -27,7 +27,7 @@ func newMetrics(r prometheus.Registerer, waiting func() map[input.Reason]int) *m
 		}, []string{"kind", "namespace", "reason", "result"}),
 		invalid: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_invalid_settings_total",
-			Help: "Settings that could not be understood, by kind and namespace of the workload; once per value.",
+			Help: "Settings that could not be understood or carried out, by kind and namespace of the workload; once for each that is new.",
 		}, []string{"kind", "namespace"}),
 		delivery: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "lockstep_delivery_seconds",
@@ -87,7 +87,7 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 
 // ForgetNamespaces drops the counts of namespaces that are not known.
 func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
-	cluster.DropNamespaces(known, r.metrics.reloads, r.metrics.invalid)
+	cluster.DropNamespaces(known, r.metrics.reloads, r.metrics.invalid, r.metrics.given)
 }
 
 // countConflict counts an attempt that met another writer's: a few are normal,

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -86,7 +86,7 @@ type Dependencies struct {
 	Announcer Announcer
 	// Advice says what a person can do about what was taken back, in the words of the
 	// command line.
-	Advice func(*kube.Workload) string
+	Advice func(w *kube.Workload, live bool) string
 	// Revisions asks the API server for a workload's revisions. Without it the loop does not
 	// find out what other writers took back.
 	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
@@ -124,7 +124,7 @@ func New(o Options, d Dependencies) *Reconciler {
 		r.gatherer.Full = d.Room.Full
 	}
 	if d.Advice == nil {
-		r.Advice = func(*kube.Workload) string { return "" }
+		r.Advice = func(*kube.Workload, bool) string { return "" }
 	}
 	if d.Pods != nil {
 		r.gatherer.Pods = d.Pods.List
@@ -233,7 +233,11 @@ func (r *Reconciler) report(got Gathered, d Decision) {
 	// The time is that after the patch, which may have taken long.
 	r.metrics.count(w, d, r.Now())
 	r.Log.V(level).Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
-	for _, e := range eventsFor(w, d, r.Advice) {
+	live := slices.ContainsFunc(got.Input.Findings, func(f input.Finding) bool {
+		_, back := f.BarredFor(input.Undone)
+		return back && f.Live
+	})
+	for _, e := range eventsFor(w, d, r.Advice(w, live)) {
 		r.Announcer.Announce(e)
 	}
 }
@@ -245,11 +249,12 @@ func (r *Reconciler) warn(w *kube.Workload, in Input) {
 	for i, e := range events {
 		texts[i] = e.Note
 	}
-	if !r.reported.isNewWarning(w.Key, strings.Join(texts, "\n")) {
+	before, isNew := r.reported.replaceWarnings(w.Key, texts)
+	if !isNew {
 		return
 	}
 	for _, e := range events {
-		if e.Reason != string(input.Unresolved) && e.Reason != string(input.RolloutFailed) {
+		if e.Reason == string(input.InvalidAnnotation) && !slices.Contains(before, e.Note) {
 			r.metrics.invalid.WithLabelValues(w.Key.Kind, w.Key.Namespace).Inc()
 		}
 	}

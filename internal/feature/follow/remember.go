@@ -204,19 +204,27 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	if given.Version == f.Current {
 		given.Sealed = f.Sealed
 	}
-	moved := o.decision.Verb == Move && o.decision.Delivered && (f.Live || o.moves(f))
-	if moved && f.Reason == input.Missing {
+	if o.loads(f) && f.Reason == input.Missing {
 		given.Take(f.Current) // the new pods start without it
 	}
-	switch {
-	case moved || f.Reason == input.DeliveredBefore:
-		given.Shown = f.Shows
-	case known && f.Shows != input.Mark{} && o.before.template[f.ID] == f.Shows:
-		// Whoever wrote it, the template shows what exists.
-		given.Shown = f.Shows
-	case f.Standing == input.Record && o.before.template[f.ID] != given.Shown:
-		// Another writer made this template; what it shows is not ours to compare.
-		given.Shown = input.Mark{}
-	}
+	given.Shown = o.shown(f, given.Shown, known)
 	return given, known
+}
+
+// loads reports whether the decision's patch starts pods that load the input as it is.
+func (o outcome) loads(f input.Finding) bool {
+	return o.decision.Verb == Move && o.decision.Delivered && (f.Live || o.moves(f))
+}
+
+// shown is what a template of ours shows of the input.
+func (o outcome) shown(f input.Finding, before input.Mark, known bool) input.Mark {
+	switch {
+	case o.loads(f) || f.Reason == input.DeliveredBefore:
+		return f.Shows
+	case known && f.Shows != input.Mark{} && o.before.template[f.ID] == f.Shows:
+		return f.Shows // whoever wrote it, the template shows what exists
+	case f.Standing == input.Record && o.before.template[f.ID] != before:
+		return input.Mark{} // another writer made this template; what it shows is not ours to compare
+	}
+	return before
 }

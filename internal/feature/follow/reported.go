@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -12,32 +13,33 @@ import (
 type reported struct {
 	mu      sync.Mutex
 	last    map[kube.Key]string
-	warned  map[kube.Key]string
+	warned  map[kube.Key][]string
 	pending map[kube.Key]input.Reason
 }
 
 func newReported() *reported {
-	return &reported{last: map[kube.Key]string{}, warned: map[kube.Key]string{}, pending: map[kube.Key]input.Reason{}}
+	return &reported{last: map[kube.Key]string{}, warned: map[kube.Key][]string{}, pending: map[kube.Key]input.Reason{}}
 }
 
 // isNew reports whether the text differs from the last one, and remembers it.
 func (r *reported) isNew(key kube.Key, text string) bool {
-	return r.replace(r.last, key, text)
-}
-
-// isNewWarning does the same for the warnings.
-func (r *reported) isNewWarning(key kube.Key, text string) bool {
-	return r.replace(r.warned, key, text)
-}
-
-func (r *reported) replace(texts map[kube.Key]string, key kube.Key, text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if texts[key] == text {
+	if r.last[key] == text {
 		return false
 	}
-	texts[key] = text
+	r.last[key] = text
 	return true
+}
+
+// replaceWarnings remembers the warnings of a workload, and returns those before them and
+// whether there are others now.
+func (r *reported) replaceWarnings(key kube.Key, texts []string) (before []string, isNew bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before = r.warned[key]
+	r.warned[key] = texts
+	return before, !slices.Equal(before, texts)
 }
 
 // setPending notes whether the workload waits, and why.

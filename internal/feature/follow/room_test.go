@@ -55,10 +55,15 @@ func TestCountsOfGoneNamespaces(t *testing.T) {
 	if _, err := l.Reconcile(t.Context(), s.workload.Key); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.series(t, "lockstep_reloads_total"); n != 1000 {
-		t.Fatalf("%d series of reloads, want 1000", n)
+	for _, name := range []string{"lockstep_reloads_total", "lockstep_inputs_given_total"} {
+		if n := s.series(t, name); n != 1000 {
+			t.Fatalf("%d series of %s, want 1000", n, name)
+		}
 	}
 	l.ForgetNamespaces(func(namespace string) bool { return namespace == "here" })
+	if n := s.series(t, "lockstep_inputs_given_total"); n != 0 {
+		t.Errorf("%d series of inputs, want none of namespaces that are gone", n)
+	}
 	if reloads, invalid := s.series(t, "lockstep_reloads_total"), s.series(t, "lockstep_invalid_settings_total"); reloads != 0 || invalid != 1 {
 		t.Errorf("%d series of reloads, %d of settings; want none of namespaces that are gone, one of the other", reloads, invalid)
 	}

@@ -123,6 +123,8 @@ func (q *watched) read(now time.Time) answer {
 	switch kind := registry.KindOf(view.Err); {
 	case view.Err == nil:
 		q.problem, q.kind = "", ""
+	case kind == registry.Limited && (q.kind == registry.Unreachable || q.kind == registry.Broken):
+		// It is left alone for a while because of that.
 	case q.problem == "" || q.kind != kind:
 		q.problem, q.kind = view.Err.Error(), kind
 	}

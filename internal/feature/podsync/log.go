@@ -44,6 +44,7 @@ func (a *Agent) logDone(log *slog.Logger, o Outcome) {
 // failure is what did not happen.
 func (a *Agent) failure(o Outcome) string {
 	_, working := errors.AsType[*UnansweredError](o.Err)
+	_, unreachable := errors.AsType[*UnreachableError](o.Err)
 	switch {
 	case o.Decision.Verb == RollBack:
 		return "not rolled back"
@@ -57,8 +58,10 @@ func (a *Agent) failure(o Outcome) string {
 		return "refused"
 	case a.state.Failures == 0:
 		return "not told yet"
-	default:
+	case unreachable:
 		return "not told"
+	default:
+		return "refused by the application"
 	}
 }
 

@@ -24,7 +24,7 @@ func (s *stage) roll(t testing.TB, args ...string) (output string, code int) {
 }
 
 // TestRollInStep: what is on record counts, also where another tool's rollout has loaded
-// what the template does not show.
+// what the template does not show, and where it was only observed. A pause is told.
 func TestRollInStep(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, simple())
@@ -43,7 +43,7 @@ func TestRollInStep(t *testing.T) {
 		t.Fatalf("the template shows %q, want what Lockstep wrote last", shown)
 	}
 	output, code := s.roll(t, web)
-	if code != 0 || !strings.Contains(output, "is in step") || !strings.Contains(output, "--force") {
+	if code != 0 || !strings.Contains(output, "is in step: on record as given") || !strings.Contains(output, "--force") {
 		t.Errorf("roll ended with %d and says %q", code, output)
 	}
 	s.checkRollouts(t, "in step", 2, web)
@@ -51,6 +51,19 @@ func TestRollInStep(t *testing.T) {
 		t.Errorf("roll --force ended with %d and says %q", code, output)
 	}
 	s.checkRollouts(t, "forced", 3, web)
+
+	s.annotate(t, web, settings.Observe, "true")
+	s.change(t, "configmap/app", "{data: {key: four}}")
+	s.AwaitEvent(t, "web", "WouldReload", "configmap/app")
+	s.awaitKnown(t, deploy, "web", versionOf("four"))
+	if output, code := s.roll(t, web); code != 0 || !strings.Contains(output, "on record as given") {
+		t.Errorf("after observe mode roll ended with %d and says %q", code, output)
+	}
+	s.change(t, web, "{spec: {paused: true}}")
+	s.awaitObserved(t, web)
+	if output, code := s.roll(t, web, "--force", "--now"); code != 0 || strings.Contains(output, "rolled out") || !strings.Contains(output, "begins with the resume") {
+		t.Errorf("of a paused workload roll ended with %d and says %q", code, output)
+	}
 }
 
 // TestPatternAndNever: a source that refuses is followed by its exact name only.

@@ -48,7 +48,7 @@ func newOnPlane(t *testing.T) *onPlane {
 	t.Helper()
 	w := &onPlane{World: testkit.NewWorld(t), t: t}
 	w.writes = newWrites(t, w.World)
-	w.person = newPerson(w.Client, w.Namespace)
+	w.person = newPerson(w.Client, w.Namespace, false)
 	w.witness = w.NewWitness(t)
 	if err := w.person.begin(t.Context()); err != nil {
 		t.Fatal(err)

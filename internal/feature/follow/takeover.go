@@ -33,8 +33,11 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload) (e record.Entry,
 		return unknown, true, nil
 	}
 	revisions, err := g.Revisions(ctx, w)
-	if errors.Is(err, timeline.ErrNoRight) {
+	switch {
+	case errors.Is(err, timeline.ErrNoRight):
 		return unknown, false, nil
+	case errors.Is(err, timeline.ErrNotActed):
+		return unknown, true, nil
 	}
 	if err != nil || !tookOver(w, revisions) {
 		return unknown, false, err

@@ -338,7 +338,11 @@ func (m *Model) moved(old Workload) error {
 			if b.given != s.content && s.content != "" {
 				return []belief{{given: s.content, from: before}}
 			}
-			return []belief{{given: b.given, from: b.from}} // a later revision is current
+			next := []belief{{given: b.given, from: b.from}} // a later revision is current
+			if s.touched && s.content != "" { // it may have been given what was between, and this by the same rollout
+				next = append(next, belief{given: b.given, from: before})
+			}
+			return next
 		})
 	}
 	return err

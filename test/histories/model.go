@@ -339,7 +339,7 @@ func (m *Model) moved(old Workload) error {
 				return []belief{{given: s.content, from: before}}
 			}
 			next := []belief{{given: b.given, from: b.from}} // a later revision is current
-			if s.touched && s.content != "" { // it may have been given what was between, and this by the same rollout
+			if s.touched && s.content != "" {                // it may have been given what was between, and this by the same rollout
 				next = append(next, belief{given: b.given, from: before})
 			}
 			return next

@@ -104,7 +104,6 @@ func (s *source) learn(given string, back bool) {
 	known := func(b belief) bool {
 		return given == b.given || given == Unknown && (s.rewritten || b.differs(s.content)) || waits && slices.Contains(s.unrecorded, given)
 	}
-	var shown []string
 	s.each(func(b belief) []belief {
 		settled := b.back == back || b.given != s.content && !back || len(s.overwritten) > 0
 		seen := b.late == "" || b.late != s.content && b.given != s.content
@@ -112,13 +111,12 @@ func (s *source) learn(given string, back bool) {
 			return nil
 		}
 		b.back, b.late = back, ""
-		if given == Unknown { // the template may show what was given, should that come back
-			shown = append(shown, b.given)
+		if given == Unknown {
 			b.given = Unknown
 		}
 		return []belief{b}
 	})
 	if slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.given == given }) {
-		s.unrecorded, s.overwritten = nil, shown
+		s.unrecorded, s.overwritten = nil, nil
 	}
 }

@@ -309,15 +309,16 @@ func TestOnPlane(t *testing.T) {
 	playSeedsOnPlane(t, seeds(t, 1, last), histories.Options{Length: 12, Without: []histories.Verb{histories.Later}})
 }
 
-// TestCanaryOnPlane plays histories of a Rollout with the controller of Argo Rollouts: one,
-// and six when HISTORIES=all. There are no nodes, so it asks for no pods.
+// TestCanaryOnPlane plays histories of a Rollout with the controller of Argo Rollouts: the
+// one of seed 9, which has two aborts and a retry, and six when HISTORIES=all. There are no
+// nodes, so it asks for no pods.
 func TestCanaryOnPlane(t *testing.T) {
 	t.Parallel()
-	last := uint64(1)
+	first, last := uint64(9), uint64(9)
 	if os.Getenv("HISTORIES") == "all" {
-		last = 6
+		first, last = 7, 12
 	}
-	playSeedsOnPlane(t, seeds(t, 1, last), histories.Options{Length: 12, Without: []histories.Verb{histories.Later, histories.Scale}, Canary: true})
+	playSeedsOnPlane(t, seeds(t, first, last), histories.Options{Length: 12, Without: []histories.Verb{histories.Later, histories.Scale}, Canary: true})
 }
 
 func playSeedsOnPlane(t *testing.T, seeds []uint64, o histories.Options) {

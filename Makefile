@@ -126,7 +126,7 @@ breaks: lab-programs ## Bring each predecessor's defect back and see its test fa
 	@bin/lab exec --with $(LAB_WITH) -- go run ./test/breaks $(BREAKS)
 
 .PHONY: histories
-histories: lab-programs ## Play 20 random histories to the built controller, and 200 to its decisions; HISTORY_SEED=7 or 1-5000 for others
+histories: lab-programs ## Play 26 random histories to the built controller, and 260 to its decisions; HISTORY_SEED=7 or 1-5000 for others
 	@HISTORIES=all bin/lab exec --with $(LAB_WITH) -- go test -count=1 -timeout 30m -parallel 4 ./test/histories
 
 .PHONY: compiler

@@ -1,6 +1,7 @@
 package histories_test
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
 const (
@@ -68,7 +71,7 @@ func (c *deployments) sync() {
 	if d == nil {
 		return
 	}
-	c.adopt(d)
+	c.adopt("kube-controller-manager", d)
 	rs, next := c.find(d)
 	switch {
 	case rs != nil && annotate(rs, d, next):
@@ -103,20 +106,36 @@ func (c *deployments) sync() {
 	}
 }
 
-// adopt takes over what another Deployment of the same name has left.
-func (c *deployments) adopt(d *appsv1.Deployment) {
-	for _, rs := range c.sets() {
+// marks are the annotation and the label by which a kind of workload tells its revisions.
+type marks struct{ number, hash string }
+
+func marksOf(d *appsv1.Deployment) marks {
+	if d.Kind == kube.Rollout().Kind {
+		return marks{canaryRevisionKey, canaryHashLabel}
+	}
+	return marks{revisionKey, hashLabel}
+}
+
+// ownedBy is the reference to a workload that controls a revision.
+func ownedBy(d *appsv1.Deployment) []metav1.OwnerReference {
+	kind := kindOf(d.Kind == kube.Rollout().Kind)
+	return []metav1.OwnerReference{*metav1.NewControllerRef(d, kind.GroupVersionKind)}
+}
+
+// adopt takes over what another workload of the same name has left.
+func (s *server) adopt(writer string, d *appsv1.Deployment) {
+	for _, rs := range s.sets() {
 		if metav1.GetControllerOf(rs) == nil {
 			adopted := rs.DeepCopy()
-			adopted.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}
-			c.store("kube-controller-manager", rs, adopted)
+			adopted.OwnerReferences = ownedBy(d)
+			s.store(writer, rs, adopted)
 		}
 	}
 }
 
 // find finds the ReplicaSet of the template and the number that it gets.
-func (c *deployments) find(d *appsv1.Deployment) (found *appsv1.ReplicaSet, number int64) {
-	for _, rs := range c.sets() {
+func (s *server) find(d *appsv1.Deployment) (found *appsv1.ReplicaSet, number int64) {
+	for _, rs := range s.sets() {
 		if apiequality.Semantic.DeepEqual(plain(rs.Spec.Template), plain(d.Spec.Template)) {
 			found = rs.DeepCopy()
 			continue
@@ -127,7 +146,7 @@ func (c *deployments) find(d *appsv1.Deployment) (found *appsv1.ReplicaSet, numb
 }
 
 func numberOf(o client.Object) int64 {
-	n, _ := strconv.ParseInt(o.GetAnnotations()[revisionKey], 10, 64)
+	n, _ := strconv.ParseInt(cmp.Or(o.GetAnnotations()[revisionKey], o.GetAnnotations()[canaryRevisionKey]), 10, 64)
 	return n
 }
 
@@ -135,6 +154,7 @@ func numberOf(o client.Object) int64 {
 func plain(t corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	c := t.DeepCopy()
 	delete(c.Labels, hashLabel)
+	delete(c.Labels, canaryHashLabel)
 	return c
 }
 
@@ -145,30 +165,30 @@ func newReplicaSet(d *appsv1.Deployment) *appsv1.ReplicaSet {
 	}
 	sum := sha256.Sum256(text)
 	hash := hex.EncodeToString(sum[:4])
-	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-" + hash, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}}}
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-" + hash, OwnerReferences: ownedBy(d)}}
 	rs.Spec.Template = *d.Spec.Template.DeepCopy()
 	rs.Spec.Template.Labels = maps.Clone(rs.Spec.Template.Labels)
-	rs.Spec.Template.Labels[hashLabel] = hash
+	rs.Spec.Template.Labels[marksOf(d).hash] = hash
 	rs.Labels = rs.Spec.Template.Labels
 	return rs
 }
 
-// annotate copies the Deployment's annotations to its ReplicaSet and gives that its number.
+// annotate copies the workload's annotations to its ReplicaSet and gives that its number.
 func annotate(rs *appsv1.ReplicaSet, d *appsv1.Deployment, number int64) bool {
-	before := maps.Clone(rs.Annotations)
+	before, key := maps.Clone(rs.Annotations), marksOf(d).number
 	if rs.Annotations == nil {
 		rs.Annotations = map[string]string{}
 	}
-	for key, value := range d.Annotations {
-		if key != revisionKey {
-			rs.Annotations[key] = value
+	for name, value := range d.Annotations {
+		if name != key {
+			rs.Annotations[name] = value
 		}
 	}
 	if old := numberOf(rs); old < number {
-		rs.Annotations[revisionKey] = strconv.FormatInt(number, 10)
+		rs.Annotations[key] = strconv.FormatInt(number, 10)
 		if old > 0 {
-			earlier := strings.TrimPrefix(rs.Annotations[historyKey]+","+strconv.FormatInt(old, 10), ",")
-			rs.Annotations[historyKey] = earlier
+			earlier := strings.TrimPrefix(rs.Annotations[key+"-history"]+","+strconv.FormatInt(old, 10), ",")
+			rs.Annotations[key+"-history"] = earlier
 		}
 	}
 	return !maps.Equal(before, rs.Annotations)

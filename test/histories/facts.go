@@ -20,7 +20,7 @@ type Fact struct {
 	Lockstep bool
 }
 
-// Workload is what a history needs to know of a Deployment.
+// Workload is what a history needs to know of a Deployment or Rollout.
 type Workload struct {
 	UID string
 	// Template is the same for the same pod template, and Shows what Lockstep wrote there:
@@ -28,6 +28,10 @@ type Workload struct {
 	Template     string
 	Shows        map[string]string
 	Paused, Held bool
+	// Stable is the template that pods are made from while a Rollout is aborted, empty
+	// while it is not; Older is true while pods of another template than its own run.
+	Stable string
+	Older  bool
 	// Release is the number of the last release that a person asked for.
 	Release int64
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // found are the shortest histories in which Lockstep broke the rules once.
-func found() map[string][]histories.Action {
+func found() map[string]histories.History {
 	do := func(verbs ...histories.Verb) []histories.Action {
 		all := make([]histories.Action, len(verbs))
 		for i, v := range verbs {
@@ -21,16 +21,17 @@ func found() map[string][]histories.Action {
 		return []histories.Action{{Verb: verb, Source: source}}
 	}
 	settle := do(histories.Settle)
-	join := func(parts ...[]histories.Action) []histories.Action {
-		all := settle
-		for _, part := range parts {
-			all = append(slices.Clip(all), part...)
-		}
-		return append(all, settle...)
+	join := func(parts ...[]histories.Action) histories.History {
+		return histories.History{Actions: slices.Concat(settle, slices.Concat(parts...), settle)}
+	}
+	canary := func(parts ...[]histories.Action) histories.History {
+		h := join(parts...)
+		h.Canary = true
+		return h
 	}
 	const change, back = histories.Change, histories.ChangeBack
 	const app, db = histories.ConfigMap, histories.Secret
-	return map[string][]histories.Action{
+	return map[string]histories.History{
 		// A rollout of another writer loaded a content that went back before Lockstep looked.
 		"LoadedWhatWasBetween": join(do(histories.Rollout), of(app, change), do(histories.Undo), of(app, back)),
 		// An old revision gets a new number also during a pause, and no pod restarts.
@@ -50,17 +51,28 @@ func found() map[string][]histories.Action {
 		// An undo and a redo made an old revision look as if it had been made for a content
 		// that came later: a change was called taken back, and waited for ever.
 		"RedoneAndContentGoesBack": join(of(db, change), settle, of(db, back), settle, do(histories.Undo), settle, do(histories.Undo, histories.Kill), of(db, back)),
+		// A canary that was aborted after a kill between patch and record was called delivered.
+		"KilledAndAborted": canary(of(app, change), do(histories.KillAfterPatch), settle, do(histories.Abort)),
+		// An abort counted as a rollout that had loaded a content from before it: Lockstep rolled
+		// out, which ended the abort.
+		"AbortedAfterContentWentBack": canary(do(histories.Rollout), of(app, change), of(app, back), settle, do(histories.Abort)),
+		// Argo Rollouts calls a template observed before it says which revision is its own: what
+		// was taken back stayed so.
+		"UndoneAndRolledOut": canary(of(app, change), settle, do(histories.Promote, histories.Undo, histories.Rollout)),
+		// A rollout right after the pods were taken over was not noticed.
+		"TakenOverAndUndone": join(of(app, change), settle, do(histories.Gap), of(db, change), do(histories.Orphan, histories.Make, histories.Look, histories.Undo)),
 	}
 }
 
 func TestFound(t *testing.T) {
 	t.Parallel()
-	for name, actions := range found() {
+	for name, h := range found() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				for seed := range uint64(20) { // delays differ
-					playInProcess(t, histories.History{Seed: seed, Actions: actions})
+					h.Seed = seed
+					playInProcess(t, h)
 				}
 			})
 		})
@@ -70,10 +82,10 @@ func TestFound(t *testing.T) {
 // TestFoundOnPlane plays those that take no luck to the built controller.
 func TestFoundOnPlane(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"UndoneDuringPause", "UndoneDuringPauseAndResumed", "UndoneAndOrphaned"} {
+	for _, name := range []string{"UndoneDuringPause", "UndoneDuringPauseAndResumed", "UndoneAndOrphaned", "KilledAndAborted"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			playOnPlane(t, histories.History{Actions: found()[name]})
+			playOnPlane(t, found()[name])
 		})
 	}
 }

@@ -42,6 +42,12 @@ const (
 	Release Verb = "release"
 	Scale   Verb = "scale"
 
+	// Abort makes pods from the stable revision again, Retry ends that, and Promote makes the
+	// canary the stable one. All are of a Rollout that is not paused by its specification.
+	Abort   Verb = "abort"
+	Retry   Verb = "retry"
+	Promote Verb = "promote"
+
 	// Orphan deletes the workload and leaves its revisions and pods, Delete takes them
 	// along. Make makes the workload again as it was, from its manifest after a Delete.
 	Orphan Verb = "orphan"
@@ -93,6 +99,9 @@ func (a Action) String() string {
 type History struct {
 	Seed    uint64
 	Actions []Action
+	// Canary is true when the workload is an Argo Rollout whose canary waits for a person,
+	// and false when it is a Deployment.
+	Canary bool
 }
 
 // String is the history as people read it, an action a line.
@@ -108,7 +117,7 @@ func (h History) String() string {
 func Reduce(h History, fails func(History) bool) History {
 	for size := len(h.Actions) / 2; size > 0; size /= 2 {
 		for i := 1; i+size <= len(h.Actions); { // the first look at the workload stays
-			shorter := History{Seed: h.Seed, Actions: slices.Concat(h.Actions[:i], h.Actions[i+size:])}
+			shorter := History{Seed: h.Seed, Actions: slices.Concat(h.Actions[:i], h.Actions[i+size:]), Canary: h.Canary}
 			if fails(shorter) {
 				h = shorter
 			} else {
@@ -124,8 +133,10 @@ type generator struct {
 	random *rand.Rand
 	// What follows from the actions so far.
 	down, gap, gone, armed bool
-	paused, held           bool
+	paused, held, aborted  bool
 	removed, heldSource    map[string]bool
+
+	canary bool
 }
 
 // Options of a history.
@@ -134,13 +145,15 @@ type Options struct {
 	Length int
 	// Without are verbs that must not occur.
 	Without []Verb
+	// Canary is that of the history.
+	Canary bool
 }
 
 // New makes up the history of a seed. It ends with Lockstep running and everything
 // settled, first as it is, then without holds and pauses, then with everything accepted.
 func New(seed uint64, o Options) History {
-	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), removed: map[string]bool{}, heldSource: map[string]bool{}}
-	h := History{Seed: seed, Actions: []Action{{Verb: Settle}}}
+	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), removed: map[string]bool{}, heldSource: map[string]bool{}, canary: o.Canary}
+	h := History{Seed: seed, Actions: []Action{{Verb: Settle}}, Canary: o.Canary}
 	without := map[Verb]bool{}
 	for _, v := range o.Without {
 		without[v] = true
@@ -237,7 +250,18 @@ func (g *generator) aboutWorkload() []choice {
 	} else {
 		all = append(all, choice{Action{Verb: Hold}, 3})
 	}
+	if g.canary && !g.paused {
+		all = append(all, g.aboutCanary()...)
+	}
 	return all
+}
+
+func (g *generator) aboutCanary() []choice {
+	promote := choice{Action{Verb: Promote}, 8}
+	if g.aborted {
+		return []choice{promote, {Action{Verb: Retry}, 10}}
+	}
+	return []choice{promote, {Action{Verb: Abort}, 15}}
 }
 
 // note keeps track of what can happen next.
@@ -256,7 +280,7 @@ func (g *generator) note(a Action) {
 	case Hold, Free:
 		g.held = a.Verb == Hold
 	case Orphan, Delete, Make:
-		g.gone = a.Verb != Make
+		g.gone, g.aborted = a.Verb != Make, false
 	case Kill, Start:
 		g.down, g.armed = a.Verb == Kill, false
 	case KillAfterPatch:
@@ -264,8 +288,13 @@ func (g *generator) note(a Action) {
 	case Gap, Look:
 		g.gap = a.Verb == Gap
 	case Undo: // with the annotations of then
-		g.held = false
-	case Rollout, Strip, Release, Scale, Later, Settle:
+		g.held = g.held && g.canary
+		g.aborted = false
+	case Abort:
+		g.aborted = true
+	case Retry, Promote, Rollout, Strip:
+		g.aborted = false
+	case Release, Scale, Later, Settle:
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -26,7 +26,8 @@ const quiet = 5 * time.Second
 type inProcess struct {
 	*agenda
 	server  *server
-	cluster *deployments
+	cluster controller
+	canary  bool
 	person  *person
 	process *process
 	disk    map[kube.Key]string
@@ -36,10 +37,20 @@ type inProcess struct {
 	trace []string
 }
 
-func newInProcess(seed uint64) (*inProcess, error) {
+// controller is that of the workload.
+type controller interface {
+	see(writer string, old, now client.Object)
+	// isObserved reports whether everything was done for the workload as it is.
+	isObserved() bool
+}
+
+func newInProcess(seed uint64, canary bool) (*inProcess, error) {
 	s, a := newServer(), &agenda{random: rand.New(rand.NewPCG(seed, 1))}
-	w := &inProcess{agenda: a, server: s, cluster: &deployments{server: s, agenda: a}, disk: map[kube.Key]string{}}
-	w.person = newPerson(s.as("person"), namespace)
+	w := &inProcess{agenda: a, server: s, cluster: &deployments{server: s, agenda: a}, canary: canary, disk: map[kube.Key]string{}}
+	if canary {
+		w.cluster = &rollouts{server: s, agenda: a}
+	}
+	w.person = newPerson(s.as("person"), namespace, canary)
 	s.written = append(s.written, w.note, w.cluster.see, func(writer string, old, now client.Object) {
 		if w.process != nil {
 			w.process.see(writer, old, now)
@@ -55,7 +66,7 @@ func newInProcess(seed uint64) (*inProcess, error) {
 }
 
 func (w *inProcess) start() {
-	w.process = start(&process{agenda: w.agenda, server: w.server, disk: w.disk, began: w.began, log: w.say})
+	w.process = start(&process{agenda: w.agenda, server: w.server, kind: kindOf(w.canary), disk: w.disk, began: w.began, log: w.say})
 }
 
 // say keeps what happened, for whoever looks at a failure.
@@ -69,8 +80,8 @@ func (w *inProcess) note(writer string, old, now client.Object) {
 	if o == nil {
 		o = old
 	}
-	d, isWorkload := o.(*appsv1.Deployment)
-	if !isWorkload && !isSource(o) {
+	d := asDeployment(o)
+	if d == nil && !isSource(o) {
 		return
 	}
 	f := factOf(o)
@@ -82,9 +93,17 @@ func (w *inProcess) note(writer string, old, now client.Object) {
 	if f.Workload != nil {
 		f.Workload.Shows = showsOf(d.Spec.Template.Annotations[settings.Inputs], w.person, hashers())
 	}
+	rollout, isRollout := now.(*unstructured.Unstructured)
+	if isRollout {
+		addCanary(f.Workload, rollout, w.server.sets())
+	}
 	w.known = append(w.known, f)
-	if isWorkload && now != nil {
-		w.say(fmt.Sprintf("  %d %s writes the workload: generation %d of %d, revision %s, edited %q, inputs %q, paused %t", w.server.version, writer, d.Status.ObservedGeneration, d.Generation, d.Annotations[revisionKey], d.Spec.Template.Annotations["edited"], d.Spec.Template.Annotations[settings.Inputs], d.Spec.Paused))
+	if d != nil && now != nil {
+		status := strconv.FormatInt(d.Status.ObservedGeneration, 10)
+		if isRollout {
+			status = fmt.Sprintf("%+v", statusOf(rollout))
+		}
+		w.say(fmt.Sprintf("  %d %s writes the workload: generation %s of %d, revision %d, edited %q, inputs %q, paused %t", w.server.version, writer, status, d.Generation, numberOf(d), d.Spec.Template.Annotations["edited"], d.Spec.Template.Annotations[settings.Inputs], d.Spec.Paused))
 	} else {
 		w.say(fmt.Sprintf("  %d %s writes %T %s: %q", w.server.version, writer, o, o.GetName(), f.Content))
 	}
@@ -151,7 +170,7 @@ func (w *inProcess) facts() []histories.Fact {
 func (w *inProcess) eventually(try func() error) error { return try() }
 
 func (w *inProcess) word() (histories.Word, error) {
-	entry, _ := w.process.Entry(key())
+	entry, _ := w.process.Entry(w.process.key())
 	return wordOf(w.process.last, entry, w.person, hashers()), nil
 }
 
@@ -159,11 +178,22 @@ func (w *inProcess) word() (histories.Word, error) {
 // and HISTORY_SEED=1-5000 that many.
 func TestInProcess(t *testing.T) {
 	t.Parallel()
-	rollouts, seeds := 0, seeds(t, 1, 200)
+	playSeeds(t, seeds(t, 1, 200), histories.Options{Length: 25})
+}
+
+// TestCanaryInProcess plays 60 histories of a Rollout, with aborts of its canary.
+func TestCanaryInProcess(t *testing.T) {
+	t.Parallel()
+	playSeeds(t, seeds(t, 1, 60), histories.Options{Length: 25, Canary: true})
+}
+
+func playSeeds(t *testing.T, seeds []uint64, o histories.Options) {
+	t.Helper()
+	rollouts := 0
 	for _, seed := range seeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				rollouts += playInProcess(t, histories.New(seed, histories.Options{Length: 25}))
+				rollouts += playInProcess(t, histories.New(seed, o))
 			})
 		})
 	}
@@ -209,7 +239,7 @@ func playInProcess(t *testing.T, h histories.History) (rollouts int) {
 }
 
 func playOnce(h histories.History) (*histories.Model, []string, error) {
-	w, err := newInProcess(h.Seed)
+	w, err := newInProcess(h.Seed, h.Canary)
 	if err != nil {
 		return nil, nil, err
 	}

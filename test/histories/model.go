@@ -1,7 +1,9 @@
 package histories
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,15 +21,20 @@ type Model struct {
 	// running is the template that pods are made from; it differs from the workload's
 	// while that is paused.
 	running string
-	// numbers are those of each template's revision, as the Deployment controller gives
-	// them: a revision that is used again gets a new one and keeps the old ones.
+	// numbers are those of each template's revision, as the workload's controller gives
+	// them: a revision that is used again gets a new one and keeps the old ones. shows is
+	// what Lockstep wrote into each template.
 	numbers map[string][]int64
+	shows   map[string]map[string]string
+	// canary is true for a Rollout.
+	canary bool
 	// gone is when the workload was deleted and its revisions were left; takenOver is true
 	// when another one took them over since the last settlement. After a further rollout
 	// nothing tells that any more.
 	// Whether that was more than ten minutes ago Lockstep knows only if it saw it.
-	gone                  time.Time
-	goneUnseen, takenOver bool
+	// One that is made again after an abort is rolled out as a whole.
+	gone                               time.Time
+	goneUnseen, goneAborted, takenOver bool
 	// released is the last release that counted; accepting is true when it was asked for
 	// since the last settlement, so that it may be carried out before what was done since
 	// or after it.
@@ -50,8 +57,8 @@ type Model struct {
 }
 
 // NewModel makes the model of a workload that Lockstep has not seen yet.
-func NewModel() *Model {
-	m := &Model{numbers: map[string][]int64{}, sources: map[string]*source{}}
+func NewModel(canary bool) *Model {
+	m := &Model{numbers: map[string][]int64{}, shows: map[string]map[string]string{}, sources: map[string]*source{}, canary: canary}
 	for _, name := range []string{ConfigMap, Secret} {
 		m.sources[name] = &source{}
 	}
@@ -90,6 +97,9 @@ func (m *Model) Rollouts() int {
 // Observe takes a fact into account. The error says which rule Lockstep has broken.
 func (m *Model) Observe(f Fact) error {
 	m.since = append(m.since, f)
+	if f.Workload != nil {
+		m.shows[f.Workload.Template] = f.Workload.Shows
+	}
 	switch {
 	case f.Source != "":
 		s := m.sources[f.Source]
@@ -110,16 +120,19 @@ func (m *Model) Observe(f Fact) error {
 	case f.Lockstep:
 		return m.moved(old)
 	case old.Template != f.Workload.Template:
+		used := len(m.numbers[f.Workload.Template]) > 0
 		m.number(f.Workload.Template, !f.Workload.Paused)
 		if f.Workload.Paused {
 			m.edited()
 		} else {
-			m.rolled(m.last(old.Template))
+			m.rolled(m.last(old.Template), old.Older && used)
 		}
 	case old.Paused && !f.Workload.Paused && m.running != f.Workload.Template:
 		before := m.last(m.running)
 		m.number(f.Workload.Template, true)
-		m.rolled(before)
+		m.rolled(before, old.Older)
+	case old.Stable != f.Workload.Stable:
+		m.aborted()
 	}
 	if f.Workload.Release > m.released {
 		m.release()
@@ -145,6 +158,8 @@ func (m *Model) make(f Fact) {
 			switch {
 			case m.takenOver && m.blind:
 				return []belief{b, m.judged(name, b)}
+			case m.takenOver && m.goneAborted:
+				return []belief{m.judged(name, b)}
 			case m.takenOver:
 				return []belief{b}
 			case maybe:
@@ -160,19 +175,21 @@ func (m *Model) make(f Fact) {
 }
 
 func (m *Model) delete(f Fact) {
+	m.goneAborted = m.workload.Stable != ""
 	m.workload, m.gone, m.goneUnseen = nil, time.Time{}, m.blind
 	if f.Orphaned {
 		m.gone = f.At
 	}
 }
 
-// number gives the revision of a template its number, as the Deployment controller does:
-// none is made during a pause, but one that exists is the current one at once.
+// number gives the revision of a template its number, as the workload's controller does.
+// That of Deployments makes none during a pause, but one that exists is the current one at
+// once. That of Rollouts makes one, and no pods from it.
 func (m *Model) number(template string, makes bool) {
 	if makes {
 		m.running = template
 	}
-	if len(m.numbers[template]) == 0 && !makes {
+	if len(m.numbers[template]) == 0 && !makes && !m.canary {
 		return
 	}
 	next := int64(1)
@@ -197,19 +214,17 @@ func (m *Model) last(template string) int64 {
 // rolled: another writer's rollout loads what exists, and so delivers what is due. What it
 // does not deliver was taken back when pods are made from a revision that was there
 // before, and that shows another version. Lockstep cannot know what a rollout delivered
-// that it did not see.
-func (m *Model) rolled(before int64) {
+// that it did not see, nor whether one delivered anything that uses a revision of which
+// pods may have run all along (kept).
+func (m *Model) rolled(before int64, kept bool) {
 	m.rolledOut = true
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief {
-			judged := []belief{m.judged(name, b)}
-			if m.accepting || m.accepted == m.workload.Template {
-				judged = append(judged, belief{given: b.given, from: b.from, late: b.late})
-			}
+			judged := m.judgements(name, b)
 			if b.given == s.content || s.content == "" {
 				return judged
 			}
-			if !m.blind && !m.pauseUnseen {
+			if !m.blind && !m.pauseUnseen && !kept {
 				for i := range judged {
 					judged[i].late = s.content
 				}
@@ -223,6 +238,23 @@ func (m *Model) rolled(before int64) {
 			s.unseen = s.unseen || m.blind
 		}
 	}
+}
+
+// aborted: pods are made from the stable revision, or no longer. That delivers nothing.
+func (m *Model) aborted() {
+	for name, s := range m.sources {
+		s.each(func(b belief) []belief { return m.judgements(name, b) })
+	}
+}
+
+// judgements are what Lockstep can make of a belief when pods are made from another
+// revision: a release may be carried out before that or after it.
+func (m *Model) judgements(name string, b belief) []belief {
+	all := []belief{m.judged(name, b)}
+	if m.accepting || m.accepted == m.workload.Template {
+		all = append(all, belief{given: b.given, from: b.from, late: b.late})
+	}
+	return all
 }
 
 // mistake: a rollout that Lockstep did not see, and that led to the template of before,
@@ -263,9 +295,10 @@ func (m *Model) forget(name string, s *source) {
 // judged is whether the version on record was taken back. The very revision that gave it
 // may be one that was used again.
 func (m *Model) judged(name string, b belief) belief {
-	numbers := m.numbers[m.workload.Template]
+	current := cmp.Or(m.workload.Stable, m.workload.Template)
+	numbers := m.numbers[current]
 	had := !slices.Contains(numbers, b.from+1) && slices.ContainsFunc(numbers, func(n int64) bool { return n <= b.from })
-	shows, does := m.workload.Shows[name]
+	shows, does := m.shows[current][name]
 	b.back = had && (!does || shows != b.given)
 	return b
 }
@@ -305,7 +338,11 @@ func (m *Model) moved(old Workload) error {
 			if b.given != s.content && s.content != "" {
 				return []belief{{given: s.content, from: before}}
 			}
-			return []belief{{given: b.given, from: b.from}} // a later revision is current
+			next := []belief{{given: b.given, from: b.from}} // a later revision is current
+			if s.touched && s.content != "" {                // it may have been given what was between, and this by the same rollout
+				next = append(next, belief{given: b.given, from: before})
+			}
+			return next
 		})
 	}
 	return err
@@ -319,6 +356,7 @@ func (m *Model) clone() *Model {
 		copied.beliefs, copied.unrecorded, copied.overwritten = slices.Clone(s.beliefs), slices.Clone(s.unrecorded), slices.Clone(s.overwritten)
 		c.sources[name] = &copied
 	}
+	c.shows = maps.Clone(m.shows)
 	c.numbers = map[string][]int64{}
 	for template, numbers := range m.numbers {
 		c.numbers[template] = slices.Clone(numbers)
@@ -330,7 +368,7 @@ func (m *Model) clone() *Model {
 func (m *Model) String() string {
 	var b strings.Builder
 	if m.workload != nil {
-		fmt.Fprintf(&b, "  workload: held=%t paused=%t revisions %v\n", m.workload.Held, m.workload.Paused, m.numbers[m.workload.Template])
+		fmt.Fprintf(&b, "  workload: held=%t paused=%t aborted=%t revisions %v\n", m.workload.Held, m.workload.Paused, m.workload.Stable != "", m.numbers[m.workload.Template])
 	}
 	for _, name := range []string{ConfigMap, Secret} {
 		s := m.sources[name]

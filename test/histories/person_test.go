@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -29,6 +31,8 @@ import (
 type person struct {
 	client    client.Client
 	namespace string
+	// canary is true when the workload is a Rollout.
+	canary bool
 	// contents are those that each source has had.
 	contents map[string][]string
 	// last is the workload as it was deleted; nil after one that took everything along.
@@ -36,8 +40,8 @@ type person struct {
 	turns int
 }
 
-func newPerson(c client.Client, namespace string) *person {
-	return &person{client: c, namespace: namespace, contents: map[string][]string{}}
+func newPerson(c client.Client, namespace string, canary bool) *person {
+	return &person{client: c, namespace: namespace, canary: canary, contents: map[string][]string{}}
 }
 
 // begin makes the sources and the workload.
@@ -47,16 +51,29 @@ func (p *person) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.create(ctx, p.manifest())
+	d, err := p.manifest(ctx)
+	if err != nil {
+		return err
+	}
+	return p.create(ctx, d)
 }
 
-// manifest is the workload as its owner wrote it.
-func (p *person) manifest() *appsv1.Deployment {
+// manifest is the workload as its owner wrote it. An API server fills in what the template
+// of a Deployment or ReplicaSet leaves out. In a Rollout it does not, so that the template
+// would not be the one of its own revision.
+func (p *person) manifest(ctx context.Context) (*appsv1.Deployment, error) {
 	d := testkit.Deployment(testkit.Web, "app", "db")
 	delete(d.Annotations, settings.Quiet)
 	limit := int32(1000) // a history is longer than the default
 	d.Spec.RevisionHistoryLimit = &limit
-	return d
+	if !p.canary {
+		return d, nil
+	}
+	d.Namespace = p.namespace
+	filled := d.DeepCopy()
+	err := p.client.Create(ctx, filled, client.DryRunAll)
+	d.Spec.Template = filled.Spec.Template
+	return d, err
 }
 
 // fresh is a content that a source never had.
@@ -83,6 +100,8 @@ func (p *person) do(ctx context.Context, a histories.Action) error {
 		return p.makeAgain(ctx)
 	case histories.Undo:
 		return p.undo(ctx, a.Revision)
+	case histories.Abort, histories.Retry, histories.Promote:
+		return p.decide(ctx, a.Verb)
 	}
 	change := p.changeOf(a.Verb)
 	if change == nil {
@@ -131,16 +150,16 @@ func setOn(t *corev1.PodTemplateSpec, key, value string) {
 // change changes the workload, if there is one.
 func (p *person) change(ctx context.Context, change func(*appsv1.Deployment)) error {
 	for {
-		d := &appsv1.Deployment{}
-		if err := p.client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: testkit.Web}, d); err != nil {
-			return client.IgnoreNotFound(err)
+		d, err := p.get(ctx)
+		if d == nil {
+			return err
 		}
 		before := d.DeepCopy()
 		change(d)
 		if same(before, d) {
 			return nil
 		}
-		err := p.client.Update(ctx, d)
+		err = p.client.Update(ctx, p.written(d))
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -208,24 +227,61 @@ func (p *person) holdSource(ctx context.Context, source string, hold bool) error
 
 // remove deletes the workload, and remembers it as it was when its revisions stay.
 func (p *person) remove(ctx context.Context, orphan bool) error {
-	d := &appsv1.Deployment{}
-	if err := p.client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: testkit.Web}, d); err != nil {
-		return client.IgnoreNotFound(err)
+	d, err := p.get(ctx)
+	if d == nil {
+		return err
 	}
 	p.last = nil
 	policy := metav1.DeletePropagationForeground
 	if orphan {
 		p.last, policy = d.DeepCopy(), metav1.DeletePropagationOrphan
 	}
-	return p.client.Delete(ctx, d, client.PropagationPolicy(policy))
+	return p.client.Delete(ctx, p.written(d), client.PropagationPolicy(policy))
+}
+
+// get reads the workload, nil when there is none.
+func (p *person) get(ctx context.Context) (*appsv1.Deployment, error) {
+	o := kindOf(p.canary).NewObject()
+	if err := p.client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: testkit.Web}, o); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return asDeployment(o), nil
+}
+
+// written is the workload in the form of its kind.
+func (p *person) written(d *appsv1.Deployment) client.Object {
+	if p.canary {
+		return asRollout(d)
+	}
+	return d
+}
+
+// decide decides on a canary that is under way, as Argo's plugin for kubectl writes it:
+// "abort", "retry rollout" and "promote --full".
+func (p *person) decide(ctx context.Context, verb histories.Verb) error {
+	o := kube.Rollout().NewObject().(*unstructured.Unstructured)
+	if err := p.client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: testkit.Web}, o); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	status := statusOf(o)
+	if asDeployment(o).Spec.Paused || status.CurrentPodHash == status.StableRS || verb != histories.Promote && status.Abort == (verb == histories.Abort) {
+		return nil
+	}
+	body := map[histories.Verb]string{
+		histories.Abort: `{"status":{"abort":true}}`, histories.Retry: `{"status":{"abort":false}}`, histories.Promote: `{"status":{"promoteFull":true}}`,
+	}[verb]
+	return p.client.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(body)))
 }
 
 func (p *person) makeAgain(ctx context.Context) error {
-	d := p.manifest()
+	d, err := p.manifest(ctx)
+	if err != nil {
+		return err
+	}
 	if p.last != nil {
 		d.Annotations, d.Spec = p.last.Annotations, p.last.Spec
 	}
-	err := p.create(ctx, d)
+	err = p.create(ctx, d)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -234,12 +290,12 @@ func (p *person) makeAgain(ctx context.Context) error {
 
 func (p *person) create(ctx context.Context, d *appsv1.Deployment) error {
 	d.Namespace = p.namespace
-	return p.client.Create(ctx, d)
+	return p.client.Create(ctx, p.written(d))
 }
 
 // undo goes to another revision as "kubectl rollout undo" does: the template, and the
 // annotations of the Deployment as they were then. kubectl refuses a paused one; other
-// tools write its template alone.
+// tools write its template alone, and so does Argo's plugin.
 func (p *person) undo(ctx context.Context, choice int) error {
 	sets := &appsv1.ReplicaSetList{}
 	if err := p.client.List(ctx, sets, client.InNamespace(p.namespace), client.MatchingLabels{"app": testkit.Web}); err != nil {
@@ -248,14 +304,14 @@ func (p *person) undo(ctx context.Context, choice int) error {
 	slices.SortFunc(sets.Items, func(a, b appsv1.ReplicaSet) int { return int(numberOf(&b) - numberOf(&a)) })
 	return p.change(ctx, func(d *appsv1.Deployment) {
 		others := slices.DeleteFunc(slices.Clone(sets.Items), func(rs appsv1.ReplicaSet) bool {
-			return templateText(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: rs.Spec.Template}}) == templateText(d)
+			return templateOf(&rs) == templateText(d)
 		})
 		if len(others) == 0 {
 			return
 		}
 		to := others[choice%len(others)]
 		d.Spec.Template = *plain(to.Spec.Template)
-		if d.Spec.Paused {
+		if d.Spec.Paused || p.canary {
 			return
 		}
 		number := d.Annotations[revisionKey]
@@ -267,7 +323,7 @@ func (p *person) undo(ctx context.Context, choice int) error {
 	})
 }
 
-// factOf is what a write says, of a Deployment or a source.
+// factOf is what a write says, of a workload or a source.
 func factOf(o client.Object) histories.Fact {
 	f := histories.Fact{}
 	_, f.Held = o.GetAnnotations()[settings.Hold]
@@ -276,11 +332,12 @@ func factOf(o client.Object) histories.Fact {
 		f.Source, f.Content = histories.ConfigMap, o.Data["key"]
 	case *corev1.Secret:
 		f.Source, f.Content = histories.Secret, string(o.Data["key"])
-	case *appsv1.Deployment:
-		release, _ := strconv.ParseInt(o.Annotations[settings.Release], 10, 64)
+	default:
+		d := asDeployment(o)
+		release, _ := strconv.ParseInt(d.Annotations[settings.Release], 10, 64)
 		f.Workload = &histories.Workload{
-			UID: string(o.UID), Template: templateText(o),
-			Paused: o.Spec.Paused, Held: f.Held, Release: release,
+			UID: string(d.UID), Template: templateText(d),
+			Paused: d.Spec.Paused, Held: f.Held, Release: release,
 		}
 	}
 	return f

@@ -6,16 +6,14 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
@@ -23,7 +21,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/histories"
 	"github.com/lockstep-dev/lockstep/test/testkit"
@@ -33,6 +30,7 @@ import (
 type onPlane struct {
 	*testkit.World
 	t          *testing.T
+	canary     bool
 	witness    *testkit.Witness
 	person     *person
 	writes     *writes
@@ -44,11 +42,19 @@ type onPlane struct {
 }
 
 // newOnPlane makes the workload and starts Lockstep.
-func newOnPlane(t *testing.T) *onPlane {
+func newOnPlane(t *testing.T, canary bool) *onPlane {
 	t.Helper()
-	w := &onPlane{World: testkit.NewWorld(t), t: t}
-	w.writes = newWrites(t, w.World)
-	w.person = newPerson(w.Client, w.Namespace)
+	var with []labtest.Component
+	if canary {
+		with = append(with, labtest.ArgoRollouts)
+	}
+	w := &onPlane{World: testkit.NewWorldOn(t, labtest.Shared(t, with...)), t: t, canary: canary}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // the API server tells of a new kind a little later
+		err := w.Client.List(t.Context(), kindOf(canary).NewList(), client.InNamespace(w.Namespace))
+		return err == nil, fmt.Sprint(err)
+	})
+	w.writes = newWrites(t, w.World, canary)
+	w.person = newPerson(w.Client, w.Namespace, canary)
 	w.witness = w.NewWitness(t)
 	if err := w.person.begin(t.Context()); err != nil {
 		t.Fatal(err)
@@ -143,44 +149,60 @@ func (w *onPlane) isUp() bool {
 
 func (w *onPlane) sees() bool { return !w.cut }
 
-// deployment is the workload, nil when there is none.
-func (w *onPlane) deployment() *appsv1.Deployment {
+// workload is the workload, nil when there is none.
+func (w *onPlane) workload() client.Object {
 	w.t.Helper()
-	d := &appsv1.Deployment{}
-	err := w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: testkit.Web}, d)
+	o := kindOf(w.canary).NewObject()
+	err := w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: testkit.Web}, o)
 	if client.IgnoreNotFound(err) != nil {
 		w.t.Fatal(err)
 	}
 	if err != nil {
 		return nil
 	}
-	return d
+	return o
+}
+
+// sets are the revisions.
+func (w *onPlane) sets() []*appsv1.ReplicaSet {
+	w.t.Helper()
+	list := &appsv1.ReplicaSetList{}
+	if err := w.Client.List(w.t.Context(), list, client.InNamespace(w.Namespace), client.MatchingLabels{"app": testkit.Web}); err != nil {
+		w.t.Fatal(err)
+	}
+	var all []*appsv1.ReplicaSet
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all
 }
 
 func (w *onPlane) awaitGone() {
 	w.t.Helper()
-	labtest.Eventually(w.t, testkit.Patience, func() (bool, string) { return w.deployment() == nil, "the workload is still there" })
+	labtest.Eventually(w.t, testkit.Patience, func() (bool, string) { return w.workload() == nil, "the workload is still there" })
 }
 
-// awaitObserved waits until the Deployment controller has done everything for the workload
-// as it is: it has noted the generation, and then the number of the revision.
+// awaitObserved waits until the controller of the workload has done everything for it as it
+// is: it has noted the generation, and then the number of the revision.
 func (w *onPlane) awaitObserved() {
 	w.t.Helper()
 	labtest.Eventually(w.t, testkit.Patience, func() (bool, string) {
-		d := w.deployment()
-		if d == nil {
+		o := w.workload()
+		if o == nil {
 			return true, ""
 		}
-		if d.Status.ObservedGeneration < d.Generation {
+		d, hash := asDeployment(o), ""
+		if rollout, ok := o.(*unstructured.Unstructured); ok {
+			hash = statusOf(rollout).CurrentPodHash
+			if !hasActed(rollout) {
+				return false, fmt.Sprintf("generation %d has the status %+v", d.Generation, statusOf(rollout))
+			}
+		} else if d.Status.ObservedGeneration < d.Generation {
 			return false, fmt.Sprintf("generation %d is not observed, only %d", d.Generation, d.Status.ObservedGeneration)
 		}
-		sets := &appsv1.ReplicaSetList{}
-		if err := w.Client.List(w.t.Context(), sets, client.InNamespace(w.Namespace), client.MatchingLabels{"app": testkit.Web}); err != nil {
-			w.t.Fatal(err)
-		}
-		for _, rs := range sets.Items {
-			if templateText(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: rs.Spec.Template}}) == templateText(d) {
-				return numberOf(&rs) == numberOf(d), fmt.Sprintf("the revision has number %d, the workload %d", numberOf(&rs), numberOf(d))
+		for _, rs := range w.sets() {
+			if templateOf(rs) == templateText(d) {
+				return numberOf(rs) == numberOf(d) && rs.Labels[canaryHashLabel] == hash, fmt.Sprintf("the revision has number %d, the workload %d", numberOf(rs), numberOf(d))
 			}
 		}
 		return d.Spec.Paused, "the template has no revision"
@@ -204,7 +226,7 @@ func (w *onPlane) awaitLaterSecond() {
 // facts are complete when the watches have shown each object as it is.
 func (w *onPlane) facts() []histories.Fact {
 	w.t.Helper()
-	for _, o := range []client.Object{&appsv1.Deployment{}, w.person.source(histories.ConfigMap, ""), w.person.source(histories.Secret, "")} {
+	for _, o := range []client.Object{kindOf(w.canary).NewObject(), w.person.source(histories.ConfigMap, ""), w.person.source(histories.Secret, "")} {
 		name := cmp.Or(o.GetName(), testkit.Web)
 		labtest.Eventually(w.t, testkit.Patience, func() (bool, string) {
 			err := w.Client.Get(w.t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, o)
@@ -219,9 +241,18 @@ func (w *onPlane) facts() []histories.Fact {
 		})
 	}
 	all, digests := w.writes.take(), w.digests()
+	var sets []*appsv1.ReplicaSet
+	if w.canary {
+		sets = w.sets()
+	}
 	for _, f := range all {
-		if f.Workload != nil {
-			f.Workload.Shows = showsOf(w.writes.text(f.Workload), w.person, digests)
+		if f.Workload == nil {
+			continue
+		}
+		text, rollout := w.writes.text(f.Workload)
+		f.Workload.Shows = showsOf(text, w.person, digests)
+		if rollout != nil {
+			addCanary(f.Workload, rollout, sets)
 		}
 	}
 	return all
@@ -243,9 +274,9 @@ var errNotSaid = errors.New("the controller has not decided on the workload")
 
 func (w *onPlane) word() (histories.Word, error) {
 	w.t.Helper()
-	decided := regexp.MustCompile(`(?m)decided.*workload=Deployment/`+w.Namespace+`/web .*reason=(\w+)`).FindAllStringSubmatch(w.controller.Stderr(), -1)
-	text := w.Record(w.t, testkit.Web)
-	if len(decided) == 0 || text == "" && w.deployment() != nil {
+	decided := regexp.MustCompile(`(?m)decided.*workload=`+kindOf(w.canary).Kind+`/`+w.Namespace+`/web .*reason=(\w+)`).FindAllStringSubmatch(w.controller.Stderr(), -1)
+	text := w.RecordOf(w.t, kindOf(w.canary).GroupKind(), testkit.Web)
+	if len(decided) == 0 || text == "" && w.workload() != nil {
 		return histories.Word{}, errNotSaid
 	}
 	entry := record.Entry{}
@@ -267,112 +298,6 @@ func (w *onPlane) eventually(try func() error) error {
 	return nil
 }
 
-// writes are what watches show of the workload and its sources.
-type writes struct {
-	t *testing.T
-
-	mu    sync.Mutex
-	facts []histories.Fact
-	// seen is the last resource version of each object, empty when it is gone, and shown
-	// what Lockstep wrote into the template of each workload.
-	seen, shown map[string]string
-	texts       map[*histories.Workload]string
-	orphan      bool
-	victim      *testkit.Controller
-}
-
-func newWrites(t *testing.T, world *testkit.World) *writes {
-	t.Helper()
-	r := &writes{t: t, seen: map[string]string{}, shown: map[string]string{}, texts: map[*histories.Workload]string{}}
-	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
-		events, err := testkit.NewClient(t, world.Cluster.Kubeconfig()).Watch(t.Context(), list, client.InNamespace(world.Namespace))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var done sync.WaitGroup
-		done.Go(func() {
-			for event := range events.ResultChan() {
-				if o, ok := event.Object.(client.Object); ok {
-					r.note(o, event.Type == "DELETED")
-				}
-			}
-		})
-		t.Cleanup(func() { events.Stop(); done.Wait() })
-	}
-	return r
-}
-
-// note makes a fact of an event, and kills whoever is to be killed at its patch.
-func (r *writes) note(o client.Object, gone bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f := factOf(o)
-	if f.Workload != nil && !gone {
-		// Whoever writes a field last owns it.
-		slim, err := kube.SlimWorkload(kube.Deployment(), o, settings.Native{})
-		text := o.(*appsv1.Deployment).Spec.Template.Annotations[settings.Inputs]
-		f.Lockstep = err == nil && !slim.MovedAt.IsZero() && r.shown[o.GetName()] != text
-		r.shown[o.GetName()], r.texts[f.Workload] = text, text
-	}
-	if f.Lockstep && r.victim != nil {
-		r.victim.Signal(r.t, syscall.SIGKILL)
-		r.victim = nil
-	}
-	if !slices.Contains([]string{testkit.Web, "app", "db"}, o.GetName()) {
-		return
-	}
-	f.Version, _ = strconv.ParseUint(o.GetResourceVersion(), 10, 64)
-	f.At = time.Now()
-	name := nameOf(o, o.GetName())
-	r.seen[name] = o.GetResourceVersion()
-	if gone {
-		f.Content, f.Held, f.Workload, f.Orphaned = "", false, nil, r.orphan
-		r.seen[name] = ""
-	}
-	r.facts = append(r.facts, f)
-}
-
-func (r *writes) arm(victim *testkit.Controller) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.victim = victim
-}
-
-func (r *writes) isArmed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.victim != nil
-}
-
-func (r *writes) orphaning(orphan bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.orphan = orphan
-}
-
-// text is what Lockstep wrote into a template.
-func (r *writes) text(w *histories.Workload) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.texts[w]
-}
-
-func (r *writes) hasSeen(name, version string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.seen[name] == version
-}
-
-// take returns the facts since the last call, in the order of their resource versions.
-func (r *writes) take() []histories.Fact {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := r.facts
-	r.facts = nil
-	slices.SortStableFunc(all, func(a, b histories.Fact) int { return cmp.Compare(a.Version, b.Version) })
-	return all
-}
-
 // TestOnPlane plays histories to the built controller: three of them, and all twenty when
 // HISTORIES=all.
 func TestOnPlane(t *testing.T) {
@@ -381,11 +306,27 @@ func TestOnPlane(t *testing.T) {
 	if os.Getenv("HISTORIES") == "all" {
 		last = 20
 	}
-	for _, seed := range seeds(t, 1, last) {
+	playSeedsOnPlane(t, seeds(t, 1, last), histories.Options{Length: 12, Without: []histories.Verb{histories.Later}})
+}
+
+// TestCanaryOnPlane plays histories of a Rollout with the controller of Argo Rollouts: the
+// one of seed 9, which has two aborts and a retry, and six when HISTORIES=all. There are no
+// nodes, so it asks for no pods.
+func TestCanaryOnPlane(t *testing.T) {
+	t.Parallel()
+	first, last := uint64(9), uint64(9)
+	if os.Getenv("HISTORIES") == "all" {
+		first, last = 7, 12
+	}
+	playSeedsOnPlane(t, seeds(t, first, last), histories.Options{Length: 12, Without: []histories.Verb{histories.Later, histories.Scale}, Canary: true})
+}
+
+func playSeedsOnPlane(t *testing.T, seeds []uint64, o histories.Options) {
+	t.Helper()
+	for _, seed := range seeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
-			h := histories.New(seed, histories.Options{Length: 12, Without: []histories.Verb{histories.Later}})
-			playOnPlane(t, h)
+			playOnPlane(t, histories.New(seed, o))
 		})
 	}
 }
@@ -393,7 +334,7 @@ func TestOnPlane(t *testing.T) {
 func playOnPlane(t *testing.T, h histories.History) {
 	t.Helper()
 	t.Logf("seed %d\n%s", h.Seed, h)
-	w := newOnPlane(t)
+	w := newOnPlane(t, h.Canary)
 	if _, err := play(h, w); err != nil {
 		t.Errorf("%v\n\nrepeat it with HISTORY_SEED=%d\n\n%s", err, h.Seed, w.controller.Stderr())
 	}

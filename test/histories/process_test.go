@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,6 +31,7 @@ import (
 type process struct {
 	*agenda
 	server *server
+	kind   kube.Kind
 
 	workloads *mirror.Mirror[*kube.Workload]
 	sources   map[input.Kind]*mirror.Mirror[*kube.Source]
@@ -60,8 +60,8 @@ type watch struct {
 }
 
 // key is the only workload.
-func key() kube.Key {
-	return kube.Key{GroupKind: kube.Deployment().GroupKind(), Namespace: namespace, Name: "web"}
+func (p *process) key() kube.Key {
+	return kube.Key{GroupKind: p.kind.GroupKind(), Namespace: namespace, Name: "web"}
 }
 
 func hashers() kube.Hashers {
@@ -76,10 +76,10 @@ func start(p *process) *process {
 	p.memory, p.sources, p.watches, p.client = map[kube.Key]*string{}, map[input.Kind]*mirror.Mirror[*kube.Source]{}, map[string]*watch{}, s.as(kube.FieldManager)
 	words := settings.Native{Defaults: settings.Defaults{Quiet: quiet}}
 	p.workloads = mirror.New(mirror.Options[*kube.Workload]{
-		Slim:    func(o any) (*kube.Workload, error) { return kube.SlimWorkload(kube.Deployment(), o, words) },
+		Slim:    func(o any) (*kube.Workload, error) { return kube.SlimWorkload(p.kind, o, words) },
 		Changed: func(_, _ *kube.Workload) { p.wake() }, Seen: p.seen, Now: time.Now,
 	})
-	p.watches[nameOf(&appsv1.Deployment{}, "")] = follows(p.workloads, s, func(o client.Object) bool { _, is := o.(*appsv1.Deployment); return is })
+	p.watches[nameOf(p.kind.NewObject(), "")] = follows(p.workloads, s, func(o client.Object) bool { return asDeployment(o) != nil })
 	for kind, object := range map[input.Kind]client.Object{input.KindConfigMap: &corev1.ConfigMap{}, input.KindSecret: &corev1.Secret{}} {
 		p.sources[kind] = mirror.New(mirror.Options[*kube.Source]{
 			Slim:    func(o any) (*kube.Source, error) { return hashers().Slim(o, words) },
@@ -174,13 +174,13 @@ func (p *process) breakWatches(all bool) {
 		return
 	}
 	// In the order of names, so that the same seed breaks the same one.
-	spared := []string{nameOf(&appsv1.Deployment{}, ""), nameOf(&corev1.ConfigMap{}, ""), nameOf(&corev1.Secret{}, "")}
+	spared := []string{nameOf(p.kind.NewObject(), ""), nameOf(&corev1.ConfigMap{}, ""), nameOf(&corev1.Secret{}, "")}
 	p.watches[spared[p.random.IntN(len(spared))]].broken = false
 }
 
 // look begins broken watches again, each by itself, and with a list.
 func (p *process) look() {
-	for _, name := range []string{nameOf(&corev1.Secret{}, ""), nameOf(&appsv1.Deployment{}, ""), nameOf(&corev1.ConfigMap{}, "")} {
+	for _, name := range []string{nameOf(&corev1.Secret{}, ""), nameOf(p.kind.NewObject(), ""), nameOf(&corev1.ConfigMap{}, "")} {
 		w := p.watches[name]
 		if !w.broken {
 			continue
@@ -213,7 +213,7 @@ func (p *process) reconcile() {
 		return
 	}
 	p.queued = false
-	result, err := p.loop.Reconcile(context.Background(), key())
+	result, err := p.loop.Reconcile(context.Background(), p.key())
 	switch {
 	case p.dead:
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -15,6 +16,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,7 +107,11 @@ func (s *server) sets() []*appsv1.ReplicaSet {
 	return all
 }
 
-func (c caller) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+func (c caller) Create(_ context.Context, o client.Object, options ...client.CreateOption) error {
+	var asked client.CreateOptions
+	if asked.ApplyOptions(options); len(asked.DryRun) > 0 {
+		return nil
+	}
 	if _, exists := c.server.objects[nameOf(o, o.GetName())]; exists {
 		return apierrors.NewAlreadyExists(schema.GroupResource{}, o.GetName())
 	}
@@ -133,6 +139,9 @@ func (c caller) Update(_ context.Context, o client.Object, _ ...client.UpdateOpt
 	case o.GetUID() != old.GetUID() || o.GetResourceVersion() != old.GetResourceVersion():
 		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("written meanwhile"))
 	}
+	if rollout, ok := o.(*unstructured.Unstructured); ok { // its status is written by itself
+		rollout.Object["status"] = old.DeepCopyObject().(*unstructured.Unstructured).Object["status"]
+	}
 	o.SetManagedFields(old.GetManagedFields())
 	o.SetGeneration(old.GetGeneration())
 	if hasNewSpec(old, o) {
@@ -143,8 +152,11 @@ func (c caller) Update(_ context.Context, o client.Object, _ ...client.UpdateOpt
 }
 
 // hasNewSpec: the API server counts the annotations of a Deployment too, unless its
-// controller writes them with the status.
+// controller writes them with the status; of a Rollout only the specification.
 func hasNewSpec(old, now client.Object) bool {
+	if rollout, ok := old.(*unstructured.Unstructured); ok {
+		return !apiequality.Semantic.DeepEqual(rollout.Object["spec"], now.(*unstructured.Unstructured).Object["spec"])
+	}
 	before, ok := old.(*appsv1.Deployment)
 	after, _ := now.(*appsv1.Deployment)
 	return ok && (!apiequality.Semantic.DeepEqual(before.Spec, after.Spec) || !apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations))
@@ -161,34 +173,58 @@ func (c caller) Patch(ctx context.Context, o client.Object, p client.Patch, _ ..
 	if err != nil {
 		return err
 	}
-	d := &appsv1.Deployment{}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(o), d); err != nil {
-		return err
-	}
-	before, err := json.Marshal(d)
+	patched, err := c.server.merge(o, body)
 	if err != nil {
-		return err
-	}
-	after, err := jsonpatch.MergePatch(before, body)
-	if err != nil {
-		return err
-	}
-	patched := &appsv1.Deployment{}
-	if err := json.Unmarshal(after, patched); err != nil {
 		return err
 	}
 	if err := c.Update(ctx, patched); err != nil {
 		return err
 	}
-	into, ok := o.(*appsv1.Deployment)
+	return fill(o, patched)
+}
+
+// merge is the object with a JSON merge patch.
+func (s *server) merge(o client.Object, body []byte) (client.Object, error) {
+	stored, ok := s.objects[nameOf(o, o.GetName())]
 	if !ok {
-		panic(fmt.Sprintf("the histories patch no %T", o)) // an error would be a fault of the API server, and part of a history
+		return nil, notFound(o, o.GetName())
 	}
-	patched.DeepCopyInto(into)
+	before, err := json.Marshal(stored)
+	if err != nil {
+		return nil, err
+	}
+	after, err := jsonpatch.MergePatch(before, body)
+	if err != nil {
+		return nil, err
+	}
+	patched := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
+	return patched, json.Unmarshal(after, patched)
+}
+
+// Status writes the status of a Rollout, which leaves its generation.
+func (c caller) Status() client.SubResourceWriter { return statusCaller{caller: c} }
+
+type statusCaller struct {
+	client.SubResourceWriter
+
+	caller caller
+}
+
+// Patch is a JSON merge patch that has nothing but a status.
+func (c statusCaller) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	body, err := p.Data(o)
+	if err != nil {
+		return err
+	}
+	patched, err := c.caller.server.merge(o, body)
+	if err != nil {
+		return err
+	}
+	c.caller.server.store(c.caller.manager, c.caller.server.objects[nameOf(o, o.GetName())], patched)
 	return nil
 }
 
-// Delete deletes an object, and the revisions of a Deployment unless they are orphaned.
+// Delete deletes an object, and the revisions of a workload unless they are orphaned.
 func (c caller) Delete(_ context.Context, o client.Object, options ...client.DeleteOption) error {
 	old, ok := c.server.objects[nameOf(o, o.GetName())]
 	if !ok {
@@ -199,7 +235,7 @@ func (c caller) Delete(_ context.Context, o client.Object, options ...client.Del
 	orphan := asked.PropagationPolicy != nil && *asked.PropagationPolicy == metav1.DeletePropagationOrphan
 	c.server.version++
 	delete(c.server.objects, nameOf(old, old.GetName()))
-	if _, ok := old.(*appsv1.Deployment); ok {
+	if asDeployment(old) != nil {
 		for _, rs := range c.server.sets() {
 			if !orphan {
 				delete(c.server.objects, nameOf(rs, rs.Name))
@@ -230,8 +266,8 @@ func (s *server) store(writer string, old, o client.Object) {
 // manage keeps the managed fields: who writes a field last owns it.
 func manage(writer string, old, o client.Object) {
 	fields := map[string]bool{}
-	if d, ok := o.(*appsv1.Deployment); ok {
-		before, _ := old.(*appsv1.Deployment)
+	if d := asDeployment(o); d != nil {
+		before := asDeployment(old)
 		if before == nil || before.Annotations[settings.Reload] != d.Annotations[settings.Reload] {
 			fields[settings.Reload] = true
 		}

@@ -18,6 +18,9 @@ func (m *Model) Settle(w Word) error {
 	for _, s := range next.sources {
 		s.touched, s.rewritten, s.arrived = false, false, false
 	}
+	if next.accepting && next.workload != nil { // it was carried out by now
+		next.accepted = next.workload.Template
+	}
 	next.accepting, next.takenOver, next.rolledOut = false, false, false
 	next.settled = next.clone()
 	next.settled.settled = nil

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -213,12 +214,18 @@ func (w *World) AwaitRecord(t testing.TB, deployment string, texts ...string) {
 // Record is what is on record about a Deployment, empty when there is nothing.
 func (w *World) Record(t testing.TB, deployment string) string {
 	t.Helper()
+	return w.RecordOf(t, schema.GroupKind{Group: "apps", Kind: "Deployment"}, deployment)
+}
+
+// RecordOf is what is on record of a workload of any kind.
+func (w *World) RecordOf(t testing.TB, kind schema.GroupKind, name string) string {
+	t.Helper()
 	shards := &corev1.ConfigMapList{}
 	if err := w.Client.List(t.Context(), shards, client.InNamespace(w.Own), client.MatchingLabels{settings.StateLabel: "true"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, shard := range shards.Items {
-		if entry, ok := shard.Data["Deployment.apps_"+w.Namespace+"_"+deployment]; ok {
+		if entry, ok := shard.Data[kind.String()+"_"+w.Namespace+"_"+name]; ok {
 			return entry
 		}
 	}

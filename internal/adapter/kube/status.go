@@ -61,7 +61,7 @@ func (w *Workload) name(sum [sha256.Size]byte) string {
 	const enough = 8
 	name := hex.EncodeToString(sum[:enough])
 	if w.Status.Aborted {
-		name += "!" + w.Status.StableHash
+		name += record.Instead + w.Status.StableHash
 	}
 	return name
 }

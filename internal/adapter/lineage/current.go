@@ -18,11 +18,23 @@ func makesPods(w *kube.Workload, o client.Object, template *corev1.PodTemplateSp
 	}
 	switch {
 	case w.Kind.RevisionLabel != "":
-		return hash != "" && (o.GetLabels()[w.Kind.RevisionLabel] == hash || o.GetName() == w.Key.Name+"-"+hash)
+		return hasHash(w, o, hash)
 	case w.Status.UpdateRevision != "":
 		return o.GetName() == w.Status.UpdateRevision
 	}
 	return w.HasTemplate(template)
+}
+
+func hasHash(w *kube.Workload, o client.Object, hash string) bool {
+	return hash != "" && (o.GetLabels()[w.Kind.RevisionLabel] == hash || o.GetName() == w.Key.Name+"-"+hash)
+}
+
+// isBehind reports whether a Rollout's status still has the hash of this revision, and its
+// annotation the number of another one. When a canary is replaced by another template, Argo
+// Rollouts writes the number, then the observed generation, and then the hash and that the
+// abort is over.
+func isBehind(w *kube.Workload, o client.Object, number int64) bool {
+	return w.Kind.RevisionLabel != "" && hasHash(w, o, w.Status.PodHash) && number > 0 && w.Revision > 0 && number != w.Revision
 }
 
 // sequence orders revisions of one template: a DaemonSet may have several, and the

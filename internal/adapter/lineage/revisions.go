@@ -15,7 +15,8 @@ import (
 )
 
 // Revisions asks the API server for the revisions of a workload. It is a list by
-// label, so it is for rare questions: what happened while the controller was down.
+// label, so it is for rare questions: what happened while the controller was down. The
+// error is timeline.ErrNotActed while the status does not tell which of them makes pods.
 func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]timeline.Revision, error) {
 	if w.Selector == nil {
 		return nil, nil
@@ -30,7 +31,7 @@ func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]timeli
 		return nil, fmt.Errorf("list %ss of %s: %w", sort.Kind, w.Key, err)
 	}
 	var found []timeline.Revision
-	current, newest := -1, int64(0)
+	current, newest, behind := -1, int64(0), false
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		o, ok := item.(client.Object)
 		if !ok || !controlledBy(o, w.UID) {
@@ -43,9 +44,14 @@ func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]timeli
 		if makesPods(w, o, template) && (current < 0 || sequence(o) > newest) {
 			current, newest = len(found), sequence(o)
 		}
-		found = append(found, newRevision(w.Kind, o, template))
+		revision := newRevision(w.Kind, o, template)
+		behind = behind || isBehind(w, o, revision.Number)
+		found = append(found, revision)
 		return nil
 	})
+	if behind {
+		return nil, timeline.ErrNotActed
+	}
 	if current >= 0 {
 		found[current].Current = true
 	}

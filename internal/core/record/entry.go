@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
@@ -120,18 +121,28 @@ type Entry struct {
 // Template names a pod template, as it was in one generation of its object.
 type Template struct {
 	Generation int64
-	// Sum is a digest of it, and of the revision that pods are made from instead.
+	// Sum is a digest of it. While pods are made from another revision instead, because its
+	// rollout was aborted, that one follows, after Instead.
 	Sum string
 }
+
+// Instead parts the digest of a template from the revision that pods are made from instead.
+const Instead = "!"
 
 // IsOlder reports whether the template certainly was there before the other one.
 func (t Template) IsOlder(other Template) bool {
 	return t.Generation < other.Generation
 }
 
-// IsReplacedBy reports whether the other one is another template that came later.
+// IsReplacedBy reports whether the other one is another template that came later. An abort
+// replaces none, and neither does its end.
 func (t Template) IsReplacedBy(other Template) bool {
-	return t != Template{} && t.Sum != other.Sum && !other.IsOlder(t)
+	return t != Template{} && t.digest() != other.digest() && !other.IsOlder(t)
+}
+
+func (t Template) digest() string {
+	digest, _, _ := strings.Cut(t.Sum, Instead)
+	return digest
 }
 
 // Foreign are the parts of an entry that this program does not understand: inputs of

@@ -11,6 +11,10 @@ import (
 // has none.
 var ErrNoRight = errors.New("the right to list revisions is missing")
 
+// ErrNotActed says that the status of a workload is about an earlier template, although its
+// controller calls the generation observed.
+var ErrNotActed = errors.New("the controller of the workload has not acted on its template yet")
+
 // Timeline is what happened to one workload and one of its inputs, as far as it is
 // known. Bounds order writes with certainty. Times are those of the API server; they
 // are a second coarse and serve only where an error is harmless.

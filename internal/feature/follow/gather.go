@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -103,8 +104,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		OtherInstallation: other,
 	}}
 	if undecided {
-		got.Input.Findings = []input.Finding{{Reason: input.GenerationNotObserved}}
-		return got, nil
+		return got.unlessNotActed(timeline.ErrNotActed)
 	}
 	if g.Revisions != nil || g.Read != nil { // a drop-in has neither
 		got.Input.Rollout = w.Status.Status
@@ -114,10 +114,10 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		return got, nil
 	}
 	if err := g.assess(ctx, w, &got.Input); err != nil {
-		return got, fmt.Errorf("gather the inputs of %s: %w", key, err)
+		return got.unlessNotActed(fmt.Errorf("gather the inputs of %s: %w", key, err))
 	}
 	if err := g.judge(ctx, w, &got.Input); err != nil {
-		return got, fmt.Errorf("find out what was taken back of %s: %w", key, err)
+		return got.unlessNotActed(fmt.Errorf("find out what was taken back of %s: %w", key, err))
 	}
 	if g.Full != nil && len(got.Input.Findings) > 0 && got.Input.excess() == "" {
 		got.Input.RecordFull = g.Full(key, got.Input.room())
@@ -125,6 +125,16 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	if g.Pods != nil && got.Input.NeedsPods() {
 		got.Input.Pods, got.Input.PodsProblem = g.Pods(ctx, w)
 	}
+	return got, nil
+}
+
+// unlessNotActed is what was gathered and the error; one that says that the workload's
+// controller has not acted yet is a reason to wait instead.
+func (got Gathered) unlessNotActed(err error) (Gathered, error) {
+	if !errors.Is(err, timeline.ErrNotActed) {
+		return got, err
+	}
+	got.Input.Findings = []input.Finding{{Reason: input.GenerationNotObserved}}
 	return got, nil
 }
 

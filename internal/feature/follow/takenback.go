@@ -51,7 +51,7 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 		t.Now, t.Back = record.Template{}, in.backByMarks()
 	case known == record.Template{}:
 		t.Back = in.backByMarks()
-	case changed && w.MovedAt.After(in.Entry.MovedAt):
+	case changed && w.MovedAt.After(in.Entry.MovedAt) && !w.Status.Aborted:
 		// A patch of ours that is not on record, or a person's "lockstep roll".
 		t.Back = map[input.ID]string{}
 	case !in.deliveredAndGone(w) && (!changed || !in.hasOrigins() && !t.lacksGiver()):
@@ -130,14 +130,14 @@ func (in Input) awaitsRevision(w *kube.Workload) bool {
 	return !w.Status.Observed && w.Replaced != "" && slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return f.Reason == input.DeliveredByRollout })
 }
 
-// deliveredAndGone reports whether a revision shows that an input was delivered, and
-// the template does not.
+// deliveredAndGone reports whether a revision shows that an input was delivered, and pods
+// are made from another one: the template does not show it, or its rollout was aborted.
 func (in Input) deliveredAndGone(w *kube.Workload) bool {
 	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return isDeliveredAndGone(w, f) })
 }
 
 func isDeliveredAndGone(w *kube.Workload, f input.Finding) bool {
-	return f.Reason == input.DeliveredBefore && w.Shown[f.ID] != f.Shows
+	return f.Reason == input.DeliveredBefore && (w.Status.Aborted || w.Shown[f.ID] != f.Shows)
 }
 
 // takenBack asks the revisions about every input that the workload was given.

@@ -33,8 +33,11 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload) (e record.Entry,
 		return unknown, true, nil
 	}
 	revisions, err := g.Revisions(ctx, w)
-	if errors.Is(err, timeline.ErrNoRight) {
+	switch {
+	case errors.Is(err, timeline.ErrNoRight):
 		return unknown, false, nil
+	case errors.Is(err, timeline.ErrNotActed):
+		return unknown, true, nil
 	}
 	if err != nil || !tookOver(w, revisions) {
 		return unknown, false, err
@@ -42,7 +45,7 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload) (e record.Entry,
 	e = e.Clone()
 	// The new object counts its generations anew, and may have another template.
 	e.UID, e.Template.Generation, e.Inherited = w.UID, 0, w.StartsFrom()
-	if w.MovedSinceMade() {
+	if w.MovedSinceMade() || w.Replaced != "" { // its pods were replaced since
 		e.Inherited = ""
 	}
 	return e, false, nil

@@ -1,0 +1,149 @@
+package histories_test
+
+import (
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// rollouts does what the controller of Argo Rollouts does with revisions, stableRS and
+// aborts, and writes it in the steps of the real one. It makes a revision also during a
+// pause.
+type rollouts struct {
+	*server
+	*agenda
+
+	queued bool
+}
+
+const argo = "rollouts-controller"
+
+// see is told of each write.
+func (c *rollouts) see(writer string, _, now client.Object) {
+	if _, ok := now.(*unstructured.Unstructured); ok && writer != argo {
+		c.enqueue()
+	}
+}
+
+func (c *rollouts) enqueue() {
+	if c.queued {
+		return
+	}
+	c.queued = true
+	c.after(c.soon(), func() {
+		c.queued = false
+		c.sync()
+	})
+}
+
+// rollout is the Rollout, nil when there is none.
+func (s *server) rollout() *unstructured.Unstructured {
+	if o, ok := s.objects[nameOf(&unstructured.Unstructured{}, testkit.Web)].(*unstructured.Unstructured); ok {
+		return o.DeepCopy()
+	}
+	return nil
+}
+
+func (c *rollouts) isObserved() bool {
+	o := c.rollout()
+	return o == nil || !c.queued && hasActed(o)
+}
+
+func (c *rollouts) sync() {
+	o := c.rollout()
+	if o == nil {
+		return
+	}
+	d := asDeployment(o)
+	c.adopt(argo, d)
+	rs, next := c.find(d)
+	if rs == nil {
+		c.makeRevision(o, next)
+		return
+	}
+	if annotate(rs, d, next) {
+		c.store(argo, c.objects[nameOf(rs, rs.Name)], rs)
+	}
+	o = c.setRevision(o, rs)
+	c.setStatus(o, statusOf(o).after(d, rs.Labels[canaryHashLabel]))
+}
+
+// makeRevision makes the revision of a new template. The real one then writes the number,
+// for a canary that was under way the generation, and what follows from both at last.
+func (c *rollouts) makeRevision(o *unstructured.Unstructured, number int64) {
+	d, status := asDeployment(o), statusOf(o)
+	rs := newReplicaSet(d)
+	annotate(rs, d, number)
+	if err := c.as(argo).Create(nil, rs); err != nil { //nolint:staticcheck // the small server needs no context
+		panic(err)
+	}
+	c.setRevision(o, rs)
+	c.queued = true
+	c.after(c.soon(), func() {
+		c.queued = false
+		now := c.rollout()
+		if now != nil && now.GetUID() == o.GetUID() && now.GetGeneration() == o.GetGeneration() && status.CurrentPodHash != status.StableRS {
+			early := statusOf(now)
+			early.ObservedGeneration = strconv.FormatInt(now.GetGeneration(), 10)
+			c.setStatus(now, early)
+		}
+		c.enqueue()
+	})
+}
+
+func (c *rollouts) setRevision(o *unstructured.Unstructured, rs *appsv1.ReplicaSet) *unstructured.Unstructured {
+	if number := rs.Annotations[canaryRevisionKey]; o.GetAnnotations()[canaryRevisionKey] != number {
+		annotations := maps.Clone(o.GetAnnotations())
+		annotations[canaryRevisionKey] = number
+		o.SetAnnotations(annotations)
+		c.store(argo, c.rollout(), o)
+	}
+	return o
+}
+
+func (c *rollouts) setStatus(o *unstructured.Unstructured, status canaryStatus) {
+	if statusOf(o) == status {
+		return
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		panic(err)
+	}
+	o.Object["status"] = fields
+	c.store(argo, c.rollout(), o)
+}
+
+// after is the status when everything was done for a Rollout whose template has that hash.
+// The first revision, and one that is stable already, need no canary. Another template ends
+// an abort, and so does a promotion.
+func (s canaryStatus) after(d *appsv1.Deployment, hash string) canaryStatus {
+	if s.CurrentPodHash != hash {
+		s.CurrentPodHash, s.Abort, s.PromoteFull = hash, false, false
+	}
+	if s.StableRS == "" || s.PromoteFull {
+		s.StableRS = hash
+	}
+	s.PromoteFull = false
+	s.Abort = s.Abort && s.StableRS != hash
+	s.ObservedGeneration = strconv.FormatInt(d.Generation, 10)
+	wanted := *d.Spec.Replicas
+	s.Replicas, s.UpdatedReplicas, s.Phase = wanted, wanted, "Healthy"
+	switch {
+	case s.Abort:
+		s.UpdatedReplicas, s.Phase = 0, "Degraded"
+	case d.Spec.Paused && s.StableRS != hash:
+		s.UpdatedReplicas, s.Phase = 0, "Paused"
+	case s.StableRS != hash:
+		s.Replicas, s.Phase = 2*wanted, "Paused"
+	case d.Spec.Paused:
+		s.Phase = "Paused"
+	}
+	s.AvailableReplicas = s.Replicas
+	return s
+}

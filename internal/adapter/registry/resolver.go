@@ -29,12 +29,18 @@ type Resolver struct {
 	run      context.Context //nolint:containedctx // That of Run, for the checks that timers begin.
 	checks   sync.WaitGroup
 	subjects map[string]*subject
+	kicked   map[string]*kick // by repository, for betweenKicks after each one
+}
+
+// kick is a check of all questions about a repository that was asked for a moment ago.
+type kick struct {
+	again bool // another one was asked for since
 }
 
 // New makes a resolver. Watched questions are asked while Run runs.
 func New(options Options) *Resolver {
 	options = options.withDefaults()
-	return &Resolver{options: options, client: newClient(options), subjects: map[string]*subject{}}
+	return &Resolver{options: options, client: newClient(options), subjects: map[string]*subject{}, kicked: map[string]*kick{}}
 }
 
 // subject is one question that is watched.
@@ -122,24 +128,63 @@ func (r *Resolver) Resolve(ctx context.Context, q Question) (Resolution, error) 
 	return r.check(ctx, q, &memory{})
 }
 
-// Check asks all watched questions about a repository at once: something was pushed.
-func (r *Resolver) Check(repository tagspec.Repository) {
-	ours := func(key string) bool { return strings.HasPrefix(key, repository.String()+"\n") }
-	r.heads.forget(ours)
-	r.lists.forget(ours)
+// Check asks all watched questions about a repository at once: something was pushed. It is
+// false if none is watched. However often it is called, a repository is asked once in
+// betweenKicks, and once more for those who called meanwhile.
+func (r *Resolver) Check(repository tagspec.Repository) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
-	for key, s := range r.subjects {
-		if !ours(key) {
-			continue
-		}
-		if s.checking {
-			s.again = true
-			continue
-		}
-		r.schedule(s, max(0, s.view.Asked.Add(betweenKicks).Sub(now)))
+	if !r.watches(repository) {
+		return false
 	}
+	if k := r.kicked[repository.String()]; k != nil {
+		k.again = true
+		return true
+	}
+	r.kick(repository)
+	return true
+}
+
+func (r *Resolver) watches(repository tagspec.Repository) bool {
+	for key := range r.subjects {
+		if isAbout(key, repository) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAbout tells whether the key of a question or of a shared answer is of a repository.
+func isAbout(key string, repository tagspec.Repository) bool {
+	rest, found := strings.CutPrefix(key, repository.String())
+	return found && strings.HasPrefix(rest, "\n")
+}
+
+// kick begins the checks, and does it again after a moment if that was asked for.
+func (r *Resolver) kick(repository tagspec.Repository) {
+	ours := func(key string) bool { return isAbout(key, repository) }
+	r.heads.forget(ours)
+	r.lists.forget(ours)
+	for key, s := range r.subjects {
+		switch {
+		case !ours(key):
+		case s.checking:
+			s.again = true
+		default:
+			s.failures = 0 // A push is no further failure: it must not make the next pause longer.
+			r.schedule(s, 0)
+		}
+	}
+	k := &kick{}
+	r.kicked[repository.String()] = k
+	time.AfterFunc(betweenKicks, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.kicked, repository.String())
+		if k.again {
+			r.kick(repository)
+		}
+	})
 }
 
 // schedule begins a check after a pause.
@@ -191,7 +236,7 @@ func (r *Resolver) finish(s *subject, m memory, found Resolution, err error) []f
 	}
 	pause := r.pause(s)
 	if s.again {
-		s.again, pause = false, betweenKicks
+		s.again, s.failures, pause = false, 0, 0
 	}
 	if len(s.watchers) > 0 {
 		r.schedule(s, pause)

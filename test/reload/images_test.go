@@ -194,3 +194,26 @@ func TestImagesTable(t *testing.T) {
 		t.Errorf("%+v, %v", rows, err)
 	}
 }
+
+// TestImageOfABorrowedTemplate: a Rollout that uses the template of a Deployment asks for
+// images, and they are written into that template; what the Deployment asks for itself
+// counts for nothing, as with its other annotations.
+func TestImageOfABorrowedTemplate(t *testing.T) {
+	t.Parallel()
+	g := newGallery(t, labtest.ArgoRollouts)
+	first := g.push(t, "app:1.0", "one")
+	g.push(t, "app:2.0", "too new")
+	g.make(t, deployment("lender", g.wants("app", "app:^2"), g.runs("app:1.0"))+fmt.Sprintf(`
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: canary, annotations: {%s}}
+spec: {replicas: 0, selector: {matchLabels: {app: lender}}, strategy: {canary: {}}, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: lender}}
+`, g.wants("app", "app:^1")))
+	g.open(t)
+	g.awaitImage(t, "deployment/lender", "app", first)
+	second := g.push(t, "app:1.1", "two")
+	g.awaitImage(t, "deployment/lender", "app", second)
+	g.AwaitEvent(t, "canary", "Normal Reloaded", "image/app "+digestIn(first)[7:17]+" -> "+digestIn(second)[7:17])
+	g.checkRollouts(t, "the first pin and one move", 2, "deployment/lender")
+}

@@ -150,6 +150,9 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 			return nil, err
 		}
 	}
+	if err := mgr.AddMetricsServerExtraHandler(nextChecksPath, nextChecks(inputs)); err != nil {
+		return nil, err
+	}
 	if err := p.addWebhook(mgr, resolver, metrics); err != nil {
 		return nil, err
 	}

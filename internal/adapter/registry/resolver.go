@@ -2,18 +2,15 @@ package registry
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
 const (
 	// firstRetry is the pause after a failure; it doubles up to the interval.
 	firstRetry = 5 * time.Second
-	// betweenKicks is the least pause between two checks that were asked for.
-	betweenKicks = time.Second
+	// leastPause is that between two checks of a question.
+	leastPause = time.Second
 )
 
 // Resolver answers questions, and asks them again at every interval for those who watch
@@ -29,18 +26,13 @@ type Resolver struct {
 	run      context.Context //nolint:containedctx // That of Run, for the checks that timers begin.
 	checks   sync.WaitGroup
 	subjects map[string]*subject
-	kicked   map[string]*kick // by repository, for betweenKicks after each one
-}
-
-// kick is a check of all questions about a repository that was asked for a moment ago.
-type kick struct {
-	again bool // another one was asked for since
+	pushes   map[string]*push // by repository, those that were told a moment ago
 }
 
 // New makes a resolver. Watched questions are asked while Run runs.
 func New(options Options) *Resolver {
 	options = options.withDefaults()
-	return &Resolver{options: options, client: newClient(options), subjects: map[string]*subject{}, kicked: map[string]*kick{}}
+	return &Resolver{options: options, client: newClient(options), subjects: map[string]*subject{}, pushes: map[string]*push{}}
 }
 
 // subject is one question that is watched.
@@ -128,65 +120,6 @@ func (r *Resolver) Resolve(ctx context.Context, q Question) (Resolution, error) 
 	return r.check(ctx, q, &memory{})
 }
 
-// Check asks all watched questions about a repository at once: something was pushed. It is
-// false if none is watched. However often it is called, a repository is asked once in
-// betweenKicks, and once more for those who called meanwhile.
-func (r *Resolver) Check(repository tagspec.Repository) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.watches(repository) {
-		return false
-	}
-	if k := r.kicked[repository.String()]; k != nil {
-		k.again = true
-		return true
-	}
-	r.kick(repository)
-	return true
-}
-
-func (r *Resolver) watches(repository tagspec.Repository) bool {
-	for key := range r.subjects {
-		if isAbout(key, repository) {
-			return true
-		}
-	}
-	return false
-}
-
-// isAbout tells whether the key of a question or of a shared answer is of a repository.
-func isAbout(key string, repository tagspec.Repository) bool {
-	rest, found := strings.CutPrefix(key, repository.String())
-	return found && strings.HasPrefix(rest, "\n")
-}
-
-// kick begins the checks, and does it again after a moment if that was asked for.
-func (r *Resolver) kick(repository tagspec.Repository) {
-	ours := func(key string) bool { return isAbout(key, repository) }
-	r.heads.forget(ours)
-	r.lists.forget(ours)
-	for key, s := range r.subjects {
-		switch {
-		case !ours(key):
-		case s.checking:
-			s.again = true
-		default:
-			s.failures = 0 // A push is no further failure: it must not make the next pause longer.
-			r.schedule(s, 0)
-		}
-	}
-	k := &kick{}
-	r.kicked[repository.String()] = k
-	time.AfterFunc(betweenKicks, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.kicked, repository.String())
-		if k.again {
-			r.kick(repository)
-		}
-	})
-}
-
 // schedule begins a check after a pause.
 func (r *Resolver) schedule(s *subject, pause time.Duration) {
 	if r.run == nil {
@@ -257,7 +190,7 @@ func (r *Resolver) pause(s *subject) time.Duration {
 	now := time.Now()
 	switch KindOf(s.view.Err) {
 	case "": // an answer
-		return max(r.options.Jitter(max(r.options.Interval, r.options.TTL))-now.Sub(s.view.At), betweenKicks)
+		return max(r.options.Jitter(max(r.options.Interval, r.options.TTL))-now.Sub(s.view.At), leastPause)
 	case Unreachable, Broken, Limited:
 		pause := min(firstRetry<<min(s.failures-1, 16), r.options.Interval)
 		if e, ok := asRegistryError(s.view.Err); ok && e.Until.Sub(now) > pause {

@@ -76,7 +76,7 @@ func usesWhatItHas(t *testing.T, controller string, play func(admin client.Clien
 	mustStop(t, second)
 }
 
-// uncomment takes the rules after a heading out of their comments.
+// uncomment takes the rules after a heading out of their comments, up to the next one.
 func uncomment(t *testing.T, text, heading string) string {
 	t.Helper()
 	before, after, found := strings.Cut(text, heading)
@@ -85,7 +85,7 @@ func uncomment(t *testing.T, text, heading string) string {
 	}
 	lines := strings.Split(after, "\n")
 	for i, line := range lines[1:] {
-		if !strings.HasPrefix(line, "#") {
+		if !strings.HasPrefix(line, "#") || strings.HasPrefix(line, "# For ") {
 			break
 		}
 		if strings.HasPrefix(line, "# - ") || strings.HasPrefix(line, "#   ") {

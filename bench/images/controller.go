@@ -35,7 +35,7 @@ const (
 // cluster is a control plane with Deployments that follow images, and the built
 // controller.
 type cluster struct {
-	client     client.Client
+	client     client.WithWatch
 	plane      *labtest.Cluster
 	registry   *registrylab.Server
 	controller *process.Process
@@ -106,7 +106,7 @@ func openCluster(ctx context.Context, server *registrylab.Server) (*cluster, err
 		return nil, errors.Join(err, c.close())
 	}
 	config.QPS = -1
-	if c.client, err = client.New(config, client.Options{}); err != nil {
+	if c.client, err = client.NewWithWatch(config, client.Options{}); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	auth := base64.StdEncoding.EncodeToString([]byte(registrylab.User + ":" + registrylab.Password))
@@ -175,8 +175,8 @@ func (c *cluster) deployment(i int) *appsv1.Deployment {
 	}
 }
 
-// start builds the controller and runs it.
-func (c *cluster) start(ctx context.Context) error {
+// start builds the controller and runs it, with further flags.
+func (c *cluster) start(ctx context.Context, flags ...string) error {
 	root, err := program.Root()
 	if err != nil {
 		return err
@@ -197,11 +197,11 @@ func (c *cluster) start(ctx context.Context) error {
 	c.registry.Counts()
 	c.controller, err = process.Start(process.Spec{
 		Path: binary, Stderr: log, Stdout: log, Env: os.Environ(),
-		Args: []string{
+		Args: append([]string{
 			"controller", "--kubeconfig", c.plane.Kubeconfig(), "--own-namespace", namespace, "--leader-elect=false",
-			"--metrics-addr", "0", "--probe-addr", "0", "--quiet", "1s", "--images", "--image-interval", interval.String(),
+			"--metrics-addr", "0", "--probe-addr", "0", "--quiet", quiet.String(), "--images", "--image-interval", interval.String(),
 			"--cloud-identity=false", "--registry-ca", c.registry.Address + "=" + authority,
-		},
+		}, flags...),
 	})
 	return err
 }

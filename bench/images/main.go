@@ -34,6 +34,7 @@ const (
 	// polls are counted in the steady state, interval apart.
 	polls    = 10
 	interval = 3 * time.Second
+	quiet    = time.Second
 )
 
 // Result is one run. A figure beyond its limit makes the command fail.
@@ -60,6 +61,10 @@ type Result struct {
 	// first time, all at once; PeakMiB that of one that is started with them.
 	FirstPeakMiB int `json:"firstPeakMiB"`
 	PeakMiB      int `json:"peakMiB"`
+	// NotifiedMedianMs and NotifiedMostMs are the time from before a push to the patch,
+	// without the quiet window, when the registry tells of it.
+	NotifiedMedianMs int `json:"notifiedMedianMs"`
+	NotifiedMostMs   int `json:"notifiedMostMs"`
 }
 
 func main() {
@@ -87,7 +92,7 @@ func run(ctx context.Context, out string) (err error) {
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	result := Result{When: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version(), Polls: polls}
-	for _, step := range []func(context.Context, *registrylab.Server, *Result) error{measurePolls, measureTags, measureMemory, measureController} {
+	for _, step := range []func(context.Context, *registrylab.Server, *Result) error{measurePolls, measureTags, measureMemory, measureNotification, measureController} {
 		if err := step(ctx, server, &result); err != nil {
 			return err
 		}
@@ -122,7 +127,9 @@ func (r Result) check() error {
 	limit("lists with a prefix", r.TagsPrefix["tags"], 1)
 	limit("digests that the controller asks for", r.ControllerPolls["head"], images*(polls+1))
 	limit("manifests that the controller reads in the steady state", r.ControllerPolls["manifest"]+r.ControllerPolls["blob"], 0)
+	limit("ms from a push to the patch, beyond the quiet window", r.NotifiedMostMs, 1000)
 	limit("MiB of the controller with 5,000 workloads", r.PeakMiB, 150)
+	limit("MiB of the controller that pins 5,000 workloads", r.FirstPeakMiB, 150)
 	return errors.Join(errs...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/adapter/webhook"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 )
 
@@ -33,6 +35,9 @@ type imagesOptions struct {
 	authorities  []string
 	identities   bool
 	version      string
+	// webhook listens for notifications; empty listens nowhere.
+	webhook       string
+	webhookSecret string
 }
 
 func (o *imagesOptions) bind(fs *pflag.FlagSet) {
@@ -40,6 +45,8 @@ func (o *imagesOptions) bind(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.interval, "image-interval", registry.DefaultInterval, "how often a registry is asked for each image")
 	fs.DurationVar(&o.ttl, "image-ttl", 0, "how old an answer of a registry may be that another workload uses (default --image-interval)")
 	fs.StringSliceVar(&o.platforms, "image-platforms", nil, "platforms that an image must have, such as linux/amd64,linux/arm64 (default those of the nodes)")
+	fs.StringVar(&o.webhook, "image-webhook-addr", "", "address at which registries tell of pushes, such as :8082 (default none); needs --image-webhook-secret-file")
+	fs.StringVar(&o.webhookSecret, "image-webhook-secret-file", "", "a file with the secrets of those who tell of pushes, one on each line; re-read when it changes")
 	o.bindRegistries(fs)
 }
 
@@ -62,7 +69,24 @@ func (o *imagesOptions) Validate() error {
 	}
 	_, platforms := o.wantedPlatforms()
 	_, hosts := o.hosts()
-	return errors.Join(append(wrong, platforms, hosts)...)
+	return errors.Join(append(wrong, platforms, hosts, o.validateWebhook())...)
+}
+
+func (o *imagesOptions) validateWebhook() error {
+	switch {
+	case o.webhook == "" && o.webhookSecret == "":
+		return nil
+	case o.webhook == "":
+		return errors.New("--image-webhook-secret-file: needs --image-webhook-addr")
+	case !o.follow:
+		return errors.New("--image-webhook-addr: needs --images")
+	case o.webhookSecret == "":
+		return errors.New("--image-webhook-addr: needs --image-webhook-secret-file, because anyone could send notifications")
+	}
+	if _, err := webhook.ReadSecrets(o.webhookSecret); err != nil {
+		return fmt.Errorf("--image-webhook-secret-file: %w", err)
+	}
+	return nil
 }
 
 func (o *imagesOptions) wantedPlatforms() ([]v1.Platform, error) {
@@ -126,10 +150,44 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 			return nil, err
 		}
 	}
+	if err := mgr.AddMetricsServerExtraHandler(nextChecksPath, nextChecks(inputs)); err != nil {
+		return nil, err
+	}
+	if err := p.addWebhook(mgr, resolver, metrics); err != nil {
+		return nil, err
+	}
 	return inputs, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		resolver.Run(ctx)
 		return nil
 	}))
+}
+
+// addWebhook has every replica listen for notifications; those that do not lead say so.
+func (p *parts) addWebhook(mgr ctrl.Manager, resolver *registry.Resolver, metrics *images.Metrics) error {
+	o := &p.options.images
+	if o.webhook == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", o.webhook) //nolint:noctx // Nothing is waited for.
+	if err != nil {
+		return fmt.Errorf("listen for notifications of registries on %s: %w", o.webhook, err)
+	}
+	p.log.Info("registries can tell of pushes", "address", listener.Addr().String())
+	leads := func() bool {
+		select {
+		case <-mgr.Elected():
+			return true
+		default:
+			return false
+		}
+	}
+	timeout := 2 * time.Second
+	return mgr.Add(&manager.Server{
+		Name: "image webhook", Listener: listener, ShutdownTimeout: &timeout,
+		Server: webhook.NewServer(webhook.Options{
+			SecretFile: o.webhookSecret, Leads: leads, Check: resolver.Check, Notified: metrics.Notified, Log: p.log,
+		}),
+	})
 }
 
 // credentials are those of the pods, then those of the controller.

@@ -36,6 +36,8 @@ type imagesTable struct {
 	output    string
 	ownNS     string
 	state     string
+	// controller is the address of its metrics.
+	controller string
 }
 
 func newImages(env Environment) *cobra.Command {
@@ -48,9 +50,16 @@ the newest image that the annotation stands for, and what the controller makes o
 
 Registries are asked now, with the pull secrets of the pods as far as you may read them,
 then with Docker's configuration. STATE is the reason that the controller gives, from its
-record; without the right to read that, nothing counts as given.`,
+record; without the right to read that, nothing counts as given.
+
+Only the controller knows when it looks at an image next. NEXT is that time if --controller
+says where its metrics are; of several replicas the leader knows.`,
 		Example: `  lockstep images -n shop
-  lockstep images -A -o json`,
+  lockstep images -A -o json
+
+  # with the time of the next check
+  kubectl -n lockstep-system port-forward deployment/lockstep 8080 &
+  lockstep images -n shop --controller http://127.0.0.1:8080`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
@@ -65,6 +74,7 @@ record; without the right to read that, nothing counts as given.`,
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	fs.StringVarP(&o.output, "output", "o", "table", "table or json")
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	fs.StringVar(&o.controller, "controller", "", "address of the controller's metrics, such as http://127.0.0.1:8080, to show when it looks at each image next")
 	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps that remember what was delivered")
 	return cmd
 }
@@ -79,6 +89,8 @@ type imageRow struct {
 	Latest    string `json:"latest,omitempty"`
 	// Since is when Lockstep moved the workload to what it runs.
 	Since *time.Time `json:"since,omitempty"`
+	// NextCheck is when the controller looks at the image next.
+	NextCheck *time.Time `json:"nextCheck,omitempty"`
 	// State is a reason; Problem says what the registry answered.
 	State   string `json:"state"`
 	Problem string `json:"problem,omitempty"`
@@ -103,8 +115,12 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	if o.namespace == "" && !o.all {
 		o.namespace = o.kube.namespace()
 	}
+	next, err := readSchedule(ctx, o.controller)
+	if err != nil {
+		return err
+	}
 	look := &imagesLook{
-		options: o, client: c, now: env.Now,
+		options: o, client: c, now: env.Now, schedule: next,
 		resolver:    registry.New(registry.Options{Hosts: hosts, UserAgent: "lockstep/" + env.Version}),
 		credentials: o.images.credentials(keychain.NewPods(c, time.Minute)),
 	}
@@ -127,6 +143,7 @@ type imagesLook struct {
 	resolver    *registry.Resolver
 	credentials func(*kube.Workload) (keychain.Source, string)
 	now         func() time.Time
+	schedule    schedule
 }
 
 // rows asks the API server for the workloads and the registries for their images, side by
@@ -136,18 +153,20 @@ func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, e
 		asking  sync.WaitGroup
 		results []*imageRow
 	)
+	var workloads []*kube.Workload
 	for _, kind := range kinds {
 		found, err := l.workloads(ctx, kind)
 		if err != nil {
 			return nil, err
 		}
-		for _, w := range found {
-			intent := settings.Native{}.Intent(w.Annotations, nil)
-			for _, request := range intent.Images {
-				row := &imageRow{}
-				results = append(results, row)
-				asking.Go(func() { *row = l.row(ctx, w, intent, request) })
-			}
+		workloads = append(workloads, found...)
+	}
+	for _, w := range withLenders(workloads) {
+		intent := settings.Native{}.Intent(w.Annotations, nil)
+		for _, request := range intent.Images {
+			row := &imageRow{}
+			results = append(results, row)
+			asking.Go(func() { *row = l.row(ctx, w, intent, request) })
 		}
 	}
 	asking.Wait()
@@ -158,7 +177,31 @@ func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, e
 	return rows, ctx.Err()
 }
 
-// workloads of a kind that ask for images. A kind that is not installed, or that the
+// withLenders gives those that borrow a template that of their lender, which is no workload
+// of its own then.
+func withLenders(all []*kube.Workload) []*kube.Workload {
+	byKey, lent := map[kube.Key]*kube.Workload{}, map[kube.Key]bool{}
+	for _, w := range all {
+		byKey[w.Key] = w
+		if w.Borrows != (kube.Key{}) {
+			lent[w.Borrows] = true
+		}
+	}
+	var joined []*kube.Workload
+	for _, w := range all {
+		lender := byKey[w.Borrows]
+		switch {
+		case lent[w.Key]:
+		case w.Borrows == kube.Key{}:
+			joined = append(joined, w)
+		case lender != nil:
+			joined = append(joined, w.Borrowing(lender))
+		}
+	}
+	return joined
+}
+
+// workloads of a kind. A kind that is not installed, or that the
 // person may not list, has none.
 func (l *imagesLook) workloads(ctx context.Context, kind kube.Kind) ([]*kube.Workload, error) {
 	list := kind.NewList()
@@ -172,7 +215,7 @@ func (l *imagesLook) workloads(ctx context.Context, kind kube.Kind) ([]*kube.Wor
 	var found []*kube.Workload
 	err = meta.EachListItem(list, func(o runtime.Object) error {
 		w, err := kube.SlimWorkload(kind, o, settings.Native{})
-		if err == nil && w.Problem == "" && w.Borrows == (kube.Key{}) {
+		if err == nil && w.Problem == "" {
 			found = append(found, w)
 		}
 		return err
@@ -185,6 +228,9 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 	row := imageRow{
 		Workload: w.Kind.Name() + "/" + w.Key.Name, Namespace: w.Key.Namespace, Container: request.Container,
 		Spec: request.Image.String(), Current: at.Image,
+	}
+	if next, known := l.schedule.next(w.Key, request.Container); known {
+		row.NextCheck = &next
 	}
 	if !ok {
 		row.State, row.Problem = "InvalidAnnotation", "the pod template has no container "+request.Container
@@ -226,17 +272,21 @@ func printImages(to io.Writer, rows []imageRow, now time.Time) error {
 		return err
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
-	_, err := fmt.Fprintln(table, "NAMESPACE\tWORKLOAD\tCONTAINER\tSPEC\tCURRENT\tLATEST\tSINCE\tSTATE")
+	_, err := fmt.Fprintln(table, "NAMESPACE\tWORKLOAD\tCONTAINER\tSPEC\tCURRENT\tLATEST\tSINCE\tNEXT\tSTATE")
 	for _, r := range rows {
 		since := "-"
 		if r.Since != nil {
 			since = duration.HumanDuration(now.Sub(*r.Since))
 		}
+		next := "-"
+		if r.NextCheck != nil {
+			next = duration.HumanDuration(max(0, r.NextCheck.Sub(now)))
+		}
 		latest := "-"
 		if r.Latest != "" {
 			latest = images.Short(r.Latest)
 		}
-		_, line := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Namespace, r.Workload, r.Container, r.Spec, images.Short(r.Current), latest, since, r.State)
+		_, line := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Namespace, r.Workload, r.Container, r.Spec, images.Short(r.Current), latest, since, next, r.State)
 		err = errors.Join(err, line)
 	}
 	err = errors.Join(err, table.Flush())

@@ -28,7 +28,14 @@ type gallery struct {
 // pull secret "pull".
 func newGallery(t testing.TB, needs ...labtest.Component) *gallery {
 	t.Helper()
-	server, err := registrylab.Start(t.Context(), registrylab.Options{Folder: t.TempDir(), Progress: os.Stderr})
+	return newGalleryWith(t, registrylab.Options{}, needs...)
+}
+
+// newGalleryWith does the same with a registry that has options.
+func newGalleryWith(t testing.TB, o registrylab.Options, needs ...labtest.Component) *gallery {
+	t.Helper()
+	o.Folder, o.Progress = t.TempDir(), os.Stderr
+	server, err := registrylab.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -165,7 +166,8 @@ func TestImagesTable(t *testing.T) {
 	g.make(t, deployment("web", g.wants("app", "app:1.*"), g.runs("app:1.0"))+
 		deployment("broken", g.wants("app", "none:1"), g.runs("none:1"))+
 		deployment("quiet", settings.Hold+": ''", g.runs("side:1.0")))
-	g.open(t)
+	metrics := freeAddress(t)
+	g.open(t, "--image-interval", "90m", "--metrics-addr", metrics)
 	g.awaitImage(t, web, "app", first)
 	g.awaitKnown(t, deploy, "web", digestIn(first))
 	show := func(flags ...string) string {
@@ -179,7 +181,7 @@ func TestImagesTable(t *testing.T) {
 	}
 	table := show()
 	for _, want := range []string{
-		"NAMESPACE", "SINCE", "deployment/web", g.at("app:1.*"), g.at("app:1.0@") + digestIn(first)[7:17], "1.0@" + digestIn(first)[7:17], "InStep",
+		"NAMESPACE", "SINCE", "NEXT", "deployment/web", g.at("app:1.*"), g.at("app:1.0@") + digestIn(first)[7:17], "1.0@" + digestIn(first)[7:17], "InStep",
 		"deployment/broken", "Unresolved", "container app: digest of " + g.at("none:1"),
 	} {
 		if !strings.Contains(table, want) {
@@ -189,8 +191,38 @@ func TestImagesTable(t *testing.T) {
 	if strings.Contains(table, "quiet") {
 		t.Errorf("a workload without the annotation is listed:\n%s", table)
 	}
-	var rows []struct{ Workload, Container, Latest, State string }
-	if err := json.Unmarshal([]byte(show("-o", "json")), &rows); err != nil || len(rows) != 2 || rows[1].Latest != "1.0@"+digestIn(first) || rows[1].State != "InStep" {
+	var rows []struct {
+		Workload, Container, Latest, State string
+		NextCheck                          *time.Time
+	}
+	if err := json.Unmarshal([]byte(show("-o", "json")), &rows); err != nil || len(rows) != 2 || rows[1].Latest != "1.0@"+digestIn(first) || rows[1].State != "InStep" || rows[1].NextCheck != nil {
 		t.Errorf("%+v, %v", rows, err)
 	}
+	// An interval is up to a tenth longer than 90 minutes.
+	if err := json.Unmarshal([]byte(show("-o", "json", "--controller", "http://"+metrics)), &rows); err != nil || rows[1].NextCheck == nil || time.Until(*rows[1].NextCheck) > 99*time.Minute || time.Until(*rows[1].NextCheck) < time.Hour {
+		t.Errorf("with the controller's schedule: %+v, %v", rows, err)
+	}
+}
+
+// TestImageOfABorrowedTemplate: a Rollout that uses the template of a Deployment asks for
+// images, and they are written into that template; what the Deployment asks for itself
+// counts for nothing, as with its other annotations.
+func TestImageOfABorrowedTemplate(t *testing.T) {
+	t.Parallel()
+	g := newGallery(t, labtest.ArgoRollouts)
+	first := g.push(t, "app:1.0", "one")
+	g.push(t, "app:2.0", "too new")
+	g.make(t, deployment("lender", g.wants("app", "app:^2"), g.runs("app:1.0"))+fmt.Sprintf(`
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: canary, annotations: {%s}}
+spec: {replicas: 0, selector: {matchLabels: {app: lender}}, strategy: {canary: {}}, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: lender}}
+`, g.wants("app", "app:^1")))
+	g.open(t)
+	g.awaitImage(t, "deployment/lender", "app", first)
+	second := g.push(t, "app:1.1", "two")
+	g.awaitImage(t, "deployment/lender", "app", second)
+	g.AwaitEvent(t, "canary", "Normal Reloaded", "image/app "+digestIn(first)[7:17]+" -> "+digestIn(second)[7:17])
+	g.checkRollouts(t, "the first pin and one move", 2, "deployment/lender")
 }

@@ -2,6 +2,7 @@ package announce
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,9 +10,11 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
 
@@ -19,19 +22,28 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// slowSink holds every event until it is let go, and counts those it holds.
+// slowSink holds every event until it is let go, and counts those it holds. It fails with
+// each of its errors once.
 type slowSink struct {
 	events.EventSink
 	letGo chan struct{}
 
 	mu         sync.Mutex
 	held, done int
+	errs       []error
 }
 
 func (s *slowSink) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
 	s.count(1, 0)
 	<-s.letGo
 	s.count(-1, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.errs) > 0 {
+		err := s.errs[0]
+		s.errs = s.errs[1:]
+		return nil, err
+	}
 	return e, nil
 }
 
@@ -43,27 +55,63 @@ func (s *slowSink) count(held, done int) {
 }
 
 // TestEventsAreWrittenAFewAtATime: many at once would delay the patches that they
-// tell of; and all of them are written in the end.
+// tell of; and all of them are written in the end. Meanwhile none of them holds up the
+// library, which has a goroutine for each.
 func TestEventsAreWrittenAFewAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const total = 50
 		slow := &slowSink{letGo: make(chan struct{})}
-		calm := &calmSink{EventSink: slow, slots: make(chan struct{}, eventsAtATime)}
-		var group sync.WaitGroup
+		calm := newCalmSink(slow)
+		testkit.RunInBackground(t, calm.run)
 		for range total {
-			group.Go(func() { _, _ = calm.Create(t.Context(), &eventsv1.Event{}) })
+			if _, err := calm.Create(t.Context(), &eventsv1.Event{}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		synctest.Wait()
 		if slow.held != eventsAtATime {
 			t.Errorf("%d are on their way at once, want %d", slow.held, eventsAtATime)
 		}
 		close(slow.letGo)
-		group.Wait()
+		synctest.Wait()
 		if slow.done != total {
 			t.Errorf("%d were written, want %d", slow.done, total)
 		}
 	})
+}
+
+// TestEventsAreTriedAgain: while the API server does not answer, and not when it refuses.
+func TestEventsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	refused := apierrors.NewForbidden(eventsv1.Resource("events"), "e", errors.New("no"))
+	for name, c := range map[string]struct {
+		errs []error
+		want int
+	}{
+		"no answer twice":      {[]error{errors.New("timeout"), errors.New("timeout")}, 3},
+		"refused":              {[]error{refused}, 1},
+		"no answer for long":   {slices.Repeat([]error{errors.New("timeout")}, 99), attempts + 1},
+		"no answer, then none": {[]error{errors.New("timeout"), refused}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sink := &slowSink{letGo: make(chan struct{}), errs: c.errs}
+				close(sink.letGo)
+				calm := newCalmSink(sink)
+				testkit.RunInBackground(t, calm.run)
+				if _, err := calm.Create(t.Context(), &eventsv1.Event{}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if sink.done != c.want {
+					t.Errorf("tried %d times, want %d", sink.done, c.want)
+				}
+			})
+		})
+	}
 }
 
 // TestWarningsAreWrittenOnce: each process has its own idea of what was told, and the

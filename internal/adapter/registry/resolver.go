@@ -2,18 +2,15 @@ package registry
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
 const (
 	// firstRetry is the pause after a failure; it doubles up to the interval.
 	firstRetry = 5 * time.Second
-	// betweenKicks is the least pause between two checks that were asked for.
-	betweenKicks = time.Second
+	// leastPause is that between two checks of a question.
+	leastPause = time.Second
 )
 
 // Resolver answers questions, and asks them again at every interval for those who watch
@@ -29,12 +26,13 @@ type Resolver struct {
 	run      context.Context //nolint:containedctx // That of Run, for the checks that timers begin.
 	checks   sync.WaitGroup
 	subjects map[string]*subject
+	pushes   map[string]*push // by repository, those that were told a moment ago
 }
 
 // New makes a resolver. Watched questions are asked while Run runs.
 func New(options Options) *Resolver {
 	options = options.withDefaults()
-	return &Resolver{options: options, client: newClient(options), subjects: map[string]*subject{}}
+	return &Resolver{options: options, client: newClient(options), subjects: map[string]*subject{}, pushes: map[string]*push{}}
 }
 
 // subject is one question that is watched.
@@ -122,26 +120,6 @@ func (r *Resolver) Resolve(ctx context.Context, q Question) (Resolution, error) 
 	return r.check(ctx, q, &memory{})
 }
 
-// Check asks all watched questions about a repository at once: something was pushed.
-func (r *Resolver) Check(repository tagspec.Repository) {
-	ours := func(key string) bool { return strings.HasPrefix(key, repository.String()+"\n") }
-	r.heads.forget(ours)
-	r.lists.forget(ours)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	for key, s := range r.subjects {
-		if !ours(key) {
-			continue
-		}
-		if s.checking {
-			s.again = true
-			continue
-		}
-		r.schedule(s, max(0, s.view.Asked.Add(betweenKicks).Sub(now)))
-	}
-}
-
 // schedule begins a check after a pause.
 func (r *Resolver) schedule(s *subject, pause time.Duration) {
 	if r.run == nil {
@@ -191,7 +169,7 @@ func (r *Resolver) finish(s *subject, m memory, found Resolution, err error) []f
 	}
 	pause := r.pause(s)
 	if s.again {
-		s.again, pause = false, betweenKicks
+		s.again, s.failures, pause = false, 0, 0
 	}
 	if len(s.watchers) > 0 {
 		r.schedule(s, pause)
@@ -212,7 +190,7 @@ func (r *Resolver) pause(s *subject) time.Duration {
 	now := time.Now()
 	switch KindOf(s.view.Err) {
 	case "": // an answer
-		return max(r.options.Jitter(max(r.options.Interval, r.options.TTL))-now.Sub(s.view.At), betweenKicks)
+		return max(r.options.Jitter(max(r.options.Interval, r.options.TTL))-now.Sub(s.view.At), leastPause)
 	case Unreachable, Broken, Limited:
 		pause := min(firstRetry<<min(s.failures-1, 16), r.options.Interval)
 		if e, ok := asRegistryError(s.view.Err); ok && e.Until.Sub(now) > pause {

@@ -220,34 +220,6 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestCheck: a push is noticed at once; a thousand of them make no storm.
-func TestCheck(t *testing.T) {
-	t.Parallel()
-	s := newStandIn()
-	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{Interval: time.Hour})
-		q := ask(t, owner(), "r.example/app:1")
-		w := r.Watch(q, func() {})
-		defer w.Stop()
-		defer r.Watch(ask(t, owner(), "r.example/app-2:1"), func() {}).Stop()
-		after(10 * time.Minute)
-		s.digest.Store(sum("pushed"))
-		before := s.heads.Load()
-		r.Check(q.Repository)
-		after(time.Second)
-		if w.View().Digest != sum("pushed") || s.heads.Load() != before+1 {
-			t.Errorf("%+v after %d requests", w.View(), s.heads.Load()-before)
-		}
-		for range 1000 {
-			r.Check(q.Repository)
-			after(10 * time.Millisecond)
-		}
-		if n := s.heads.Load() - before; n > 12 {
-			t.Errorf("%d requests for 1000 notifications in 10 s", n)
-		}
-	})
-}
-
 // counted is a source of credentials that counts how often it is read.
 type counted struct {
 	known

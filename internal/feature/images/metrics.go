@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/webhook"
 )
 
 // Metrics count what registries are asked and what they answer.
@@ -14,6 +15,7 @@ type Metrics struct {
 	requests    *prometheus.CounterVec
 	resolutions *prometheus.CounterVec
 	success     *prometheus.GaugeVec
+	notified    *prometheus.CounterVec
 	now         func() time.Time
 }
 
@@ -33,14 +35,23 @@ func NewMetrics(r prometheus.Registerer, now func() time.Time) *Metrics {
 			Name: "lockstep_registry_last_success_timestamp_seconds",
 			Help: "When a check last found a digest, by registry, as a Unix time: its age is time() minus this.",
 		}, []string{"registry"}),
+		notified: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lockstep_image_notifications_total",
+			Help: "Notifications of pushes, by format (distribution, docker-hub, ghcr, generic) and result: Checked, Ignored (of no image that is followed), Unauthorized, TooLarge, Invalid, NotLeading, Unavailable.",
+		}, []string{"format", "result"}),
 	}
-	r.MustRegister(m.requests, m.resolutions, m.success)
+	r.MustRegister(m.requests, m.resolutions, m.success, m.notified)
 	return m
 }
 
 // Observe counts a request.
 func (m *Metrics) Observe(r registry.Request) {
 	m.requests.WithLabelValues(r.Host, string(r.Kind), strconv.Itoa(r.Status)).Inc()
+}
+
+// Notified counts a notification.
+func (m *Metrics) Notified(format string, result webhook.Result) {
+	m.notified.WithLabelValues(format, string(result)).Inc()
 }
 
 // Checked counts a check.

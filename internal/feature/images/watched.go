@@ -56,6 +56,29 @@ func (i *Inputs) WakeAll() {
 	}
 }
 
+// NextChecks tell when the registry of each container's image is asked next.
+func (i *Inputs) NextChecks() []NextCheck {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var all []NextCheck
+	for key, containers := range i.watched {
+		for container, q := range containers {
+			if q.watch != nil {
+				all = append(all, NextCheck{Workload: key.ID(), Container: container, At: q.watch.View().Next})
+			}
+		}
+	}
+	return all
+}
+
+// NextCheck is when the image of a container is looked at next.
+type NextCheck struct {
+	// Workload is the ID of its key.
+	Workload  string    `json:"workload"`
+	Container string    `json:"container"`
+	At        time.Time `json:"at"`
+}
+
 // Drop ends the questions about a workload that is gone.
 func (i *Inputs) Drop(key kube.Key) { i.keep(key, nil) }
 

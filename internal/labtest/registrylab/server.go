@@ -27,6 +27,9 @@ type Options struct {
 	PageSize int
 	// TokenLife is how long tokens live; 0 is five minutes.
 	TokenLife time.Duration
+	// Notify is the URL that is told of pushes, with NotifyToken as the bearer; empty tells no
+	// one.
+	Notify, NotifyToken string
 	// Progress hears of programs that have to be built first.
 	Progress io.Writer
 }
@@ -45,7 +48,8 @@ type Server struct {
 	log     *bytes.Buffer
 }
 
-// config has places for folder, address, certificate, key, page size and authentication.
+// config has places for folder, address, certificate, key, page size, authentication and
+// notifications.
 const config = `version: 0.1
 log: {level: error, accesslog: {disabled: true}}
 storage:
@@ -54,10 +58,14 @@ storage:
 http: {addr: %q, tls: {certificate: %q, key: %q}}
 tags: {maxtags: %d}
 %s
+%s
 `
 
 //nolint:gosec // It says where tokens are, and has none.
 const tokenConfig = `auth: {token: {realm: %q, service: %q, issuer: %q, rootcertbundle: %q}}`
+
+// notifyConfig tries again every second.
+const notifyConfig = `notifications: {endpoints: [{name: lab, url: %q, headers: {Authorization: [%q]}, timeout: 5s, threshold: 1, backoff: 1s}]}`
 
 // Start runs a registry until Stop.
 func Start(ctx context.Context, o Options) (*Server, error) {
@@ -97,14 +105,17 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 
 func (s *Server) serve(path, address string) error {
 	o, identity := s.options, s.Tokens.identity
-	var authentication string
+	var authentication, notifications string
 	if !o.Public {
 		authentication = fmt.Sprintf(tokenConfig, "https://"+s.Address+"/token", service, issuer, identity.certFile)
+	}
+	if o.Notify != "" {
+		notifications = fmt.Sprintf(notifyConfig, o.Notify, "Bearer "+o.NotifyToken)
 	}
 	if o.PageSize == 0 {
 		o.PageSize = 1000
 	}
-	text := fmt.Sprintf(config, s.storage(), address, identity.certFile, identity.keyFile, o.PageSize, authentication)
+	text := fmt.Sprintf(config, s.storage(), address, identity.certFile, identity.keyFile, o.PageSize, authentication, notifications)
 	file := filepath.Join(o.Folder, "config.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err

@@ -83,7 +83,9 @@ func (a *area) run(process context.Context, c client.WithWatch) {
 	}
 	for _, kind := range a.kinds {
 		m := a.workloads[kind.GroupKind()]
-		group.Go(func() { m.Run(ctx, c, mirror.Scope{List: kind.NewList(), Namespace: a.namespace, Selector: a.selector}) })
+		group.Go(func() {
+			m.Run(ctx, c, mirror.Scope{List: kind.NewList(), Namespace: a.namespace, Selector: a.selector})
+		})
 	}
 	for _, s := range a.stays {
 		group.Go(func() { s.Run(ctx, c) })

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"sync/atomic"
@@ -23,7 +24,7 @@ func (f *fallback) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if !f.plain.Load() {
 		response, err := f.next.RoundTrip(r)
-		if !errors.Is(err, http.ErrSchemeMismatch) {
+		if e, ok := errors.AsType[tls.RecordHeaderError](err); !ok || string(e.RecordHeader[:]) != "HTTP/" {
 			return response, err
 		}
 		f.plain.Store(true)

@@ -67,13 +67,18 @@ func Parse(args []string, lookup func(string) (string, bool), output io.Writer) 
 	if fs.NArg() > 0 {
 		o.warn("the argument %q has no effect", fs.Arg(0))
 	}
-	o.TTL, o.Interval = time.Duration(given.ttl)*time.Second, time.Duration(given.interval)*time.Second
+	o.TTL, o.Interval = duration(given.ttl), duration(given.interval)
 	if given.interval == 0 {
 		o.Interval = time.Second
 		o.warn("image-check-interval-sec 0 is taken for 1: registries would be asked without a pause")
 	}
 	o.SlackPrefix = cmp.Or(o.SlackPrefix, "["+hostname()+"]")
 	return o, o.validate()
+}
+
+// duration is a number of seconds, a year at most.
+func duration(seconds uint) time.Duration {
+	return time.Duration(min(seconds, 365*24*60*60)) * time.Second //nolint:gosec // It is small.
 }
 
 func (o *Options) bind(fs *flag.FlagSet, given *seconds) (cronJobV1 *bool) {
@@ -114,6 +119,7 @@ func Variable(name string) string {
 func (o *Options) readVariables(fs *flag.FlagSet, names []string, lookup func(string) (string, bool)) {
 	for _, name := range names {
 		value, _ := lookup(Variable(name))
+		before := fs.Lookup(name).Value.String()
 		if value == "" || fs.Set(name, value) == nil {
 			continue
 		}
@@ -122,6 +128,7 @@ func (o *Options) readVariables(fs *flag.FlagSet, names []string, lookup func(st
 			o.warn("%s=%s is neither true nor false, and is taken for true", Variable(name), value)
 			continue
 		}
+		_ = fs.Set(name, before) // A number that is none has made it 0.
 		o.warn("%s=%s is no number of seconds, and has no effect", Variable(name), value)
 	}
 }

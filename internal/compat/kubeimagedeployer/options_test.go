@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,32 @@ func TestDockerConfigs(t *testing.T) {
 	} {
 		if diff := cmp.Diff(tc.want, kubeimagedeployer.DockerConfigs(lookup(tc.variables))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestThePageHasARowForEverything: each flag and each variable is in the migration page.
+func TestThePageHasARowForEverything(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/migrate/kube-image-deployer.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var help strings.Builder
+	_, _ = kubeimagedeployer.Parse([]string{"-h"}, lookup(nil), &help)
+	flags := regexp.MustCompile(`(?m)^  -([a-z0-9-]+).*\n(.*)`).FindAllStringSubmatch(help.String(), -1)
+	if len(flags) < 15 {
+		t.Fatalf("the usage has only %d flags:\n%s", len(flags), help.String())
+	}
+	for _, f := range flags {
+		if strings.HasSuffix(f[2], "of klog") {
+			continue
+		}
+		if !strings.Contains(string(page), "`-"+f[1]+"`") {
+			t.Errorf("the page has no row for -%s", f[1])
+		}
+		if variable := kubeimagedeployer.Variable(f[1]); !strings.Contains(string(page), "`"+variable+"`") && !strings.HasPrefix(variable, "OFF_") {
+			t.Errorf("the page has no row for %s", variable)
 		}
 	}
 }

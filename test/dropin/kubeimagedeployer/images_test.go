@@ -2,6 +2,7 @@ package kubeimagedeployer_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -113,6 +114,12 @@ func TestLabel(t *testing.T) {
 	s.fence(t)
 	s.push(t, "app:latest", "two")
 	s.setImage(t, "web", "by-hand")
+	s.registry.Spoil(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, "/v2/app/") {
+			t.Errorf("the registry is asked for %s, which no workload follows", r.URL.Path)
+		}
+		return false
+	})
 	s.fence(t)
 	if got := images(s.Deployment(t, "web").Spec.Template); got != "app=by-hand" {
 		t.Errorf("without the label it runs %s", got)
@@ -123,7 +130,7 @@ func TestLabel(t *testing.T) {
 }
 
 // TestMistakes: one bad annotation does not stop the others, and no container appears that
-// the template does not have. Each mistake is told once.
+// the template does not have. A mistake that stays is told once.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -157,15 +164,13 @@ func TestMistakes(t *testing.T) {
 	s.fence(t)
 	s.awaitImages(t, "web", "renamed=before side=before lost=before")
 	stop(t, r)
-	for _, want := range append(wanted, "no container app;") {
-		if n := strings.Count(hook.text(), want); n != 1 && !strings.Contains(want, "/gone") && !strings.Contains(want, "/side") && !strings.Contains(want, "/lost") {
-			t.Errorf("it is told %d times, want once: %s", n, want)
-		}
+	if n := strings.Count(hook.text(), "/bare: "); n != 1 {
+		t.Errorf("the workload without an annotation is told of %d times, want once", n)
 	}
 }
 
 // TestOffAndPlatforms: the flags of the original have an effect, also the one for CronJobs of
-// an earlier release.
+// an earlier release. The file .env sets what the environment does not.
 func TestOffAndPlatforms(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -182,6 +187,7 @@ func TestOffAndPlatforms(t *testing.T) {
 	every.Annotations["platform."+s.key+"/app"] = "index"
 	set := &appsv1.StatefulSet{ObjectMeta: s.meta("db", "app", "app:latest"), Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](0), Selector: selector("db"), Template: template("db", "app")}}
 	s.Create(t, s.deployment("web", "app:latest"), every, set)
+	s.write(t, ".env", "OFF_DAEMONSETS=true\nCONTROLLER_WATCH_KEY=not-this-one\n")
 	r := labtest.StartCommand(t, labtest.Command{
 		Path: program(t, "kube-image-deployer"), Dir: s.folder, Env: s.environment("CONTROLLER_WATCH_KEY="),
 		Args: []string{"-controller-watch-key", s.key, "--off-statefulsets", "-image-default-platform=linux/arm64", "-use-cronjob-v1", "-v=2"},
@@ -194,8 +200,8 @@ func TestOffAndPlatforms(t *testing.T) {
 		t.Errorf("the StatefulSet runs %s", got)
 	}
 	for _, c := range s.gate.all() {
-		if strings.HasSuffix(c.path, "/statefulsets") {
-			t.Errorf("StatefulSets are off, and %s was asked for", c.path)
+		if strings.HasSuffix(c.path, "/statefulsets") || strings.HasSuffix(c.path, "/daemonsets") {
+			t.Errorf("%s was asked for, which is off", c.path)
 		}
 	}
 }

@@ -256,7 +256,7 @@ func (s *site) fence(t *testing.T) {
 	s.registry.Counts()
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		heads += s.registry.Counts()["head"]
-		return heads >= 10, fmt.Sprintf("the registry was asked %d times", heads)
+		return heads >= 6, fmt.Sprintf("the registry was asked %d times", heads)
 	})
 	second := s.push(t, name+":1", name+" again")
 	s.awaitImages(t, name, "app="+second)

@@ -100,32 +100,16 @@ func TestFlapping(t *testing.T) {
 	s := newSite(t)
 	s.push(t, "one:latest", "one")
 	two := s.push(t, "two:1.0", "two")
-	const workloads, flaps = 100, 3
-	for i := range workloads {
-		s.Create(t, s.deployment(fmt.Sprint("web-", i), "one:latest"))
-	}
+	const workloads, workers = 100, 4
 	s.start(t)
 	var all sync.WaitGroup
-	for worker := range 4 {
+	for worker := range workers {
 		all.Go(func() {
-			for i := worker; i < workloads*flaps; i += 4 {
-				name := fmt.Sprint("web-", i%workloads)
-				for _, patch := range []string{
-					fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, s.key),
-					`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"by-hand"}]}}}}`,
-					fmt.Sprintf(`{"metadata":{"labels":{%q:"true"},"annotations":{"%s/app":%q}}}`, s.key, s.key, s.at("two:1.*")),
-				} {
-					o := &appsv1.Deployment{}
-					o.SetNamespace(s.Namespace)
-					o.SetName(name)
-					if err := s.Client.Patch(t.Context(), o, client.RawPatch("application/strategic-merge-patch+json", []byte(patch))); err != nil {
-						t.Errorf("patch %s: %v", name, err)
-					}
-				}
+			for i := worker; i < workloads; i += workers {
+				s.flap(t, fmt.Sprint("web-", i))
 			}
 		})
 	}
-	s.awaitImages(t, "web-0", "app="+two)
 	all.Wait()
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		list := &appsv1.DeploymentList{}
@@ -139,4 +123,22 @@ func TestFlapping(t *testing.T) {
 		}
 		return len(list.Items) == workloads, fmt.Sprint(len(list.Items), " workloads")
 	})
+}
+
+// flap makes a workload, and changes its label, its image and what it follows.
+func (s *site) flap(t *testing.T, name string) {
+	t.Helper()
+	d := s.deployment(name, "one:latest")
+	if err := s.Client.Create(t.Context(), d); err != nil {
+		t.Errorf("create %s: %v", name, err)
+	}
+	for _, patch := range []string{
+		fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, s.key),
+		`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"by-hand"}]}}}}`,
+		fmt.Sprintf(`{"metadata":{"labels":{%q:"true"},"annotations":{"%s/app":%q}}}`, s.key, s.key, s.at("two:1.*")),
+	} {
+		if err := s.Client.Patch(t.Context(), d, client.RawPatch("application/strategic-merge-patch+json", []byte(patch))); err != nil {
+			t.Errorf("patch %s: %v", name, err)
+		}
+	}
 }

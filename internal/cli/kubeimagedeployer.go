@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -43,8 +44,9 @@ const lastWords = 5 * time.Second
 // label and annotations and the form in which it wrote images, within its role. What the
 // role does not allow (events, leases, pull secrets) is left out.
 func runKubeImageDeployer(ctx context.Context, args []string, env Environment) int {
-	env.Lookup = withDotEnv(env.Lookup)
+	warnings := loadDotEnv()
 	o, err := kubeimagedeployer.Parse(args, env.Lookup, env.Stderr)
+	o.Warnings = append(warnings, o.Warnings...)
 	if usage, wrong := errors.AsType[kubeimagedeployer.UsageError](err); wrong {
 		if usage.IsHelp() {
 			return exitOK
@@ -70,20 +72,14 @@ func runKubeImageDeployer(ctx context.Context, args []string, env Environment) i
 	return exitOK
 }
 
-// withDotEnv looks into the file .env of the working directory for variables that are not
-// set, as the original did.
-func withDotEnv(lookup func(string) (string, bool)) func(string) (string, bool) {
-	file, err := godotenv.Read()
-	if err != nil {
-		return lookup
+// loadDotEnv sets the variables of the file .env in the working directory that are not set,
+// as the original did. Libraries see them too: they may be the keys of AWS. What is wrong
+// with the file is not repeated, because it may be a secret.
+func loadDotEnv() (warnings []string) {
+	if err := godotenv.Load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return []string{"the file .env cannot be read, and has no effect"}
 	}
-	return func(name string) (string, bool) {
-		if value, set := lookup(name); set {
-			return value, true
-		}
-		value, set := file[name]
-		return value, set
-	}
+	return nil
 }
 
 func serveDeployer(ctx context.Context, o kubeimagedeployer.Options, log logr.Logger, env Environment) error {

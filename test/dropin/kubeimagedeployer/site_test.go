@@ -129,15 +129,21 @@ var (
 	buildOnce sync.Mutex
 )
 
-func program(t *testing.T, name string) string {
+func lockstep(t *testing.T) string {
 	t.Helper()
 	buildOnce.Lock()
+	defer buildOnce.Unlock()
 	if built == "" {
 		built = labtest.Binary(t, "./cmd/lockstep")
 	}
-	buildOnce.Unlock()
+	return built
+}
+
+// program is an executable of that name.
+func program(t *testing.T, name string) string {
+	t.Helper()
 	link := filepath.Join(t.TempDir(), name)
-	if err := os.Symlink(built, link); err != nil {
+	if err := os.Symlink(lockstep(t), link); err != nil {
 		t.Fatal(err)
 	}
 	return link

@@ -78,7 +78,7 @@ func Parse(args []string, lookup func(string) (string, bool), output io.Writer) 
 
 // duration is a number of seconds, a year at most.
 func duration(seconds uint) time.Duration {
-	return time.Duration(min(seconds, 365*24*60*60)) * time.Second //nolint:gosec // It is small.
+	return time.Duration(min(seconds, 365*24*60*60)) * time.Second
 }
 
 func (o *Options) bind(fs *flag.FlagSet, given *seconds) (cronJobV1 *bool) {

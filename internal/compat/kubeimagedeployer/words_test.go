@@ -71,7 +71,7 @@ func TestIntent(t *testing.T) {
 		"None":     {reason: "the label alone does nothing", annotations: map[string]string{"other/a": "busybox:1"}, refused: []string{"label kube-image-deployer: no annotation kube-image-deployer/CONTAINER names an image"}},
 		"Key":      {reason: "another watch key", words: kubeimagedeployer.Words{Key: "team-a", Platform: "linux/arm64"}, annotations: map[string]string{"team-a/web": "app:1", "kube-image-deployer/web": "app:2"}, want: []string{"web app 1 linux/arm64"}},
 		"Index":    {reason: "the image of every platform", words: kubeimagedeployer.Words{Key: "k"}, annotations: map[string]string{"k/web": "app:1"}, want: []string{"web app 1 "}},
-		"Platform": {reason: "of one container", annotations: map[string]string{"kube-image-deployer/web": "app:1", "platform.kube-image-deployer/web": "linux/arm/v7", "kube-image-deployer/side": "side:1", "platform.kube-image-deployer/side": "index"}, want: []string{"side side 1 ", "web app 1 linux/arm/v7"}},
+		"Platform": {reason: "of one container", annotations: map[string]string{"kube-image-deployer/web": "app:1", "platform.kube-image-deployer/web": "linux/arm/v7", "kube-image-deployer/side": "tools:1", "platform.kube-image-deployer/side": "index"}, want: []string{"side tools 1 ", "web app 1 linux/arm/v7"}},
 		"BadPlace": {reason: "a platform that is none is no guess", annotations: map[string]string{"kube-image-deployer/web": "app:1", "platform.kube-image-deployer/web": "arm"}, refused: []string{`annotation platform.kube-image-deployer/web: platform "arm": want os/architecture`}},
 	}
 	for name, tc := range cases {

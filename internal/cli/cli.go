@@ -93,7 +93,8 @@ and "lockstep controller" rolls it when what it uses changes: once for a set of
 changes, never for nothing, and also for what changed while it was down.
 
 It can take the place of other programs, with their command lines, as "lockstep NAME"
-or as an executable of that name: kubernetes-reloader, configmap-attacher.
+or as an executable of that name: kubernetes-reloader, configmap-attacher,
+kube-image-deployer, kube-image-deployer-cli.
 
 Every flag can be set by an environment variable: --max-delay is
 LOCKSTEP_MAX_DELAY. The flag wins.`,

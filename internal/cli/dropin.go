@@ -5,6 +5,8 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+
+	"github.com/lockstep-dev/lockstep/internal/compat/kubeimagedeployer"
 )
 
 // dropIn runs this program in the place of another one, with that one's own
@@ -15,8 +17,10 @@ type dropIn func(ctx context.Context, args []string, env Environment) int
 // executable. "lockstep NAME …" does the same as an executable called NAME.
 func dropIns() map[string]dropIn {
 	return map[string]dropIn{
-		"configmap-attacher":  runConfigmapAttacher,
-		"kubernetes-reloader": runKubernetesReloader,
+		"configmap-attacher":          runConfigmapAttacher,
+		kubeimagedeployer.DefaultKey:  runKubeImageDeployer,
+		kubeimagedeployer.CommandName: runKubeImageDeployerCLI,
+		"kubernetes-reloader":         runKubernetesReloader,
 	}
 }
 

@@ -70,7 +70,7 @@ func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.L
 	if err != nil {
 		return err
 	}
-	c, err := access.NewClient(ctx, config, client.Options{Mapper: reloaderMapper()})
+	c, err := access.NewClient(ctx, config, client.Options{Mapper: fixedMapper(reloaderKinds(), "ConfigMap", "Secret")})
 	if err != nil {
 		return err
 	}
@@ -160,14 +160,15 @@ func (p *reloaderParts) watch(ctx context.Context) error {
 	return nil
 }
 
-// reloaderMapper knows the few kinds that are used, so that no discovery is
-// needed: an aggregated API that does not answer must not keep us from starting.
-func reloaderMapper() meta.RESTMapper {
+// fixedMapper knows the few kinds that are used, those of the core by name, so that no
+// discovery is needed: an aggregated API that does not answer must not keep us from
+// starting.
+func fixedMapper(workloads []kube.Kind, sources ...string) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"ConfigMap", "Secret"} {
+	for _, kind := range sources {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	for _, kind := range reloaderKinds() {
+	for _, kind := range workloads {
 		mapper.Add(kind.GroupVersionKind, meta.RESTScopeNamespace)
 	}
 	return mapper

@@ -125,13 +125,15 @@ func inspectImage(t *testing.T, b images.Built, image v1.Image, platform v1.Plat
 
 func entrypoints() map[string]string {
 	return map[string]string{
-		"lockstep":                     "/lockstep",
-		"lockstep-sync":                "/lockstep-sync",
-		"lockstep-configmap-attacher":  "/go/bin/configmap-attacher",
-		"lockstep-kubernetes-reloader": "/kubernetes-reloader",
-		"lockstep-config-controller":   "/bin/start-config-controller",
-		"lockstep-k8s-sidecar":         "/k8s-sidecar",
-		"lockstep-configmap-reload":    "/configmap-reload",
+		"lockstep":                         "/lockstep",
+		"lockstep-sync":                    "/lockstep-sync",
+		"lockstep-configmap-attacher":      "/go/bin/configmap-attacher",
+		"lockstep-kube-image-deployer":     "/app/kube-image-deployer",
+		"lockstep-kube-image-deployer-cli": "/kube-image-deployer-cli",
+		"lockstep-kubernetes-reloader":     "/kubernetes-reloader",
+		"lockstep-config-controller":       "/bin/start-config-controller",
+		"lockstep-k8s-sidecar":             "/k8s-sidecar",
+		"lockstep-configmap-reload":        "/configmap-reload",
 	}
 }
 
@@ -144,7 +146,8 @@ func wantFiles() map[string][]string {
 		"drwxr-xr-x 0 root", "drwxr-xr-x 0 root/.docker", "drwxr-xr-x 0 root/.kube", "dtrwxrwxrwx 0 tmp",
 	}
 	controller := append(slices.Clone(base), "-rwxr-xr-x 0 lockstep", "drwxr-xr-x 0 go", "drwxr-xr-x 0 go/bin",
-		"Lrwxrwxrwx 0 go/bin/configmap-attacher -> /lockstep", "Lrwxrwxrwx 0 kubernetes-reloader -> /lockstep")
+		"Lrwxrwxrwx 0 go/bin/configmap-attacher -> /lockstep", "Lrwxrwxrwx 0 kubernetes-reloader -> /lockstep",
+		"drwxr-xr-x 0 app", "Lrwxrwxrwx 0 app/kube-image-deployer -> /lockstep", "Lrwxrwxrwx 0 kube-image-deployer-cli -> /lockstep")
 	agent := append(slices.Clone(base), "-rwxr-xr-x 0 lockstep-sync", "drwxr-xr-x 0 bin", "drwxr-xr-x 65532 config",
 		"Lrwxrwxrwx 0 bin/config-controller -> /lockstep-sync", "Lrwxrwxrwx 0 bin/start-config-controller -> /lockstep-sync",
 		"Lrwxrwxrwx 0 k8s-sidecar -> /lockstep-sync", "Lrwxrwxrwx 0 configmap-reload -> /lockstep-sync")
@@ -305,6 +308,7 @@ func answers(t *testing.T, b images.Built, files map[string]entry) {
 	said := map[string]string{
 		"lockstep": "lockstep controller", "lockstep-sync": "lockstep-sync [flags]",
 		"configmap-attacher": "-rollout", "kubernetes-reloader": "--coalesce-period",
+		"kube-image-deployer": "-controller-watch-key", "kube-image-deployer-cli": "-platform",
 		"config-controller": "--configroot", "start-config-controller": "--configroot",
 		"k8s-sidecar": "FOLDER_ANNOTATION", "configmap-reload": "volume-dir",
 	}

@@ -232,7 +232,7 @@ func TestTagsThatMovedAreCounted(t *testing.T) {
 		return refuseIf(r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/team/"+fresh[refused].Name+"/manifests/v1.2.3"))
 	})
 	_, err := pusher.Push(t.Context(), fresh)
-	if err == nil || strings.Contains(err.Error(), "\n") || !strings.HasSuffix(err.Error(), "; 2 of 7 tags were moved before that") {
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.HasSuffix(err.Error(), "; 2 of 9 tags were moved before that") {
 		t.Errorf("error %v, want one line that says how many tags were moved", err)
 	}
 	to.refuses(func(*http.Request) int { return 0 })

@@ -46,6 +46,8 @@ type predecessor struct {
 func predecessors() []predecessor {
 	return []predecessor{
 		{name: "configmap-attacher", program: Controller, entrypoint: "/go/bin/configmap-attacher"},
+		{name: "kube-image-deployer", program: Controller, entrypoint: "/app/kube-image-deployer"},
+		{name: "kube-image-deployer-cli", program: Controller, entrypoint: "/kube-image-deployer-cli"},
 		{name: "kubernetes-reloader", program: Controller, entrypoint: "/kubernetes-reloader"},
 		// The entry script of the original's image has a default of its own: /config.
 		{name: "config-controller", program: Agent, entrypoint: "/bin/start-config-controller", also: []string{"/bin/config-controller"}},

@@ -43,12 +43,18 @@ func (w *World) StartControllerAs(t testing.TB, kubeconfig string, flags ...stri
 	if w.Clock != 0 {
 		program = "./test/offclock"
 	}
-	c := &Controller{Running: labtest.StartCommand(t, labtest.Command{
+	return Started(t, labtest.StartCommand(t, labtest.Command{
 		Path: labtest.Binary(t, program), Args: slices.Concat(args, flags),
 		// A line that says nothing is found dead in seconds and not in a minute; one to
 		// a busy API server is not.
 		Env: []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=1", "HTTP2_PING_TIMEOUT_SECONDS=15", "OFFCLOCK=" + w.Clock.String()},
-	})}
+	}))
+}
+
+// Started is a program that serves probes, however it was started.
+func Started(t testing.TB, r *labtest.Running) *Controller {
+	t.Helper()
+	c := &Controller{Running: r}
 	c.probes = c.awaitProbes(t)
 	return c
 }

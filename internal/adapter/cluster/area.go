@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +17,7 @@ import (
 type area struct {
 	namespace string
 	kinds     []kube.Kind
+	selector  labels.Selector // of workloads
 	sources   map[input.Kind]*mirror.Mirror[*kube.Source]
 	workloads map[schema.GroupKind]*mirror.Mirror[*kube.Workload]
 	// stays are the watches of guests.
@@ -33,6 +35,7 @@ func newArea(c *Cache, namespace string) *area {
 	a := &area{
 		namespace: namespace,
 		kinds:     c.options.Kinds,
+		selector:  c.options.Workloads,
 		sources:   map[input.Kind]*mirror.Mirror[*kube.Source]{},
 		workloads: map[schema.GroupKind]*mirror.Mirror[*kube.Workload]{},
 		before:    closed(),
@@ -80,7 +83,9 @@ func (a *area) run(process context.Context, c client.WithWatch) {
 	}
 	for _, kind := range a.kinds {
 		m := a.workloads[kind.GroupKind()]
-		group.Go(func() { m.Run(ctx, c, mirror.Scope{List: kind.NewList(), Namespace: a.namespace}) })
+		group.Go(func() {
+			m.Run(ctx, c, mirror.Scope{List: kind.NewList(), Namespace: a.namespace, Selector: a.selector})
+		})
 	}
 	for _, s := range a.stays {
 		group.Go(func() { s.Run(ctx, c) })

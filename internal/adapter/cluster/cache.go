@@ -29,6 +29,8 @@ type CacheOptions struct {
 	// Selector narrows all namespaces to those with these labels. Each of them is
 	// then watched by itself, so that nothing of the others is ever transferred.
 	Selector labels.Selector
+	// Workloads narrows the workloads to those with these labels; nil takes all.
+	Workloads labels.Selector
 	// Vocabulary is the language of the annotations that are kept.
 	Vocabulary settings.Vocabulary
 	// IgnoreNamespaces leaves the settings of namespaces unread, for a process that

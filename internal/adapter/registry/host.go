@@ -68,6 +68,9 @@ func newHost(name string, o Options) (*host, error) {
 		}
 		transport = made
 	}
+	if o.Local != nil && o.Local(name) {
+		transport = &fallback{host: base.Host, next: transport}
+	}
 	return &host{
 		name: name, base: base, slots: make(chan struct{}, sideBySide), pageSize: pageSize,
 		http:     &http.Client{Transport: transport, CheckRedirect: checkRedirect},

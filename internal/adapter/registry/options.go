@@ -29,6 +29,9 @@ type Options struct {
 	// Hosts are the registries that are not reached over HTTPS with a certificate that the
 	// system trusts, by host and port.
 	Hosts map[string]Host
+	// Local names registries that may do without TLS: those that answer in plain HTTP are
+	// asked in it. Nil names none.
+	Local func(host string) bool
 	// Jitter makes a pause a little longer, so that not all askers come at once.
 	Jitter func(time.Duration) time.Duration
 	// Transport carries all requests; nil makes one for each registry.

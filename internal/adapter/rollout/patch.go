@@ -70,6 +70,9 @@ func imageChanges(w *kube.Workload, order input.Order) []patch.Change {
 	return changes
 }
 
+// Unshown writes nothing besides the images that are moved.
+func Unshown(*kube.Workload, input.Order) ([]patch.Change, error) { return nil, nil }
+
 // AsAnnotation writes the versions into an annotation of the pod template.
 func AsAnnotation(w *kube.Workload, order input.Order) ([]patch.Change, error) {
 	return []patch.Change{patch.SetAnnotation{Key: settings.Inputs, Value: order.Text(w.Shown, w.Target.ResourceVersion)}}, nil

@@ -18,10 +18,12 @@ type ImageRequest struct {
 	// Platform is the one whose image is pinned instead of the index, such as linux/arm64;
 	// empty for the index.
 	Platform string
+	// Annotation asks, if it is not the one of our own language.
+	Annotation string
 }
 
 // Key is the annotation that asks.
-func (r ImageRequest) Key() string { return ImagePrefix + r.Container }
+func (r ImageRequest) Key() string { return cmp.Or(r.Annotation, ImagePrefix+r.Container) }
 
 const (
 	acceptedImage    = "REPOSITORY:SPEC, such as registry.example/app:1.4.*; SPEC is a tag, a glob, a range such as ^1.4, or /regex/"

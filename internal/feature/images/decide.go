@@ -19,8 +19,10 @@ const (
 // Observation is everything that the verdict on the image of one container depends on.
 type Observation struct {
 	Request settings.ImageRequest
-	// Has is what the pod template says, zero when that cannot be read.
-	Has tagspec.Reference
+	// Image is what the pod template says, and Has what that means, zero when it cannot be
+	// read.
+	Image string
+	Has   tagspec.Reference
 	// Shown is true when the template shows that a patch of ours gave it Found.
 	Shown bool
 	// Given is the version on record, zero when there is none.

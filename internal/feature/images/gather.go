@@ -30,7 +30,9 @@ type Options struct {
 	Platforms func(*kube.Workload) ([]v1.Platform, bool)
 	// Revisions asks the API server for a workload's revisions.
 	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
-	Now       func() time.Time
+	// Enforced is true where nothing is remembered: the rule is Enforce.
+	Enforced bool
+	Now      func() time.Time
 }
 
 // Credentials are those with which pods of the workload pull, and a name that tells them
@@ -81,7 +83,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		if o.GivenBefore, err = i.givenBefore(ctx, w, o, given, answer); err != nil {
 			return input.Assessment{}, err
 		}
-		v := Decide(o)
+		v := i.decide(&o)
 		all.Findings = append(all.Findings, finding(w, o, v, answer))
 		all.Warnings = append(all.Warnings, warnings(o, v, answer)...)
 		if o.OnTrial && !v.Proven {
@@ -89,6 +91,15 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		}
 	}
 	return all, nil
+}
+
+// decide applies the rule. What is enforced has no record: the template is what was given.
+func (i *Inputs) decide(o *Observation) Verdict {
+	if !i.options.Enforced {
+		return Decide(*o)
+	}
+	o.Given = versionOf(Pin{Digest: o.Has.Digest})
+	return Enforce(*o)
 }
 
 // referenceIn reads the image of a container. Whatever cannot be read is not what is
@@ -106,7 +117,7 @@ func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.In
 	before := given.Inputs[input.Image(request.Container)]
 	at, _ := w.ImageOf(request.Container)
 	return Observation{
-		Request: request, Has: referenceIn(at), Given: before.Version, Memo: ParseMemo(before.Memo),
+		Request: request, Image: at.Image, Has: referenceIn(at), Given: before.Version, Memo: ParseMemo(before.Memo),
 		Released: intent.Release > given.Released, TakenBack: before.Back != "", Observed: intent.Observe,
 		OnTrial: before.Trial != "" && before.Trial == w.Template().Sum, Mixed: before.Mixed,
 		Health:  health.Of(w.Status.Status, now.Sub(w.MovedAt)).State,

@@ -34,6 +34,17 @@ func image(label string, p v1.Platform) (v1.Image, error) {
 	return made, nil
 }
 
+// ChildDigest is the digest of the image for one platform in the index that PushIndex
+// makes with a label.
+func ChildDigest(label string, p v1.Platform) (string, error) {
+	made, err := image(label, p)
+	if err != nil {
+		return "", err
+	}
+	digest, err := made.Digest()
+	return digest.String(), err
+}
+
 // PushImage pushes an image for linux/amd64 and returns its digest.
 func (s *Server) PushImage(ctx context.Context, repository, tag, label string) (string, error) {
 	made, err := image(label, Platforms()[0])

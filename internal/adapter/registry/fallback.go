@@ -1,0 +1,35 @@
+package registry
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"sync/atomic"
+)
+
+// fallback asks a registry over TLS until it answers in plain HTTP, and in plain HTTP from
+// then on.
+type fallback struct {
+	host  string
+	next  http.RoundTripper
+	plain atomic.Bool
+}
+
+// RoundTrip implements [http.RoundTripper]. The first request to a registry has neither a
+// body nor credentials, so that it can be made twice. Other hosts, of tokens and of
+// redirects, are asked as they are named.
+func (f *fallback) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Host != f.host {
+		return f.next.RoundTrip(r)
+	}
+	if !f.plain.Load() {
+		response, err := f.next.RoundTrip(r)
+		if e, ok := errors.AsType[tls.RecordHeaderError](err); !ok || string(e.RecordHeader[:]) != "HTTP/" {
+			return response, err
+		}
+		f.plain.Store(true)
+	}
+	r = r.Clone(r.Context())
+	r.URL.Scheme = "http"
+	return f.next.RoundTrip(r)
+}

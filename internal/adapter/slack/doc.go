@@ -1,0 +1,3 @@
+// Package slack knows how people are told by an incoming webhook of Slack, or of what
+// takes its place.
+package slack

@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/joho/godotenv"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/adapter/slack"
+	"github.com/lockstep-dev/lockstep/internal/compat/kubeimagedeployer"
+	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
+	"github.com/lockstep-dev/lockstep/internal/server"
+)
+
+// lastWords bounds how long messages that are left are sent after the process was told to
+// end.
+const lastWords = 5 * time.Second
+
+// runKubeImageDeployer takes the place of kube-image-deployer: its flags and variables, its
+// label and annotations and the form in which it wrote images, within its role. What the
+// role does not allow (events, leases, pull secrets) is left out.
+func runKubeImageDeployer(ctx context.Context, args []string, env Environment) int {
+	warnings := loadDotEnv()
+	o, err := kubeimagedeployer.Parse(args, env.Lookup, env.Stderr)
+	o.Warnings = append(warnings, o.Warnings...)
+	if usage, wrong := errors.AsType[kubeimagedeployer.UsageError](err); wrong {
+		if usage.IsHelp() {
+			return exitOK
+		}
+		return exitUsage
+	}
+	level := "info"
+	if o.Verbose > 1 {
+		level = "debug"
+	}
+	code := exitUsage
+	var log logr.Logger
+	if err == nil {
+		log, err = (&logOptions{format: "text", level: level}).logger(env.Stderr, env)
+	}
+	if err == nil {
+		code, err = exitFailed, serveDeployer(ctx, o, log, env)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
+		return code
+	}
+	return exitOK
+}
+
+// loadDotEnv sets the variables of the file .env in the working directory that are not set,
+// as the original did. Libraries see them too: they may be the keys of AWS. What is wrong
+// with the file is not repeated, because it may be a secret.
+func loadDotEnv() (warnings []string) {
+	if err := godotenv.Load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return []string{"the file .env cannot be read, and has no effect"}
+	}
+	return nil
+}
+
+func serveDeployer(ctx context.Context, o kubeimagedeployer.Options, log logr.Logger, env Environment) error {
+	for _, warning := range o.Warnings {
+		log.Info("without effect, or not as it was meant", "message", warning)
+	}
+	config, err := deployerConfig(o.Kubeconfig, env.Lookup, rest.InClusterConfig)
+	if err != nil {
+		return err
+	}
+	c, err := access.NewClient(ctx, config, client.Options{Mapper: fixedMapper(deployerKinds(o))})
+	if err != nil {
+		return err
+	}
+	boundGarbage(env)
+	p, err := newDeployerParts(o, c, log, env)
+	if err != nil {
+		return err
+	}
+	log.Info("in the place of kube-image-deployer", "watchKey", o.Words.Key, "namespace", o.Namespace, "platform", o.Words.Platform,
+		"interval", o.Interval.String(), "ttl", o.TTL.String(), "slack", p.slack != nil)
+	err = server.Run(ctx, server.Options{
+		Config: config, Log: log, MetricsAddr: o.MetricsAddr, ProbeAddr: o.ProbeAddr, LeaseDuration: 15 * time.Second, Ready: p.ready,
+	}, p.setup)
+	if p.slack != nil {
+		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+		defer cancel()
+		p.slack.Flush(rest)
+	}
+	return err
+}
+
+// deployerParts joins what the drop-in is made of.
+type deployerParts struct {
+	options kubeimagedeployer.Options
+	log     logr.Logger
+	env     Environment
+	client  client.WithWatch
+	cache   *cluster.Cache
+	records ledger.None
+	slack   *slack.Announcer // nil for none
+}
+
+func newDeployerParts(o kubeimagedeployer.Options, c client.WithWatch, log logr.Logger, env Environment) (*deployerParts, error) {
+	selector, err := labels.Parse(o.Words.Selector())
+	if err != nil {
+		return nil, err
+	}
+	p := &deployerParts{options: o, log: log, env: env, client: c}
+	what := cluster.CacheOptions{
+		Kinds: deployerKinds(o), Workloads: selector, Vocabulary: o.Words, IgnoreNamespaces: true, Now: env.Now,
+		Report: func(s mirror.Status) { reportStatus(log, s) },
+	}
+	if o.Namespace != "" {
+		what.Namespaces = []string{o.Namespace}
+	}
+	p.cache = cluster.NewCache(c, what)
+	if o.SlackWebhook != "" {
+		p.slack = slack.New(slack.Options{
+			URL: o.SlackWebhook, Prefix: o.SlackPrefix, Now: env.Now,
+			Report: func(err error) { log.Error(err, "people are not told") },
+		})
+	}
+	return p, nil
+}
+
+func deployerKinds(o kubeimagedeployer.Options) []kube.Kind {
+	var kinds []kube.Kind
+	for _, k := range []struct {
+		kind kube.Kind
+		off  bool
+	}{
+		{kube.Deployment(), o.OffDeployments},
+		{kube.StatefulSet(), o.OffStatefulSets},
+		{kube.DaemonSet(), o.OffDaemonSets},
+		{kube.CronJob(), o.OffCronJobs},
+	} {
+		if !k.off {
+			kinds = append(kinds, k.kind)
+		}
+	}
+	return kinds
+}
+
+func (p *deployerParts) ready() server.Readiness {
+	return readiness(append(p.cache.Status(), p.records.Status()), true)
+}
+
+func (p *deployerParts) setup(mgr ctrl.Manager) error {
+	ctrlmetrics.Registry.MustRegister(cluster.NewCollector(p.cache, nil))
+	resolver, inputs := p.images()
+	tasks := []func(context.Context){func(ctx context.Context) { p.cache.Run(ctx, kube.Hashers{}) }, resolver.Run}
+	var announcer follow.Announcer = announce.Silent{}
+	if p.slack != nil {
+		announcer, tasks = p.slack, append(tasks, p.slack.Run)
+	}
+	for _, run := range tasks {
+		if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			run(ctx)
+			return nil
+		})); err != nil {
+			return err
+		}
+	}
+	loop := follow.New(follow.DefaultOptions(), follow.Dependencies{
+		Vocabulary: p.options.Words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
+		Mover:     rollout.NewPatcher(p.client, rollout.Unshown),
+		Announcer: announcer,
+		Metrics:   ctrlmetrics.Registry,
+		Log:       p.log, Now: p.env.Now,
+	})
+	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add, inputs) })
+}
+
+// images are the images that annotations name. All workloads are asked for with the same
+// credentials: the role has no right to pull secrets.
+func (p *deployerParts) images() (*registry.Resolver, *images.Inputs) {
+	metrics := images.NewMetrics(ctrlmetrics.Registry, p.env.Now)
+	resolver := registry.New(registry.Options{
+		Interval: p.options.Interval, TTL: p.options.TTL, Local: kubeimagedeployer.IsLocal, UserAgent: "lockstep/" + p.env.Version,
+		Observe: metrics.Observe, Checked: metrics.Checked,
+	})
+	own := deployerCredentials(p.env)
+	return resolver, images.New(images.Options{
+		Watch:       func(q registry.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
+		Credentials: func(*kube.Workload) (keychain.Source, string) { return own, "" },
+		Platforms:   func(*kube.Workload) ([]v1.Platform, bool) { return nil, true },
+		Enforced:    true, Now: p.env.Now,
+	})
+}
+
+// deployerCredentials are those that the original found: of AWS, and in Docker's
+// configuration.
+func deployerCredentials(env Environment) keychain.Chain {
+	chain := keychain.Chain{}
+	for _, file := range kubeimagedeployer.DockerConfigs(env.Lookup) {
+		chain = append(chain, keychain.File{Path: file})
+	}
+	return append(chain, &identity.ECR{})
+}
+
+// deployerConfig finds the cluster as the original did: the pod's service account, else a
+// kubeconfig. KUBECONFIG is not read.
+func deployerConfig(file string, lookup func(string) (string, bool), inCluster func() (*rest.Config, error)) (*rest.Config, error) {
+	config, err := inCluster()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		if file == "" {
+			home, _ := lookup("HOME")
+			file = filepath.Join(home, clientcmd.RecommendedHomeDir, clientcmd.RecommendedFileName)
+		}
+		config, err = clientcmd.BuildConfigFromFlags("", file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no cluster: neither a pod's service account nor the kubeconfig %s: %w", file, err)
+	}
+	config.QPS = -1
+	return config, nil
+}

@@ -1,0 +1,208 @@
+package kubeimagedeployer
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/klog/v2"
+)
+
+// Options are what the original could be told.
+type Options struct {
+	// Kubeconfig is for a process outside of a pod, by default ~/.kube/config.
+	Kubeconfig string
+	// OffDeployments and the others leave a kind of workload alone.
+	OffDeployments, OffStatefulSets, OffDaemonSets, OffCronJobs bool
+	// TTL is how old a digest may be, and Interval how often is looked.
+	TTL, Interval time.Duration
+	Words         Words
+	// Namespace is the only one that is watched, empty for all.
+	Namespace string
+	// SlackWebhook is secret, and empty for none; SlackPrefix begins the messages.
+	SlackWebhook, SlackPrefix string
+	// MetricsAddr and ProbeAddr are what the original did not have; 0 is none.
+	MetricsAddr, ProbeAddr string
+	// Verbose is that of klog.
+	Verbose int
+	// Warnings are about what has no effect.
+	Warnings []string
+}
+
+// UsageError is a command line that flag has complained about, on the standard error.
+type UsageError struct{ error }
+
+// IsHelp reports whether the flags were only asked for.
+func (e UsageError) IsHelp() bool { return errors.Is(e.error, flag.ErrHelp) }
+
+// seconds are the flags that count seconds.
+type seconds struct{ ttl, interval uint }
+
+// Parse reads a command line and the variables of the original. Variables that are not
+// empty win.
+func Parse(args []string, lookup func(string) (string, bool), output io.Writer) (Options, error) {
+	var o Options
+	var given seconds
+	fs := flag.NewFlagSet(DefaultKey, flag.ContinueOnError)
+	fs.SetOutput(output)
+	cronJobV1 := o.bind(fs, &given)
+	ours := flagNames(fs)
+	o.bindKlog(fs)
+	if err := fs.Parse(args); err != nil {
+		return o, UsageError{err}
+	}
+	o.readVariables(fs, ours, lookup)
+	if *cronJobV1 {
+		o.warn("use-cronjob-v1 has no effect: CronJobs are always read as batch/v1")
+	}
+	if fs.NArg() > 0 {
+		o.warn("the argument %q has no effect", fs.Arg(0))
+	}
+	o.TTL, o.Interval = duration(given.ttl), duration(given.interval)
+	if given.interval == 0 {
+		o.Interval = time.Second
+		o.warn("image-check-interval-sec 0 is taken for 1: registries would be asked without a pause")
+	}
+	o.SlackPrefix = cmp.Or(o.SlackPrefix, "["+hostname()+"]")
+	return o, o.validate()
+}
+
+// duration is a number of seconds, a year at most.
+func duration(seconds uint) time.Duration {
+	return time.Duration(min(seconds, 365*24*60*60)) * time.Second
+}
+
+func (o *Options) bind(fs *flag.FlagSet, given *seconds) (cronJobV1 *bool) {
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, outside of a pod (default ~/.kube/config)")
+	fs.BoolVar(&o.OffDeployments, "off-deployments", false, "leave Deployments alone")
+	fs.BoolVar(&o.OffStatefulSets, "off-statefulsets", false, "leave StatefulSets alone")
+	fs.BoolVar(&o.OffDaemonSets, "off-daemonsets", false, "leave DaemonSets alone")
+	fs.BoolVar(&o.OffCronJobs, "off-cronjobs", false, "leave CronJobs alone")
+	cronJobV1 = fs.Bool("use-cronjob-v1", false, "without effect: CronJobs are always batch/v1")
+	fs.UintVar(&given.ttl, "image-hash-cache-ttl-sec", 60, "how old the digest of a tag may be, in seconds; 0 asks at each interval")
+	fs.UintVar(&given.interval, "image-check-interval-sec", 10, "how often is looked for new digests, in seconds")
+	fs.StringVar(&o.Words.Key, "controller-watch-key", DefaultKey, "label of the workloads, and beginning of the annotations")
+	fs.StringVar(&o.Namespace, "controller-watch-namespace", "", "the only namespace that is watched (default all)")
+	fs.StringVar(&o.Words.Platform, "image-default-platform", "linux/amd64", "platform whose image is pinned; index pins that of every platform")
+	fs.StringVar(&o.SlackWebhook, "slack-webhook", "", "URL of a Slack webhook (default none)")
+	fs.StringVar(&o.SlackPrefix, "slack-msg-prefix", "", "beginning of the messages (default [hostname])")
+	fs.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "address that serves /metrics; 0 for none")
+	fs.StringVar(&o.ProbeAddr, "probe-addr", ":8081", "address that serves /healthz and /readyz; 0 for none")
+	return cronJobV1
+}
+
+func flagNames(fs *flag.FlagSet) []string {
+	var names []string
+	fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	return names
+}
+
+// Variable is the environment variable of a flag.
+func Variable(name string) string {
+	if name == "kubeconfig" {
+		return "KUBECONFIG_PATH"
+	}
+	return strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// readVariables sets the flags whose variable is not empty. A switch was on for any text
+// in the original, "false" included; a number that is none was ignored.
+func (o *Options) readVariables(fs *flag.FlagSet, names []string, lookup func(string) (string, bool)) {
+	for _, name := range names {
+		value, _ := lookup(Variable(name))
+		before := fs.Lookup(name).Value.String()
+		if value == "" || fs.Set(name, value) == nil {
+			continue
+		}
+		if isSwitch(fs.Lookup(name).Value) {
+			_ = fs.Set(name, "true")
+			o.warn("%s=%s is neither true nor false, and is taken for true", Variable(name), value)
+			continue
+		}
+		_ = fs.Set(name, before) // A number that is none has made it 0.
+		o.warn("%s=%s is no number of seconds, and has no effect", Variable(name), value)
+	}
+}
+
+func isSwitch(v flag.Value) bool {
+	b, ok := v.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
+}
+
+func (o *Options) warn(format string, args ...any) {
+	o.Warnings = append(o.Warnings, fmt.Sprintf(format, args...))
+}
+
+// bindKlog takes the flags of klog, by which the original could be told how to log. Only
+// -v has an effect.
+func (o *Options) bindKlog(fs *flag.FlagSet) {
+	known := flag.NewFlagSet("", flag.ContinueOnError)
+	klog.InitFlags(known)
+	known.VisitAll(func(f *flag.Flag) {
+		fs.Var(unused{f.Name, isSwitch(f.Value), o}, f.Name, "of klog")
+	})
+}
+
+// unused is a flag of klog.
+type unused struct {
+	name     string
+	isSwitch bool
+	options  *Options
+}
+
+// Set reads the verbosity, and warns of any other flag.
+func (u unused) Set(value string) error {
+	if u.name != "v" {
+		u.options.warn("-%s has no effect: logs are lines on standard error", u.name)
+		return nil
+	}
+	n, err := strconv.Atoi(value)
+	u.options.Verbose = n
+	return err
+}
+
+// String is the default.
+func (u unused) String() string { return "" }
+
+// IsBoolFlag reports whether the flag needs no value.
+func (u unused) IsBoolFlag() bool { return u.isSwitch }
+
+func (o *Options) validate() error {
+	var wrong []error
+	key := o.Words.Key
+	if strings.Contains(key, "/") || len(slices.Concat(validation.IsQualifiedName(key), validation.IsDNS1123Subdomain(strings.ToLower(key)))) > 0 {
+		wrong = append(wrong, fmt.Errorf("controller-watch-key %q: want the name of a label without a slash, such as %s", key, DefaultKey))
+	}
+	if o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
+		wrong = append(wrong, fmt.Errorf("controller-watch-namespace %q: want the name of one namespace, or nothing for all", o.Namespace))
+	}
+	platform, err := ParsePlatform(o.Words.Platform)
+	if err != nil {
+		wrong = append(wrong, fmt.Errorf("image-default-platform: %w", err))
+	}
+	o.Words.Platform = platform
+	if u, err := url.Parse(o.SlackWebhook); o.SlackWebhook != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		wrong = append(wrong, errors.New("slack-webhook: want a URL that begins with https://")) // It is secret.
+	}
+	if o.OffDeployments && o.OffStatefulSets && o.OffDaemonSets && o.OffCronJobs {
+		wrong = append(wrong, errors.New("every kind of workload is switched off: nothing is left to watch"))
+	}
+	return errors.Join(wrong...)
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}

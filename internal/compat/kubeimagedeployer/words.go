@@ -1,0 +1,98 @@
+package kubeimagedeployer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+)
+
+// DefaultKey is the label of workloads that are followed, and begins the annotations that
+// name images: kube-image-deployer/web.
+const DefaultKey = "kube-image-deployer"
+
+// gather is how long answers of registries are gathered for one patch, as in the original.
+const gather = time.Second
+
+// Words is the language of kube-image-deployer.
+type Words struct {
+	// Key is the label, and begins the annotations.
+	Key string
+	// Platform is the one whose image is pinned, empty for the index.
+	Platform string
+}
+
+// image and platform begin annotations; the name of the container follows. The original
+// knew no annotation for the platform.
+func (w Words) image() string    { return w.Key + "/" }
+func (w Words) platform() string { return "platform." + w.Key + "/" }
+
+// Selector is of the workloads that are followed: they have the label. The original took
+// any value, "false" included.
+func (w Words) Selector() string { return w.Key + "," + w.Key + "!=false" }
+
+// Knows implements settings.Vocabulary.
+func (w Words) Knows(key string) bool {
+	return strings.HasPrefix(key, w.image()) || strings.HasPrefix(key, w.platform())
+}
+
+// Intent implements settings.Vocabulary, for a workload that has the label.
+func (w Words) Intent(workload, _ map[string]string) settings.Intent {
+	in := settings.Intent{Strategy: settings.StrategyTemplate, Quiet: gather}
+	for key, value := range workload {
+		container, found := strings.CutPrefix(key, w.image())
+		if !found {
+			continue
+		}
+		image, err := tagspec.ParseImage(strings.TrimSpace(value))
+		if err != nil {
+			in.Refused = append(in.Refused, refusal(key, err))
+			continue
+		}
+		platform, err := ParsePlatform(cmp.Or(workload[w.platform()+container], w.Platform, Index))
+		if err != nil {
+			in.Refused = append(in.Refused, fmt.Sprintf("annotation %s: %v", w.platform()+container, err))
+			continue
+		}
+		in.Images = append(in.Images, settings.ImageRequest{Container: container, Image: image, Platform: platform, Annotation: key})
+	}
+	if len(in.Images) == 0 && len(in.Refused) == 0 {
+		in.Refused = []string{fmt.Sprintf("label %s: no annotation %sCONTAINER names an image, such as app:1.4.*", w.Key, w.image())}
+	}
+	slices.SortFunc(in.Images, func(a, b settings.ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
+	slices.Sort(in.Refused)
+	return in
+}
+
+// refusal says which annotation is wrong, and what to write.
+func refusal(key string, err error) string {
+	if refused, ok := errors.AsType[*tagspec.RefusedError](err); ok {
+		return fmt.Sprintf("annotation %s: %q %s", key, settings.Shorten(refused.Text), refused.Advice)
+	}
+	return fmt.Sprintf("annotation %s: %v", key, err)
+}
+
+// Index and Any are no platform: the digest is that of the index, so that nodes of every
+// platform find their image. The original knew no such word.
+const (
+	Index = "index"
+	Any   = "any"
+)
+
+// ParsePlatform reads a platform, empty for the index.
+func ParsePlatform(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if text == Index || text == Any {
+		return "", nil
+	}
+	parts := strings.Split(text, "/")
+	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") || strings.ContainsAny(text, " ,:") {
+		return "", fmt.Errorf("platform %q: want os/architecture, such as linux/amd64 or linux/arm/v7, or %s for the image of every platform", text, Index)
+	}
+	return text, nil
+}

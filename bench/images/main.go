@@ -275,7 +275,9 @@ func measureTags(ctx context.Context, server *registrylab.Server, result *Result
 	if err != nil {
 		return err
 	}
-	r.Check(prefixed.Repository)
+	if err := wait(ctx, interval); err != nil { // until the list is too old
+		return err
+	}
 	server.Counts()
 	_, err = r.Resolve(ctx, prefixed)
 	result.TagsPrefix = server.Counts()

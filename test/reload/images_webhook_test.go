@@ -47,7 +47,7 @@ func notify(t testing.TB, url, body string, headers ...string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // It is not read.
+	defer response.Body.Close()
 	return response.StatusCode
 }
 

@@ -66,8 +66,15 @@ func (d *desk) share(t *testing.T, text string) {
 	}
 }
 
+// reply is what a request gets.
+type reply struct {
+	status int
+	header http.Header
+	closed bool // the connection is
+}
+
 // send makes a request with headers, given as names and values in turn.
-func (d *desk) send(t *testing.T, method, path, body string, headers ...string) (*http.Response, string) {
+func (d *desk) send(t *testing.T, method, path, body string, headers ...string) (reply, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, d.server.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -80,12 +87,12 @@ func (d *desk) send(t *testing.T, method, path, body string, headers ...string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // It was only read.
+	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, string(text)
+	return reply{response.StatusCode, response.Header, response.Close}, string(text)
 }
 
 func sign(secret, body string) string {
@@ -127,13 +134,13 @@ func TestProof(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
-			response, text := d.send(t, http.MethodPost, c.path, body, c.headers...)
+			got, text := d.send(t, http.MethodPost, c.path, body, c.headers...)
 			want, result := http.StatusUnauthorized, "Unauthorized"
 			if c.heard {
 				want, result = http.StatusAccepted, "Checked"
 			}
-			if response.StatusCode != want || (len(d.checked) == 1) != c.heard || fmt.Sprint(d.notified) != "[generic "+result+"]" {
-				t.Errorf("%s %q; checked %q, counted %q", response.Status, text, d.checked, d.notified)
+			if got.status != want || (len(d.checked) == 1) != c.heard || fmt.Sprint(d.notified) != "[generic "+result+"]" {
+				t.Errorf("%d %q; checked %q, counted %q", got.status, text, d.checked, d.notified)
 			}
 			if all := text + d.log.String(); strings.Contains(all, secret) || strings.Contains(all, older) || strings.Contains(all, "guess") {
 				t.Errorf("a secret is told: %s", all)
@@ -163,9 +170,9 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
-			response, text := d.send(t, c.method, c.path, c.body, "Authorization", "Bearer "+secret)
-			if response.StatusCode != c.want || fmt.Sprint(d.notified) != c.counted {
-				t.Errorf("%s %q, counted %q; want %d", response.Status, text, d.notified, c.want)
+			got, text := d.send(t, c.method, c.path, c.body, "Authorization", "Bearer "+secret)
+			if got.status != c.want || fmt.Sprint(d.notified) != c.counted {
+				t.Errorf("%d %q, counted %q; want %d", got.status, text, d.notified, c.want)
 			}
 			if c.want >= 400 && len(d.checked) > 0 {
 				t.Errorf("it has %q checked", d.checked)
@@ -179,14 +186,14 @@ func TestForgedAndLarge(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	large := strings.Repeat("x", 2<<20)
-	if response, _ := d.send(t, http.MethodPost, "/generic", large, "X-Hub-Signature-256", sign(secret, large)); response.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("signed: %s", response.Status)
+	if got, _ := d.send(t, http.MethodPost, "/generic", large, "X-Hub-Signature-256", sign(secret, large)); got.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("signed: %d", got.status)
 	}
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", d.server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer connection.Close() //nolint:errcheck // The test is over.
+	defer connection.Close()
 	// A body is announced and never sent: the answer comes all the same.
 	fmt.Fprint(connection, "POST /generic HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nAuthorization: Bearer guess\r\n\r\n")
 	answer := make([]byte, len("HTTP/1.1 401"))
@@ -204,16 +211,16 @@ func TestNotLeading(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.leads = false
-	if response, _ := d.send(t, http.MethodPost, "/generic", body); response.StatusCode != http.StatusUnauthorized {
-		t.Errorf("a stranger gets %s", response.Status)
+	if got, _ := d.send(t, http.MethodPost, "/generic", body); got.status != http.StatusUnauthorized {
+		t.Errorf("a stranger gets %d", got.status)
 	}
-	response, _ := d.send(t, http.MethodPost, "/generic/"+secret, body)
-	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || !response.Close || len(d.checked) > 0 {
-		t.Errorf("%s %v, checked %q", response.Status, response.Header, d.checked)
+	got, _ := d.send(t, http.MethodPost, "/generic/"+secret, body)
+	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" || !got.closed || len(d.checked) > 0 {
+		t.Errorf("%d %v, checked %q", got.status, got.header, d.checked)
 	}
 	d.leads = true
-	if response, _ := d.send(t, http.MethodPost, "/generic/"+secret, body); response.StatusCode != http.StatusAccepted {
-		t.Errorf("the next attempt gets %s", response.Status)
+	if got, _ := d.send(t, http.MethodPost, "/generic/"+secret, body); got.status != http.StatusAccepted {
+		t.Errorf("the next attempt gets %d", got.status)
 	}
 }
 
@@ -224,8 +231,8 @@ func TestSecretsChange(t *testing.T) {
 	d := newDesk(t)
 	try := func(token string, want int) {
 		t.Helper()
-		if response, text := d.send(t, http.MethodPost, "/generic/"+token, body); response.StatusCode != want {
-			t.Errorf("%s %q, want %d", response.Status, text, want)
+		if got, text := d.send(t, http.MethodPost, "/generic/"+token, body); got.status != want {
+			t.Errorf("%d %q, want %d", got.status, text, want)
 		}
 	}
 	try(older, http.StatusAccepted)

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestWebhookFlags: an endpoint that anyone could use is not opened, and no secret is
+// quoted.
+func TestWebhookFlags(t *testing.T) {
+	t.Parallel()
+	short := filepath.Join(t.TempDir(), "short")
+	if err := os.WriteFile(short, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		flags []string
+		says  string
+	}{
+		"no secret":       {[]string{"--images", "--image-webhook-addr", ":0"}, "needs --image-webhook-secret-file"},
+		"no address":      {[]string{"--images", "--image-webhook-secret-file", short}, "needs --image-webhook-addr"},
+		"no images":       {[]string{"--image-webhook-addr", ":0", "--image-webhook-secret-file", short}, "needs --images"},
+		"a short secret":  {[]string{"--images", "--image-webhook-addr", ":0", "--image-webhook-secret-file", short}, "less than 16 characters"},
+		"no such file":    {[]string{"--images", "--image-webhook-addr", ":0", "--image-webhook-secret-file", short + "er"}, "no such file"},
+		"an empty secret": {[]string{"--images", "--image-webhook-addr", ":0", "--image-webhook-secret-file", os.DevNull}, "it has no secret"},
+	} {
+		var stderr bytes.Buffer
+		code := Run(t.Context(), append([]string{"controller"}, c.flags...), Environment{Stdout: &stderr, Stderr: &stderr, Lookup: variables(nil)})
+		if code != exitUsage || !strings.Contains(stderr.String(), c.says) || strings.Contains(stderr.String(), "hunter2") {
+			t.Errorf("%s: exit code %d, %s", name, code, &stderr)
+		}
+	}
+}
+
+// TestScheduleOfAnother: an address that is no controller's is an error, and not an empty
+// column.
+func TestScheduleOfAnother(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	for address, says := range map[string]string{
+		other.URL:             "needs --images",
+		"127.0.0.1:8080":      "want the address of its metrics",
+		"http://127.0.0.1:1/": "ask the controller",
+	} {
+		if _, err := readSchedule(t.Context(), address); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", address, err, says)
+		}
+	}
+	if known, err := readSchedule(t.Context(), ""); err != nil || len(known) > 0 {
+		t.Errorf("without an address: %v, %v", known, err)
+	}
+}

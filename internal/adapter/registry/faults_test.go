@@ -195,7 +195,7 @@ func TestCutList(t *testing.T) {
 		t.Errorf("got %+v, error %v", got, err)
 	}
 	cut.Store(false)
-	r.Check(q.Repository)
+	r.Forget(q.Repository)
 	if got := mustResolve(t, r, q); got.Tag != "1.1" {
 		t.Errorf("got %s", got.Tag)
 	}

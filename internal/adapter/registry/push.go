@@ -86,12 +86,10 @@ func (r *Resolver) plan(repository tagspec.Repository, p *push, pause time.Durat
 // look asks all watched questions about a repository now. One that is being asked is
 // asked again afterwards.
 func (r *Resolver) look(repository tagspec.Repository) {
-	ours := func(key string) bool { return isAbout(key, repository) }
-	r.heads.forget(ours)
-	r.lists.forget(ours)
+	r.forget(repository)
 	for key, s := range r.subjects {
 		switch {
-		case !ours(key):
+		case !isAbout(key, repository):
 		case s.checking:
 			s.again = true
 		default:
@@ -99,4 +97,11 @@ func (r *Resolver) look(repository tagspec.Repository) {
 			r.schedule(s, 0)
 		}
 	}
+}
+
+// forget drops the answers about a repository that are shared.
+func (r *Resolver) forget(repository tagspec.Repository) {
+	ours := func(key string) bool { return isAbout(key, repository) }
+	r.heads.forget(ours)
+	r.lists.forget(ours)
 }

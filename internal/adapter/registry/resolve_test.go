@@ -70,7 +70,7 @@ func TestOneRequestForManyAskers(t *testing.T) {
 		}
 		if round.name == "next" {
 			for _, q := range questions {
-				r.Check(q.Repository)
+				r.Forget(q.Repository)
 			}
 		}
 		for i, got := range all(t, r, questions) {
@@ -109,7 +109,7 @@ func TestEveryCredentialIsTried(t *testing.T) {
 		t.Errorf("got %s, want %s", got.Digest, want)
 	}
 	s.Counts()
-	r.Check(q.Repository)
+	r.Forget(q.Repository)
 	mustResolve(t, r, q)
 	if got := s.Counts(); !cmp.Equal(got, map[string]int{"head": 1}) {
 		t.Errorf("the second check took %v, want the credential that is known to be right", got)
@@ -159,7 +159,7 @@ func TestTokensOfOneRepository(t *testing.T) {
 	all(t, r, questions)
 	s.Counts()
 	for _, q := range questions {
-		r.Check(q.Repository)
+		r.Forget(q.Repository)
 	}
 	all(t, r, questions)
 	if got := s.Counts(); !cmp.Equal(got, map[string]int{"head": 4}) {
@@ -195,7 +195,7 @@ func TestRevokedToken(t *testing.T) {
 		return false
 	})
 	s.Counts()
-	r.Check(q.Repository)
+	r.Forget(q.Repository)
 	if got := mustResolve(t, r, q); got.Digest != want {
 		t.Errorf("got %s, want %s", got.Digest, want)
 	}

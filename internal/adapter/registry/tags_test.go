@@ -54,7 +54,7 @@ func TestLongLists(t *testing.T) {
 	if want := []int{1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10000, 10000}; !slices.Equal(progress, want) {
 		t.Errorf("progress was %v", progress)
 	}
-	r.Check(prefixed.Repository)
+	r.Forget(prefixed.Repository)
 	check("behind the prefix", prefixed, "v1.998.9", map[string]int{"tags": 1, "head": 1})
 }
 
@@ -70,7 +70,7 @@ func TestBeginningBehindAPrefix(t *testing.T) {
 	check := func(reason, spec, tag string, want int) {
 		t.Helper()
 		q := ask(t, owner(), "%s/app:%s", s.Address, spec)
-		r.Check(q.Repository)
+		r.Forget(q.Repository)
 		s.Counts()
 		if got := mustResolve(t, r, q); got.Tag != tag {
 			t.Errorf("%s: got %s, want %s", reason, got.Tag, tag)
@@ -129,7 +129,7 @@ func TestUnsortedListsAreReadInFull(t *testing.T) {
 	q := ask(t, owner(), "%s/app:v1.1.*", s.Address)
 	for round := range 2 {
 		s.Counts()
-		r.Check(q.Repository)
+		r.Forget(q.Repository)
 		if got := mustResolve(t, r, q); got.Tag != "v1.1.10" {
 			t.Errorf("round %d: got %s", round, got.Tag)
 		}
@@ -159,7 +159,7 @@ func TestSmallPages(t *testing.T) {
 	r := newResolver(registry.Options{}, s)
 	q := ask(t, owner(), "%s/app:^1", s.Address)
 	for round, want := range []int{4, 3} {
-		r.Check(q.Repository)
+		r.Forget(q.Repository)
 		if got := mustResolve(t, r, q); got.Tag != "v1.24.9" {
 			t.Errorf("got %s", got.Tag)
 		}

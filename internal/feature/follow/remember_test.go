@@ -71,6 +71,12 @@ func TestRemember(t *testing.T) {
 			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
 			want:    given(record.Given{Version: v2.Unknown()}),
 		},
+		"TemplateLacksIt": {
+			reason:  "what comes with the template is due by what that has; what was given is still known",
+			before:  map[input.ID]record.Given{input.Image("web"): {Version: v2}},
+			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, findings: []input.Finding{image(due(app, 0))}, kinds: []input.Kind{input.KindImage}},
+			want:    map[input.ID]record.Given{input.Image("web"): {Version: v2}},
+		},
 		"TakenBackAndMissing": {
 			reason:  "a later revision is current, and its pods have started without the source, or wait for it",
 			before:  map[input.ID]record.Given{app: {Version: v1, Back: "web-1"}, db: old},

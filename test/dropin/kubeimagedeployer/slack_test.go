@@ -68,6 +68,9 @@ func TestSlack(t *testing.T) {
 	s.fence(t)
 	s.setImage(t, "web", "by-hand")
 	s.awaitImages(t, "web", "app="+first)
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // that the API server has answered
+		return strings.Count(r.Stderr(), s.Namespace+"/web verb=move") == 2, "the second rollout is not in the log"
+	})
 	stop(t, r)
 	if n := strings.Count(hook.text(), "/web: rolled out"); n != 2 {
 		t.Errorf("%d messages of rollouts, want 2: the last one was sent before the end\n%s", n, hook.text())

@@ -110,22 +110,25 @@ func seed(t *testing.T, name, oldImage, image string, fill ...string) string {
 	return strings.NewReplacer(fill...).Replace(replaced)
 }
 
-// wantPulled: the pods run what was pushed, not something that the node had.
+// wantPulled: the pods run what was pushed, not something that the node had. What a
+// container does can be seen before the kubelet has reported it.
 func wantPulled(t *testing.T, w *testkit.World, namespace, image string) {
 	t.Helper()
-	list := &corev1.PodList{}
-	if err := w.Client.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
 	registry, _, _ := strings.Cut(image, "/")
-	for _, p := range list.Items {
-		for _, c := range p.Status.ContainerStatuses {
-			if strings.HasPrefix(c.ImageID, registry+"/") {
-				return
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		list := &corev1.PodList{}
+		if err := w.Client.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+			return false, err.Error()
+		}
+		for _, p := range list.Items {
+			for _, c := range p.Status.ContainerStatuses {
+				if strings.HasPrefix(c.ImageID, registry+"/") {
+					return true, ""
+				}
 			}
 		}
-	}
-	t.Errorf("no container in %s runs an image that came from %s", namespace, registry)
+		return false, fmt.Sprintf("no container in %s runs an image that came from %s", namespace, registry)
+	})
 }
 
 func seedOfKubernetesReloader(t *testing.T, w *testkit.World, image string) {

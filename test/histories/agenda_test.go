@@ -34,6 +34,18 @@ func (a *agenda) soon() time.Duration {
 	return time.Duration(1+a.random.IntN(150)) * time.Millisecond
 }
 
+// soonOnce does something soon, unless it is going to be done anyway.
+func (a *agenda) soonOnce(queued *bool, do func()) {
+	if *queued {
+		return
+	}
+	*queued = true
+	a.after(a.soon(), func() {
+		*queued = false
+		do()
+	})
+}
+
 // pass lets time pass.
 func (a *agenda) pass(d time.Duration) {
 	end := time.Now().Add(d)

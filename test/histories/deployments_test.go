@@ -41,16 +41,7 @@ func (c *deployments) see(writer string, _, now client.Object) {
 	}
 }
 
-func (c *deployments) enqueue() {
-	if c.queued {
-		return
-	}
-	c.queued = true
-	c.after(c.soon(), func() {
-		c.queued = false
-		c.sync()
-	})
-}
+func (c *deployments) enqueue() { c.soonOnce(&c.queued, c.sync) }
 
 // current is the Deployment, nil when there is none.
 func (s *server) current() *appsv1.Deployment {

@@ -31,16 +31,7 @@ func (c *rollouts) see(writer string, _, now client.Object) {
 	}
 }
 
-func (c *rollouts) enqueue() {
-	if c.queued {
-		return
-	}
-	c.queued = true
-	c.after(c.soon(), func() {
-		c.queued = false
-		c.sync()
-	})
-}
+func (c *rollouts) enqueue() { c.soonOnce(&c.queued, c.sync) }
 
 // rollout is the Rollout, nil when there is none.
 func (s *server) rollout() *unstructured.Unstructured {

@@ -25,6 +25,9 @@ const defaultKeyName = "lockstep-installation-key"
 // defaultStateName starts the names of the ConfigMaps with the record.
 const defaultStateName = "lockstep-state"
 
+// defaultLeaseName is the Lease for leader election.
+const defaultLeaseName = "lockstep"
+
 // controllerOptions are the flags of "lockstep controller".
 type controllerOptions struct {
 	kube      kubeOptions
@@ -104,7 +107,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.follow.MaxDelay, "max-delay", o.follow.MaxDelay, "longest time that changes which keep coming can postpone a rollout")
 	fs.IntVar(&o.follow.Workers, "workers", o.follow.Workers, "workloads that are looked at in parallel")
 	fs.BoolVar(&o.server.LeaderElection, "leader-elect", true, "run beside other replicas: one works, the others wait")
-	fs.StringVar(&o.server.LeaseName, "lease-name", "lockstep", "name of the Lease for leader election")
+	fs.StringVar(&o.server.LeaseName, "lease-name", defaultLeaseName, "name of the Lease for leader election")
 	fs.DurationVar(&o.server.LeaseDuration, "lease-duration", 15*time.Second, "how long a leader that vanished blocks the others")
 	fs.StringVar(&o.server.MetricsAddr, "metrics-addr", ":8080", "address that serves /metrics; 0 for none")
 	fs.StringVar(&o.server.ProbeAddr, "probe-addr", ":8081", "address that serves /healthz and /readyz; 0 for none")

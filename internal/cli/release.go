@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -38,12 +37,7 @@ It writes the annotation lockstep.dev/release, which the controller carries out
 once. It needs the right to patch the workload, and none on the controller's own
 objects.`,
 		Example: `  lockstep release deployment/web -n shop`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError{errors.New("name one workload, such as deployment/web")}
-			}
-			return nil
-		},
+		Args:    oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd.Context(), args[0], env)
 		},

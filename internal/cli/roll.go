@@ -66,12 +66,7 @@ for --quiet, and refuses to move a workload or source that carries a hold.`,
 		Example: `  lockstep roll deployment/web -n shop
   lockstep roll statefulset/db --now
   lockstep roll statefulset.apps.kruise.io/db --kind apps.kruise.io/v1beta1/StatefulSet=spec.template`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError{errors.New("name one workload, such as deployment/web")}
-			}
-			return nil
-		},
+		Args: oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
 			o.form = o.forms.choose(cmd.Flags())

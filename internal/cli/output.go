@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// The forms in which an answer is written.
+const (
+	formatTable = "table"
+	formatWide  = "wide"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
+)
+
+// outputOptions say in which form an answer is written.
+type outputOptions struct{ format string }
+
+func outputFormats() []string {
+	return []string{formatTable, formatWide, formatJSON, formatYAML}
+}
+
+func (o *outputOptions) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.format, "output", "o", formatTable, strings.Join(outputFormats(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (o outputOptions) validate() error {
+	if !slices.Contains(outputFormats(), o.format) {
+		return usageError{fmt.Errorf("--output %q: want one of %s", o.format, strings.Join(outputFormats(), ", "))}
+	}
+	return nil
+}
+
+func (o outputOptions) isWide() bool { return o.format == formatWide }
+
+// isForPeople reports whether a person reads the answer, and not a program.
+func (o outputOptions) isForPeople() bool {
+	return o.format == formatTable || o.format == formatWide
+}
+
+// write writes the answer for programs, or has it written for people.
+func (o outputOptions) write(to io.Writer, answer any, forPeople func(io.Writer) error) error {
+	switch o.format {
+	case formatJSON:
+		encoder := json.NewEncoder(to)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(answer)
+	case formatYAML:
+		text, err := yaml.Marshal(answer)
+		if err != nil {
+			return err
+		}
+		_, err = to.Write(text)
+		return err
+	}
+	return forPeople(to)
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+)
+
+// scopeOptions say which workloads a command is about.
+type scopeOptions struct {
+	namespace string
+	all       bool
+	selector  string
+	kinds     []string
+}
+
+// bindOne adds the flags of a command that is about one workload.
+func (o *scopeOptions) bindOne(fs *pflag.FlagSet) {
+	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workload (default that of the kubeconfig's context)")
+	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
+}
+
+// bindMany adds the flags of a command that is about many workloads.
+func (o *scopeOptions) bindMany(fs *pflag.FlagSet) {
+	o.bindOne(fs)
+	fs.Lookup("namespace").Usage = "namespace of the workloads (default that of the kubeconfig's context)"
+	fs.BoolVarP(&o.all, "all-namespaces", "A", false, "workloads of all namespaces")
+	fs.StringVarP(&o.selector, "selector", "l", "", "only workloads with these labels, such as app=web")
+}
+
+// scope is what the flags ask for.
+type scope struct {
+	// namespace is empty for all of them.
+	namespace string
+	selector  labels.Selector
+	kinds     []kube.Kind
+}
+
+func (o *scopeOptions) scope(k *kubeOptions) (scope, error) {
+	if o.all && o.namespace != "" {
+		return scope{}, usageError{errors.New("--namespace and --all-namespaces exclude each other: give one of them")}
+	}
+	kinds, err := allKinds(o.kinds)
+	if err != nil {
+		return scope{}, usageError{err}
+	}
+	selector, err := labels.Parse(o.selector)
+	if err != nil {
+		return scope{}, usageError{fmt.Errorf("--selector %q: %w", o.selector, err)}
+	}
+	s := scope{namespace: o.namespace, selector: selector, kinds: kinds}
+	if s.namespace == "" && !o.all {
+		s.namespace = k.namespace()
+	}
+	return s, nil
+}
+
+// oneWorkload refuses everything but the name of one workload.
+func oneWorkload(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError{errors.New("name one workload, such as deployment/web")}
+	}
+	return nil
+}

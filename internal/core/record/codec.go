@@ -65,6 +65,7 @@ type stored struct {
 	GoneAt       *time.Time                 `json:"gone,omitempty"`
 	Left         bool                       `json:"left,omitempty"`
 	Inherited    string                     `json:"inherited,omitempty"`
+	Decision     *Decision                  `json:"decision,omitempty"`
 	EvictFor     string                     `json:"evictFor,omitempty"`
 	EvictSince   *time.Time                 `json:"evictSince,omitempty"`
 	EvictPods    int                        `json:"evictPods,omitempty"`
@@ -73,7 +74,7 @@ type stored struct {
 // storedFields are the fields that this program understands, in the order in which
 // they are written.
 func storedFields() []string {
-	return []string{"v", "id", "uid", "in", "pending", "delay", "moved", "asOf", "movedFrom", "template", "released", "searched", "gone", "left", "inherited", "evictFor", "evictSince", "evictPods"}
+	return []string{"v", "id", "uid", "in", "pending", "delay", "moved", "asOf", "movedFrom", "template", "released", "searched", "gone", "left", "inherited", "decision", "evictFor", "evictSince", "evictPods"}
 }
 
 // Encode writes the entry as text. What is foreign comes after what this program
@@ -84,6 +85,9 @@ func (e Entry) Encode() (string, error) {
 		PendingSince: optionalTime(e.PendingSince), DelaySince: optionalTime(e.DelaySince), MovedAt: optionalTime(e.MovedAt), AsOf: optionalTime(e.AsOf), MovedFrom: e.MovedFrom,
 		Template: e.Template.encode(), Released: e.Released, Searched: e.Searched, GoneAt: optionalTime(e.GoneAt), Left: e.Left, Inherited: e.Inherited,
 		EvictFor: e.EvictFor, EvictSince: optionalTime(e.EvictSince), EvictPods: e.EvictPods,
+	}
+	if !e.Decision.IsZero() {
+		s.Decision = &e.Decision
 	}
 	for id, given := range e.Inputs {
 		text, err := json.Marshal(given.encode())
@@ -162,6 +166,9 @@ func Decode(text string) (Entry, error) {
 		Template: decodeTemplate(s.Template), Released: s.Released, Searched: s.Searched, GoneAt: deref(s.GoneAt), Left: s.Left, Inherited: s.Inherited,
 		EvictFor: s.EvictFor, EvictSince: deref(s.EvictSince), EvictPods: s.EvictPods,
 	}
+	if s.Decision != nil {
+		e.Decision = *s.Decision
+	}
 	e.Foreign.Fields = foreign
 	e.decodeInputs(s.Inputs)
 	return e, nil
@@ -176,7 +183,7 @@ func decodeFields(text string) (s stored, foreign map[string]json.RawMessage, er
 	for name, into := range map[string]any{
 		"v": &s.Format, "id": &s.ID, "uid": &s.UID, "in": &s.Inputs, "pending": &s.PendingSince, "delay": &s.DelaySince, "moved": &s.MovedAt, "asOf": &s.AsOf,
 		"movedFrom": &s.MovedFrom, "template": &s.Template, "released": &s.Released, "searched": &s.Searched, "gone": &s.GoneAt, "left": &s.Left, "inherited": &s.Inherited,
-		"evictFor": &s.EvictFor, "evictSince": &s.EvictSince, "evictPods": &s.EvictPods,
+		"decision": &s.Decision, "evictFor": &s.EvictFor, "evictSince": &s.EvictSince, "evictPods": &s.EvictPods,
 	} {
 		value, ok := foreign[name]
 		if !ok {
@@ -233,7 +240,7 @@ func decodeTemplate(text string) Template {
 }
 
 // What is noted of a version begins with one of these words.
-const fromWord, wasWord, backWord, trialWord, memoWord = "from:", "was:", "back:", "trial:", "memo:"
+const fromWord, wasWord, dueWord, backWord, trialWord, memoWord = "from:", "was:", "due:", "back:", "trial:", "memo:"
 
 // Words that stand for themselves.
 const awaitsWord, sealedWord, mixedWord = "awaits", "sealed", "mixed"
@@ -246,6 +253,9 @@ func (g Given) notes() string {
 	}
 	if g.Was != "" {
 		words = append(words, wasWord+g.Was)
+	}
+	if g.Due != "" {
+		words = append(words, dueWord+g.Due)
 	}
 	if g.Back != "" {
 		words = append(words, backWord+g.Back)
@@ -301,7 +311,7 @@ func (g *Given) readNote(word string) bool {
 		g.From = timeline.Origin(from)
 		return true
 	}
-	for prefix, into := range map[string]*string{wasWord: &g.Was, backWord: &g.Back, trialWord: &g.Trial, memoWord: &g.Memo} {
+	for prefix, into := range map[string]*string{wasWord: &g.Was, dueWord: &g.Due, backWord: &g.Back, trialWord: &g.Trial, memoWord: &g.Memo} {
 		if value, found := strings.CutPrefix(word, prefix); found {
 			*into = value
 			return true

@@ -26,6 +26,8 @@ type Given struct {
 	From timeline.Origin
 	// Was is the beginning of the version before this one, where From is known.
 	Was string
+	// Due is the beginning of the version that exists, while that is another one.
+	Due string
 	// Back is the revision that the workload was taken back to since, empty when it was
 	// not.
 	Back string
@@ -100,6 +102,8 @@ type Entry struct {
 	// over pods that were made from it before: it restarted none of them. It is empty as
 	// soon as there is another template.
 	Inherited string
+	// Decision is what was last decided, zero when the workload is in step.
+	Decision Decision
 	// EvictFor is what a running series of evictions delivers, empty when none
 	// runs; EvictSince is the API server's time of that decision. Pods that are
 	// younger have what is delivered.
@@ -191,6 +195,6 @@ func (e Entry) Equal(other Entry) bool {
 		e.PendingSince.Equal(other.PendingSince) && e.DelaySince.Equal(other.DelaySince) && e.MovedAt.Equal(other.MovedAt) && e.AsOf.Equal(other.AsOf) && e.MovedFrom == other.MovedFrom &&
 		e.Template == other.Template && e.Released == other.Released &&
 		slices.Equal(e.Searched, other.Searched) && e.GoneAt.Equal(other.GoneAt) && e.Left == other.Left && e.Inherited == other.Inherited &&
-		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince) && e.EvictPods == other.EvictPods &&
+		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince) && e.EvictPods == other.EvictPods && e.Decision == other.Decision &&
 		e.Foreign.equal(other.Foreign)
 }

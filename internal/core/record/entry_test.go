@@ -24,7 +24,7 @@ func full() record.Entry {
 	return record.Entry{
 		ID: "Deployment.apps/shop/web", UID: "4711",
 		Inputs: map[input.ID]record.Given{
-			input.ConfigMap("app"): {Version: version(sum), Shown: input.Tracked(sum[:10]), From: "6", Back: "web-5f8c", Awaits: true, Sealed: true},
+			input.ConfigMap("app"): {Version: version(sum), Shown: input.Tracked(sum[:10]), From: "6", Due: "77ab01c9de", Back: "web-5f8c", Awaits: true, Sealed: true},
 			input.Secret("db"):     {Version: version("absent")},
 			input.Image("web"): {
 				Version: fingerprint.Version{Basis: "sha256", Sum: sum + sum}, Shown: input.Mark{Digest: "sha256:" + sum + sum, Pinned: true},
@@ -42,7 +42,11 @@ func full() record.Entry {
 		GoneAt:       time.Date(2026, 11, 15, 3, 5, 0, 0, time.UTC),
 		Left:         true,
 		Inherited:    "3fa9c1d2",
-		EvictPods:    3,
+		Decision: record.Decision{
+			Reason: input.Held, Message: `held by annotation lockstep.dev/hold ("release freeze")`,
+			Since: time.Date(2026, 11, 15, 3, 4, 5, 0, time.UTC), Next: time.Date(2026, 11, 15, 3, 5, 5, 0, time.UTC),
+		},
+		EvictPods: 3,
 	}
 }
 
@@ -81,9 +85,10 @@ func TestEncodeDecode(t *testing.T) {
 func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	const want = `{"v":1,"id":"Deployment.apps/shop/web","uid":"4711",` +
-		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789 from:6 back:web-5f8c awaits sealed","image/web":"sha256:` + sum + sum + ` =sha256:` + sum + sum + ` trial:3fa9c1d2 mixed memo:spec=1;bad=2","secret/db":"1:*:absent"},` +
+		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789 from:6 due:77ab01c9de back:web-5f8c awaits sealed","image/web":"sha256:` + sum + sum + ` =sha256:` + sum + sum + ` trial:3fa9c1d2 mixed memo:spec=1;bad=2","secret/db":"1:*:absent"},` +
 		`"pending":"2026-11-15T03:04:05.000000678Z","delay":"2026-11-15T03:04:06Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"template":"9:3fa9c1d2","released":4711,` +
-		`"searched":["3fa9c1d2","77ab01c9"],"gone":"2026-11-15T03:05:00Z","left":true,"inherited":"3fa9c1d2","evictPods":3}`
+		`"searched":["3fa9c1d2","77ab01c9"],"gone":"2026-11-15T03:05:00Z","left":true,"inherited":"3fa9c1d2",` +
+		`"decision":{"reason":"Held","message":"held by annotation lockstep.dev/hold (\"release freeze\")","since":"2026-11-15T03:04:05Z","next":"2026-11-15T03:05:05Z"},"evictPods":3}`
 	got, err := full().Encode()
 	if err != nil {
 		t.Fatal(err)

@@ -6,14 +6,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// What one entry and each of its inputs take at most, besides names: an input has its
-// version, what the template shows of it, where it came from and what was there before,
-// the revision that it was taken back to, and whether it waits for pods or is sealed. A
+// What one entry and each of its inputs take at most, besides names: an entry has a decision
+// with its message; an input has its version, what the template shows of it, where it came
+// from, what was there before and what is due, the revision that it was taken back to, and whether it waits for pods or is sealed. A
 // series of evictions names it again, with what it delivers. An image has a longer digest,
 // and what its family notes.
 const (
-	roomOfEntry    = 576
-	roomOfInput    = 172
+	roomOfEntry    = 576 + 140 + MessageLimit
+	roomOfInput    = 187
 	roomOfImage    = 560
 	roomOfEviction = 24
 	roomOfPattern  = 11

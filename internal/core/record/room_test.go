@@ -20,11 +20,12 @@ func grown(workload string, names ...string) record.Entry {
 	e.MovedFrom, e.Released, e.Template = 1<<40, 1<<60, record.Template{Generation: 1 << 40, Sum: strings.Repeat("f", 32)}
 	e.EvictSince = e.AsOf
 	e.Inherited = "0123456789abcdef"
+	e.Decision = record.NewDecision(input.GenerationNotObserved, strings.Repeat(`"`, 1000), e.AsOf, e.AsOf)
 	e.Inputs = map[input.ID]record.Given{}
 	for _, name := range names {
 		e.Inputs[input.ConfigMap(name)] = record.Given{
 			Version: fingerprint.Version{Basis: "2k1a2b3c:1a2b3c4d", Sum: sum}, Shown: input.Tracked(sum[:10]),
-			From: timeline.Origin("2026-11-15T03:04:05Z").By(workload + "-6b7c8d9f5d"), Was: sum[:10], Back: workload + "-6b7c8d9f5d", Awaits: true, Sealed: true,
+			From: timeline.Origin("2026-11-15T03:04:05Z").By(workload + "-6b7c8d9f5d"), Was: sum[:10], Due: sum[:10], Back: workload + "-6b7c8d9f5d", Awaits: true, Sealed: true,
 		}
 	}
 	return e

@@ -32,9 +32,9 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 	w, in := got.Workload, got.Input
 	switch {
 	case d.isMistake():
-		return d.Recheck, r.noteMistake(w, in)
+		return d.Recheck, r.noteMistake(w, in, d)
 	case d.Reason == input.GenerationNotObserved:
-		return d.Recheck, nil
+		return d.Recheck, r.note(w, in, d)
 	case d.Verb == Ignore:
 		// Its namespace may well ask for it, unless it refuses. What it was given is
 		// needed then.
@@ -59,25 +59,16 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 	case d.Verb == Evict && d.Eviction.Victim != nil:
 		recheck, err = r.evict(ctx, *d.Eviction.Victim, d.Recheck)
 	}
+	o.told = d.onRecord(in.Entry.Decision, in.Now, recheck)
 	if err != nil {
 		// What is due stays due, also for the next process.
 		entry, o = in.Entry, o.failed(in)
+		o.told = d.failedOnRecord(err, in.Entry.Decision, in.Now)
 	}
 	if next := remember(entry, o); !next.Equal(in.Entry) {
 		err = cmp.Or(err, r.Records.Put(w.Key, next))
 	}
 	return recheck, err
-}
-
-// noteMistake stops the maximum delay: until the mistake is corrected the workload cannot
-// be moved. Everything else on record stays as it is.
-func (r *Reconciler) noteMistake(w *kube.Workload, in Input) error {
-	if in.Entry.DelaySince.IsZero() || in.Entry.TooNew || in.RecordFull != "" {
-		return nil
-	}
-	e := in.Entry.Clone()
-	e.DelaySince = time.Time{}
-	return r.Records.Put(w.Key, e)
 }
 
 // leave notes that nothing is known to ask for the workload.
@@ -86,7 +77,7 @@ func (r *Reconciler) leave(w *kube.Workload, in Input) error {
 		return nil
 	}
 	e := in.Entry.Clone()
-	e.Left = true
+	e.Left, e.Decision = true, record.Decision{}
 	return r.Records.Put(w.Key, e)
 }
 
@@ -95,6 +86,7 @@ func (r *Reconciler) leave(w *kube.Workload, in Input) error {
 // that knows them may be back tomorrow.
 func (r *Reconciler) forget(w *kube.Workload, in Input) error {
 	rest := without(in.Entry, in.Kinds, false)
+	rest.Decision = record.Decision{}
 	if in.Intent.Mode == settings.Never || len(rest.Inputs) == 0 && rest.Foreign.IsEmpty() {
 		r.Records.Forget(w.Key)
 		return nil

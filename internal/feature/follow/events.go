@@ -155,6 +155,6 @@ func joined(events []announce.Event) []announce.Event {
 func failureEvent(w *kube.Workload, d Decision, err error) announce.Event {
 	return announce.Event{
 		About: w.Reference(), Warning: true, Reason: string(input.ReloadFailed), Action: string(d.Verb),
-		Note: "could not roll out " + d.Message + ": " + err.Error(),
+		Note: d.failure(err).Message,
 	}
 }

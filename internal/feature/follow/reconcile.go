@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
@@ -202,8 +201,7 @@ func (in Input) knowsNothing() bool {
 
 // failed sorts errors by what follows from them.
 func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) || d.Verb == Move && apierrors.IsNotFound(err) {
-		// Another writer changed or deleted the workload meanwhile; the watch brings what is now.
+	if d.isOvertaken(err) {
 		r.metrics.countConflict(w)
 		return ctrl.Result{RequeueAfter: r.conflicts.pause(w)}, nil
 	}

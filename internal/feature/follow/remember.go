@@ -33,6 +33,8 @@ type outcome struct {
 	// done.
 	rollout health.Status
 	healthy bool
+	// told is what people can read of the decision on record.
+	told record.Decision
 	// before is the workload that was decided on.
 	before before
 }
@@ -67,7 +69,7 @@ func (o outcome) moves(f input.Finding) bool {
 // knows are kept; a pending change keeps what was last given.
 func remember(e record.Entry, o outcome) record.Entry {
 	next := without(e, o.kinds, o.unrolled)
-	next.PendingSince, next.DelaySince = o.decision.PendingSince, o.decision.DelaySince
+	next.PendingSince, next.DelaySince, next.Decision = o.decision.PendingSince, o.decision.DelaySince, o.told
 	next.Template, next.Released = o.template.Now, max(e.Released, o.release)
 	next.Searched, next.GoneAt, next.Left = o.searched, time.Time{}, false
 	if !o.moved.At.IsZero() || o.before.startsFrom != e.Inherited {
@@ -209,6 +211,10 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 		given.Take(f.Current) // the new pods start without it
 	}
 	given.Shown = o.shown(f, given.Shown, known)
+	given.Due = ""
+	if f.Standing == input.Due && !o.delivers(f) {
+		given.Due = f.Current.Short()
+	}
 	return given, known
 }
 

@@ -18,6 +18,7 @@ import (
 func TestRemember(t *testing.T) {
 	t.Parallel()
 	old := record.Given{Version: v1, Shown: input.Tracked(v1.Short())}
+	behind := record.Given{Version: v1, Shown: input.Tracked(v1.Short()), Due: v2.Short()}
 	given := func(g record.Given) map[input.ID]record.Given { return map[input.ID]record.Given{app: g} }
 	movedAt := now.Add(time.Second)
 	cases := map[string]struct {
@@ -43,7 +44,7 @@ func TestRemember(t *testing.T) {
 			reason:  "a pending change keeps what was given",
 			before:  given(old),
 			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
-			want:    given(old),
+			want:    given(behind),
 		},
 		"Rebased": {
 			reason: "the same version, measured in another way, keeps all that is noted of it",
@@ -58,24 +59,24 @@ func TestRemember(t *testing.T) {
 			reason:  "so does a hold, so that its release delivers",
 			before:  given(old),
 			outcome: outcome{decision: Decision{Verb: Hold, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
-			want:    given(old),
+			want:    given(behind),
 		},
 		"WaitAtFirstSight": {
 			reason:  "what was given is not known, and the change must not become a baseline for the next process",
 			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
-			want:    given(record.Given{Version: v2.Unknown()}),
+			want:    given(record.Given{Version: v2.Unknown(), Due: v2.Short()}),
 		},
 		"DueAlthoughEqual": {
 			reason:  "the pods have loaded something else, and the content went back: it stays due",
 			before:  given(record.Given{Version: v2}),
 			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
-			want:    given(record.Given{Version: v2.Unknown()}),
+			want:    given(record.Given{Version: v2.Unknown(), Due: v2.Short()}),
 		},
 		"TemplateLacksIt": {
 			reason:  "what comes with the template is due by what that has; what was given is still known",
 			before:  map[input.ID]record.Given{input.Image("web"): {Version: v2}},
 			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, findings: []input.Finding{image(due(app, 0))}, kinds: []input.Kind{input.KindImage}},
-			want:    map[input.ID]record.Given{input.Image("web"): {Version: v2}},
+			want:    map[input.ID]record.Given{input.Image("web"): {Version: v2, Due: v2.Short()}},
 		},
 		"TakenBackAndMissing": {
 			reason:  "a later revision is current, and its pods have started without the source, or wait for it",
@@ -93,7 +94,7 @@ func TestRemember(t *testing.T) {
 			reason:  "a patch that the API server refused shows nothing",
 			before:  given(old),
 			outcome: outcome{decision: Decision{Verb: Move, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
-			want:    given(old),
+			want:    given(behind),
 		},
 		"Observe": {
 			reason:  "what was only told counts as given; the template shows nothing new",
@@ -116,7 +117,7 @@ func TestRemember(t *testing.T) {
 			reason:  "a new input is remembered although another one waits",
 			before:  given(old),
 			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0), recorded(db, input.Baseline)}},
-			want:    map[input.ID]record.Given{app: old, db: {Version: v1}},
+			want:    map[input.ID]record.Given{app: behind, db: {Version: v1}},
 		},
 		"SomebodysRollout": {
 			reason:  "a template of somebody else shows nothing of ours to compare with",
@@ -155,7 +156,7 @@ func TestRemember(t *testing.T) {
 			reason:  "an image that was not moved keeps what was given, and what the template shows",
 			before:  map[input.ID]record.Given{app: old, input.Image("web"): old},
 			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0), image(due(db, 0))}, moved: kube.Moved{At: movedAt}},
-			want:    map[input.ID]record.Given{app: {Version: v2, Shown: input.Tracked(v2.Short())}, input.Image("web"): old}, wantMove: movedAt,
+			want:    map[input.ID]record.Given{app: {Version: v2, Shown: input.Tracked(v2.Short())}, input.Image("web"): behind}, wantMove: movedAt,
 		},
 		"Unreadable": {
 			reason:  "what cannot be read now stays as it was given",

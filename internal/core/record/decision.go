@@ -1,0 +1,65 @@
+package record
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// MessageLimit is how many bytes of a decision's message are put on record.
+const MessageLimit = 256
+
+// Decision is what was decided for a workload that is not in step, so that people are told
+// what was decided, also by a program that did not decide it.
+type Decision struct {
+	Reason input.Reason `json:"reason"`
+	// Message is what people are told, cut at MessageLimit.
+	Message string `json:"message,omitempty"`
+	// Since is since when the workload is in that situation.
+	Since time.Time `json:"since,omitzero"`
+	// Next is when the controller looks again, zero when only an event can change anything.
+	Next time.Time `json:"next,omitzero"`
+}
+
+// IsZero reports whether nothing is on record: the workload is in step.
+func (d Decision) IsZero() bool { return d == Decision{} }
+
+// NewDecision makes a decision that fits on record.
+func NewDecision(reason input.Reason, message string, since, next time.Time) Decision {
+	return Decision{Reason: reason, Message: Brief(message), Since: since.UTC().Truncate(time.Second), Next: upToSecond(next)}
+}
+
+// upToSecond is the next full second: looking again a moment too early would see nothing.
+func upToSecond(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
+}
+
+// Brief cuts a message so that it takes at most MessageLimit bytes, also as it is written
+// down, where a quote takes two.
+func Brief(message string) string {
+	const end = "…"
+	message = strings.ToValidUTF8(message, "?")
+	if writtenLength(message) <= MessageLimit {
+		return message
+	}
+	length := 0
+	for i, r := range message {
+		n := writtenLength(string(r))
+		if length+n > MessageLimit-len(end) {
+			return message[:i] + end
+		}
+		length += n
+	}
+	return message
+}
+
+// writtenLength is the length of a text in JSON, without the quotes around it.
+func writtenLength(text string) int {
+	written, _ := json.Marshal(text) //nolint:errchkjson // a string can be written
+	return len(written) - len(`""`)
+}

@@ -1,0 +1,102 @@
+package follow
+
+import (
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+)
+
+// isInStep reports whether the workload has, or has been promised, all that exists.
+func (d Decision) isInStep() bool {
+	switch {
+	case d.Reason == input.AwaitsPods:
+		return false
+	case d.Delivered, d.Verb == Remember, d.Verb == Ignore:
+		return true
+	}
+	return d.Reason == input.InStep
+}
+
+// onRecord is what people can read of a decision while it stands, by way of the record.
+// The same decision is written once, and again only when the look that it announced has
+// changed nothing.
+func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.Duration) record.Decision {
+	if d.isInStep() {
+		return record.Decision{}
+	}
+	since, next := now, time.Time{}
+	if before.Reason == d.Reason && before.Since.Before(now) {
+		since = before.Since
+	}
+	if recheck > 0 {
+		next = now.Add(recheck)
+	}
+	told := record.NewDecision(d.Reason, d.Message, since, next)
+	if told.Reason == before.Reason && told.Message == before.Message && !next.IsZero() && before.Next.After(now) {
+		told.Next = before.Next
+	}
+	return told
+}
+
+// failure is a decision that the API server refused.
+func (d Decision) failure(err error) Decision {
+	return Decision{Verb: Hold, Reason: input.ReloadFailed, Message: "could not roll out " + d.Message + ": " + err.Error()}
+}
+
+// isOvertaken reports whether another writer changed or deleted the workload meanwhile; the
+// watch brings what is now.
+func (d Decision) isOvertaken(err error) bool {
+	return apierrors.IsConflict(err) || d.Verb == Move && apierrors.IsNotFound(err)
+}
+
+// failedOnRecord is what is on record after an error. One that only asks to decide again
+// says nothing new.
+func (d Decision) failedOnRecord(err error, before record.Decision, now time.Time) record.Decision {
+	if d.isOvertaken(err) {
+		return before
+	}
+	return d.failure(err).onRecord(before, now, 0)
+}
+
+// note puts a decision on record of a workload that is on record, and nothing else.
+func (r *Reconciler) note(w *kube.Workload, in Input, d Decision) error {
+	if !in.Entry.IsKnown() || in.Entry.TooNew || in.Entry.Lost {
+		return nil
+	}
+	return r.putNote(w, in, d, in.Entry.Clone())
+}
+
+// noteMistake puts on record what a person has to correct, and stops the maximum delay:
+// until then the workload cannot be moved. Everything else on record stays as it is.
+func (r *Reconciler) noteMistake(w *kube.Workload, in Input, d Decision) error {
+	if in.Entry.TooNew || in.Entry.Lost || in.RecordFull != "" || !in.Entry.IsKnown() && !r.hasRoomFor(w, in.Entry) {
+		return nil
+	}
+	e := in.Entry.Clone()
+	e.DelaySince = time.Time{}
+	return r.putNote(w, in, d, e)
+}
+
+// hasRoomFor reports whether a workload that was not followed yet can be put on record. The
+// entry of an earlier one of its name may still be needed.
+func (r *Reconciler) hasRoomFor(w *kube.Workload, e record.Entry) bool {
+	if r.Room == nil {
+		return false
+	}
+	if stored, ok := r.Records.Entry(w.Key); ok && stored.UID != w.UID {
+		return false
+	}
+	return r.Room.Full(w.Key, e.Room()) == ""
+}
+
+func (r *Reconciler) putNote(w *kube.Workload, in Input, d Decision, e record.Entry) error {
+	e.Decision = d.onRecord(in.Entry.Decision, in.Now, d.Recheck)
+	if e.Equal(in.Entry) {
+		return nil
+	}
+	return r.Records.Put(w.Key, e)
+}

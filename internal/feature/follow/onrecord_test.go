@@ -1,0 +1,139 @@
+package follow
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// TestDecisionsOnRecord: whoever reads the record reads what was decided, for as long as the
+// workload is not in step.
+func TestDecisionsOnRecord(t *testing.T) {
+	t.Parallel()
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("no"))
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))
+	cases := map[string]struct {
+		reason string
+		change func(*scene)
+		want   input.Reason
+		says   string
+	}{
+		"Held":     {"a person forbids it", func(s *scene) { s.workload.Annotations[settings.Hold] = "freeze" }, input.Held, `"freeze"`},
+		"Quiet":    {"it changed a moment ago", func(s *scene) { s.findings = []input.Finding{due(app, time.Second)} }, input.QuietWindow, "configmap/app"},
+		"Undone":   {"it was taken back", func(s *scene) { s.findings = []input.Finding{barred(inStep(app), input.Undone, "1")} }, input.Undone, "configmap/app"},
+		"Mistake":  {"a person has to correct it", func(s *scene) { s.workload.Annotations[settings.Quiet] = "soon" }, input.InvalidAnnotation, "soon"},
+		"NotActed": {"its controller has not acted", func(s *scene) { s.findings = []input.Finding{{Reason: input.GenerationNotObserved}} }, input.GenerationNotObserved, ""},
+		"Refused":  {"the API server refused it", func(s *scene) { s.answers = []error{refused} }, input.ReloadFailed, "could not roll out configmap/app"},
+		"Overtaken": {"another writer was faster, and what was said before still stands", func(s *scene) { s.answers = []error{conflict} },
+			input.QuietWindow, "before"},
+		"Moved":    {"it was given what exists", func(*scene) {}, "", ""},
+		"InStep":   {"there is nothing to do", func(s *scene) { s.findings = []input.Finding{inStep(app)} }, "", ""},
+		"Baseline": {"it counts as given", func(s *scene) { s.findings = []input.Finding{recorded(app, input.Baseline)} }, "", ""},
+		"Observed": {"it counts as given", func(s *scene) { s.workload.Annotations[settings.Observe] = "true" }, "", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			s.entry = &record.Entry{
+				ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}},
+				Decision: record.NewDecision(input.QuietWindow, "before", ago(time.Hour), time.Time{}),
+			}
+			tc.change(s)
+			if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil && tc.want != input.ReloadFailed {
+				t.Fatal(err)
+			}
+			if got := s.entry.Decision; got.Reason != tc.want || !strings.Contains(got.Message, tc.says) {
+				t.Errorf("%s: on record is %+v", tc.reason, got)
+			}
+		})
+	}
+}
+
+// TestADecisionIsWrittenOnce: a look that finds the same again writes nothing, and tells
+// since when it is so.
+func TestADecisionIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	s.workload.Annotations[settings.Hold] = "freeze"
+	loop := s.loop()
+	look := func() {
+		t.Helper()
+		if _, err := loop.Reconcile(t.Context(), web("web")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	first, writes := s.entry.Decision, s.recorded
+	s.clock = s.clock.Add(time.Hour)
+	look()
+	if s.recorded != writes || s.entry.Decision != first {
+		t.Errorf("%d more writes; on record is %+v, and was %+v", s.recorded-writes, s.entry.Decision, first)
+	}
+	s.workload.Annotations[settings.Hold] = "holidays"
+	look()
+	if got := s.entry.Decision; !strings.Contains(got.Message, "holidays") || got.Since != first.Since {
+		t.Errorf("the reason is the same, and on record is %+v, where it was %+v", got, first)
+	}
+}
+
+// TestNextLook: a time is on record only where time alone changes something, and a look that
+// came and changed nothing announces the next.
+func TestNextLook(t *testing.T) {
+	t.Parallel()
+	d := Decision{Verb: Wait, Reason: input.QuietWindow, Message: "app"}
+	first := d.onRecord(record.Decision{}, now, 5*time.Second)
+	if want := now.Add(5 * time.Second); first.Next != want || first.Since != now {
+		t.Errorf("on record is %+v, want a look at %s", first, want)
+	}
+	if again := d.onRecord(first, now.Add(time.Second), 5*time.Second); again != first {
+		t.Errorf("a look before its time gives %+v, want %+v", again, first)
+	}
+	if late := d.onRecord(first, now.Add(6*time.Second), 5*time.Second); late.Next != now.Add(11*time.Second) || late.Since != now {
+		t.Errorf("a look after its time gives %+v", late)
+	}
+	if held := (Decision{Verb: Hold, Reason: input.Held}).onRecord(first, now, 0); !held.Next.IsZero() {
+		t.Errorf("only an event ends a hold, and a look is announced for %s", held.Next)
+	}
+}
+
+// TestMistakesTakeRoomToo: what a tenant writes wrong does not fill the record, and does not
+// replace what is still needed.
+func TestMistakesTakeRoomToo(t *testing.T) {
+	t.Parallel()
+	other := &record.Entry{ID: web("web").ID(), UID: "an earlier one", Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	cases := map[string]struct {
+		reason   string
+		change   func(*scene)
+		recorded int
+	}{
+		"New":     {"there is room", func(*scene) {}, 1},
+		"Full":    {"there is none", func(s *scene) { s.full = "no room" }, 0},
+		"Earlier": {"the pods of another workload of its name may be taken over", func(s *scene) { s.entry = other }, 0},
+		"TooNew":  {"a newer program wrote it", func(s *scene) { s.entry = &record.Entry{TooNew: true} }, 0},
+		"Lost":    {"a person may want to look at what cannot be read", func(s *scene) { s.entry = &record.Entry{Lost: true} }, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			s.workload.Annotations[settings.Quiet] = "soon"
+			tc.change(s)
+			if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
+				t.Fatal(err)
+			}
+			if s.recorded != tc.recorded {
+				t.Errorf("%s: recorded %d times", tc.reason, s.recorded)
+			}
+		})
+	}
+}

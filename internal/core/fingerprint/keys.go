@@ -54,3 +54,8 @@ func (k Keys) ID() string {
 	}
 	return hex.EncodeToString(h.Sum(nil)[:4])
 }
+
+// Names lists the named keys, sorted; none when the set holds all of them.
+func (k Keys) Names() []string {
+	return slices.Clone(k.names)
+}

@@ -35,10 +35,7 @@ type Ref struct {
 // credentials of storage drivers are not configuration and do not count.
 func Extract(spec *corev1.PodSpec) []Ref {
 	found := refs{}
-	subPaths := found.addContainers(spec)
-	for i := range spec.Volumes {
-		found.addVolume(&spec.Volumes[i], subPaths[spec.Volumes[i].Name])
-	}
+	visit(spec, func(ref Ref, _ Place) { found.add(ref) })
 	return found.sorted()
 }
 
@@ -71,13 +68,15 @@ func (r refs) sorted() []Ref {
 	return list
 }
 
-// addContainers adds what the environments name and returns the volumes that
-// some container mounts by sub-path.
-func (r refs) addContainers(spec *corev1.PodSpec) map[string]bool {
+// visitor is called with each place where a pod names a source.
+type visitor func(Ref, Place)
+
+// visit shows every place, those of containers first.
+func visit(spec *corev1.PodSpec, show visitor) {
 	subPaths := map[string]bool{}
-	visit := func(env []corev1.EnvVar, from []corev1.EnvFromSource, mounts []corev1.VolumeMount) {
-		r.addEnv(env)
-		r.addEnvFrom(from)
+	container := func(name string, env []corev1.EnvVar, from []corev1.EnvFromSource, mounts []corev1.VolumeMount) {
+		show.env(name, env)
+		show.envFrom(name, from)
 		for _, m := range mounts {
 			if m.SubPath != "" || m.SubPathExpr != "" {
 				subPaths[m.Name] = true
@@ -85,58 +84,63 @@ func (r refs) addContainers(spec *corev1.PodSpec) map[string]bool {
 		}
 	}
 	for _, c := range spec.InitContainers {
-		visit(c.Env, c.EnvFrom, c.VolumeMounts)
+		container(c.Name, c.Env, c.EnvFrom, c.VolumeMounts)
 	}
 	for _, c := range spec.Containers {
-		visit(c.Env, c.EnvFrom, c.VolumeMounts)
+		container(c.Name, c.Env, c.EnvFrom, c.VolumeMounts)
 	}
 	for _, c := range spec.EphemeralContainers {
-		visit(c.Env, c.EnvFrom, c.VolumeMounts)
+		container(c.Name, c.Env, c.EnvFrom, c.VolumeMounts)
 	}
-	return subPaths
+	for i := range spec.Volumes {
+		show.volume(&spec.Volumes[i], subPaths[spec.Volumes[i].Name])
+	}
 }
 
-func (r refs) addEnv(env []corev1.EnvVar) {
+func (show visitor) env(container string, env []corev1.EnvVar) {
 	for _, e := range env {
 		if e.ValueFrom == nil {
 			continue
 		}
+		at := Place{Container: container, Variable: e.Name}
 		if ref := e.ValueFrom.ConfigMapKeyRef; ref != nil {
-			r.add(Ref{Source: input.ConfigMap(ref.Name), Keys: fingerprint.SomeKeys(ref.Key), Optional: isTrue(ref.Optional), Env: true})
+			show(Ref{Source: input.ConfigMap(ref.Name), Keys: fingerprint.SomeKeys(ref.Key), Optional: isTrue(ref.Optional), Env: true}, at)
 		}
 		if ref := e.ValueFrom.SecretKeyRef; ref != nil {
-			r.add(Ref{Source: input.Secret(ref.Name), Keys: fingerprint.SomeKeys(ref.Key), Optional: isTrue(ref.Optional), Env: true})
+			show(Ref{Source: input.Secret(ref.Name), Keys: fingerprint.SomeKeys(ref.Key), Optional: isTrue(ref.Optional), Env: true}, at)
 		}
 	}
 }
 
-func (r refs) addEnvFrom(from []corev1.EnvFromSource) {
+func (show visitor) envFrom(container string, from []corev1.EnvFromSource) {
+	at := Place{Container: container}
 	for _, e := range from {
 		if ref := e.ConfigMapRef; ref != nil {
-			r.add(Ref{Source: input.ConfigMap(ref.Name), Keys: fingerprint.AllKeys(), Optional: isTrue(ref.Optional), Env: true})
+			show(Ref{Source: input.ConfigMap(ref.Name), Keys: fingerprint.AllKeys(), Optional: isTrue(ref.Optional), Env: true}, at)
 		}
 		if ref := e.SecretRef; ref != nil {
-			r.add(Ref{Source: input.Secret(ref.Name), Keys: fingerprint.AllKeys(), Optional: isTrue(ref.Optional), Env: true})
+			show(Ref{Source: input.Secret(ref.Name), Keys: fingerprint.AllKeys(), Optional: isTrue(ref.Optional), Env: true}, at)
 		}
 	}
 }
 
-func (r refs) addVolume(v *corev1.Volume, subPath bool) {
+func (show visitor) volume(v *corev1.Volume, subPath bool) {
+	at := Place{Volume: v.Name}
 	if s := v.ConfigMap; s != nil {
-		r.add(Ref{Source: input.ConfigMap(s.Name), Keys: itemKeys(s.Items), Optional: isTrue(s.Optional), Volume: true, SubPath: subPath})
+		show(Ref{Source: input.ConfigMap(s.Name), Keys: itemKeys(s.Items), Optional: isTrue(s.Optional), Volume: true, SubPath: subPath}, at)
 	}
 	if s := v.Secret; s != nil {
-		r.add(Ref{Source: input.Secret(s.SecretName), Keys: itemKeys(s.Items), Optional: isTrue(s.Optional), Volume: true, SubPath: subPath})
+		show(Ref{Source: input.Secret(s.SecretName), Keys: itemKeys(s.Items), Optional: isTrue(s.Optional), Volume: true, SubPath: subPath}, at)
 	}
 	if v.Projected == nil {
 		return
 	}
 	for _, p := range v.Projected.Sources {
 		if s := p.ConfigMap; s != nil {
-			r.add(Ref{Source: input.ConfigMap(s.Name), Keys: itemKeys(s.Items), Optional: isTrue(s.Optional), Volume: true, SubPath: subPath})
+			show(Ref{Source: input.ConfigMap(s.Name), Keys: itemKeys(s.Items), Optional: isTrue(s.Optional), Volume: true, SubPath: subPath}, at)
 		}
 		if s := p.Secret; s != nil {
-			r.add(Ref{Source: input.Secret(s.Name), Keys: itemKeys(s.Items), Optional: isTrue(s.Optional), Volume: true, SubPath: subPath})
+			show(Ref{Source: input.Secret(s.Name), Keys: itemKeys(s.Items), Optional: isTrue(s.Optional), Volume: true, SubPath: subPath}, at)
 		}
 	}
 }

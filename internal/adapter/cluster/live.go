@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,20 +45,9 @@ func (l *Live) Key() kube.Key {
 // Read asks the API server for the workload, its namespace and every source that it
 // names or lists. What a source had at the last reading tells when it changed.
 func (l *Live) Read(ctx context.Context) error {
-	w, err := l.readWorkload(ctx, l.kind, l.at.Name)
+	w, _, err := ReadWorkload(ctx, l.client, l.kind, l.at)
 	if err != nil {
 		return err
-	}
-	if w.Borrows != (kube.Key{}) {
-		kind, err := kindOf(w.Borrows)
-		if err != nil {
-			return err
-		}
-		lender, err := l.readWorkload(ctx, kind, w.Borrows.Name)
-		if err != nil {
-			return err
-		}
-		w = w.Borrowing(lender)
 	}
 	l.workload = w
 	if err := l.readNamespace(ctx); err != nil {
@@ -122,21 +110,6 @@ func (l *Live) Knows(input.Kind, string) bool {
 // Absent is the version of a source that does not exist.
 func (l *Live) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Version {
 	return l.hashers.Kinds[kind].AbsentVersion(keys)
-}
-
-func (l *Live) readWorkload(ctx context.Context, kind kube.Kind, name string) (*kube.Workload, error) {
-	at := client.ObjectKey{Namespace: l.at.Namespace, Name: name}
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(kind.GroupVersionKind)
-	if err := l.client.Get(ctx, at, o); err != nil {
-		return nil, fmt.Errorf("read %s %s: %w", kind.Kind, at, err)
-	}
-	w, err := kube.SlimWorkload(kind, o, settings.Native{})
-	if err != nil {
-		return nil, err
-	}
-	w.First(mirror.Arrival{})
-	return w, nil
 }
 
 // readNamespace reads the defaults; a person may well have no right to them.
@@ -232,14 +205,4 @@ func (l *Live) keep(s *kube.Source) {
 	if !s.OwnRecord {
 		l.sources[s.ID] = s
 	}
-}
-
-// kindOf is the kind of a workload that lends its template: one that is followed anyway.
-func kindOf(key kube.Key) (kube.Kind, error) {
-	for _, k := range kube.Kinds() {
-		if k.GroupKind() == key.GroupKind {
-			return k, nil
-		}
-	}
-	return kube.Kind{}, fmt.Errorf("%s cannot lend a template", key)
 }

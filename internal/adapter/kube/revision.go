@@ -107,6 +107,11 @@ func (k Kind) RevisionSelector(o client.Object) (labels.Selector, error) {
 // deploymentHashLabel is what the controller of Deployments adds to a template.
 const deploymentHashLabel = "pod-template-hash"
 
+// RevisionHashLabels are the labels that controllers add to the template of a revision.
+func RevisionHashLabels() []string {
+	return []string{deploymentHashLabel, rolloutHashLabel}
+}
+
 // sameTemplate finds the ReplicaSet of a Deployment's template as the Deployment
 // controller does: everything but the hash is equal. The controller adds the hash,
 // and overwrites one that came with the Deployment's template.

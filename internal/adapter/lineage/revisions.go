@@ -18,20 +18,43 @@ import (
 // label, so it is for rare questions: what happened while the controller was down. The
 // error is timeline.ErrNotActed while the status does not tell which of them makes pods.
 func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]timeline.Revision, error) {
+	var found []timeline.Revision
+	behind := false
+	current, err := eachRevision(ctx, c, w, func(o client.Object, template *corev1.PodTemplateSpec) {
+		revision := newRevision(w.Kind, o, template)
+		behind = behind || isBehind(w, o, revision.Number)
+		found = append(found, revision)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if behind {
+		return nil, timeline.ErrNotActed
+	}
+	if current >= 0 {
+		found[current].Current = true
+	}
+	return found, nil
+}
+
+// eachRevision lists the revisions of a workload, and returns the position of the one that
+// new pods are made from, -1 when it is not known. One whose template cannot be read shows
+// nothing and is left out.
+func eachRevision(ctx context.Context, c client.Reader, w *kube.Workload, see func(client.Object, *corev1.PodTemplateSpec)) (current int, err error) {
 	if w.Selector == nil {
-		return nil, nil
+		return -1, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
 	if err != nil {
-		return nil, fmt.Errorf("read the selector of %s: %w", w.Key, err)
+		return -1, fmt.Errorf("read the selector of %s: %w", w.Key, err)
 	}
 	sort := w.Kind.Revisions
 	list := sort.NewList()
 	if err := c.List(ctx, list, client.InNamespace(w.Key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list %ss of %s: %w", sort.Kind, w.Key, err)
+		return -1, fmt.Errorf("list %ss of %s: %w", sort.Kind, w.Key, err)
 	}
-	var found []timeline.Revision
-	current, newest, behind := -1, int64(0), false
+	count, newest := 0, int64(0)
+	current = -1
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		o, ok := item.(client.Object)
 		if !ok || !controlledBy(o, w.UID) {
@@ -42,20 +65,13 @@ func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]timeli
 			return nil //nolint:nilerr // one that cannot be read shows nothing
 		}
 		if makesPods(w, o, template) && (current < 0 || sequence(o) > newest) {
-			current, newest = len(found), sequence(o)
+			current, newest = count, sequence(o)
 		}
-		revision := newRevision(w.Kind, o, template)
-		behind = behind || isBehind(w, o, revision.Number)
-		found = append(found, revision)
+		count++
+		see(o, template)
 		return nil
 	})
-	if behind {
-		return nil, timeline.ErrNotActed
-	}
-	if current >= 0 {
-		found[current].Current = true
-	}
-	return found, err
+	return current, err
 }
 
 func newRevision(kind kube.Kind, o client.Object, template *corev1.PodTemplateSpec) timeline.Revision {

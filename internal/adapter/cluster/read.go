@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// ReadWorkload asks the API server for one workload, with the template that it borrows, and
+// who last wrote that template.
+func ReadWorkload(ctx context.Context, c client.Reader, kind kube.Kind, at client.ObjectKey) (*kube.Workload, kube.Writer, error) {
+	w, writer, err := readPlain(ctx, c, kind, at)
+	if err != nil || w.Borrows == (kube.Key{}) {
+		return w, writer, err
+	}
+	lending, err := kindOf(w.Borrows)
+	if err != nil {
+		return nil, kube.Writer{}, err
+	}
+	lender, writer, err := readPlain(ctx, c, lending, client.ObjectKey{Namespace: at.Namespace, Name: w.Borrows.Name})
+	if err != nil {
+		return nil, kube.Writer{}, err
+	}
+	return w.Borrowing(lender), writer, nil
+}
+
+func readPlain(ctx context.Context, c client.Reader, kind kube.Kind, at client.ObjectKey) (*kube.Workload, kube.Writer, error) {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind.GroupVersionKind)
+	if err := c.Get(ctx, at, o); err != nil {
+		return nil, kube.Writer{}, fmt.Errorf("read %s %s: %w", kind.Kind, at, err)
+	}
+	w, err := kube.SlimWorkload(kind, o, settings.Native{})
+	if err != nil {
+		return nil, kube.Writer{}, err
+	}
+	w.First(mirror.Arrival{})
+	return w, kube.TemplateWriter(o), nil
+}
+
+// kindOf is the kind of a workload that lends its template: one that is followed anyway.
+func kindOf(key kube.Key) (kube.Kind, error) {
+	for _, k := range kube.Kinds() {
+		if k.GroupKind() == key.GroupKind {
+			return k, nil
+		}
+	}
+	return kube.Kind{}, fmt.Errorf("%s cannot lend a template", key)
+}

@@ -1,0 +1,50 @@
+package lineage
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+)
+
+// Past is one revision of a workload, for a person who asks what happened.
+type Past struct {
+	Name    string
+	Created time.Time
+	// Number counts the revisions of the workload, and Earlier are those that this one had
+	// before it was used again, where its controller notes them.
+	Number  int64
+	Earlier []int64
+	// Current is true for the one that new pods are made from.
+	Current bool
+	// Pods is how many there are of it, nil where the revision does not say.
+	Pods     *int
+	Template *corev1.PodTemplateSpec
+}
+
+// PastOf asks the API server for the revisions of a workload, in no order.
+func PastOf(ctx context.Context, c client.Reader, w *kube.Workload) ([]Past, error) {
+	var all []Past
+	current, err := eachRevision(ctx, c, w, func(o client.Object, template *corev1.PodTemplateSpec) {
+		p := Past{
+			Name: o.GetName(), Created: o.GetCreationTimestamp().Time, Template: template.DeepCopy(),
+			Number: w.Kind.RevisionNumber(o), Earlier: w.Kind.EarlierNumbers(o),
+		}
+		switch o := o.(type) {
+		case *appsv1.ControllerRevision:
+			p.Number = o.Revision
+		case *appsv1.ReplicaSet:
+			pods := int(o.Status.Replicas)
+			p.Pods = &pods
+		}
+		all = append(all, p)
+	})
+	if err == nil && current >= 0 {
+		all[current].Current = true
+	}
+	return all, err
+}

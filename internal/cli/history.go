@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
+)
+
+// historyOptions are the flags of "lockstep history".
+type historyOptions struct {
+	kube   kubeOptions
+	scope  scopeOptions
+	output outputOptions
+}
+
+func newHistory(env Environment) *cobra.Command {
+	var o historyOptions
+	cmd := &cobra.Command{
+		Use:   "history KIND/NAME",
+		Short: "Show which revision of a workload was started with what, by whose change",
+		Long: `Show which revision of a workload was started with what, by whose change.
+
+What a revision was started with is in the template of the revision itself: the
+annotation lockstep.dev/inputs has the digests of the ConfigMaps and Secrets that
+Lockstep gave it, and the containers have their images. CHANGED compares each
+revision with the one before. A revision that was made current again, by an undo or
+because content went back, has a line for each time.
+
+BY is Lockstep where what the template shows of its inputs has changed. Of the
+current template the managed fields tell which other program wrote it last; of
+earlier ones nothing does.
+
+Events are those that the API server still has, an hour by default; -o wide shows
+those of other programs too. The command needs the right to read the workload; without the
+right to list its revisions or events it says so and shows the rest.`,
+		Example: `  lockstep history deployment/web -n shop
+  lockstep history sts/db -o wide
+  lockstep history rollout/web -o json`,
+		Args: oneWorkload,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), args[0], env)
+		},
+	}
+	o.kube.bind(cmd.Flags())
+	o.scope.bindOne(cmd.Flags())
+	o.output.bind(cmd)
+	return cmd
+}
+
+func (o *historyOptions) run(ctx context.Context, name string, env Environment) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	within, err := o.scope.scope(&o.kube)
+	if err != nil {
+		return err
+	}
+	kind, at, err := workloadNamed(name, within.namespace, o.scope.kinds)
+	if err != nil {
+		return usageError{err}
+	}
+	c, err := o.kube.client()
+	if err != nil {
+		return err
+	}
+	var past ask.Past
+	if past.Workload, past.Writer, err = cluster.ReadWorkload(ctx, c, kind, at); err != nil {
+		return err
+	}
+	if past.Revisions, err = lineage.PastOf(ctx, c, past.Workload); err != nil {
+		past.Unread = append(past.Unread, "revisions cannot be read: "+err.Error())
+	}
+	if past.Events, err = announce.ToldOf(ctx, c, past.Workload); err != nil {
+		past.Unread = append(past.Unread, "events cannot be read: "+err.Error())
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	h := ask.HistoryOf(past)
+	return o.output.write(env.Stdout, h, func(to io.Writer) error { return printHistory(to, h, env.Now(), o.output.isWide()) })
+}
+
+// printHistory writes the history for people.
+func printHistory(to io.Writer, h ask.History, now time.Time, wide bool) error {
+	var err error
+	if len(h.Revisions) > 0 {
+		err = printRevisions(to, h.Revisions, now, wide)
+	}
+	for _, note := range h.Notes {
+		_, line := fmt.Fprintln(to, note)
+		err = errors.Join(err, line)
+	}
+	return errors.Join(err, printEvents(to, h, now, wide))
+}
+
+func printRevisions(to io.Writer, all []ask.Revision, now time.Time, wide bool) error {
+	table := newColumns(to)
+	columns := []string{"REVISION", "AGE", "PODS", "CHANGED", "BY"}
+	if wide {
+		columns = append(columns, "NAME", "INPUTS")
+	}
+	err := table.row(columns...)
+	for _, r := range all {
+		number := strconv.FormatInt(r.Number, 10)
+		if r.Current {
+			number += " current"
+		}
+		cells := []string{number, "-", "-", revisionChanges(r), r.By}
+		if r.Started != nil {
+			cells[1] = duration.HumanDuration(now.Sub(*r.Started))
+		}
+		if r.Pods != nil {
+			cells[2] = strconv.Itoa(*r.Pods)
+		}
+		if wide {
+			cells = append(cells, r.Name, dashed(revisionInputs(r)))
+		}
+		err = errors.Join(err, table.row(cells...))
+	}
+	return errors.Join(err, table.Flush())
+}
+
+// revisionChanges says what began with a revision.
+func revisionChanges(r ask.Revision) string {
+	if r.First {
+		return "(the first that is left)"
+	}
+	parts := make([]string, 0, len(r.Changed)+1)
+	for _, c := range r.Changed {
+		switch {
+		case c.From == "" && c.To == "":
+			parts = append(parts, c.What)
+		default:
+			parts = append(parts, fmt.Sprintf("%s %s -> %s", c.What, dashed(shortVersion(c.From)), dashed(shortVersion(c.To))))
+		}
+	}
+	if r.Again {
+		parts = append(parts, "an earlier revision is current again")
+	}
+	if len(parts) == 0 {
+		return "nothing in the template"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// shortVersion shortens the digest of an image; other digests are short already.
+func shortVersion(text string) string { return images.Short(text) }
+
+func revisionInputs(r ask.Revision) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(r.Inputs)) {
+		parts = append(parts, name+" "+r.Inputs[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+func dashed(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// printEvents writes what Lockstep told, or what everyone did.
+func printEvents(to io.Writer, h ask.History, now time.Time, wide bool) error {
+	events := slices.DeleteFunc(slices.Clone(h.Events), func(e ask.Event) bool { return !wide && e.By != kube.FieldManager })
+	if len(events) == 0 {
+		return nil
+	}
+	if len(h.Revisions)+len(h.Notes) > 0 {
+		fmt.Fprintln(to)
+	}
+	table := newColumns(to)
+	err := table.row("AGE", "REASON", "BY", "EVENT")
+	for _, e := range events {
+		err = errors.Join(err, table.row(duration.HumanDuration(now.Sub(e.At)), e.Reason, dashed(e.By), e.Note))
+	}
+	return errors.Join(err, table.Flush())
+}
+
+// columns are a table for people, each as wide as it needs to be.
+type columns struct{ *tabwriter.Writer }
+
+func newColumns(to io.Writer) columns {
+	return columns{tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)}
+}
+
+func (t columns) row(cells ...string) error {
+	_, err := fmt.Fprintln(t, strings.Join(cells, "\t"))
+	return err
+}

@@ -1,0 +1,99 @@
+package ask
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+)
+
+// Who changed a workload, where that is not the name of a field manager.
+const (
+	ByLockstep = "Lockstep"
+	ByUnknown  = "not known"
+)
+
+// History is which revision of a workload was started with what, by whose change.
+type History struct {
+	Workload  string `json:"workload"`
+	Namespace string `json:"namespace"`
+	// Revisions are the newest first.
+	Revisions []Revision `json:"revisions"`
+	// Events are the oldest first.
+	Events []Event `json:"events"`
+	// Notes say what could not be read, and what the kind does not keep.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Revision is one turn of a workload's revisions. A ReplicaSet that was used again has
+// several turns, each with its number.
+type Revision struct {
+	Number int64  `json:"revision"`
+	Name   string `json:"name"`
+	// Started is when the turn began, nil when that is not known.
+	Started *time.Time `json:"started,omitempty"`
+	// Current is true for the one that new pods are made from.
+	Current bool `json:"current,omitempty"`
+	// Again is true when an earlier revision was made current again.
+	Again bool `json:"again,omitempty"`
+	// Pods is how many there are of it, nil when that is not known.
+	Pods *int `json:"pods,omitempty"`
+	// Inputs and Images are what it was started with, as its template shows them.
+	Inputs map[string]string `json:"inputs,omitempty"`
+	Images map[string]string `json:"images,omitempty"`
+	// Changed is the difference from the turn before; First is true when none is known.
+	Changed []Change `json:"changed,omitempty"`
+	First   bool     `json:"first,omitempty"`
+	By      string   `json:"by"`
+}
+
+// Change is a difference between two turns. From and To are empty where one of them has
+// nothing, both for a change that has no version.
+type Change struct {
+	What string `json:"what"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// Event is what was told of the workload.
+type Event struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+	Note   string    `json:"note"`
+	By     string    `json:"by"`
+}
+
+// Past is what was read of a workload's past.
+type Past struct {
+	Workload  *kube.Workload
+	Writer    kube.Writer
+	Revisions []lineage.Past
+	Events    []announce.Told
+	// Unread say what could not be read, and why.
+	Unread []string
+}
+
+// HistoryOf is the history that follows from what was read.
+func HistoryOf(p Past) History {
+	w := p.Workload
+	h := History{Workload: w.Kind.Name() + "/" + w.Key.Name, Namespace: w.Key.Namespace, Revisions: []Revision{}, Events: []Event{}, Notes: p.Unread}
+	for _, t := range p.turns() {
+		h.Revisions = append(h.Revisions, t.Revision)
+	}
+	slices.Reverse(h.Revisions)
+	for _, e := range p.Events {
+		h.Events = append(h.Events, Event{At: e.At, Reason: e.Reason, Note: e.Note, By: e.By})
+	}
+	switch {
+	case w.Kind.Revisions.Transient:
+		h.Notes = append(h.Notes, fmt.Sprintf("a %s keeps no revisions: each of its %ss is made from the template as it is then", w.Key.Kind, w.Kind.Revisions.Kind))
+	case w.Selector == nil && len(p.Revisions) == 0:
+		h.Notes = append(h.Notes, fmt.Sprintf("the revisions of a %s are not known: it has no selector", w.Key.Kind))
+	case len(p.Revisions) == 0 && len(p.Unread) == 0:
+		h.Notes = append(h.Notes, "it has no revision yet")
+	}
+	return h
+}

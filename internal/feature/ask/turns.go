@@ -1,0 +1,181 @@
+package ask
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// restartedAt is the annotation by which "kubectl rollout restart" changes a template.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// otherFields stands for what has no name of its own.
+const otherFields = "other fields of the template"
+
+// turn is a Revision and the template that it is about.
+type turn struct {
+	Revision
+
+	template *corev1.PodTemplateSpec
+	shown    input.Shown
+}
+
+// turns are the turns of all revisions, oldest first, each with what it changed.
+func (p Past) turns() []turn {
+	var all []turn
+	for _, r := range p.Revisions {
+		all = append(all, turnsOf(r)...)
+	}
+	slices.SortStableFunc(all, func(a, b turn) int {
+		if a.Number != b.Number {
+			return int(a.Number - b.Number)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	markAgain(all, p.Revisions)
+	for i := range all {
+		if i == 0 {
+			all[i].First = true
+		} else {
+			all[i].Changed = changed(all[i-1], all[i])
+		}
+		all[i].By = p.by(all, i)
+		if all[i].Again && all[i].Current && !p.Writer.At.IsZero() {
+			all[i].Started = &p.Writer.At
+		}
+	}
+	return all
+}
+
+// turnsOf makes a turn of each number that a revision had.
+func turnsOf(r lineage.Past) []turn {
+	numbers := append(slices.Sorted(slices.Values(r.Earlier)), r.Number)
+	all := make([]turn, len(numbers))
+	for i, number := range numbers {
+		t := turn{template: r.Template, shown: kube.ShownIn(r.Template), Revision: Revision{Number: number, Name: r.Name, Again: i > 0}}
+		t.Images, t.Inputs = imagesOf(r.Template), map[string]string{}
+		for id, mark := range t.shown {
+			t.Inputs[id.String()] = mark.Digest
+		}
+		if i == 0 {
+			t.Started = &r.Created
+		}
+		if i == len(numbers)-1 {
+			t.Current, t.Pods = r.Current, r.Pods
+		}
+		all[i] = t
+	}
+	return all
+}
+
+// markAgain finds the revisions that were used again of kinds that do not note it: they are
+// older than one with a lower number. When their last turn began is not known.
+func markAgain(all []turn, revisions []lineage.Past) {
+	for i := range all {
+		t := &all[i]
+		if t.Started == nil {
+			continue
+		}
+		t.Again = t.Again || slices.ContainsFunc(revisions, func(r lineage.Past) bool {
+			return r.Number < t.Number && len(r.Earlier) == 0 && r.Created.After(*t.Started)
+		})
+		if t.Again {
+			t.Started = nil
+		}
+	}
+}
+
+func imagesOf(template *corev1.PodTemplateSpec) map[string]string {
+	images := map[string]string{}
+	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
+		images[c.Name] = c.Image
+	}
+	return images
+}
+
+// changed is the difference between two turns.
+func changed(before, after turn) []Change {
+	list := changedImages(before, after)
+	for _, id := range bothIn(before.shown, after.shown, func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) }) {
+		from, to := before.shown[id].Digest, after.shown[id].Digest
+		if from != to && id.Kind != input.KindImage {
+			list = append(list, Change{What: id.String(), From: from, To: to})
+		}
+	}
+	if from, to := before.template.Annotations[restartedAt], after.template.Annotations[restartedAt]; from != to {
+		list = append(list, Change{What: "restart (" + restartedAt + ")"})
+	}
+	if !apiequality.Semantic.DeepEqual(remainder(before.template), remainder(after.template)) {
+		list = append(list, Change{What: otherFields})
+	}
+	return list
+}
+
+func changedImages(before, after turn) []Change {
+	var list []Change
+	for _, name := range bothIn(before.Images, after.Images, strings.Compare) {
+		if from, to := before.Images[name], after.Images[name]; from != to {
+			list = append(list, Change{What: input.Image(name).String(), From: from, To: to})
+		}
+	}
+	return list
+}
+
+// bothIn are the keys of both maps, in order.
+func bothIn[K comparable, V any](a, b map[K]V, order func(K, K) int) []K {
+	keys := slices.SortedFunc(maps.Keys(a), order)
+	for key := range b {
+		if _, known := a[key]; !known {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, order)
+	return keys
+}
+
+// remainder is a template without what is told of it in other words, and without what its
+// controller adds.
+func remainder(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	rest := template.DeepCopy()
+	for _, label := range kube.RevisionHashLabels() {
+		delete(rest.Labels, label)
+	}
+	delete(rest.Annotations, settings.Inputs)
+	delete(rest.Annotations, restartedAt)
+	for _, containers := range [][]corev1.Container{rest.Spec.InitContainers, rest.Spec.Containers} {
+		for i := range containers {
+			containers[i].Image = ""
+			containers[i].Env = slices.DeleteFunc(containers[i].Env, func(v corev1.EnvVar) bool { return v.Name == settings.InputsVariable })
+		}
+	}
+	rest.CreationTimestamp = metav1.Time{}
+	return rest
+}
+
+// by says whose change began a turn. Only Lockstep changes what a template shows of its
+// inputs; but a revision that is made current again brings its own along, whoever did that.
+// Of the current template the managed fields tell who wrote it.
+func (p Past) by(all []turn, i int) string {
+	t := all[i]
+	ours := i > 0 && !maps.Equal(t.shown, all[i-1].shown) && len(t.shown) > 0
+	switch {
+	case ours && !t.Again:
+		return ByLockstep
+	case !t.Current:
+		return ByUnknown
+	case ours && !p.Workload.MovedAt.IsZero():
+		return ByLockstep
+	case p.Writer.Manager == "" || p.Writer.Manager == kube.FieldManager:
+		return ByUnknown
+	}
+	return p.Writer.Manager
+}

@@ -48,6 +48,7 @@ type controllerOptions struct {
 	form      string
 	pods      bool
 	now       func() time.Time
+	version   string
 }
 
 func newController(env Environment) *cobra.Command {
@@ -128,7 +129,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return err
 	}
-	o.server.Log, o.server.Namespace, o.now, o.images.version = log, o.ownNS, env.Now, env.Version
+	o.server.Log, o.server.Namespace, o.now, o.version = log, o.ownNS, env.Now, env.Version
 	boundGarbage(env)
 	if o.observe {
 		log.Info("observe mode: every decision is told, and no workload is written to")

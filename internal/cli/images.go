@@ -34,7 +34,6 @@ type imagesOptions struct {
 	plainHTTP    []string
 	authorities  []string
 	identities   bool
-	version      string
 	// webhook listens for notifications; empty listens nowhere.
 	webhook       string
 	webhookSecret string
@@ -132,7 +131,7 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	}
 	metrics := images.NewMetrics(ctrlmetrics.Registry, p.options.now)
 	resolver := registry.New(registry.Options{
-		Interval: o.interval, TTL: o.ttl, Hosts: hosts, UserAgent: "lockstep/" + o.version,
+		Interval: o.interval, TTL: o.ttl, Hosts: hosts, UserAgent: "lockstep/" + p.options.version,
 		Observe: metrics.Observe, Checked: metrics.Checked,
 	})
 	platforms, nodes, err := p.neededPlatforms()

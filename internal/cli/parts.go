@@ -64,7 +64,7 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 	p.cache = cluster.NewCache(c, what)
 	p.rights = access.NewRights(c, o.rights(what.Kinds))
 	p.records = ledger.New(c, ledger.Options{
-		Namespace: o.ownNS, Name: o.state, Now: o.now,
+		Namespace: o.ownNS, Name: o.state, Version: o.version, Now: o.now,
 		Report:     func(err error) { log.Error(advised(err), "the record has a problem") },
 		Status:     func(s mirror.Status) { reportStatus(log, s) },
 		Unwritable: p.announceUnwritable,
@@ -126,7 +126,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	if err := mgr.Add(manager.RunnableFunc(p.records.Run)); err != nil {
 		return err
 	}
-	recorder, err := announce.NewRecorder(mgr.GetConfig(), "lockstep")
+	recorder, err := announce.NewRecorder(mgr.GetConfig(), announce.Reporter)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,11 @@ type Event struct {
 // again and again, because a person has to do something.
 const ActionHold = "hold"
 
+// ActionWarn is the action of a warning beside a decision. It tells the two apart when they
+// have the same reason: events that differ in nothing else count as one that repeats, and
+// only the first would be read.
+const ActionWarn = "warn"
+
 // An Announcer publishes events.
 type Announcer struct {
 	recorder events.EventRecorder

@@ -14,29 +14,71 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
+// Reporter is the name under which events are written.
+const Reporter = kube.FieldManager
+
 // Told is an event that the API server still has.
 type Told struct {
 	// At is when it was last told.
 	At      time.Time
 	Warning bool
 	Reason  string
+	Action  string
 	Note    string
 	// By is the component that told it: "lockstep", "deployment-controller".
 	By string
 }
 
+// IsDecision reports whether it is about a decision of Lockstep, and not a warning beside
+// one.
+func (t Told) IsDecision() bool { return t.By == Reporter && t.Action != ActionWarn }
+
+// IsWarning reports whether it is a warning of Lockstep beside a decision.
+func (t Told) IsWarning() bool { return t.By == Reporter && t.Action == ActionWarn }
+
 // ToldOf asks the API server for the events about a workload, oldest first.
 func ToldOf(ctx context.Context, c client.Reader, w *kube.Workload) ([]Told, error) {
-	list := &corev1.EventList{}
-	about := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", w.UID)}
-	if err := c.List(ctx, list, client.InNamespace(w.Key.Namespace), about); err != nil {
+	all, err := list(ctx, c, w.Key.Namespace, fields.OneTermEqualSelector("involvedObject.uid", w.UID))
+	if err != nil {
 		return nil, fmt.Errorf("list the events of %s: %w", w.Key, err)
 	}
-	all := make([]Told, len(list.Items))
-	for i, e := range list.Items {
-		all[i] = Told{At: lastTime(e), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Note: e.Message, By: cmp.Or(e.ReportingController, e.Source.Component)}
+	return all[w.UID], nil
+}
+
+// ToldIn asks for what Lockstep told in a namespace, or in all when it is empty, by the UID
+// of the object that it is about, each oldest first.
+func ToldIn(ctx context.Context, c client.Reader, namespace string) (map[string][]Told, error) {
+	all, err := list(ctx, c, namespace, fields.OneTermEqualSelector("reportingComponent", Reporter))
+	if err != nil {
+		return nil, fmt.Errorf("list the events of Lockstep: %w", err)
 	}
-	slices.SortStableFunc(all, func(a, b Told) int { return a.At.Compare(b.At) })
+	return all, nil
+}
+
+// eventsAtOnce bounds how many events are in memory at once as the API server sends them.
+const eventsAtOnce = 500
+
+func list(ctx context.Context, c client.Reader, namespace string, about fields.Selector) (map[string][]Told, error) {
+	all, page := map[string][]Told{}, &corev1.EventList{}
+	for {
+		err := c.List(ctx, page, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: about}, client.Limit(eventsAtOnce), client.Continue(page.Continue))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page.Items {
+			uid := string(e.InvolvedObject.UID)
+			all[uid] = append(all[uid], Told{
+				At: lastTime(e), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Action: e.Action, Note: e.Message,
+				By: cmp.Or(e.ReportingController, e.Source.Component),
+			})
+		}
+		if page.Continue == "" {
+			break
+		}
+	}
+	for _, told := range all {
+		slices.SortStableFunc(told, func(a, b Told) int { return a.At.Compare(b.At) })
+	}
 	return all, nil
 }
 

@@ -30,12 +30,24 @@ type Live struct {
 	workload  *kube.Workload
 	namespace *kube.Namespace
 	sources   map[input.ID]*kube.Source
+	// tolerant is true when a source that cannot be read is no error; hidden says why.
+	tolerant bool
+	hidden   map[input.ID]string
 }
 
 // NewLive makes a Live that knows nothing until Read.
 func NewLive(c client.Client, hashers kube.Hashers, kind kube.Kind, at client.ObjectKey, now func() time.Time) *Live {
 	return &Live{client: c, hashers: hashers, kind: kind, at: at, now: now}
 }
+
+// Tolerate lets Read go on when a person has no right to a source.
+func (l *Live) Tolerate() *Live {
+	l.tolerant, l.hidden = true, map[input.ID]string{}
+	return l
+}
+
+// Hidden are the sources that could not be read, and why.
+func (l *Live) Hidden() map[input.ID]string { return l.hidden }
 
 // Key names the workload.
 func (l *Live) Key() kube.Key {
@@ -102,8 +114,13 @@ func (l *Live) SourcesMatching(_ string, match func(input.ID) bool) []input.ID {
 	return found
 }
 
-// Knows is always true: everything was asked for.
-func (l *Live) Knows(input.Kind, string) bool {
+// Knows reports whether all sources of the kind that were asked for could be read.
+func (l *Live) Knows(kind input.Kind, _ string) bool {
+	for id := range l.hidden {
+		if id.Kind == kind {
+			return false
+		}
+	}
 	return true
 }
 
@@ -152,7 +169,11 @@ func (l *Live) readSources(ctx context.Context, before map[input.ID]*kube.Source
 // readMatching reads the sources that a pattern means.
 func (l *Live) readMatching(ctx context.Context, p settings.Pattern, before map[input.ID]*kube.Source) error {
 	list := kube.NewSourceList(p.Kind)
-	if err := l.client.List(ctx, list, client.InNamespace(l.at.Namespace)); err != nil {
+	err := l.client.List(ctx, list, client.InNamespace(l.at.Namespace))
+	if l.hides(input.ID(p), err) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("list what %s/%s means: %w", p.Kind, p.Name, err)
 	}
 	return meta.EachListItem(list, func(o runtime.Object) error {
@@ -170,7 +191,7 @@ func (l *Live) readSource(ctx context.Context, id input.ID, before map[input.ID]
 		o = &corev1.Secret{}
 	}
 	err := l.client.Get(ctx, client.ObjectKey{Namespace: l.at.Namespace, Name: id.Name}, o)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || l.hides(id, err) {
 		return nil
 	}
 	if err != nil {
@@ -181,6 +202,23 @@ func (l *Live) readSource(ctx context.Context, id input.ID, before map[input.ID]
 		l.keep(s)
 	}
 	return err
+}
+
+// hides reports whether a source, or what a pattern means, is to be done without. Without
+// the installation key a Secret has no digest, whoever may read it.
+func (l *Live) hides(id input.ID, err error) bool {
+	_, measured := l.hashers.Kinds[id.Kind]
+	switch {
+	case !l.tolerant:
+		return false
+	case apierrors.IsForbidden(err):
+		l.hidden[id] = err.Error()
+	case err == nil && !measured:
+		l.hidden[id] = "its digest cannot be made without the installation key"
+	default:
+		return false
+	}
+	return true
 }
 
 // slim makes a source of an object. When it last changed is what this process has

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
@@ -42,6 +45,25 @@ func readPlain(ctx context.Context, c client.Reader, kind kube.Kind, at client.O
 	}
 	w.First(mirror.Arrival{})
 	return w, kube.TemplateWriter(o), nil
+}
+
+// ReadTemplate asks for the pod template that a workload's pods are made from.
+func ReadTemplate(ctx context.Context, c client.Reader, w *kube.Workload) (*corev1.PodTemplateSpec, error) {
+	at, o := client.ObjectKey{Namespace: w.Key.Namespace, Name: w.Target.Name}, w.Target.Kind.NewObject()
+	if err := c.Get(ctx, at, o); err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", w.Target.Kind.Kind, at, err)
+	}
+	return w.Target.Kind.PodTemplate(o)
+}
+
+// ReadWriter asks who last wrote the content of a source, as far as its managed fields tell.
+func ReadWriter(ctx context.Context, c client.Reader, namespace string, id input.ID) (kube.Writer, error) {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(id.Kind)))
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: id.Name}, o); err != nil {
+		return kube.Writer{}, fmt.Errorf("read %s: %w", id, err)
+	}
+	return kube.DataWriter(o), nil
 }
 
 // kindOf is the kind of a workload that lends its template: one that is followed anyway.

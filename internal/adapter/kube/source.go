@@ -131,23 +131,8 @@ func newSource(id input.ID, o client.Object, words settings.Vocabulary) *Source 
 		Created:         o.GetCreationTimestamp().Time,
 		Annotations:     ownSettings(o.GetAnnotations(), words),
 		OwnRecord:       o.GetLabels()[settings.StateLabel] != "",
-		DataWrittenAt:   latestWrite(o.GetManagedFields(), `"f:data":`, `"f:binaryData":`),
+		DataWrittenAt:   DataWriter(o).At,
 	}
-}
-
-// latestWrite is the latest time of an entry that owns one of the fields, spelled
-// as in managed fields: "f:data":.
-func latestWrite(entries []metav1.ManagedFieldsEntry, fields ...string) time.Time {
-	var latest time.Time
-	for _, e := range entries {
-		if e.Time == nil || e.FieldsV1 == nil || !owns(e.FieldsV1.GetRawBytes(), fields) {
-			continue
-		}
-		if e.Time.After(latest) {
-			latest = e.Time.Time
-		}
-	}
-	return latest
 }
 
 // owns looks for the field names without parsing: at 35,000 objects a parse of

@@ -16,9 +16,21 @@ type Writer struct {
 // TemplateWriter is the manager with the latest write among those that own fields of the
 // pod template. That write may have been to another of its fields.
 func TemplateWriter(o metav1.Object) Writer {
+	return writerOf(o, `"f:template":`)
+}
+
+// DataWriter is the manager with the latest write among those that own content of a
+// ConfigMap or Secret. That write may have been to another field.
+func DataWriter(o metav1.Object) Writer {
+	return writerOf(o, `"f:data":`, `"f:binaryData":`)
+}
+
+// writerOf is the manager with the latest write among those that own one of the fields,
+// spelled as in managed fields: "f:data":.
+func writerOf(o metav1.Object, fields ...string) Writer {
 	var last Writer
 	for _, e := range o.GetManagedFields() {
-		if e.Time == nil || e.FieldsV1 == nil || e.Subresource != "" || !owns(e.FieldsV1.GetRawBytes(), []string{`"f:template":`}) {
+		if e.Time == nil || e.FieldsV1 == nil || !owns(e.FieldsV1.GetRawBytes(), fields) {
 			continue
 		}
 		if e.Time.After(last.At) {

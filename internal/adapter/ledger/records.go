@@ -37,6 +37,8 @@ type Options struct {
 	Namespace string
 	// Name that starts the names of the ConfigMaps.
 	Name string
+	// Version of the program, which they tell.
+	Version string
 	// Now is the clock.
 	Now func() time.Time
 	// Report is called with each problem of reading or writing the record.

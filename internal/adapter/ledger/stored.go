@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // ReadEntry reads what is on record of one workload, for a command that follows nothing.
@@ -26,4 +29,66 @@ func ReadEntry(ctx context.Context, c client.Reader, namespace, name string, key
 	}
 	e, err := record.Decode(cm.Data[stored])
 	return e, err == nil && e.ID == key.ID(), nil
+}
+
+// Stored is a whole record, as a command reads it.
+type Stored struct {
+	// Entries are those that can be read, and those that are too new, without their inputs.
+	Entries map[kube.Key]record.Entry
+	// Version is that of the controller which wrote last, empty when none has said so.
+	Version string
+	// Found is true when there is a record at all.
+	Found bool
+}
+
+// shardsAtATime bounds how many shards are in memory at once.
+const shardsAtATime = 16
+
+// ReadAll reads the record of the workloads in a namespace, or in all when it is empty.
+func ReadAll(ctx context.Context, c client.Reader, at client.ObjectKey, namespace string) (Stored, error) {
+	all := Stored{Entries: map[kube.Key]record.Entry{}}
+	list := &corev1.ConfigMapList{}
+	var newest time.Time
+	for {
+		err := c.List(ctx, list, client.InNamespace(at.Namespace), client.MatchingLabels{settings.StateLabel: "true"}, client.Limit(shardsAtATime), client.Continue(list.Continue))
+		if err != nil {
+			return Stored{}, fmt.Errorf("read the record in namespace %s: %w", at.Namespace, err)
+		}
+		for _, cm := range list.Items {
+			if !strings.HasPrefix(cm.Name, at.Name+"-") {
+				continue
+			}
+			all.Found = true
+			if written := kube.WrittenBy(&cm, kube.FieldManager); !written.Before(newest) {
+				newest, all.Version = written, cm.Annotations[settings.Version]
+			}
+			all.add(cm.Data, namespace)
+		}
+		if list.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// add reads one shard. What is neither an entry nor one of a newer program belongs to no
+// workload, or is reported by the controller.
+func (s Stored) add(data map[string]string, namespace string) {
+	for stored, text := range data {
+		o, ok := ownerOf(stored, text)
+		if !ok || namespace != "" && o.namespace != namespace {
+			continue
+		}
+		if record.IsTooNew(text) {
+			parts := strings.Split(stored, "_")
+			s.Entries[kube.Key{GroupKind: o.GroupKind, Namespace: o.namespace, Name: parts[len(parts)-1]}] = record.Entry{TooNew: true}
+			continue
+		}
+		e, err := record.Decode(text)
+		if err != nil {
+			continue
+		}
+		if key, err := kube.ParseID(e.ID); err == nil {
+			s.Entries[key] = e
+		}
+	}
 }

@@ -151,7 +151,7 @@ func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
 		return r.create(ctx, s, changes)
 	}
 	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": resourceVersion},
+		"metadata": map[string]any{"resourceVersion": resourceVersion, "annotations": map[string]string{settings.Version: r.options.Version}},
 		"data":     changes,
 	})
 	if err != nil {
@@ -181,6 +181,7 @@ func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
 func (r *Records) create(ctx context.Context, s *shard, changes map[string]*string) (time.Time, error) {
 	cm := &corev1.ConfigMap{ObjectMeta: r.meta(s), Data: map[string]string{}}
 	cm.Labels = map[string]string{settings.StateLabel: "true"}
+	cm.Annotations = map[string]string{settings.Version: r.options.Version}
 	for key, text := range changes {
 		if text != nil {
 			cm.Data[key] = *text

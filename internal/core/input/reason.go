@@ -157,6 +157,16 @@ func Explanations() []Explanation {
 	return slices.Concat(FollowExplanations(), ImageExplanations(), RevisionExplanations())
 }
 
+// MeaningOf is what a reason means to a user, empty for one that this program does not know.
+func MeaningOf(r Reason) string {
+	for _, e := range Explanations() {
+		if e.Reason == r {
+			return e.Meaning
+		}
+	}
+	return ""
+}
+
 // FollowExplanations are the reasons of following inputs.
 func FollowExplanations() []Explanation {
 	return []Explanation{

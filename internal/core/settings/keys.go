@@ -32,6 +32,9 @@ const (
 // StateLabel marks the ConfigMaps in which Lockstep remembers what it delivered.
 const StateLabel = Prefix + "state"
 
+// Version on such a ConfigMap: that of the program which wrote it last.
+const Version = Prefix + "version"
+
 // Revisioned marks, as a label with the value "true", a ConfigMap or Secret whose
 // name carries its content: it is attached to the revisions that use it.
 const Revisioned = Prefix + "revisioned"

@@ -87,16 +87,12 @@ func note(d Decision) (text string, warning, ok bool) {
 	}
 }
 
-// warnAction tells a warning from a decision for the same reason: two events that differ in
-// nothing else count as one that repeats, and only the first would be read.
-const warnAction = "warn"
-
 // warnings is what people see of names that do not exist and of settings around
 // the workload that have no effect.
 func warnings(w *kube.Workload, in Input) []announce.Event {
 	var events []announce.Event
 	warn := func(reason input.Reason, note string) {
-		events = append(events, announce.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: warnAction, Note: note})
+		events = append(events, announce.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: announce.ActionWarn, Note: note})
 	}
 	for _, p := range in.Intent.Warnings {
 		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+effect(p))

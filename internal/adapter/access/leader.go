@@ -1,0 +1,45 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Leader is what a Lease says of the process that leads.
+type Leader struct {
+	// Name is who leads, empty when the last one has given up.
+	Name string
+	// Renewed is when it last said so.
+	Renewed time.Time
+	// Expires is when another one may lead.
+	Expires time.Time
+}
+
+// Leads reports whether one leads at that time.
+func (l Leader) Leads(now time.Time) bool {
+	return l.Name != "" && now.Before(l.Expires)
+}
+
+// ReadLeader asks who leads. It is false when none ever has.
+func ReadLeader(ctx context.Context, c client.Reader, at client.ObjectKey) (Leader, bool, error) {
+	lease := &coordinationv1.Lease{}
+	err := c.Get(ctx, at, lease)
+	if apierrors.IsNotFound(err) {
+		return Leader{}, false, nil
+	}
+	if err != nil {
+		return Leader{}, false, fmt.Errorf("read the lease %s: %w", at, err)
+	}
+	l := Leader{Name: ptr.Deref(lease.Spec.HolderIdentity, "")}
+	if lease.Spec.RenewTime != nil {
+		l.Renewed = lease.Spec.RenewTime.Time
+		l.Expires = l.Renewed.Add(time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second)
+	}
+	return l, true, nil
+}

@@ -1,0 +1,50 @@
+package input
+
+// Ends says what ends the situation of a workload that is not in step, empty for a reason
+// by which it is, or that passes by itself.
+func Ends(r Reason) string {
+	switch r {
+	case QuietWindow:
+		return "no further change for the quiet window, or the end of the maximum delay"
+	case Held:
+		return "lockstep release, or the removal of the annotation lockstep.dev/hold"
+	case Paused:
+		return "a resume of the workload, such as kubectl rollout resume"
+	case AwaitsPods:
+		return "the deletion of the last pod of an older revision"
+	case ImmutableReplaced:
+		return "the new content under a new name, or lockstep roll once no pod refers to the old"
+	case Missing:
+		return "the creation of the source, or a template without it"
+	case Undone:
+		return "a change of the input, a later revision, lockstep roll or lockstep release"
+	case Contested:
+		return "another digest of the tag, another annotation, or lockstep release"
+	case Quarantined:
+		return "the next digest of the tag, or lockstep release"
+	case Evicting:
+		return "the replacement of the last pod that is older than the change"
+	case GenerationNotObserved:
+		return "the workload's own controller, as soon as it has acted"
+	case InvalidAnnotation:
+		return "the correction of the annotation"
+	case TooManySources:
+		return "fewer sources in the template or the annotation"
+	case NoTemplate:
+		return "a pod template where the kind has it"
+	case RecordTooNew:
+		return "the newer version of the controller"
+	case RecordFull:
+		return "room in the record: fewer workloads in the namespace, or fewer sources"
+	case StrategyOff:
+		return "a controller with --pod-strategies, or lockstep.dev/strategy: template"
+	case BeyondStrategy:
+		return "lockstep.dev/strategy: template"
+	case NotFollowed:
+		return "a source that the workload references or lists"
+	case ReloadFailed:
+		return "the next attempt that the API server accepts"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,72 @@
+package ask
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+)
+
+// How the controller is.
+const (
+	Running = "running"
+	Down    = "down"
+	Unknown = "not known"
+)
+
+// Controller is what can be said of the controller itself.
+type Controller struct {
+	// State is Running, Down or Unknown.
+	State string `json:"state"`
+	// Since is since when it is down, nil otherwise.
+	Since *time.Time `json:"since,omitempty"`
+	// Version wrote the record last, empty when that is not known.
+	Version string `json:"version,omitempty"`
+	// Note says what to make of it, empty when there is nothing to say.
+	Note string `json:"note,omitempty"`
+}
+
+// Heard is what was read of the controller's own objects.
+type Heard struct {
+	Leader access.Leader
+	// Led is true when a lease was found, and LeaseProblem says why it could not be read.
+	Led          bool
+	LeaseProblem error
+	// Recorded is true when a record was found, and RecordProblem says why it could not be
+	// read.
+	Recorded      bool
+	RecordProblem error
+	// Version is that of the controller, Own the one of this program.
+	Version, Own string
+	// Namespace is where they were looked for.
+	Namespace string
+}
+
+// ControllerOf says how the controller is.
+func ControllerOf(h Heard, now time.Time) Controller {
+	c := Controller{State: Unknown, Version: h.Version}
+	switch {
+	case h.LeaseProblem != nil:
+		c.Note = "whether a controller runs is not visible to you: " + h.LeaseProblem.Error()
+	case !h.Led && !h.Recorded && h.RecordProblem == nil:
+		c.Note = fmt.Sprintf("no controller has run in namespace %s; name another one with --own-namespace", h.Namespace)
+	case !h.Led:
+		c.Note = fmt.Sprintf("namespace %s has no lease, so that it cannot be told whether a controller runs (--leader-elect=false)", h.Namespace)
+	case h.Leader.Leads(now):
+		c.State = Running
+	default:
+		c.State, c.Since = Down, known(h.Leader.Renewed)
+		c.Note = "what follows is what it decided before"
+	}
+	if h.Version != "" && h.Own != "" && h.Version != h.Own {
+		c.Note = join(c.Note, fmt.Sprintf("the controller is version %s, and this is %s", h.Version, h.Own))
+	}
+	return c
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}

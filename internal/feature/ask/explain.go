@@ -1,0 +1,194 @@
+package ask
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+)
+
+// NotVisible stands for what the caller has no right to read.
+const NotVisible = "not visible to you"
+
+// Explanation is why a workload is where it is.
+type Explanation struct {
+	Namespace  string     `json:"namespace"`
+	Workload   string     `json:"workload"`
+	Controller Controller `json:"controller"`
+	State      State      `json:"state"`
+	// Meaning is what the reason means, as in the reference.
+	Meaning string `json:"meaning,omitempty"`
+	// Estimate is what follows from what can be read now, where the controller has not said
+	// so yet.
+	Estimate *State `json:"estimate,omitempty"`
+	// Settings are the annotations that ask for it.
+	Settings []Setting `json:"settings,omitempty"`
+	Inputs   []Use     `json:"inputs,omitempty"`
+	// Warnings are what was told besides, and stops nothing.
+	Warnings []Event `json:"warnings,omitempty"`
+	// Events are what Lockstep told, oldest first.
+	Events []Event `json:"events,omitempty"`
+	// Notes say what could not be read.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Setting is an annotation of Lockstep.
+type Setting struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	// On is "workload" or "namespace".
+	On string `json:"on"`
+}
+
+// Use is one input, and how the workload uses it.
+type Use struct {
+	InputStatus
+
+	// Followed is true when a change of it leads to a rollout.
+	Followed bool `json:"followed"`
+	// Hidden says why the current version cannot be read; it is then the one on record.
+	Hidden string `json:"hidden,omitempty"`
+	// Places are where the pod template names it.
+	Places []string `json:"places,omitempty"`
+	// ChangedBy and ChangedAt are who wrote its content last, as far as its managed fields
+	// tell.
+	ChangedBy string     `json:"changedBy,omitempty"`
+	ChangedAt *time.Time `json:"changedAt,omitempty"`
+	// Note is what stands in its way.
+	Note string `json:"note,omitempty"`
+}
+
+// Situation is what was read about one workload.
+type Situation struct {
+	Workload   *kube.Workload
+	Namespace  *kube.Namespace
+	Controller Controller
+	// Entry is what is on record. Recorded is true when there is one, Readable when the
+	// caller may read the record at all.
+	Entry              record.Entry
+	Recorded, Readable bool
+	Events             []announce.Told
+	// Live is what can be seen now, and Hidden what cannot.
+	Live   follow.Input
+	Hidden map[input.ID]string
+	// Places are where the template names its sources, and Writers who wrote them.
+	Places  map[input.ID][]string
+	Writers map[input.ID]kube.Writer
+	// Unread say what else could not be read.
+	Unread []string
+}
+
+// Explain says why a workload is where it is.
+func Explain(s Situation) Explanation {
+	w := s.Workload
+	e := Explanation{
+		Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name, Controller: s.Controller,
+		State: s.state(), Estimate: s.estimate(), Settings: s.settings(), Inputs: s.uses(), Notes: s.Unread,
+	}
+	e.Meaning = input.MeaningOf(input.Reason(e.State.Reason))
+	for _, t := range s.Events {
+		told := Event{At: t.At, Reason: t.Reason, Note: t.Note, By: t.By}
+		switch {
+		case t.IsWarning():
+			e.Warnings = append(e.Warnings, told)
+		case t.IsDecision():
+			e.Events = append(e.Events, told)
+		}
+	}
+	return e
+}
+
+// state is what the controller decided: what is on record; where that cannot be read, or has
+// no room for it, the newest event; and only where neither says anything, an estimate.
+func (s Situation) state() State {
+	if s.Recorded {
+		return onRecord(s.Entry)
+	}
+	told, ok := toldBy(s.Events)
+	if ok && (!s.Readable || told.Reason == string(input.RecordFull)) {
+		return told
+	}
+	return s.live()
+}
+
+// live is what the controller's own decision says of what can be read now.
+func (s Situation) live() State {
+	d := follow.Decide(s.Live)
+	return State{Reason: string(d.Reason), Message: d.Message, Ends: input.Ends(d.Reason), From: FromEstimate}
+}
+
+// estimate tells of a change that the controller has not put on record.
+func (s Situation) estimate() *State {
+	changed := func(f input.Finding) bool {
+		return f.Standing == input.Due && s.Entry.Inputs[f.ID].Due != f.Current.Short()
+	}
+	if !s.Recorded || s.Entry.TooNew || !slices.ContainsFunc(s.Live.Findings, changed) {
+		return nil
+	}
+	live := s.live()
+	return &live
+}
+
+// settings are the annotations of the workload and of its namespace.
+func (s Situation) settings() []Setting {
+	var all []Setting
+	add := func(on string, annotations map[string]string) {
+		for _, key := range slices.Sorted(maps.Keys(annotations)) {
+			all = append(all, Setting{Key: key, Value: annotations[key], On: on})
+		}
+	}
+	add("workload", s.Workload.Annotations)
+	if s.Namespace != nil {
+		add("namespace", s.Namespace.Annotations)
+	}
+	return all
+}
+
+// uses are all inputs that are followed, are on record, or that the template names.
+func (s Situation) uses() []Use {
+	all := map[input.ID]Use{}
+	for id, given := range s.Entry.Inputs {
+		all[id] = Use{InputStatus: inputOnRecord(id, given), Followed: true}
+	}
+	for _, ref := range s.Workload.Refs {
+		if _, followed := all[ref.Source]; !followed {
+			all[ref.Source] = Use{InputStatus: InputStatus{Input: ref.Source.String()}}
+		}
+	}
+	for _, f := range s.Live.Findings {
+		if f.ID != (input.ID{}) {
+			all[f.ID] = s.found(all[f.ID], f)
+		}
+	}
+	uses := make([]Use, 0, len(all))
+	for id, u := range all {
+		u.Places, u.Hidden = s.Places[id], s.Hidden[id]
+		if writer := s.Writers[id]; writer.Manager != "" {
+			u.ChangedBy, u.ChangedAt = writer.Manager, known(writer.At)
+		}
+		uses = append(uses, u)
+	}
+	slices.SortFunc(uses, func(a, b Use) int { return cmp.Compare(a.Input, b.Input) })
+	return uses
+}
+
+// found adds what can be seen of an input now.
+func (s Situation) found(u Use, f input.Finding) Use {
+	u.Input, u.Followed = f.ID.String(), true
+	if !f.Current.IsZero() {
+		u.Current = f.Current.Short()
+	}
+	for _, bar := range f.Bars {
+		u.Note = join(u.Note, string(bar.Reason))
+	}
+	if f.Reason == input.Missing || f.Reason == input.Unresolved {
+		u.Note = join(u.Note, string(f.Reason))
+	}
+	return u
+}

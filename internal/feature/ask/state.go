@@ -1,0 +1,99 @@
+package ask
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+)
+
+// Where an answer comes from.
+const (
+	// FromRecord: the controller has it on record.
+	FromRecord = "record"
+	// FromEvent: the record cannot be read or does not have it, and an event does.
+	FromEvent = "event"
+	// FromEstimate: neither says anything; it was worked out now, from what can be read.
+	FromEstimate = "estimate"
+)
+
+// NotOnRecord is the state of a workload of which the controller has said nothing.
+const NotOnRecord = "NotOnRecord"
+
+// State is what the controller makes of a workload.
+type State struct {
+	// Reason is one of the reference of reasons, or NotOnRecord.
+	Reason string `json:"reason"`
+	// Message is what the controller said, in its words.
+	Message string `json:"message,omitempty"`
+	// Since is since when it is so, nil when that is not known.
+	Since *time.Time `json:"since,omitempty"`
+	// Next is when the controller looks again, nil when only an event can change anything.
+	Next *time.Time `json:"next,omitempty"`
+	// PendingSince is when the oldest change that is not delivered was first seen.
+	PendingSince *time.Time `json:"pendingSince,omitempty"`
+	// Ends says what ends it, empty when the workload is in step.
+	Ends string `json:"ends,omitempty"`
+	// From is FromRecord, FromEvent or FromEstimate.
+	From string `json:"from"`
+}
+
+// IsInStep reports whether the workload was given what exists.
+func (s State) IsInStep() bool { return s.Reason == string(input.InStep) }
+
+// onRecord is the state that a record tells.
+func onRecord(e record.Entry) State {
+	if e.TooNew {
+		return State{
+			Reason: string(input.RecordTooNew), From: FromRecord, Ends: input.Ends(input.RecordTooNew),
+			Message: "a newer version of Lockstep has written its record",
+		}
+	}
+	s := State{Reason: string(input.InStep), From: FromRecord, PendingSince: known(e.PendingSince)}
+	switch d := e.Decision; {
+	case !d.IsZero():
+		s.Reason, s.Message, s.Ends = string(d.Reason), d.Message, input.Ends(d.Reason)
+		s.Since, s.Next = known(d.Since), known(d.Next)
+	case e.PendingSince.IsZero():
+		s.Since = known(latest(e.MovedAt, e.AsOf))
+	default:
+		// A controller of an earlier version wrote it.
+		s.Reason, s.Since = string(input.Changed), known(e.PendingSince)
+	}
+	return s
+}
+
+// toldBy is the state that the newest event of ours tells, false when there is none.
+func toldBy(events []announce.Told) (State, bool) {
+	ours := slices.DeleteFunc(slices.Clone(events), func(e announce.Told) bool { return !e.IsDecision() })
+	if len(ours) == 0 {
+		return State{}, false
+	}
+	e := slices.MaxFunc(ours, func(a, b announce.Told) int { return a.At.Compare(b.At) })
+	return State{Reason: e.Reason, Message: e.Note, Since: known(e.At), Ends: input.Ends(input.Reason(e.Reason)), From: FromEvent}, true
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func latest(times ...time.Time) time.Time {
+	return slices.MaxFunc(times, time.Time.Compare)
+}
+
+// byState puts what is not in step first, then by name.
+func byState(a, b Status) int {
+	rank := func(s Status) int {
+		if s.State.IsInStep() {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
+}

@@ -1,0 +1,95 @@
+package ask
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Status is one workload, as the controller sees it.
+type Status struct {
+	Namespace string `json:"namespace"`
+	Workload  string `json:"workload"`
+	State     State  `json:"state"`
+	// Inputs are what it follows, as far as that is on record.
+	Inputs []InputStatus `json:"inputs,omitempty"`
+}
+
+// InputStatus is one input of a workload.
+type InputStatus struct {
+	Input string `json:"input"`
+	// Delivered is the version that the workload was last given, Current the one that
+	// exists: "absent" when there is no such object, "unknown" when no controller saw what
+	// was given.
+	Delivered string `json:"delivered"`
+	Current   string `json:"current"`
+}
+
+// InStep reports whether the workload was given what exists.
+func (i InputStatus) InStep() bool { return i.Delivered == i.Current }
+
+// Known is what was read of many workloads.
+type Known struct {
+	Workloads []cluster.Header
+	// Entries are what is on record; nil without the right to read it.
+	Entries map[kube.Key]record.Entry
+	// Events are what was told, by the UID of the workload, where there is no record.
+	Events map[string][]announce.Told
+}
+
+// StatusOf lists the workloads that are followed, or that ask to be: those that are not in
+// step first.
+func StatusOf(k Known) []Status {
+	rows := []Status{}
+	for _, w := range k.Workloads {
+		row := Status{Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name}
+		entry, found := k.Entries[w.Key]
+		if found && (entry.TooNew || entry.UID == w.UID) {
+			row.State, row.Inputs = onRecord(entry), inputsOnRecord(entry)
+		} else if told, ok := toldBy(k.Events[w.UID]); ok && k.Entries == nil {
+			row.State = told
+		} else if asksToBeFollowed(w.Annotations) {
+			row.State = State{Reason: NotOnRecord, Message: notOnRecord(k.Entries != nil), From: FromEstimate}
+		} else {
+			continue
+		}
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, byState)
+	return rows
+}
+
+// asksToBeFollowed reports whether the workload's own annotations do. Those of a namespace,
+// or a flag of the controller, may ask for it too; then the record says more.
+func asksToBeFollowed(annotations map[string]string) bool {
+	intent := settings.Native{}.Intent(annotations, nil)
+	return intent.Mode == settings.Follow || len(intent.Images)+len(intent.Problems)+len(intent.Refused) > 0
+}
+
+func notOnRecord(readable bool) string {
+	if !readable {
+		return "the record cannot be read with your rights, and no event is left that says more"
+	}
+	return "it asks to be followed and is not on record: it uses nothing that can be followed, or no controller has seen it"
+}
+
+// inputsOnRecord are the inputs of an entry, in order.
+func inputsOnRecord(e record.Entry) []InputStatus {
+	all := make([]InputStatus, 0, len(e.Inputs))
+	for id, given := range e.Inputs {
+		all = append(all, inputOnRecord(id, given))
+	}
+	slices.SortFunc(all, func(a, b InputStatus) int { return cmp.Compare(a.Input, b.Input) })
+	return all
+}
+
+func inputOnRecord(id input.ID, given record.Given) InputStatus {
+	delivered := given.Version.Short()
+	return InputStatus{Input: id.String(), Delivered: delivered, Current: cmp.Or(given.Due, delivered)}
+}

@@ -1,7 +1,16 @@
 package cli
 
 import (
+	"context"
+	"errors"
+
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
 // installationOptions say where an installation keeps its own objects, for commands that
@@ -16,4 +25,24 @@ func (o *installationOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.namespace, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps with the record")
 	fs.StringVar(&o.lease, "lease-name", defaultLeaseName, "name of the Lease for leader election")
+}
+
+// heard is what the controller's own objects say of it, and its record of a namespace, or
+// of all. Rights that are missing are no error.
+func (o *installationOptions) heard(ctx context.Context, c client.Reader, env Environment, namespace string) (ask.Heard, ledger.Stored, error) {
+	h := ask.Heard{Own: env.Version, Namespace: o.namespace}
+	var err error
+	h.Leader, h.Led, err = access.ReadLeader(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.lease})
+	h.LeaseProblem = err
+	stored, recordErr := ledger.ReadAll(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.state}, namespace)
+	h.Recorded, h.RecordProblem, h.Version = stored.Found, recordErr, stored.Version
+	return h, stored, errors.Join(unlessForbidden(err), unlessForbidden(recordErr))
+}
+
+// unlessForbidden is the error, unless a right is missing.
+func unlessForbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }

@@ -60,6 +60,19 @@ func (o *kubeOptions) client() (client.Client, error) {
 	return c, nil
 }
 
+// watchingClient is one for a command that may go on until it is ended.
+func (o *kubeOptions) watchingClient() (client.WithWatch, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(config, client.Options{})
+	if err != nil {
+		return nil, clusterError{fmt.Errorf("make the client: %w", err)}
+	}
+	return c, nil
+}
+
 // missingFiles reports a $KUBECONFIG none of whose files exists: who sets it means no
 // other cluster.
 func (o *kubeOptions) missingFiles() error {

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// The colours of lines that a person should not miss.
+const (
+	colourWaits = "\x1b[33m" // yellow
+	colourStuck = "\x1b[31m" // red
+	colourEnd   = "\x1b[0m"
+)
+
+// usesColour reports whether a terminal shows the output and its user has not refused
+// colours.
+func (e Environment) usesColour() bool {
+	if value, set := e.Lookup("NO_COLOR"); set && value != "" {
+		return false
+	}
+	if kind, _ := e.Lookup("TERM"); kind == "dumb" {
+		return false
+	}
+	file, ok := e.Stdout.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a descriptor is small
+}
+
+// paint writes the lines of a text, each in the colour that is asked for; empty leaves it.
+func paint(to io.Writer, text []byte, colour func(line int) string) error {
+	for i, line := range bytes.SplitAfter(text, []byte("\n")) {
+		if len(line) == 0 {
+			continue
+		}
+		if c := colour(i); c != "" {
+			line = bytes.Join([][]byte{[]byte(c), bytes.TrimSuffix(line, []byte("\n")), []byte(colourEnd + "\n")}, nil)
+		}
+		if _, err := to.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
+)
+
+// statusOptions are the flags of "lockstep status".
+type statusOptions struct {
+	kube         kubeOptions
+	scope        scopeOptions
+	output       outputOptions
+	installation installationOptions
+	watch        bool
+}
+
+func newStatus(env Environment) *cobra.Command {
+	var o statusOptions
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "List the workloads that are followed, those that are not in step first",
+		Long: `List the workloads that are followed: what they were given, what exists, and what they
+wait for. Those that are not in step come first.
+
+All of it is what the controller has put on record, in ConfigMaps of its own namespace;
+STATE is the reason that its events and log have too. Without the right to read the
+record, STATE is that of the newest event of each workload. "lockstep explain" says
+more of one workload.`,
+		Example: `  lockstep status -n shop
+  lockstep status -A -l team=web -o wide
+  lockstep status -A -w`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			return o.run(cmd.Context(), env)
+		},
+	}
+	fs := cmd.Flags()
+	o.kube.bind(fs)
+	o.scope.bindMany(fs)
+	o.output.bind(cmd)
+	o.installation.bind(fs)
+	fs.BoolVarP(&o.watch, "watch", "w", false, "go on, and write a workload again when the controller has decided something else")
+	return cmd
+}
+
+// statusAnswer is what the command answers.
+type statusAnswer struct {
+	Controller ask.Controller `json:"controller"`
+	Workloads  []ask.Status   `json:"workloads"`
+	// Notes say what could not be read.
+	Notes []string `json:"notes,omitempty"`
+}
+
+func (o *statusOptions) run(ctx context.Context, env Environment) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	within, err := o.scope.scope(&o.kube)
+	if err != nil {
+		return err
+	}
+	c, err := o.kube.watchingClient()
+	if err != nil {
+		return err
+	}
+	if !o.watch {
+		answer, err := o.ask(ctx, c, env, within)
+		if err != nil {
+			return err
+		}
+		return o.print(env, answer, true)
+	}
+	var before map[string]ask.Status
+	return whenRecordChanges(ctx, c, o.installation.namespace, func(ctx context.Context) error {
+		answer, err := o.ask(ctx, c, env, within)
+		if err != nil {
+			return err
+		}
+		first := before == nil
+		changed, now := changedRows(before, answer.Workloads)
+		before, answer.Workloads = now, changed
+		if !first && len(changed) == 0 {
+			return nil
+		}
+		return o.print(env, answer, first)
+	})
+}
+
+// changedRows are the rows that differ from those before, and all of them for the next
+// comparison.
+func changedRows(before map[string]ask.Status, rows []ask.Status) (changed []ask.Status, now map[string]ask.Status) {
+	now = map[string]ask.Status{}
+	for _, row := range rows {
+		name := row.Namespace + "/" + row.Workload
+		now[name] = row
+		if old, known := before[name]; !known || !reflect.DeepEqual(old, row) {
+			changed = append(changed, row)
+		}
+	}
+	return changed, now
+}
+
+// ask reads what is known: one list for each kind, and the record.
+func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environment, within scope) (statusAnswer, error) {
+	var (
+		answer statusAnswer
+		known  ask.Known
+		denied error
+	)
+	for _, kind := range within.kinds {
+		found, err := cluster.Headers(ctx, c, kind, within.namespace, within.selector)
+		switch {
+		case apierrors.IsForbidden(err):
+			denied = errors.Join(denied, err)
+			answer.Notes = append(answer.Notes, err.Error())
+		case err != nil:
+			return answer, err
+		}
+		known.Workloads = append(known.Workloads, found...)
+	}
+	if len(answer.Notes) == len(within.kinds) {
+		return answer, denied
+	}
+	heard, stored, err := o.installation.heard(ctx, c, env, within.namespace)
+	if err != nil {
+		return answer, err
+	}
+	if heard.RecordProblem == nil {
+		known.Entries = stored.Entries
+	} else {
+		answer.Notes = append(answer.Notes, "the record is "+ask.NotVisible+", so this is what events say: "+heard.RecordProblem.Error())
+		if known.Events, err = announce.ToldIn(ctx, c, within.namespace); err != nil {
+			answer.Notes = append(answer.Notes, err.Error())
+		}
+	}
+	answer.Controller, answer.Workloads = ask.ControllerOf(heard, env.Now()), ask.StatusOf(known)
+	return answer, unlessForbidden(err)
+}
+
+func (o *statusOptions) print(env Environment, answer statusAnswer, whole bool) error {
+	return o.output.write(env.Stdout, answer, func(to io.Writer) error {
+		if whole {
+			if err := printController(env.Stderr, answer.Controller, env.Now()); err != nil {
+				return err
+			}
+			for _, note := range answer.Notes {
+				_, _ = fmt.Fprintln(env.Stderr, note)
+			}
+		}
+		if len(answer.Workloads) == 0 {
+			_, err := fmt.Fprintln(env.Stderr, "no workload is followed here, and none asks to be (lockstep.dev/reload: auto)")
+			return err
+		}
+		var text bytes.Buffer
+		if err := o.table(&text, answer.Workloads, env.Now(), whole); err != nil {
+			return err
+		}
+		return paint(to, text.Bytes(), func(line int) string {
+			if whole {
+				line--
+			}
+			if line < 0 || line >= len(answer.Workloads) || !env.usesColour() {
+				return ""
+			}
+			return stateColour(answer.Workloads[line].State)
+		})
+	})
+}
+
+// stateColour is red for what a person has to end, and yellow for what ends by itself.
+func stateColour(s ask.State) string {
+	switch input.Reason(s.Reason) {
+	case input.InStep, ask.NotOnRecord:
+		return ""
+	case input.QuietWindow, input.Evicting, input.GenerationNotObserved, input.Changed:
+		return colourWaits
+	default:
+		return colourStuck
+	}
+}
+
+// fewInputs is how many inputs a row names; more are counted, but for -o wide.
+const fewInputs = 2
+
+func (o *statusOptions) table(to io.Writer, rows []ask.Status, now time.Time, header bool) error {
+	table := newColumns(to)
+	columns := []string{"WORKLOAD", "STATE", "SINCE", "INPUTS", "WAITS FOR"}
+	if o.output.isWide() {
+		columns = append(columns, "NEXT LOOK", "FROM", "MESSAGE")
+	}
+	if o.scope.all {
+		columns = append([]string{"NAMESPACE"}, columns...)
+	}
+	var err error
+	if header {
+		err = table.row(columns...)
+	}
+	for _, r := range rows {
+		cells := []string{r.Workload, r.State.Reason, age(r.State.Since, now), dashed(o.inputs(r)), dashed(r.State.Ends)}
+		if o.output.isWide() {
+			cells = append(cells, until(r.State.Next, now), r.State.From, dashed(r.State.Message))
+		}
+		if o.scope.all {
+			cells = append([]string{r.Namespace}, cells...)
+		}
+		err = errors.Join(err, table.row(cells...))
+	}
+	return errors.Join(err, table.Flush())
+}
+
+// inputs names those that are not in step first.
+func (o *statusOptions) inputs(r ask.Status) string {
+	var behind, inStep []string
+	for _, i := range r.Inputs {
+		if i.InStep() {
+			inStep = append(inStep, i.Input+" "+i.Delivered)
+		} else {
+			behind = append(behind, i.Input+" "+i.Delivered+" -> "+i.Current)
+		}
+	}
+	all := append(behind, inStep...)
+	if more := len(all) - fewInputs; more > 0 && !o.output.isWide() {
+		return strings.Join(all[:fewInputs], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(all, ", ")
+}
+
+// printController says how the controller is, where that matters.
+func printController(to io.Writer, c ask.Controller, now time.Time) error {
+	if c.State == ask.Running && c.Note == "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(to, controllerWords(c, now))
+	return err
+}
+
+func controllerWords(c ask.Controller, now time.Time) string {
+	words := "controller: " + c.State
+	if c.Since != nil {
+		words += " since " + age(c.Since, now) + " (" + c.Since.UTC().Format(time.RFC3339) + ")"
+	}
+	if c.Version != "" {
+		words += ", version " + c.Version
+	}
+	if c.Note != "" {
+		words += "; " + c.Note
+	}
+	return words
+}
+
+func age(t *time.Time, now time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return duration.HumanDuration(max(0, now.Sub(*t)))
+}
+
+// until is how long it is until a time.
+func until(t *time.Time, now time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return "in " + duration.HumanDuration(max(0, t.Sub(now)))
+}

@@ -39,6 +39,15 @@ func (o *installationOptions) heard(ctx context.Context, c client.Reader, env En
 	return h, stored, errors.Join(unlessForbidden(err), unlessForbidden(recordErr))
 }
 
+// controller says how the controller is, and where to look for another one.
+func (o *installationOptions) controller(h ask.Heard, env Environment) ask.Controller {
+	c := ask.ControllerOf(h, env.Now())
+	if h.IsEmpty() {
+		c.Note += "; name another one with --own-namespace"
+	}
+	return c
+}
+
 // unlessForbidden is the error, unless a right is missing.
 func unlessForbidden(err error) error {
 	if apierrors.IsForbidden(err) {

@@ -150,7 +150,7 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 			answer.Notes = append(answer.Notes, err.Error())
 		}
 	}
-	answer.Controller, answer.Workloads = ask.ControllerOf(heard, env.Now()), ask.StatusOf(known)
+	answer.Controller, answer.Workloads = o.installation.controller(heard, env), ask.StatusOf(known)
 	return answer, unlessForbidden(err)
 }
 

@@ -170,7 +170,7 @@ func MeaningOf(r Reason) string {
 // FollowExplanations are the reasons of following inputs.
 func FollowExplanations() []Explanation {
 	return []Explanation{
-		{InStep, "The workload was given the current version of this input."},
+		{InStep, "The workload was given what exists."},
 		{Changed, "The workload was last given another version of this input."},
 		{Baseline, "First sight of this input: the running version is taken as given and no pod is restarted."},
 		{NewBasis, "The recorded version covers other keys or another algorithm; a new baseline is taken."},

@@ -29,5 +29,6 @@ func References() []Reference {
 		{Inputs, "pod template", "written by Lockstep", "The versions that Lockstep gave this revision: `configmap/app~3fa9c1d2e4,secret/db~77ab01c9de`, as they were at its last patch. Pods that another tool's rollout started since may have read newer ones: its template keeps the annotation as it was, or has none. What a workload was given is in the record, which `lockstep roll` looks at. Digests of Secrets are keyed."},
 		{MovedBy, "workload", "written by Lockstep", "The namespace of the installation that moved the workload last, by which two installations notice each other."},
 		{StateLabel, "ConfigMap (label)", "written by Lockstep", "Marks the ConfigMaps in which Lockstep remembers what it delivered."},
+		{Version, "ConfigMap", "written by Lockstep", "The version of the controller that wrote such a ConfigMap last, which `lockstep status` and `lockstep explain` compare with their own."},
 	}
 }

@@ -42,16 +42,21 @@ type Heard struct {
 	Namespace string
 }
 
+// IsEmpty reports whether there is no trace of a controller.
+func (h Heard) IsEmpty() bool {
+	return !h.Led && !h.Recorded && h.LeaseProblem == nil && h.RecordProblem == nil
+}
+
 // ControllerOf says how the controller is.
 func ControllerOf(h Heard, now time.Time) Controller {
 	c := Controller{State: Unknown, Version: h.Version}
 	switch {
 	case h.LeaseProblem != nil:
 		c.Note = "whether a controller runs is not visible to you: " + h.LeaseProblem.Error()
-	case !h.Led && !h.Recorded && h.RecordProblem == nil:
-		c.Note = fmt.Sprintf("no controller has run in namespace %s; name another one with --own-namespace", h.Namespace)
+	case h.IsEmpty():
+		c.Note = "no controller has run in namespace " + h.Namespace
 	case !h.Led:
-		c.Note = fmt.Sprintf("namespace %s has no lease, so that it cannot be told whether a controller runs (--leader-elect=false)", h.Namespace)
+		c.Note = fmt.Sprintf("namespace %s has no lease, as of a controller without leader election, so that it cannot be told whether one runs", h.Namespace)
 	case h.Leader.Leads(now):
 		c.State = Running
 	default:

@@ -13,24 +13,25 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
-// The bounds of a list of names that is only for a hint or a completion.
+// The bounds of a list that is only for a hint or a completion.
 const (
 	nearestTimeout = 2 * time.Second
 	nearestLimit   = 5000
 )
 
-// notFound says that there is no such object, and which ones of its kind have near names.
+// notFound says that there is no such object, and which objects of its kind have near names.
 // Any other error is returned as it is.
-func notFound(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, at client.ObjectKey, called string, err error) error {
+func notFound(ctx context.Context, c client.Client, t target, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
 	// Without the right to list there is no hint, and the message is true all the same.
-	names, _ := objectNames(ctx, c, gvk, at.Namespace)
-	return fmt.Errorf("%s/%s: there is none in namespace %s%s", called, at.Name, at.Namespace, commandline.Hint(at.Name, called+"/", names))
+	names, _ := objectNames(ctx, c, t.GroupVersionKind, t.Namespace)
+	return fmt.Errorf("%s not found in namespace %s%s", t, t.Namespace, commandline.Hint(t.Name, t.called+"/", names))
 }
 
-// objectNames lists the names of one kind's objects in a namespace, in a short time or not at all.
+// objectNames lists the names of one kind's objects in a namespace, in a short time or not
+// at all. Kinds without namespaces, such as Namespace, take an empty one.
 func objectNames(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, nearestTimeout)
 	defer cancel()

@@ -106,7 +106,10 @@ func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) 
 		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: not everything is attached:", err)
 		return nil
 	}
-	return notFound(cmd.Context(), c, workloadTarget(o.request.Kind, o.request.Workload), err)
+	if _, missing := errors.AsType[lineage.MissingError](err); missing {
+		return fmt.Errorf("%w%s", err, nearNames(cmd.Context(), c, workloadTarget(o.request.Kind, o.request.Workload)))
+	}
+	return err
 }
 
 // read takes the workload and the objects from the arguments.

@@ -19,8 +19,8 @@ import (
 // objects in the namespace that the flags mean.
 func completeWorkload(k *kubeOptions, scope *scopeOptions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		kinds, err := allKinds(scope.kinds)
-		if err != nil || len(args) > 0 {
+		kinds, ok := knownKinds(cmd, scope)
+		if !ok || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return (&completion{cmd: cmd, kube: k, namespace: scope.namespace}).object(workloadKinds(kinds), typed)
@@ -30,12 +30,22 @@ func completeWorkload(k *kubeOptions, scope *scopeOptions) cobra.CompletionFunc 
 // completeTarget completes workloads, ConfigMaps and Secrets.
 func completeTarget(k *kubeOptions, scope *scopeOptions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		kinds, err := allKinds(scope.kinds)
-		if err != nil || len(args) > 0 {
+		kinds, ok := knownKinds(cmd, scope)
+		if !ok || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return (&completion{cmd: cmd, kube: k, namespace: scope.namespace}).object(append(workloadKinds(kinds), sourceKinds()...), typed)
 	}
+}
+
+// knownKinds are the kinds of workloads, with those that flags add. Cobra parses flags twice
+// for a completion, so that each value of a list is there twice.
+func knownKinds(cmd *cobra.Command, scope *scopeOptions) ([]kube.Kind, bool) {
+	kinds, err := allKinds(slices.Compact(slices.Sorted(slices.Values(scope.kinds))))
+	if err != nil {
+		cmd.PrintErrln(err)
+	}
+	return kinds, err == nil
 }
 
 // completeAttach completes a workload, and then the objects to attach to it.

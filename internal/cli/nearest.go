@@ -25,9 +25,14 @@ func notFound(ctx context.Context, c client.Client, t target, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	// Without the right to list there is no hint, and the message is true all the same.
+	return fmt.Errorf("%s not found in namespace %s%s", t, t.Namespace, nearNames(ctx, c, t))
+}
+
+// nearNames is a hint at the objects that may be meant. Without the right to list there is
+// none.
+func nearNames(ctx context.Context, c client.Client, t target) string {
 	names, _ := objectNames(ctx, c, t.GroupVersionKind, t.Namespace)
-	return fmt.Errorf("%s not found in namespace %s%s", t, t.Namespace, commandline.Hint(t.Name, t.called+"/", names))
+	return commandline.Hint(t.Name, t.called+"/", names)
 }
 
 // objectNames lists the names of one kind's objects in a namespace, in a short time or not

@@ -129,7 +129,7 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	addCompletion(root, env)
 	root.InitDefaultCompletionCmd()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{commandline.FlagError(cmd, err, DropIns())}
+		return usageError{commandline.CommandError(cmd, err, DropIns())}
 	})
 	asPlugin(root, env.Program)
 	return root

@@ -192,7 +192,12 @@ func completeNamespace(cmd *cobra.Command, _ []string, typed string) ([]cobra.Co
 }
 
 func completeContext(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	config, err := kubeOf(cmd).loader().RawConfig()
+	loader, err := kubeOf(cmd).loader()
+	if err != nil {
+		cmd.PrintErrln(err)
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	config, err := loader.RawConfig()
 	if err != nil {
 		cmd.PrintErrln(err)
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -9,15 +9,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FlagError says in one line which flag is wrong and what may be meant, or that there is
-// no such command, if it is that which makes the flag unknown. further are commands that
-// Cobra does not know.
-func FlagError(cmd *cobra.Command, err error, further []string) error {
+// CommandError says what is wrong with a command line whose flags could not be read: that
+// there is no such command, if it is that which makes a flag unknown, or which flag it is.
+// further are commands that Cobra does not know.
+func CommandError(cmd *cobra.Command, err error, further []string) error {
+	if _, unknown := errors.AsType[*pflag.NotExistError](err); unknown && !cmd.HasParent() && cmd.Flags().NArg() > 0 {
+		return UnknownCommand(cmd, cmd.Flags().Arg(0), further)
+	}
+	return FlagError(cmd.Flags(), err)
+}
+
+// FlagError says in one line which flag is wrong, and which one may be meant.
+func FlagError(fs *pflag.FlagSet, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		if !cmd.HasParent() && cmd.Flags().NArg() > 0 {
-			return UnknownCommand(cmd, cmd.Flags().Arg(0), further)
-		}
-		return unknownFlag(cmd, unknown)
+		return unknownFlag(fs, unknown)
 	}
 	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		return fmt.Errorf("--%s needs a value", missing.GetFlag().Name)
@@ -39,7 +44,7 @@ func UnknownCommand(root *cobra.Command, word string, further []string) error {
 	return fmt.Errorf("unknown command %q%s", word, Hint(word, "", names))
 }
 
-func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
+func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError) error {
 	// Of "-quiet" pflag reads -q first; the whole word says more.
 	word, dashes := unknown.GetSpecifiedName(), "--"
 	if group := unknown.GetSpecifiedShortnames(); group != "" {
@@ -47,7 +52,7 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 		dashes = "-"
 	}
 	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+	fs.VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
 			names = append(names, f.Name)
 		}

@@ -158,7 +158,7 @@ func TestAppliedAfterTheJob(t *testing.T) {
 
 // TestInvalidRollout: Argo calls the version of an invalid Rollout observed, and the
 // status still shows the ReplicaSet before. Nothing is attached to that one, however
-// long it takes a person to mend the Rollout.
+// long it takes a person to fix the Rollout.
 func TestInvalidRollout(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

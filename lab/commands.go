@@ -53,7 +53,7 @@ func alreadyUp(run *labtest.Run, options labtest.Options, std streams) error {
 	if !run.Satisfies(options) {
 		return fmt.Errorf("%s is up already, without what was asked for; use it (export KUBECONFIG=%s), or end it, if it is yours, with: go run ./lab down %s", run, run.Kubeconfig(), run.Kubeconfig())
 	}
-	fmt.Fprintf(std.err, "already up: %s\n", run)
+	fmt.Fprintf(std.err, "already up: %s; end it, if it is yours, with: go run ./lab down %s\n", run, run.Kubeconfig())
 	fmt.Fprintf(std.out, "export KUBECONFIG=%s\n", run.Kubeconfig())
 	return nil
 }

@@ -132,8 +132,10 @@ func TestUpStatusDown(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(exported, "export KUBECONFIG=") || strings.Count(exported, "\n") != 1 {
 		t.Fatalf("up: exit code %d, stdout %q, stderr %q", code, exported, stderr)
 	}
-	if again, _, code := lab(t, "up"); code != 0 || again != exported {
-		t.Errorf("up again: exit code %d, stdout %q, want %q", code, again, exported)
+	_, ending, _ := strings.Cut(stderr, "end it with: go run ./lab ")
+	again, stderr, code := lab(t, "up")
+	if code != 0 || again != exported || ending == "" || !strings.HasSuffix(stderr, "go run ./lab "+ending) {
+		t.Errorf("up again: exit code %d, stdout %q, want %q, stderr %q, want the command that ends it", code, again, exported, stderr)
 	}
 	if _, stderr, code := lab(t, "up", "--kubernetes", "1.34"); code != 1 || !strings.Contains(stderr, "lab down") {
 		t.Errorf("up with another release: exit code %d, stderr %q, want 1 and advice", code, stderr)
@@ -150,7 +152,7 @@ func TestUpStatusDown(t *testing.T) {
 	if err != nil || len(runs) != 1 {
 		t.Fatalf("%d control planes, error %v, want 1", len(runs), err)
 	}
-	if _, stderr, code := lab(t, "down", runs[0].Kubeconfig()); code != 0 || !strings.HasPrefix(stderr, "ended Kubernetes ") {
+	if _, stderr, code := lab(t, strings.Fields(ending)...); code != 0 || !strings.HasPrefix(stderr, "ended Kubernetes ") {
 		t.Errorf("down: exit code %d, stderr %q", code, stderr)
 	}
 	for _, p := range runs[0].Processes {

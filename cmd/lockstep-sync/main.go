@@ -21,6 +21,6 @@ func main() {
 	// The client library's own log would repeat what we report, in another form.
 	klog.SetLogger(logr.Discard())
 	os.Exit(synccli.Run(context.Background(), synccli.Env{
-		Args: os.Args, Lookup: os.LookupEnv, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version,
+		Args: os.Args, Lookup: os.LookupEnv, Environ: os.Environ, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version,
 	}))
 }

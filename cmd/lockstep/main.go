@@ -19,7 +19,7 @@ var version = "dev"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	code := cli.Run(ctx, os.Args[1:], cli.Environment{
-		Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv,
+		Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Environ: os.Environ,
 		Program: os.Args[0], Version: version, LogLibraries: cli.LogLibraries, Now: time.Now,
 	})
 	stop()

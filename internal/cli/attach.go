@@ -40,7 +40,7 @@ configmap/NAME or secret/NAME in the workload's namespace.
 The command waits until the workload's controller has made the revision whose pod
 template names the objects. It does not wait for that revision to become healthy:
 a canary that waits for a person is no reason to fail. Owners are added, never
-replaced, and a second run changes nothing.
+replaced; a second run changes nothing, and says so.
 
 Where "lockstep controller" runs, label the objects lockstep.dev/revisioned=true
 instead: it does the same by itself, also for changes that no job accompanies.
@@ -55,6 +55,7 @@ Exit codes: 0 attached, or --best-effort; 1 something was not attached; 2 used w
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, args, env)
 		},
+		ValidArgsFunction: completeAttach(&o.kube, &o.namespace),
 	}
 	fs := cmd.Flags()
 	o.kube.bind(fs)
@@ -85,16 +86,28 @@ func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) 
 	if err != nil {
 		return err
 	}
+	changed := false
 	attacher := &revisions.Attacher{Client: c, Report: func(r revisions.Outcome) {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s attached to %s\n", r.Object, strings.Join(r.Owners, ", "))
+		changed = changed || !r.Unchanged
+		said := "attached to"
+		if r.Unchanged {
+			said = "is attached already to"
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", r.Object, said, strings.Join(r.Owners, ", "))
 		if r.Warning != "" {
 			fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", r.Warning)
 		}
 	}}
 	err = attacher.Attach(cmd.Context(), o.request)
-	if err != nil && o.bestEffort {
+	switch {
+	case err == nil && !changed:
+		fmt.Fprintln(cmd.OutOrStdout(), "nothing had to be done")
+	case err != nil && o.bestEffort:
 		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: not everything is attached:", err)
 		return nil
+	}
+	if _, missing := errors.AsType[lineage.MissingError](err); missing {
+		return fmt.Errorf("%w%s", err, nearNames(cmd.Context(), c, workloadTarget(o.request.Kind, o.request.Workload)))
 	}
 	return err
 }
@@ -151,12 +164,9 @@ func parseObjects(args []string, namespace string) (objects []input.ID, wrong []
 }
 
 func parseObject(text, namespace string) (input.ID, error) {
-	kind, name, _ := strings.Cut(text, "/")
-	if name == "" {
-		return input.ID{}, errors.New("want configmap/NAME or secret/NAME")
+	id, err := parseSource(text, namespace)
+	if _, elsewhere := errors.AsType[otherNamespaceError](err); elsewhere {
+		err = fmt.Errorf("%w: an owner must be in the same namespace as what it owns", err)
 	}
-	if err := inNamespace(name, namespace); err != nil {
-		return input.ID{}, fmt.Errorf("%w: an owner must be in the same namespace as what it owns", err)
-	}
-	return input.ParseSource(kind + "/" + name)
+	return id, err
 }

@@ -7,13 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
+
+// programName is what the program is called in its own words.
+const programName = "lockstep"
 
 // Exit codes of every command.
 const (
@@ -27,6 +32,8 @@ type Environment struct {
 	Stdout, Stderr io.Writer
 	// Lookup finds an environment variable.
 	Lookup func(string) (string, bool)
+	// Environ lists the environment, to find variables that mean nothing; nil looks for none.
+	Environ func() []string
 	// Program is the name under which the process was started.
 	Program string
 	// Version of the build.
@@ -45,7 +52,7 @@ func (e Environment) logLibraries(log logr.Logger) {
 	}
 }
 
-// usageError is a mistake that only the caller can mend: a flag, a file, a name.
+// usageError is a mistake that only the caller can correct: a flag, a file, a name.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -81,7 +88,7 @@ func Run(ctx context.Context, args []string, env Environment) int {
 
 func newRoot(env Environment) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "lockstep",
+		Use:   programName,
 		Short: "Keep Kubernetes workloads in step with their configuration",
 		Long: `Lockstep keeps Kubernetes workloads in step with the configuration they run on.
 
@@ -92,20 +99,22 @@ A changed ConfigMap or Secret restarts no pod by itself. Annotate a workload wit
 and "lockstep controller" rolls it when what it uses changes: once for a set of
 changes, never for nothing, and also for what changed while it was down.
 
-It can take the place of other programs, with their command lines, as "lockstep NAME"
-or as an executable of that name: kubernetes-reloader, configmap-attacher,
-kube-image-deployer, kube-image-deployer-cli.
+In the place of another program it takes that one's command line, as an executable of
+its name or as "lockstep NAME":
 
+` + dropInTable() + `
 Every flag can be set by an environment variable: --max-delay is
 LOCKSTEP_MAX_DELAY. The flag wins.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       env.Version,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			reportUnknownVariables(cmd.Root(), env)
 			return setFromEnvironment(cmd.Flags(), env)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q", args[0])}
+				return usageError{commandline.UnknownCommand(cmd, args[0], DropIns())}
 			}
 			return cmd.Help()
 		},
@@ -113,21 +122,53 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newController(env), newStatus(env), newExplain(env), newAttach(env), newRoll(env), newRelease(env), newImages(env), newResolve(env), newVersion(env))
-	root.AddCommand(newHistory(env))
+	root.SetVersionTemplate(commandline.Version(programName, env.Version))
+	root.AddCommand(
+		newController(env), newStatus(env), newExplain(env), newHistory(env), newHold(env), newRelease(env), newRoll(env), newAttach(env),
+		newImages(env), newResolve(env), newVersion(env),
+	)
+	addCompletion(root, env)
+	root.InitDefaultCompletionCmd()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), cmd.UsageString())
-		return usageError{err}
+		return usageError{commandline.CommandError(cmd, err, DropIns())}
 	})
+	asPlugin(root, env.Program)
 	return root
+}
+
+// reportUnknownVariables says which variables of the environment look like flags of this
+// program and are none. Their values are not told.
+func reportUnknownVariables(root *cobra.Command, env Environment) {
+	if env.Environ == nil {
+		return
+	}
+	flags := flagNames(root)
+	variables := make([]string, len(flags))
+	for i, flag := range flags {
+		variables[i] = commandline.Variable(flag)
+	}
+	for _, name := range commandline.UnknownVariables(env.Environ(), flags) {
+		_, _ = fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not known%s\n", name, commandline.Hint(name, "", variables))
+	}
+}
+
+// flagNames are the flags of a command and of those below it: one environment may serve
+// several commands.
+func flagNames(cmd *cobra.Command) []string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	for _, c := range cmd.Commands() {
+		names = append(names, flagNames(c)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // setFromEnvironment gives every flag that was not set its variable's value.
 func setFromEnvironment(flags *pflag.FlagSet, env Environment) error {
 	var wrong []error
 	flags.VisitAll(func(f *pflag.Flag) {
-		name := variableName(f.Name)
+		name := commandline.Variable(f.Name)
 		value, set := env.Lookup(name)
 		if f.Changed || !set {
 			return
@@ -143,10 +184,6 @@ func setFromEnvironment(flags *pflag.FlagSet, env Environment) error {
 		return usageError{errors.Join(wrong...)}
 	}
 	return nil
-}
-
-func variableName(flag string) string {
-	return "LOCKSTEP_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // noArguments refuses what a command would otherwise silently ignore.

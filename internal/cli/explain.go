@@ -85,7 +85,7 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	if err != nil {
 		return usageError{err}
 	}
-	c, err := o.kube.watchingClient()
+	c, err := o.kube.client()
 	if err != nil {
 		return err
 	}

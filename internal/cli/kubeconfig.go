@@ -3,11 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,16 +22,17 @@ type kubeOptions struct {
 }
 
 func (o *kubeOptions) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG; if that is not set, ~/.kube/config; else the pod's service account)")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", commandline.KubeconfigUsage)
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig (default its current one)")
 }
 
 // config finds the cluster. It says what was looked for when there is none.
 func (o *kubeOptions) config() (*rest.Config, error) {
-	if err := o.missingFiles(); err != nil {
+	loader, err := o.loader()
+	if err != nil {
 		return nil, clusterError{err}
 	}
-	config, err := o.loader().ClientConfig()
+	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
 		return nil, clusterError{fmt.Errorf(
 			"no cluster found: looked for --kubeconfig, $KUBECONFIG, %s and a service account in %s; pass --kubeconfig FILE or run in a pod",
@@ -47,21 +47,8 @@ func (o *kubeOptions) config() (*rest.Config, error) {
 	return config, nil
 }
 
-// client is one for a command that asks a few things and ends.
-func (o *kubeOptions) client() (client.Client, error) {
-	config, err := o.config()
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		return nil, clusterError{fmt.Errorf("make the client: %w", err)}
-	}
-	return c, nil
-}
-
-// watchingClient is one for a command that may go on until it is ended.
-func (o *kubeOptions) watchingClient() (client.WithWatch, error) {
+// client is one for a command that asks a few things, or watches them, and ends.
+func (o *kubeOptions) client() (client.WithWatch, error) {
 	config, err := o.config()
 	if err != nil {
 		return nil, err
@@ -73,36 +60,22 @@ func (o *kubeOptions) watchingClient() (client.WithWatch, error) {
 	return c, nil
 }
 
-// missingFiles reports a $KUBECONFIG none of whose files exists: who sets it means no
-// other cluster.
-func (o *kubeOptions) missingFiles() error {
-	list := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
-	if o.kubeconfig != "" || list == "" {
-		return nil
+func (o *kubeOptions) loader() (clientcmd.ClientConfig, error) {
+	files, err := commandline.Kubeconfig(o.kubeconfig, os.LookupEnv)
+	if err != nil {
+		return nil, err
 	}
-	for _, file := range filepath.SplitList(list) {
-		if file == "" {
-			continue
-		}
-		// What exists and cannot be read is for the loader to report.
-		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the file that the user names
-			return nil
-		}
-	}
-	return fmt.Errorf("%s=%s: no such file", clientcmd.RecommendedConfigPathEnvVar, list)
-}
-
-func (o *kubeOptions) loader() clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context})
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.kubeconfig, Precedence: files}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}), nil
 }
 
 // namespace is the one that kubectl would use: the context's, the pod's own, or
 // else default.
 func (o *kubeOptions) namespace() string {
-	if ns, _, err := o.loader().Namespace(); err == nil {
-		return ns
+	if loader, err := o.loader(); err == nil {
+		if ns, _, err := loader.Namespace(); err == nil {
+			return ns
+		}
 	}
 	return "default"
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
 type logOptions struct {
@@ -18,7 +20,7 @@ type logOptions struct {
 
 func (o *logOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.format, "log-format", "text", "format of log lines: text or json")
-	fs.StringVar(&o.level, "log-level", "info", "least level that is logged: debug (also what was decided against), info or error")
+	fs.StringVar(&o.level, "log-level", "info", "least level that is logged: debug (also what was decided against), info, warn or error")
 }
 
 // LogLibraries makes the Kubernetes libraries of this process write to log.
@@ -29,10 +31,9 @@ func LogLibraries(log logr.Logger) {
 
 // logger makes the process's logger, and hands it to the libraries as well.
 func (o *logOptions) logger(w io.Writer, env Environment) (logr.Logger, error) {
-	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}
-	level, ok := levels[o.level]
-	if !ok {
-		return logr.Logger{}, usageError{fmt.Errorf("--log-level %q: want debug, info or error", o.level)}
+	level, err := commandline.LogLevel(o.level)
+	if err != nil {
+		return logr.Logger{}, usageError{err}
 	}
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: plainLevel}
 	var handler slog.Handler

@@ -1,87 +1,78 @@
 package cli
 
 import (
-	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/core/patch"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // releaseOptions are the flags of "lockstep release".
 type releaseOptions struct {
-	kube      kubeOptions
-	namespace string
-	kinds     []string
+	kube  kubeOptions
+	scope scopeOptions
 }
 
 func newRelease(env Environment) *cobra.Command {
 	var o releaseOptions
 	cmd := &cobra.Command{
 		Use:   "release KIND/NAME",
-		Short: "Accept what was taken back from a workload, without a rollout",
-		Long: `Accept what was taken back from a workload, without a rollout.
+		Short: "End a hold, and accept what was taken back from a workload",
+		Long: `End the hold of a workload, a ConfigMap or a Secret. What has gathered is delivered, in one
+rollout.
 
-After "kubectl rollout undo", the abort of a canary, or a template that another
-writer put back, the controller does not roll the rejected version out again, and
-holds every other change that would load it. This command ends that: the workload
-counts as given what exists, and the next change is delivered as usual.
+Of a workload, also accept what was taken back, without a rollout. After "kubectl rollout
+undo", the abort of a canary, or a template that another writer put back, the controller
+does not roll the rejected version out again, and holds every other change that would load
+it. This command ends that: the workload counts as given what exists, and the next change
+is delivered as usual.
 
-It writes the annotation lockstep.dev/release, which the controller carries out
-once. It needs the right to patch the workload, and none on the controller's own
-objects.`,
-		Example: `  lockstep release deployment/web -n shop`,
-		Args:    oneWorkload,
+It removes the annotation lockstep.dev/hold, and writes lockstep.dev/release on a workload,
+which the controller carries out once. It needs the rights to read and to patch the object,
+and none on the controller's own objects.`,
+		Example: `  lockstep release deployment/web -n shop
+  lockstep release cm/web-settings -n shop`,
+		Args: oneTarget,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd.Context(), args[0], env)
+			return o.run(cmd, args[0], env.Stdout)
 		},
+		ValidArgsFunction: completeTarget(&o.kube, &o.scope),
 	}
 	fs := cmd.Flags()
 	o.kube.bind(fs)
-	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workload (default that of the kubeconfig's context)")
-	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
+	o.scope.bindOne(fs)
+	fs.Lookup("namespace").Usage = "namespace of the object (default that of the kubeconfig's context)"
 	return cmd
 }
 
-func (o *releaseOptions) run(ctx context.Context, name string, env Environment) error {
-	kind, at, err := workloadNamed(name, o.namespace, o.kinds)
-	if err != nil {
-		return usageError{err}
-	}
-	c, err := o.kube.client()
+func (o *releaseOptions) run(cmd *cobra.Command, name string, out io.Writer) error {
+	t, c, err := o.scope.target(&o.kube, name)
 	if err != nil {
 		return err
 	}
-	if at.Namespace == "" {
-		at.Namespace = o.kube.namespace()
-	}
-	if err := release(ctx, c, kind, at); err != nil {
+	outcome := ""
+	err = t.annotate(cmd.Context(), c, func(found metav1.Object) (map[string]*string, error) {
+		change := map[string]*string{}
+		outcome = "nothing was held"
+		if reason, held := found.GetAnnotations()[settings.Hold]; held {
+			change[settings.Hold] = nil
+			outcome = "the hold is removed: " + reasonText(reason) + writtenBy(found, settings.Hold)
+		}
+		if t.isWorkload {
+			// Versions only grow, so that an undo which brings an earlier annotation back releases
+			// nothing.
+			version := found.GetResourceVersion()
+			change[settings.Release] = &version
+			outcome += "; the controller was asked to accept what was taken back; if anything was, it answers with an event of the reason Released"
+		}
+		return change, nil
+	})
+	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s: the controller was asked to accept what was taken back; if anything was, it answers with an event of the reason Released\n", name)
+	_, err = fmt.Fprintf(out, "%s: %s\n", t, outcome)
 	return err
-}
-
-// release notes the workload's own resource version on it. Versions only grow, so that
-// an undo which brings an earlier annotation back releases nothing.
-func release(ctx context.Context, c client.Client, kind kube.Kind, at client.ObjectKey) error {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(kind.GroupVersionKind)
-	if err := c.Get(ctx, at, o); err != nil {
-		return fmt.Errorf("read %s %s: %w", kind.Kind, at, err)
-	}
-	body, err := patch.Annotations(patch.Target{UID: string(o.GetUID())}, map[string]string{settings.Release: o.GetResourceVersion()})
-	if err != nil {
-		return err
-	}
-	if err := c.Patch(ctx, o, client.RawPatch(types.MergePatchType, body)); err != nil {
-		return fmt.Errorf("release %s %s: %w", kind.Kind, at, err)
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,17 +31,16 @@ import (
 
 // rollOptions are the flags of "lockstep roll".
 type rollOptions struct {
-	kube      kubeOptions
-	namespace string
-	ownNS     string
-	key       string
-	state     string
-	now       bool
-	force     bool
-	quiet     time.Duration
-	kinds     []string
-	forms     formOptions
-	form      string
+	kube  kubeOptions
+	scope scopeOptions
+	ownNS string
+	key   string
+	state string
+	now   bool
+	force bool
+	quiet time.Duration
+	forms formOptions
+	form  string
 }
 
 func newRoll(env Environment) *cobra.Command {
@@ -72,26 +72,24 @@ for --quiet, and refuses to move a workload or source that carries a hold.`,
 			o.form = o.forms.choose(cmd.Flags())
 			return o.run(cmd.Context(), args[0], env)
 		},
+		ValidArgsFunction: completeWorkload(&o.kube, &o.scope),
 	}
 	fs := cmd.Flags()
 	o.kube.bind(fs)
-	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workload (default that of the kubeconfig's context)")
+	o.scope.bindOne(fs)
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
 	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps with the record")
 	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too")
 	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
-	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	o.forms.bind(fs, "", "what is written into the pod template: annotation, or env for an environment variable (default what it has, else annotation)")
 	return cmd
 }
 
 func (o *rollOptions) run(ctx context.Context, name string, env Environment) error {
-	if o.namespace == "" {
-		o.namespace = o.kube.namespace()
-	}
-	kind, at, err := workloadNamed(name, o.namespace, o.kinds)
+	namespace := cmp.Or(o.scope.namespace, o.kube.namespace())
+	kind, at, err := workloadNamed(name, namespace, o.scope.kinds)
 	if err == nil && o.form != "" {
 		err = validForm(o.form)
 	}
@@ -117,7 +115,7 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if found {
 		r.known = known
 	}
-	return r.run(ctx)
+	return notFound(ctx, c, workloadTarget(kind, at), r.run(ctx))
 }
 
 // workloadNamed is the workload that is named, of the kinds that are followed anyway or named
@@ -128,7 +126,7 @@ func workloadNamed(text, namespace string, further []string) (kube.Kind, types.N
 		return kube.Kind{}, types.NamespacedName{}, err
 	}
 	kind, at, err := parseWorkload(text, namespace, kinds)
-	if _, unknown := errors.AsType[unknownKindError](err); unknown {
+	if unknown, ok := errors.AsType[unknownKindError](err); ok && !unknown.hinted {
 		err = fmt.Errorf("%w; --kind adds another kind", err)
 	}
 	return kind, at, err

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
@@ -58,6 +60,24 @@ func (o *scopeOptions) scope(k *kubeOptions) (scope, error) {
 		s.namespace = k.namespace()
 	}
 	return s, nil
+}
+
+// target is the object that is named, and a client to change it.
+func (o *scopeOptions) target(k *kubeOptions, name string) (target, client.Client, error) {
+	t, err := parseTarget(name, cmp.Or(o.namespace, k.namespace()), o.kinds)
+	if err != nil {
+		return target{}, nil, usageError{err}
+	}
+	c, err := k.client()
+	return t, c, err
+}
+
+// oneTarget refuses everything but the name of one object that can be held.
+func oneTarget(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError{errors.New("name one workload, ConfigMap or Secret, such as deployment/web")}
+	}
+	return nil
 }
 
 // oneWorkload refuses everything but the name of one workload.

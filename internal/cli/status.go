@@ -76,7 +76,7 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.kube.watchingClient()
+	c, err := o.kube.client()
 	if err != nil {
 		return err
 	}

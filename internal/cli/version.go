@@ -1,10 +1,11 @@
 package cli
 
 import (
-	"fmt"
-	"runtime"
+	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
 func newVersion(env Environment) *cobra.Command {
@@ -13,7 +14,7 @@ func newVersion(env Environment) *cobra.Command {
 		Short: "Print the version of this build",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "lockstep %s (%s, %s/%s)\n", env.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := io.WriteString(cmd.OutOrStdout(), commandline.Version(programName, env.Version))
 			return err
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
 // parseWorkload reads "deployment/web", "deploy/web" and "statefulset.apps.kruise.io/db",
@@ -19,7 +20,7 @@ func parseWorkload(text, namespace string, kinds []kube.Kind) (kube.Kind, types.
 	}
 	kind, known := kube.FindKind(kinds, called)
 	if !known {
-		return kube.Kind{}, types.NamespacedName{}, unknownKindError{fmt.Errorf("workload %q: unknown kind %q, want one of %s", text, called, strings.Join(kindNames(kinds), ", "))}
+		return kube.Kind{}, types.NamespacedName{}, unknownKind(text, called, kinds)
 	}
 	if err := inNamespace(name, namespace); err != nil {
 		return kube.Kind{}, types.NamespacedName{}, fmt.Errorf("workload %q: %w", text, err)
@@ -28,7 +29,23 @@ func parseWorkload(text, namespace string, kinds []kube.Kind) (kube.Kind, types.
 }
 
 // unknownKindError names a kind that is not followed.
-type unknownKindError struct{ error }
+type unknownKindError struct {
+	error
+	// hinted is true when the error says which kind may be meant.
+	hinted bool
+}
+
+// unknownKind says which kind may be meant, or which ones there are.
+func unknownKind(text, called string, kinds []kube.Kind) error {
+	names := make([]string, len(kinds))
+	for i, kind := range kinds {
+		names[i] = kind.Name()
+	}
+	if hint := commandline.Hint(called, "", names); hint != "" {
+		return unknownKindError{fmt.Errorf("workload %q: unknown kind %q%s", text, called, hint), true}
+	}
+	return unknownKindError{fmt.Errorf("workload %q: unknown kind %q, want one of %s", text, called, strings.Join(kindNames(kinds), ", ")), false}
+}
 
 // kindNames are what people call the kinds, with kubectl's short names.
 func kindNames(kinds []kube.Kind) []string {
@@ -42,11 +59,14 @@ func kindNames(kinds []kube.Kind) []string {
 	return names
 }
 
+// otherNamespaceError is a name of an object in another namespace.
+type otherNamespaceError struct{ error }
+
 // inNamespace refuses names that cannot be those of an object in the namespace,
 // above all names of objects in another one.
 func inNamespace(name, namespace string) error {
 	if other, _, qualified := strings.Cut(name, "/"); qualified {
-		return fmt.Errorf("it is in namespace %s, not %s", other, namespace)
+		return otherNamespaceError{fmt.Errorf("it is in namespace %s, not %s", other, namespace)}
 	}
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
 		return fmt.Errorf("no valid name: %s", wrong[0])

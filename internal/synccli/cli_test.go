@@ -46,7 +46,14 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"no root":                 {[]string{"--configmap=app"}, "the root directory is missing"},
 		"dashes alone":            {append(good, "--"), "there is no command after --"},
 		"stray argument":          {append(good, "nginx"), "the application's command comes after --"},
-		"unknown flag":            {[]string{"--confgmap=x"}, "unknown flag: --confgmap"},
+		"unknown flag":            {[]string{"--confgmap=x"}, "unknown flag: --confgmap; did you mean --configmap?"},
+		"flag of a command":       {[]string{"status", "--rot=/x"}, "unknown flag: --rot; did you mean --root?"},
+		"unknown command":         {[]string{"stauts", "--output=json"}, `unknown command "stauts"; did you mean status?`},
+		"unknown program":         {[]string{"k8s-sidecra"}, `unknown command "k8s-sidecra"; did you mean k8s-sidecar?`},
+		"flag of a predecessor":   {[]string{"config-controller", "--configrot=/c"}, "unknown flag: --configrot; did you mean --configroot?"},
+		"bad duration":            {append(good, "--quiet=soon"), `--quiet "soon": want a duration, such as 30s or 5m`},
+		"bad selected kind":       {append(good, "--selector=a=b", "--selector-kinds=pod"), `--selector-kinds "pod": want configmap (cm) or secret`},
+		"bad log level":           {append(good, "--log-level=loud"), `--log-level "loud": want debug, info, warn or error`},
 		"bad URL":                 {append(good, "--notify=http:///x"), `URL "http:///x": want http://host:port/path`},
 		"unknown way to tell":     {append(good, "--notify=mail:me"), `notify "mail:…": want a URL, signal:…`},
 		"misspelt URL":            {append(good, "--notify=htp://foo"), `notify "htp:…": want a URL`},
@@ -98,14 +105,14 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"root is the directory":   {[]string{"--directory=" + source, "--root=" + source + "/."}, "are inside one another"},
 		"root by another name":    {[]string{"--directory=" + source, "--root=" + filepath.Join(alias, "out")}, "are inside one another"},
 		"bad option of a URL":     {append(good, "--notify=http://h/ token=x"), `http://h/ has no option "token"`},
-		"bad log format":          {append(good, "--log-format=xml"), `log format "xml"`},
+		"bad log format":          {append(good, "--log-format=xml"), `--log-format "xml"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, stderr, code := run(t, c.args...)
 			if code != 2 || !strings.Contains(stderr, c.want) {
 				t.Errorf("code %d: %s", code, stderr)
 			}
-			if lines := strings.Count(stderr, "\n"); lines != 2 {
+			if lines := strings.Count(stderr, "\n"); lines != 2 || !strings.HasPrefix(stderr, "Error: ") || !strings.HasSuffix(stderr, " --help\" for usage.\n") {
 				t.Errorf("%d lines, want the mistake and how to get help:\n%s", lines, stderr)
 			}
 		})
@@ -159,7 +166,7 @@ func TestHelpOfPredecessors(t *testing.T) {
 				}
 			}
 		}
-		if !strings.Contains(ours, "lockstep-sync "+name) {
+		if !strings.Contains(ours, "\n    "+name+" ") {
 			t.Errorf("--help does not name %s", name)
 		}
 	}

@@ -1,10 +1,12 @@
 package synccli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/objectwatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/process"
 	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/argv"
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/core/preset"
@@ -37,6 +40,7 @@ type flags struct {
 	noCheck                                    bool
 	install                                    string
 	log                                        logOptions
+	logLevel                                   string
 	helpAll                                    bool
 }
 
@@ -45,8 +49,8 @@ func newFlags() *flags {
 }
 
 // bind defines every flag. Defaults are those of syncrun.Default.
-func (f *flags) bind(fs *pflag.FlagSet, lookup func(string) (string, bool)) {
-	f.bindSources(fs, lookup)
+func (f *flags) bind(fs *pflag.FlagSet) {
+	f.bindSources(fs)
 	f.bindFiles(fs)
 	f.bindApplication(fs)
 	f.bindHTTP(fs)
@@ -54,20 +58,19 @@ func (f *flags) bind(fs *pflag.FlagSet, lookup func(string) (string, bool)) {
 	fs.StringVar(&f.base.HealthAddr, "health-addr", "", "serve /healthz, /readyz, /startupz and /metrics on this address, for example :8080")
 	fs.StringVar(&f.install, "install", "", "copy this program into a directory and exit")
 	fs.StringVar(&f.log.format, "log-format", "text", "text or json")
-	fs.BoolVar(&f.log.debug, "debug", false, "log more")
+	fs.StringVar(&f.logLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	fs.BoolVar(&f.helpAll, "help-all", false, "show every flag")
 }
 
-func (f *flags) bindSources(fs *pflag.FlagSet, lookup func(string) (string, bool)) {
-	kubeconfig, _ := lookup("KUBECONFIG")
+func (f *flags) bindSources(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.configMaps, "configmap", nil, "ConfigMap to follow, [NAMESPACE/]NAME; may be repeated")
 	fs.StringArrayVar(&f.secrets, "secret", nil, "Secret to follow, [NAMESPACE/]NAME; may be repeated")
 	fs.StringArrayVar(&f.selectors, "selector", nil, "label selector of objects to follow; may be repeated")
-	fs.StringSliceVar(&f.kinds, "selector-kinds", []string{"configmap"}, "kinds that --selector means: configmap, secret")
-	fs.StringSliceVar(&f.namespaces, "namespace", nil, "namespaces of --selector and default of names; * means all (default: the pod's own)")
+	fs.StringSliceVar(&f.kinds, "selector-kinds", []string{"configmap"}, "kinds that --selector means: configmap (cm), secret")
+	fs.StringSliceVar(&f.namespaces, "namespace", nil, "namespaces of --selector and default of names; * means all (default that of the kubeconfig's context, or the pod's own)")
 	fs.StringArrayVar(&f.base.Directories, "directory", nil, "mounted volume or plain directory to follow; may be repeated")
-	fs.StringVar(&f.base.Kube.Kubeconfig, "kubeconfig", kubeconfig, "kubeconfig file (default: KUBECONFIG); empty means the service account of the pod")
-	fs.StringVar(&f.base.Kube.Context, "context", "", "context of the kubeconfig")
+	fs.StringVar(&f.base.Kube.Kubeconfig, "kubeconfig", "", commandline.KubeconfigUsage)
+	fs.StringVar(&f.base.Kube.Context, "context", "", "context of the kubeconfig (default its current one)")
 	fs.DurationVar(&f.base.Sync.Stall, "stall-deadline", f.base.Sync.Stall, "a watch without a sign of life for this long makes the agent unhealthy")
 	fs.BoolVar(&f.base.Sync.WaitForSources, "wait-for-sources", false, "wait for a named object that does not exist instead of exiting")
 	fs.StringVar(&f.onDelete, "on-delete", string(podsync.DeleteAuto), "files of a deleted object: keep, remove, or auto (keep named ones, remove selected ones)")
@@ -151,7 +154,7 @@ func (f *flags) config(args []string, lookup func(string) (string, bool)) (syncr
 	c.Sync.Rules.Collision = filemap.Collision(f.collision)
 	c.Sync.OnDelete, c.Sync.InitialNotify = podsync.OnDelete(f.onDelete), podsync.InitialNotify(f.initialNotify)
 	var mistakes []error
-	for _, set := range []func(*syncrun.Config) error{f.setModes, f.setItems, f.setSignals, f.setSources(lookup), f.setPreset} {
+	for _, set := range []func(*syncrun.Config) error{f.setModes, f.setItems, f.setSignals, f.setSources(lookup), f.setPreset, f.setLog} {
 		mistakes = append(mistakes, set(&c))
 	}
 	return c, errors.Join(mistakes...)
@@ -235,9 +238,14 @@ func (f *flags) setSources(lookup func(string) (string, bool)) func(*syncrun.Con
 		if len(f.configMaps)+len(f.secrets)+len(f.selectors) == 0 {
 			return nil
 		}
+		files, err := commandline.Kubeconfig(f.base.Kube.Kubeconfig, lookup)
+		if err != nil {
+			return err
+		}
+		c.Kube.Kubeconfig = strings.Join(files, string(filepath.ListSeparator))
 		namespaces := f.namespaces
 		if len(namespaces) == 0 {
-			namespaces = []string{syncrun.OwnNamespace(lookup)}
+			namespaces = []string{cmp.Or(c.Kube.Namespace(), syncrun.OwnNamespace(lookup))}
 		}
 		var mistakes []error
 		for kind, names := range map[filemap.Kind][]string{filemap.ConfigMap: f.configMaps, filemap.Secret: f.secrets} {
@@ -247,8 +255,9 @@ func (f *flags) setSources(lookup func(string) (string, bool)) func(*syncrun.Con
 				c.Selectors = append(c.Selectors, s)
 			}
 		}
-		c.Selectors = append(c.Selectors, f.selected(namespaces)...)
-		return errors.Join(mistakes...)
+		selected, err := f.selected(namespaces)
+		c.Selectors = append(c.Selectors, selected...)
+		return errors.Join(append(mistakes, err)...)
 	}
 }
 
@@ -263,10 +272,15 @@ func named(kind filemap.Kind, name, namespace string) (objectwatch.Selector, err
 	return objectwatch.Selector{Kind: kind, Namespace: first, Name: second}, nil
 }
 
-func (f *flags) selected(namespaces []string) []objectwatch.Selector {
+func (f *flags) selected(namespaces []string) ([]objectwatch.Selector, error) {
 	var all []objectwatch.Selector
-	for _, labels := range f.selectors {
-		for _, kind := range f.kinds {
+	var mistakes []error
+	for _, called := range f.kinds {
+		kind, known := commandline.SourceKind(called)
+		if !known {
+			mistakes = append(mistakes, fmt.Errorf("--selector-kinds %q: want configmap (cm) or secret", called))
+		}
+		for _, labels := range f.selectors {
 			for _, namespace := range namespaces {
 				if namespace == "*" {
 					namespace = ""
@@ -275,5 +289,10 @@ func (f *flags) selected(namespaces []string) []objectwatch.Selector {
 			}
 		}
 	}
-	return all
+	return all, errors.Join(mistakes...)
+}
+
+func (f *flags) setLog(*syncrun.Config) (err error) {
+	f.log.level, err = commandline.LogLevel(f.logLevel)
+	return err
 }

@@ -38,7 +38,7 @@ func flagGroups() []flagGroup {
 		{"Confirm", []string{"confirm", "confirm-timeout"}},
 		{"Failure", []string{"roll-back", "max-failures", "retry", "max-retry", "start-grace"}},
 		{"Process", []string{"install", "stop-signal", "stop-grace"}},
-		{"Health", []string{"health-addr", "log-format", "debug", "help", "help-all", "version"}},
+		{"Health", []string{"health-addr", "log-format", "log-level", "help", "help-all", "version"}},
 	}
 }
 
@@ -87,7 +87,7 @@ func newExplainCommand(env Env) *cobra.Command {
 		Use: "explain [flags] [-- COMMAND ARGS…]", Short: "Say what the same flags would watch, write, run and ask, in order",
 		Long: "Says in order what an agent with these flags would watch, write, run and ask, and does nothing of it. Takes every flag of\n" +
 			"lockstep-sync, and the name of a predecessor for its flags and variables: lockstep-sync explain k8s-sidecar.",
-		Args: func(cmd *cobra.Command, args []string) error { return checkArgs(cmd.ArgsLenAtDash(), args) },
+		Args: checkArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			config, err := f.config(args, env.Lookup)
 			if err != nil {
@@ -96,7 +96,7 @@ func newExplainCommand(env Env) *cobra.Command {
 			return explain(env, config)
 		},
 	}
-	f.bind(cmd.Flags(), env.Lookup)
+	f.bind(cmd.Flags())
 	cmd.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		_, _ = fmt.Fprintf(env.Stdout, "%s\n\nUsage:\n  %s\n\nlockstep-sync --help-all lists the flags.\n", c.Long, c.UseLine())
 	})

@@ -81,7 +81,7 @@ serve    /healthz, /readyz, /startupz and /metrics on :8080
 func TestExplainLeavesNoFlagOut(t *testing.T) {
 	base := []string{"explain", "--configmap=web/app", "--root=/config", "--notify=http://127.0.0.1:9090/-/reload", "--notify=exec:reload", "--confirm=http://127.0.0.1:9090/ok"}
 	// These are about the program itself, or stand for flags that are shown.
-	left := []string{"help", "help-all", "version", "install", "log-format", "debug", "app", "app-file", "app-url", "app-socket", "no-check"}
+	left := []string{"help", "help-all", "version", "install", "log-format", "log-level", "app", "app-file", "app-url", "app-socket", "no-check"}
 	beside := map[string][]string{
 		"stop-signal": {"--", "app"}, "stop-grace": {"--", "app"}, "selector-kinds": {"--selector=a=b"}, "namespace": {"--selector=a=b"}, "check-timeout": {"--check=true"},
 		"http-key": {"--http-cert=/c"}, "http-cert": {"--http-key=/k"}, "uid": {"--dir-mode=0711"},

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
@@ -22,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/compat/configcontroller"
 	"github.com/lockstep-dev/lockstep/internal/compat/configmapreload"
 	"github.com/lockstep-dev/lockstep/internal/compat/k8ssidecar"
@@ -32,12 +34,17 @@ import (
 // Env is what the process was given.
 type Env struct {
 	// Args are the arguments with the program's name first.
-	Args           []string
-	Lookup         func(name string) (string, bool)
+	Args   []string
+	Lookup func(name string) (string, bool)
+	// Environ lists the environment, to find variables that mean nothing; nil looks for none.
+	Environ        func() []string
 	Stdout, Stderr io.Writer
 	Now            func() time.Time
 	Version        string
 }
+
+// programName is what the program is called in its own words.
+const programName = "lockstep-sync"
 
 // The exit codes besides an application's own.
 const (
@@ -54,7 +61,7 @@ func (u usageError) Unwrap() error { return u.error }
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, env Env) int {
-	err := dispatch(ctx, env)
+	command, err := dispatch(ctx, env)
 	var exit *podsync.ExitError
 	var usage usageError
 	switch {
@@ -63,16 +70,17 @@ func Run(ctx context.Context, env Env) int {
 	case errors.As(err, &exit):
 		return exit.Code
 	case errors.As(err, &usage):
-		fmt.Fprintf(env.Stderr, "lockstep-sync: %v\nRun with --help for usage.\n", err)
+		fmt.Fprintf(env.Stderr, "Error: %v\nRun %q for usage.\n", err, command+" --help")
 		return exitUsage
 	default:
-		fmt.Fprintf(env.Stderr, "lockstep-sync: %v\n", err)
+		fmt.Fprintln(env.Stderr, "Error:", err)
 		return exitError
 	}
 }
 
 // predecessor is a command line of another program that is understood.
 type predecessor struct {
+	short string
 	parse func(args []string, lookup func(string) (string, bool)) (syncrun.Config, error)
 	usage func() string
 	// advice is what its user can do, because not every flag is there.
@@ -82,12 +90,23 @@ type predecessor struct {
 func predecessors() map[string]predecessor {
 	byFlag, byVariable := advice{kubeconfig: "give --kubeconfig"}, advice{kubeconfig: "set KUBECONFIG"}
 	return map[string]predecessor{
-		"config-controller":       {configcontroller.Parse, configcontroller.Usage, byFlag},
-		"start-config-controller": {configcontroller.ParseImage, configcontroller.Usage, byFlag},
-		"configmap-reload":        {configmapreload.Parse, configmapreload.Usage, advice{}},
-		"k8s-sidecar":             {k8ssidecar.Parse, k8ssidecar.Usage, byVariable},
+		"config-controller":       {"k8s-config-controller: files of a ConfigMap, and a reload request", configcontroller.Parse, configcontroller.Usage, byFlag},
+		"start-config-controller": {"the same, as the entry point of its image", configcontroller.ParseImage, configcontroller.Usage, byFlag},
+		"configmap-reload":        {"jimmidyson/configmap-reload: a request when a mounted directory changes", configmapreload.Parse, configmapreload.Usage, advice{}},
+		"k8s-sidecar":             {"kiwigrid/k8s-sidecar: files of labelled ConfigMaps and Secrets", k8ssidecar.Parse, k8ssidecar.Usage, byVariable},
 	}
 }
+
+// predecessorTable has a line for each of them.
+func predecessorTable() string {
+	var text strings.Builder
+	for _, name := range predecessorNames() {
+		fmt.Fprintf(&text, "    %-24s %s\n", name, predecessors()[name].short)
+	}
+	return text.String()
+}
+
+func predecessorNames() []string { return slices.Sorted(maps.Keys(predecessors())) }
 
 // explain reads the predecessor's command line and says what the agent would do.
 func (p predecessor) explain(env Env, args []string) error {
@@ -123,7 +142,7 @@ func (p predecessor) help(env Env) error {
 	return err
 }
 
-// advice is how a command line mends what the parts below it can only report.
+// advice is how a command line corrects what the parts below it can only report.
 type advice struct{ missing, kubeconfig string }
 
 func (a advice) addTo(err error) error {
@@ -141,32 +160,34 @@ func (a advice) addTo(err error) error {
 }
 
 // dispatch looks at the name the program was started with, then at the first
-// argument: that is how links in an image and plain arguments both work.
-func dispatch(ctx context.Context, env Env) error {
+// argument: that is how links in an image and plain arguments both work. It returns what
+// the command is called that was run.
+func dispatch(ctx context.Context, env Env) (command string, err error) {
 	name, args := filepath.Base(env.Args[0]), env.Args[1:]
 	original, replaces := predecessors()[name]
-	if !replaces && len(args) > 0 {
-		if original, replaces = predecessors()[args[0]]; replaces {
-			args = args[1:]
-		}
-	}
 	if replaces {
-		return original.run(ctx, env, args)
+		return name, original.run(ctx, env, args)
+	}
+	if len(args) > 0 {
+		if original, replaces = predecessors()[args[0]]; replaces {
+			return programName + " " + args[0], original.run(ctx, env, args[1:])
+		}
 	}
 	if len(args) > 1 && args[0] == "explain" {
 		if original, replaces = predecessors()[args[1]]; replaces {
-			return original.explain(env, args[2:])
+			return programName + " " + args[1], original.explain(env, args[2:])
 		}
 	}
 	return native(ctx, env, args)
 }
 
-func native(ctx context.Context, env Env, args []string) error {
+func native(ctx context.Context, env Env, args []string) (command string, err error) {
 	root := newRootCommand(env)
 	root.SetArgs(args)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	return root.ExecuteContext(ctx)
+	found, err := root.ExecuteContextC(ctx)
+	return found.CommandPath(), err
 }
 
 // Document is the whole command line, to be described and not to be run.
@@ -181,28 +202,27 @@ func newRootCommand(env Env) *cobra.Command {
 		Short: "Keep a pod's files in step with ConfigMaps and Secrets, and the application in step with the files",
 		Long: "Keeps a directory equal to ConfigMaps, Secrets or a mounted directory: staged, checked, published atomically,\n" +
 			"the application told and asked. With a command after -- the agent is its parent process.\n\n" +
-			"In the place of another program it takes that one's flags and variables; --help lists them:\n\n" +
-			"  lockstep-sync config-controller   k8s-config-controller\n" +
-			"  lockstep-sync k8s-sidecar         kiwigrid/k8s-sidecar\n" +
-			"  lockstep-sync configmap-reload    jimmidyson/configmap-reload",
+			"In the place of another program it takes that one's command line and variables, as an executable of\n" +
+			"its name or as \"lockstep-sync NAME\", which lists them with --help:\n\n" + strings.TrimSuffix(predecessorTable(), "\n"),
 		SilenceErrors: true, SilenceUsage: true, Version: env.Version,
-		Args: func(cmd *cobra.Command, args []string) error {
-			return checkArgs(cmd.ArgsLenAtDash(), args)
-		},
+		Args: checkArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.helpAll {
 				return printHelp(env.Stdout, cmd, true)
 			}
-			return runNative(cmd.Context(), env, f, args)
+			return runNative(cmd, env, f, args)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	f.bind(cmd.Flags(), env.Lookup)
+	cmd.SetVersionTemplate(commandline.Version(programName, env.Version))
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{commandline.CommandError(cmd, err, predecessorNames())}
+	})
+	f.bind(cmd.Flags())
 	cmd.InitDefaultHelpFlag()
 	cmd.InitDefaultVersionFlag()
 	standardHelp := cmd.HelpFunc()
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(newExplainCommand(env), newStatusCommand(env), newInstallCommand(env))
+	cmd.AddCommand(newExplainCommand(env), newStatusCommand(env), newInstallCommand(env), newVersionCommand(env))
 	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if c != cmd {
 			standardHelp(c, args)
@@ -213,10 +233,10 @@ func newRootCommand(env Env) *cobra.Command {
 	return cmd
 }
 
-func checkArgs(dash int, args []string) error {
-	switch {
+func checkArgs(cmd *cobra.Command, args []string) error {
+	switch dash := cmd.ArgsLenAtDash(); {
 	case dash < 0 && len(args) > 0:
-		return usageError{fmt.Errorf("unknown command or argument %q: the application's command comes after --", args[0])}
+		return usageError{fmt.Errorf("%w; the application's command comes after --", commandline.UnknownCommand(cmd.Root(), args[0], predecessorNames()))}
 	case dash == 0 && len(args) == 0:
 		return usageError{errors.New("there is no command after --: write it there, or leave -- out for sidecar mode")}
 	case dash > 0:
@@ -225,16 +245,31 @@ func checkArgs(dash int, args []string) error {
 	return nil
 }
 
-func runNative(ctx context.Context, env Env, f *flags, args []string) error {
+func runNative(cmd *cobra.Command, env Env, f *flags, args []string) error {
 	if f.install != "" {
 		return install(env, f.install)
 	}
+	reportVariables(env, cmd.Flags())
 	config, err := f.config(args, env.Lookup)
 	if err != nil {
 		return usageError{err}
 	}
 	native := advice{missing: "or wait for it with --wait-for-sources", kubeconfig: "give --kubeconfig or set KUBECONFIG"}
-	return native.addTo(runAgent(ctx, env, config, f.log))
+	return native.addTo(runAgent(cmd.Context(), env, config, f.log))
+}
+
+// reportVariables says which flag is meant by a variable that would set it if this program
+// read its flags from the environment, as lockstep does. Others may be meant for lockstep.
+func reportVariables(env Env, flags *pflag.FlagSet) {
+	if env.Environ == nil {
+		return
+	}
+	unknown := commandline.UnknownVariables(env.Environ(), nil)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if variable := commandline.Variable(f.Name); slices.Contains(unknown, variable) {
+			fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not read: give --%s\n", variable, f.Name)
+		}
+	})
 }
 
 // runAgent validates before anything is touched, so that a mistake costs one
@@ -267,17 +302,12 @@ func oneLine(err error) error {
 // logOptions say how the log looks.
 type logOptions struct {
 	format string
-	debug  bool
 	level  slog.Level
 	utc    bool
 }
 
 func (o logOptions) logger(w io.Writer) (*slog.Logger, error) {
-	level := o.level
-	if o.debug {
-		level = slog.LevelDebug
-	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: o.level}
 	if o.utc {
 		options.ReplaceAttr = inUTC
 	}
@@ -287,7 +317,7 @@ func (o logOptions) logger(w io.Writer) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
-	return nil, fmt.Errorf("log format %q: want text or json", o.format)
+	return nil, fmt.Errorf("--log-format %q: want text or json", o.format)
 }
 
 func inUTC(_ []string, a slog.Attr) slog.Attr {

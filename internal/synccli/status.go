@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/syncrun"
 )
@@ -23,6 +24,17 @@ func newInstallCommand(env Env) *cobra.Command {
 		Use: "install DIRECTORY", Short: "Copy this program into a directory that other containers share",
 		Args: usage(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return install(env, args[0]) },
+	}
+}
+
+func newVersionCommand(env Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of this build",
+		Args: usage(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(env.Stdout, commandline.Version(programName, env.Version))
+			return err
+		},
 	}
 }
 

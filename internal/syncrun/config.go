@@ -3,6 +3,7 @@
 package syncrun
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -243,6 +244,26 @@ func (k Kube) load() (*rest.Config, error) {
 		config, err := rest.InClusterConfig()
 		return k.trusting(config), err
 	}
+	return k.loader().ClientConfig()
+}
+
+// Namespace is what the kubeconfig's context says, empty when it says nothing or cannot be
+// read, which the start reports.
+func (k Kube) Namespace() string {
+	if k.Kubeconfig == "" {
+		return ""
+	}
+	config, err := k.loader().RawConfig()
+	if err != nil {
+		return ""
+	}
+	if context := config.Contexts[cmp.Or(k.Context, config.CurrentContext)]; context != nil {
+		return context.Namespace
+	}
+	return ""
+}
+
+func (k Kube) loader() clientcmd.ClientConfig {
 	overrides := &clientcmd.ConfigOverrides{
 		CurrentContext: k.Context, Context: k.Overrides,
 		ClusterInfo: clientcmdapi.Cluster{Server: k.Server, CertificateAuthority: k.CAFile, InsecureSkipTLSVerify: k.Insecure},
@@ -254,5 +275,5 @@ func (k Kube) load() (*rest.Config, error) {
 	if files := filepath.SplitList(k.Kubeconfig); len(files) > 1 { // as kubectl reads KUBECONFIG
 		rules = &clientcmd.ClientConfigLoadingRules{Precedence: files}
 	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // TestDocsQuoteTheBreaks: docs/defects.md says what each break does, and a break
-// that is mended must not leave an old text there. The tables of the predecessors
+// that is fixed must not leave an old text there. The tables of the predecessors
 // tell more or less of it; what they tell is true.
 func TestDocsQuoteTheBreaks(t *testing.T) {
 	t.Parallel()

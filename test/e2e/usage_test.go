@@ -32,14 +32,14 @@ func TestUsedWrongly(t *testing.T) {
 			args:   []string{"controller", "--kubeconfig", "/no/such/file"}, says: []string{"/no/such/file"}, lines: 1,
 		},
 		"UnknownFlag": {
-			reason: "the usage of that command",
-			args:   []string{"controller", "--max-dealy", "5s"}, says: []string{"--max-dealy", "--max-delay duration", "lockstep controller [flags]"},
+			reason: "the flag that may be meant, and where the usage is",
+			args:   []string{"controller", "--max-dealy", "5s"}, says: []string{"--max-dealy; did you mean --max-delay?", `"lockstep controller --help"`}, lines: 2,
 		},
 		"BadValue":       {reason: "a value that is none", args: []string{"controller", "--quiet", "soon"}, says: []string{"--quiet", "soon"}},
-		"UnknownCommand": {reason: "which one is unknown", args: []string{"controler"}, says: []string{`"controler"`}},
+		"UnknownCommand": {reason: "which one is unknown", args: []string{"controler"}, says: []string{`"controler"; did you mean controller?`}, lines: 2},
 		"Argument":       {reason: "what would be ignored is refused", args: []string{"controller", "now"}, says: []string{`"now"`}},
 		"BadVariable":    {reason: "the variable is named", args: []string{"controller"}, env: []string{"LOCKSTEP_QUIET=soon"}, says: []string{"LOCKSTEP_QUIET", "soon"}},
-		"BadLogLevel":    {reason: "what is accepted", args: []string{"controller", "--log-level", "loud"}, says: []string{"loud", "debug, info or error"}},
+		"BadLogLevel":    {reason: "what is accepted", args: []string{"controller", "--log-level", "loud"}, says: []string{"loud", "debug, info, warn or error"}},
 		"BadNamespace":   {reason: "not a name", args: []string{"controller", "--own-namespace", "A_B"}, says: []string{"A_B"}},
 		"CrossedDelays":  {reason: "a bound below what it bounds", args: []string{"controller", "--max-delay", "1s"}, says: []string{"maximum delay 1s"}},
 	}
@@ -69,7 +69,7 @@ func TestUsedWrongly(t *testing.T) {
 func TestUsedRightly(t *testing.T) {
 	t.Parallel()
 	binary := labtest.Binary(t, "./cmd/lockstep")
-	for name, want := range map[string]string{"version": "lockstep " + labtest.Version, "--help": "lockstep.dev/reload: auto", "controller --help": "--max-delay"} {
+	for name, want := range map[string]string{"version": "lockstep " + labtest.Version, "--version": "lockstep " + labtest.Version, "--help": "lockstep.dev/reload: auto", "controller --help": "--max-delay"} {
 		stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: binary, Args: strings.Fields(name), Env: nowhere(t)})
 		if code != 0 || !strings.Contains(stdout, want) || stderr != "" {
 			t.Errorf("lockstep %s: exit code %d, error %q, output\n%s", name, code, stderr, stdout)

@@ -47,7 +47,7 @@ func failedReloadRestartsTheApplication(t *testing.T, cluster *labtest.Cluster) 
 	w := testkit.NewWorldOn(t, cluster)
 	configMap := applySync(t, w, "../../examples/sync/prometheus.yaml", func(pod *corev1.PodSpec) {
 		agent, app := &pod.InitContainers[0], &pod.Containers[0]
-		// Without the roll-back, which would mend it before the kubelet has to; and
+		// Without the roll-back, which would fix it before the kubelet has to; and
 		// sooner than in life, with more time for the agent to ask a restarted
 		// application than the probe gives.
 		agent.Args = slices.DeleteFunc(agent.Args, func(arg string) bool { return arg == "--roll-back" })

@@ -15,7 +15,7 @@ import (
 )
 
 // TestBadSettings: each is told on its workload with what would be accepted,
-// counted once, and harms nobody else; a mended one is followed again.
+// counted once, and harms nobody else; a corrected one is followed again.
 func TestBadSettings(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ key, value, says string }{

@@ -216,8 +216,8 @@ func TestBrokenKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // or the namespace could not be emptied
-		mend := `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`
-		if err := s.Client.Patch(context.WithoutCancel(t.Context()), crd, client.RawPatch("application/merge-patch+json", []byte(mend))); err != nil {
+		fix := `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`
+		if err := s.Client.Patch(context.WithoutCancel(t.Context()), crd, client.RawPatch("application/merge-patch+json", []byte(fix))); err != nil {
 			t.Log(err)
 		}
 	})

@@ -163,8 +163,11 @@ func (f *follower) unknown(ctx context.Context, err error) error {
 	if apierrors.IsNotFound(f.client.Get(ctx, types.NamespacedName{Name: f.key.Namespace}, namespace)) {
 		return fmt.Errorf("get %s %s: there is no namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)
 	}
-	return fmt.Errorf("get %s %s: there is none in namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)
+	return MissingError{fmt.Errorf("get %s %s: there is none in namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)}
 }
+
+// MissingError says that the workload does not exist, in a namespace that does.
+type MissingError struct{ error }
 
 // listRevisions returns the version that a watch continues from. The Jobs of a
 // CronJob cannot be told from others by a label, so a namespace may have many

@@ -35,9 +35,22 @@ func AddOwners(ctx context.Context, c client.Writer, object ObjectKey, uid strin
 	if err != nil {
 		return fmt.Errorf("word the owners of %s: %w", object, err)
 	}
+	return access.PatchByUID(ctx, c, metadataOf(object), client.RawPatch(types.StrategicMergePatchType, body))
+}
+
+// Owners are the owners of an object. They are the answer to a patch that changes nothing,
+// so that whoever may add owners may see them, without the right to read Secrets.
+func Owners(ctx context.Context, c client.Writer, object ObjectKey) ([]metav1.OwnerReference, error) {
+	o := metadataOf(object)
+	err := c.Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, []byte("{}")))
+	return o.GetOwnerReferences(), err
+}
+
+// metadataOf is the object without its content, for requests.
+func metadataOf(object ObjectKey) client.Object {
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: object.Source.Name}}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(object.Source.Kind)))
-	return access.PatchByUID(ctx, c, o, client.RawPatch(types.StrategicMergePatchType, body))
+	return o
 }
 
 func ownersPatch(uid string, owners []metav1.OwnerReference) ([]byte, error) {

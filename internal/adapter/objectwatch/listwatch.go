@@ -40,7 +40,7 @@ func (w *Watcher) listWatch(s Selector) cache.ListerWatcher {
 }
 
 // report passes an error on, unless it is only the end of the process or an
-// expired version, which the reflector mends by itself.
+// expired version, which the reflector corrects by itself.
 func (w *Watcher) report(ctx context.Context, s Selector, verb string, err error) {
 	if err == nil || ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return

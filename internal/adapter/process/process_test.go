@@ -235,7 +235,7 @@ func TestAPidfileThatNamesTheAgent(t *testing.T) {
 }
 
 // Only a process that is not there is absent. Everything else is an error that
-// time does not mend.
+// time does not fix.
 func TestAnErrorIsNotAnAbsence(t *testing.T) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -112,7 +112,7 @@ func (p *Pods) Evict(ctx context.Context, pod pods.Pod) error {
 // makes its kubelet look at it, and at its volumes, at once. Another pod of that name
 // is a conflict.
 func (p *Pods) Touch(ctx context.Context, pod pods.Pod, shown string) error {
-	body, err := patch.Annotations(patch.Target{UID: pod.UID}, map[string]string{settings.Inputs: shown})
+	body, err := patch.Annotations(patch.Target{UID: pod.UID}, map[string]*string{settings.Inputs: &shown})
 	if err != nil {
 		return err
 	}

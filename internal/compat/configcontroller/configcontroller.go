@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/objectwatch"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/syncrun"
@@ -100,7 +101,7 @@ func newFlagSet(lookup func(string) (string, bool)) (*pflag.FlagSet, *values) {
 func parseFlags(args []string, lookup func(string) (string, bool)) (*values, error) {
 	f, v := newFlagSet(lookup)
 	if err := f.Parse(args); err != nil {
-		return nil, err
+		return nil, commandline.FlagError(f, err)
 	}
 	if f.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: the application's command comes after --", f.Arg(0))

@@ -178,7 +178,7 @@ func TestPlan(t *testing.T) {
 			rules:   filemap.Rules{Separator: "__"}, wantErr: []string{"both file and directory"},
 		},
 		"all mistakes at once": {
-			reason:  "one look has to be enough to mend everything",
+			reason:  "one look has to be enough to correct everything",
 			objects: []filemap.Object{one, two, {Ref: inSub.Ref, Entries: []filemap.Entry{{Key: "..data"}}}},
 			wantErr: []string{"both have the file", "reserved"},
 		},

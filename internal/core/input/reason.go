@@ -67,7 +67,7 @@ const (
 	// NotFollowed: nothing asks to follow this workload, or something forbids it.
 	NotFollowed Reason = "NotFollowed"
 	// InvalidAnnotation: a setting cannot be understood; the workload is left
-	// alone until it is mended.
+	// alone until it is corrected.
 	InvalidAnnotation Reason = "InvalidAnnotation"
 	// QuietWindow: a change waits for further changes to end.
 	QuietWindow Reason = "QuietWindow"
@@ -183,7 +183,7 @@ func FollowExplanations() []Explanation {
 		{Released, "What was taken back is accepted without a rollout, because `lockstep release` said so."},
 		{Following, "The workload begins to be followed; what it runs is taken as given. Told once, with the sources that it follows."},
 		{NotFollowed, "Nothing asks to follow this workload, or `never` forbids it."},
-		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is mended. (An unknown key, or a value of a namespace or source, only has no effect; `lockstep.dev/observe` of a namespace then counts as `true`.)"},
+		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is corrected. (An unknown key, or a value of a namespace or source, only has no effect; `lockstep.dev/observe` of a namespace then counts as `true`.)"},
 		{QuietWindow, "A change waits until its sources have been quiet."},
 		{Held, "The workload or a changed source carries `lockstep.dev/hold`."},
 		{Paused, "The workload is paused (`spec.paused`), so that a new template would restart no pod. The change waits for the resume; a revision that is made then is the delivery, otherwise one rollout follows."},

@@ -141,11 +141,14 @@ func mergePatch(t Target, c *changes) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": metadata, fields[0]: template})
 }
 
-// Annotations is a JSON merge patch that sets annotations of the object itself.
-func Annotations(t Target, annotations map[string]string) ([]byte, error) {
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": t.UID, "annotations": annotations},
-	})
+// Annotations is a JSON merge patch that sets annotations of the object itself, and takes
+// out those whose value is nil. The resource version is a precondition if it is known.
+func Annotations(t Target, annotations map[string]*string) ([]byte, error) {
+	metadata := map[string]any{"uid": t.UID, "annotations": annotations}
+	if t.ResourceVersion != "" {
+		metadata["resourceVersion"] = t.ResourceVersion
+	}
+	return json.Marshal(map[string]any{"metadata": metadata})
 }
 
 // operation is one step of a JSON patch.

@@ -62,7 +62,7 @@ func note(d Decision) (text string, warning, ok bool) {
 	case input.RecordTooNew:
 		return d.Message + "; the workload is not moved until that version runs again", true, true
 	case input.InvalidAnnotation, input.TooManySources:
-		return d.Message + "; the workload is left alone until this is mended", true, true
+		return d.Message + "; the workload is left alone until this is corrected", true, true
 	case input.RecordFull:
 		return d.Message + "; the workload is left alone until there is room", true, true
 	case input.NoTemplate:
@@ -127,7 +127,7 @@ func followingEvent(w *kube.Workload, in Input) announce.Event {
 // effect is what becomes of a namespace's setting that cannot be understood.
 func effect(p settings.Problem) string {
 	if p.Key == settings.Observe {
-		return "; it is taken for true until this is mended"
+		return "; it is taken for true until this is corrected"
 	}
 	return "; it has no effect"
 }

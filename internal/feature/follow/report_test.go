@@ -29,7 +29,7 @@ func TestEventsFor(t *testing.T) {
 	}{
 		"Reloaded":       {"a rollout is told", Decision{Verb: Move, Reason: input.Reloaded, Message: "m"}, false, "rolled out m"},
 		"WouldReload":    {"so is one that would have been", Decision{Verb: Observe, Reason: input.WouldReload, Message: "m"}, false, "nothing written"},
-		"Invalid":        {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "left alone until this is mended"},
+		"Invalid":        {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "left alone until this is corrected"},
 		"Held":           {"a change that does not come is told", Decision{Verb: Hold, Reason: input.Held, Message: "m"}, true, "not rolled out: m"},
 		"UndoneBars":     {"a person has to act", Decision{Verb: Hold, Reason: input.Undone, Message: "m"}, true, "not rolled out: m. Pods that started since the change"},
 		"Evicting":       {"pods go one by one", Decision{Verb: Evict, Reason: input.Evicting, Message: "m"}, false, "one at a time for m"},
@@ -84,7 +84,7 @@ func TestWarnings(t *testing.T) {
 	}
 	want := []string{
 		`InvalidAnnotation: namespace shop: annotation k: "v" is not understood; accepted: a; it has no effect`,
-		`InvalidAnnotation: namespace shop: annotation lockstep.dev/observe: "yes" is not understood; accepted: a; it is taken for true until this is mended`,
+		`InvalidAnnotation: namespace shop: annotation lockstep.dev/observe: "yes" is not understood; accepted: a; it is taken for true until this is corrected`,
 		"InvalidAnnotation: annotation lockstep.dev/relaod is not known and has no effect; known are " + strings.Join(settings.ForWorkloads(), ", "),
 		"SourceUnknown: the annotation names secret/db, which does not exist",
 		"InvalidAnnotation: configmap/app: odd; it has no effect",

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
@@ -54,6 +55,8 @@ type Outcome struct {
 	Object input.ID
 	// Owners that were added or found, by name.
 	Owners []string
+	// Unchanged is true when the object had them all.
+	Unchanged bool
 	// Warning is something that the caller should know although all went well.
 	Warning string
 }
@@ -169,12 +172,18 @@ func (r *run) followOnce(ctx, patience context.Context, judge func(lineage.Histo
 // attach writes the owners of one object.
 func (r *run) attach(ctx context.Context, h lineage.History, object input.ID, v Verdict) {
 	key := lineage.ObjectKey{Namespace: r.request.Workload.Namespace, Source: object}
-	warning, err := r.write(ctx, key, r.references(h, v))
+	refs := r.references(h, v)
+	before, err := r.owners(ctx, key)
+	unchanged := err == nil && containsAll(before, refs)
+	warning := ""
+	if !unchanged {
+		warning, err = r.write(ctx, key, refs)
+	}
 	if err != nil {
 		r.failed = append(r.failed, err)
 		return
 	}
-	o := Outcome{Object: object, Warning: strings.Trim(v.Message+"; "+warning, "; ")}
+	o := Outcome{Object: object, Unchanged: unchanged, Warning: strings.Trim(v.Message+"; "+warning, "; ")}
 	for _, owner := range v.Owners {
 		o.Owners = append(o.Owners, owner.String())
 	}
@@ -221,6 +230,28 @@ func (r *run) patch(ctx context.Context, key lineage.ObjectKey, refs []metav1.Ow
 	return access.Retry(ctx, func(ctx context.Context) error {
 		return lineage.AddOwners(ctx, r.Client, key, "", refs)
 	})
+}
+
+// owners are those that the object has. That they cannot be read is no reason not to add
+// to them: the write says what is wrong.
+func (r *run) owners(ctx context.Context, key lineage.ObjectKey) (owners []metav1.OwnerReference, err error) {
+	err = access.Retry(ctx, func(ctx context.Context) error {
+		owners, err = lineage.Owners(ctx, r.Client, key)
+		return err
+	})
+	return owners, err
+}
+
+// containsAll reports whether adding the owners would change nothing.
+func containsAll(owners, wanted []metav1.OwnerReference) bool {
+	for _, ref := range wanted {
+		if !slices.ContainsFunc(owners, func(has metav1.OwnerReference) bool {
+			return has.UID == ref.UID && (ref.Controller == nil || ptr.Deref(has.Controller, false) == *ref.Controller)
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // mayNotBlock recognises the admission plugin that guards owner references.

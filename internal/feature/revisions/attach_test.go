@@ -48,7 +48,7 @@ func (l *lab) settled() {
 	})
 }
 
-func TestAttachSendsOneGetOneListAndOnePatchPerObject(t *testing.T) {
+func TestAttachSendsOneGetOneListAndTwoPatchesPerObject(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	a, b := input.ConfigMap("a"), input.Secret("b")
@@ -60,11 +60,11 @@ func TestAttachSendsOneGetOneListAndOnePatchPerObject(t *testing.T) {
 	if _, err := l.attach(l.request(kube.Deployment(), a, b)); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"GET deployments/web", "LIST replicasets", "PATCH configmaps/a", "PATCH secrets/b"}
+	want := []string{"GET deployments/web", "LIST replicasets", "PATCH configmaps/a", "PATCH configmaps/a", "PATCH secrets/b", "PATCH secrets/b"}
 	if diff := cmp.Diff(want, l.wire.sent()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if accept := l.wire.accepts[3]; !strings.Contains(accept, "as=PartialObjectMetadata") {
+	if accept := l.wire.accepts[5]; !strings.Contains(accept, "as=PartialObjectMetadata") {
 		t.Errorf("the Secret's content was asked for: Accept: %s", accept)
 	}
 
@@ -158,7 +158,7 @@ func TestAppliedAfterTheJob(t *testing.T) {
 
 // TestInvalidRollout: Argo calls the version of an invalid Rollout observed, and the
 // status still shows the ReplicaSet before. Nothing is attached to that one, however
-// long it takes a person to mend the Rollout.
+// long it takes a person to fix the Rollout.
 func TestInvalidRollout(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

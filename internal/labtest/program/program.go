@@ -27,6 +27,7 @@ const (
 	Helm              = "helm"
 	Registry          = "registry"
 	GitOps            = "gitops-agent"
+	Kubectl           = "kubectl"
 )
 
 // DefaultKubernetes is the release that is used unless another is asked for.
@@ -66,6 +67,7 @@ func All() []Program {
 		{Helm, "helm", helm, helm + "/cmd/helm", 3 * time.Minute, nil},
 		{Registry, "registry", registry, registry + "/cmd/registry", 2 * time.Minute, nil},
 		{GitOps, "gitops", gitops, gitops + "/agent", 3 * time.Minute, nil},
+		{Kubectl, "kubectl", k8s, k8s + "/cmd/kubectl", 2 * time.Minute, nil},
 		{Etcd + "@1.34", "kubernetes-1.34", etcd, etcd, 30 * time.Second, nil},
 		{APIServer + "@1.34", "kubernetes-1.34", k8s, k8s + "/cmd/kube-apiserver", 5 * time.Minute, nil},
 		{ControllerManager + "@1.34", "kubernetes-1.34", k8s, k8s + "/cmd/kube-controller-manager", time.Minute, nil},

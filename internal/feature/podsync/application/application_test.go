@@ -437,7 +437,7 @@ func TestMistakesInOptions(t *testing.T) {
 	}
 }
 
-// Two masters are a mistake that no waiting mends, and not an application that
+// Two masters are a mistake that no waiting fixes, and not an application that
 // is starting.
 func TestBaselineOfAnAmbiguousProcess(t *testing.T) {
 	name := "twins" + strconv.Itoa(os.Getpid())

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+)
+
+// The bounds of a list that is only for a hint or a completion.
+const (
+	nearestTimeout = 2 * time.Second
+	nearestLimit   = 5000
+)
+
+// notFound says that there is no such object, and which objects of its kind have near names.
+// Any other error is returned as it is.
+func notFound(ctx context.Context, c client.Client, t target, err error) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return fmt.Errorf("%s not found in namespace %s%s", t, t.Namespace, nearNames(ctx, c, t))
+}
+
+// nearNames is a hint at the objects that may be meant. Without the right to list there is
+// none.
+func nearNames(ctx context.Context, c client.Client, t target) string {
+	names, _ := objectNames(ctx, c, t.GroupVersionKind, t.Namespace)
+	return commandline.Hint(t.Name, t.called+"/", names)
+}
+
+// objectNames lists the names of one kind's objects in a namespace, in a short time or not
+// at all. Kinds without namespaces, such as Namespace, take an empty one.
+func objectNames(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, nearestTimeout)
+	defer cancel()
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(nearestLimit)); err != nil {
+		return nil, fmt.Errorf("list %s in namespace %s: %w", gvk.Kind, namespace, err)
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	return names, nil
+}

@@ -1,0 +1,117 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/cli"
+)
+
+// said is what a command line says, in the given environment.
+type said struct {
+	stdout, stderr string
+	code           int
+}
+
+func saying(t *testing.T, program string, args []string, environ ...string) said {
+	t.Helper()
+	variables := map[string]string{}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		variables[name] = value
+	}
+	var stdout, stderr strings.Builder
+	code := cli.Run(t.Context(), args, cli.Environment{
+		Program: program, Version: "1.2.3", Stdout: &stdout, Stderr: &stderr,
+		Lookup:  func(name string) (string, bool) { value, ok := variables[name]; return value, ok },
+		Environ: func() []string { return environ },
+	})
+	return said{stdout.String(), stderr.String(), code}
+}
+
+// TestMistakesAreShort: a mistake is told in two lines, the second of which says where the
+// usage is.
+func TestMistakesAreShort(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason, args, want string
+	}{
+		"Command":      {"which command may be meant", "controler", `unknown command "controler"; did you mean controller?`},
+		"CommandFlags": {"its flags are not what is wrong", "controler --quiet 5s", `unknown command "controler"; did you mean controller?`},
+		"DropIn":       {"also the place of another program", "configmap-atacher -rollout x", `unknown command "configmap-atacher"; did you mean configmap-attacher?`},
+		"FarOff":       {"no guess at random", "deploy", `unknown command "deploy"`},
+		"Flag":         {"which flag may be meant", "controller --quite 5s", "unknown flag: --quite; did you mean --quiet?"},
+		"OneDash":      {"a word after one dash", "controller -quiet 5s", "unknown flag: -quiet; did you mean --quiet?"},
+		"Letter":       {"no such letter", "controller -x", "unknown flag: -x"},
+		"Duration":     {"what the flag takes", "controller --quiet soon", `--quiet "soon": want a duration, such as 30s or 5m`},
+		"Number":       {"what the flag takes", "controller --workers many", `--workers "many": want a whole number`},
+		"Bool":         {"what the flag takes", "controller --auto=perhaps", `--auto "perhaps": want true or false`},
+		"NoValue":      {"a flag at the end", "controller --quiet", "--quiet needs a value"},
+		"Kind":         {"which kind may be meant", "roll deploymnt/web", `workload "deploymnt/web": unknown kind "deploymnt"; did you mean deployment?`},
+		"Target":       {"what can be held", "hold pod/web why", "cronjob (cj), rollout (ro); --kind adds another kind; configmap (cm) and secret can be held too"},
+		"NoReason":     {"a hold has a reason", "hold deploy/web", "name one workload, ConfigMap or Secret and a reason"},
+		"LogLevel":     {"what is accepted", "controller --log-level loud", `--log-level "loud": want debug, info, warn or error`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := saying(t, "lockstep", strings.Fields(tc.args))
+			first, second, _ := strings.Cut(got.stderr, "\n")
+			if got.code != 2 || got.stdout != "" || !strings.HasPrefix(first, "Error: ") || !strings.HasSuffix(first, tc.want) && !strings.Contains(first, tc.want+",") {
+				t.Errorf("%s: exit code %d, said %q, want %q", tc.reason, got.code, got.stderr, tc.want)
+			}
+			if !strings.HasPrefix(second, `Run "lockstep`) || strings.Count(second, "\n") != 1 {
+				t.Errorf("%s: then %q, want where the usage is", tc.reason, second)
+			}
+		})
+	}
+}
+
+// TestVersion: the command and the flag say the same.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	command, flag := saying(t, "lockstep", []string{"version"}), saying(t, "lockstep", []string{"--version"})
+	if command != flag || command.code != 0 || !strings.HasPrefix(command.stdout, "lockstep 1.2.3 (go") {
+		t.Errorf("version says %+v, --version %+v", command, flag)
+	}
+}
+
+// TestHelpListsWhatItReplaces: each program whose place this one can take has a line.
+func TestHelpListsWhatItReplaces(t *testing.T) {
+	t.Parallel()
+	help := saying(t, "lockstep", []string{"--help"}).stdout
+	for _, name := range cli.DropIns() {
+		if !strings.Contains(help, "\n    "+name+"  ") {
+			t.Errorf("--help has no line for %s:\n%s", name, help)
+		}
+	}
+	if !strings.Contains(help, "\n  completion ") {
+		t.Errorf("--help does not list completion:\n%s", help)
+	}
+}
+
+// TestUnknownVariablesAreReported once, by name, and are no error.
+func TestUnknownVariablesAreReported(t *testing.T) {
+	t.Parallel()
+	got := saying(t, "lockstep", []string{"version"}, "LOCKSTEP_QUITE=hunter2", "LOCKSTEP_MAX_DELAY=5s", "LOCKSTEP_INPUTS=x",
+		"LOCKSTEP_SERVICE_HOST=10.0.0.1", "LOCKSTEP_PORT_8080_TCP=tcp://10.0.0.1:8080")
+	want := "Warning: environment variable LOCKSTEP_QUITE is not known; did you mean LOCKSTEP_QUIET?\n"
+	if got.code != 0 || got.stderr != want {
+		t.Errorf("exit code %d, said %q, want %q", got.code, got.stderr, want)
+	}
+}
+
+// TestPlugin: started by kubectl, the program calls itself as the person did.
+func TestPlugin(t *testing.T) {
+	t.Parallel()
+	help := saying(t, "/usr/local/bin/kubectl-lockstep", []string{"roll", "--help"}).stdout
+	for _, want := range []string{"\n  kubectl lockstep roll KIND/NAME [flags]\n", "\n  kubectl lockstep roll deployment/web -n shop\n"} {
+		if !strings.Contains(help, want) {
+			t.Errorf("%q is not in\n%s", want, help)
+		}
+	}
+	wrong := saying(t, "kubectl-lockstep", []string{"rol"}).stderr
+	if !strings.Contains(wrong, "did you mean roll?") || !strings.Contains(wrong, `"kubectl lockstep --help"`) {
+		t.Errorf("a mistake: %q", wrong)
+	}
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/patch"
+)
+
+// target is an object whose annotations a person changes: a workload, a ConfigMap or a Secret.
+type target struct {
+	schema.GroupVersionKind
+	client.ObjectKey
+	// called is what its kind is called on the command line.
+	called     string
+	isWorkload bool
+}
+
+// parseTarget reads "deployment/web", "cm/app" and "secret/db".
+func parseTarget(text, namespace string, further []string) (target, error) {
+	called, name, _ := strings.Cut(text, "/")
+	if _, isSource := commandline.SourceKind(called); isSource && name != "" {
+		id, err := parseSource(text, namespace)
+		if err != nil {
+			return target{}, fmt.Errorf("%q: %w", text, err)
+		}
+		kind, _, _ := strings.Cut(id.String(), "/")
+		return target{
+			GroupVersionKind: corev1.SchemeGroupVersion.WithKind(string(id.Kind)),
+			ObjectKey:        client.ObjectKey{Namespace: namespace, Name: id.Name}, called: kind,
+		}, nil
+	}
+	kind, at, err := workloadNamed(text, namespace, further)
+	if unknown, ok := errors.AsType[unknownKindError](err); ok && !unknown.hinted {
+		err = fmt.Errorf("%w; configmap (cm) and secret can be held too", err)
+	}
+	if err != nil {
+		return target{}, err
+	}
+	return workloadTarget(kind, at), nil
+}
+
+func workloadTarget(kind kube.Kind, at client.ObjectKey) target {
+	return target{GroupVersionKind: kind.GroupVersionKind, ObjectKey: at, called: kind.Name(), isWorkload: true}
+}
+
+// String is how the person may name it: "deployment/web".
+func (t target) String() string { return t.called + "/" + t.Name }
+
+// command is a command line about it, such as "lockstep release deployment/web -n shop".
+func (t target) command(program, verb string) string {
+	return fmt.Sprintf("%s %s %s -n %s", program, verb, t, t.Namespace)
+}
+
+// annotate reads the object, asks what to change, and writes that, if nothing else has been
+// written in between; otherwise it begins again. An empty answer writes nothing.
+func (t target) annotate(ctx context.Context, c client.Client, change func(metav1.Object) (map[string]*string, error)) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		o := &metav1.PartialObjectMetadata{}
+		o.SetGroupVersionKind(t.GroupVersionKind)
+		if err := c.Get(ctx, t.ObjectKey, o); err != nil {
+			return notFound(ctx, c, t, fmt.Errorf("read %s: %w", t, err))
+		}
+		annotations, err := change(o)
+		if err != nil || len(annotations) == 0 {
+			return err
+		}
+		body, err := patch.Annotations(patch.Target{UID: string(o.GetUID()), ResourceVersion: o.GetResourceVersion()}, annotations)
+		if err != nil {
+			return err
+		}
+		if err := c.Patch(ctx, o, client.RawPatch(types.MergePatchType, body), client.FieldOwner(personalManager)); err != nil {
+			return fmt.Errorf("write the annotations of %s: %w", t, err)
+		}
+		return nil
+	})
+}
+
+// personalManager is the owner of fields that a person writes by a command, which tells
+// them from the controller's.
+const personalManager = "lockstep-command"
+
+// parseSource reads "configmap/app", "cm/app" and "secret/db".
+func parseSource(text, namespace string) (input.ID, error) {
+	called, name, _ := strings.Cut(text, "/")
+	kind, known := commandline.SourceKind(called)
+	if !known || name == "" {
+		return input.ID{}, errors.New("want configmap/NAME or secret/NAME")
+	}
+	if err := inNamespace(name, namespace); err != nil {
+		return input.ID{}, err
+	}
+	return input.ParseSource(kind + "/" + name)
+}

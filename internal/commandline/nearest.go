@@ -1,0 +1,46 @@
+package commandline
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// maxHints bounds how many names a hint offers.
+const maxHints = 3
+
+// Nearest are the candidates that a misspelt word may mean: those that need the fewest
+// changes, or that begin with the word. There are at most three; none when nothing is near.
+func Nearest(word string, candidates []string) []string {
+	if word == "" {
+		return nil
+	}
+	// Cobra measures the distance for its own commands, so the candidates become commands.
+	list := &cobra.Command{}
+	for _, name := range candidates {
+		list.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	// In a word of three letters, two changes make another word.
+	most := 2
+	if utf8.RuneCountInString(word) <= 3 {
+		most = 1
+	}
+	for distance := 1; distance <= most; distance++ {
+		list.SuggestionsMinimumDistance = distance
+		if near := list.SuggestionsFor(word); len(near) > 0 {
+			return near[:min(len(near), maxHints)]
+		}
+	}
+	return nil
+}
+
+// Hint is what follows a message about a misspelt word: "; did you mean a or b?". It is
+// empty when no candidate is near. The prefix is put before each name.
+func Hint(word, prefix string, candidates []string) string {
+	near := Nearest(word, candidates)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + prefix + strings.Join(near, " or "+prefix) + "?"
+}

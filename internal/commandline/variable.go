@@ -1,0 +1,57 @@
+package commandline
+
+import (
+	"slices"
+	"strings"
+)
+
+// variablePrefix starts the environment variables of both programs.
+const variablePrefix = "LOCKSTEP_"
+
+// Variable is the environment variable that stands for a flag: LOCKSTEP_MAX_DELAY for
+// --max-delay.
+func Variable(flag string) string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// foreignVariables begin with our prefix and stand for no flag: what Lockstep writes into
+// containers and for commands that the agent runs, what a drop-in mode of the agent reads,
+// and what the project's own tools read.
+func foreignVariables() []string {
+	return []string{
+		"LOCKSTEP_INPUTS", "LOCKSTEP_DIR", "LOCKSTEP_GENERATION", "LOCKSTEP_CHANGED_FILES", "LOCKSTEP_HEALTH_ADDR",
+		"LOCKSTEP_LAB", "LOCKSTEP_LAB_CACHE", "LOCKSTEP_LAB_INSTALL", "LOCKSTEP_LAB_PART", "LOCKSTEP_BINARY",
+	}
+}
+
+// UnknownVariables are the names of variables with our prefix that mean nothing to a program
+// with these flags. environ is as of os.Environ. What Kubernetes sets for a Service whose name
+// begins with lockstep is not meant for the program.
+func UnknownVariables(environ, flags []string) []string {
+	var known, unknown []string
+	for _, flag := range flags {
+		known = append(known, Variable(flag))
+	}
+	names := make([]string, len(environ))
+	for i, pair := range environ {
+		names[i], _, _ = strings.Cut(pair, "=")
+	}
+	for _, name := range names {
+		ours := strings.HasPrefix(name, variablePrefix)
+		if ours && !slices.Contains(known, name) && !slices.Contains(foreignVariables(), name) && !isOfService(name, names) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
+}
+
+// isOfService reports whether Kubernetes has set the variable for a Service. It sets all of
+// a Service's variables together, of which NAME_SERVICE_HOST is one.
+func isOfService(name string, names []string) bool {
+	return slices.ContainsFunc(names, func(other string) bool {
+		service, isHost := strings.CutSuffix(other, "_SERVICE_HOST")
+		rest, belongs := strings.CutPrefix(name, service)
+		return isHost && belongs && (strings.HasPrefix(rest, "_SERVICE_") || rest == "_PORT" || strings.HasPrefix(rest, "_PORT_"))
+	})
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// heldChange: a change that a person holds is not rolled out, and the tool says why.
+func heldChange(ctx context.Context, s *story) error {
+	before, err := s.revisions(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.say(ctx, "\"Why did my pods restart?\", or \"why did they not?\" The controller has what it decided on record,\nand lockstep explain reads it:"); err != nil {
+		return err
+	}
+	if _, err := s.lockstepSays(ctx, "hold", "deployment/"+deployment, "release freeze"); err != nil {
+		return err
+	}
+	mark := s.log.mark()
+	if err := s.step(ctx, "change configmap/web-settings: greeting good evening -> good night", func(ctx context.Context) error {
+		return s.patch(ctx, &corev1.ConfigMap{}, "web-settings", `{"data":{"greeting":"good night"}}`)
+	}); err != nil {
+		return err
+	}
+	if err := s.decided(ctx, mark, "hold"); err != nil {
+		return err
+	}
+	const why = "Held"
+	if err := eventually(ctx, func(ctx context.Context) (bool, string) {
+		text, err := s.command(ctx, "explain", "deployment/"+deployment).CombinedOutput()
+		return err == nil && strings.Contains(string(text), why), "lockstep explain does not say " + why + ": " + string(text)
+	}); err != nil {
+		return err
+	}
+	if _, err := s.lockstepSays(ctx, "explain", "deployment/"+deployment); err != nil {
+		return err
+	}
+	if err := s.rollouts(ctx, len(before)-1, "the change waits, and the tool says why"); err != nil {
+		return err
+	}
+	mark = s.log.mark()
+	if _, err := s.lockstepSays(ctx, "release", "deployment/"+deployment); err != nil {
+		return err
+	}
+	if err := s.decided(ctx, mark, "move"); err != nil {
+		return err
+	}
+	if err := pause(ctx, moment); err != nil {
+		return err
+	}
+	if err := s.settled(ctx); err != nil {
+		return err
+	}
+	if err := s.rollouts(ctx, len(before), "the release delivers it, by one rollout"); err != nil {
+		return err
+	}
+	_, err = s.lockstepSays(ctx, "history", "deployment/"+deployment)
+	return err
+}
+
+// command is the product's own, about the application.
+func (st *stage) command(ctx context.Context, args ...string) *exec.Cmd {
+	all := append(args, "-n", namespace, "--kubeconfig", st.cluster.Kubeconfig())
+	if args[0] == "explain" {
+		all = append(all, "--own-namespace", ownNamespace)
+	}
+	cmd := exec.CommandContext(ctx, st.binary, all...)
+	cmd.Env = cleanEnvironment()
+	return cmd
+}
+
+// lockstepSays runs a command of the product as the reader would, and shows its answer.
+func (s *story) lockstepSays(ctx context.Context, args ...string) (answer string, err error) {
+	shown := make([]string, len(args))
+	for i, arg := range args {
+		shown[i] = arg
+		if strings.Contains(arg, " ") {
+			shown[i] = "'" + arg + "'"
+		}
+	}
+	err = s.step(ctx, "lockstep "+strings.Join(shown, " ")+" -n "+namespace, func(ctx context.Context) error {
+		text, err := s.command(ctx, args...).CombinedOutput()
+		answer = string(text)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, answer)
+		}
+		s.show(answer)
+		return nil
+	})
+	return answer, err
+}

@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// completeScript is what docs/command-line.md has people install beside the plugin.
+const completeScript = "#!/bin/sh\nexec kubectl lockstep __complete \"$@\"\n"
+
+// TestKubectlPlugin: kubectl finds the program by its name, runs it, and completes its
+// arguments through a script of one line.
+func TestKubectlPlugin(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	builder, err := program.NewBuilder(os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := builder.Build(t.Context(), program.Kubectl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	for name, file := range map[string]string{"kubectl": built[program.Kubectl].Path, "kubectl-lockstep": labtest.Binary(t, "./cmd/lockstep")} {
+		if err := os.Symlink(file, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "kubectl_complete-lockstep"), []byte(completeScript), 0o755); err != nil { //nolint:gosec // It is run.
+		t.Fatal(err)
+	}
+	kubectl := func(args ...string) (stdout, stderr string, code int) {
+		t.Helper()
+		return labtest.RunCommand(t, labtest.Command{
+			Path: filepath.Join(folder, "kubectl"), Args: args,
+			Env: []string{"PATH=" + folder + ":/usr/bin:/bin", "KUBECONFIG=" + w.Cluster.Kubeconfig(), "LOCKSTEP_NAMESPACE=" + w.Namespace},
+		})
+	}
+	if stdout, stderr, code := kubectl("lockstep", "hold", "--help"); code != 0 || !strings.Contains(stdout, "\n  kubectl lockstep hold KIND/NAME REASON [flags]\n") {
+		t.Errorf("hold --help: exit code %d, %s\n%s", code, stderr, stdout)
+	}
+	want := `end it with "kubectl lockstep release deployment/web -n ` + w.Namespace + `"`
+	if stdout, stderr, code := kubectl("lockstep", "hold", "deploy/web", "release freeze"); code != 0 || !strings.Contains(stdout, want) {
+		t.Errorf("hold: exit code %d, %s\n%s", code, stderr, stdout)
+	}
+	if held := w.Deployment(t, testkit.Web).Annotations[settings.Hold]; held != "release freeze" {
+		t.Errorf("the hold is %q", held)
+	}
+	if _, stderr, code := kubectl("lockstep", "relase", "deploy/web"); code != 2 || !strings.Contains(stderr, "did you mean release?") || !strings.Contains(stderr, `"kubectl lockstep --help"`) {
+		t.Errorf("a mistake: exit code %d, %s", code, stderr)
+	}
+	for typed, want := range map[string]string{"de": "deployment/", "deploy/": "deploy/web"} {
+		stdout, stderr, code := kubectl("__complete", "lockstep", "roll", typed)
+		if first, _, _ := strings.Cut(stdout, "\n"); code != 0 || first != want {
+			t.Errorf("complete %q: exit code %d, %s\n%s", typed, code, stderr, stdout)
+		}
+	}
+}

@@ -3,12 +3,10 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +41,7 @@ func newExplain(env Environment) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
-		Short: "Say why a workload was rolled out, or why it was not",
+		Short: "Say why a workload was rolled out, or why it was not; or who uses a ConfigMap or Secret",
 		Long: `Say where a workload stands: what it depends on, what it was given, what exists, who
 changed that, what happens next, or why nothing does and what ends that.
 
@@ -52,11 +50,16 @@ its events and log. What the controller has not said is worked out from what you
 read, by the controller's own rules, and marked as an estimate.
 
 A source that you may not read is "not visible to you"; its digest is then the one that
-the controller has on record. Digests of Secrets need the installation key as well.`,
+the controller has on record. Digests of Secrets need the installation key as well.
+
+Of a ConfigMap or Secret it says which workloads follow it and how they stand, and what
+was told of it.`,
 		Example: `  lockstep explain deployment/web -n shop
   lockstep explain sts/db -o yaml
-  lockstep explain deploy/web -w`,
-		Args: oneWorkload,
+  lockstep explain deploy/web -w
+  lockstep explain configmap/app`,
+		Args:              oneObject,
+		ValidArgsFunction: completeTarget(&o.kube, &o.scope),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
 			return o.run(cmd.Context(), args[0], env)
@@ -81,7 +84,7 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	if err != nil {
 		return err
 	}
-	kind, at, err := workloadNamed(name, within.namespace, o.scope.kinds)
+	t, err := parseTarget(name, within.namespace, o.scope.kinds)
 	if err != nil {
 		return usageError{err}
 	}
@@ -89,7 +92,10 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	if err != nil {
 		return err
 	}
-	question := &explaining{options: o, client: c, env: env, kind: kind, at: at}
+	question := &explaining{options: o, client: c, env: env, target: t}
+	if t.isWorkload {
+		question.kind, question.at, _ = workloadNamed(name, within.namespace, o.scope.kinds)
+	}
 	if !o.watch {
 		answer, err := question.ask(ctx)
 		if err != nil {
@@ -97,18 +103,24 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 		}
 		return o.print(env, answer)
 	}
-	var before *ask.Explanation
+	var before answered
 	return whenRecordChanges(ctx, c, o.installation.namespace, func(ctx context.Context) error {
 		answer, err := question.ask(ctx)
-		if err != nil || before != nil && reflect.DeepEqual(*before, answer) {
+		if err != nil || reflect.DeepEqual(before, answer) {
 			return err
 		}
 		if before != nil && o.output.isForPeople() {
 			_, _ = fmt.Fprintln(env.Stdout)
 		}
-		before = &answer
+		before = answer
 		return o.print(env, answer)
 	})
+}
+
+// answered is an answer that can be written for people.
+type answered interface {
+	// print writes it, and returns the state that colours its third line.
+	print(to *bytes.Buffer, now time.Time, wide bool) ask.State
 }
 
 // explaining is one run of the command.
@@ -116,13 +128,24 @@ type explaining struct {
 	options *explainOptions
 	client  client.Client
 	env     Environment
-	kind    kube.Kind
-	at      client.ObjectKey
+	target  target
+	// kind and at are the workload, when the target is one.
+	kind kube.Kind
+	at   client.ObjectKey
 }
 
-// ask reads all that can be said of the workload. Rights that are missing are told, and no
-// error, but for the workload itself.
-func (x *explaining) ask(ctx context.Context) (ask.Explanation, error) {
+func (x *explaining) ask(ctx context.Context) (answered, error) {
+	if x.target.isWorkload {
+		answer, err := x.askWorkload(ctx)
+		return workloadAnswer{answer}, err
+	}
+	answer, err := x.askSource(ctx)
+	return sourceAnswer{answer}, err
+}
+
+// askWorkload reads all that can be said of the workload. Rights that are missing are told,
+// and no error, but for the workload itself.
+func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
 	var s ask.Situation
 	heard, stored, err := x.options.installation.heard(ctx, x.client, x.env, x.at.Namespace)
 	if err != nil {
@@ -158,7 +181,7 @@ func (x *explaining) live(ctx context.Context, s *ask.Situation) (*cluster.Live,
 	}
 	live := cluster.NewLive(x.client, hashers, x.kind, x.at, x.env.Now).Tolerate()
 	if err := live.Read(ctx); err != nil {
-		return nil, err
+		return nil, notFound(ctx, x.client, workloadTarget(x.kind, x.at), err)
 	}
 	s.Hidden = live.Hidden()
 	return live, nil
@@ -195,14 +218,13 @@ func (x *explaining) details(ctx context.Context, s *ask.Situation) error {
 	if err == nil && template != nil {
 		s.Places = podrefs.Places(&template.Spec)
 	}
-	if s.Events, err = announce.ToldOf(ctx, x.client, s.Workload); err != nil {
+	if s.Events, err = announce.ToldOf(ctx, x.client, s.Workload.Key.Namespace, s.Workload.UID); err != nil {
 		s.Unread = append(s.Unread, "events are "+ask.NotVisible+": "+err.Error())
 	}
 	s.Writers = map[input.ID]kube.Writer{}
 	for _, id := range sourcesOf(s) {
-		writer, err := cluster.ReadWriter(ctx, x.client, x.at.Namespace, id)
-		if err == nil {
-			s.Writers[id] = writer
+		if o, err := cluster.ReadHeader(ctx, x.client, x.at.Namespace, id); err == nil {
+			s.Writers[id] = kube.DataWriter(o)
 		}
 	}
 	return ctx.Err()
@@ -219,127 +241,15 @@ func sourcesOf(s *ask.Situation) []input.ID {
 	return all
 }
 
-func (o *explainOptions) print(env Environment, e ask.Explanation) error {
-	return o.output.write(env.Stdout, e, func(to io.Writer) error {
+func (o *explainOptions) print(env Environment, answer answered) error {
+	return o.output.write(env.Stdout, answer, func(to io.Writer) error {
 		var text bytes.Buffer
-		printExplanation(&text, e, env.Now(), o.output.isWide())
-		stateLine := 2
+		state := answer.print(&text, env.Now(), o.output.isWide())
 		return paint(to, text.Bytes(), func(line int) string {
-			if line != stateLine || !env.usesColour() {
+			if stateLine := 2; line != stateLine || !env.usesColour() {
 				return ""
 			}
-			return stateColour(e.State)
+			return stateColour(state)
 		})
 	})
-}
-
-// printExplanation writes an explanation for people.
-func printExplanation(to *bytes.Buffer, e ask.Explanation, now time.Time, wide bool) {
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(to, "%-12s %s\n", name, fmt.Sprintf(format, args...))
-	}
-	line("Workload:", "%s in namespace %s", e.Workload, e.Namespace)
-	line("Controller:", "%s", strings.TrimPrefix(controllerWords(e.Controller, now), "controller: "))
-	line("State:", "%s", stateWords(e.State, now))
-	if e.Meaning != "" {
-		line("", "%s", strings.ReplaceAll(e.Meaning, "`", ""))
-	}
-	line("Next:", "%s", nextWords(e.State, now))
-	if e.Estimate != nil {
-		line("Estimate:", "%s: %s; the controller has not said so yet", e.Estimate.Reason, e.Estimate.Message)
-	}
-	for i, s := range e.Settings {
-		name := ""
-		if i == 0 {
-			name = "Settings:"
-		}
-		line(name, "%s: %s (on the %s)", s.Key, settings.Shorten(s.Value), s.On)
-	}
-	for _, note := range e.Notes {
-		line("Note:", "%s", note)
-	}
-	printUses(to, e.Inputs, now)
-	printTold(to, "WARNING", e.Warnings, now)
-	events := e.Events
-	if last := 5; len(events) > last && !wide {
-		events = events[len(events)-last:]
-	}
-	printTold(to, "EVENT", events, now)
-}
-
-func stateWords(s ask.State, now time.Time) string {
-	words := s.Reason
-	if s.Since != nil {
-		words += " since " + age(s.Since, now)
-	}
-	if s.Message != "" {
-		words += ": " + s.Message
-	}
-	switch s.From {
-	case ask.FromEvent:
-		words += " (from the newest event)"
-	case ask.FromEstimate:
-		words += " (an estimate: the controller has nothing on record of it)"
-	}
-	return words
-}
-
-// nextWords say what happens next and when, or what has to.
-func nextWords(s ask.State, now time.Time) string {
-	switch {
-	case s.IsInStep():
-		return "nothing, until an input changes"
-	case s.Next != nil:
-		return "the controller looks again " + until(s.Next, now) + "; it ends with " + s.Ends
-	case s.Ends != "":
-		return "it ends with " + s.Ends
-	}
-	return "nothing is planned"
-}
-
-func printUses(to io.Writer, uses []ask.Use, now time.Time) {
-	if len(uses) == 0 {
-		return
-	}
-	_, _ = fmt.Fprintln(to)
-	table := newColumns(to)
-	err := table.row("INPUT", "GIVEN", "NOW", "CHANGED", "USED IN")
-	for _, u := range uses {
-		changed := "-"
-		if u.ChangedBy != "" {
-			changed = age(u.ChangedAt, now) + " ago by " + u.ChangedBy
-		}
-		err = errors.Join(err, table.row(u.Input, dashed(u.Delivered), useNow(u), changed, dashed(strings.Join(u.Places, "; "))))
-	}
-	_ = errors.Join(err, table.Flush())
-}
-
-// useNow is what exists of an input, and what stands in its way.
-func useNow(u ask.Use) string {
-	words := dashed(u.Current)
-	switch {
-	case u.Hidden != "" && u.Current != "":
-		words += " (on record; " + ask.NotVisible + ")"
-	case u.Hidden != "":
-		words = ask.NotVisible
-	case !u.Followed:
-		words = "not followed"
-	}
-	if u.Note != "" {
-		words += " " + u.Note
-	}
-	return words
-}
-
-func printTold(to io.Writer, what string, events []ask.Event, now time.Time) {
-	if len(events) == 0 {
-		return
-	}
-	_, _ = fmt.Fprintln(to)
-	table := newColumns(to)
-	err := table.row("AGE", "REASON", what)
-	for _, e := range events {
-		err = errors.Join(err, table.row(age(&e.At, now), e.Reason, e.Note))
-	}
-	_ = errors.Join(err, table.Flush())
 }

@@ -53,7 +53,8 @@ right to list its revisions or events it says so and shows the rest.`,
 		Example: `  lockstep history deployment/web -n shop
   lockstep history sts/db -o wide
   lockstep history rollout/web -o json`,
-		Args: oneWorkload,
+		Args:              oneWorkload,
+		ValidArgsFunction: completeWorkload(&o.kube, &o.scope),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd.Context(), args[0], env)
 		},
@@ -82,12 +83,12 @@ func (o *historyOptions) run(ctx context.Context, name string, env Environment) 
 	}
 	var past ask.Past
 	if past.Workload, past.Writer, err = cluster.ReadWorkload(ctx, c, kind, at); err != nil {
-		return err
+		return notFound(ctx, c, workloadTarget(kind, at), err)
 	}
 	if past.Revisions, err = lineage.PastOf(ctx, c, past.Workload); err != nil {
 		past.Unread = append(past.Unread, "revisions cannot be read: "+err.Error())
 	}
-	if past.Events, err = announce.ToldOf(ctx, c, past.Workload); err != nil {
+	if past.Events, err = announce.ToldOf(ctx, c, past.Workload.Key.Namespace, past.Workload.UID); err != nil {
 		past.Unread = append(past.Unread, "events cannot be read: "+err.Error())
 	}
 	if err := ctx.Err(); err != nil {

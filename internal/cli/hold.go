@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
@@ -93,18 +94,9 @@ func reasonText(reason string) string {
 
 // writtenBy says which program wrote an annotation last, and when, as far as the object tells.
 func writtenBy(o metav1.Object, annotation string) string {
-	var writer string
-	var last time.Time
-	for _, e := range o.GetManagedFields() {
-		if e.Time == nil || e.FieldsV1 == nil || !strings.Contains(string(e.FieldsV1.GetRawBytes()), `"f:`+annotation+`":`) {
-			continue
-		}
-		if e.Time.After(last) {
-			writer, last = e.Manager, e.Time.Time
-		}
-	}
-	if writer == "" {
+	writer := kube.AnnotationWriter(o, annotation)
+	if writer.Manager == "" {
 		return ""
 	}
-	return fmt.Sprintf(", written by %s at %s", writer, last.UTC().Format(time.RFC3339))
+	return fmt.Sprintf(", written by %s at %s", writer.Manager, writer.At.UTC().Format(time.RFC3339))
 }

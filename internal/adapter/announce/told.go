@@ -36,13 +36,13 @@ func (t Told) IsDecision() bool { return t.By == Reporter && t.Action != ActionW
 // IsWarning reports whether it is a warning of Lockstep beside a decision.
 func (t Told) IsWarning() bool { return t.By == Reporter && t.Action == ActionWarn }
 
-// ToldOf asks the API server for the events about a workload, oldest first.
-func ToldOf(ctx context.Context, c client.Reader, w *kube.Workload) ([]Told, error) {
-	all, err := list(ctx, c, w.Key.Namespace, fields.OneTermEqualSelector("involvedObject.uid", w.UID))
+// ToldOf asks the API server for the events about an object, oldest first.
+func ToldOf(ctx context.Context, c client.Reader, namespace, uid string) ([]Told, error) {
+	all, err := list(ctx, c, namespace, fields.OneTermEqualSelector("involvedObject.uid", uid))
 	if err != nil {
-		return nil, fmt.Errorf("list the events of %s: %w", w.Key, err)
+		return nil, fmt.Errorf("list events in namespace %s: %w", namespace, err)
 	}
-	return all[w.UID], nil
+	return all[uid], nil
 }
 
 // ToldIn asks for what Lockstep told in a namespace, or in all when it is empty, by the UID

@@ -56,14 +56,14 @@ func ReadTemplate(ctx context.Context, c client.Reader, w *kube.Workload) (*core
 	return w.Target.Kind.PodTemplate(o)
 }
 
-// ReadWriter asks who last wrote the content of a source, as far as its managed fields tell.
-func ReadWriter(ctx context.Context, c client.Reader, namespace string, id input.ID) (kube.Writer, error) {
+// ReadHeader asks for the metadata of a ConfigMap or Secret.
+func ReadHeader(ctx context.Context, c client.Reader, namespace string, id input.ID) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(id.Kind)))
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: id.Name}, o); err != nil {
-		return kube.Writer{}, fmt.Errorf("read %s: %w", id, err)
+		return nil, fmt.Errorf("read %s: %w", id, err)
 	}
-	return kube.DataWriter(o), nil
+	return o, nil
 }
 
 // kindOf is the kind of a workload that lends its template: one that is followed anyway.

@@ -281,7 +281,7 @@ func askedAt(m metav1.Object) time.Time {
 	if _, asks := m.GetAnnotations()[settings.Reload]; !asks {
 		return time.Time{}
 	}
-	return writerOf(m, `"f:`+settings.Reload+`":`).At
+	return AnnotationWriter(m, settings.Reload).At
 }
 
 // ownSettings keeps the annotations that mean something to Lockstep.

@@ -25,6 +25,11 @@ func DataWriter(o metav1.Object) Writer {
 	return writerOf(o, `"f:data":`, `"f:binaryData":`)
 }
 
+// AnnotationWriter is the manager with the latest write among those that own the annotation.
+func AnnotationWriter(o metav1.Object, key string) Writer {
+	return writerOf(o, `"f:`+key+`":`)
+}
+
 // writerOf is the manager with the latest write among those that own one of the fields,
 // spelled as in managed fields: "f:data":.
 func writerOf(o metav1.Object, fields ...string) Writer {

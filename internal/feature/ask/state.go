@@ -1,7 +1,6 @@
 package ask
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -87,13 +86,10 @@ func latest(times ...time.Time) time.Time {
 	return slices.MaxFunc(times, time.Time.Compare)
 }
 
-// byState puts what is not in step first, then by name.
-func byState(a, b Status) int {
-	rank := func(s Status) int {
-		if s.State.IsInStep() {
-			return 1
-		}
-		return 0
+// rank puts what is not in step first.
+func (s State) rank() int {
+	if s.IsInStep() {
+		return 1
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
+	return 0
 }

@@ -61,7 +61,9 @@ func StatusOf(k Known) []Status {
 		}
 		rows = append(rows, row)
 	}
-	slices.SortFunc(rows, byState)
+	slices.SortFunc(rows, func(a, b Status) int {
+		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
+	})
 	return rows
 }
 

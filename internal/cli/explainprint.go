@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
+)
+
+// named writes a line with a name in front.
+func named(to io.Writer, name, format string, args ...any) {
+	_, _ = fmt.Fprintf(to, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+// workloadAnswer is an explanation of a workload, for people.
+type workloadAnswer struct{ ask.Explanation }
+
+func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.State {
+	named(to, "Workload:", "%s in namespace %s", e.Workload, e.Namespace)
+	named(to, "Controller:", "%s", strings.TrimPrefix(controllerWords(e.Controller, now), "controller: "))
+	named(to, "State:", "%s", stateWords(e.State, now))
+	if e.Meaning != "" {
+		named(to, "", "%s", strings.ReplaceAll(e.Meaning, "`", ""))
+	}
+	named(to, "Next:", "%s", nextWords(e.State, now))
+	if e.Estimate != nil {
+		named(to, "Estimate:", "%s: %s; the controller has not said so yet", e.Estimate.Reason, e.Estimate.Message)
+	}
+	printSettings(to, e.Settings)
+	printNotes(to, e.Notes)
+	printUses(to, e.Inputs, now)
+	printTold(to, "WARNING", e.Warnings, now)
+	printTold(to, "EVENT", lastEvents(e.Events, wide), now)
+	return e.State
+}
+
+// sourceAnswer is an explanation of a ConfigMap or Secret, for people.
+type sourceAnswer struct{ ask.SourceExplanation }
+
+func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.State {
+	named(to, "Source:", "%s in namespace %s", e.Source, e.Namespace)
+	named(to, "Controller:", "%s", strings.TrimPrefix(controllerWords(e.Controller, now), "controller: "))
+	changed := "not known"
+	if e.ChangedBy != "" {
+		changed = age(e.ChangedAt, now) + " ago by " + e.ChangedBy
+	}
+	named(to, "Changed:", "%s", changed)
+	for i, owner := range e.Owners {
+		named(to, firstName(i, "Owners:"), "%s", owner)
+	}
+	printSettings(to, e.Settings)
+	printNotes(to, e.Notes)
+	_, _ = fmt.Fprintln(to)
+	if len(e.Users) == 0 {
+		_, _ = fmt.Fprintln(to, "no workload on record follows it")
+	} else {
+		table := newColumns(to)
+		err := table.row("WORKLOAD", "STATE", "SINCE", "GIVEN", "NOW")
+		for _, u := range e.Users {
+			err = errors.Join(err, table.row(u.Workload, u.State.Reason, age(u.State.Since, now), u.Delivered, u.Current))
+		}
+		_ = errors.Join(err, table.Flush())
+	}
+	printTold(to, "EVENT", lastEvents(e.Events, wide), now)
+	return ask.State{}
+}
+
+// firstName is the name in front of the first of several lines.
+func firstName(i int, name string) string {
+	if i > 0 {
+		return ""
+	}
+	return name
+}
+
+func printSettings(to io.Writer, all []ask.Setting) {
+	for i, s := range all {
+		named(to, firstName(i, "Settings:"), "%s: %s (on the %s)", s.Key, settings.Shorten(s.Value), s.On)
+	}
+}
+
+func printNotes(to io.Writer, notes []string) {
+	for _, note := range notes {
+		named(to, "Note:", "%s", note)
+	}
+}
+
+// lastEvents are the newest of many, unless all are wanted.
+func lastEvents(events []ask.Event, all bool) []ask.Event {
+	if most := 5; len(events) > most && !all {
+		return events[len(events)-most:]
+	}
+	return events
+}
+
+func stateWords(s ask.State, now time.Time) string {
+	words := s.Reason
+	if s.Since != nil {
+		words += " since " + age(s.Since, now)
+	}
+	if s.Message != "" {
+		words += ": " + s.Message
+	}
+	switch s.From {
+	case ask.FromEvent:
+		words += " (from the newest event)"
+	case ask.FromEstimate:
+		words += " (an estimate: the controller has nothing on record of it)"
+	}
+	return words
+}
+
+// nextWords say what happens next and when, or what has to.
+func nextWords(s ask.State, now time.Time) string {
+	switch {
+	case s.IsInStep():
+		return "nothing, until an input changes"
+	case s.Next != nil:
+		return "the controller looks again " + until(s.Next, now) + "; it ends with " + s.Ends
+	case s.Ends != "":
+		return "it ends with " + s.Ends
+	}
+	return "nothing is planned"
+}
+
+func printUses(to io.Writer, uses []ask.Use, now time.Time) {
+	if len(uses) == 0 {
+		return
+	}
+	_, _ = fmt.Fprintln(to)
+	table := newColumns(to)
+	err := table.row("INPUT", "GIVEN", "NOW", "CHANGED", "USED IN")
+	for _, u := range uses {
+		changed := "-"
+		if u.ChangedBy != "" {
+			changed = age(u.ChangedAt, now) + " ago by " + u.ChangedBy
+		}
+		err = errors.Join(err, table.row(u.Input, dashed(u.Delivered), useNow(u), changed, dashed(strings.Join(u.Places, "; "))))
+	}
+	_ = errors.Join(err, table.Flush())
+}
+
+// useNow is what exists of an input, and what stands in its way.
+func useNow(u ask.Use) string {
+	words := dashed(u.Current)
+	switch {
+	case u.Hidden != "" && u.Current != "":
+		words += " (on record; " + ask.NotVisible + ")"
+	case u.Hidden != "":
+		words = ask.NotVisible
+	case !u.Followed:
+		words = "not followed"
+	}
+	if u.Note != "" {
+		words += " " + u.Note
+	}
+	return words
+}
+
+func printTold(to io.Writer, what string, events []ask.Event, now time.Time) {
+	if len(events) == 0 {
+		return
+	}
+	_, _ = fmt.Fprintln(to)
+	table := newColumns(to)
+	err := table.row("AGE", "REASON", what)
+	for _, e := range events {
+		err = errors.Join(err, table.row(age(&e.At, now), e.Reason, e.Note))
+	}
+	_ = errors.Join(err, table.Flush())
+}

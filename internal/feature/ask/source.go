@@ -1,0 +1,110 @@
+package ask
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// SourceExplanation is who follows a ConfigMap or Secret, and what was told of it.
+type SourceExplanation struct {
+	Namespace  string     `json:"namespace"`
+	Source     string     `json:"source"`
+	Controller Controller `json:"controller"`
+	// ChangedBy and ChangedAt are who wrote its content last, as far as its managed fields
+	// tell.
+	ChangedBy string     `json:"changedBy,omitempty"`
+	ChangedAt *time.Time `json:"changedAt,omitempty"`
+	// Owners are the objects that it is removed with.
+	Owners   []string     `json:"owners,omitempty"`
+	Settings []Setting    `json:"settings,omitempty"`
+	Users    []SourceUser `json:"users,omitempty"`
+	// Events are what Lockstep told of it, oldest first.
+	Events []Event  `json:"events,omitempty"`
+	Notes  []string `json:"notes,omitempty"`
+}
+
+// SourceUser is a workload that follows the source.
+type SourceUser struct {
+	Workload  string `json:"workload"`
+	State     State  `json:"state"`
+	Delivered string `json:"delivered"`
+	Current   string `json:"current"`
+}
+
+// Source is what was read about a ConfigMap or Secret.
+type Source struct {
+	ID         input.ID
+	Namespace  string
+	Controller Controller
+	// Object is nil when it cannot be read, or does not exist.
+	Object *metav1.PartialObjectMetadata
+	// Entries are what is on record of the workloads of its namespace, and Kinds what they
+	// are called.
+	Entries map[kube.Key]record.Entry
+	Kinds   []kube.Kind
+	Events  []announce.Told
+	Unread  []string
+}
+
+// ExplainSource says who follows a source.
+func ExplainSource(s Source) SourceExplanation {
+	e := SourceExplanation{Namespace: s.Namespace, Source: s.ID.String(), Controller: s.Controller, Users: s.users(), Notes: s.Unread}
+	for _, t := range s.Events {
+		if t.By == announce.Reporter {
+			e.Events = append(e.Events, Event{At: t.At, Reason: t.Reason, Note: t.Note, By: t.By})
+		}
+	}
+	if s.Object == nil {
+		return e
+	}
+	if writer := kube.DataWriter(s.Object); writer.Manager != "" {
+		e.ChangedBy, e.ChangedAt = writer.Manager, known(writer.At)
+	}
+	for _, owner := range s.Object.OwnerReferences {
+		e.Owners = append(e.Owners, strings.ToLower(owner.Kind)+"/"+owner.Name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Object.Annotations)) {
+		if (settings.Native{}).Knows(key) {
+			e.Settings = append(e.Settings, Setting{Key: key, Value: s.Object.Annotations[key], On: strings.ToLower(string(s.ID.Kind))})
+		}
+	}
+	return e
+}
+
+// users are the workloads that have the source on record, those that are not in step first.
+func (s Source) users() []SourceUser {
+	var all []SourceUser
+	for key, entry := range s.Entries {
+		given, follows := entry.Inputs[s.ID]
+		if !follows || !entry.GoneAt.IsZero() {
+			continue
+		}
+		on := inputOnRecord(s.ID, given)
+		all = append(all, SourceUser{Workload: s.name(key), State: onRecord(entry), Delivered: on.Delivered, Current: on.Current})
+	}
+	slices.SortFunc(all, func(a, b SourceUser) int {
+		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), cmp.Compare(a.Workload, b.Workload))
+	})
+	return all
+}
+
+// name is what people call a workload.
+func (s Source) name(key kube.Key) string {
+	for _, kind := range s.Kinds {
+		if kind.GroupKind() == key.GroupKind {
+			return kind.Name() + "/" + key.Name
+		}
+	}
+	return strings.ToLower(key.GroupKind.String()) + "/" + key.Name
+}

@@ -124,10 +124,10 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	root.SetErr(env.Stderr)
 	root.SetVersionTemplate(commandline.Version(programName, env.Version))
 	root.AddCommand(
-		newController(env), newAttach(env), newRoll(env), newHold(env), newRelease(env), newImages(env), newResolve(env), newVersion(env),
+		newController(env), newAttach(env), newRoll(env), newHold(env), newRelease(env), newImages(env), newResolve(env),
+		newCompletion(env), newVersion(env),
 	)
 	addCompletion(root, env)
-	root.InitDefaultCompletionCmd()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{commandline.CommandError(cmd, err, DropIns())}
 	})

@@ -66,7 +66,7 @@ func (o *releaseOptions) run(cmd *cobra.Command, name string, out io.Writer) err
 			// nothing.
 			version := found.GetResourceVersion()
 			change[settings.Release] = &version
-			outcome += "; the controller was asked to accept what was taken back; if anything was, it answers with an event of the reason Released"
+			outcome += "\nThe controller was asked to accept what was taken back; if anything was, it answers with an event of the reason Released."
 		}
 		return change, nil
 	})

@@ -67,12 +67,12 @@ func (o *holdOptions) run(cmd *cobra.Command, name, reason string, out io.Writer
 		case !held:
 			outcome = fmt.Sprintf("held: %s", reason)
 		case before == reason:
-			outcome = fmt.Sprintf("held already for this reason%s", writtenBy(found, settings.Hold))
+			outcome = fmt.Sprintf("held already for this reason%s", heldBy(found))
 			return nil, nil
 		case !o.overwrite:
-			return nil, fmt.Errorf("%s is held already: %s%s; --overwrite replaces the reason", t, reasonText(before), writtenBy(found, settings.Hold))
+			return nil, fmt.Errorf("%s is held already: %s%s; --overwrite replaces the reason", t, reasonText(before), heldBy(found))
 		default:
-			outcome = fmt.Sprintf("held: %s (before: %s%s)", reason, reasonText(before), writtenBy(found, settings.Hold))
+			outcome = fmt.Sprintf("held: %s (before: %s%s)", reason, reasonText(before), heldBy(found))
 		}
 		return map[string]*string{settings.Hold: &reason}, nil
 	})
@@ -91,12 +91,12 @@ func reasonText(reason string) string {
 	return fmt.Sprintf("%q", reason)
 }
 
-// writtenBy says which program wrote an annotation last, and when, as far as the object tells.
-func writtenBy(o metav1.Object, annotation string) string {
+// heldBy says which program wrote the hold, and when, as far as the object tells.
+func heldBy(o metav1.Object) string {
 	var writer string
 	var last time.Time
 	for _, e := range o.GetManagedFields() {
-		if e.Time == nil || e.FieldsV1 == nil || !strings.Contains(string(e.FieldsV1.GetRawBytes()), `"f:`+annotation+`":`) {
+		if e.Time == nil || e.FieldsV1 == nil || !strings.Contains(string(e.FieldsV1.GetRawBytes()), `"f:`+settings.Hold+`":`) {
 			continue
 		}
 		if e.Time.After(last) {

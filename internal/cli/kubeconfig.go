@@ -6,11 +6,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
 // serviceAccountFolder is where Kubernetes mounts a pod's own account.

@@ -122,7 +122,7 @@ func TestStaleHash(t *testing.T) {
 			if got := l.owners(newer); got != "ReplicaSet/web-2" {
 				t.Errorf("the new ConfigMap belongs to %q", got)
 			}
-			want := []string{"GET rollouts/web", "LIST replicasets", "WATCH rollouts", "WATCH replicasets", "PATCH configmaps/newer"}
+			want := []string{"GET rollouts/web", "LIST replicasets", "WATCH rollouts", "WATCH replicasets", "PATCH configmaps/newer", "PATCH configmaps/newer"}
 			if diff := cmp.Diff(want, l.wire.sent()); diff != "" && request.Grace > 0 {
 				t.Errorf("waiting is no polling; requests (-want +got):\n%s", diff)
 			}

@@ -72,7 +72,7 @@ images: bin/release ## Build the container images for amd64 and arm64 into dist/
 	@$(call RELEASE,images)
 
 .PHONY: push
-push: bin/release ## Build and push all images; IMAGE=registry.example/team/lockstep says where
+push: bin/release ## Build and push all images (the first time about 10 minutes); IMAGE=registry.example/team/lockstep says where
 	@$(call RELEASE,push)
 
 .PHONY: bin/release

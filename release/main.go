@@ -99,6 +99,7 @@ func (o options) build(ctx context.Context, progress *progress) ([]images.Built,
 	if err := images.CheckLayout(o.out); err != nil {
 		return nil, err
 	}
+	progress.say("Both programs are compiled for linux/amd64 and linux/arm64: about 10 minutes the first time on two cores, later only what has changed.")
 	built, err := o.source.Build(ctx, progress)
 	if err != nil {
 		return nil, err

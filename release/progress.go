@@ -31,6 +31,9 @@ func newProgress(out io.Writer) *progress {
 	return &progress{out: out, terminal: isFile && term.IsTerminal(int(file.Fd()))}
 }
 
+// say tells what will take long.
+func (p *progress) say(text string) { fmt.Fprintln(p.out, text) }
+
 // Begin starts to show a step.
 func (p *progress) Begin(what string) images.Step {
 	s := &step{progress: p, what: what, begun: time.Now(), quit: make(chan struct{})}

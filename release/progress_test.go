@@ -2,6 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,4 +60,18 @@ func TestProgressOfAFailure(t *testing.T) {
 			t.Errorf("shown is %q, want %q", out.String(), want)
 		}
 	})
+}
+
+// Who builds images learns first how long it will take.
+func TestBuildSaysHowLongItTakes(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is compiled
+	var out bytes.Buffer
+	if err := run(ctx, []string{"images", "--out", filepath.Join(t.TempDir(), "images"), "--source", ".."}, io.Discard, &out); err == nil {
+		t.Error("a build that was cancelled ended well")
+	}
+	if first, _, _ := strings.Cut(out.String(), "\n"); !strings.Contains(first, "minutes the first time") {
+		t.Errorf("the first line is %q", first)
+	}
 }

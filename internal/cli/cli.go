@@ -125,10 +125,9 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	root.SetVersionTemplate(commandline.Version(programName, env.Version))
 	root.AddCommand(
 		newController(env), newStatus(env), newExplain(env), newHistory(env), newHold(env), newRelease(env), newRoll(env), newAttach(env),
-		newImages(env), newResolve(env), newVersion(env),
+		newImages(env), newResolve(env), newCompletion(env), newVersion(env),
 	)
 	addCompletion(root, env)
-	root.InitDefaultCompletionCmd()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{commandline.CommandError(cmd, err, DropIns())}
 	})

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -140,14 +139,7 @@ func (c *completion) list(kind schema.GroupVersionKind, namespace string) ([]str
 	if err != nil {
 		return nil, err
 	}
-	return objectNames(c.context(), asking, kind, namespace)
-}
-
-func (c *completion) context() context.Context {
-	if ctx := c.cmd.Context(); ctx != nil {
-		return ctx
-	}
-	return context.TODO()
+	return objectNames(c.cmd.Context(), asking, kind, namespace)
 }
 
 func beginning(words []string, typed string) []string {

@@ -68,12 +68,12 @@ func (o *holdOptions) run(cmd *cobra.Command, name, reason string, out io.Writer
 		case !held:
 			outcome = fmt.Sprintf("held: %s", reason)
 		case before == reason:
-			outcome = fmt.Sprintf("held already for this reason%s", writtenBy(found, settings.Hold))
+			outcome = fmt.Sprintf("held already for this reason%s", heldBy(found))
 			return nil, nil
 		case !o.overwrite:
-			return nil, fmt.Errorf("%s is held already: %s%s; --overwrite replaces the reason", t, reasonText(before), writtenBy(found, settings.Hold))
+			return nil, fmt.Errorf("%s is held already: %s%s; --overwrite replaces the reason", t, reasonText(before), heldBy(found))
 		default:
-			outcome = fmt.Sprintf("held: %s (before: %s%s)", reason, reasonText(before), writtenBy(found, settings.Hold))
+			outcome = fmt.Sprintf("held: %s (before: %s%s)", reason, reasonText(before), heldBy(found))
 		}
 		return map[string]*string{settings.Hold: &reason}, nil
 	})
@@ -92,9 +92,9 @@ func reasonText(reason string) string {
 	return fmt.Sprintf("%q", reason)
 }
 
-// writtenBy says which program wrote an annotation last, and when, as far as the object tells.
-func writtenBy(o metav1.Object, annotation string) string {
-	writer := kube.AnnotationWriter(o, annotation)
+// heldBy says which program wrote the hold, and when, as far as the object tells.
+func heldBy(o metav1.Object) string {
+	writer := kube.AnnotationWriter(o, settings.Hold)
 	if writer.Manager == "" {
 		return ""
 	}

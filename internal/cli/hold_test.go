@@ -51,8 +51,8 @@ func TestHoldAndRelease(t *testing.T) {
 		{"another reason", []string{"hold", "deployments/web", "audit"}, 1, []string{`deployment/web is held already: "release freeze", written by lockstep-command at 20`, "--overwrite"}, "release freeze"},
 		{"it is meant", []string{"hold", "deployment.apps/web", "audit", "--overwrite"}, 0, []string{"held: audit (before: \"release freeze\""}, "audit"},
 		{"a blank is no reason", []string{"hold", "deployment/web", " "}, 2, []string{"a reason"}, "audit"},
-		{"ended", []string{"release", "deploy/web"}, 0, []string{`deployment/web: the hold is removed: "audit"`, "the controller was asked", "Released"}, ""},
-		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web: nothing was held; the controller was asked"}, ""},
+		{"ended", []string{"release", "deploy/web"}, 0, []string{`deployment/web: the hold is removed: "audit"`, "\nThe controller was asked", "Released"}, ""},
+		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web: nothing was held\nThe controller was asked"}, ""},
 	}
 	for _, step := range steps {
 		got := s.run(t, step.args...)

@@ -59,14 +59,14 @@ func (o *releaseOptions) run(cmd *cobra.Command, name string, out io.Writer) err
 		outcome = "nothing was held"
 		if reason, held := found.GetAnnotations()[settings.Hold]; held {
 			change[settings.Hold] = nil
-			outcome = "the hold is removed: " + reasonText(reason) + writtenBy(found, settings.Hold)
+			outcome = "the hold is removed: " + reasonText(reason) + heldBy(found)
 		}
 		if t.isWorkload {
 			// Versions only grow, so that an undo which brings an earlier annotation back releases
 			// nothing.
 			version := found.GetResourceVersion()
 			change[settings.Release] = &version
-			outcome += "; the controller was asked to accept what was taken back; if anything was, it answers with an event of the reason Released"
+			outcome += "\nThe controller was asked to accept what was taken back; if anything was, it answers with an event of the reason Released."
 		}
 		return change, nil
 	})

@@ -50,6 +50,8 @@ func TestMistakesAreShort(t *testing.T) {
 		"Kind":         {"which kind may be meant", "roll deploymnt/web", `workload "deploymnt/web": unknown kind "deploymnt"; did you mean deployment?`},
 		"Target":       {"what can be held", "hold pod/web why", "cronjob (cj), rollout (ro); --kind adds another kind; configmap (cm) and secret can be held too"},
 		"NoReason":     {"a hold has a reason", "hold deploy/web", "name one workload, ConfigMap or Secret and a reason"},
+		"Shell":        {"which shell may be meant", "completion basj", `no completion for "basj", want bash|zsh|fish|powershell; did you mean bash?`},
+		"NoShell":      {"which ones there are", "completion", "name one shell: bash|zsh|fish|powershell"},
 		"LogLevel":     {"what is accepted", "controller --log-level loud", `--log-level "loud": want debug, info, warn or error`},
 	}
 	for name, tc := range cases {
@@ -87,6 +89,16 @@ func TestHelpListsWhatItReplaces(t *testing.T) {
 	}
 	if !strings.Contains(help, "\n  completion ") {
 		t.Errorf("--help does not list completion:\n%s", help)
+	}
+}
+
+// TestCompletionScripts: each shell has a script, which asks the program.
+func TestCompletionScripts(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if got := saying(t, "lockstep", []string{"completion", shell}); got.code != 0 || !strings.Contains(got.stdout, "__complete") {
+			t.Errorf("%s: exit code %d, %s\n%s", shell, got.code, got.stderr, got.stdout)
+		}
 	}
 }
 

@@ -41,6 +41,6 @@ func named(list string) ([]string, error) {
 }
 
 func isMissing(file string) bool {
-	_, err := os.Stat(file) //nolint:gosec // the file that the user names
+	_, err := os.Stat(file)
 	return errors.Is(err, fs.ErrNotExist)
 }

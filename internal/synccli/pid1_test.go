@@ -331,7 +331,7 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("code %d: %s", code, stdout)
 	}
 	stdout, _, code = labtest.RunCommand(t, labtest.Command{Path: dir + "/lockstep-sync", Args: []string{"--version"}})
-	if code != 0 || !strings.Contains(stdout, "lockstep-sync version "+labtest.Version) {
+	if code != 0 || !strings.Contains(stdout, "lockstep-sync "+labtest.Version+" (go") {
 		t.Errorf("code %d: %s", code, stdout)
 	}
 }

@@ -35,7 +35,7 @@ func TestKubectlPlugin(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(folder, "kubectl_complete-lockstep"), []byte(completeScript), 0o755); err != nil { //nolint:gosec // It is run.
+	if err := os.WriteFile(filepath.Join(folder, "kubectl_complete-lockstep"), []byte(completeScript), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	kubectl := func(args ...string) (stdout, stderr string, code int) {

@@ -57,8 +57,9 @@ func TestAttachSendsOneGetOneListAndTwoPatchesPerObject(t *testing.T) {
 	l.deployment(a, b)
 	l.settled()
 
-	if _, err := l.attach(l.request(kube.Deployment(), a, b)); err != nil {
-		t.Fatal(err)
+	outcomes, err := l.attach(l.request(kube.Deployment(), a, b))
+	if err != nil || outcomes[0].Unchanged {
+		t.Fatalf("the first run says %+v, error %v", outcomes, err)
 	}
 	want := []string{"GET deployments/web", "LIST replicasets", "PATCH configmaps/a", "PATCH configmaps/a", "PATCH secrets/b", "PATCH secrets/b"}
 	if diff := cmp.Diff(want, l.wire.sent()); diff != "" {
@@ -69,8 +70,12 @@ func TestAttachSendsOneGetOneListAndTwoPatchesPerObject(t *testing.T) {
 	}
 
 	before := l.get(a).GetResourceVersion() + l.get(b).GetResourceVersion()
-	if _, err := l.attach(l.request(kube.Deployment(), a, b)); err != nil {
+	outcomes, err = l.attach(l.request(kube.Deployment(), a, b))
+	if err != nil {
 		t.Fatal(err)
+	}
+	if len(outcomes) != 2 || !outcomes[0].Unchanged || !outcomes[1].Unchanged {
+		t.Errorf("a second run says %+v", outcomes)
 	}
 	if after := l.get(a).GetResourceVersion() + l.get(b).GetResourceVersion(); after != before {
 		t.Error("a second run changed something")
@@ -117,7 +122,7 @@ func TestStaleHash(t *testing.T) {
 			if got := l.owners(newer); got != "ReplicaSet/web-2" {
 				t.Errorf("the new ConfigMap belongs to %q", got)
 			}
-			want := []string{"GET rollouts/web", "LIST replicasets", "WATCH rollouts", "WATCH replicasets", "PATCH configmaps/newer"}
+			want := []string{"GET rollouts/web", "LIST replicasets", "WATCH rollouts", "WATCH replicasets", "PATCH configmaps/newer", "PATCH configmaps/newer"}
 			if diff := cmp.Diff(want, l.wire.sent()); diff != "" && request.Grace > 0 {
 				t.Errorf("waiting is no polling; requests (-want +got):\n%s", diff)
 			}

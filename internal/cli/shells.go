@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+)
+
+// shells are those for which there is a completion script.
+func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
+
+func newCompletion(env Environment) *cobra.Command {
+	names := strings.Join(shells(), "|")
+	return &cobra.Command{
+		Use:   "completion " + names,
+		Short: "Print the completion script of a shell",
+		Long: `Print the script by which a shell completes commands, flags, kinds, names and namespaces.
+
+For this shell only, in bash, zsh, fish and PowerShell:
+
+    source <(lockstep completion bash)
+    source <(lockstep completion zsh)
+    lockstep completion fish | source
+    lockstep completion powershell | Out-String | Invoke-Expression
+
+For every shell from now on; bash needs the package bash-completion, zsh needs compinit:
+
+    lockstep completion bash > /etc/bash_completion.d/lockstep
+    lockstep completion zsh > "${fpath[1]}/_lockstep"
+    lockstep completion fish > ~/.config/fish/completions/lockstep.fish
+    lockstep completion powershell >> $PROFILE`,
+		Example: `  source <(lockstep completion bash)`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{errors.New("name one shell: " + names)}
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.FixedCompletions(shells(), cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(env.Stdout, true)
+			case "zsh":
+				return root.GenZshCompletion(env.Stdout)
+			case "fish":
+				return root.GenFishCompletion(env.Stdout, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(env.Stdout)
+			}
+			return usageError{fmt.Errorf("no completion for %q, want %s%s", args[0], names, commandline.Hint(args[0], "", shells()))}
+		},
+	}
+}

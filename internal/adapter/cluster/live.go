@@ -22,6 +22,9 @@ import (
 // Live is what the API server says about one workload when it is read. It answers the
 // questions that a Cache answers, for a command that runs for a moment.
 type Live struct {
+	// Words is the language of the annotations that are kept.
+	Words settings.Vocabulary
+
 	client  client.Client
 	hashers kube.Hashers
 	kind    kube.Kind
@@ -35,7 +38,7 @@ type Live struct {
 
 // NewLive makes a Live that knows nothing until Read.
 func NewLive(c client.Client, hashers kube.Hashers, kind kube.Kind, at client.ObjectKey, now func() time.Time) *Live {
-	return &Live{client: c, hashers: hashers, kind: kind, at: at, now: now}
+	return &Live{Words: settings.Native{}, client: c, hashers: hashers, kind: kind, at: at, now: now}
 }
 
 // Key names the workload.
@@ -131,7 +134,7 @@ func (l *Live) readWorkload(ctx context.Context, kind kube.Kind, name string) (*
 	if err := l.client.Get(ctx, at, o); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", kind.Kind, at, err)
 	}
-	w, err := kube.SlimWorkload(kind, o, settings.Native{})
+	w, err := kube.SlimWorkload(kind, o, l.Words)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +157,7 @@ func (l *Live) readNamespace(ctx context.Context) error {
 }
 
 func (l *Live) readSources(ctx context.Context, before map[input.ID]*kube.Source) error {
-	intent := settings.Native{}.Intent(l.workload.Annotations, nil)
+	intent := l.Words.Intent(l.workload.Annotations, nil)
 	ids := make([]input.ID, 0, len(l.workload.Refs))
 	for _, ref := range l.workload.Refs {
 		ids = append(ids, ref.Source)
@@ -213,7 +216,7 @@ func (l *Live) readSource(ctx context.Context, id input.ID, before map[input.ID]
 // slim makes a source of an object. When it last changed is what this process has
 // seen itself: times of managed fields are no evidence.
 func (l *Live) slim(object any, before map[input.ID]*kube.Source) (*kube.Source, error) {
-	s, err := l.hashers.Slim(object, settings.Native{})
+	s, err := l.hashers.Slim(object, l.Words)
 	if err != nil {
 		return nil, err
 	}

@@ -260,6 +260,32 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
+// TestTokensWithoutTLS: a registry without TLS may have its tokens at another address
+// without TLS, be it called so by configuration or found to be so.
+func TestTokensWithoutTLS(t *testing.T) {
+	t.Parallel()
+	s := startRegistry(t, registrylab.Options{Plain: true})
+	digest := push(t, s, "team/app", "1", "a")
+	s.Counts()
+	for name, o := range map[string]registry.Options{
+		"by configuration": {Hosts: map[string]registry.Host{s.Address: {PlainHTTP: true}}},
+		"a local one":      {Local: func(host string) bool { return host == s.Address }},
+	} {
+		r := registry.New(o)
+		if found := mustResolve(t, r, ask(t, owner(), "%s/team/app:1", s.Address)); found.Digest != digest {
+			t.Errorf("%s: %+v", name, found)
+		}
+		if counts := s.Counts(); counts["token"] != 1 {
+			t.Errorf("%s: no token was needed: %v", name, counts)
+		}
+		_, err := registry.New(o).Resolve(t.Context(), ask(t, known{{Username: registrylab.User, Password: "wrong"}}, "%s/team/app:1", s.Address))
+		if registry.KindOf(err) != registry.Denied {
+			t.Errorf("%s, with a wrong password: %v", name, err)
+		}
+		s.Counts()
+	}
+}
+
 // TestPlainHTTPAndUnknownCA: both are a matter of configuration, and the error says so.
 func TestPlainHTTPAndUnknownCA(t *testing.T) {
 	t.Parallel()

@@ -268,7 +268,7 @@ func (r *roll) refusal(got follow.Gathered) error {
 	key, quiet := r.live.Key(), got.Input
 	quiet.Intent.Quiet = 0
 	switch d := follow.Decide(quiet); d.Reason {
-	case input.Reloaded, input.AwaitsPods:
+	case input.Reloaded, input.AwaitsPods, input.QuietWindow: // An image is seen to change when it is asked for.
 		return nil
 	case input.NotFollowed:
 		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to move it to", key)

@@ -100,7 +100,7 @@ func (r *roll) tell(in follow.Input) {
 	}
 	for _, f := range in.Findings {
 		for _, bar := range f.Bars {
-			if bar.Reason == input.Quarantined || bar.Reason == input.Contested {
+			if !r.options.now && (bar.Reason == input.Quarantined || bar.Reason == input.Contested) {
 				r.say(fmt.Sprintf("%s %s", f.ID, bar.By))
 			}
 		}

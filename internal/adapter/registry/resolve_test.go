@@ -2,8 +2,10 @@ package registry_test
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -283,6 +285,27 @@ func TestTokensWithoutTLS(t *testing.T) {
 			t.Errorf("%s, with a wrong password: %v", name, err)
 		}
 		s.Counts()
+	}
+}
+
+// TestTokensWithTLS: a registry with TLS gets no credentials to a place without it.
+func TestTokensWithTLS(t *testing.T) {
+	t.Parallel()
+	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the credentials were asked for without TLS") }))
+	t.Cleanup(thief.Close)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm=%q,service="x"`, thief.URL))
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	address := server.Listener.Addr().String()
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for name, local := range map[string]bool{"elsewhere": false, "local": true} {
+		r := registry.New(registry.Options{Hosts: map[string]registry.Host{address: {CA: certificate}}, Local: func(string) bool { return local }})
+		_, err := r.Resolve(t.Context(), ask(t, owner(), "%s/app:1", address))
+		if registry.KindOf(err) != registry.Untrue || !strings.Contains(err.Error(), "it wants the credentials over http") {
+			t.Errorf("%s: error is %v", name, err)
+		}
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 
 // asked is a Deployment with the label of kube-image-deployer, unless that is empty, and
 // with annotations.
-func (g *gallery) asked(name, label, annotations, tag string) string {
+func (g *gallery) asked(name, label, annotations string) string {
 	labels := ""
 	if label != "" {
 		labels = fmt.Sprintf("kube-image-deployer: '%s'", label)
 	}
-	return strings.Replace(deployment(name, annotations, g.runs(tag)), "metadata: {", "metadata: {labels: {"+labels+"}, ", 1)
+	return strings.Replace(deployment(name, annotations, g.runs("app:1.0")), "metadata: {", "metadata: {labels: {"+labels+"}, ", 1)
 }
 
 // old is the annotation by which kube-image-deployer was asked for the image of the container.
@@ -31,11 +31,11 @@ func TestReadAnnotations(t *testing.T) {
 	g := newGallery(t)
 	first := g.push(t, "app:1.0", "one")
 	major := g.push(t, "app:2.0", "two")
-	g.make(t, g.asked("web", "true", g.old("app:1.*"), "app:1.0")+
-		g.asked("both", "true", g.old("app:1.*")+", "+g.wants("app", "app:2.*"), "app:1.0")+
-		g.asked("wrong", "true", g.old("app")+", "+auto, "app:1.0")+
-		g.asked("declined", "false", g.old("app:1.*"), "app:1.0")+
-		g.asked("later", "", g.old("app:1.*"), "app:1.0"))
+	g.make(t, g.asked("web", "true", g.old("app:1.*"))+
+		g.asked("both", "true", g.old("app:1.*")+", "+g.wants("app", "app:2.*"))+
+		g.asked("wrong", "true", g.old("app")+", "+auto)+
+		g.asked("declined", "false", g.old("app:1.*"))+
+		g.asked("later", "", g.old("app:1.*")))
 	g.awaitObserved(t, web)
 	g.open(t, "--read-annotations", "kube-image-deployer")
 	g.awaitImage(t, web, "app", first)
@@ -79,7 +79,7 @@ func TestReadAnnotationsAfterTheOriginal(t *testing.T) {
 	g := newGallery(t)
 	first := g.push(t, "app:1.0", "one")
 	child := g.at("app") + "@" + digestIn(g.push(t, "app:old", "another digest of the repository"))
-	g.make(t, strings.Replace(g.asked("web", "true", g.old("app:1.*"), "app:1.0"), g.at("app:1.0")+"'}", child+"'}", 1))
+	g.make(t, strings.Replace(g.asked("web", "true", g.old("app:1.*")), g.at("app:1.0")+"'}", child+"'}", 1))
 	g.open(t, "--read-annotations", "kube-image-deployer")
 	g.awaitKnown(t, deploy, "web", digestIn(first))
 	g.awaitPolls(t, 3)

@@ -54,6 +54,9 @@ func TestReadAnnotations(t *testing.T) {
 	g.checkRollouts(t, "without the label, or with one that says no", 0, "deployment/declined", "deployment/later")
 	g.change(t, "deployment/later", "{metadata: {labels: {kube-image-deployer: ''}}}")
 	g.awaitImage(t, "deployment/later", "app", second)
+	g.annotate(t, "deployment/later", settings.ImagePrefix+"app", g.at("app:1.*"))
+	g.awaitPolls(t, 3)
+	g.checkRollouts(t, "the same spec under our own key rolls nothing", 1, "deployment/later")
 
 	g.awaitKnown(t, deploy, "web", digestIn(second))
 	g.awaitObserved(t, web)

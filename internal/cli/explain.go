@@ -103,7 +103,7 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 		}
 		return o.print(env, answer)
 	}
-	var before answered
+	var before explained
 	return whenRecordChanges(ctx, c, o.installation.namespace, func(ctx context.Context) error {
 		answer, err := question.ask(ctx)
 		if err != nil || reflect.DeepEqual(before, answer) {
@@ -117,8 +117,8 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	})
 }
 
-// answered is an answer that can be written for people.
-type answered interface {
+// explained is an answer that can be written for people.
+type explained interface {
 	// print writes it, and returns the state that colours its third line.
 	print(to *bytes.Buffer, now time.Time, wide bool) ask.State
 }
@@ -134,7 +134,7 @@ type explaining struct {
 	at   client.ObjectKey
 }
 
-func (x *explaining) ask(ctx context.Context) (answered, error) {
+func (x *explaining) ask(ctx context.Context) (explained, error) {
 	if x.target.isWorkload {
 		answer, err := x.askWorkload(ctx)
 		return workloadAnswer{answer}, err
@@ -241,7 +241,7 @@ func sourcesOf(s *ask.Situation) []input.ID {
 	return all
 }
 
-func (o *explainOptions) print(env Environment, answer answered) error {
+func (o *explainOptions) print(env Environment, answer explained) error {
 	return o.output.write(env.Stdout, answer, func(to io.Writer) error {
 		var text bytes.Buffer
 		state := answer.print(&text, env.Now(), o.output.isWide())

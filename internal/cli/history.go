@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 )
@@ -82,7 +83,7 @@ func (o *historyOptions) run(ctx context.Context, name string, env Environment) 
 		return err
 	}
 	var past ask.Past
-	if past.Workload, past.Writer, err = cluster.ReadWorkload(ctx, c, kind, at); err != nil {
+	if past.Workload, past.Writer, err = cluster.ReadWorkload(ctx, c, settings.Native{}, kind, at); err != nil {
 		return notFound(ctx, c, workloadTarget(kind, at), err)
 	}
 	if past.Revisions, err = lineage.PastOf(ctx, c, past.Workload); err != nil {

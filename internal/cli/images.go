@@ -34,6 +34,7 @@ type imagesOptions struct {
 	plainHTTP    []string
 	authorities  []string
 	identities   bool
+	reads        readOptions
 	// webhook listens for notifications; empty listens nowhere.
 	webhook       string
 	webhookSecret string
@@ -43,10 +44,15 @@ func (o *imagesOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.follow, "images", false, "follow images: annotations image.lockstep.dev/CONTAINER; needs further rights, see examples/controller.yaml")
 	fs.DurationVar(&o.interval, "image-interval", registry.DefaultInterval, "how often a registry is asked for each image")
 	fs.DurationVar(&o.ttl, "image-ttl", 0, "how old an answer of a registry may be that another workload uses (default --image-interval)")
-	fs.StringSliceVar(&o.platforms, "image-platforms", nil, "platforms that an image must have, such as linux/amd64,linux/arm64 (default those of the nodes)")
+	o.bindPlatforms(fs)
 	fs.StringVar(&o.webhook, "image-webhook-addr", "", "address at which registries tell of pushes, such as :8082 (default none); needs --image-webhook-secret-file")
 	fs.StringVar(&o.webhookSecret, "image-webhook-secret-file", "", "a file with the secrets of those who tell of pushes, one on each line; re-read when it changes")
+	o.reads.bind(fs)
 	o.bindRegistries(fs)
+}
+
+func (o *imagesOptions) bindPlatforms(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.platforms, "image-platforms", nil, "platforms that an image must have, such as linux/amd64,linux/arm64 (default those of the nodes)")
 }
 
 // bindRegistries are the flags about how registries are reached.
@@ -66,9 +72,13 @@ func (o *imagesOptions) Validate() error {
 	if o.ttl < 0 {
 		wrong = append(wrong, fmt.Errorf("--image-ttl %s: must not be negative", o.ttl))
 	}
+	if len(o.reads.tools) > 0 && !o.follow {
+		wrong = append(wrong, fmt.Errorf("--read-annotations=%s: needs --images", strings.Join(o.reads.tools, ",")))
+	}
 	_, platforms := o.wantedPlatforms()
 	_, hosts := o.hosts()
-	return errors.Join(append(wrong, platforms, hosts, o.validateWebhook())...)
+	_, reads := o.reads.words()
+	return errors.Join(append(wrong, platforms, hosts, reads, o.validateWebhook())...)
 }
 
 func (o *imagesOptions) validateWebhook() error {
@@ -216,12 +226,17 @@ func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *
 	})
 	return func(w *kube.Workload) ([]v1.Platform, bool) {
 		all, known := nodes.Platforms()
-		var wanted []v1.Platform
-		for _, n := range all {
-			if (w.Pull.OS == "" || w.Pull.OS == n.OS) && (w.Pull.Architecture == "" || w.Pull.Architecture == n.Architecture) {
-				wanted = append(wanted, v1.Platform{OS: n.OS, Architecture: n.Architecture})
-			}
-		}
-		return wanted, known
+		return platformsFor(w, all), known
 	}, nodes, nil
+}
+
+// platformsFor are those of the nodes on which the workload may run.
+func platformsFor(w *kube.Workload, nodes []cluster.Platform) []v1.Platform {
+	var wanted []v1.Platform
+	for _, n := range nodes {
+		if (w.Pull.OS == "" || w.Pull.OS == n.OS) && (w.Pull.Architecture == "" || w.Pull.Architecture == n.Architecture) {
+			wanted = append(wanted, v1.Platform{OS: n.OS, Architecture: n.Architecture})
+		}
+	}
+	return wanted
 }

@@ -56,3 +56,29 @@ func TestScheduleOfAnother(t *testing.T) {
 		t.Errorf("without an address: %v, %v", known, err)
 	}
 }
+
+// TestReadAnnotationsFlag: what cannot be read is refused by every command that has the
+// flag, with what can be, and a controller that follows no images reads no requests for them.
+func TestReadAnnotationsFlag(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"controller":    {[]string{"controller", "--images", "--read-annotations", "kube-image-deployer,keel"}, `"keel": the annotations of no such tool are read; known is kube-image-deployer`},
+		"images":        {[]string{"images", "--read-annotations", "kubeimagedeployer"}, "known is kube-image-deployer"},
+		"roll":          {[]string{"roll", "deployment/web", "-n", "shop", "--read-annotations", "keel"}, "known is kube-image-deployer"},
+		"without them":  {[]string{"controller", "--read-annotations", "kube-image-deployer"}, "--read-annotations=kube-image-deployer: needs --images"},
+		"bad platforms": {[]string{"controller", "--images", "--image-platforms", "arm"}, "--image-platforms"},
+	} {
+		var stderr bytes.Buffer
+		code := Run(t.Context(), c.args, Environment{Stdout: &stderr, Stderr: &stderr, Lookup: variables(nil)})
+		if code != exitUsage || !strings.Contains(stderr.String(), c.says) {
+			t.Errorf("%s: exit code %d, %s", name, code, &stderr)
+		}
+	}
+	all, err := (&readOptions{tools: []string{"kube-image-deployer", "kube-image-deployer"}}).words()
+	if err != nil || len(all) != 1 {
+		t.Errorf("named twice, it is read %d times: %v", len(all), err)
+	}
+}

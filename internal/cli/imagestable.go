@@ -68,6 +68,7 @@ says where its metrics are; of several replicas the leader knows.`,
 	}
 	fs := cmd.Flags()
 	o.kube.bind(fs)
+	o.images.reads.bind(fs)
 	o.images.bindRegistries(fs)
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workloads (default that of the kubeconfig's context)")
 	fs.BoolVarP(&o.all, "all-namespaces", "A", false, "workloads of all namespaces")
@@ -108,6 +109,10 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return usageError{err}
 	}
+	others, err := o.images.reads.words()
+	if err != nil {
+		return usageError{err}
+	}
 	c, err := o.kube.client()
 	if err != nil {
 		return err
@@ -120,7 +125,7 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 		return err
 	}
 	look := &imagesLook{
-		options: o, client: c, now: env.Now, schedule: next,
+		options: o, words: settings.Native{Others: others}, client: c, now: env.Now, schedule: next,
 		resolver:    registry.New(registry.Options{Hosts: hosts, UserAgent: "lockstep/" + env.Version}),
 		credentials: o.images.credentials(keychain.NewPods(c, time.Minute)),
 	}
@@ -139,6 +144,7 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 // imagesLook is one run of the command.
 type imagesLook struct {
 	options     *imagesTable
+	words       settings.Native
 	client      client.Client
 	resolver    *registry.Resolver
 	credentials func(*kube.Workload) (keychain.Source, string)
@@ -162,7 +168,7 @@ func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, e
 		workloads = append(workloads, found...)
 	}
 	for _, w := range withLenders(workloads) {
-		intent := settings.Native{}.Intent(w.Annotations, nil)
+		intent := l.words.Intent(w.Annotations, nil)
 		for _, request := range intent.Images {
 			row := &imageRow{}
 			results = append(results, row)
@@ -214,7 +220,7 @@ func (l *imagesLook) workloads(ctx context.Context, kind kube.Kind) ([]*kube.Wor
 	}
 	var found []*kube.Workload
 	err = meta.EachListItem(list, func(o runtime.Object) error {
-		w, err := kube.SlimWorkload(kind, o, settings.Native{})
+		w, err := kube.SlimWorkload(kind, o, l.words)
 		if err == nil && w.Problem == "" {
 			found = append(found, w)
 		}

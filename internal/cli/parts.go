@@ -54,8 +54,12 @@ type parts struct {
 }
 
 func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts, error) {
+	others, err := o.images.reads.words()
+	if err != nil {
+		return nil, err
+	}
 	p := &parts{options: o, log: log, client: c, words: settings.Native{
-		Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet},
+		Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others,
 	}}
 	what, err := p.cacheOptions()
 	if err != nil {

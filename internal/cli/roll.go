@@ -31,16 +31,17 @@ import (
 
 // rollOptions are the flags of "lockstep roll".
 type rollOptions struct {
-	kube  kubeOptions
-	scope scopeOptions
-	ownNS string
-	key   string
-	state string
-	now   bool
-	force bool
-	quiet time.Duration
-	forms formOptions
-	form  string
+	kube   kubeOptions
+	scope  scopeOptions
+	ownNS  string
+	key    string
+	state  string
+	now    bool
+	force  bool
+	quiet  time.Duration
+	images imagesOptions
+	forms  formOptions
+	form   string
 }
 
 func newRoll(env Environment) *cobra.Command {
@@ -48,13 +49,19 @@ func newRoll(env Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roll KIND/NAME",
 		Short: "Move one workload to the current versions of its inputs, by hand",
-		Long: `Move one workload to the current versions of its ConfigMaps and Secrets, by hand.
+		Long: `Move one workload to the current versions of its ConfigMaps, Secrets and images, by hand.
 
 The pod template gets what the controller would write there, so the rollout looks
 like any other, and the controller takes it as delivered. Pods restart, also where
-lockstep.dev/strategy says evict or refresh. A CronJob is refused: its next Job reads
-the new content by itself. A workload that was taken
+lockstep.dev/strategy says evict or refresh. A CronJob is refused unless it gets another
+image: its next Job reads the new content by itself. A workload that was taken
 back (undo, abort) is followed again after it.
+
+Images are those of the annotations image.lockstep.dev/CONTAINER. Registries are asked
+once, with the pull secrets of the pods as far as you may read them, then with Docker's
+configuration. Configuration and images come by one patch. When a registry does not
+answer, the rest is moved, and the exit code is 1. An image that another writer pinned to
+a digest, or that was released, stays as it is, unless --force says otherwise.
 
 A workload that is in step is not moved, unless --force says so: it was given what
 exists. What is on record counts, because the annotation lockstep.dev/inputs shows
@@ -62,7 +69,8 @@ only what Lockstep wrote itself, and not what another tool's rollout has loaded 
 What was only observed counts as given too: --force delivers it.
 
 Without --now the command waits until the workload's sources have been unchanged
-for --quiet, and refuses to move a workload or source that carries a hold.`,
+for --quiet, and refuses to move a workload or source that carries a hold. An image that
+is quarantined or contested then stays as it is.`,
 		Example: `  lockstep roll deployment/web -n shop
   lockstep roll statefulset/db --now
   lockstep roll statefulset.apps.kruise.io/db --kind apps.kruise.io/v1beta1/StatefulSet=spec.template`,
@@ -80,9 +88,12 @@ for --quiet, and refuses to move a workload or source that carries a hold.`,
 	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
 	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps with the record")
-	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too")
-	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds")
+	fs.BoolVar(&o.force, "force", false, "restart the pods of a workload that is in step, too, and move images that were pinned by hand")
+	fs.BoolVar(&o.now, "now", false, "do not wait for quiet and do not respect holds, quarantine and contest")
 	fs.DurationVar(&o.quiet, "quiet", 5*time.Second, "how long the sources must be unchanged, for a workload that does not say")
+	o.images.reads.bind(fs)
+	o.images.bindPlatforms(fs)
+	o.images.bindRegistries(fs)
 	o.forms.bind(fs, "", "what is written into the pod template: annotation, or env for an environment variable (default what it has, else annotation)")
 	return cmd
 }
@@ -93,6 +104,10 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if err == nil && o.form != "" {
 		err = validForm(o.form)
 	}
+	if err != nil {
+		return usageError{err}
+	}
+	others, err := o.images.reads.words()
 	if err != nil {
 		return usageError{err}
 	}
@@ -107,7 +122,7 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if err != nil {
 		return err
 	}
-	r := &roll{options: o, client: c, env: env, live: cluster.NewLive(c, nativeHashers(key), kind, at, env.Now)}
+	r := &roll{options: o, client: c, env: env, others: others, live: cluster.NewLive(c, nativeHashers(key), kind, at, env.Now)}
 	known, found, err := ledger.ReadEntry(ctx, c, o.ownNS, o.state, r.live.Key())
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
@@ -138,16 +153,23 @@ type roll struct {
 	client  client.Client
 	env     Environment
 	live    *cluster.Live
+	// others are further languages in which images are asked for.
+	others []settings.ImageWords
 	// known is what is on record of the workload.
 	known record.Entry
 	// waitsFor are the versions that it has been waiting for, empty before the first.
 	waitsFor string
+	// said are the lines that a person has read already.
+	said map[string]bool
 }
 
 // run asks the controller's own decision what to do, with force, until that is to move
 // the workload and the API server takes the move.
 func (r *roll) run(ctx context.Context) error {
-	gatherer := r.gatherer()
+	gatherer, err := r.gatherer(ctx)
+	if err != nil {
+		return err
+	}
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		for done := false; !done; {
 			got, err := gatherer.Gather(ctx, r.live.Key())
@@ -168,6 +190,8 @@ func (r *roll) look(ctx context.Context, got follow.Gathered) (done bool, err er
 	if got.Workload.Deleting {
 		return false, fmt.Errorf("%s is being deleted", r.live.Key())
 	}
+	r.tell(got.Input)
+	r.leavePins(got)
 	if err := r.refusal(got); err != nil {
 		return false, err
 	}
@@ -176,7 +200,10 @@ func (r *roll) look(ctx context.Context, got follow.Gathered) (done bool, err er
 	}
 	d := follow.Decide(got.Input)
 	if d.Verb == follow.Move {
-		return true, r.move(ctx, got, input.Order{All: got.Input.Findings, Due: d.Moves, Kinds: got.Input.Kinds})
+		if err := r.move(ctx, got, input.Order{All: got.Input.Findings, Due: d.Moves, Kinds: got.Input.Kinds}); err != nil {
+			return false, err
+		}
+		return true, unresolved(got.Input, "everything else is moved")
 	}
 	return false, r.wait(ctx, got.Input, d)
 }
@@ -194,26 +221,36 @@ func (r *roll) inStep(got follow.Gathered) (bool, error) {
 		return false, nil
 	}
 	for _, f := range got.Input.Findings {
-		given := r.known.Inputs[f.ID]
-		if f.Reason != input.InStep || given.Back != "" || given.Awaits {
+		given, stays := r.known.Inputs[f.ID], f.Reason == input.InStep || f.Reason == input.Unresolved || isPin(f)
+		if !stays || given.Back != "" || given.Awaits {
 			return false, nil
 		}
 	}
-	_, err := fmt.Fprintf(r.env.Stdout, "%s is in step: on record as given is %s; --force rolls it out all the same\n", got.Workload.Key, input.Order{All: got.Input.Findings}.Shown(nil))
+	if err := unresolved(got.Input, "everything else is in step"); err != nil {
+		return true, err
+	}
+	all := input.Order{All: got.Input.Findings, Due: got.Input.Findings}
+	_, err := fmt.Fprintf(r.env.Stdout, "%s is in step: on record as given is %s; --force rolls it out all the same\n", got.Workload.Key, all.Shown(nil))
 	return true, err
 }
 
 // gatherer reads what the controller gathers, and what it has on record. Without the right
 // to that, nothing counts as given.
-func (r *roll) gatherer() *follow.Gatherer {
+func (r *roll) gatherer(ctx context.Context) (*follow.Gatherer, error) {
+	words := settings.Native{Defaults: settings.Defaults{Auto: true, Quiet: r.options.quiet}, Others: r.others}
+	r.live.Words = words
+	pinned, err := r.images(ctx)
+	if err != nil {
+		return nil, err
+	}
 	inputs := configs.New(configs.Options{View: r.live, Since: unknownSince, Revisions: noHistory})
 	return &follow.Gatherer{
-		Vocabulary: settings.Native{Defaults: settings.Defaults{Auto: true, Quiet: r.options.quiet}},
-		View:       r.live, Read: r.live.Read, Families: []follow.Family{inputs},
+		Vocabulary: words,
+		View:       r.live, Read: r.live.Read, Families: []follow.Family{inputs, pinned},
 		Entry: func(kube.Key) (record.Entry, bool) { return r.known, r.known.IsKnown() },
 		// Nothing is on record of how long it waits already.
 		MaxDelay: math.MaxInt64, Now: r.env.Now,
-	}
+	}, nil
 }
 
 func unknownSince(*kube.Workload, input.Kind) (time.Time, bool) {
@@ -229,25 +266,17 @@ func (r *roll) refusal(got follow.Gathered) error {
 	key, quiet := r.live.Key(), got.Input
 	quiet.Intent.Quiet = 0
 	switch d := follow.Decide(quiet); d.Reason {
-	case input.Reloaded, input.AwaitsPods:
+	case input.Reloaded, input.AwaitsPods, input.QuietWindow: // An image is seen to change when it is asked for.
 		return nil
 	case input.NotFollowed:
-		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed; there is nothing to move it to%s", key, onlyImages(got))
+		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to move it to", key)
 	case input.NextJob:
 		return fmt.Errorf("%s: its next Job reads the new content by itself, and Lockstep starts none", key)
-	case input.Held:
+	case input.Held, input.Quarantined, input.Contested:
 		return fmt.Errorf("%s: %s; use --now to move it all the same", key, d.Message)
 	default:
 		return fmt.Errorf("%s: %s", key, d.Message)
 	}
-}
-
-// onlyImages says that images are none of this command's business.
-func onlyImages(got follow.Gathered) string {
-	if len(got.Input.Intent.Images) == 0 {
-		return ""
-	}
-	return "; images are moved by the controller"
 }
 
 // wait waits until it is time to look again, at most a second, because only looking
@@ -282,7 +311,7 @@ func estimated(d follow.Decision) string {
 func (r *roll) move(ctx context.Context, got follow.Gathered, order input.Order) error {
 	w := got.Workload
 	shown := order.Shown(w.Shown)
-	if maps.Equal(w.Shown, shown) && !r.options.force {
+	if maps.Equal(w.Shown, shown) && !order.SetsImage() && !r.options.force {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same\n", w.Key, shown)
 		return err
 	}

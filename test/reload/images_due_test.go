@@ -2,6 +2,7 @@ package reload_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -78,6 +79,9 @@ func TestReleaseOfAnImage(t *testing.T) {
 	g.AwaitEvent(t, "web", "Normal Released", "image/app")
 	g.awaitPolls(t, 3)
 	g.checkImage(t, "released", g.at("app:latest"))
+	if table := g.table(t); !strings.Contains(table, "Accepted") || strings.Contains(table, "Pinned") {
+		t.Errorf("the template has no digest, and the table says\n%s", table)
+	}
 	g.awaitImage(t, web, "app", g.push(t, "app:latest", "two"))
 }
 

@@ -170,16 +170,7 @@ func TestImagesTable(t *testing.T) {
 	g.open(t, "--image-interval", "90m", "--metrics-addr", metrics)
 	g.awaitImage(t, web, "app", first)
 	g.awaitKnown(t, deploy, "web", digestIn(first))
-	show := func(flags ...string) string {
-		t.Helper()
-		args := append([]string{"images", "-n", g.Namespace, "--kubeconfig", g.Cluster.Kubeconfig(), "--own-namespace", g.Own}, g.flags[3:]...)
-		stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: labtest.Binary(t, "./cmd/lockstep"), Args: append(args, flags...)})
-		if code != 0 || stderr != "" {
-			t.Fatalf("exit code %d\n%s", code, stderr)
-		}
-		return stdout
-	}
-	table := show()
+	table := g.table(t)
 	for _, want := range []string{
 		"NAMESPACE", "SINCE", "NEXT", "deployment/web", g.at("app:1.*"), g.at("app:1.0@") + digestIn(first)[7:17], "1.0@" + digestIn(first)[7:17], "InStep",
 		"deployment/broken", "Unresolved", "container app: digest of " + g.at("none:1"),
@@ -195,13 +186,24 @@ func TestImagesTable(t *testing.T) {
 		Workload, Container, Latest, State string
 		NextCheck                          *time.Time
 	}
-	if err := json.Unmarshal([]byte(show("-o", "json")), &rows); err != nil || len(rows) != 2 || rows[1].Latest != "1.0@"+digestIn(first) || rows[1].State != "InStep" || rows[1].NextCheck != nil {
+	if err := json.Unmarshal([]byte(g.table(t, "-o", "json")), &rows); err != nil || len(rows) != 2 || rows[1].Latest != "1.0@"+digestIn(first) || rows[1].State != "InStep" || rows[1].NextCheck != nil {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	// An interval is up to a tenth longer than 90 minutes.
-	if err := json.Unmarshal([]byte(show("-o", "json", "--controller", "http://"+metrics)), &rows); err != nil || rows[1].NextCheck == nil || time.Until(*rows[1].NextCheck) > 99*time.Minute || time.Until(*rows[1].NextCheck) < time.Hour {
+	if err := json.Unmarshal([]byte(g.table(t, "-o", "json", "--controller", "http://"+metrics)), &rows); err != nil || rows[1].NextCheck == nil || time.Until(*rows[1].NextCheck) > 99*time.Minute || time.Until(*rows[1].NextCheck) < time.Hour {
 		t.Errorf("with the controller's schedule: %+v, %v", rows, err)
 	}
+}
+
+// table runs "lockstep images" in the stage's namespace.
+func (g *gallery) table(t testing.TB, flags ...string) string {
+	t.Helper()
+	args := append([]string{"images", "-n", g.Namespace, "--kubeconfig", g.Cluster.Kubeconfig(), "--own-namespace", g.Own}, g.flags[3:]...)
+	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: labtest.Binary(t, "./cmd/lockstep"), Args: append(args, flags...)})
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	return stdout
 }
 
 // TestImageOfABorrowedTemplate: a Rollout that uses the template of a Deployment asks for

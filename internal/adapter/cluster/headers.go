@@ -55,7 +55,7 @@ func header(kind kube.Kind, o metav1.Object) Header {
 		Kind: kind, UID: string(o.GetUID()),
 	}
 	for key, value := range o.GetAnnotations() {
-		if (settings.Native{}).Knows(key) {
+		if (settings.Native{}).Knows(key, nil) {
 			if h.Annotations == nil {
 				h.Annotations = map[string]string{}
 			}

@@ -21,6 +21,9 @@ import (
 // Live is what the API server says about one workload when it is read. It answers the
 // questions that a Cache answers, for a command that runs for a moment.
 type Live struct {
+	// Words is the language of the annotations that are kept.
+	Words settings.Vocabulary
+
 	client  client.Client
 	hashers kube.Hashers
 	kind    kube.Kind
@@ -37,7 +40,7 @@ type Live struct {
 
 // NewLive makes a Live that knows nothing until Read.
 func NewLive(c client.Client, hashers kube.Hashers, kind kube.Kind, at client.ObjectKey, now func() time.Time) *Live {
-	return &Live{client: c, hashers: hashers, kind: kind, at: at, now: now}
+	return &Live{Words: settings.Native{}, client: c, hashers: hashers, kind: kind, at: at, now: now}
 }
 
 // Tolerate lets Read go on when a person has no right to a source.
@@ -57,7 +60,7 @@ func (l *Live) Key() kube.Key {
 // Read asks the API server for the workload, its namespace and every source that it
 // names or lists. What a source had at the last reading tells when it changed.
 func (l *Live) Read(ctx context.Context) error {
-	w, _, err := ReadWorkload(ctx, l.client, l.kind, l.at)
+	w, _, err := ReadWorkload(ctx, l.client, l.Words, l.kind, l.at)
 	if err != nil {
 		return err
 	}
@@ -144,7 +147,7 @@ func (l *Live) readNamespace(ctx context.Context) error {
 }
 
 func (l *Live) readSources(ctx context.Context, before map[input.ID]*kube.Source) error {
-	intent := settings.Native{}.Intent(l.workload.Annotations, nil)
+	intent := l.Words.Intent(l.workload.Annotations, nil)
 	ids := make([]input.ID, 0, len(l.workload.Refs))
 	for _, ref := range l.workload.Refs {
 		ids = append(ids, ref.Source)
@@ -224,7 +227,7 @@ func (l *Live) hides(id input.ID, err error) bool {
 // slim makes a source of an object. When it last changed is what this process has
 // seen itself: times of managed fields are no evidence.
 func (l *Live) slim(object any, before map[input.ID]*kube.Source) (*kube.Source, error) {
-	s, err := l.hashers.Slim(object, settings.Native{})
+	s, err := l.hashers.Slim(object, l.Words)
 	if err != nil {
 		return nil, err
 	}

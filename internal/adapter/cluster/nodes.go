@@ -77,6 +77,13 @@ func (n *Nodes) Run(ctx context.Context) error {
 	}
 }
 
+// Read lists the nodes once, for a command that runs for a moment.
+func (n *Nodes) Read(ctx context.Context) error {
+	platforms, err := n.list(ctx)
+	n.set(platforms)
+	return err
+}
+
 func (n *Nodes) list(ctx context.Context) ([]Platform, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))

@@ -17,8 +17,8 @@ import (
 
 // ReadWorkload asks the API server for one workload, with the template that it borrows, and
 // who last wrote that template.
-func ReadWorkload(ctx context.Context, c client.Reader, kind kube.Kind, at client.ObjectKey) (*kube.Workload, kube.Writer, error) {
-	w, writer, err := readPlain(ctx, c, kind, at)
+func ReadWorkload(ctx context.Context, c client.Reader, words settings.Vocabulary, kind kube.Kind, at client.ObjectKey) (*kube.Workload, kube.Writer, error) {
+	w, writer, err := readPlain(ctx, c, words, kind, at)
 	if err != nil || w.Borrows == (kube.Key{}) {
 		return w, writer, err
 	}
@@ -26,20 +26,20 @@ func ReadWorkload(ctx context.Context, c client.Reader, kind kube.Kind, at clien
 	if err != nil {
 		return nil, kube.Writer{}, err
 	}
-	lender, writer, err := readPlain(ctx, c, lending, client.ObjectKey{Namespace: at.Namespace, Name: w.Borrows.Name})
+	lender, writer, err := readPlain(ctx, c, words, lending, client.ObjectKey{Namespace: at.Namespace, Name: w.Borrows.Name})
 	if err != nil {
 		return nil, kube.Writer{}, err
 	}
 	return w.Borrowing(lender), writer, nil
 }
 
-func readPlain(ctx context.Context, c client.Reader, kind kube.Kind, at client.ObjectKey) (*kube.Workload, kube.Writer, error) {
+func readPlain(ctx context.Context, c client.Reader, words settings.Vocabulary, kind kube.Kind, at client.ObjectKey) (*kube.Workload, kube.Writer, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind.GroupVersionKind)
 	if err := c.Get(ctx, at, o); err != nil {
 		return nil, kube.Writer{}, fmt.Errorf("read %s %s: %w", kind.Kind, at, err)
 	}
-	w, err := kube.SlimWorkload(kind, o, settings.Native{})
+	w, err := kube.SlimWorkload(kind, o, words)
 	if err != nil {
 		return nil, kube.Writer{}, err
 	}

@@ -58,6 +58,6 @@ func SlimNamespace(object any) (*Namespace, error) {
 	}
 	return &Namespace{
 		Name: o.Name, ResourceVersion: o.ResourceVersion, Deleting: o.DeletionTimestamp != nil,
-		Annotations: ownSettings(o.Annotations, settings.Native{}), AskedAt: askedAt(o),
+		Annotations: ownSettings(o, settings.Native{}), AskedAt: askedAt(o),
 	}, nil
 }

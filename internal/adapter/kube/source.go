@@ -129,7 +129,7 @@ func newSource(id input.ID, o client.Object, words settings.Vocabulary) *Source 
 		Namespace:       o.GetNamespace(),
 		ResourceVersion: o.GetResourceVersion(),
 		Created:         o.GetCreationTimestamp().Time,
-		Annotations:     ownSettings(o.GetAnnotations(), words),
+		Annotations:     ownSettings(o, words),
 		OwnRecord:       o.GetLabels()[settings.StateLabel] != "",
 		DataWrittenAt:   DataWriter(o).At,
 	}

@@ -201,7 +201,7 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		ResourceVersion: m.GetResourceVersion(),
 		Created:         m.GetCreationTimestamp().Time,
 		Deleting:        m.GetDeletionTimestamp() != nil,
-		Annotations:     ownSettings(m.GetAnnotations(), words),
+		Annotations:     ownSettings(m, words),
 	}
 	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion, Generation: m.GetGeneration()}
 	w.Status, w.Owner = kind.Status(m), ownerOf(m)
@@ -285,10 +285,10 @@ func askedAt(m metav1.Object) time.Time {
 }
 
 // ownSettings keeps the annotations that mean something to Lockstep.
-func ownSettings(annotations map[string]string, words settings.Vocabulary) map[string]string {
+func ownSettings(m metav1.Object, words settings.Vocabulary) map[string]string {
 	var own map[string]string
-	for key, value := range annotations {
-		if !words.Knows(key) {
+	for key, value := range m.GetAnnotations() {
+		if !words.Knows(key, m.GetLabels()) {
 			continue
 		}
 		if own == nil {

@@ -56,7 +56,7 @@ func (c *client) ping(ctx context.Context, h *host, what string) (challenge, err
 	defer closeBody(response)
 	switch status := response.StatusCode; {
 	case status == http.StatusUnauthorized:
-		found, err := readChallenge(response.Header, h.base)
+		found, err := readChallenge(response)
 		if err != nil {
 			return challenge{}, untrue(what, "%s cannot be answered: %v", h.name, err)
 		}
@@ -132,7 +132,7 @@ func (c *client) reconsider(h *host, response *http.Response, p pass) bool {
 
 // relearn takes the challenge of a registry that did not ask for credentials before.
 func (h *host) relearn(response *http.Response) bool {
-	found, err := readChallenge(response.Header, h.base)
+	found, err := readChallenge(response)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil || h.challenge.scheme != noScheme {

@@ -26,16 +26,16 @@ type challenge struct {
 }
 
 // readChallenge finds one that can be met among the headers of an answer.
-func readChallenge(header http.Header, registry *url.URL) (challenge, error) {
+func readChallenge(response *http.Response) (challenge, error) {
 	var unknown []string
-	for _, text := range header.Values("WWW-Authenticate") {
+	for _, text := range response.Header.Values("WWW-Authenticate") {
 		name, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 		switch strings.ToLower(name) {
 		case "basic":
 			return challenge{scheme: basicScheme}, nil
 		case "bearer":
 			parameters := readParameters(rest)
-			realm, err := checkRealm(parameters["realm"], registry)
+			realm, err := checkRealm(parameters["realm"], isPlain(response))
 			return challenge{scheme: bearerScheme, realm: realm, service: parameters["service"]}, err
 		default:
 			unknown = append(unknown, name)
@@ -82,14 +82,19 @@ func quoted(text string) (value, rest string, ok bool) {
 	return "", text, false
 }
 
+// isPlain reports whether an answer came without TLS.
+func isPlain(response *http.Response) bool {
+	return response.Request != nil && response.Request.URL.Scheme == "http"
+}
+
 // checkRealm refuses a place for tokens that a registry has no business to name: the
-// credentials are sent there.
-func checkRealm(text string, registry *url.URL) (*url.URL, error) {
+// credentials are sent there. One without TLS is only for a registry that is without it.
+func checkRealm(text string, plain bool) (*url.URL, error) {
 	realm, err := url.Parse(text)
 	switch {
 	case err != nil || realm.Host == "":
 		return nil, errors.New("it names no URL for tokens")
-	case realm.Scheme != "https" && (realm.Scheme != "http" || registry.Scheme != "http"):
+	case realm.Scheme != "https" && (realm.Scheme != "http" || !plain):
 		return nil, fmt.Errorf("it wants the credentials over %s", realm.Scheme)
 	}
 	if address, err := netip.ParseAddr(realm.Hostname()); err == nil && forbidden(address) {

@@ -17,15 +17,12 @@ const (
 	keepImage = 24 * time.Hour
 	// shareFailure is how long a failure is shared that may be over at the next try.
 	shareFailure = time.Second
-	// timesGone is how often a registry must say that the newest tag is gone before an
-	// older one is taken.
-	timesGone = 2
 )
 
 // memory is what one question remembers from one check to the next.
 type memory struct {
 	last Resolution
-	gone int // how often the newest tag was missing
+	gone time.Time // since when the newest tag is missing, zero while it is there
 }
 
 // check answers a question with as few requests as can be.
@@ -98,7 +95,7 @@ func (a *asking) tag(ctx context.Context, m *memory) (string, error) {
 	if newest, _ := q.Spec.Choose([]string{before, chosen}); newest == before && before != chosen && before != "" {
 		return a.older(ctx, m, before, chosen)
 	}
-	m.gone = 0
+	m.gone = time.Time{}
 	if !ok {
 		return "", &Error{
 			Kind: NoMatch, What: "tags of " + q.Repository.String(), Answer: fmt.Sprintf("none of %d matches %s", len(tags), q.Spec),
@@ -109,24 +106,29 @@ func (a *asking) tag(ctx context.Context, m *memory) (string, error) {
 }
 
 // older decides what to do when the newest tag is missing from a list: lists come back
-// short. It stays as long as the registry has it, and until it is gone twice.
+// short. It stays as long as the registry has it, and until it is still gone at a check
+// that is an interval later. Checks between, after a push, come within seconds, and may hear
+// the same wrong answer; so does a check that shares one.
 func (a *asking) older(ctx context.Context, m *memory, before, chosen string) (string, error) {
 	_, _, err := a.digest(ctx, before)
 	if err == nil {
-		m.gone = 0
+		m.gone = time.Time{}
 		return before, nil
 	}
 	if KindOf(err) != Missing {
 		return "", err
 	}
-	m.gone++
-	if m.gone >= timesGone && chosen != "" {
-		m.gone = 0
+	now := time.Now()
+	if m.gone.IsZero() {
+		m.gone = now
+	}
+	if now.Sub(m.gone) >= max(a.options.Interval, a.options.TTL) && chosen != "" {
+		m.gone = time.Time{}
 		return chosen, nil
 	}
 	return "", &Error{
 		Kind: Shrunk, What: "tags of " + a.question.Repository.String(), Answer: fmt.Sprintf("%s, the newest so far, is not there any more", before),
-		Advice: "no older one is taken until a second check says the same",
+		Advice: "an older one is taken when it is still gone after an interval",
 	}
 }
 

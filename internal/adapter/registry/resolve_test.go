@@ -2,8 +2,10 @@ package registry_test
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -257,6 +259,53 @@ func TestPlatforms(t *testing.T) {
 	}
 	if _, err := registry.ParsePlatform("amd64"); err == nil {
 		t.Error("a platform without an operating system was read")
+	}
+}
+
+// TestTokensWithoutTLS: a registry without TLS may have its tokens at another address
+// without TLS, be it called so by configuration or found to be so.
+func TestTokensWithoutTLS(t *testing.T) {
+	t.Parallel()
+	s := startRegistry(t, registrylab.Options{Plain: true})
+	digest := push(t, s, "team/app", "1", "a")
+	s.Counts()
+	for name, o := range map[string]registry.Options{
+		"by configuration": {Hosts: map[string]registry.Host{s.Address: {PlainHTTP: true}}},
+		"a local one":      {Local: func(host string) bool { return host == s.Address }},
+	} {
+		r := registry.New(o)
+		if found := mustResolve(t, r, ask(t, owner(), "%s/team/app:1", s.Address)); found.Digest != digest {
+			t.Errorf("%s: %+v", name, found)
+		}
+		if counts := s.Counts(); counts["token"] != 1 {
+			t.Errorf("%s: no token was needed: %v", name, counts)
+		}
+		_, err := registry.New(o).Resolve(t.Context(), ask(t, known{{Username: registrylab.User, Password: "wrong"}}, "%s/team/app:1", s.Address))
+		if registry.KindOf(err) != registry.Denied {
+			t.Errorf("%s, with a wrong password: %v", name, err)
+		}
+		s.Counts()
+	}
+}
+
+// TestTokensWithTLS: a registry with TLS gets no credentials to a place without it.
+func TestTokensWithTLS(t *testing.T) {
+	t.Parallel()
+	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the credentials were asked for without TLS") }))
+	t.Cleanup(thief.Close)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm=%q,service="x"`, thief.URL))
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	address := server.Listener.Addr().String()
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for name, local := range map[string]bool{"elsewhere": false, "local": true} {
+		r := registry.New(registry.Options{Hosts: map[string]registry.Host{address: {CA: certificate}}, Local: func(string) bool { return local }})
+		_, err := r.Resolve(t.Context(), ask(t, owner(), "%s/app:1", address))
+		if registry.KindOf(err) != registry.Untrue || !strings.Contains(err.Error(), "it wants the credentials over http") {
+			t.Errorf("%s: error is %v", name, err)
+		}
 	}
 }
 

@@ -126,6 +126,43 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// TestTTL: an answer is used for others until it is as old as that, and a question is asked
+// no more often.
+func TestTTL(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		interval, ttl time.Duration
+		hour          [2]int64 // at least and at most so many requests of one asker
+		other         int64    // requests of another who comes after half a minute
+	}{
+		"by default":               {time.Minute, 0, [2]int64{54, 61}, 0},
+		"shorter than an interval": {time.Minute, 10 * time.Second, [2]int64{54, 61}, 1},
+		"longer than an interval":  {time.Minute, 10 * time.Minute, [2]int64{5, 7}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStandIn()
+			synctest.Test(t, func(t *testing.T) {
+				r := s.resolver(t, registry.Options{Interval: c.interval, TTL: c.ttl})
+				q := ask(t, owner(), "r.example/app:1")
+				defer r.Watch(q, func() {}).Stop()
+				after(30 * time.Second)
+				q.Asker = "another"
+				before := s.heads.Load()
+				mustResolve(t, r, q)
+				if n := s.heads.Load() - before; n != c.other {
+					t.Errorf("%d requests for an answer that is half a minute old, want %d", n, c.other)
+				}
+				before = s.heads.Load()
+				after(time.Hour)
+				if n := s.heads.Load() - before; n < c.hour[0] || n > c.hour[1] {
+					t.Errorf("%d requests in an hour, want %v", n, c.hour)
+				}
+			})
+		})
+	}
+}
+
 // TestTokensAreRenewed: before they expire, so that no request is refused for it.
 func TestTokensAreRenewed(t *testing.T) {
 	t.Parallel()

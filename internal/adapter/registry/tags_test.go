@@ -3,11 +3,16 @@ package registry_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -170,7 +175,8 @@ func TestSmallPages(t *testing.T) {
 }
 
 // TestShorterListIsNoDowngrade: a list without the newest tag changes nothing while the
-// registry has that tag; when it is gone, a second check has to say so.
+// registry has that tag; when it is gone, a check that is an interval later has to say so,
+// and not one of those that follow a push.
 func TestShorterListIsNoDowngrade(t *testing.T) {
 	t.Parallel()
 	s := startRegistry(t, registrylab.Options{})
@@ -212,14 +218,62 @@ func TestShorterListIsNoDowngrade(t *testing.T) {
 	}
 	r.Check(q.Repository)
 	<-answers
-	if got := w.View(); got.Tag != "1.2" || registry.KindOf(got.Err) != registry.Shrunk {
-		t.Errorf("the newest tag is gone once: %+v", got)
-	}
 	r.Check(q.Repository)
-	<-answers
-	if got := w.View(); got.Tag != "1.1" || got.Err != nil {
-		t.Errorf("the newest tag is gone twice: %+v", got)
+	checkedAgain(t, w)
+	if got := w.View(); got.Tag != "1.2" || registry.KindOf(got.Err) != registry.Shrunk {
+		t.Errorf("the newest tag is gone at two looks after a push: %+v", got)
 	}
+}
+
+// TestGoneForAnInterval: the older tag is taken when the newest one is still gone at the
+// next check of the schedule.
+func TestGoneForAnInterval(t *testing.T) {
+	t.Parallel()
+	s := newStandIn()
+	var gone atomic.Bool
+	s.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+		switch tag := path.Base(r.URL.Path); {
+		case tag == "list" && gone.Load():
+			_, _ = io.WriteString(w, `{"tags": ["1.1"]}`)
+		case tag == "list":
+			_, _ = io.WriteString(w, `{"tags": ["1.1", "1.2"]}`)
+		case tag == "1.2" && gone.Load():
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			return false
+		}
+		return true
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := s.resolver(t, registry.Options{Interval: time.Minute})
+		q := ask(t, owner(), "r.example/app:1.*")
+		w := r.Watch(q, func() {})
+		defer w.Stop()
+		after(time.Second)
+		gone.Store(true)
+		r.Check(q.Repository)
+		after(10 * time.Second) // three looks
+		if got := w.View(); got.Tag != "1.2" || registry.KindOf(got.Err) != registry.Shrunk {
+			t.Errorf("after a push: %+v", got)
+		}
+		gone.Store(false)
+		after(2 * time.Minute)
+		if got := w.View(); got.Tag != "1.2" || got.Err != nil {
+			t.Errorf("it is back: %+v", got)
+		}
+		gone.Store(true)
+		r.Check(q.Repository)
+		after(30 * time.Second)
+		r.Check(q.Repository)
+		after(20 * time.Second)
+		if got := w.View(); got.Tag != "1.2" {
+			t.Errorf("gone for less than an interval: %+v", got)
+		}
+		after(2 * time.Minute)
+		if got := w.View(); got.Tag != "1.1" || got.Err != nil {
+			t.Errorf("gone for good: %+v", got)
+		}
+	})
 }
 
 func TestNoTagMatches(t *testing.T) {

@@ -36,37 +36,46 @@ func (w Words) platform() string { return "platform." + w.Key + "/" }
 // any value, "false" included.
 func (w Words) Selector() string { return w.Key + "," + w.Key + "!=false" }
 
-// Knows implements settings.Vocabulary.
-func (w Words) Knows(key string) bool {
+// Knows implements settings.Vocabulary. Without the label the annotations mean nothing.
+func (w Words) Knows(key string, labels map[string]string) bool {
+	if value, labelled := labels[w.Key]; !labelled || value == "false" {
+		return false
+	}
 	return strings.HasPrefix(key, w.image()) || strings.HasPrefix(key, w.platform())
 }
 
 // Intent implements settings.Vocabulary, for a workload that has the label.
 func (w Words) Intent(workload, _ map[string]string) settings.Intent {
 	in := settings.Intent{Strategy: settings.StrategyTemplate, Quiet: gather}
+	in.Images, in.Refused = w.Images(workload, func(string) bool { return true })
+	if len(in.Images) == 0 && len(in.Refused) == 0 {
+		in.Refused = []string{fmt.Sprintf("label %s: no annotation %sCONTAINER names an image, such as app:1.4.*", w.Key, w.image())}
+	}
+	return in
+}
+
+// Images implements settings.ImageWords: sorted by container, and the refused by their text.
+func (w Words) Images(workload map[string]string, asked func(container string) bool) (requests []settings.ImageRequest, refused []string) {
 	for key, value := range workload {
 		container, found := strings.CutPrefix(key, w.image())
-		if !found {
+		if !found || !asked(container) {
 			continue
 		}
 		image, err := tagspec.ParseImage(strings.TrimSpace(value))
 		if err != nil {
-			in.Refused = append(in.Refused, refusal(key, err))
+			refused = append(refused, refusal(key, err))
 			continue
 		}
 		platform, err := ParsePlatform(cmp.Or(workload[w.platform()+container], w.Platform, Index))
 		if err != nil {
-			in.Refused = append(in.Refused, fmt.Sprintf("annotation %s: %v", w.platform()+container, err))
+			refused = append(refused, fmt.Sprintf("annotation %s: %v", w.platform()+container, err))
 			continue
 		}
-		in.Images = append(in.Images, settings.ImageRequest{Container: container, Image: image, Platform: platform, Annotation: key})
+		requests = append(requests, settings.ImageRequest{Container: container, Image: image, Platform: platform, Annotation: key})
 	}
-	if len(in.Images) == 0 && len(in.Refused) == 0 {
-		in.Refused = []string{fmt.Sprintf("label %s: no annotation %sCONTAINER names an image, such as app:1.4.*", w.Key, w.image())}
-	}
-	slices.SortFunc(in.Images, func(a, b settings.ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
-	slices.Sort(in.Refused)
-	return in
+	slices.SortFunc(requests, func(a, b settings.ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
+	slices.Sort(refused)
+	return requests, refused
 }
 
 // refusal says which annotation is wrong, and what to write.

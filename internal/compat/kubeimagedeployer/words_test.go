@@ -109,9 +109,17 @@ func TestSelector(t *testing.T) {
 		if got := selector.Matches(labels.Set{"team-a": value}); got != want {
 			t.Errorf("the value %q selects: %t, want %t", value, got, want)
 		}
+		for _, key := range []string{"team-a/web", "platform.team-a/web"} {
+			if got := (kubeimagedeployer.Words{Key: "team-a"}).Knows(key, labels.Set{"team-a": value}); got != want {
+				t.Errorf("with the value %q %s is read: %t, want %t", value, key, got, want)
+			}
+		}
 	}
 	if selector.Matches(labels.Set{"other": "true"}) {
 		t.Error("a workload without the label is selected")
+	}
+	if (kubeimagedeployer.Words{Key: "team-a"}).Knows("team-a/web", labels.Set{"other": "true"}) {
+		t.Error("an annotation is read without the label")
 	}
 }
 

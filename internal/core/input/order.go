@@ -22,8 +22,7 @@ type Order struct {
 // readers skip. An image that is set changes the template by itself.
 func (o Order) Text(before Shown, resourceVersion string) string {
 	after := o.Shown(before)
-	setsImage := slices.ContainsFunc(o.Due, func(f Finding) bool { return f.Image != "" })
-	if maps.Equal(before, after) && !setsImage {
+	if maps.Equal(before, after) && !o.SetsImage() {
 		return after.String() + ",again:" + resourceVersion
 	}
 	return after.String()
@@ -49,6 +48,11 @@ func (o Order) Shown(before Shown) Shown {
 		}
 	}
 	return all
+}
+
+// SetsImage reports whether the order writes the image of a container.
+func (o Order) SetsImage() bool {
+	return slices.ContainsFunc(o.Due, func(f Finding) bool { return f.Image != "" })
 }
 
 func (o Order) moves(id ID) bool {

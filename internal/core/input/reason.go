@@ -48,6 +48,9 @@ const (
 	Unpinned Reason = "Unpinned"
 	// Pinned: the template has a digest that another writer chose.
 	Pinned Reason = "Pinned"
+	// Accepted: the template does not have the digest, and stays as it is: a person
+	// released it, or it was only observed.
+	Accepted Reason = "Accepted"
 	// Contested: another writer keeps putting the image back.
 	Contested Reason = "Contested"
 	// Quarantined: the rollout of this digest failed here.
@@ -215,6 +218,7 @@ func ImageExplanations() []Explanation {
 		{Unresolved, "No registry has said yet which digest the annotation of the container stands for, or the last answer was a refusal, which an event tells. The image stays as it is."},
 		{Unpinned, "The pod template has no digest of the repository and tags that the annotation of the container asks for: the image is pinned."},
 		{Pinned, "The image has a digest that another writer chose (a person, a pipeline). It stays until the tag has another digest."},
+		{Accepted, "The pod template does not have the newest digest, and stays as it is until the tag has another one: a person released what was taken back, or it was only observed. A forced `lockstep roll` moves it."},
 		{Contested, "Another writer has put the image back for the third time within an hour. Lockstep pins it no more until the annotation or the digest of the tag changes, or `lockstep release`. The event has the rule by which Argo CD ignores the field."},
 		{Quarantined, "The rollout of this digest failed here, and Lockstep put the one before back. The next digest is tried; `lockstep release` allows this one again."},
 		{PutBack, "The rollout of a digest failed, and Lockstep put the digest back that was last healthy here."},

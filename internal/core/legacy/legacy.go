@@ -35,7 +35,7 @@ type Words struct {
 }
 
 // Knows implements settings.Vocabulary.
-func (w Words) Knows(key string) bool {
+func (w Words) Knows(key string, _ map[string]string) bool {
 	switch key {
 	case "":
 		return false

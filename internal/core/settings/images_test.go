@@ -52,7 +52,7 @@ func TestImages(t *testing.T) {
 				t.Errorf("%s: unknown %q, problems %v", tc.reason, in.Unknown, in.Problems)
 			}
 			for key := range tc.annotations {
-				if !(settings.Native{}).Knows(key) {
+				if !(settings.Native{}).Knows(key, nil) {
 					t.Errorf("%s is dropped before it is read", key)
 				}
 			}

@@ -75,7 +75,7 @@ func ExplainSource(s Source) SourceExplanation {
 		e.Owners = append(e.Owners, strings.ToLower(owner.Kind)+"/"+owner.Name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Object.Annotations)) {
-		if (settings.Native{}).Knows(key) {
+		if (settings.Native{}).Knows(key, nil) {
 			e.Settings = append(e.Settings, Setting{Key: key, Value: s.Object.Annotations[key], On: strings.ToLower(string(s.ID.Kind))})
 		}
 	}

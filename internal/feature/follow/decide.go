@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/health"
@@ -191,17 +192,13 @@ func (s situation) delaySince() time.Time {
 
 // moves are the inputs that are due, without those that simply stay as the template
 // has them: barred ones, and those that the strategy cannot deliver. Whoever forces a
-// move gets everything that exists, and what is held and comes with the template only
-// when holds do not count.
+// move gets everything that exists, and what comes with the template and is barred only
+// when that bar does not count.
 func (in Input) moves() []input.Finding {
 	return matching(in.Findings, func(f input.Finding) bool {
-		_, held := f.BarredFor(input.Held)
-		switch in.Force {
-		case ForceNow:
-			return f.Shows != input.Mark{}
-		case ForceMove:
-			return f.Shows != input.Mark{} && (f.Live || !held)
-		case NoForce:
+		if in.Force != NoForce {
+			stays := slices.ContainsFunc(f.Bars, func(bar input.Bar) bool { return in.respects(f, bar) })
+			return f.Shows != input.Mark{} && (f.Live || !stays)
 		}
 		return f.Standing == input.Due && !f.IsWithheld() && (f.Live || !in.usesPods())
 	})

@@ -49,13 +49,14 @@ func nothingDue(s situation) (Decision, bool) {
 }
 
 // readByTheNextJob: the workload starts new pods by itself, and all that is due is
-// loaded by every pod that starts. An image is not: that takes a patch.
+// loaded by every pod that starts. An image is not: that takes a patch, unless the template
+// has it.
 func readByTheNextJob(s situation) (Decision, bool) {
 	if !s.StartsPods || len(s.draft.Moves) == 0 && s.Force == NoForce {
 		return Decision{}, false
 	}
 	for _, f := range s.draft.Moves {
-		if !f.Live {
+		if !f.Live && (f.Standing == input.Due || f.Image != "") {
 			return Decision{}, false
 		}
 	}
@@ -106,13 +107,14 @@ func barredInput(s situation) (Decision, bool) {
 
 // respects reports whether a bar counts. A hold on a source that the pods have already
 // forbids nothing; what was taken back would be loaded again by any rollout. A person
-// who moves a workload overrules that it was taken back, and holds only when asked to.
+// who moves a workload overrules that it was taken back; holds, quarantine and contest only
+// when asked to.
 func (in Input) respects(f input.Finding, bar input.Bar) bool {
 	switch in.Force {
 	case ForceNow:
 		return false
 	case ForceMove:
-		return bar.Reason == input.Held
+		return slices.Contains([]input.Reason{input.Held, input.Quarantined, input.Contested}, bar.Reason)
 	case NoForce:
 	}
 	return f.Standing == input.Due || bar.Reason != input.Held

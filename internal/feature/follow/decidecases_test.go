@@ -60,9 +60,30 @@ func decideCases() map[string]decideCase {
 			says: []string{"image/web failed here"},
 		},
 		"QuarantinedForced": {
-			reason:   "a person wants it",
+			reason:   "who rolls out configuration by hand does not ask for what failed",
+			findings: []input.Finding{inStep(app), barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, force: ForceMove,
+			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true, PendingSince: now}, stays: []input.Finding{image(due(db, 0))},
+		},
+		"QuarantinedForcedAlone": {
+			reason:   "and hears of it when nothing else is there",
 			findings: []input.Finding{barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, force: ForceMove,
+			want: Decision{Verb: Hold, Reason: input.Quarantined, PendingSince: now}, stays: []input.Finding{image(due(db, 0))},
+			says: []string{"image/web failed here"},
+		},
+		"ContestedForced": {
+			reason:   "two who write in turns end nothing, also by hand",
+			findings: []input.Finding{barred(image(due(db, time.Hour)), input.Contested, "is put back")}, force: ForceMove,
+			want: Decision{Verb: Hold, Reason: input.Contested, PendingSince: now}, stays: []input.Finding{image(due(db, 0))},
+		},
+		"QuarantinedForcedNow": {
+			reason:   "a person insists",
+			findings: []input.Finding{barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, force: ForceNow,
 			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+		},
+		"ForcedCronJobWithAnImage": {
+			reason:   "an image that the template has takes no patch",
+			findings: []input.Finding{due(app, time.Hour), image(inStep(db))}, force: ForceNow, cronjob: true,
+			want: Decision{Verb: Remember, Reason: input.NextJob, Delivered: true},
 		},
 		"PutBack": {
 			reason: "what failed does not wait for quiet",

@@ -214,7 +214,7 @@ func (in *Input) bar(w *kube.Workload) {
 		}
 		if back && f.Standing != input.Due && f.Reason != input.Missing {
 			f.Bars = append(slices.Clone(f.Bars), input.Bar{Reason: input.Undone, By: to})
-			if f.Reason == input.InStep || f.Reason == input.Pinned {
+			if f.Reason == input.InStep || f.Reason == input.Pinned || f.Reason == input.Accepted {
 				f.Reason = input.Undone
 			}
 		}

@@ -178,7 +178,7 @@ func (o Observation) isNew() bool {
 }
 
 func accepted(o Observation) (Verdict, bool) {
-	return Verdict{Standing: input.Settled, Reason: input.Pinned, To: o.Found}, o.Memo.Accepted && o.Given == versionOf(o.Found)
+	return Verdict{Standing: input.Settled, Reason: input.Accepted, To: o.Found}, o.Memo.Accepted && o.Given == versionOf(o.Found)
 }
 
 func givenBefore(o Observation) (Verdict, bool) {

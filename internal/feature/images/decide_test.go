@@ -80,6 +80,7 @@ func decideCases() map[string]decideCase {
 	changed := Verdict{Standing: input.Due, Reason: input.Changed, To: pin("1.2", "2")}
 	unpinned := Verdict{Standing: input.Due, Reason: input.Unpinned, To: pin("1.2", "2")}
 	left := Verdict{Standing: input.Settled, Reason: input.Pinned, To: pin("1.2", "2")}
+	stays := Verdict{Standing: input.Settled, Reason: input.Accepted, To: pin("1.2", "2")}
 	inStep := Verdict{Standing: input.Settled, Reason: input.InStep, To: pin("1.2", "2")}
 	barred := func(v Verdict, by input.Reason) Verdict {
 		v.Bar = by
@@ -114,8 +115,8 @@ func decideCases() map[string]decideCase {
 		"ContestEndsToo":  {reason: "the annotation changed", has: tag, change: both(given("2"), func(o *Observation) { o.Memo.Contested, o.Memo.Request = true, "other" }), want: unpinned, memo: "again=1794711600"},
 		"ContestReleased": {reason: "a person allows it again", has: tag, change: both(again(2*time.Minute, time.Minute), func(o *Observation) { o.Memo.Contested, o.Released = true, true }), want: unpinned, memo: "again=1794711600"},
 
-		"Released": {reason: "what was taken back is accepted without a rollout", has: tag, change: both(given("2"), func(o *Observation) { o.Released, o.TakenBack = true, true }), want: left, memo: "accepted"},
-		"Accepted": {reason: "and stays", has: tag, change: both(given("2"), func(o *Observation) { o.Memo.Accepted = true }), want: left, memo: "accepted"},
+		"Released": {reason: "what was taken back is accepted without a rollout", has: tag, change: both(given("2"), func(o *Observation) { o.Released, o.TakenBack = true, true }), want: stays, memo: "accepted"},
+		"Accepted": {reason: "and stays", has: tag, change: both(given("2"), func(o *Observation) { o.Memo.Accepted = true }), want: stays, memo: "accepted"},
 		"Observed": {reason: "what was observed counts as given", has: tag, change: func(o *Observation) { o.Observed = true }, want: unpinned, memo: "accepted"},
 
 		"Healthy":           {reason: "what runs well is noted", has: ours, change: both(given("2"), func(o *Observation) { o.OnTrial, o.Health, o.HasPods = true, health.Done, true }), want: Verdict{Standing: input.Settled, Reason: input.InStep, To: pin("1.2", "2"), Proven: true}, memo: "ok=1.2@" + strings.Repeat("2", 64)},

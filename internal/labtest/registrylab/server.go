@@ -23,6 +23,8 @@ type Options struct {
 	Folder string
 	// Public lets everyone read; else reading takes a token.
 	Public bool
+	// Plain does without TLS; tokens are then at another name and port than the registry.
+	Plain bool
 	// PageSize is the most tags on a page; 0 is the registry's own limit, 1000.
 	PageSize int
 	// TokenLife is how long tokens live; 0 is five minutes.
@@ -43,6 +45,7 @@ type Server struct {
 	CA []byte
 
 	options Options
+	realm   *url.URL // where tokens are
 	process *process.Process
 	http    *http.Server
 	log     *bytes.Buffer
@@ -92,11 +95,25 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{options: o, CA: identity.pem, log: &bytes.Buffer{}}
 	s.Tokens = &Tokens{identity: identity, life: o.TokenLife}
 	s.Front = newFront(front.Addr().String(), &url.URL{Scheme: "https", Host: behind}, identity, s.Tokens)
+	tokens := front
+	s.realm = &url.URL{Scheme: "https", Host: s.Address, Path: "/token"}
+	if o.Plain {
+		if tokens, err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
+			return nil, errors.Join(err, front.Close())
+		}
+		_, port, _ := net.SplitHostPort(tokens.Addr().String())
+		s.realm.Scheme, s.realm.Host = "http", "localhost:"+port
+	}
 	s.http = &http.Server{Handler: s.Front, ReadHeaderTimeout: time.Minute, ErrorLog: quiet()}
 	if err := s.serve(built[program.Registry].Path, behind); err != nil {
 		return nil, errors.Join(err, front.Close())
 	}
-	go s.http.ServeTLS(front, identity.certFile, identity.keyFile) //nolint:errcheck // It ends with Stop.
+	if o.Plain {
+		go s.http.Serve(front)  //nolint:errcheck // It ends with Stop.
+		go s.http.Serve(tokens) //nolint:errcheck // So does this.
+	} else {
+		go s.http.ServeTLS(front, identity.certFile, identity.keyFile) //nolint:errcheck // So does this.
+	}
 	if err := s.await(ctx, behind); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -107,7 +124,7 @@ func (s *Server) serve(path, address string) error {
 	o, identity := s.options, s.Tokens.identity
 	var authentication, notifications string
 	if !o.Public {
-		authentication = fmt.Sprintf(tokenConfig, "https://"+s.Address+"/token", service, issuer, identity.certFile)
+		authentication = fmt.Sprintf(tokenConfig, s.realm.String(), service, issuer, identity.certFile)
 	}
 	if o.Notify != "" {
 		notifications = fmt.Sprintf(notifyConfig, o.Notify, "Bearer "+o.NotifyToken)

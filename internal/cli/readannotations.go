@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lockstep-dev/lockstep/internal/compat/kubeimagedeployer"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// readOptions say which other tools' annotations are read besides our own.
+type readOptions struct {
+	tools []string
+}
+
+func (o *readOptions) bind(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.tools, "read-annotations", nil, "other tools whose label and annotations ask for images as well, separated by commas: "+kubeimagedeployer.DefaultKey)
+}
+
+// words are the languages of those tools. Without a platform of their own, requests are for
+// the index.
+func (o *readOptions) words() ([]settings.ImageWords, error) {
+	var all []settings.ImageWords
+	for i, tool := range o.tools {
+		if slices.Contains(o.tools[:i], tool) {
+			continue
+		}
+		if tool != kubeimagedeployer.DefaultKey {
+			return nil, fmt.Errorf("--read-annotations %q: the annotations of no such tool are read; known is %s", tool, kubeimagedeployer.DefaultKey)
+		}
+		all = append(all, kubeimagedeployer.Words{Key: kubeimagedeployer.DefaultKey})
+	}
+	return all, nil
+}

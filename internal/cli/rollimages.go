@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
+)
+
+// images is the family of images for one run: each registry is asked once, with the pull
+// secrets that the person may read.
+func (r *roll) images(ctx context.Context) (*images.Inputs, error) {
+	o := &r.options.images
+	hosts, err := o.hosts()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	platforms, err := r.platforms(ctx)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	resolver := registry.New(registry.Options{Hosts: hosts, UserAgent: "lockstep/" + r.env.Version})
+	return images.New(images.Options{
+		Watch: func(q registry.Question, _ func()) images.Watch {
+			found, err := resolver.Resolve(ctx, q)
+			return answered{registry.View{Resolution: found, Err: err}}
+		},
+		Credentials: o.credentials(keychain.NewPods(r.client, time.Minute)),
+		Platforms:   platforms, Now: r.env.Now,
+	}), nil
+}
+
+// answered is a question that was asked once.
+type answered struct {
+	view registry.View
+}
+
+// View implements images.Watch.
+func (a answered) View() registry.View { return a.view }
+
+// Stop implements images.Watch.
+func (answered) Stop() {}
+
+// platforms are those that an image must have. The nodes are listed when a container asks
+// for an image; a person who may not list them is told that their platforms are not checked.
+func (r *roll) platforms(ctx context.Context) (func(*kube.Workload) ([]v1.Platform, bool), error) {
+	fixed, err := r.options.images.wantedPlatforms()
+	if err != nil || len(fixed) > 0 {
+		return func(*kube.Workload) ([]v1.Platform, bool) { return fixed, true }, err
+	}
+	nodes := cluster.NewNodes(r.client, nil)
+	return func(w *kube.Workload) ([]v1.Platform, bool) {
+		all, listed := nodes.Platforms()
+		if !listed {
+			if err := nodes.Read(ctx); err != nil {
+				r.say(fmt.Sprintf("the image is taken whatever platforms it is for, unless --image-platforms names some: %v", err))
+			}
+			all, _ = nodes.Platforms()
+		}
+		return platformsFor(w, all), true
+	}, nil
+}
+
+// leavePins leaves images as they are that another writer pinned, or that a person accepted
+// so, unless --force is given. What was taken back is no pin.
+func (r *roll) leavePins(got follow.Gathered) {
+	for i, f := range got.Input.Findings {
+		if isPin(f) && r.known.Inputs[f.ID].Back == "" && !r.options.force {
+			f.Image, f.Shows = "", got.Workload.Shown[f.ID]
+			got.Input.Findings[i] = f
+			r.say(fmt.Sprintf("%s stays as it is: the template has a digest that another writer chose, or a person accepted it; --force moves it", f.ID))
+		}
+	}
+}
+
+// isPin reports whether an image stays because a person or another writer wants it so.
+func isPin(f input.Finding) bool {
+	return f.Reason == input.Pinned || f.Reason == input.Accepted
+}
+
+// tell says what a person should know of images, each once.
+func (r *roll) tell(in follow.Input) {
+	for _, text := range in.Intent.Refused {
+		r.say(text + "; the image stays as it is")
+	}
+	for _, warning := range in.Warnings {
+		if warning.About.Kind == input.KindImage {
+			r.say(warning.Text)
+		}
+	}
+	for _, f := range in.Findings {
+		for _, bar := range f.Bars {
+			if !r.options.now && (bar.Reason == input.Quarantined || bar.Reason == input.Contested) {
+				r.say(fmt.Sprintf("%s %s", f.ID, bar.By))
+			}
+		}
+	}
+}
+
+// say writes a line to standard error, once in a run.
+func (r *roll) say(text string) {
+	if r.said[text] {
+		return
+	}
+	if r.said == nil {
+		r.said = map[string]bool{}
+	}
+	r.said[text] = true
+	_, _ = fmt.Fprintln(r.env.Stderr, text)
+}
+
+// unresolved is an error when no registry has said which image a container is to run.
+func unresolved(in follow.Input, rest string) error {
+	var names []string
+	for _, f := range in.Findings {
+		if f.Reason == input.Unresolved {
+			names = append(names, f.ID.String())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("no registry has said which image is the current one for %s; %s", strings.Join(names, ", "), rest)
+}

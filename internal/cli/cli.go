@@ -115,7 +115,7 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	root.SetErr(env.Stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newController(env), newAttach(env), newRoll(env), newRelease(env), newImages(env), newResolve(env), newVersion(env))
-	root.AddCommand(newHistory(env))
+	root.AddCommand(newHistory(env), newPlan(env))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), cmd.UsageString())
 		return usageError{err}

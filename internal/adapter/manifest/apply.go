@@ -1,0 +1,103 @@
+package manifest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+)
+
+// Applied is what an object would be after "kubectl apply" of a file: what the file says,
+// what the cluster has and the file does not mention, without what an earlier apply had
+// said and this file does not. Live is nil for an object that does not exist yet.
+func Applied(live, file *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	file = file.DeepCopy()
+	if file.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Secret") {
+		encodeTexts(file)
+	}
+	if live == nil {
+		return file, nil
+	}
+	merged, err := threeWay(live, file)
+	if err != nil {
+		// The cause may quote the content.
+		return nil, fmt.Errorf("%s %s cannot be merged with the one of the cluster", file.GetKind(), file.GetName())
+	}
+	return merged, nil
+}
+
+// threeWay merges as kubectl does: by the merge keys of kinds that Kubernetes has, and field
+// by field for others.
+func threeWay(live, file *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	current, err := live.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	modified, err := file.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	original := []byte(live.GetAnnotations()[corev1.LastAppliedConfigAnnotation])
+	var merged []byte
+	if typed, err := scheme.Scheme.New(file.GroupVersionKind()); err == nil {
+		schema, err := strategicpatch.NewPatchMetaFromStruct(typed)
+		if err != nil {
+			return nil, err
+		}
+		change, err := strategicpatch.CreateThreeWayMergePatch(original, modified, current, schema, true)
+		if err != nil {
+			return nil, err
+		}
+		merged, err = strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, change, schema)
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		change, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
+		if err != nil {
+			return nil, err
+		}
+		if merged, err = jsonpatch.MergePatch(current, change); err != nil {
+			return nil, err
+		}
+	}
+	o := &unstructured.Unstructured{}
+	return o, o.UnmarshalJSON(merged)
+}
+
+// encodeTexts moves the texts of a Secret to its data, as the API server does.
+func encodeTexts(secret *unstructured.Unstructured) {
+	texts, found, err := unstructured.NestedStringMap(secret.Object, "stringData")
+	if err != nil || !found {
+		return
+	}
+	for key, text := range texts {
+		_ = unstructured.SetNestedField(secret.Object, base64.StdEncoding.EncodeToString([]byte(text)), "data", key)
+	}
+	unstructured.RemoveNestedField(secret.Object, "stringData")
+}
+
+// IsSame reports whether two states of an object are the same to the letter, apart from what
+// kubectl notes of what it applied.
+func IsSame(a, b *unstructured.Unstructured) bool {
+	texts := make([]string, 2)
+	for i, o := range []*unstructured.Unstructured{a, b} {
+		o = o.DeepCopy()
+		annotations := o.GetAnnotations()
+		delete(annotations, corev1.LastAppliedConfigAnnotation)
+		o.SetAnnotations(annotations)
+		text, err := json.Marshal(o.Object)
+		if err != nil {
+			return false
+		}
+		texts[i] = string(text)
+	}
+	return texts[0] == texts[1]
+}

@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,22 +81,4 @@ func encodeTexts(secret *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(secret.Object, base64.StdEncoding.EncodeToString([]byte(text)), "data", key)
 	}
 	unstructured.RemoveNestedField(secret.Object, "stringData")
-}
-
-// IsSame reports whether two states of an object are the same to the letter, apart from what
-// kubectl notes of what it applied.
-func IsSame(a, b *unstructured.Unstructured) bool {
-	texts := make([]string, 2)
-	for i, o := range []*unstructured.Unstructured{a, b} {
-		o = o.DeepCopy()
-		annotations := o.GetAnnotations()
-		delete(annotations, corev1.LastAppliedConfigAnnotation)
-		o.SetAnnotations(annotations)
-		text, err := json.Marshal(o.Object)
-		if err != nil {
-			return false
-		}
-		texts[i] = string(text)
-	}
-	return texts[0] == texts[1]
 }

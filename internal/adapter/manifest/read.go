@@ -229,13 +229,19 @@ func (d document) items(file string, list *unstructured.Unstructured) ([]Object,
 	err := list.EachListItem(func(item runtime.Object) error {
 		o, ok := item.(*unstructured.Unstructured)
 		if !ok || o.GetKind() == "" || o.GetName() == "" {
-			return &Error{File: file, Line: d.line, Err: errors.New("no manifest: an item of the list has no kind or no metadata.name")}
+			return errNoItem
 		}
 		all = append(all, Object{o, file, d.line})
 		return nil
 	})
-	return all, err
+	if err != nil {
+		return nil, &Error{File: file, Line: d.line, Err: errNoItem}
+	}
+	return all, nil
 }
+
+// errNoItem says no more: what is wrong with the item would quote it.
+var errNoItem = errors.New("no manifest: an item of the list is no object with kind and metadata.name")
 
 // place finds the line in an error of the YAML library, which counts within the document.
 func (d document) place(err error) (int, error) {

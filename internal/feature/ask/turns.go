@@ -42,7 +42,9 @@ func (p Past) turns() []turn {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	markAgain(all, p.Revisions)
+	if len(p.Workload.Kind.RevisionNumbers) == 0 {
+		markAgain(all, p.Revisions)
+	}
 	for i := range all {
 		if i == 0 {
 			all[i].First = true

@@ -152,7 +152,7 @@ func revisionChanges(r ask.Revision) string {
 		}
 	}
 	if r.Again {
-		parts = append(parts, "an earlier revision is current again")
+		parts = append(parts, "an earlier revision again")
 	}
 	if len(parts) == 0 {
 		return "nothing in the template"

@@ -190,5 +190,5 @@ func others(counts map[string]int) string {
 		total += counts[kind]
 		parts = append(parts, fmt.Sprintf("%d %s", counts[kind], kind))
 	}
-	return fmt.Sprintf("%d of other kinds restart no workload: %s", total, strings.Join(parts, ", "))
+	return fmt.Sprintf("%d objects of other kinds restart no workload: %s", total, strings.Join(parts, ", "))
 }

@@ -48,7 +48,7 @@ func TestPrintHistory(t *testing.T) {
 	want := `
 REVISION    AGE   PODS   CHANGED                                                             BY
 4 current   60s   2      configmap/app 2222222222 -> 1111111111, an earlier revision again   kubectl-rollout
-3           60m   0      image/app app:1 -> app:1@77ab01c9de, secret/db - -> 3333333333      Lockstep
+3           60m   0      image/app app:1 -> app:1@77ab01c9de, secret/db -> 3333333333        Lockstep
 2           -     -      other fields of the template, an earlier revision again             not known
 1           2d    -      (the first that is left)                                            not known
 events cannot be read: forbidden
@@ -91,7 +91,7 @@ shop        deployment/db    wait        Held       held (estimate)
 configmap/fixed in shop is immutable: the API server would refuse this change; give the new content a new name
 configmap/lost in shop: created, and no workload uses it
 secret/db in shop is not visible to you: assumed to change
-3 objects of other kinds restart no workload: 1 Ingress, 2 Service
+other objects, which restart no workload: 1 Ingress, 2 Service
 the record cannot be read: what exists now counts as delivered
 `
 	if diff := cmp.Diff(want, printed(t, func(to *bytes.Buffer) error { return printPlan(to, p, false) })); diff != "" {

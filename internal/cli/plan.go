@@ -184,11 +184,9 @@ func printPlanned(to io.Writer, all []ask.PlannedWorkload, wide bool) error {
 
 // others counts the objects that do not matter, in one line.
 func others(counts map[string]int) string {
-	total := 0
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		total += counts[kind]
 		parts = append(parts, fmt.Sprintf("%d %s", counts[kind], kind))
 	}
-	return fmt.Sprintf("%d objects of other kinds restart no workload: %s", total, strings.Join(parts, ", "))
+	return "other objects, which restart no workload: " + strings.Join(parts, ", ")
 }

@@ -15,10 +15,10 @@ import (
 )
 
 // printed is what a person sees, without the blanks at the ends of lines.
-func printed(t *testing.T, print func(*bytes.Buffer) error) string {
+func printed(t *testing.T, show func(*bytes.Buffer) error) string {
 	t.Helper()
 	var text bytes.Buffer
-	if err := print(&text); err != nil {
+	if err := show(&text); err != nil {
 		t.Fatal(err)
 	}
 	var lines []string

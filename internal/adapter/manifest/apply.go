@@ -4,13 +4,13 @@ import (
 	"encoding/base64"
 	"fmt"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
-
-	jsonpatch "github.com/evanphx/json-patch/v5"
 )
 
 // Applied is what an object would be after "kubectl apply" of a file: what the file says,
@@ -43,32 +43,40 @@ func threeWay(live, file *unstructured.Unstructured) (*unstructured.Unstructured
 	if err != nil {
 		return nil, err
 	}
-	original := []byte(live.GetAnnotations()[corev1.LastAppliedConfigAnnotation])
-	var merged []byte
+	states := states{[]byte(live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), modified, current}
+	merge := states.byField
 	if typed, err := scheme.Scheme.New(file.GroupVersionKind()); err == nil {
-		schema, err := strategicpatch.NewPatchMetaFromStruct(typed)
-		if err != nil {
-			return nil, err
-		}
-		change, err := strategicpatch.CreateThreeWayMergePatch(original, modified, current, schema, true)
-		if err != nil {
-			return nil, err
-		}
-		merged, err = strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, change, schema)
-		if err != nil {
-			return nil, err
-		}
-	} else {
-		change, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
-		if err != nil {
-			return nil, err
-		}
-		if merged, err = jsonpatch.MergePatch(current, change); err != nil {
-			return nil, err
-		}
+		merge = func() ([]byte, error) { return states.byMergeKeys(typed) }
+	}
+	merged, err := merge()
+	if err != nil {
+		return nil, err
 	}
 	o := &unstructured.Unstructured{}
 	return o, o.UnmarshalJSON(merged)
+}
+
+// states are what an earlier apply said of an object, what the file says, and what exists.
+type states struct{ original, modified, current []byte }
+
+func (s states) byMergeKeys(typed runtime.Object) ([]byte, error) {
+	schema, err := strategicpatch.NewPatchMetaFromStruct(typed)
+	if err != nil {
+		return nil, err
+	}
+	change, err := strategicpatch.CreateThreeWayMergePatch(s.original, s.modified, s.current, schema, true)
+	if err != nil {
+		return nil, err
+	}
+	return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(s.current, change, schema)
+}
+
+func (s states) byField() ([]byte, error) {
+	change, err := jsonmergepatch.CreateThreeWayJSONMergePatch(s.original, s.modified, s.current)
+	if err != nil {
+		return nil, err
+	}
+	return jsonpatch.MergePatch(s.current, change)
 }
 
 // encodeTexts moves the texts of a Secret to its data, as the API server does.

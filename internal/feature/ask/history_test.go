@@ -97,7 +97,8 @@ func TestHistoryOf(t *testing.T) {
 			ask.Past{Workload: workload(deployment, at(3)), Writer: kubectl, Revisions: []lineage.Past{revision("a", 1, 1, one), revision("b", 2, 2, template("", "app:1", "edited")), current(revision("c", 3, 3, template("configmap/app~2222222222", "app:1", "edited")))}},
 			[]turn{
 				{3, 3, "current", []ask.Change{change("", "2222222222")}, ask.ByLockstep},
-				{2, 2, "", []ask.Change{{What: "other fields of the template"}}, ask.ByUnknown}, {1, 1, "first", nil, ask.ByUnknown},
+				{2, 2, "", []ask.Change{{What: "other fields of the template"}}, ask.ByUnknown},
+				{1, 1, "first", nil, ask.ByUnknown},
 			},
 		},
 		"Undo": {
@@ -105,7 +106,8 @@ func TestHistoryOf(t *testing.T) {
 			ask.Past{Workload: workload(deployment, time.Time{}), Writer: kubectl, Revisions: []lineage.Past{current(revision("a", 3, 1, template("configmap/app~1111111111", "app:1", ""), 1)), revision("b", 2, 2, two)}},
 			[]turn{
 				{3, 9, "current again", []ask.Change{change("2222222222", "1111111111")}, "kubectl-rollout"},
-				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep}, {1, 1, "first", nil, ask.ByUnknown},
+				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep},
+				{1, 1, "first", nil, ask.ByUnknown},
 			},
 		},
 		"WentBack": {
@@ -113,7 +115,8 @@ func TestHistoryOf(t *testing.T) {
 			ask.Past{Workload: workload(deployment, at(7)), Revisions: []lineage.Past{current(revision("a", 3, 1, template("configmap/app~1111111111", "app:1", ""), 1)), revision("b", 2, 2, two)}},
 			[]turn{
 				{3, 7, "current again", []ask.Change{change("2222222222", "1111111111")}, ask.ByLockstep},
-				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep}, {1, 1, "first", nil, ask.ByUnknown},
+				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep},
+				{1, 1, "first", nil, ask.ByUnknown},
 			},
 		},
 		"ControllerRevision": {

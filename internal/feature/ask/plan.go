@@ -204,16 +204,16 @@ func (p prospect) starts(will follow.Decision) string {
 
 // templateChange says what comes with a rollout by the workload's own template.
 func (p prospect) templateChange(was, will follow.Decision) string {
-	text := "its template changes"
+	parts := []string{"its template changes"}
 	if names := p.newNames(); names != "" {
-		text += ": it names " + names
+		parts[0] += ": it names " + names
 	}
 	for _, f := range p.after.Input.Findings {
 		if f.Reason == input.DeliveredByRollout {
-			text += fmt.Sprintf("; %s %s -> %s comes with it", f.ID, cmp.Or(f.Given.Short(), "unknown"), f.Current.Short())
+			parts = append(parts, fmt.Sprintf("%s %s -> %s comes with it", f.ID, cmp.Or(f.Given.Short(), "unknown"), f.Current.Short()))
 		}
 	}
-	return text + also(was, will)
+	return strings.Join(parts, "; ") + also(was, will)
 }
 
 // also says what else becomes of a workload whose template changes.

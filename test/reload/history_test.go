@@ -2,6 +2,7 @@ package reload_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -112,4 +113,24 @@ func TestHistoryOfOthers(t *testing.T) {
 	if _, stderr, code := s.ask(t, s.Cluster.Kubeconfig(), "history", "deploy/wep"); code != 1 || !strings.Contains(stderr, "not found") {
 		t.Errorf("of an unknown workload history ended with %d and says %q", code, stderr)
 	}
+}
+
+// TestAskAboutARollout: plan and history of an Argo Rollout.
+func TestAskAboutARollout(t *testing.T) {
+	t.Parallel()
+	const canary = "rollout/canary"
+	s := newStage(t, configMap("app", "key: one")+fmt.Sprintf(rollout, "canary", "canary", "template: {metadata: {labels: {app: canary}}, spec: {"+uses("configmap/app")+"}}"),
+		labtest.KWOK, labtest.ArgoRollouts)
+	s.run(t)
+	s.awaitKnown(t, "Rollout.argoproj.io", "canary", "configmap/app")
+	got, _ := s.planAs(t, s.Cluster.Kubeconfig(), configMap("app", "key: two"))
+	if row := got[canary]; row.Would != "roll once" || row.Reason != "Reloaded" || row.Estimate {
+		t.Errorf("of a Rollout plan says %+v", got)
+	}
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	s.AwaitEvent(t, "canary", "Reloaded")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		h := s.history(t, s.Cluster.Kubeconfig(), canary)
+		return len(h.Revisions) == 2 && h.Revisions[0].Current && h.Revisions[0].By == "Lockstep", fmt.Sprintf("the history is %+v", h.Revisions)
+	})
 }

@@ -21,6 +21,8 @@ type site struct{ value, image string }
 
 func (f site) manifests() string {
 	withImage := func(pod string) string { return strings.ReplaceAll(pod, "image: app", "image: "+f.image) }
+	// Its template has to be applied within the quiet window of its ConfigMap.
+	patient := auto + ", " + settings.Quiet + ": 1h"
 	held, never := auto+", "+settings.Hold+": release freeze", settings.Reload+": never"
 	return configMap("app", "key: "+f.value+", other: same") + configMap("unused", "key: "+f.value) + configMap("two", "key: "+f.value) +
 		deployment("web", auto, uses("configmap/app")) +
@@ -28,7 +30,7 @@ func (f site) manifests() string {
 		deployment("held", held, uses("configmap/app")) +
 		strings.Replace(deployment("stopped", auto, uses("configmap/app")), "spec: {replicas: 0", "spec: {paused: true, replicas: 0", 1) +
 		deployment("unasked", never, uses("configmap/app")) +
-		deployment("both", auto, withImage(uses("configmap/app"))) +
+		deployment("both", patient, withImage(uses("configmap/app"))) +
 		deployment("alien", never, withImage(uses("configmap/app"))) +
 		deployment("back", auto, uses("configmap/first", "configmap/two")) +
 		deployment("twice", auto, withImage(uses("configmap/late"))) + configMap("late", "key: "+f.value) +

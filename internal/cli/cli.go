@@ -124,7 +124,7 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	root.SetErr(env.Stderr)
 	root.SetVersionTemplate(commandline.Version(programName, env.Version))
 	root.AddCommand(
-		newController(env), newStatus(env), newExplain(env), newHistory(env), newHold(env), newRelease(env), newRoll(env), newAttach(env),
+		newController(env), newStatus(env), newExplain(env), newPlan(env), newHistory(env), newHold(env), newRelease(env), newRoll(env), newAttach(env),
 		newImages(env), newResolve(env), newCompletion(env), newVersion(env),
 	)
 	addCompletion(root, env)

@@ -146,15 +146,10 @@ func revisionChanges(r ask.Revision) string {
 	}
 	parts := make([]string, 0, len(r.Changed)+1)
 	for _, c := range r.Changed {
-		switch {
-		case c.From == "" && c.To == "":
-			parts = append(parts, c.What)
-		default:
-			parts = append(parts, fmt.Sprintf("%s %s -> %s", c.What, dashed(shortVersion(c.From)), dashed(shortVersion(c.To))))
-		}
+		parts = append(parts, changeInWords(c))
 	}
 	if r.Again {
-		parts = append(parts, "an earlier revision is current again")
+		parts = append(parts, "an earlier revision again")
 	}
 	if len(parts) == 0 {
 		return "nothing in the template"
@@ -162,8 +157,18 @@ func revisionChanges(r ask.Revision) string {
 	return strings.Join(parts, ", ")
 }
 
-// shortVersion shortens the digest of an image; other digests are short already.
-func shortVersion(text string) string { return images.Short(text) }
+// changeInWords is one change. Images have long digests; those of inputs are short already.
+func changeInWords(c ask.Change) string {
+	switch {
+	case c.From == "" && c.To == "":
+		return c.What
+	case c.From == "":
+		return c.What + " -> " + images.Short(c.To)
+	case c.To == "":
+		return c.What + " " + images.Short(c.From) + " -> not shown"
+	}
+	return fmt.Sprintf("%s %s -> %s", c.What, images.Short(c.From), images.Short(c.To))
+}
 
 func revisionInputs(r ask.Revision) string {
 	var parts []string

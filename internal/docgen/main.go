@@ -90,7 +90,7 @@ func annotationsPage() string {
 func reasonsPage() string {
 	t := newTable("reason", "meaning", "ends with")
 	for _, e := range input.Explanations() {
-		t.row("`"+string(e.Reason)+"`", e.Meaning, input.Ends(e.Reason))
+		t.row(fmt.Sprintf(`<a id="%s"></a>`, strings.ToLower(string(e.Reason)))+"`"+string(e.Reason)+"`", e.Meaning, input.Ends(e.Reason))
 	}
 	return "# Reasons of the controller\n\nThose of the agent in the pod are in [sync](../sync.md#health). One word says why Lockstep did something, or why it did not. It is the same in events, in the\n" +
 		"log (`reason=`), in the label `reason` of metrics, in `lockstep explain` and in the code (`internal/core/input`).\n\n" + t.String()

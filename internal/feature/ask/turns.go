@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -41,7 +42,9 @@ func (p Past) turns() []turn {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	markAgain(all, p.Revisions)
+	if len(p.Workload.Kind.RevisionNumbers) == 0 {
+		markAgain(all, p.Revisions)
+	}
 	for i := range all {
 		if i == 0 {
 			all[i].First = true
@@ -49,8 +52,8 @@ func (p Past) turns() []turn {
 			all[i].Changed = changed(all[i-1], all[i])
 		}
 		all[i].By = p.by(all, i)
-		if all[i].Again && all[i].Current && !p.Writer.At.IsZero() {
-			all[i].Started = &p.Writer.At
+		if all[i].Again && all[i].Current {
+			all[i].Started = p.writtenAt(all[i].By)
 		}
 	}
 	return all
@@ -78,20 +81,34 @@ func turnsOf(r lineage.Past) []turn {
 }
 
 // markAgain finds the revisions that were used again of kinds that do not note it: they are
-// older than one with a lower number. When their last turn began is not known.
+// older than one with a lower number. Times are a second coarse; of two that are equal the
+// gap in the numbers tells that one of them was moved to the end. When the last turn of
+// such a revision began is not known.
 func markAgain(all []turn, revisions []lineage.Past) {
+	gap := hasGap(all)
 	for i := range all {
 		t := &all[i]
 		if t.Started == nil {
 			continue
 		}
 		t.Again = t.Again || slices.ContainsFunc(revisions, func(r lineage.Past) bool {
-			return r.Number < t.Number && len(r.Earlier) == 0 && r.Created.After(*t.Started)
+			later := r.Created.After(*t.Started) || gap && r.Created.Equal(*t.Started)
+			return r.Number < t.Number && len(r.Earlier) == 0 && later
 		})
 		if t.Again {
 			t.Started = nil
 		}
 	}
+}
+
+// hasGap reports whether a number is missing between those of the turns.
+func hasGap(all []turn) bool {
+	for i := 1; i < len(all); i++ {
+		if all[i].Number > all[i-1].Number+1 {
+			return true
+		}
+	}
+	return false
 }
 
 func imagesOf(template *corev1.PodTemplateSpec) map[string]string {
@@ -174,8 +191,19 @@ func (p Past) by(all []turn, i int) string {
 		return ByUnknown
 	case ours && !p.Workload.MovedAt.IsZero():
 		return ByLockstep
-	case p.Writer.Manager == "" || p.Writer.Manager == kube.FieldManager:
+	case p.Writer.Manager == "":
 		return ByUnknown
 	}
 	return p.Writer.Manager
+}
+
+// writtenAt is when the current template was written, nil when that is not known.
+func (p Past) writtenAt(by string) *time.Time {
+	switch by {
+	case ByLockstep:
+		return &p.Workload.MovedAt
+	case ByUnknown:
+		return nil
+	}
+	return &p.Writer.At
 }

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
+)
+
+// planOptions are the flags of "lockstep plan".
+type planOptions struct {
+	kube         kubeOptions
+	scope        scopeOptions
+	output       outputOptions
+	installation installationOptions
+	key          string
+	files        []string
+	auto         bool
+	observe      bool
+}
+
+func newPlan(env Environment) *cobra.Command {
+	var o planOptions
+	cmd := &cobra.Command{
+		Use:   "plan -f FILE|DIRECTORY|-",
+		Short: "Show what would roll if files were applied, and which rule says so",
+		Long: `Show what would roll if files were applied, and which rule says so.
+
+The objects of the files are laid over those of the cluster as "kubectl apply" would
+do it, in their order, and the controller's own decision is asked about each workload
+of the files and each one that uses or lists a ConfigMap or Secret that changes.
+Nothing is written, not even as a dry run. Quiet windows count as passed.
+
+What depends on this order is told: a template that is applied after its ConfigMap
+delivers it, and one that is applied before it is rolled out twice.
+
+Digests of Secrets need the installation's key, and what was delivered is in its
+record. Without the right to read them, or a Secret, the command compares with what
+exists, assumes what it cannot see, and marks the line as an estimate. Contents are never
+shown. Images are not looked up.`,
+		Example: `  lockstep plan -f deploy/
+  kustomize build . | lockstep plan -f - -n shop
+  helm template web ./chart | lockstep plan -f - -o wide`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			return o.run(cmd.Context(), cmd.InOrStdin(), env)
+		},
+	}
+	fs := cmd.Flags()
+	o.kube.bind(fs)
+	o.scope.bindOne(fs)
+	fs.Lookup("namespace").Usage = "namespace of objects that name none (default that of the kubeconfig's context)"
+	fs.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a directory or - for the standard input; may be repeated")
+	fs.StringVar(&o.installation.namespace, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	fs.StringVar(&o.installation.state, "state-name", defaultStateName, "start of the names of the ConfigMaps with the record")
+	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
+	fs.BoolVar(&o.auto, "auto", false, "the controller was started with --auto")
+	fs.BoolVar(&o.observe, "observe", false, "the controller was started with --observe")
+	o.output.bind(cmd)
+	return cmd
+}
+
+func (o *planOptions) run(ctx context.Context, stdin io.Reader, env Environment) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	if len(o.files) == 0 {
+		return usageError{errors.New("--filename is missing: name a file, a directory or -")}
+	}
+	within, err := o.scope.scope(&o.kube)
+	if err != nil {
+		return err
+	}
+	if file, ok := stdin.(*os.File); ok && slices.Contains(o.files, manifest.Stdin) && term.IsTerminal(int(file.Fd())) {
+		fmt.Fprintln(env.Stderr, "reading manifests from the terminal; end them with Ctrl-D")
+	}
+	objects, err := manifest.Read(o.files, stdin)
+	if err != nil {
+		return usageError{err}
+	}
+	c, err := o.kube.client()
+	if err != nil {
+		return err
+	}
+	with := ask.PlanOptions{
+		Client: c, Kinds: within.kinds, Namespace: within.namespace, Now: env.Now(),
+		Record: ledger.NewReading(c, o.installation.namespace, o.installation.state), Installation: o.installation.namespace,
+		Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe},
+	}
+	if err := o.addKey(ctx, c, &with); err != nil {
+		return err
+	}
+	plan, err := ask.PlanOf(ctx, with, objects)
+	if _, wrong := errors.AsType[*manifest.Error](err); wrong {
+		return usageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	return o.output.write(env.Stdout, plan, func(to io.Writer) error { return printPlan(to, plan, o.output.isWide()) })
+}
+
+// addKey reads the installation's key. Without it digests of Secrets are made with another
+// one, which is good for comparing them with each other.
+func (o *planOptions) addKey(ctx context.Context, c client.Client, with *ask.PlanOptions) error {
+	key, err := access.ReadInstallationKey(ctx, c, o.installation.namespace, o.key)
+	with.KeyKnown = err == nil
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		key = make([]byte, 32)
+		_, err = rand.Read(key)
+	}
+	with.Hashers = nativeHashers(key)
+	return err
+}
+
+// printPlan writes the plan for people.
+func printPlan(to io.Writer, p ask.Plan, wide bool) error {
+	var err error
+	say := func(format string, args ...any) {
+		_, line := fmt.Fprintf(to, format+"\n", args...)
+		err = errors.Join(err, line)
+	}
+	if len(p.Workloads) > 0 {
+		err = printPlanned(to, p.Workloads, wide)
+	} else {
+		say("no workload would change")
+	}
+	for _, s := range p.Sources {
+		switch {
+		case s.Change == ask.Refused:
+			say("%s in %s is immutable: the API server would refuse this change; give the new content a new name", s.Source, s.Namespace)
+		case s.Users == 0 && s.Change != ask.Unchanged:
+			say("%s in %s: %s, and no workload uses it", s.Source, s.Namespace, s.Change)
+		case s.Change == ask.Assumed:
+			say("%s in %s is not visible to you: assumed to change", s.Source, s.Namespace)
+		}
+	}
+	if len(p.Others) > 0 {
+		say("%s", others(p.Others))
+	}
+	for _, note := range p.Notes {
+		say("%s", note)
+	}
+	return err
+}
+
+func printPlanned(to io.Writer, all []ask.PlannedWorkload, wide bool) error {
+	table := newColumns(to)
+	columns := []string{"NAMESPACE", "WORKLOAD", "WOULD", "REASON", "BECAUSE"}
+	if wide {
+		columns = append(columns, "RULE")
+	}
+	err := table.row(columns...)
+	for _, w := range all {
+		because := w.Because
+		if w.Estimate {
+			because += " (estimate)"
+		}
+		cells := []string{w.Namespace, w.Workload, string(w.Would), string(w.Reason), because}
+		if wide {
+			cells = append(cells, w.Rule)
+		}
+		err = errors.Join(err, table.row(cells...))
+	}
+	return errors.Join(err, table.Flush())
+}
+
+// others counts the objects that do not matter, in one line.
+func others(counts map[string]int) string {
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[kind], kind))
+	}
+	return "other objects, which restart no workload: " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,157 @@
+package ask_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
+)
+
+func at(minute int) time.Time { return time.Date(2026, 11, 15, 3, minute, 0, 0, time.UTC) }
+
+// template shows inputs and runs an image; edited stands for any other field.
+func template(shown, image, edited string) *corev1.PodTemplateSpec {
+	t := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}, ServiceAccountName: edited}}
+	t.Annotations = map[string]string{settings.Inputs: shown}
+	t.Labels = map[string]string{"pod-template-hash": shown + image + edited}
+	return t
+}
+
+func workload(kind kube.Kind, movedAt time.Time) *kube.Workload {
+	return &kube.Workload{
+		Kind: kind, Key: kube.Key{GroupKind: kind.GroupKind(), Namespace: "shop", Name: "web"},
+		MovedAt: movedAt, Selector: &metav1.LabelSelector{},
+	}
+}
+
+func revision(name string, number int64, created int, t *corev1.PodTemplateSpec, earlier ...int64) lineage.Past {
+	return lineage.Past{Name: name, Number: number, Earlier: earlier, Created: at(created), Template: t}
+}
+
+func current(r lineage.Past) lineage.Past {
+	r.Current = true
+	return r
+}
+
+// turn is a revision of the answer in one line: what changed, and by whom.
+type turn struct {
+	Number  int64
+	Started int // minute, -1 when it is not known
+	Flags   string
+	Changed []ask.Change
+	By      string
+}
+
+func turns(h ask.History) []turn {
+	list := make([]turn, len(h.Revisions))
+	for i, r := range h.Revisions {
+		list[i] = turn{Number: r.Number, Started: -1, Changed: r.Changed, By: r.By}
+		if r.Started != nil {
+			list[i].Started = r.Started.Minute()
+		}
+		for flag, is := range map[string]bool{"current": r.Current, "again": r.Again && !r.Current, "current again": r.Again && r.Current, "first": r.First && !r.Current} {
+			if is && len(flag) > len(list[i].Flags) {
+				list[i].Flags = flag
+			}
+		}
+	}
+	return list
+}
+
+func TestHistoryOf(t *testing.T) {
+	t.Parallel()
+	one, two := template("", "app:1", ""), template("configmap/app~2222222222", "app:1", "")
+	change := func(from, to string) ask.Change { return ask.Change{What: "configmap/app", From: from, To: to} }
+	kubectl := kube.Writer{Manager: "kubectl-rollout", At: at(9)}
+	deployment, set := kube.Deployment(), kube.StatefulSet()
+	cases := map[string]struct {
+		reason string
+		past   ask.Past
+		want   []turn
+	}{
+		"Lockstep": {
+			"what the template shows of its inputs is written by Lockstep",
+			ask.Past{Workload: workload(deployment, at(2)), Revisions: []lineage.Past{current(revision("b", 2, 2, two)), revision("a", 1, 1, one)}},
+			[]turn{{2, 2, "current", []ask.Change{change("", "2222222222")}, ask.ByLockstep}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"Image": {
+			"an image that another writer changed",
+			ask.Past{Workload: workload(deployment, time.Time{}), Writer: kube.Writer{Manager: "helm", At: at(5)}, Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("", "app:2", "")))}},
+			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:2"}}, "helm"}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"PinnedImage": {
+			"an image that Lockstep pinned is one change, not two",
+			ask.Past{Workload: workload(deployment, at(2)), Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 2, 2, template("image/app=sha256:77", "app:1@sha256:77", "")))}},
+			[]turn{{2, 2, "current", []ask.Change{{What: "image/app", From: "app:1", To: "app:1@sha256:77"}}, ask.ByLockstep}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+		"OtherFields": {
+			"what has no name of its own, and is not current: nothing tells who wrote it",
+			ask.Past{Workload: workload(deployment, at(3)), Writer: kubectl, Revisions: []lineage.Past{revision("a", 1, 1, one), revision("b", 2, 2, template("", "app:1", "edited")), current(revision("c", 3, 3, template("configmap/app~2222222222", "app:1", "edited")))}},
+			[]turn{
+				{3, 3, "current", []ask.Change{change("", "2222222222")}, ask.ByLockstep},
+				{2, 2, "", []ask.Change{{What: "other fields of the template"}}, ask.ByUnknown},
+				{1, 1, "first", nil, ask.ByUnknown},
+			},
+		},
+		"Undo": {
+			"a ReplicaSet that is used again has a turn for each number; its own inputs came along with it",
+			ask.Past{Workload: workload(deployment, time.Time{}), Writer: kubectl, Revisions: []lineage.Past{current(revision("a", 3, 1, template("configmap/app~1111111111", "app:1", ""), 1)), revision("b", 2, 2, two)}},
+			[]turn{
+				{3, 9, "current again", []ask.Change{change("2222222222", "1111111111")}, "kubectl-rollout"},
+				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep},
+				{1, 1, "first", nil, ask.ByUnknown},
+			},
+		},
+		"WentBack": {
+			"content that goes back uses its ReplicaSet again, and Lockstep wrote that",
+			ask.Past{Workload: workload(deployment, at(7)), Revisions: []lineage.Past{current(revision("a", 3, 1, template("configmap/app~1111111111", "app:1", ""), 1)), revision("b", 2, 2, two)}},
+			[]turn{
+				{3, 7, "current again", []ask.Change{change("2222222222", "1111111111")}, ask.ByLockstep},
+				{2, 2, "", []ask.Change{change("1111111111", "2222222222")}, ask.ByLockstep},
+				{1, 1, "first", nil, ask.ByUnknown},
+			},
+		},
+		"ControllerRevision": {
+			"one that is used again has only its last number, and is older than the one before",
+			ask.Past{Workload: workload(set, time.Time{}), Writer: kubectl, Revisions: []lineage.Past{current(revision("a", 3, 1, one)), revision("b", 2, 2, two)}},
+			[]turn{{3, 9, "current again", []ask.Change{change("2222222222", "")}, "kubectl-rollout"}, {2, 2, "first", nil, ask.ByUnknown}},
+		},
+		"SameSecond": {
+			"two of one second: the number that is missing tells",
+			ask.Past{Workload: workload(set, time.Time{}), Writer: kubectl, Revisions: []lineage.Past{revision("a", 1, 1, one), current(revision("b", 4, 2, two)), revision("c", 3, 2, one)}},
+			[]turn{{4, 9, "current again", []ask.Change{change("", "2222222222")}, "kubectl-rollout"}, {3, 2, "", nil, ask.ByUnknown}, {1, 1, "first", nil, ask.ByUnknown}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, turns(ask.HistoryOf(tc.past))); diff != "" {
+				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestHistoryNotes(t *testing.T) {
+	t.Parallel()
+	cron := workload(kube.CronJob(), time.Time{})
+	h := ask.HistoryOf(ask.Past{Workload: cron, Unread: []string{"events cannot be read"}})
+	if diff := cmp.Diff([]string{"events cannot be read", "a CronJob keeps no revisions: each of its Jobs is made from the template as it is then"}, h.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	h = ask.HistoryOf(ask.Past{Workload: workload(kube.Deployment(), time.Time{}), Events: []announce.Told{{At: at(1), Reason: "Held", Note: "not rolled out", By: "lockstep"}}})
+	if diff := cmp.Diff([]string{"it has no revision yet"}, h.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]ask.Event{{At: at(1), Reason: "Held", Note: "not rolled out", By: "lockstep"}}, h.Events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,293 @@
+package ask
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
+	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+)
+
+// Would is what would happen to a workload.
+type Would string
+
+// What can happen to a workload when files are applied.
+const (
+	WouldRoll           Would = "roll once"
+	WouldRollByTemplate Would = "roll by its own template"
+	WouldRollTwice      Would = "roll by its own template, and once more"
+	WouldEvict          Would = "restart its pods one by one"
+	WouldRefresh        Would = "refresh its files"
+	WouldWait           Would = "wait"
+	WouldNextJob        Would = "load it with its next Job"
+	WouldStart          Would = "start"
+	WouldFollow         Would = "be followed from now on"
+	WouldUnfollow       Would = "stop being followed"
+	WouldNothing        Would = "nothing"
+)
+
+// Plan is what would happen if files were applied.
+type Plan struct {
+	Workloads []PlannedWorkload `json:"workloads"`
+	Sources   []PlannedSource   `json:"sources"`
+	// Others counts the objects of kinds that do not matter here.
+	Others map[string]int `json:"others,omitempty"`
+	// Notes say what could not be read, and what was assumed instead.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// PlannedWorkload is what would happen to one workload, and why.
+type PlannedWorkload struct {
+	Workload  string `json:"workload"`
+	Namespace string `json:"namespace"`
+	Would     Would  `json:"would"`
+	// Reason is the one that the controller would give, and Rule where it is documented.
+	Reason  input.Reason `json:"reason"`
+	Rule    string       `json:"rule"`
+	Because string       `json:"because"`
+	// Estimate is true when something was assumed because it cannot be read.
+	Estimate bool `json:"estimate,omitempty"`
+}
+
+// PlannedSource is what would happen to a ConfigMap or Secret of the files.
+type PlannedSource struct {
+	Source    string `json:"source"`
+	Namespace string `json:"namespace"`
+	Change    Alter  `json:"change"`
+	// Users are the workloads that use or list it.
+	Users int `json:"users"`
+}
+
+// Alter is what applying a file makes of an object.
+type Alter string
+
+// What can become of an object.
+const (
+	Created   Alter = "created"
+	Changed   Alter = "changed"
+	Unchanged Alter = "unchanged"
+	// Refused is a change of an immutable object.
+	Refused Alter = "refused"
+	// Assumed is a change that cannot be seen, because the object cannot be read.
+	Assumed Alter = "assumed to change"
+)
+
+// rule is where a reason is documented.
+func rule(reason input.Reason) string {
+	return "docs/reference/reasons.md#" + strings.ToLower(string(reason))
+}
+
+// prospect is one workload before and after, as the controller would gather it.
+type prospect struct {
+	key           kube.Key
+	before, after follow.Gathered
+	// touched are the sources of the workload that the files change.
+	touched []input.ID
+	// assumed are inputs whose digests mean nothing to others, because something was
+	// assumed of them.
+	assumed []input.ID
+	// estimate is true when something else was assumed.
+	estimate bool
+}
+
+// row says what would happen to the workload. The decision is the controller's own, after
+// the quiet window.
+func (p prospect) row() PlannedWorkload {
+	was, will := settled(p.before), settled(p.after)
+	row := PlannedWorkload{Workload: p.after.Workload.Kind.Name() + "/" + p.key.Name, Namespace: p.key.Namespace, Reason: will.Reason}
+	row.Would, row.Because = p.would(was, will)
+	if row.Would == WouldFollow {
+		row.Reason = input.Following
+	}
+	if row.Would == WouldWait && will.Verb != follow.Hold && will.Verb != follow.Wait {
+		row.Reason = p.waitsFor()
+	}
+	if row.Would == WouldNextJob {
+		row.Reason = input.NextJob
+	}
+	row.Because = p.masked(row.Because)
+	row.Rule, row.Estimate = rule(row.Reason), p.estimate || len(p.assumed) > 0
+	return row
+}
+
+// settled is the decision once the quiet window is over.
+func settled(g follow.Gathered) follow.Decision {
+	if g.Workload == nil || g.Workload.Deleting {
+		return follow.Decision{Verb: follow.Ignore, Reason: input.NotFollowed}
+	}
+	g.Input.Intent.Quiet = 0
+	return follow.Decide(g.Input)
+}
+
+func (p prospect) would(was, will follow.Decision) (would Would, because string) {
+	own := p.ownRollout()
+	switch {
+	case p.after.Workload.Deleting:
+		return WouldNothing, "it is being deleted"
+	case p.before.Workload == nil:
+		return WouldStart, p.starts(will)
+	case will.Verb == follow.Move && own:
+		return WouldRollTwice, "its template changes, and after it, in the order of the files, " + will.Message
+	case own && p.rollsByHand():
+		return WouldWait, "its template changes, and pods take it up when they are deleted"
+	case own && p.after.Input.StartsPods:
+		return WouldNextJob, p.templateChange(was, will)
+	case own:
+		return WouldRollByTemplate, p.templateChange(was, will)
+	case p.changesTemplate():
+		return WouldWait, "its template changes, and it is paused (spec.paused)" + also(was, will)
+	case will.Reason == input.NextJob:
+		return WouldNextJob, will.Message
+	case isIgnored(was) && !isIgnored(will) && will.Verb == follow.Remember:
+		return WouldFollow, will.Message + "; what it runs is taken as given"
+	case !isIgnored(was) && isIgnored(will):
+		return WouldUnfollow, "nothing asks to follow it any more"
+	}
+	return byVerb(will), p.detail(was, will)
+}
+
+// byVerb is what a decision leads to, where the template stays as it is.
+func byVerb(d follow.Decision) Would {
+	switch d.Verb {
+	case follow.Move:
+		if d.Reason == input.AwaitsPods {
+			return WouldWait
+		}
+		return WouldRoll
+	case follow.Evict:
+		return WouldEvict
+	case follow.Refresh:
+		return WouldRefresh
+	case follow.Hold, follow.Wait:
+		return WouldWait
+	case follow.Ignore, follow.Leave, follow.Remember, follow.Observe:
+	}
+	return WouldNothing
+}
+
+// detail says more about a decision, where the template stays as it is.
+func (p prospect) detail(was, will follow.Decision) string {
+	text := will.Message
+	switch {
+	case will.Reason == input.InStep && len(p.touched) > 0:
+		text = "no key that it uses changes: " + list(p.touched)
+	case will.Reason == input.InStep:
+		text = "the files change nothing that it uses"
+	case isIgnored(will):
+		text = "nothing asks to follow it"
+	case will.Verb == follow.Observe:
+		text = "observe mode: " + text
+	case will.Verb == follow.Move, will.Verb == follow.Evict, will.Verb == follow.Refresh:
+		text += ", after the quiet window"
+	}
+	if will.Verb == was.Verb && will.Message == was.Message && len(will.Moves) > 0 {
+		text += "; that is due without the files too"
+	}
+	return text
+}
+
+// starts says what begins with a workload that does not exist yet.
+func (p prospect) starts(will follow.Decision) string {
+	switch {
+	case isIgnored(will):
+		return "it is new, and nothing asks to follow it"
+	case will.Verb == follow.Remember:
+		return "it is new; follows " + will.Message
+	}
+	return "it is new; " + will.Message
+}
+
+// templateChange says what comes with a rollout by the workload's own template.
+func (p prospect) templateChange(was, will follow.Decision) string {
+	parts := []string{"its template changes"}
+	if names := p.newNames(); names != "" {
+		parts[0] += ": it names " + names
+	}
+	for _, f := range p.after.Input.Findings {
+		if f.Reason == input.DeliveredByRollout {
+			parts = append(parts, fmt.Sprintf("%s %s -> %s comes with it", f.ID, cmp.Or(f.Given.Short(), "unknown"), f.Current.Short()))
+		}
+	}
+	return strings.Join(parts, "; ") + also(was, will)
+}
+
+// also says what else becomes of a workload whose template changes.
+func also(was, will follow.Decision) string {
+	switch {
+	case will.Verb == follow.Hold, will.Verb == follow.Wait:
+		return "; " + will.Message
+	case isIgnored(was) && !isIgnored(will):
+		return "; it is followed from now on"
+	case !isIgnored(was) && isIgnored(will):
+		return "; it is not followed any more"
+	case will.Verb == follow.Leave && will.Reason != input.InStep:
+		return "; " + will.Message
+	}
+	return ""
+}
+
+// newNames are the sources that the template names and the one before did not: generated
+// names are new with each content.
+func (p prospect) newNames() string {
+	var names []input.ID
+	for _, ref := range p.after.Workload.Refs {
+		if !slices.ContainsFunc(p.before.Workload.Refs, func(old podrefs.Ref) bool { return old.Source == ref.Source }) {
+			names = append(names, ref.Source)
+		}
+	}
+	return list(names)
+}
+
+func (p prospect) changesTemplate() bool {
+	return p.before.Workload != nil && !p.after.Workload.SameTemplate(p.before.Workload)
+}
+
+// ownRollout reports whether the files change the template, and a rollout follows.
+func (p prospect) ownRollout() bool {
+	return p.changesTemplate() && !p.after.Workload.Status.Paused
+}
+
+func (p prospect) rollsByHand() bool {
+	return p.after.Workload.Status.RollsByHand()
+}
+
+// waitsFor is the reason of a template that is not rolled out.
+func (p prospect) waitsFor() input.Reason {
+	if p.changesTemplate() && p.after.Workload.Status.Paused {
+		return input.Paused
+	}
+	return input.AwaitsPods
+}
+
+// masked hides digests that were made with another key than the controller's, or of a
+// content that was made up.
+func (p prospect) masked(text string) string {
+	for _, f := range p.after.Input.Findings {
+		if slices.Contains(p.assumed, f.ID) {
+			for _, v := range []fingerprint.Version{f.Given, f.Current} {
+				if !v.IsZero() && !v.IsAbsent() {
+					text = strings.ReplaceAll(text, v.Short(), "(not visible to you)")
+				}
+			}
+		}
+	}
+	return strings.ReplaceAll(text, "(not visible to you) -> (not visible to you)", "(not visible to you)")
+}
+
+func isIgnored(d follow.Decision) bool {
+	return d.Reason == input.NotFollowed
+}
+
+func list(ids []input.ID) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = id.String()
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,105 @@
+package ask
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+)
+
+// readRecord reads what is on record of the workloads.
+func (p *planner) readRecord(ctx context.Context, keys []kube.Key) error {
+	for _, key := range keys {
+		e, found, err := p.Record.Entry(ctx, key)
+		switch {
+		case apierrors.IsForbidden(err):
+			p.noRecord = true
+			return nil
+		case err != nil:
+			return err
+		case found:
+			p.onRecord[key] = e
+		}
+	}
+	return nil
+}
+
+// entry is what is on record of a workload. Where that cannot be read or compared, what
+// exists counts as given.
+func (p *planner) entry(key kube.Key) (record.Entry, bool) {
+	e, found := p.onRecord[key]
+	w, exists := p.overlay.Before.Workload(key)
+	switch {
+	case p.noRecord && exists:
+		return p.assumeAll(w), true
+	case !found || !exists || e.UID != w.UID:
+		return e, found
+	}
+	e = e.Clone()
+	for id, given := range e.Inputs {
+		if id.IsSource() && p.isAssumed(w.Key.Namespace, id) {
+			given.Version = p.versionNow(w, id)
+			e.Inputs[id] = given
+		}
+	}
+	return e, true
+}
+
+// assumeAll is the entry of a workload that was given all that exists.
+func (p *planner) assumeAll(w *kube.Workload) record.Entry {
+	e := record.Entry{ID: w.Key.ID(), UID: w.UID, MovedAt: w.MovedAt, Template: w.Template(), Inputs: map[input.ID]record.Given{}}
+	add := func(id input.ID) {
+		e.Inputs[id] = record.Given{Version: p.versionNow(w, id), Shown: w.Shown[id]}
+	}
+	for _, ref := range w.Refs {
+		add(ref.Source)
+	}
+	for _, pattern := range (settings.Native{}).Intent(w.Annotations, nil).Listed {
+		if !pattern.IsGlob() {
+			add(input.ID(pattern))
+		}
+		for _, id := range p.overlay.Before.SourcesMatching(w.Key.Namespace, pattern.Matches) {
+			add(id)
+		}
+	}
+	return e
+}
+
+// versionNow is the version of a source as the workload sees it now.
+func (p *planner) versionNow(w *kube.Workload, id input.ID) fingerprint.Version {
+	keys := fingerprint.AllKeys()
+	for _, ref := range w.Refs {
+		if ref.Source == id {
+			keys = ref.Keys
+		}
+	}
+	source, exists := p.overlay.Before.Source(w.Key.Namespace, id)
+	if !exists {
+		return p.overlay.Before.Absent(id.Kind, keys)
+	}
+	return source.Content.Version(keys)
+}
+
+// isAssumed reports whether the digests of a source mean nothing to others: it cannot be
+// read, or the key of the digests cannot.
+func (p *planner) isAssumed(namespace string, id input.ID) bool {
+	return id.Kind == input.KindSecret && !p.KeyKnown || p.overlay.Before.IsGhost(namespace, id)
+}
+
+// assumedOf are the inputs of a workload that are due or delivered, and of which something
+// was assumed.
+func (p *planner) assumedOf(g follow.Gathered) []input.ID {
+	var all []input.ID
+	for _, f := range g.Input.Findings {
+		if f.Reason != input.InStep && p.isAssumed(g.Workload.Key.Namespace, f.ID) {
+			all = append(all, f.ID)
+		}
+	}
+	return all
+}

@@ -1,0 +1,201 @@
+package ask
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
+	"github.com/lockstep-dev/lockstep/internal/feature/configs"
+	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+)
+
+// PlanOptions are what a plan is made with.
+type PlanOptions struct {
+	Client client.Reader
+	// Kinds of workloads that the controller follows.
+	Kinds []kube.Kind
+	// Namespace is that of objects that name none.
+	Namespace string
+	// Hashers make the digests; KeyKnown is false when those of Secrets are not the
+	// controller's.
+	Hashers  kube.Hashers
+	KeyKnown bool
+	// Record is that of the installation, which is in that namespace.
+	Record       *ledger.Reading
+	Installation string
+	// Defaults are the settings of the controller.
+	Defaults settings.Defaults
+	Now      time.Time
+}
+
+// planner makes one plan.
+type planner struct {
+	PlanOptions
+
+	overlay *cluster.Overlay
+	plan    Plan
+	// named are the workloads of the files, and touched the sources that they change.
+	named   []kube.Key
+	touched map[string][]input.ID
+	// resettled are the namespaces whose settings the files change.
+	resettled map[string]bool
+	// onRecord is what is on record of the workloads that are concerned; noRecord is true when
+	// it cannot be read.
+	onRecord map[kube.Key]record.Entry
+	noRecord bool
+	// read and unread are what could be read of the cluster, and what could not.
+	read   int
+	unread []error
+}
+
+// PlanOf says what would happen if the objects were applied, in their order.
+func PlanOf(ctx context.Context, o PlanOptions, objects []manifest.Object) (Plan, error) {
+	p := &planner{
+		PlanOptions: o, overlay: cluster.NewOverlay(o.Hashers, o.Now), onRecord: map[kube.Key]record.Entry{},
+		plan:    Plan{Workloads: []PlannedWorkload{}, Sources: []PlannedSource{}, Others: map[string]int{}},
+		touched: map[string][]input.ID{}, resettled: map[string]bool{},
+	}
+	if err := p.readNamespaces(ctx, objects); err != nil {
+		return Plan{}, err
+	}
+	for _, object := range objects {
+		if err := p.add(ctx, object); err != nil {
+			return Plan{}, err
+		}
+	}
+	return p.plan, p.decide(ctx)
+}
+
+// decide asks the controller's decision about each workload that is concerned.
+func (p *planner) decide(ctx context.Context) error {
+	before, after := p.gatherer(p.overlay.Before), p.gatherer(p.overlay.After)
+	concerned := p.concerned()
+	if err := p.readRecord(ctx, concerned); err != nil {
+		return err
+	}
+	for _, key := range concerned {
+		w, ok := p.overlay.After.Workload(key)
+		if !ok {
+			continue
+		}
+		now := prospect{key: key, touched: p.usedBy(w), estimate: p.noRecord}
+		var err error
+		if _, exists := p.overlay.Before.Workload(key); exists {
+			if now.before, err = before.Gather(ctx, key); err != nil {
+				return err
+			}
+		}
+		if now.after, err = after.Gather(ctx, key); err != nil {
+			return err
+		}
+		// Of which revision a planned template of a Rollout makes pods only its status tells.
+		now.estimate = now.estimate || w.Kind.RevisionLabel != "" && now.changesTemplate()
+		now.assumed = p.assumedOf(now.after)
+		p.plan.Workloads = append(p.plan.Workloads, now.row())
+	}
+	if !p.KeyKnown && slices.ContainsFunc(p.plan.Workloads, func(w PlannedWorkload) bool { return w.Estimate }) {
+		p.note("the installation key cannot be read: Secrets are compared with those of the cluster, and not with what was delivered")
+	}
+	if p.noRecord {
+		p.note("the record cannot be read: what exists now counts as delivered")
+	}
+	for i, s := range p.plan.Sources {
+		p.plan.Sources[i].Users = p.users(s)
+	}
+	return nil
+}
+
+// concerned are the workloads of the files and those that use what they change.
+func (p *planner) concerned() []kube.Key {
+	keys := slices.Clone(p.named)
+	for _, key := range p.overlay.After.Keys() {
+		w, ok := p.overlay.After.Workload(key)
+		if ok && (p.resettled[key.Namespace] || len(p.usedBy(w)) > 0 || slices.Contains(p.named, w.Borrows)) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b kube.Key) int { return strings.Compare(a.Namespace+a.Name+a.Kind, b.Namespace+b.Name+b.Kind) })
+	return slices.Compact(keys)
+}
+
+// usedBy are the sources that the files change and the workload uses or lists, as it is or
+// as it was.
+func (p *planner) usedBy(w *kube.Workload) []input.ID {
+	var used []input.ID
+	was, _ := p.overlay.Before.Workload(w.Key)
+	for _, id := range p.touched[w.Key.Namespace] {
+		if uses(w, id) || was != nil && uses(was, id) {
+			used = append(used, id)
+		}
+	}
+	return used
+}
+
+func uses(w *kube.Workload, id input.ID) bool {
+	for _, ref := range w.Refs {
+		if ref.Source == id {
+			return true
+		}
+	}
+	return slices.ContainsFunc(settings.Native{}.Intent(w.Annotations, nil).Listed, func(p settings.Pattern) bool { return p.Matches(id) })
+}
+
+func (p *planner) users(s PlannedSource) int {
+	id, err := input.ParseID(s.Source)
+	if err != nil {
+		return 0
+	}
+	count := 0
+	for _, key := range p.overlay.After.Keys() {
+		if w, ok := p.overlay.After.Workload(key); ok && key.Namespace == s.Namespace && uses(w, id) {
+			count++
+		}
+	}
+	return count
+}
+
+// gatherer is the controller's own, over a state that is or would be.
+func (p *planner) gatherer(view *cluster.State) *follow.Gatherer {
+	unknown := func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false }
+	return &follow.Gatherer{
+		Vocabulary: settings.Native{Defaults: p.Defaults}, View: view,
+		Families:  []follow.Family{configs.New(configs.Options{View: view, Since: unknown, Revisions: p.revisions})},
+		Entry:     p.entry,
+		Revisions: p.revisions, Installation: p.Installation,
+		MaxDelay: math.MaxInt64, Now: func() time.Time { return p.Now },
+	}
+}
+
+// revisions are those of the cluster. A planned template that one of them has would make it
+// the current one again.
+func (p *planner) revisions(ctx context.Context, w *kube.Workload) ([]timeline.Revision, error) {
+	if w.UID == "" {
+		return nil, nil
+	}
+	found, err := lineage.Revisions(ctx, p.Client, w.ByTemplate())
+	if apierrors.IsForbidden(err) {
+		p.note("revisions cannot be read: " + err.Error())
+		return nil, timeline.ErrNoRight
+	}
+	return found, err
+}
+
+func (p *planner) note(text string) {
+	if !slices.Contains(p.plan.Notes, text) {
+		p.plan.Notes = append(p.plan.Notes, text)
+	}
+}

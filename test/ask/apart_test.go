@@ -51,7 +51,7 @@ func podScenes() group {
 				s.awaitPod(t, name)
 			}},
 			{reason: input.Evicted, where: inEvents, make: app(strategy("evict")), bring: touched, also: isInStep},
-			{reason: input.NotRefreshable, where: inEvents, make: app(strategy("refresh")), bring: touched, also: isInStep},
+			{reason: input.NotRefreshable, where: inEvents, inOtherWords: true, make: app(strategy("refresh")), bring: touched, also: isInStep},
 			{reason: input.Refreshed, where: inEvents, bring: touched, also: isInStep, make: func(t testing.TB, s *stage, name string) {
 				t.Helper()
 				s.make(t, configMap(name)+deployment(name, strategy("refresh"), fmt.Sprintf(

@@ -15,7 +15,7 @@ import (
 // ConfigMap of the record.
 func large(configMap string) string {
 	names := []string{"configmap/" + configMap}
-	for i := range 200 {
+	for i := range 180 {
 		names = append(names, fmt.Sprintf("configmap/%s-%03d", strings.Repeat("n", 50), i))
 	}
 	return settings.Reload + ": '" + strings.Join(names, ",") + "'"
@@ -30,7 +30,7 @@ func roomScenes() group {
 		},
 		scenes: []scene{
 			{
-				reason: input.RecordFull, where: inEvents, unseen: true,
+				reason: input.RecordFull, where: inEvents, ref: "deployment/full", unseen: true,
 				make: func(t testing.TB, s *stage, name string) {
 					t.Helper()
 					first := s.neighbour(name, true)
@@ -45,11 +45,24 @@ func roomScenes() group {
 				},
 				also: func(t testing.TB, s *stage, e explanation) string {
 					t.Helper()
-					want := s.awaitDecided(t, "deployment/recordfull", string(input.RecordFull))
+					want := s.awaitDecided(t, "deployment/full", string(input.RecordFull))
 					if e.State.Reason != want.Reason || !strings.HasPrefix(e.State.Message, want.Message) || e.State.From != "event" {
 						return "the controller says " + want.Message
 					}
 					return ""
+				},
+			},
+			{
+				// It was on record and asks for more than before.
+				reason: input.RecordFull, where: inState, ref: "deployment/more", unseen: true,
+				bring: func(t testing.TB, s *stage, name string) {
+					t.Helper()
+					s.make(t, configMap(name)+deployment(name, auto, reads(name)))
+					s.awaitOnRecord(t, "deployment/"+name)
+					first := s.neighbour(name, true)
+					s.make(t, deployment(first, large(name), reads(name)))
+					s.awaitOnRecord(t, "deployment/"+first)
+					s.annotate(t, "deployment/"+name, settings.Reload, large(name)[len(settings.Reload+": '"):len(large(name))-1])
 				},
 			},
 			{

@@ -41,6 +41,10 @@ func TestGolden(t *testing.T) {
 	var rows []ask.Status
 	var explained bytes.Buffer
 	for _, state := range onRecord(now) {
+		inputs := slices.Clone(inputs)
+		if state.IsInStep() {
+			inputs[0].Current = inputs[0].Delivered
+		}
 		rows = append(rows, ask.Status{Namespace: "shop", Workload: "deployment/" + strings.ToLower(state.Reason), State: state, Inputs: inputs})
 		printExplanation(&explained, ask.Explanation{
 			Namespace: "shop", Workload: "deployment/web", State: state, Meaning: input.MeaningOf(input.Reason(state.Reason)),

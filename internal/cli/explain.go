@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -163,6 +165,12 @@ func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
 	if err := x.gather(ctx, &s, live, entry, found); err != nil {
 		return ask.Explanation{}, err
 	}
+	told, err := x.options.installation.unwritable(ctx, x.client, stored)
+	if err != nil {
+		return ask.Explanation{}, err
+	}
+	shard := ledger.ShardOf(x.options.installation.state, live.Key())
+	s.Unwritable = slices.DeleteFunc(told, func(t announce.Told) bool { return t.About != shard })
 	if err := x.details(ctx, &s); err != nil {
 		return ask.Explanation{}, err
 	}

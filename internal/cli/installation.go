@@ -3,12 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -46,6 +49,16 @@ func (o *installationOptions) controller(h ask.Heard, env Environment) ask.Contr
 		c.Note += "; name another one with --own-namespace"
 	}
 	return c
+}
+
+// unwritable is what was told of parts of the record that the controller could not write since:
+// what is on record of their workloads may be old.
+func (o *installationOptions) unwritable(ctx context.Context, c client.Reader, stored ledger.Stored) ([]announce.Told, error) {
+	told, err := announce.ToldOfRecord(ctx, c, o.namespace)
+	told = slices.DeleteFunc(told, func(t announce.Told) bool {
+		return !strings.HasPrefix(t.About, o.state+"-") || stored.Written[t.About].After(t.At)
+	})
+	return told, unlessForbidden(err)
 }
 
 // unlessForbidden is the error, unless a right is missing.

@@ -123,6 +123,7 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 		answer statusAnswer
 		known  ask.Known
 		denied error
+		listed bool
 	)
 	for _, kind := range within.kinds {
 		found, err := cluster.Headers(ctx, c, kind, within.namespace, within.selector)
@@ -133,9 +134,10 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 		case err != nil:
 			return answer, err
 		}
+		listed = listed || found != nil
 		known.Workloads = append(known.Workloads, found...)
 	}
-	if len(answer.Notes) == len(within.kinds) {
+	if !listed && denied != nil {
 		return answer, denied
 	}
 	heard, stored, err := o.installation.heard(ctx, c, env, within.namespace)
@@ -144,8 +146,17 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 	}
 	if heard.RecordProblem == nil {
 		known.Entries = stored.Entries
+		unwritable, err := o.installation.unwritable(ctx, c, stored)
+		if err != nil {
+			return answer, err
+		}
+		for _, t := range unwritable {
+			answer.Notes = append(answer.Notes, fmt.Sprintf("%s %s: %s", t.Reason, t.About, t.Note))
+		}
 	} else {
 		answer.Notes = append(answer.Notes, "the record is "+ask.NotVisible+", so this is what events say: "+heard.RecordProblem.Error())
+	}
+	if known.NeedsEvents() {
 		if known.Events, err = announce.ToldIn(ctx, c, within.namespace); err != nil {
 			answer.Notes = append(answer.Notes, err.Error())
 		}

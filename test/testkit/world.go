@@ -225,7 +225,7 @@ func (w *World) RecordOf(t testing.TB, kind schema.GroupKind, name string) strin
 		t.Fatal(err)
 	}
 	for _, shard := range shards.Items {
-		if entry, ok := shard.Data[kind.String()+"_"+w.Namespace+"_"+name]; ok {
+		if entry, ok := shard.Data[kind.Kind+"."+kind.Group+"_"+w.Namespace+"_"+name]; ok {
 			return entry
 		}
 	}

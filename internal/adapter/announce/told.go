@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 // Reporter is the name under which events are written.
@@ -19,6 +21,8 @@ const Reporter = kube.FieldManager
 
 // Told is an event that the API server still has.
 type Told struct {
+	// About is the name of the object.
+	About string
 	// At is when it was last told.
 	At      time.Time
 	Warning bool
@@ -55,6 +59,17 @@ func ToldIn(ctx context.Context, c client.Reader, namespace string) (map[string]
 	return all, nil
 }
 
+// ToldOfRecord asks for what Lockstep told of parts of its record in a namespace that cannot
+// be written. The record may be written again by now.
+func ToldOfRecord(ctx context.Context, c client.Reader, namespace string) ([]Told, error) {
+	about := fields.Set{"reportingComponent": Reporter, "reason": string(input.RecordUnwritable)}
+	all, err := list(ctx, c, namespace, about.AsSelector())
+	if err != nil {
+		return nil, fmt.Errorf("list the events of the record: %w", err)
+	}
+	return slices.Concat(slices.Collect(maps.Values(all))...), nil
+}
+
 // eventsAtOnce bounds how many events are in memory at once as the API server sends them.
 const eventsAtOnce = 500
 
@@ -68,7 +83,8 @@ func list(ctx context.Context, c client.Reader, namespace string, about fields.S
 		for _, e := range page.Items {
 			uid := string(e.InvolvedObject.UID)
 			all[uid] = append(all[uid], Told{
-				At: lastTime(e), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Action: e.Action, Note: e.Message,
+				About: e.InvolvedObject.Name,
+				At:    lastTime(e), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Action: e.Action, Note: e.Message,
 				By: cmp.Or(e.ReportingController, e.Source.Component),
 			})
 		}

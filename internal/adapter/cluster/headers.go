@@ -26,12 +26,12 @@ type Header struct {
 // headersAtATime bounds how many objects are in memory at once.
 const headersAtATime = 500
 
-// Headers lists the workloads of a kind by their metadata, in pages. A kind that is not
-// installed has none.
+// Headers lists the workloads of a kind by their metadata, in pages. It is nil for a kind that
+// is not installed, and empty for one of which there are none.
 func Headers(ctx context.Context, c client.Reader, kind kube.Kind, namespace string, selector labels.Selector) ([]Header, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	var found []Header
+	found := []Header{}
 	for {
 		err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(headersAtATime), client.Continue(list.Continue))
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {

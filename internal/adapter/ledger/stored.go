@@ -64,14 +64,20 @@ type Stored struct {
 	Version string
 	// Found is true when there is a record at all.
 	Found bool
+	// Written is when the controller last wrote each of the record's ConfigMaps.
+	Written map[string]time.Time
 }
+
+// ShardOf is the name of the ConfigMap that the entry of a workload belongs into, in a record
+// of that name.
+func ShardOf(name string, key kube.Key) string { return shardName(name, storageKey(key)) }
 
 // shardsAtATime bounds how many shards are in memory at once.
 const shardsAtATime = 16
 
 // ReadAll reads the record of the workloads in a namespace, or in all when it is empty.
 func ReadAll(ctx context.Context, c client.Reader, at client.ObjectKey, namespace string) (Stored, error) {
-	all := Stored{Entries: map[kube.Key]record.Entry{}}
+	all := Stored{Entries: map[kube.Key]record.Entry{}, Written: map[string]time.Time{}}
 	list := &corev1.ConfigMapList{}
 	var newest time.Time
 	for {
@@ -84,7 +90,9 @@ func ReadAll(ctx context.Context, c client.Reader, at client.ObjectKey, namespac
 				continue
 			}
 			all.Found = true
-			if written := kube.WrittenBy(&cm, kube.FieldManager); !written.Before(newest) {
+			written := kube.WrittenBy(&cm, kube.FieldManager)
+			all.Written[cm.Name] = written
+			if !written.Before(newest) {
 				newest, all.Version = written, cm.Annotations[settings.Version]
 			}
 			all.add(cm.Data, namespace)

@@ -74,6 +74,8 @@ type Situation struct {
 	Entry              record.Entry
 	Recorded, Readable bool
 	Events             []announce.Told
+	// Unwritable is what was told of the part of the record that the workload belongs into.
+	Unwritable []announce.Told
 	// Live is what can be seen now, and Hidden what cannot.
 	Live   follow.Input
 	Hidden map[input.ID]string
@@ -93,13 +95,15 @@ func Explain(s Situation) Explanation {
 	}
 	e.Meaning = input.MeaningOf(input.Reason(e.State.Reason))
 	for _, t := range s.Events {
-		told := Event{At: t.At, Reason: t.Reason, Note: t.Note, By: t.By}
 		switch {
 		case t.IsWarning():
-			e.Warnings = append(e.Warnings, told)
+			e.Warnings = append(e.Warnings, eventOf(t))
 		case t.IsDecision():
-			e.Events = append(e.Events, told)
+			e.Events = append(e.Events, eventOf(t))
 		}
+	}
+	for _, t := range s.Unwritable {
+		e.Warnings = append(e.Warnings, eventOf(t))
 	}
 	return e
 }
@@ -111,7 +115,7 @@ func (s Situation) state() State {
 		return onRecord(s.Entry)
 	}
 	told, ok := toldBy(s.Events)
-	if ok && (!s.Readable || told.Reason == string(input.RecordFull)) {
+	if ok && told.standsFor(s.Readable) {
 		return told
 	}
 	return s.live()
@@ -186,6 +190,9 @@ func (s Situation) found(u Use, f input.Finding) Use {
 	}
 	for _, bar := range f.Bars {
 		u.Note = join(u.Note, string(bar.Reason))
+	}
+	if _, known := s.Entry.Inputs[f.ID]; s.Recorded && !s.Entry.TooNew && !known && f.Reason != input.Unreadable {
+		u.Note = "not on record"
 	}
 	if f.Reason == input.Missing || f.Reason == input.Unresolved {
 		u.Note = join(u.Note, string(f.Reason))

@@ -66,6 +66,10 @@ type Event struct {
 	By     string    `json:"by"`
 }
 
+func eventOf(t announce.Told) Event {
+	return Event{At: t.At, Reason: t.Reason, Note: t.Note, By: t.By}
+}
+
 // Past is what was read of a workload's past.
 type Past struct {
 	Workload  *kube.Workload
@@ -85,7 +89,7 @@ func HistoryOf(p Past) History {
 	}
 	slices.Reverse(h.Revisions)
 	for _, e := range p.Events {
-		h.Events = append(h.Events, Event{At: e.At, Reason: e.Reason, Note: e.Note, By: e.By})
+		h.Events = append(h.Events, eventOf(e))
 	}
 	switch {
 	case w.Kind.Revisions.Transient:

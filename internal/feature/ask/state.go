@@ -75,6 +75,12 @@ func toldBy(events []announce.Told) (State, bool) {
 	return State{Reason: e.Reason, Message: e.Note, Since: known(e.At), Ends: input.Ends(input.Reason(e.Reason)), From: FromEvent}, true
 }
 
+// standsFor reports whether what an event tells is the state of a workload that is not on record:
+// the record cannot be read, or has no room for it.
+func (s State) standsFor(readable bool) bool {
+	return !readable || s.Reason == string(input.RecordFull)
+}
+
 func known(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

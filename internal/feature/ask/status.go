@@ -39,7 +39,7 @@ type Known struct {
 	Workloads []cluster.Header
 	// Entries are what is on record; nil without the right to read it.
 	Entries map[kube.Key]record.Entry
-	// Events are what was told, by the UID of the workload, where there is no record.
+	// Events are what was told, by the UID of the workload, where NeedsEvents.
 	Events map[string][]announce.Told
 }
 
@@ -49,10 +49,9 @@ func StatusOf(k Known) []Status {
 	rows := []Status{}
 	for _, w := range k.Workloads {
 		row := Status{Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name}
-		entry, found := k.Entries[w.Key]
-		if found && (entry.TooNew || entry.UID == w.UID) {
+		if entry, found := k.entry(w); found {
 			row.State, row.Inputs = onRecord(entry), inputsOnRecord(entry)
-		} else if told, ok := toldBy(k.Events[w.UID]); ok && k.Entries == nil {
+		} else if told, ok := toldBy(k.Events[w.UID]); ok && told.standsFor(k.Entries != nil) {
 			row.State = told
 		} else if asksToBeFollowed(w.Annotations) {
 			row.State = State{Reason: NotOnRecord, Message: notOnRecord(k.Entries != nil), From: FromEstimate}
@@ -65,6 +64,21 @@ func StatusOf(k Known) []Status {
 		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
 	})
 	return rows
+}
+
+// NeedsEvents reports whether the record does not say all: it cannot be read, or a workload that
+// asks to be followed is not on it.
+func (k Known) NeedsEvents() bool {
+	return k.Entries == nil || slices.ContainsFunc(k.Workloads, func(w cluster.Header) bool {
+		_, found := k.entry(w)
+		return !found && asksToBeFollowed(w.Annotations)
+	})
+}
+
+// entry is what is on record of a workload, and not of an earlier one of its name.
+func (k Known) entry(w cluster.Header) (record.Entry, bool) {
+	entry, found := k.Entries[w.Key]
+	return entry, found && (entry.TooNew || entry.UID == w.UID)
 }
 
 // asksToBeFollowed reports whether the workload's own annotations do. Those of a namespace,

@@ -73,7 +73,7 @@ func (r *Reconciler) note(w *kube.Workload, in Input, d Decision) error {
 // noteMistake puts on record what a person has to correct, and stops the maximum delay:
 // until then the workload cannot be moved. Everything else on record stays as it is.
 func (r *Reconciler) noteMistake(w *kube.Workload, in Input, d Decision) error {
-	if in.Entry.TooNew || in.Entry.Lost || in.RecordFull != "" || !in.Entry.IsKnown() && !r.hasRoomFor(w, in.Entry) {
+	if in.Entry.TooNew || in.Entry.Lost || !in.Entry.IsKnown() && (in.RecordFull != "" || !r.hasRoomFor(w, in.Entry)) {
 		return nil
 	}
 	e := in.Entry.Clone()

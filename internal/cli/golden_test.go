@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
+)
+
+var update = flag.Bool("update", false, "write the golden files") //nolint:gochecknoglobals // a flag of the test binary
+
+// onRecord are the states that the record can tell: those that something ends, and the rest.
+func onRecord(now time.Time) []ask.State {
+	since, next := now.Add(-5*time.Minute), now.Add(30*time.Second)
+	states := []ask.State{{Reason: string(input.InStep), Since: &since, From: ask.FromRecord}}
+	for _, e := range input.Explanations() {
+		if ends := input.Ends(e.Reason); ends != "" {
+			states = append(states, ask.State{Reason: string(e.Reason), Message: "configmap/app 3fa9c1d2e4 -> 77ab01c9de", Since: &since, Ends: ends, From: ask.FromRecord})
+		}
+	}
+	states[1].Next = &next
+	return append(states,
+		ask.State{Reason: string(input.Held), Message: "not rolled out: held", Since: &since, Ends: input.Ends(input.Held), From: ask.FromEvent},
+		ask.State{Reason: string(input.Baseline), Message: "configmap/app", From: ask.FromEstimate})
+}
+
+// TestGolden: what people read, for every state, at a fixed time.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	inputs := []ask.InputStatus{{Input: "configmap/app", Delivered: "3fa9c1d2e4", Current: "77ab01c9de"}, {Input: "secret/db", Delivered: "b039fb134e", Current: "b039fb134e"}}
+	var rows []ask.Status
+	var explained bytes.Buffer
+	for _, state := range onRecord(now) {
+		inputs := slices.Clone(inputs)
+		if state.IsInStep() {
+			inputs[0].Current = inputs[0].Delivered
+		}
+		rows = append(rows, ask.Status{Namespace: "shop", Workload: "deployment/" + strings.ToLower(state.Reason), State: state, Inputs: inputs})
+		printExplanation(&explained, ask.Explanation{
+			Namespace: "shop", Workload: "deployment/web", State: state, Meaning: input.MeaningOf(input.Reason(state.Reason)),
+			Controller: ask.Controller{State: ask.Running, Version: "1.2.3"},
+			Settings:   []ask.Setting{{Key: "lockstep.dev/reload", Value: "auto", On: "workload"}},
+			Inputs: []ask.Use{
+				{InputStatus: inputs[0], Followed: true, Places: []string{"volume config"}, ChangedBy: "kubectl", ChangedAt: state.Since},
+				{InputStatus: inputs[1], Followed: true, Hidden: "forbidden"},
+			},
+			Events: []ask.Event{{At: now.Add(-time.Hour), Reason: string(input.Following), Note: "follows configmap/app"}},
+		}, now, false)
+		explained.WriteString("\n")
+	}
+	golden(t, "explain.txt", explained.Bytes())
+	for name, o := range map[string]statusOptions{
+		"status.txt":      {output: outputOptions{formatTable}},
+		"status-wide.txt": {output: outputOptions{formatWide}, scope: scopeOptions{all: true}},
+	} {
+		var table bytes.Buffer
+		if err := o.table(&table, rows, now, true); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, table.Bytes())
+	}
+}
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s is not what is written; look at it and run the tests with -update (-want +got):\n%s", file, diff)
+	}
+}
+
+// TestColoursOnlyOnATerminal: a file and a pipe get none, and NO_COLOR refuses them anywhere.
+func TestColoursOnlyOnATerminal(t *testing.T) {
+	t.Parallel()
+	env := Environment{Stdout: &bytes.Buffer{}, Lookup: variables(nil)}
+	file, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	toFile := Environment{Stdout: file, Lookup: variables(nil)}
+	if env.usesColour() || toFile.usesColour() {
+		t.Error("what is no terminal gets colours")
+	}
+	var text bytes.Buffer
+	if err := paint(&text, []byte("a\nb\n"), func(line int) string { return []string{"", colourStuck}[line] }); err != nil || text.String() != "a\n"+colourStuck+"b"+colourEnd+"\n" {
+		t.Errorf("%q, %v", text.String(), err)
+	}
+}
+
+// TestChangedRows: -w writes a workload again only when something about it is different.
+func TestChangedRows(t *testing.T) {
+	t.Parallel()
+	row := ask.Status{Namespace: "shop", Workload: "deployment/web", State: ask.State{Reason: string(input.InStep)}}
+	first, before := changedRows(nil, []ask.Status{row})
+	same, _ := changedRows(before, []ask.Status{row})
+	row.State.Reason = string(input.Held)
+	other, _ := changedRows(before, []ask.Status{row})
+	if got := []int{len(first), len(same), len(other)}; !slices.Equal(got, []int{1, 0, 1}) {
+		t.Errorf("%v rows are written, want the first, none, and the changed one", got)
+	}
+}

@@ -1,0 +1,112 @@
+package ask
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+func TestOnRecord(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	cases := map[string]struct {
+		reason string
+		entry  record.Entry
+		want   input.Reason
+		since  time.Time
+	}{
+		"InStep":   {"nothing is decided against it", record.Entry{AsOf: at.Add(-time.Hour), MovedAt: at}, input.InStep, at},
+		"Decided":  {"the decision is told as it is", record.Entry{Decision: record.NewDecision(input.Held, "held", at, time.Time{})}, input.Held, at},
+		"Earlier":  {"an earlier version wrote only that something is pending", record.Entry{PendingSince: at}, input.Changed, at},
+		"TooNew":   {"its decision cannot be read", record.Entry{TooNew: true}, input.RecordTooNew, time.Time{}},
+		"NoTimes":  {"when is not known", record.Entry{}, input.InStep, time.Time{}},
+		"Pendings": {"the decision goes before what is pending", record.Entry{PendingSince: at.Add(-time.Hour), Decision: record.NewDecision(input.Paused, "paused", at, time.Time{})}, input.Paused, at},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := onRecord(tc.entry)
+			if got.Reason != string(tc.want) || got.From != FromRecord || (got.Since == nil) != tc.since.IsZero() || got.Since != nil && !got.Since.Equal(tc.since) {
+				t.Errorf("%s: %+v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestControllerOf(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	leads := access.Leader{Name: "a", Renewed: now, Expires: now.Add(time.Minute)}
+	refused := errors.New("refused")
+	cases := map[string]struct {
+		reason string
+		heard  Heard
+		state  string
+		says   string // in the note, empty for no note
+	}{
+		"Running":      {"the lease is held", Heard{Leader: leads, Led: true, Version: "1", Own: "1"}, Running, ""},
+		"Expired":      {"it was not renewed", Heard{Leader: access.Leader{Name: "a", Renewed: now.Add(-time.Hour), Expires: now.Add(-time.Minute)}, Led: true}, Down, "decided before"},
+		"GivenUp":      {"the last one has ended", Heard{Leader: access.Leader{Renewed: now, Expires: now.Add(time.Second)}, Led: true}, Down, "decided before"},
+		"OtherVersion": {"the two are not the same", Heard{Leader: leads, Led: true, Version: "2", Own: "1"}, Running, "version 2, and this is 1"},
+		"Never":        {"neither lease nor record", Heard{Namespace: "own"}, Unknown, "no controller has run in namespace own"},
+		"NoLease":      {"a record without a lease", Heard{Recorded: true, Namespace: "own"}, Unknown, "--leader-elect=false"},
+		"NotVisible":   {"no right to the lease", Heard{LeaseProblem: refused}, Unknown, "not visible to you: refused"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := ControllerOf(tc.heard, now)
+			if got.State != tc.state || (got.Note == "") != (tc.says == "") || !strings.Contains(got.Note, tc.says) || (got.Since != nil) != (tc.state == Down) {
+				t.Errorf("%s: %+v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestStatusOf(t *testing.T) {
+	t.Parallel()
+	kind := kube.Kinds()[0]
+	header := func(name string) cluster.Header {
+		return cluster.Header{
+			Key: kube.Key{GroupKind: kind.GroupKind(), Namespace: "shop", Name: name}, Kind: kind, UID: "uid-" + name,
+			Annotations: map[string]string{settings.Reload: "auto"},
+		}
+	}
+	web := header("web")
+	told := func(reason input.Reason) map[string][]announce.Told {
+		return map[string][]announce.Told{web.UID: {{Reason: string(reason), By: announce.Reporter}}}
+	}
+	entries := func(e record.Entry) map[kube.Key]record.Entry { return map[kube.Key]record.Entry{web.Key: e} }
+	cases := map[string]struct {
+		reason string
+		known  Known
+		want   string
+		from   string
+		needs  bool // events
+	}{
+		"Recorded":   {"the record tells all", Known{Entries: entries(record.Entry{UID: web.UID}), Events: told(input.Held)}, string(input.InStep), FromRecord, false},
+		"Namesake":   {"an entry of an earlier one of its name says nothing", Known{Entries: entries(record.Entry{UID: "other"})}, NotOnRecord, FromEstimate, true},
+		"Unreadable": {"without the record the newest event counts", Known{Events: told(input.Held)}, string(input.Held), FromEvent, true},
+		"NoRoom":     {"what has no room on record is only told", Known{Entries: entries(record.Entry{UID: "other"}), Events: told(input.RecordFull)}, string(input.RecordFull), FromEvent, true},
+		"Old":        {"another event of what is not on record is about the past", Known{Entries: entries(record.Entry{UID: "other"}), Events: told(input.Held)}, NotOnRecord, FromEstimate, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.known.Workloads = []cluster.Header{web}
+			rows := StatusOf(tc.known)
+			if len(rows) != 1 || rows[0].State.Reason != tc.want || rows[0].State.From != tc.from || tc.known.NeedsEvents() != tc.needs {
+				t.Errorf("%s: %+v, needs events: %t", tc.reason, rows, tc.known.NeedsEvents())
+			}
+		})
+	}
+}

@@ -25,7 +25,7 @@ func (e Environment) usesColour() bool {
 		return false
 	}
 	file, ok := e.Stdout.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a descriptor is small
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // paint writes the lines of a text, each in the colour that is asked for; empty leaves it.

@@ -238,11 +238,11 @@ func (x *explaining) details(ctx context.Context, s *ask.Situation) error {
 	return ctx.Err()
 }
 
-// sourcesOf are the ConfigMaps and Secrets that are followed or named.
+// sourcesOf are the ConfigMaps and Secrets that are followed and exist.
 func sourcesOf(s *ask.Situation) []input.ID {
 	var all []input.ID
 	for _, f := range s.Live.Findings {
-		if f.ID.IsSource() {
+		if f.ID.IsSource() && !f.Current.IsAbsent() {
 			all = append(all, f.ID)
 		}
 	}

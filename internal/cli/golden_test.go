@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
-var update = flag.Bool("update", false, "write the golden files") //nolint:gochecknoglobals // a flag of the test binary
+var update = flag.Bool("update", false, "write the golden files")
 
 // onRecord are the states that the record can tell: those that something ends, and the rest.
 func onRecord(now time.Time) []ask.State {
@@ -97,7 +97,7 @@ func TestColoursOnlyOnATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
+	defer file.Close()
 	toFile := Environment{Stdout: file, Lookup: variables(nil)}
 	if env.usesColour() || toFile.usesColour() {
 		t.Error("what is no terminal gets colours")

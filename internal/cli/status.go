@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -246,7 +247,7 @@ func (o *statusOptions) inputs(r ask.Status) string {
 			behind = append(behind, i.Input+" "+i.Delivered+" -> "+i.Current)
 		}
 	}
-	all := append(behind, inStep...)
+	all := slices.Concat(behind, inStep)
 	if more := len(all) - fewInputs; more > 0 && !o.output.isWide() {
 		return strings.Join(all[:fewInputs], ", ") + fmt.Sprintf(" and %d more", more)
 	}

@@ -15,8 +15,8 @@ import (
 // ConfigMap of the record.
 func large(configMap string) string {
 	names := []string{"configmap/" + configMap}
-	for i := range 180 {
-		names = append(names, fmt.Sprintf("configmap/%s-%03d", strings.Repeat("n", 50), i))
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("configmap/%s-%03d", strings.Repeat("n", 150), i))
 	}
 	return settings.Reload + ": '" + strings.Join(names, ",") + "'"
 }

@@ -46,7 +46,7 @@ func TestGolden(t *testing.T) {
 			inputs[0].Current = inputs[0].Delivered
 		}
 		rows = append(rows, ask.Status{Namespace: "shop", Workload: "deployment/" + strings.ToLower(state.Reason), State: state, Inputs: inputs})
-		printExplanation(&explained, ask.Explanation{
+		workloadAnswer{ask.Explanation{
 			Namespace: "shop", Workload: "deployment/web", State: state, Meaning: input.MeaningOf(input.Reason(state.Reason)),
 			Controller: ask.Controller{State: ask.Running, Version: "1.2.3"},
 			Settings:   []ask.Setting{{Key: "lockstep.dev/reload", Value: "auto", On: "workload"}},
@@ -55,7 +55,7 @@ func TestGolden(t *testing.T) {
 				{InputStatus: inputs[1], Followed: true, Hidden: "forbidden"},
 			},
 			Events: []ask.Event{{At: now.Add(-time.Hour), Reason: string(input.Following), Note: "follows configmap/app"}},
-		}, now, false)
+		}}.print(&explained, now, false)
 		explained.WriteString("\n")
 	}
 	golden(t, "explain.txt", explained.Bytes())

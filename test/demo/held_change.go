@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,11 +66,11 @@ func heldChange(ctx context.Context, s *story) error {
 
 // command is the product's own, about the application.
 func (st *stage) command(ctx context.Context, args ...string) *exec.Cmd {
-	all := append(args, "-n", namespace, "--kubeconfig", st.cluster.Kubeconfig())
+	cluster := []string{"-n", namespace, "--kubeconfig", st.cluster.Kubeconfig()}
 	if args[0] == "explain" {
-		all = append(all, "--own-namespace", ownNamespace)
+		cluster = append(cluster, "--own-namespace", ownNamespace)
 	}
-	cmd := exec.CommandContext(ctx, st.binary, all...)
+	cmd := exec.CommandContext(ctx, st.binary, slices.Concat(args, cluster)...)
 	cmd.Env = cleanEnvironment()
 	return cmd
 }

@@ -34,6 +34,7 @@ func chapters() []chapter {
 		{"Two inputs change, one rollout follows", oneRollout},
 		{"What restarts nobody", restartsNobody},
 		{"A change while Lockstep is away", whileAway},
+		{"A change is held, and Lockstep says why", heldChange},
 		{"An image is pushed, a ConfigMap changes, one rollout follows", pushedImage},
 		{"Every revision keeps its configuration", ownConfiguration},
 	}

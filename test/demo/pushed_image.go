@@ -80,8 +80,8 @@ func (s *story) pushAndChange(ctx context.Context) error {
 	if err := s.push(ctx, "1.10"); err != nil {
 		return err
 	}
-	if err := s.step(ctx, "change configmap/web-settings: greeting good evening -> good night", func(ctx context.Context) error {
-		return s.patch(ctx, &corev1.ConfigMap{}, "web-settings", `{"data":{"greeting":"good night"}}`)
+	if err := s.step(ctx, "change configmap/web-settings: greeting good night -> hello again", func(ctx context.Context) error {
+		return s.patch(ctx, &corev1.ConfigMap{}, "web-settings", `{"data":{"greeting":"hello again"}}`)
 	}); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func Ends(r Reason) string {
 	case RecordFull:
 		return "room in the record: fewer workloads in the namespace, or fewer sources"
 	case StrategyOff:
-		return "a controller that is started with the strategies on pods, or lockstep.dev/strategy: template"
+		return "a controller with the strategies on pods, or lockstep.dev/strategy: template"
 	case BeyondStrategy:
 		return "lockstep.dev/strategy: template"
 	case NotFollowed:

@@ -58,7 +58,7 @@ func TestControllerOf(t *testing.T) {
 		"GivenUp":      {"the last one has ended", Heard{Leader: access.Leader{Renewed: now, Expires: now.Add(time.Second)}, Led: true}, Down, "decided before"},
 		"OtherVersion": {"the two are not the same", Heard{Leader: leads, Led: true, Version: "2", Own: "1"}, Running, "version 2, and this is 1"},
 		"Never":        {"neither lease nor record", Heard{Namespace: "own"}, Unknown, "no controller has run in namespace own"},
-		"NoLease":      {"a record without a lease", Heard{Recorded: true, Namespace: "own"}, Unknown, "--leader-elect=false"},
+		"NoLease":      {"a record without a lease", Heard{Recorded: true, Namespace: "own"}, Unknown, "without leader election"},
 		"NotVisible":   {"no right to the lease", Heard{LeaseProblem: refused}, Unknown, "not visible to you: refused"},
 	}
 	for name, tc := range cases {

@@ -32,8 +32,10 @@ func TestDecisionsOnRecord(t *testing.T) {
 		"Mistake":  {"a person has to correct it", func(s *scene) { s.workload.Annotations[settings.Quiet] = "soon" }, input.InvalidAnnotation, "soon"},
 		"NotActed": {"its controller has not acted", func(s *scene) { s.findings = []input.Finding{{Reason: input.GenerationNotObserved}} }, input.GenerationNotObserved, ""},
 		"Refused":  {"the API server refused it", func(s *scene) { s.answers = []error{refused} }, input.ReloadFailed, "could not roll out configmap/app"},
-		"Overtaken": {"another writer was faster, and what was said before still stands", func(s *scene) { s.answers = []error{conflict} },
-			input.QuietWindow, "before"},
+		"Overtaken": {
+			"another writer was faster, and what was said before still stands", func(s *scene) { s.answers = []error{conflict} },
+			input.QuietWindow, "before",
+		},
 		"Moved":    {"it was given what exists", func(*scene) {}, "", ""},
 		"InStep":   {"there is nothing to do", func(s *scene) { s.findings = []input.Finding{inStep(app)} }, "", ""},
 		"Baseline": {"it counts as given", func(s *scene) { s.findings = []input.Finding{recorded(app, input.Baseline)} }, "", ""},

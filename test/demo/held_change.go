@@ -19,7 +19,7 @@ func heldChange(ctx context.Context, s *story) error {
 	if err := s.say(ctx, "\"Why did my pods restart?\", or \"why did they not?\" The controller has what it decided on record,\nand lockstep explain reads it:"); err != nil {
 		return err
 	}
-	if _, err := s.lockstepSays(ctx, "hold", "deployment/"+deployment, "release freeze"); err != nil {
+	if err := s.lockstepSays(ctx, "hold", "deployment/"+deployment, "release freeze"); err != nil {
 		return err
 	}
 	mark := s.log.mark()
@@ -38,14 +38,14 @@ func heldChange(ctx context.Context, s *story) error {
 	}); err != nil {
 		return err
 	}
-	if _, err := s.lockstepSays(ctx, "explain", "deployment/"+deployment); err != nil {
+	if err := s.lockstepSays(ctx, "explain", "deployment/"+deployment); err != nil {
 		return err
 	}
 	if err := s.rollouts(ctx, len(before)-1, "the change waits, and the tool says why"); err != nil {
 		return err
 	}
 	mark = s.log.mark()
-	if _, err := s.lockstepSays(ctx, "release", "deployment/"+deployment); err != nil {
+	if err := s.lockstepSays(ctx, "release", "deployment/"+deployment); err != nil {
 		return err
 	}
 	if err := s.decided(ctx, mark, "move"); err != nil {
@@ -60,8 +60,7 @@ func heldChange(ctx context.Context, s *story) error {
 	if err := s.rollouts(ctx, len(before), "the release delivers it, by one rollout"); err != nil {
 		return err
 	}
-	_, err = s.lockstepSays(ctx, "history", "deployment/"+deployment)
-	return err
+	return s.lockstepSays(ctx, "history", "deployment/"+deployment)
 }
 
 // command is the product's own, about the application.
@@ -76,7 +75,7 @@ func (st *stage) command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 // lockstepSays runs a command of the product as the reader would, and shows its answer.
-func (s *story) lockstepSays(ctx context.Context, args ...string) (answer string, err error) {
+func (s *story) lockstepSays(ctx context.Context, args ...string) error {
 	shown := make([]string, len(args))
 	for i, arg := range args {
 		shown[i] = arg
@@ -84,14 +83,12 @@ func (s *story) lockstepSays(ctx context.Context, args ...string) (answer string
 			shown[i] = "'" + arg + "'"
 		}
 	}
-	err = s.step(ctx, "lockstep "+strings.Join(shown, " ")+" -n "+namespace, func(ctx context.Context) error {
-		text, err := s.command(ctx, args...).CombinedOutput()
-		answer = string(text)
+	return s.step(ctx, "lockstep "+strings.Join(shown, " ")+" -n "+namespace, func(ctx context.Context) error {
+		answer, err := s.command(ctx, args...).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, answer)
 		}
-		s.show(answer)
+		s.show(string(answer))
 		return nil
 	})
-	return answer, err
 }

@@ -1,0 +1,130 @@
+// Command ask measures what it costs to ask where 5,000 workloads stand: the time, the
+// memory and the requests of "lockstep status -A" on a real API server.
+//
+//	go run ./bench/ask -out bench/results/ask.json
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const (
+	workloads  = 5_000
+	namespaces = 10
+	// held is how many of them wait.
+	held = 500
+	runs = 5
+)
+
+// Result is one run. A figure beyond its limit makes the command fail.
+type Result struct {
+	When string `json:"when"`
+	Go   string `json:"go"`
+	// Load is that of the machine before the commands, over a minute.
+	Load string `json:"load"`
+	// Rows are those of the answer, and Waiting how many are not in step.
+	Rows    int `json:"rows"`
+	Waiting int `json:"waiting"`
+	// MedianMs and MostMs are how long the command took, PeakMiB the most memory it had.
+	MedianMs int `json:"medianMs"`
+	MostMs   int `json:"mostMs"`
+	PeakMiB  int `json:"peakMiB"`
+	// Requests are those of one command, by resource; a list may come in pages.
+	Requests map[string]int `json:"requests"`
+}
+
+func main() {
+	ctrl.SetLogger(logr.Discard()) // what the client has to say is no figure
+	out := flag.String("out", "", "file for the result; empty means standard output only")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *out); err != nil {
+		log.Print(err)
+		stop()
+		os.Exit(1) //nolint:gocritic // What was deferred has been done.
+	}
+}
+
+func run(ctx context.Context, out string) (err error) {
+	s, err := openScene(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.fill(ctx); err != nil {
+		return err
+	}
+	result, err := s.measure(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return err
+	}
+	fmt.Println(string(text))
+	if out != "" {
+		if err := os.WriteFile(out, append(text, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	return result.check()
+}
+
+// measure asks a few times.
+func (s *scene) measure(ctx context.Context) (Result, error) {
+	result := Result{When: time.Now().UTC().Format(time.RFC3339), Go: runtime.Version()}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		result.Load, _, _ = strings.Cut(string(load), " ")
+	}
+	var took []time.Duration
+	for range runs {
+		s.requests.reset()
+		one, err := s.ask(ctx)
+		if err != nil {
+			return result, err
+		}
+		took = append(took, one.took)
+		result.Rows, result.Waiting, result.PeakMiB = one.rows, one.waiting, max(result.PeakMiB, one.peakMiB)
+		result.Requests = s.requests.counts()
+	}
+	slices.Sort(took)
+	result.MedianMs, result.MostMs = int(took[runs/2].Milliseconds()), int(took[runs-1].Milliseconds())
+	return result, nil
+}
+
+// check holds the figures against what was promised.
+func (r Result) check() error {
+	var errs []error
+	limit := func(what string, got, most int) {
+		if got > most {
+			errs = append(errs, fmt.Errorf("%s: %d, and at most %d was promised", what, got, most))
+		}
+	}
+	if r.Rows != workloads || r.Waiting != held {
+		errs = append(errs, fmt.Errorf("%d rows, of which %d wait; want %d and %d", r.Rows, r.Waiting, workloads, held))
+	}
+	limit("ms for the command", r.MostMs, 3000)
+	limit("MiB of the command", r.PeakMiB, 100)
+	const pages = workloads/500 + 1
+	limit("requests for deployments", r.Requests["deployments"], pages)
+	for _, resource := range []string{"statefulsets", "daemonsets", "cronjobs", "rollouts"} {
+		limit("requests for "+resource, r.Requests[resource], 1)
+	}
+	return errors.Join(errs...)
+}

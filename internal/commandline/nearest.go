@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -32,7 +33,19 @@ func Nearest(word string, candidates []string) []string {
 			return near[:min(len(near), maxHints)]
 		}
 	}
-	return nil
+	// Letters that changed places count as two changes.
+	var swapped []string
+	for _, name := range candidates {
+		if letters(name) == letters(word) && len(swapped) < maxHints {
+			swapped = append(swapped, name)
+		}
+	}
+	return swapped
+}
+
+// letters are those of a word, in order of the alphabet.
+func letters(word string) string {
+	return string(slices.Sorted(slices.Values([]rune(strings.ToLower(word)))))
 }
 
 // Hint is what follows a message about a misspelt word: "; did you mean a or b?". It is

@@ -15,16 +15,17 @@ func TestNearest(t *testing.T) {
 		candidates   []string
 		want         []string
 	}{
-		"Missing":  {"a letter is missing", "controler", []string{"attach", "controller", "roll"}, []string{"controller"}},
-		"Swapped":  {"two letters changed places", "quite", []string{"kind", "quiet"}, []string{"quiet"}},
-		"Closest":  {"what needs fewer changes hides the rest", "weba", []string{"web", "webbed"}, []string{"web"}},
-		"Begun":    {"the beginning of a name", "check", []string{"checkout-7", "web"}, []string{"checkout-7"}},
-		"Case":     {"capitals are no mistake", "WEB", []string{"web"}, []string{"web"}},
-		"Short":    {"of three letters at least two must be right", "web", []string{"db", "wab"}, []string{"wab"}},
-		"Many":     {"a hint is short", "web", []string{"web-1", "web-2", "web-3", "web-4"}, []string{"web-1", "web-2", "web-3"}},
-		"Far":      {"nothing is near", "ingress", []string{"web", "api"}, nil},
-		"Nothing":  {"no word, no hint", "", []string{"web"}, nil},
-		"NoChoice": {"no candidates", "web", nil, nil},
+		"Missing":      {"a letter is missing", "controler", []string{"attach", "controller", "roll"}, []string{"controller"}},
+		"Swapped":      {"two letters changed places", "quite", []string{"kind", "quiet"}, []string{"quiet"}},
+		"SwappedShort": {"also in a short word", "wbe", []string{"db", "web"}, []string{"web"}},
+		"Closest":      {"what needs fewer changes hides the rest", "weba", []string{"web", "webbed"}, []string{"web"}},
+		"Begun":        {"the beginning of a name", "check", []string{"checkout-7", "web"}, []string{"checkout-7"}},
+		"Case":         {"capitals are no mistake", "WEB", []string{"web"}, []string{"web"}},
+		"Short":        {"of three letters at least two must be right", "web", []string{"db", "wab"}, []string{"wab"}},
+		"Many":         {"a hint is short", "web", []string{"web-1", "web-2", "web-3", "web-4"}, []string{"web-1", "web-2", "web-3"}},
+		"Far":          {"nothing is near", "ingress", []string{"web", "api"}, nil},
+		"Nothing":      {"no word, no hint", "", []string{"web"}, nil},
+		"NoChoice":     {"no candidates", "web", nil, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

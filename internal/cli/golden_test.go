@@ -71,6 +71,36 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestGoldenRest: what only some workloads have, and sources.
+func TestGoldenRest(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	since := now.Add(-5 * time.Minute)
+	held := ask.State{Reason: string(input.Held), Since: &since, Ends: input.Ends(input.Held), From: ask.FromRecord}
+	down := ask.Controller{State: ask.Down, Since: &since, Version: "1.2.3", Note: "what follows is what it decided before"}
+	var text bytes.Buffer
+	workloadAnswer{ask.Explanation{
+		Namespace: "shop", Workload: "deployment/web", Controller: down, State: ask.State{Reason: string(input.InStep), Since: &since, From: ask.FromRecord},
+		Estimate: &ask.State{Reason: string(input.QuietWindow), Message: "configmap/app 3fa9c1d2e4 -> 77ab01c9de", From: ask.FromEstimate},
+		Notes:    []string{"events are not visible to you"},
+		Inputs: []ask.Use{
+			{InputStatus: ask.InputStatus{Input: "configmap/other"}, Places: []string{"volume other (all keys)"}},
+			{InputStatus: ask.InputStatus{Input: "secret/db"}, Followed: true, Hidden: "forbidden"},
+		},
+		Warnings: []ask.Event{{At: since, Reason: string(input.SourceUnknown), Note: "the annotation names configmap/gone, which does not exist"}},
+	}}.print(&text, now, false)
+	text.WriteString("\n")
+	sourceAnswer{ask.SourceExplanation{
+		Namespace: "shop", Source: "configmap/app", Controller: down, ChangedBy: "kubectl", ChangedAt: &since, Owners: []string{"replicaset/web-1"},
+		Settings: []ask.Setting{{Key: "lockstep.dev/hold", Value: "audit", On: "configmap"}},
+		Users:    []ask.SourceUser{{Workload: "deployment/web", State: held, Delivered: "3fa9c1d2e4", Current: "77ab01c9de"}},
+		Events:   []ask.Event{{At: since, Reason: string(input.Attached), Note: "belongs to replicaset/web-1"}},
+	}}.print(&text, now, false)
+	text.WriteString("\n")
+	sourceAnswer{ask.SourceExplanation{Namespace: "shop", Source: "secret/new", Controller: ask.Controller{State: ask.Unknown}}}.print(&text, now, false)
+	golden(t, "explain-rest.txt", text.Bytes())
+}
+
 // golden compares a text with a file of testdata.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()

@@ -101,7 +101,7 @@ func lastEvents(events []ask.Event, all bool) []ask.Event {
 func stateWords(s ask.State, now time.Time) string {
 	words := s.Reason
 	if s.Since != nil {
-		words += " since " + age(s.Since, now)
+		words += " for " + age(s.Since, now)
 	}
 	if s.Message != "" {
 		words += ": " + s.Message

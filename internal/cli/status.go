@@ -266,7 +266,7 @@ func printController(to io.Writer, c ask.Controller, now time.Time) error {
 func controllerWords(c ask.Controller, now time.Time) string {
 	words := "controller: " + c.State
 	if c.Since != nil {
-		words += " since " + age(c.Since, now) + " (" + c.Since.UTC().Format(time.RFC3339) + ")"
+		words += " for " + age(c.Since, now) + " (since " + c.Since.UTC().Format(time.RFC3339) + ")"
 	}
 	if c.Version != "" {
 		words += ", version " + c.Version

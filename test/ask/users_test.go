@@ -134,10 +134,10 @@ func TestControllerIsDown(t *testing.T) {
 		t.Errorf("the state is %+v with the estimate %+v", e.State, e.Estimate)
 	}
 	text, _, code := s.ask(t, "explain", web)
-	if code != 0 || !strings.Contains(text, "the controller has not said so yet") || !strings.Contains(text, "down since") {
+	if code != 0 || !strings.Contains(text, "the controller has not said so yet") || !strings.Contains(text, "down for") {
 		t.Errorf("exit code %d and\n%s", code, text)
 	}
-	if _, stderr, _ := s.ask(t, "status"); !strings.Contains(stderr, "controller: down since") {
+	if _, stderr, _ := s.ask(t, "status"); !strings.Contains(stderr, "controller: down for") {
 		t.Errorf("status says %s", stderr)
 	}
 

@@ -6,20 +6,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"log"
 	"os"
-	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"github.com/lockstep-dev/lockstep/bench/internal/figures"
 )
 
 const (
@@ -47,18 +42,7 @@ type Result struct {
 	Requests map[string]int `json:"requests"`
 }
 
-func main() {
-	ctrl.SetLogger(logr.Discard()) // what the client has to say is no figure
-	out := flag.String("out", "", "file for the result; empty means standard output only")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *out); err != nil {
-		log.Print(err)
-		stop()
-		os.Exit(1) //nolint:gocritic // What was deferred has been done.
-	}
-}
+func main() { figures.Main(run) }
 
 func run(ctx context.Context, out string) (err error) {
 	s, err := openScene(ctx)
@@ -73,15 +57,8 @@ func run(ctx context.Context, out string) (err error) {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(result, "", "  ")
-	if err != nil {
+	if err := figures.Write(result, out); err != nil {
 		return err
-	}
-	fmt.Println(string(text))
-	if out != "" {
-		if err := os.WriteFile(out, append(text, '\n'), 0o644); err != nil {
-			return err
-		}
 	}
 	return result.check()
 }
@@ -110,21 +87,16 @@ func (s *scene) measure(ctx context.Context) (Result, error) {
 
 // check holds the figures against what was promised.
 func (r Result) check() error {
-	var errs []error
-	limit := func(what string, got, most int) {
-		if got > most {
-			errs = append(errs, fmt.Errorf("%s: %d, and at most %d was promised", what, got, most))
-		}
-	}
+	var limits figures.Limits
 	if r.Rows != workloads || r.Waiting != held {
-		errs = append(errs, fmt.Errorf("%d rows, of which %d wait; want %d and %d", r.Rows, r.Waiting, workloads, held))
+		limits = append(limits, fmt.Errorf("%d rows, of which %d wait; want %d and %d", r.Rows, r.Waiting, workloads, held))
 	}
-	limit("ms for the command", r.MostMs, 3000)
-	limit("MiB of the command", r.PeakMiB, 100)
+	limits.Most("ms for the command", r.MostMs, 3000)
+	limits.Most("MiB of the command", r.PeakMiB, 100)
 	const pages = workloads/500 + 1
-	limit("requests for deployments", r.Requests["deployments"], pages)
+	limits.Most("requests for deployments", r.Requests["deployments"], pages)
 	for _, resource := range []string{"statefulsets", "daemonsets", "cronjobs", "rollouts"} {
-		limit("requests for "+resource, r.Requests[resource], 1)
+		limits.Most("requests for "+resource, r.Requests[resource], 1)
 	}
-	return errors.Join(errs...)
+	return limits.Err()
 }

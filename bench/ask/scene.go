@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/bench/internal/figures"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -125,7 +126,7 @@ func (s *scene) fill(ctx context.Context) error {
 			}
 		}
 	}
-	if err := s.deploy(ctx); err != nil {
+	if err := figures.CreateAll(ctx, s.client, 0, workloads, func(i int) client.Object { return deployment(i) }); err != nil {
 		return err
 	}
 	var err error
@@ -177,32 +178,6 @@ func (s *scene) await(ctx context.Context, done func(ledger.Stored) bool) error 
 		case <-time.After(time.Second):
 		}
 	}
-}
-
-// deploy makes Deployments without pods, a few at a time.
-func (s *scene) deploy(ctx context.Context) error {
-	var (
-		making sync.WaitGroup
-		mu     sync.Mutex
-		failed error
-	)
-	numbers := make(chan int)
-	for range 8 {
-		making.Go(func() {
-			for i := range numbers {
-				err := s.client.Create(ctx, deployment(i))
-				mu.Lock()
-				failed = errors.Join(failed, err)
-				mu.Unlock()
-			}
-		})
-	}
-	for i := range workloads {
-		numbers <- i
-	}
-	close(numbers)
-	making.Wait()
-	return failed
 }
 
 func namespace(n int) string { return fmt.Sprint("team-", n) }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/bench/internal/figures"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
@@ -132,30 +132,9 @@ func (c *cluster) close() error {
 	return errors.Join(err, c.plane.Stop(), os.RemoveAll(c.folder))
 }
 
-// deploy makes Deployments without pods, a few at a time.
+// deploy makes Deployments without pods.
 func (c *cluster) deploy(ctx context.Context, from, to int) error {
-	var (
-		making sync.WaitGroup
-		mu     sync.Mutex
-		failed error
-	)
-	numbers := make(chan int)
-	for range 8 {
-		making.Go(func() {
-			for i := range numbers {
-				err := c.client.Create(ctx, c.deployment(i))
-				mu.Lock()
-				failed = errors.Join(failed, err)
-				mu.Unlock()
-			}
-		})
-	}
-	for i := from; i < to; i++ {
-		numbers <- i
-	}
-	close(numbers)
-	making.Wait()
-	return failed
+	return figures.CreateAll(ctx, c.client, from, to, func(i int) client.Object { return c.deployment(i) })
 }
 
 func (c *cluster) deployment(i int) *appsv1.Deployment {

@@ -7,20 +7,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"log"
 	"os"
-	"os/signal"
 	"runtime"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
+	"github.com/lockstep-dev/lockstep/bench/internal/figures"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
@@ -67,18 +61,7 @@ type Result struct {
 	NotifiedMostMs   int `json:"notifiedMostMs"`
 }
 
-func main() {
-	ctrl.SetLogger(logr.Discard()) // what the client has to say is no figure
-	out := flag.String("out", "", "file for the result; empty means standard output only")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *out); err != nil {
-		log.Print(err)
-		stop()
-		os.Exit(1) //nolint:gocritic // What was deferred has been done.
-	}
-}
+func main() { figures.Main(run) }
 
 func run(ctx context.Context, out string) (err error) {
 	folder, err := os.MkdirTemp("", "lockstep-bench-images-")
@@ -97,40 +80,28 @@ func run(ctx context.Context, out string) (err error) {
 			return err
 		}
 	}
-	text, err := json.MarshalIndent(result, "", "  ")
-	if err != nil {
+	if err := figures.Write(result, out); err != nil {
 		return err
-	}
-	fmt.Println(string(text))
-	if out != "" {
-		if err := os.WriteFile(out, append(text, '\n'), 0o644); err != nil {
-			return err
-		}
 	}
 	return result.check()
 }
 
 // check holds the figures against what was promised.
 func (r Result) check() error {
-	var errs []error
-	limit := func(what string, got, most int) {
-		if got > most {
-			errs = append(errs, fmt.Errorf("%s: %d, and at most %d was promised", what, got, most))
-		}
-	}
-	limit("digests asked for per poll", r.SteadyPolls["head"], images*r.Polls)
-	limit("manifests read in the steady state", r.SteadyPolls["manifest"]+r.SteadyPolls["blob"], 0)
-	limit("pings after the first", r.SteadyPolls["ping"], 0)
-	limit("tokens in the steady state", r.SteadyPolls["token"], 1)
-	limit("lists at first", r.TagsFirst["tags"], manyTags/1000+1)
-	limit("lists per poll", r.TagsSteady["tags"], r.Polls*(manyTags/1000+1))
-	limit("lists with a prefix", r.TagsPrefix["tags"], 1)
-	limit("digests that the controller asks for", r.ControllerPolls["head"], images*(polls+1))
-	limit("manifests that the controller reads in the steady state", r.ControllerPolls["manifest"]+r.ControllerPolls["blob"], 0)
-	limit("ms from a push to the patch, beyond the quiet window", r.NotifiedMostMs, 1000)
-	limit("MiB of the controller with 5,000 workloads", r.PeakMiB, 150)
-	limit("MiB of the controller that pins 5,000 workloads", r.FirstPeakMiB, 150)
-	return errors.Join(errs...)
+	var limits figures.Limits
+	limits.Most("digests asked for per poll", r.SteadyPolls["head"], images*r.Polls)
+	limits.Most("manifests read in the steady state", r.SteadyPolls["manifest"]+r.SteadyPolls["blob"], 0)
+	limits.Most("pings after the first", r.SteadyPolls["ping"], 0)
+	limits.Most("tokens in the steady state", r.SteadyPolls["token"], 1)
+	limits.Most("lists at first", r.TagsFirst["tags"], manyTags/1000+1)
+	limits.Most("lists per poll", r.TagsSteady["tags"], r.Polls*(manyTags/1000+1))
+	limits.Most("lists with a prefix", r.TagsPrefix["tags"], 1)
+	limits.Most("digests that the controller asks for", r.ControllerPolls["head"], images*(polls+1))
+	limits.Most("manifests that the controller reads in the steady state", r.ControllerPolls["manifest"]+r.ControllerPolls["blob"], 0)
+	limits.Most("ms from a push to the patch, beyond the quiet window", r.NotifiedMostMs, 1000)
+	limits.Most("MiB of the controller with 5,000 workloads", r.PeakMiB, 150)
+	limits.Most("MiB of the controller that pins 5,000 workloads", r.FirstPeakMiB, 150)
+	return limits.Err()
 }
 
 // owner is the credential, as many Secrets say it.

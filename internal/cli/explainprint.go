@@ -14,7 +14,7 @@ import (
 
 // named writes a line with a name in front.
 func named(to io.Writer, name, format string, args ...any) {
-	_, _ = fmt.Fprintf(to, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+	_, _ = fmt.Fprintf(to, "%-12s %s\n", name, oneLine(fmt.Sprintf(format, args...)))
 }
 
 // workloadAnswer is an explanation of a workload, for people.
@@ -27,7 +27,10 @@ func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.St
 	if e.Meaning != "" {
 		named(to, "", "%s", strings.ReplaceAll(e.Meaning, "`", ""))
 	}
-	named(to, "Next:", "%s", nextWords(e.State, now))
+	if p := e.State.PendingSince; p != nil {
+		named(to, "Waiting:", "the oldest change that is not delivered was seen %s ago", age(p, now))
+	}
+	named(to, "Next:", "%s", nextWords(e.State, e.Controller, now))
 	if e.Estimate != nil {
 		named(to, "Estimate:", "%s: %s; the controller has not said so yet", e.Estimate.Reason, e.Estimate.Message)
 	}
@@ -116,10 +119,14 @@ func stateWords(s ask.State, now time.Time) string {
 }
 
 // nextWords say what happens next and when, or what has to.
-func nextWords(s ask.State, now time.Time) string {
+func nextWords(s ask.State, c ask.Controller, now time.Time) string {
 	switch {
 	case s.IsInStep():
 		return "nothing, until an input changes"
+	case c.State == ask.Down && s.Ends != "":
+		return "nothing while the controller is down; it ends with " + s.Ends
+	case s.Next != nil && !s.Next.After(now):
+		return "the controller looks again at any moment; it ends with " + s.Ends
 	case s.Next != nil:
 		return "the controller looks again " + until(s.Next, now) + "; it ends with " + s.Ends
 	case s.Ends != "":

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -210,6 +211,20 @@ func newColumns(to io.Writer) columns {
 }
 
 func (t columns) row(cells ...string) error {
+	for i, cell := range cells {
+		cells[i] = oneLine(cell)
+	}
 	_, err := fmt.Fprintln(t, strings.Join(cells, "\t"))
 	return err
+}
+
+// oneLine replaces what would begin another line, or steer the terminal. Annotations and
+// events are written by others than those who read them here.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }

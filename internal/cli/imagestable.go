@@ -22,6 +22,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 )
@@ -150,7 +151,12 @@ type imagesLook struct {
 	credentials func(*kube.Workload) (keychain.Source, string)
 	now         func() time.Time
 	schedule    schedule
+	// entries are what is on record, none without the right to read it.
+	entries map[kube.Key]record.Entry
 }
+
+// imagesAtATime bounds how many images are asked for at once.
+const imagesAtATime = 64
 
 // rows asks the API server for the workloads and the registries for their images, side by
 // side.
@@ -159,20 +165,39 @@ func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, e
 		asking  sync.WaitGroup
 		results []*imageRow
 	)
-	var workloads []*kube.Workload
+	var (
+		workloads []*kube.Workload
+		denied    []error
+	)
 	for _, kind := range kinds {
 		found, err := l.workloads(ctx, kind)
-		if err != nil {
+		switch {
+		case apierrors.IsForbidden(err):
+			denied = append(denied, err)
+		case err != nil:
 			return nil, err
 		}
 		workloads = append(workloads, found...)
 	}
+	if len(workloads) == 0 && len(denied) > 0 {
+		return nil, errors.Join(denied...)
+	}
+	stored, err := ledger.ReadAll(ctx, l.client, client.ObjectKey{Namespace: l.options.ownNS, Name: l.options.state}, l.options.namespace)
+	if unlessForbidden(err) != nil {
+		return nil, err
+	}
+	l.entries = stored.Entries
+	slots := make(chan struct{}, imagesAtATime)
 	for _, w := range withLenders(workloads) {
 		intent := l.words.Intent(w.Annotations, nil)
 		for _, request := range intent.Images {
 			row := &imageRow{}
 			results = append(results, row)
-			asking.Go(func() { *row = l.row(ctx, w, intent, request) })
+			asking.Go(func() {
+				slots <- struct{}{}
+				*row = l.row(ctx, w, intent, request)
+				<-slots
+			})
 		}
 	}
 	asking.Wait()
@@ -207,8 +232,7 @@ func withLenders(all []*kube.Workload) []*kube.Workload {
 	return joined
 }
 
-// workloads of a kind. A kind that is not installed, or that the
-// person may not list, has none.
+// workloads of a kind. A kind that is not installed has none.
 func (l *imagesLook) workloads(ctx context.Context, kind kube.Kind) ([]*kube.Workload, error) {
 	list := kind.NewList()
 	err := l.client.List(ctx, list, client.InNamespace(l.options.namespace))
@@ -242,10 +266,7 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 		row.State, row.Problem = "InvalidAnnotation", "the pod template has no container "+request.Container
 		return row
 	}
-	known, _, err := ledger.ReadEntry(ctx, l.client, l.options.ownNS, l.options.state, w.Key)
-	if err != nil && !apierrors.IsForbidden(err) {
-		row.Problem = err.Error()
-	}
+	known := l.entries[w.Key]
 	if known.UID != w.UID {
 		known.Inputs = nil
 	}

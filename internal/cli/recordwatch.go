@@ -22,32 +22,46 @@ const (
 // record, until the context ends, which is no error: a person has seen enough. Without the
 // right to watch the record it looks from time to time.
 func whenRecordChanges(ctx context.Context, c client.WithWatch, namespace string, look func(context.Context) error) error {
+	var changes watch.Interface
+	defer func() { stopWatch(changes) }()
 	for ctx.Err() == nil {
-		changes, stop := watchRecord(ctx, c, namespace)
-		err := look(ctx)
-		if err == nil {
-			awaitChange(ctx, changes)
+		if changes == nil {
+			changes = watchRecord(ctx, c, namespace)
 		}
-		stop()
-		if err != nil && ctx.Err() == nil {
+		if err := look(ctx); err != nil && ctx.Err() == nil {
 			return err
+		}
+		if !awaitChange(ctx, changes) {
+			stopWatch(changes)
+			changes = nil
 		}
 	}
 	return nil
 }
 
-// watchRecord begins to watch before anything is read, so that no change is missed. What was
-// there before comes first.
-func watchRecord(ctx context.Context, c client.WithWatch, namespace string) (changes <-chan watch.Event, stop func()) {
-	w, err := c.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace), client.MatchingLabels{settings.StateLabel: "true"})
-	if err != nil {
-		return nil, func() {}
+func stopWatch(w watch.Interface) {
+	if w != nil {
+		w.Stop()
 	}
-	return w.ResultChan(), w.Stop
 }
 
-// awaitChange waits for a change, and a moment for those that come with it.
-func awaitChange(ctx context.Context, changes <-chan watch.Event) {
+// watchRecord begins to watch before anything is read, so that no change is missed; nil
+// without the right to. What was there before comes first.
+func watchRecord(ctx context.Context, c client.WithWatch, namespace string) watch.Interface {
+	w, err := c.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace), client.MatchingLabels{settings.StateLabel: "true"})
+	if err != nil {
+		return nil
+	}
+	return w
+}
+
+// awaitChange waits for a change, and a moment for those that come with it, or until it is
+// time to look anyway. It reports whether the watch goes on.
+func awaitChange(ctx context.Context, w watch.Interface) (watches bool) {
+	var changes <-chan watch.Event
+	if w != nil {
+		changes, watches = w.ResultChan(), true
+	}
 	rest, end := time.NewTimer(restAfterLook), time.NewTimer(lookEvery)
 	defer rest.Stop()
 	defer end.Stop()
@@ -55,16 +69,17 @@ func awaitChange(ctx context.Context, changes <-chan watch.Event) {
 	for !changed || !rested {
 		select {
 		case e, open := <-changes:
-			if !open {
-				changes = nil
+			if !open || e.Type == watch.Error {
+				changes, watches = nil, false
 			}
 			changed = changed || open && e.Type != watch.Added && e.Type != watch.Bookmark
 		case <-rest.C:
 			rested = true
 		case <-end.C:
-			return
+			return watches
 		case <-ctx.Done():
-			return
+			return watches
 		}
 	}
+	return watches
 }

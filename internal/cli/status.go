@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -88,16 +89,22 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 		}
 		return o.print(env, answer, true)
 	}
-	var before map[string]ask.Status
+	var (
+		before     map[string]ask.Status
+		controller ask.Controller
+	)
 	return whenRecordChanges(ctx, c, o.installation.namespace, func(ctx context.Context) error {
 		answer, err := o.ask(ctx, c, env, within)
 		if err != nil {
 			return err
 		}
-		first := before == nil
+		first, isOther := before == nil, !reflect.DeepEqual(controller, answer.Controller)
 		changed, now := changedRows(before, answer.Workloads)
-		before, answer.Workloads = now, changed
-		if !first && len(changed) == 0 {
+		before, controller, answer.Workloads = now, answer.Controller, changed
+		if !first && isOther && o.output.isForPeople() {
+			_, _ = fmt.Fprintln(env.Stderr, controllerWords(controller, env.Now()))
+		}
+		if !first && len(changed) == 0 && (!isOther || o.output.isForPeople()) {
 			return nil
 		}
 		return o.print(env, answer, first)
@@ -113,6 +120,12 @@ func changedRows(before map[string]ask.Status, rows []ask.Status) (changed []ask
 		now[name] = row
 		if old, known := before[name]; !known || !reflect.DeepEqual(old, row) {
 			changed = append(changed, row)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, exists := now[name]; !exists {
+			row := before[name]
+			changed = append(changed, ask.Status{Namespace: row.Namespace, Workload: row.Workload, State: ask.State{Reason: ask.NotFollowedAnyMore}})
 		}
 	}
 	return changed, now
@@ -198,9 +211,10 @@ func (o *statusOptions) print(env Environment, answer statusAnswer, whole bool) 
 
 // stateColour is red for what a person has to end, and yellow for what ends by itself.
 func stateColour(s ask.State) string {
-	switch input.Reason(s.Reason) {
-	case input.InStep, ask.NotOnRecord:
+	if s.IsSettled() || s.Reason == ask.NotOnRecord {
 		return ""
+	}
+	switch input.Reason(s.Reason) {
 	case input.QuietWindow, input.Evicting, input.GenerationNotObserved, input.Changed:
 		return colourWaits
 	default:

@@ -41,7 +41,7 @@ type flags struct {
 	install                                    string
 	log                                        logOptions
 	logLevel                                   string
-	helpAll                                    bool
+	helpAll, version                           bool
 }
 
 func newFlags() *flags {

@@ -204,22 +204,26 @@ func newRootCommand(env Env) *cobra.Command {
 			"the application told and asked. With a command after -- the agent is its parent process.\n\n" +
 			"In the place of another program it takes that one's command line and variables, as an executable of\n" +
 			"its name or as \"lockstep-sync NAME\", which lists them with --help:\n\n" + strings.TrimSuffix(predecessorTable(), "\n"),
-		SilenceErrors: true, SilenceUsage: true, Version: env.Version,
+		SilenceErrors: true, SilenceUsage: true,
 		Args: checkArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.version {
+				_, err := fmt.Fprint(env.Stdout, commandline.Version(programName, env.Version))
+				return err
+			}
 			if f.helpAll {
 				return printHelp(env.Stdout, cmd, true)
 			}
 			return runNative(cmd, env, f, args)
 		},
 	}
-	cmd.SetVersionTemplate(commandline.Version(programName, env.Version))
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{commandline.CommandError(cmd, err, predecessorNames())}
 	})
 	f.bind(cmd.Flags())
 	cmd.InitDefaultHelpFlag()
-	cmd.InitDefaultVersionFlag()
+	// The library's own flag brings templates, and with them everything that they may call: 3 MB.
+	cmd.Flags().BoolVarP(&f.version, "version", "v", false, "version for "+programName)
 	standardHelp := cmd.HelpFunc()
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(newExplainCommand(env), newStatusCommand(env), newInstallCommand(env), newVersionCommand(env))

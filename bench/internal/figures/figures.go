@@ -41,7 +41,7 @@ func Write(result any, out string) error {
 	if out == "" {
 		return nil
 	}
-	return os.WriteFile(out, append(text, '\n'), 0o644) //nolint:gosec // Figures are for everybody.
+	return os.WriteFile(out, append(text, '\n'), 0o644)
 }
 
 // Limits gathers the figures that are beyond what was promised.

@@ -151,7 +151,7 @@ func split(text []byte) []document {
 	number := 0
 	for line := range bytes.Lines(text) {
 		number++
-		if bytes.HasPrefix(line, []byte("---")) && len(bytes.TrimSpace(line[3:])) == 0 {
+		if isSeparator(line) {
 			all, current = append(all, current), document{}
 			continue
 		}
@@ -164,6 +164,13 @@ func split(text []byte) []document {
 		}
 	}
 	return append(all, current)
+}
+
+// isSeparator reports whether a line parts two documents; a comment may follow.
+func isSeparator(line []byte) bool {
+	rest, begins := bytes.CutPrefix(line, []byte("---"))
+	says := bytes.TrimSpace(rest)
+	return begins && (len(says) == 0 || says[0] == '#' && (rest[0] == ' ' || rest[0] == '\t'))
 }
 
 func splitJSON(text []byte) ([]document, error) {

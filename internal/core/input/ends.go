@@ -20,6 +20,10 @@ func Ends(r Reason) string {
 		return "a change of the input, a later revision, lockstep roll or lockstep release"
 	case Contested:
 		return "another digest of the tag, another annotation, or lockstep release"
+	case Unresolved:
+		return "an answer of the registry, or another annotation"
+	case RolloutFailed:
+		return "the next digest of the tag, or a rollout that succeeds"
 	case Quarantined:
 		return "the next digest of the tag, or lockstep release"
 	case Evicting:

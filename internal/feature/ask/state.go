@@ -22,6 +22,9 @@ const (
 // NotOnRecord is the state of a workload of which the controller has said nothing.
 const NotOnRecord = "NotOnRecord"
 
+// NotFollowedAnyMore is the state of a workload that was followed when it was last looked at.
+const NotFollowedAnyMore = "NotFollowedAnyMore"
+
 // State is what the controller makes of a workload.
 type State struct {
 	// Reason is one of the reference of reasons, or NotOnRecord.
@@ -60,7 +63,7 @@ func onRecord(e record.Entry) State {
 		s.Since = known(latest(e.MovedAt, e.AsOf))
 	default:
 		// A controller of an earlier version wrote it.
-		s.Reason, s.Since = string(input.Changed), known(e.PendingSince)
+		s.Reason, s.Since, s.Ends = string(input.Changed), known(e.PendingSince), input.Ends(input.QuietWindow)
 	}
 	return s
 }
@@ -92,9 +95,13 @@ func latest(times ...time.Time) time.Time {
 	return slices.MaxFunc(times, time.Time.Compare)
 }
 
-// rank puts what is not in step first.
+// IsSettled reports whether nothing has to end: the workload is in step, or an event tells of
+// something that is over.
+func (s State) IsSettled() bool { return s.IsInStep() || s.Ends == "" && s.Reason != NotOnRecord }
+
+// rank puts what is not settled first.
 func (s State) rank() int {
-	if s.IsInStep() {
+	if s.IsSettled() {
 		return 1
 	}
 	return 0

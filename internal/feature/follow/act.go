@@ -73,6 +73,10 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 
 // leave notes that nothing is known to ask for the workload.
 func (r *Reconciler) leave(w *kube.Workload, in Input) error {
+	if len(in.Entry.Inputs) == 0 && !in.Entry.Decision.IsZero() {
+		r.Records.Forget(w.Key) // only a mistake was on record
+		return nil
+	}
 	if len(in.Entry.Inputs) == 0 || in.Entry.Left {
 		return nil
 	}

@@ -45,6 +45,11 @@ func nothingDue(s situation) (Decision, bool) {
 	if records := withStanding(s.Findings, input.Record); len(records) > 0 {
 		return Decision{Verb: Remember, Reason: records[0].Reason, Message: names(records), AwaitsStatus: s.Rollout.RollsByHand()}, true
 	}
+	for _, w := range s.Warnings {
+		if w.Reason == input.Unresolved || w.Reason == input.RolloutFailed {
+			return Decision{Verb: Leave, Reason: w.Reason, Message: w.Text}, true
+		}
+	}
 	return Decision{Verb: Leave, Reason: input.InStep, Message: names(s.Findings)}, true
 }
 

@@ -21,6 +21,10 @@ func (d Decision) isInStep() bool {
 	return d.Reason == input.InStep
 }
 
+// oftenLooked is below which time a next look is not put on record again: a series of
+// evictions looks every few seconds, and would write each time.
+const oftenLooked = time.Minute
+
 // onRecord is what people can read of a decision while it stands, by way of the record.
 // The same decision is written once, and again only when the look that it announced has
 // changed nothing.
@@ -36,7 +40,8 @@ func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.D
 		next = now.Add(recheck)
 	}
 	told := record.NewDecision(d.Reason, d.Message, since, next)
-	if told.Reason == before.Reason && told.Message == before.Message && !next.IsZero() && before.Next.After(now) {
+	isSame := told.Reason == before.Reason && told.Message == before.Message
+	if isSame && !next.IsZero() && !before.Next.IsZero() && (before.Next.After(now) || recheck < oftenLooked) {
 		told.Next = before.Next
 	}
 	return told
@@ -87,7 +92,7 @@ func (r *Reconciler) hasRoomFor(w *kube.Workload, e record.Entry) bool {
 	if r.Room == nil {
 		return false
 	}
-	if stored, ok := r.Records.Entry(w.Key); ok && stored.UID != w.UID {
+	if stored, ok := r.Records.Entry(w.Key); ok && (stored.UID != w.UID || stored.Left) {
 		return false
 	}
 	return r.Room.Full(w.Key, e.Room()) == ""
@@ -97,6 +102,9 @@ func (r *Reconciler) putNote(w *kube.Workload, in Input, d Decision, e record.En
 	e.Decision = d.onRecord(in.Entry.Decision, in.Now, d.Recheck)
 	if e.Equal(in.Entry) {
 		return nil
+	}
+	if r.Room != nil && r.Room.Full(w.Key, e.Room()) != "" {
+		e.Decision.Message = "" // what all others have on record comes first
 	}
 	return r.Records.Put(w.Key, e)
 }

@@ -19,10 +19,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
@@ -204,13 +206,13 @@ func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster
 	if !s.Recorded {
 		s.Entry = record.Entry{}
 	}
-	inputs := configs.New(configs.Options{View: live, Since: unknownSince, Revisions: noHistory})
+	inputs := configs.New(configs.Options{View: live, Since: unknownSince, Revisions: x.revisions})
 	gatherer := &follow.Gatherer{
 		// What is on record and nothing here asks for is followed by a flag of the controller.
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Auto: s.Recorded, Quiet: x.options.quiet}},
 		View:       live, Families: []follow.Family{inputs}, Read: func(context.Context) error { return nil },
-		Entry:    func(kube.Key) (record.Entry, bool) { return s.Entry, s.Recorded },
-		MaxDelay: math.MaxInt64, Now: x.env.Now,
+		Entry:     func(kube.Key) (record.Entry, bool) { return s.Entry, s.Recorded },
+		Revisions: x.revisions, MaxDelay: math.MaxInt64, Now: x.env.Now,
 	}
 	got, err := gatherer.Gather(ctx, live.Key())
 	if err != nil {
@@ -218,6 +220,15 @@ func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster
 	}
 	s.Live = got.Input
 	return nil
+}
+
+// revisions are those of the workload; without the right to them nothing was taken back.
+func (x *explaining) revisions(ctx context.Context, w *kube.Workload) ([]timeline.Revision, error) {
+	found, err := lineage.Revisions(ctx, x.client, w)
+	if apierrors.IsForbidden(err) {
+		return nil, timeline.ErrNoRight
+	}
+	return found, err
 }
 
 // details reads what people want to know besides.

@@ -30,7 +30,11 @@ func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.St
 	if p := e.State.PendingSince; p != nil {
 		named(to, "Waiting:", "the oldest change that is not delivered was seen %s ago", age(p, now))
 	}
-	named(to, "Next:", "%s", nextWords(e.State, e.Controller, now))
+	next := e.State
+	if e.Estimate != nil {
+		next = *e.Estimate
+	}
+	named(to, "Next:", "%s", nextWords(next, e.Controller, now))
 	if e.Estimate != nil {
 		named(to, "Estimate:", "%s: %s; the controller has not said so yet", e.Estimate.Reason, e.Estimate.Message)
 	}
@@ -59,9 +63,12 @@ func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Stat
 	printSettings(to, e.Settings)
 	printNotes(to, e.Notes)
 	_, _ = fmt.Fprintln(to)
-	if len(e.Users) == 0 {
+	switch {
+	case len(e.Users) == 0 && e.RecordHidden:
+		_, _ = fmt.Fprintln(to, "who follows it is "+ask.NotVisible)
+	case len(e.Users) == 0:
 		_, _ = fmt.Fprintln(to, "no workload on record follows it")
-	} else {
+	default:
 		table := newColumns(to)
 		err := table.row("WORKLOAD", "STATE", "SINCE", "GIVEN", "NOW")
 		for _, u := range e.Users {
@@ -113,7 +120,7 @@ func stateWords(s ask.State, now time.Time) string {
 	case ask.FromEvent:
 		words += " (from the newest event)"
 	case ask.FromEstimate:
-		words += " (an estimate: the controller has nothing on record of it)"
+		words += " (an estimate: the controller has nothing on record of it, or the record is " + ask.NotVisible + ")"
 	}
 	return words
 }

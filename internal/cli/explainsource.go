@@ -31,7 +31,8 @@ func (x *explaining) askSource(ctx context.Context) (ask.SourceExplanation, erro
 		return ask.SourceExplanation{}, err
 	}
 	s.Controller, s.Entries = x.options.installation.controller(heard, x.env), stored.Entries
-	if heard.RecordProblem != nil {
+	s.RecordHidden = heard.RecordProblem != nil
+	if s.RecordHidden {
 		s.Unread = append(s.Unread, "the record, and so who follows it, is "+ask.NotVisible+": "+heard.RecordProblem.Error())
 	}
 	if s.Kinds, err = allKinds(x.options.scope.kinds); err != nil {
@@ -42,7 +43,7 @@ func (x *explaining) askSource(ctx context.Context) (ask.SourceExplanation, erro
 	case apierrors.IsForbidden(err):
 		s.Unread = append(s.Unread, "it is "+ask.NotVisible+": "+err.Error())
 	case apierrors.IsNotFound(err) && isFollowed(s):
-		s.Unread = append(s.Unread, "it does not exist")
+		s.Gone, s.Unread = true, append(s.Unread, "it does not exist")
 	case err != nil:
 		return ask.SourceExplanation{}, notFound(ctx, x.client, t, err)
 	default:

@@ -39,6 +39,11 @@ func (o *installationOptions) heard(ctx context.Context, c client.Reader, env En
 	h.LeaseProblem = err
 	stored, recordErr := ledger.ReadAll(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.state}, namespace)
 	h.Recorded, h.RecordProblem, h.Version = stored.Found, recordErr, stored.Version
+	for _, at := range stored.Written {
+		if at.After(h.WrittenAt) {
+			h.WrittenAt = at
+		}
+	}
 	return h, stored, errors.Join(unlessForbidden(err), unlessForbidden(recordErr))
 }
 

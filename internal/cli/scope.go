@@ -44,9 +44,6 @@ type scope struct {
 }
 
 func (o *scopeOptions) scope(k *kubeOptions) (scope, error) {
-	if o.all && o.namespace != "" {
-		return scope{}, usageError{errors.New("--namespace and --all-namespaces exclude each other: give one of them")}
-	}
 	kinds, err := allKinds(o.kinds)
 	if err != nil {
 		return scope{}, usageError{err}
@@ -56,7 +53,10 @@ func (o *scopeOptions) scope(k *kubeOptions) (scope, error) {
 		return scope{}, usageError{fmt.Errorf("--selector %q: %w", o.selector, err)}
 	}
 	s := scope{namespace: o.namespace, selector: selector, kinds: kinds}
-	if s.namespace == "" && !o.all {
+	switch {
+	case o.all: // as with kubectl, also beside --namespace
+		s.namespace = ""
+	case s.namespace == "":
 		s.namespace = k.namespace()
 	}
 	return s, nil

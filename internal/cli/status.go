@@ -190,7 +190,7 @@ func (o *statusOptions) print(env Environment, answer statusAnswer, whole bool) 
 			}
 		}
 		if len(answer.Workloads) == 0 {
-			_, err := fmt.Fprintln(env.Stderr, "no workload is followed here, and none asks to be (lockstep.dev/reload: auto)")
+			_, err := fmt.Fprintln(env.Stderr, o.nothing())
 			return err
 		}
 		var text bytes.Buffer
@@ -207,6 +207,17 @@ func (o *statusOptions) print(env Environment, answer statusAnswer, whole bool) 
 			return stateColour(answer.Workloads[line].State)
 		})
 	})
+}
+
+// nothing says that there is nothing to list.
+func (o *statusOptions) nothing() string {
+	switch {
+	case o.scope.selector != "":
+		return "no workload with these labels is followed"
+	case o.scope.all:
+		return "no workload is followed, and none asks to be (lockstep.dev/reload: auto)"
+	}
+	return "no workload is followed in this namespace, and none asks to be (lockstep.dev/reload: auto); -A looks in all namespaces"
 }
 
 // stateColour is red for what a person has to end, and yellow for what ends by itself.

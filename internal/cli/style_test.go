@@ -48,7 +48,7 @@ func TestMistakesAreShort(t *testing.T) {
 		"Bool":         {"what the flag takes", "controller --auto=perhaps", `--auto "perhaps": want true or false`},
 		"NoValue":      {"a flag at the end", "controller --quiet", "--quiet needs a value"},
 		"Kind":         {"which kind may be meant", "roll deploymnt/web", `workload "deploymnt/web": unknown kind "deploymnt"; did you mean deployment?`},
-		"Target":       {"what can be held", "hold pod/web why", "cronjob (cj), rollout (ro); --kind adds another kind; configmap (cm) and secret can be held too"},
+		"Target":       {"what can be held", "hold pod/web why", "cronjob (cj), rollout (ro); --kind adds another kind; configmap (cm) and secret are accepted too"},
 		"NoReason":     {"a hold has a reason", "hold deploy/web", "name one workload, ConfigMap or Secret and a reason"},
 		"Shell":        {"which shell may be meant", "completion basj", `no completion for "basj", want bash|zsh|fish|powershell; did you mean bash?`},
 		"NoShell":      {"which ones there are", "completion", "name one shell: bash|zsh|fish|powershell"},

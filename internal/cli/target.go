@@ -44,7 +44,7 @@ func parseTarget(text, namespace string, further []string) (target, error) {
 	}
 	kind, at, err := workloadNamed(text, namespace, further)
 	if unknown, ok := errors.AsType[unknownKindError](err); ok && !unknown.hinted {
-		err = fmt.Errorf("%w; configmap (cm) and secret can be held too", err)
+		err = fmt.Errorf("%w; configmap (cm) and secret are accepted too", err)
 	}
 	if err != nil {
 		return target{}, err

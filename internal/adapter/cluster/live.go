@@ -231,7 +231,9 @@ func (l *Live) slim(object any, before map[input.ID]*kube.Source) (*kube.Source,
 	if err != nil {
 		return nil, err
 	}
-	s.DataWrittenAt = time.Time{}
+	if !l.tolerant {
+		s.DataWrittenAt = time.Time{}
+	}
 	arrival := mirror.Arrival{At: l.now()}
 	if old, seen := before[s.ID]; seen {
 		s.Follow(old, arrival)

@@ -39,7 +39,13 @@ func threeWay(live, file *unstructured.Unstructured) (*unstructured.Unstructured
 	if err != nil {
 		return nil, err
 	}
-	modified, err := file.MarshalJSON()
+	applied := file.DeepCopy()
+	if applied.GetAnnotations() == nil {
+		// What kubectl applies always has some: its own. Without them the annotations of all
+		// others would count as removed.
+		_ = unstructured.SetNestedMap(applied.Object, map[string]any{}, "metadata", "annotations")
+	}
+	modified, err := applied.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}

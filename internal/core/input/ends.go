@@ -45,7 +45,7 @@ func Ends(r Reason) string {
 	case BeyondStrategy:
 		return "lockstep.dev/strategy: template"
 	case NotFollowed:
-		return "a source that the workload references or lists"
+		return "the annotation lockstep.dev/reload: auto on the workload or its namespace, and a source that the workload uses or lists"
 	case ReloadFailed:
 		return "the next attempt that the API server accepts"
 	default:

@@ -185,7 +185,7 @@ func FollowExplanations() []Explanation {
 		{Undone, "The version was delivered and then taken back: new pods are made from an earlier revision (undo, abort, another writer's template). It is not pushed again until the source changes, a later revision is current again, `lockstep roll` or `lockstep release`."},
 		{Released, "What was taken back is accepted without a rollout, because `lockstep release` said so."},
 		{Following, "The workload begins to be followed; what it runs is taken as given. Told once, with the sources that it follows."},
-		{NotFollowed, "Nothing asks to follow this workload, or `never` forbids it."},
+		{NotFollowed, "Nothing asks to follow this workload (`lockstep.dev/reload`), `never` refuses it, or it uses nothing that can be followed."},
 		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is corrected. (An unknown key, or a value of a namespace or source, only has no effect; `lockstep.dev/observe` of a namespace then counts as `true`.)"},
 		{QuietWindow, "A change waits until its sources have been quiet."},
 		{Held, "The workload or a changed source carries `lockstep.dev/hold`."},

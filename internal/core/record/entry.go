@@ -102,7 +102,8 @@ type Entry struct {
 	// over pods that were made from it before: it restarted none of them. It is empty as
 	// soon as there is another template.
 	Inherited string
-	// Decision is what was last decided, zero when the workload is in step.
+	// Decision is what was last decided of a workload that is not in step. When that came to
+	// its end without a patch of ours it says since when; otherwise it is zero.
 	Decision Decision
 	// EvictFor is what a running series of evictions delivers, empty when none
 	// runs; EvictSince is the API server's time of that decision. Pods that are

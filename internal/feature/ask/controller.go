@@ -38,6 +38,8 @@ type Heard struct {
 	RecordProblem error
 	// Version is that of the controller, Own the one of this program.
 	Version, Own string
+	// WrittenAt is when the record was last written, zero when that is not known.
+	WrittenAt time.Time
 	// Namespace is where they were looked for.
 	Namespace string
 }
@@ -59,6 +61,8 @@ func ControllerOf(h Heard, now time.Time) Controller {
 		c.Note = fmt.Sprintf("namespace %s has no lease, as of a controller without leader election, so that it cannot be told whether one runs", h.Namespace)
 	case h.Leader.Leads(now):
 		c.State = Running
+	case h.WrittenAt.After(h.Leader.Expires):
+		c.Note = "the record is newer than the lease, as of a controller without leader election, so that it cannot be told whether one runs"
 	default:
 		c.State, c.Since = Down, known(h.Leader.Renewed)
 		c.Note = "what follows is what it decided before"

@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
 
@@ -93,6 +94,9 @@ func Explain(s Situation) Explanation {
 		Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name, Controller: s.Controller,
 		State: s.state(), Estimate: s.estimate(), Settings: s.settings(), Inputs: s.uses(), Notes: s.Unread,
 	}
+	if s.Live.Intent.Held && e.State.Reason != string(input.Held) {
+		e.Notes = append(slices.Clone(e.Notes), "it carries a hold: a change waits until that ends")
+	}
 	e.Meaning = input.MeaningOf(input.Reason(e.State.Reason))
 	for _, t := range s.Events {
 		switch {
@@ -144,6 +148,9 @@ func (s Situation) settings() []Setting {
 	var all []Setting
 	add := func(on string, annotations map[string]string) {
 		for _, key := range slices.Sorted(maps.Keys(annotations)) {
+			if key == settings.Release {
+				continue // it was carried out
+			}
 			all = append(all, Setting{Key: key, Value: annotations[key], On: on})
 		}
 	}
@@ -194,7 +201,7 @@ func (s Situation) found(u Use, f input.Finding) Use {
 	if _, known := s.Entry.Inputs[f.ID]; s.Recorded && !s.Entry.TooNew && !known && f.Reason != input.Unreadable {
 		u.Note = "not on record"
 	}
-	if f.Reason == input.Missing || f.Reason == input.Unresolved {
+	if _, barred := f.BarredFor(f.Reason); !barred && (f.Reason == input.Missing || f.Reason == input.Unresolved) {
 		u.Note = join(u.Note, string(f.Reason))
 	}
 	return u

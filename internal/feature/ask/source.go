@@ -32,6 +32,8 @@ type SourceExplanation struct {
 	// Events are what Lockstep told of it, oldest first.
 	Events []Event  `json:"events,omitempty"`
 	Notes  []string `json:"notes,omitempty"`
+	// RecordHidden is true when the caller may not read who follows it.
+	RecordHidden bool `json:"recordHidden,omitempty"`
 }
 
 // SourceUser is a workload that follows the source.
@@ -55,11 +57,14 @@ type Source struct {
 	Kinds   []kube.Kind
 	Events  []announce.Told
 	Unread  []string
+	// RecordHidden is true when the record cannot be read, and Gone when the object does not
+	// exist.
+	RecordHidden, Gone bool
 }
 
 // ExplainSource says who follows a source.
 func ExplainSource(s Source) SourceExplanation {
-	e := SourceExplanation{Namespace: s.Namespace, Source: s.ID.String(), Controller: s.Controller, Users: s.users(), Notes: s.Unread}
+	e := SourceExplanation{Namespace: s.Namespace, Source: s.ID.String(), Controller: s.Controller, Users: s.users(), Notes: s.Unread, RecordHidden: s.RecordHidden}
 	for _, t := range s.Events {
 		if t.By == announce.Reporter {
 			e.Events = append(e.Events, Event{At: t.At, Reason: t.Reason, Note: t.Note, By: t.By})
@@ -91,6 +96,9 @@ func (s Source) users() []SourceUser {
 			continue
 		}
 		on := inputOnRecord(s.ID, given)
+		if s.Gone {
+			on.Current = "absent"
+		}
 		all = append(all, SourceUser{Workload: s.name(key), State: onRecord(entry), Delivered: on.Delivered, Current: on.Current})
 	}
 	slices.SortFunc(all, func(a, b SourceUser) int {

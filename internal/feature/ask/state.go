@@ -56,6 +56,8 @@ func onRecord(e record.Entry) State {
 	}
 	s := State{Reason: string(input.InStep), From: FromRecord, PendingSince: known(e.PendingSince)}
 	switch d := e.Decision; {
+	case d.Reason == input.InStep:
+		s.Since = known(latest(e.MovedAt, d.Since))
 	case !d.IsZero():
 		s.Reason, s.Message, s.Ends = string(d.Reason), d.Message, input.Ends(d.Reason)
 		s.Since, s.Next = known(d.Since), known(d.Next)

@@ -191,10 +191,16 @@ func (p Past) by(all []turn, i int) string {
 		return ByUnknown
 	case ours && !p.Workload.MovedAt.IsZero():
 		return ByLockstep
-	case p.Writer.Manager == "":
+	case p.Writer.Manager == "", p.isOlder(all, i):
 		return ByUnknown
 	}
 	return p.Writer.Manager
+}
+
+// isOlder reports whether the last write that the managed fields tell of was before the turn
+// before: one that only removes fields leaves no trace there.
+func (p Past) isOlder(all []turn, i int) bool {
+	return i > 0 && all[i-1].Started != nil && p.Writer.At.Before(*all[i-1].Started)
 }
 
 // writtenAt is when the current template was written, nil when that is not known.

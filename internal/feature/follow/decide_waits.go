@@ -27,7 +27,11 @@ func notFollowed(s situation) (Decision, bool) {
 	if len(s.Findings) == 0 && s.Unrolled && s.Intent.Mode == settings.Follow && s.Force == NoForce && len(s.Entry.Inputs) > 0 {
 		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "its template uses nothing to follow any more, and is not rolled out yet"}, true
 	}
-	return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: "nothing to follow"}, len(s.Findings) == 0
+	message := "it uses nothing that can be followed"
+	if s.Intent.Mode != settings.Follow {
+		message = "nothing asks to follow it"
+	}
+	return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: message}, len(s.Findings) == 0
 }
 
 // nothingDue: the workload was given what exists, or takes it as given.
@@ -44,6 +48,11 @@ func nothingDue(s situation) (Decision, bool) {
 	}
 	if records := withStanding(s.Findings, input.Record); len(records) > 0 {
 		return Decision{Verb: Remember, Reason: records[0].Reason, Message: names(records), AwaitsStatus: s.Rollout.RollsByHand()}, true
+	}
+	for _, f := range s.Findings {
+		if _, missing := f.BarredFor(input.Missing); missing {
+			return Decision{Verb: Leave, Reason: input.Missing, Message: because(f, input.Bar{Reason: input.Missing})}, true
+		}
 	}
 	for _, w := range s.Warnings {
 		if w.Reason == input.Unresolved || w.Reason == input.RolloutFailed {
@@ -119,7 +128,7 @@ func (in Input) respects(f input.Finding, bar input.Bar) bool {
 	case ForceNow:
 		return false
 	case ForceMove:
-		return slices.Contains([]input.Reason{input.Held, input.Quarantined, input.Contested}, bar.Reason)
+		return slices.Contains([]input.Reason{input.Held, input.Missing, input.Quarantined, input.Contested}, bar.Reason)
 	case NoForce:
 	}
 	return f.Standing == input.Due || bar.Reason != input.Held

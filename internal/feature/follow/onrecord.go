@@ -29,8 +29,13 @@ const oftenLooked = time.Minute
 // The same decision is written once, and again only when the look that it announced has
 // changed nothing.
 func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.Duration) record.Decision {
-	if d.isInStep() {
-		return record.Decision{}
+	switch {
+	case d.isInStep() && (before.IsZero() || d.Verb == Move):
+		return record.Decision{} // the patch, or the beginning of the entry, says since when
+	case d.isInStep() && before.Reason == input.InStep:
+		return before
+	case d.isInStep():
+		return record.NewDecision(input.InStep, "", now, time.Time{})
 	}
 	since, next := now, time.Time{}
 	if before.Reason == d.Reason && before.Since.Before(now) {

@@ -37,9 +37,13 @@ func TestDecisionsOnRecord(t *testing.T) {
 			input.QuietWindow, "before",
 		},
 		"Moved":    {"it was given what exists", func(*scene) {}, "", ""},
-		"InStep":   {"there is nothing to do", func(s *scene) { s.findings = []input.Finding{inStep(app)} }, "", ""},
-		"Baseline": {"it counts as given", func(s *scene) { s.findings = []input.Finding{recorded(app, input.Baseline)} }, "", ""},
-		"Observed": {"it counts as given", func(s *scene) { s.workload.Annotations[settings.Observe] = "true" }, "", ""},
+		"InStep":   {"the wait has ended without a patch", func(s *scene) { s.findings = []input.Finding{inStep(app)} }, input.InStep, ""},
+		"Baseline": {"it counts as given", func(s *scene) { s.findings = []input.Finding{recorded(app, input.Baseline)} }, input.InStep, ""},
+		"Observed": {"it counts as given", func(s *scene) { s.workload.Annotations[settings.Observe] = "true" }, input.InStep, ""},
+		"Missing": {
+			"a restart would break the pods", func(s *scene) { s.findings = []input.Finding{barred(missing(app), input.Missing, "")} },
+			input.Missing, "does not exist",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +104,10 @@ func TestNextLook(t *testing.T) {
 	if again := d.onRecord(first, now.Add(time.Second), 5*time.Second); again != first {
 		t.Errorf("a look before its time gives %+v, want %+v", again, first)
 	}
-	if late := d.onRecord(first, now.Add(6*time.Second), 5*time.Second); late.Next != now.Add(11*time.Second) || late.Since != now {
+	if often := d.onRecord(first, now.Add(6*time.Second), 5*time.Second); often != first {
+		t.Errorf("a look every few seconds would write each time: %+v", often)
+	}
+	if late := d.onRecord(first, now.Add(6*time.Second), 5*time.Minute); late.Next != now.Add(5*time.Minute+6*time.Second) || late.Since != now {
 		t.Errorf("a look after its time gives %+v", late)
 	}
 	if held := (Decision{Verb: Hold, Reason: input.Held}).onRecord(first, now, 0); !held.Next.IsZero() {

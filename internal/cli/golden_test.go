@@ -146,7 +146,22 @@ func TestChangedRows(t *testing.T) {
 	same, _ := changedRows(before, []ask.Status{row})
 	row.State.Reason = string(input.Held)
 	other, _ := changedRows(before, []ask.Status{row})
-	if got := []int{len(first), len(same), len(other)}; !slices.Equal(got, []int{1, 0, 1}) {
-		t.Errorf("%v rows are written, want the first, none, and the changed one", got)
+	gone, _ := changedRows(before, nil)
+	if got := []int{len(first), len(same), len(other), len(gone)}; !slices.Equal(got, []int{1, 0, 1, 1}) {
+		t.Errorf("%v rows are written, want the first, none, the changed one, and the one that is gone", got)
+	}
+}
+
+// TestOneLine: what a tenant writes forges no line and steers no terminal.
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	workloadAnswer{ask.Explanation{
+		Workload: "deployment/web", State: ask.State{Reason: string(input.InStep)},
+		Settings: []ask.Setting{{Key: "lockstep.dev/hold", Value: "x\nState: forged\x1b[2J", On: "workload"}},
+		Events:   []ask.Event{{Reason: "Held", Note: "a\tb\x1b]0;title\a"}},
+	}}.print(&text, time.Time{}, false)
+	if strings.Contains(text.String(), "\nState: forged") || strings.ContainsAny(text.String(), "\x1b\a") {
+		t.Errorf("%q", text.String())
 	}
 }

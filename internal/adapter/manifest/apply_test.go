@@ -69,3 +69,19 @@ func TestApplied(t *testing.T) {
 		})
 	}
 }
+
+// TestAppliedKeepsAnnotations: kubectl notes of a file without annotations that it had none,
+// and removes nobody's.
+func TestAppliedKeepsAnnotations(t *testing.T) {
+	t.Parallel()
+	const noted = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"app","annotations":{}},"data":{"a":"1"}}`
+	live := object(t, noted)
+	live.SetAnnotations(map[string]string{"lockstep.dev/hold": "freeze", corev1.LastAppliedConfigAnnotation: noted})
+	got, err := manifest.Applied(live, object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {a: '2'}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held := got.GetAnnotations()["lockstep.dev/hold"]; held != "freeze" {
+		t.Errorf("the hold is %q after the apply", held)
+	}
+}

@@ -34,6 +34,7 @@ func TestRead(t *testing.T) {
 	}{
 		"One":          {"a file with one object", app, []string{"ConfigMap/app 1"}, ""},
 		"Several":      {"documents have the line of their first word", "# a comment\n---\n\n" + app + "---\n# nothing\n---\n" + strings.ReplaceAll(app, "app", "two"), []string{"ConfigMap/app 4", "ConfigMap/two 10"}, ""},
+		"Commented":    {"a comment may follow the dashes", app + "--- # Source: two\n" + strings.ReplaceAll(app, "app", "two"), []string{"ConfigMap/app 1", "ConfigMap/two 5"}, ""},
 		"Flow":         {"YAML in the flow style is no JSON", "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}\n", []string{"ConfigMap/app 1"}, ""},
 		"JSON":         {"JSON objects need nothing between them", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}` + "\n" + `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"}}`, []string{"Secret/a 1", "Secret/b 2"}, ""},
 		"List":         {"kubectl get -o yaml", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n- {apiVersion: apps/v1, kind: Deployment, metadata: {name: b}}\n", []string{"ConfigMap/a 1", "Deployment/b 1"}, ""},

@@ -59,6 +59,7 @@ func TestControllerOf(t *testing.T) {
 		"OtherVersion": {"the two are not the same", Heard{Leader: leads, Led: true, Version: "2", Own: "1"}, Running, "version 2, and this is 1"},
 		"Never":        {"neither lease nor record", Heard{Namespace: "own"}, Unknown, "no controller has run in namespace own"},
 		"NoLease":      {"a record without a lease", Heard{Recorded: true, Namespace: "own"}, Unknown, "without leader election"},
+		"OldLease":     {"one without leader election has followed", Heard{Led: true, Leader: access.Leader{Name: "a", Renewed: now.Add(-time.Hour), Expires: now.Add(-time.Minute)}, WrittenAt: now}, Unknown, "newer than the lease"},
 		"NotVisible":   {"no right to the lease", Heard{LeaseProblem: refused}, Unknown, "not visible to you: refused"},
 	}
 	for name, tc := range cases {
@@ -108,5 +109,15 @@ func TestStatusOf(t *testing.T) {
 				t.Errorf("%s: %+v, needs events: %t", tc.reason, rows, tc.known.NeedsEvents())
 			}
 		})
+	}
+}
+
+// TestSettled: an event that tells of something that is over needs nobody's attention.
+func TestSettled(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[input.Reason]bool{input.InStep: true, input.Reloaded: true, input.Following: true, input.Held: false, input.Undone: false, NotOnRecord: false} {
+		if got := (State{Reason: string(reason), Ends: input.Ends(reason)}).IsSettled(); got != want {
+			t.Errorf("%s: %t", reason, got)
+		}
 	}
 }

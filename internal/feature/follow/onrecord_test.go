@@ -128,8 +128,11 @@ func TestMistakesTakeRoomToo(t *testing.T) {
 		"New":     {"there is room", func(*scene) {}, 1},
 		"Full":    {"there is none", func(s *scene) { s.full = "no room" }, 0},
 		"Earlier": {"the pods of another workload of its name may be taken over", func(s *scene) { s.entry = other }, 0},
-		"TooNew":  {"a newer program wrote it", func(s *scene) { s.entry = &record.Entry{TooNew: true} }, 0},
-		"Lost":    {"a person may want to look at what cannot be read", func(s *scene) { s.entry = &record.Entry{Lost: true} }, 0},
+		"Left": {"its namespace may ask for it, and could not be read", func(s *scene) {
+			s.entry = &record.Entry{UID: "4711", Left: true, Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+		}, 0},
+		"TooNew": {"a newer program wrote it", func(s *scene) { s.entry = &record.Entry{TooNew: true} }, 0},
+		"Lost":   {"a person may want to look at what cannot be read", func(s *scene) { s.entry = &record.Entry{Lost: true} }, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -144,5 +147,55 @@ func TestMistakesTakeRoomToo(t *testing.T) {
 				t.Errorf("%s: recorded %d times", tc.reason, s.recorded)
 			}
 		})
+	}
+}
+
+// TestKnownMistakesTakeRoomToo: the message of a workload on record is left out when it would
+// push others out of the record.
+func TestKnownMistakesTakeRoomToo(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	s.workload.Annotations[settings.Quiet] = "soon"
+	s.full = "no room"
+	if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
+		t.Fatal(err)
+	}
+	if d := s.entry.Decision; d.Reason != input.InvalidAnnotation || d.Message != "" {
+		t.Errorf("on record is %+v", d)
+	}
+}
+
+// TestNotInStepWithoutAnythingDue: nothing can be moved, and all is not well.
+func TestNotInStepWithoutAnythingDue(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason   string
+		findings []input.Finding
+		warnings []input.Warning
+		want     input.Reason
+	}{
+		"Missing":    {"a required source is gone", []input.Finding{barred(missing(app), input.Missing, "")}, nil, input.Missing},
+		"Unresolved": {"the registry refuses", []input.Finding{inStep(app)}, []input.Warning{{Reason: input.Unresolved, Text: "denied"}}, input.Unresolved},
+		"Failed":     {"an image failed and stays", []input.Finding{inStep(app)}, []input.Warning{{Reason: input.RolloutFailed, Text: "failed"}}, input.RolloutFailed},
+		"Other":      {"a warning stops nothing", []input.Finding{inStep(app)}, []input.Warning{{Reason: input.SourceUnknown}}, input.InStep},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := Decide(Input{Intent: auto(), Findings: tc.findings, Warnings: tc.warnings, Now: now})
+			if d.Verb != Leave || d.Reason != tc.want {
+				t.Errorf("%s: %s %s", tc.reason, d.Verb, d.Reason)
+			}
+		})
+	}
+}
+
+// TestForcedOntoAMissingSource: whoever rolls by hand is told, as the controller is.
+func TestForcedOntoAMissingSource(t *testing.T) {
+	t.Parallel()
+	d := Decide(Input{Intent: auto(), Findings: []input.Finding{barred(missing(app), input.Missing, ""), inStep(db)}, Now: now, Force: ForceMove})
+	if d.Verb != Hold || d.Reason != input.Missing {
+		t.Errorf("%s %s: %s", d.Verb, d.Reason, d.Message)
 	}
 }

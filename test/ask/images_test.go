@@ -26,7 +26,7 @@ func imageScenes() group {
 		},
 		ready: noFurtherPods,
 		scenes: []scene{
-			{reason: input.Unresolved, where: inWarnings, make: func(t testing.TB, s *stage, name string) {
+			{reason: input.Unresolved, where: inState, make: func(t testing.TB, s *stage, name string) {
 				t.Helper()
 				s.make(t, configMap(name)+deployment(name, auto+", "+s.wants("none:1"), reads(name)))
 			}},
@@ -36,6 +36,15 @@ func imageScenes() group {
 				s.push(t, name+":latest", "one")
 				_, digest, _ := strings.Cut(s.push(t, name+":other", "other"), "@")
 				s.make(t, deployment(name, s.wants(name+":latest"), s.runs(s.at(name)+"@"+digest)))
+			}},
+			{reason: input.Accepted, where: inInputs, make: func(t testing.TB, s *stage, name string) {
+				t.Helper()
+				s.push(t, name+":latest", "one")
+				s.make(t, deployment(name, s.wants(name+":latest")+", "+settings.Observe+": 'true'", s.runs(s.at(name+":latest"))))
+			}, also: func(t testing.TB, s *stage, e explanation) string {
+				t.Helper()
+				s.awaitDecided(t, "deployment/accepted", string(input.WouldReload))
+				return isInStep(t, s, e)
 			}},
 			{reason: input.Contested, where: inState, make: follows, bring: contested},
 			{reason: input.Quarantined, where: inState, make: running(""), bring: func(t testing.TB, s *stage, name string) {
@@ -47,7 +56,7 @@ func imageScenes() group {
 				t.Helper()
 				s.push(t, name+":latest", "two")
 			}},
-			{reason: input.RolloutFailed, where: inWarnings, make: running(", " + auto + ", " + settings.Quiet + ": 3s"), bring: func(t testing.TB, s *stage, name string) {
+			{reason: input.RolloutFailed, where: inState, make: running(", " + auto + ", " + settings.Quiet + ": 3s"), bring: func(t testing.TB, s *stage, name string) {
 				t.Helper()
 				s.touch(t, name)
 				s.push(t, name+":latest", "two")

@@ -53,10 +53,10 @@ func TestNoRoomInTheRecord(t *testing.T) {
 	s := newStage(t, configMap("app", "key: one"))
 	names, _ := s.sameShard(2)
 	first, second := names[0], names[1]
-	s.make(t, deployment(first, listing(200), uses("configmap/app")))
+	s.make(t, deployment(first, listing(180), uses("configmap/app")))
 	s.run(t)
 	s.awaitKnown(t, deploy, first, "configmap/app")
-	s.make(t, deployment(second, listing(200), uses("configmap/app")))
+	s.make(t, deployment(second, listing(180), uses("configmap/app")))
 	s.AwaitEvent(t, second, "Warning RecordFull", "namespace "+s.Namespace, s.shardName(second), "left alone")
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.awaitRollouts(t, "deployment/"+first, 1)

@@ -441,7 +441,7 @@ func moduleVersion(t *testing.T, module string) string {
 func TestEveryDropInHasAnImage(t *testing.T) {
 	t.Parallel()
 	names := cli.DropIns()
-	for _, match := range regexp.MustCompile(`(?m)^  lockstep-sync (\S+) `).FindAllStringSubmatch(synccli.Document().Long, -1) {
+	for _, match := range regexp.MustCompile(`(?m)^    (\S+)  +\S`).FindAllStringSubmatch(synccli.Document().Long, -1) {
 		names = append(names, match[1])
 	}
 	var want, got []string

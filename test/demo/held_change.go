@@ -31,7 +31,7 @@ func heldChange(ctx context.Context, s *story) error {
 	if err := s.decided(ctx, mark, "hold"); err != nil {
 		return err
 	}
-	const why = "Held"
+	const why = "State:       Held"
 	if err := eventually(ctx, func(ctx context.Context) (bool, string) {
 		text, err := s.command(ctx, "explain", "deployment/"+deployment).CombinedOutput()
 		return err == nil && strings.Contains(string(text), why), "lockstep explain does not say " + why + ": " + string(text)

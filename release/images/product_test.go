@@ -442,7 +442,9 @@ func TestEveryDropInHasAnImage(t *testing.T) {
 	t.Parallel()
 	names := cli.DropIns()
 	for _, match := range regexp.MustCompile(`(?m)^    (\S+)  +\S`).FindAllStringSubmatch(synccli.Document().Long, -1) {
-		names = append(names, match[1])
+		if match[1] != "start-config-controller" { // how the image of config-controller starts it
+			names = append(names, match[1])
+		}
 	}
 	var want, got []string
 	for _, name := range names {

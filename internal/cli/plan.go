@@ -95,6 +95,9 @@ func (o *planOptions) run(ctx context.Context, stdin io.Reader, env Environment)
 	if err != nil {
 		return usageError{err}
 	}
+	if len(objects) == 0 {
+		return usageError{errors.New("there is no object in the files: did what writes them fail?")}
+	}
 	c, err := o.kube.client()
 	if err != nil {
 		return err

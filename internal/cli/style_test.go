@@ -42,6 +42,7 @@ func TestMistakesAreShort(t *testing.T) {
 		"FarOff":       {"no guess at random", "deploy", `unknown command "deploy"`},
 		"Flag":         {"which flag may be meant", "controller --quite 5s", "unknown flag: --quite; did you mean --quiet?"},
 		"OneDash":      {"a word after one dash", "controller -quiet 5s", "unknown flag: -quiet; did you mean --quiet?"},
+		"NoObject":     {"a pipe whose first part failed", "plan -f /dev/null", "there is no object in the files: did what writes them fail?"},
 		"Letter":       {"no such letter", "controller -x", "unknown flag: -x"},
 		"Duration":     {"what the flag takes", "controller --quiet soon", `--quiet "soon": want a duration, such as 30s or 5m`},
 		"Number":       {"what the flag takes", "controller --workers many", `--workers "many": want a whole number`},

@@ -183,7 +183,8 @@ func (s *stage) deleteNamespace(t testing.TB) {
 	if err := s.Client.Delete(t.Context(), ns); err != nil {
 		t.Fatal(err)
 	}
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+	// Kubernetes' controller deletes a namespace in several turns, each slow beside many others.
+	labtest.Eventually(t, 5*testkit.Patience, func() (bool, string) {
 		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(ns), &corev1.Namespace{})
 		return err != nil && client.IgnoreNotFound(err) == nil, "the namespace is still there"
 	})

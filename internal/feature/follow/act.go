@@ -73,7 +73,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 
 // leave notes that nothing is known to ask for the workload.
 func (r *Reconciler) leave(w *kube.Workload, in Input) error {
-	if len(in.Entry.Inputs) == 0 && !in.Entry.Decision.IsZero() {
+	if len(in.Entry.Inputs) == 0 && in.Entry.Foreign.IsEmpty() && !in.Entry.Decision.IsZero() {
 		r.Records.Forget(w.Key) // only a mistake was on record
 		return nil
 	}

@@ -105,11 +105,11 @@ func (r *Reconciler) hasRoomFor(w *kube.Workload, e record.Entry) bool {
 
 func (r *Reconciler) putNote(w *kube.Workload, in Input, d Decision, e record.Entry) error {
 	e.Decision = d.onRecord(in.Entry.Decision, in.Now, d.Recheck)
-	if e.Equal(in.Entry) {
-		return nil
-	}
 	if r.Room != nil && r.Room.Full(w.Key, e.Room()) != "" {
 		e.Decision.Message = "" // what all others have on record comes first
+	}
+	if e.Equal(in.Entry) {
+		return nil
 	}
 	return r.Records.Put(w.Key, e)
 }

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -158,11 +159,34 @@ func TestKnownMistakesTakeRoomToo(t *testing.T) {
 	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}}}
 	s.workload.Annotations[settings.Quiet] = "soon"
 	s.full = "no room"
-	if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
+	loop := s.loop()
+	if _, err := loop.Reconcile(t.Context(), web("web")); err != nil {
 		t.Fatal(err)
 	}
 	if d := s.entry.Decision; d.Reason != input.InvalidAnnotation || d.Message != "" {
 		t.Errorf("on record is %+v", d)
+	}
+	if _, err := loop.Reconcile(t.Context(), web("web")); err != nil || s.recorded != 1 {
+		t.Errorf("a second look records it again: %d times, error %v", s.recorded, err)
+	}
+}
+
+// TestOnlyAMistakeWasOnRecord: it goes with the mistake, and what a newer program noted stays.
+func TestOnlyAMistakeWasOnRecord(t *testing.T) {
+	t.Parallel()
+	for _, foreign := range []bool{false, true} {
+		s := newScene()
+		s.blind, s.findings = true, nil
+		s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Decision: record.NewDecision(input.InvalidAnnotation, "soon", ago(time.Hour), time.Time{})}
+		if foreign {
+			s.entry.Foreign.Inputs = map[string]json.RawMessage{"volume/data": []byte(`"1"`)}
+		}
+		if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
+			t.Fatal(err)
+		}
+		if (s.entry != nil) != foreign {
+			t.Errorf("foreign=%t: on record is %+v", foreign, s.entry)
+		}
 	}
 }
 

@@ -2,17 +2,12 @@ package ask_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	sigsyaml "sigs.k8s.io/yaml"
 
@@ -54,47 +49,13 @@ func (s *stage) runAs(t testing.TB, kubeconfig string, flags ...string) {
 // make creates the objects of a YAML text.
 func (s *stage) make(t testing.TB, manifest string) {
 	t.Helper()
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
-	for {
-		o := &unstructured.Unstructured{}
-		err := decoder.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			t.Fatalf("read manifest: %v", err)
-		}
-		if o.Object != nil {
-			s.Create(t, o)
-		}
-	}
+	s.Make(t, manifest)
 }
 
-// kinds are the kinds that the tests name as people do.
-func kinds() map[string]schema.GroupVersionKind {
-	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
-	core := schema.GroupVersion{Version: "v1"}
-	return map[string]schema.GroupVersionKind{
-		"deployment":            apps.WithKind("Deployment"),
-		"statefulset":           apps.WithKind("StatefulSet"),
-		"cronjob":               {Group: "batch", Version: "v1", Kind: "CronJob"},
-		"configmap":             core.WithKind("ConfigMap"),
-		"secret":                core.WithKind("Secret"),
-		"replicationcontroller": core.WithKind("ReplicationController"),
-	}
-}
-
+// blank is an empty object of the kind and name: "deployment/web".
 func blank(t testing.TB, ref string) *unstructured.Unstructured {
 	t.Helper()
-	kind, name, _ := strings.Cut(ref, "/")
-	gvk, known := kinds()[kind]
-	if !known {
-		t.Fatalf("unknown kind in %q", ref)
-	}
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(gvk)
-	o.SetName(name)
-	return o
+	return testkit.Blank(t, ref)
 }
 
 // change changes an object by a JSON merge patch, written as YAML.
@@ -147,25 +108,7 @@ func (s *stage) awaitObserved(t testing.TB, ref string) {
 // undo is "kubectl rollout undo" to the revision that shows the versions.
 func (s *stage) undo(t testing.TB, name, shown string) {
 	t.Helper()
-	sets := &appsv1.ReplicaSetList{}
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		if err := s.Client.List(t.Context(), sets, client.InNamespace(s.Namespace), client.MatchingLabels{"app": name}); err != nil {
-			t.Fatal(err)
-		}
-		for _, set := range sets.Items {
-			if set.Spec.Template.Annotations[settings.Inputs] != shown {
-				continue
-			}
-			d := s.Deployment(t, name)
-			d.Spec.Template = set.Spec.Template
-			delete(d.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
-			if err := s.Client.Update(t.Context(), d); err != nil {
-				return false, err.Error()
-			}
-			return true, ""
-		}
-		return false, fmt.Sprintf("no revision of %s shows %q", name, shown)
-	})
+	s.Undo(t, name, shown)
 }
 
 // onRecord is what is on record of a workload.

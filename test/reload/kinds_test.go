@@ -224,7 +224,7 @@ func TestBrokenKind(t *testing.T) {
 	v2 := &unstructured.Unstructured{}
 	v2.SetAPIVersion(group + "/v2")
 	v2.SetKind("Worker")
-	s.awaitServed(t, v2)
+	s.AwaitServed(t, v2)
 
 	c := s.StartController(t, "--quiet", testkit.Quiet, "--kind", group+"/v2/Worker=spec.template")
 	s.awaitKnown(t, deploy, "web", "configmap/app")

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -140,29 +139,10 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// undo puts back the template of the revision that shows the given versions, as
-// "kubectl rollout undo" does.
+// undo is "kubectl rollout undo" to the revision that shows the versions.
 func (s *stage) undo(t testing.TB, name, shown string) {
 	t.Helper()
-	sets := &appsv1.ReplicaSetList{}
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		if err := s.Client.List(t.Context(), sets, client.InNamespace(s.Namespace), client.MatchingLabels{"app": name}); err != nil {
-			t.Fatal(err)
-		}
-		for _, set := range sets.Items {
-			if set.Spec.Template.Annotations[settings.Inputs] != shown {
-				continue
-			}
-			d := s.Deployment(t, name)
-			d.Spec.Template = set.Spec.Template
-			delete(d.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
-			if err := s.Client.Update(t.Context(), d); err != nil {
-				return false, err.Error()
-			}
-			return true, ""
-		}
-		return false, fmt.Sprintf("no revision of %s shows %q", name, shown)
-	})
+	s.Undo(t, name, shown)
 }
 
 // TestUndoneAndThenTheContentGoesBack: the template shows already what is to be

@@ -3,16 +3,12 @@ package reload_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,64 +49,13 @@ func (s *stage) run(t testing.TB, flags ...string) *testkit.Controller {
 // make creates the objects of a YAML text.
 func (s *stage) make(t testing.TB, manifest string) {
 	t.Helper()
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
-	for {
-		o := &unstructured.Unstructured{}
-		err := decoder.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			t.Fatalf("read manifest: %v", err)
-		}
-		if o.Object != nil {
-			s.awaitServed(t, o)
-			s.Create(t, o)
-		}
-	}
-}
-
-// awaitServed waits until the API server serves the object's kind: a custom one
-// takes a moment after it was installed.
-func (s *stage) awaitServed(t testing.TB, o *unstructured.Unstructured) {
-	t.Helper()
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		_, err := s.Client.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
-		return !meta.IsNoMatchError(err), fmt.Sprint(err)
-	})
-}
-
-// kinds are the kinds that tests name in short.
-func kinds() map[string]schema.GroupVersionKind {
-	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
-	core := schema.GroupVersion{Version: "v1"}
-	return map[string]schema.GroupVersionKind{
-		"deployment":            apps.WithKind("Deployment"),
-		"statefulset":           apps.WithKind("StatefulSet"),
-		"daemonset":             apps.WithKind("DaemonSet"),
-		"cronjob":               {Group: "batch", Version: "v1", Kind: "CronJob"},
-		"rollout":               {Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"},
-		"configmap":             core.WithKind("ConfigMap"),
-		"secret":                core.WithKind("Secret"),
-		"replicationcontroller": core.WithKind("ReplicationController"),
-
-		"quota":  core.WithKind("ResourceQuota"),
-		"budget": {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
-	}
+	s.Make(t, manifest)
 }
 
 // blank is an empty object of the kind and name: "deployment/web".
 func blank(t testing.TB, ref string) *unstructured.Unstructured {
 	t.Helper()
-	kind, name, _ := strings.Cut(ref, "/")
-	gvk, ok := kinds()[kind]
-	if !ok {
-		t.Fatalf("unknown kind in %q", ref)
-	}
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(gvk)
-	o.SetName(name)
-	return o
+	return testkit.Blank(t, ref)
 }
 
 // read reads an object.

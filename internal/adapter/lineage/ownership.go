@@ -14,6 +14,9 @@ import (
 
 // OwnershipOptions say how an Ownership watches.
 type OwnershipOptions struct {
+	// Secrets are the namespaces whose revisioned Secrets are watched; the empty one stands
+	// for all that are watched at all.
+	Secrets []string
 	// Now is the clock.
 	Now func() time.Time
 	// Report is called when a resource can be followed, or no longer.
@@ -116,7 +119,7 @@ func (w *Ownership) Object(key ObjectKey) (*Owned, bool) {
 	if !ok || !a.isOpen() {
 		return nil, false
 	}
-	return a.objects[key.Source.Kind].Get(key.Namespace, key.Source.Name)
+	return a.object(key)
 }
 
 // Users returns the living revisions that use an object, by name.

@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -165,11 +164,7 @@ func (o *controllerOptions) moves() bool { return o.reload || o.images.follow }
 func (o *controllerOptions) isIdle() bool { return !o.moves() && !o.revisions.enabled }
 
 func (o *controllerOptions) validate() error {
-	names := append([]string{o.ownNS}, o.watched...)
-	if secrets := o.revisions.secretNamespaces(); !slices.Contains(secrets, metav1.NamespaceAll) {
-		names = append(names, secrets...)
-	}
-	for _, ns := range names {
+	for _, ns := range append([]string{o.ownNS}, o.watched...) {
 		if wrong := validation.IsDNS1123Label(ns); len(wrong) > 0 {
 			return fmt.Errorf("namespace %q: %s", ns, wrong[0])
 		}

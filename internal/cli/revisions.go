@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"slices"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,28 +20,12 @@ import (
 type revisionsOptions struct {
 	revisions.Options
 	enabled bool
-	// secrets are the namespaces whose Secrets are attached.
-	secrets []string
 }
-
-// everywhere stands for all namespaces that are watched.
-const everywhere = "*"
 
 func (o *revisionsOptions) bind(fs *pflag.FlagSet) {
 	o.Options = revisions.DefaultOptions()
 	fs.BoolVar(&o.enabled, "revisions", true, "attach ConfigMaps and Secrets labelled "+settings.Revisioned+"=true to the revisions that use them")
-	fs.StringSliceVar(&o.secrets, "revisions-secrets", []string{everywhere}, "namespaces whose labelled Secrets are attached, which takes the right to patch Secrets there; "+everywhere+" for all, empty for none")
 	fs.DurationVar(&o.Grace, "revisions-grace", o.Grace, "age from which such an object is reported when no revision uses it")
-}
-
-// secretNamespaces are those whose Secrets are attached, each once.
-func (o *revisionsOptions) secretNamespaces() []string {
-	if slices.Contains(o.secrets, everywhere) {
-		return []string{metav1.NamespaceAll}
-	}
-	all := slices.DeleteFunc(slices.Clone(o.secrets), func(ns string) bool { return ns == "" })
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // addRevisions adds the watches to those of the cache, and the loop, on the leader.
@@ -51,9 +34,8 @@ func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err err
 		return func(func(string) bool) {}, nil
 	}
 	p.ownership = lineage.NewOwnership(p.cache, lineage.OwnershipOptions{
-		Secrets: p.options.revisions.secretNamespaces(),
-		Now:     p.options.now,
-		Report:  func(s mirror.Status) { reportStatus(p.log, s) },
+		Now:    p.options.now,
+		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 		// A namespace that wants to observe must be known before anything is written.
 		Ready: p.cache.Defaults,
 	})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 )
 
 // rights is what the controller does besides listing and watching, which show by
@@ -106,13 +105,9 @@ func revisionResources(kinds []kube.Kind) []schema.GroupResource {
 // needs none of these.
 func (o *controllerOptions) attachRights() []access.Right {
 	var all []access.Right
-	need := func(kind, ns string) {
-		all = append(all, access.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
-	}
 	for _, ns := range o.writtenNamespaces() {
-		need("configmaps", ns)
-		for _, secrets := range lineage.SecretNamespaces(ns, o.revisions.secretNamespaces()) {
-			need("secrets", secrets)
+		for _, kind := range []string{"configmaps", "secrets"} {
+			all = append(all, access.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
 		}
 	}
 	return all

@@ -22,18 +22,11 @@ import (
 type area struct {
 	ownership *Ownership
 	namespace string
-	objects   []objects
+	objects   map[input.Kind]*mirror.Mirror[*Owned]
 	// sorts and revisions are by the name of their kind.
 	sorts     map[string]kube.Revisions
 	revisions map[string]*mirror.Mirror[*Holder]
 	phase     atomic.Int32
-}
-
-// objects are the revisioned ones of a kind, in one namespace or in all of the area.
-type objects struct {
-	kind      input.Kind
-	namespace string
-	*mirror.Mirror[*Owned]
 }
 
 // The phases of an area, in their order.
@@ -49,12 +42,16 @@ const (
 func newArea(w *Ownership, namespace string) *area {
 	a := &area{
 		ownership: w, namespace: namespace,
-		sorts: map[string]kube.Revisions{}, revisions: map[string]*mirror.Mirror[*Holder]{},
+		objects: map[input.Kind]*mirror.Mirror[*Owned]{},
+		sorts:   map[string]kube.Revisions{}, revisions: map[string]*mirror.Mirror[*Holder]{},
 	}
 	// To the process as a whole none of these is vital, so they all count as settings.
-	a.watchObjects(input.KindConfigMap, namespace)
-	for _, ns := range SecretNamespaces(namespace, w.options.Secrets) {
-		a.watchObjects(input.KindSecret, ns)
+	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
+		a.objects[kind] = mirror.New(mirror.Options[*Owned]{
+			Name: "revisioned " + kube.ResourceName(string(kind), namespace), Role: mirror.RoleSettings,
+			Slim:    func(object any) (*Owned, error) { return slimOwned(kind, object) },
+			Changed: a.objectChanged, Report: w.options.Report, Now: w.options.Now,
+		})
 	}
 	for _, kind := range w.cache.Kinds() {
 		sort := kind.Revisions
@@ -72,51 +69,14 @@ func newArea(w *Ownership, namespace string) *area {
 	return a
 }
 
-// SecretNamespaces are where Secrets are attached in a namespace that is watched, or in all
-// of them together: there, in some of them, or nowhere.
-func SecretNamespaces(watched string, allowed []string) []string {
-	var all []string
-	for _, ns := range allowed {
-		switch {
-		case ns == corev1.NamespaceAll, ns == watched:
-			all = append(all, watched)
-		case watched == corev1.NamespaceAll:
-			all = append(all, ns)
-		}
-	}
-	return all
-}
-
-func (a *area) watchObjects(kind input.Kind, namespace string) {
-	o := a.ownership.options
-	a.objects = append(a.objects, objects{kind, namespace, mirror.New(mirror.Options[*Owned]{
-		Name: "revisioned " + kube.ResourceName(string(kind), namespace), Role: mirror.RoleSettings,
-		Slim:    func(object any) (*Owned, error) { return slimOwned(kind, object) },
-		Changed: a.objectChanged, Report: o.Report, Now: o.Now,
-	})})
-}
-
-// object finds the copy of a revisioned object.
-func (a *area) object(key ObjectKey) (*Owned, bool) {
-	for _, m := range a.objects {
-		if m.kind != key.Source.Kind {
-			continue
-		}
-		if o, ok := m.Get(key.Namespace, key.Source.Name); ok {
-			return o, true
-		}
-	}
-	return nil, false
-}
-
 // Run implements cluster.Stay.
 func (a *area) Run(ctx context.Context, c client.WithWatch) {
 	var group sync.WaitGroup
-	for _, m := range a.objects {
+	for kind, m := range a.objects {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(m.kind) + "List"))
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind) + "List"))
 		group.Go(func() {
-			m.Run(ctx, c, mirror.Scope{List: list, Namespace: m.namespace, Selector: labels.SelectorFromSet(labels.Set{settings.Revisioned: "true"})})
+			m.Run(ctx, c, mirror.Scope{List: list, Namespace: a.namespace, Selector: labels.SelectorFromSet(labels.Set{settings.Revisioned: "true"})})
 		})
 	}
 	select {
@@ -143,7 +103,7 @@ func (a *area) Leave() {
 		clearMirror(m)
 	}
 	for _, m := range a.objects {
-		clearMirror(m.Mirror)
+		clearMirror(m)
 	}
 }
 
@@ -187,11 +147,7 @@ func (a *area) status() []mirror.Status {
 }
 
 func (a *area) objectStatus() []mirror.Status {
-	var all []mirror.Status
-	for _, m := range a.objects {
-		all = append(all, m.Status())
-	}
-	return all
+	return []mirror.Status{a.objects[input.KindConfigMap].Status(), a.objects[input.KindSecret].Status()}
 }
 
 // holderStatus tells by kind how well everything can be followed that may hold an

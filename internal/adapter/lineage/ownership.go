@@ -14,9 +14,6 @@ import (
 
 // OwnershipOptions say how an Ownership watches.
 type OwnershipOptions struct {
-	// Secrets are the namespaces whose revisioned Secrets are watched; the empty one stands
-	// for all that are watched at all.
-	Secrets []string
 	// Now is the clock.
 	Now func() time.Time
 	// Report is called when a resource can be followed, or no longer.
@@ -119,7 +116,7 @@ func (w *Ownership) Object(key ObjectKey) (*Owned, bool) {
 	if !ok || !a.isOpen() {
 		return nil, false
 	}
-	return a.object(key)
+	return a.objects[key.Source.Kind].Get(key.Namespace, key.Source.Name)
 }
 
 // Users returns the living revisions that use an object, by name.

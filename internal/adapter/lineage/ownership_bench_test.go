@@ -28,11 +28,11 @@ func BenchmarkOwnershipOfALargeCluster(b *testing.B) {
 	for b.Loop() {
 		before := heap()
 		cache := cluster.NewCache(nil, cluster.CacheOptions{Kinds: kube.Kinds(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}})
-		w := NewOwnership(cache, OwnershipOptions{Secrets: []string{""}, Now: time.Now, Report: func(mirror.Status) {}})
+		w := NewOwnership(cache, OwnershipOptions{Now: time.Now, Report: func(mirror.Status) {}})
 		all, _ := w.areas.Of(corev1.NamespaceAll)
 		for i := range objects {
 			add(b, all.revisions["ReplicaSet"], manyReplicaSets(b, i))
-			add(b, all.objects[0].Mirror, manyConfigMaps(i))
+			add(b, all.objects[input.KindConfigMap], manyConfigMaps(i))
 		}
 		b.ReportMetric(float64(heap()-before)/(1<<20), "heap-MiB")
 		b.ReportMetric(float64(heap()-before)/objects, "heap-B/revision")

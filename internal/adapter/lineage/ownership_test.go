@@ -147,7 +147,7 @@ func TestNamespaceThatIsNoLongerChosen(t *testing.T) {
 		cache := cluster.NewCache(server, cluster.CacheOptions{
 			Kinds: kube.Kinds(), Selector: labels.Everything(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
 		})
-		w := lineage.NewOwnership(cache, lineage.OwnershipOptions{Secrets: []string{""}, Now: time.Now, Report: func(mirror.Status) {}})
+		w := lineage.NewOwnership(cache, lineage.OwnershipOptions{Now: time.Now, Report: func(mirror.Status) {}})
 		var seen looks
 		var running sync.WaitGroup
 		running.Go(func() { cache.Run(ctx, kube.Hashers{}) })
@@ -202,26 +202,5 @@ func wantClosed(t *testing.T, w *lineage.Ownership, when string) {
 	}
 	if status := w.Status(); len(status) > 0 {
 		t.Errorf("%s there are watches: %+v", when, status)
-	}
-}
-
-// TestSecretNamespaces: Secrets are attached only where that is allowed.
-func TestSecretNamespaces(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		watched string
-		allowed []string
-		want    []string
-	}{
-		"EverywhereAllowed": {"", []string{""}, []string{""}},
-		"EverywhereSome":    {"", []string{"blog", "shop"}, []string{"blog", "shop"}},
-		"EverywhereNone":    {"", nil, nil},
-		"OneAllowed":        {"shop", []string{""}, []string{"shop"}},
-		"OneListed":         {"shop", []string{"blog", "shop"}, []string{"shop"}},
-		"OneNotListed":      {"shop", []string{"blog"}, nil},
-	} {
-		if got := lineage.SecretNamespaces(tc.watched, tc.allowed); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
-		}
 	}
 }

@@ -62,7 +62,7 @@ func TestAMadeUpKind(t *testing.T) {
 		Kinds: kinds, Sources: []input.Kind{input.KindConfigMap}, Namespaces: []string{c.namespace}, IgnoreNamespaces: true,
 		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
 	})
-	ownership := lineage.NewOwnership(cache, lineage.OwnershipOptions{Secrets: []string{""}, Now: time.Now, Report: func(mirror.Status) {}})
+	ownership := lineage.NewOwnership(cache, lineage.OwnershipOptions{Now: time.Now, Report: func(mirror.Status) {}})
 	testkit.RunInBackground(t, func(ctx context.Context) { cache.Run(ctx, kube.Hashers{}) })
 	key := kube.Key{GroupKind: kind.GroupKind(), Namespace: c.namespace, Name: "web"}
 	cm := input.ConfigMap("cm")

@@ -72,7 +72,6 @@ func makeLoop(t *testing.T) *loop {
 		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
 	})
 	l.ownership = lineage.NewOwnership(l.cache, lineage.OwnershipOptions{
-		Secrets: []string{""},
 		Now: time.Now, Report: func(s mirror.Status) { l.heard(s) }, Ready: func() bool { return l.ready() },
 	})
 	l.writes = func(ctx context.Context, o lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {

@@ -150,7 +150,7 @@ func offScenes() group {
 			t.Helper()
 			s.run(t, "--reload=false", "--images")
 		},
-		scenes: []scene{{reason: input.ReloadOff, where: inEvents, make: app(auto), unseen: true, inOtherWords: true}},
+		scenes: []scene{{reason: input.ReloadOff, where: inWarnings, make: app(auto), unseen: true, inOtherWords: true}},
 	}
 }
 

@@ -1,8 +1,13 @@
 package e2e_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -56,5 +61,38 @@ func TestEverythingIsSwitchedOff(t *testing.T) {
 	c.AwaitVerbose(t, "[+] rights")
 	if got := w.Record(t, testkit.Web); got != "" {
 		t.Errorf("on record is %s", got)
+	}
+}
+
+// TestSecretsAreAttachedWhereListed: without the right to read or change Secrets in a
+// namespace that is not listed, ConfigMaps are attached there, and no right is missing.
+func TestSecretsAreAttachedWhereListed(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	labels := map[string]string{settings.Revisioned: "true"}
+	configMap, secret := testkit.ConfigMap("app", "key", "1"), testkit.Secret("db", "key", "1")
+	configMap.Labels, secret.Labels = labels, labels
+	w.Create(t, configMap, secret, testkit.Deployment(testkit.Web, "app", "db"))
+	account := labtest.NewAccount(t, w.Cluster, w.Own)
+	account.AllowEverywhere(t,
+		labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps", "namespaces"}, Verbs: []string{"list", "watch", "patch"}},
+		labtest.Rule{Groups: []string{"apps"}, Resources: []string{"deployments", "statefulsets", "daemonsets", "replicasets", "controllerrevisions"}, Verbs: []string{"list", "watch"}},
+		labtest.Rule{Groups: []string{"batch"}, Resources: []string{"cronjobs", "jobs"}, Verbs: []string{"list", "watch"}},
+		labtest.Rule{Groups: []string{"argoproj.io"}, Resources: []string{"rollouts"}, Verbs: []string{"list", "watch"}},
+		labtest.Rule{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	)
+	testkit.AwaitListing(t, account, true, &appsv1.ReplicaSetList{})
+	c := w.StartControllerAs(t, account.Kubeconfig, "--reload=false", "--revisions-secret-namespaces=elsewhere")
+	c.AwaitReady(t, true)
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		w.Get(t, "app", configMap)
+		return len(configMap.OwnerReferences) == 1, fmt.Sprintf("the ConfigMap has the owners %v", configMap.OwnerReferences)
+	})
+	c.AwaitVerbose(t, "[+] rights")
+	if w.Get(t, "db", secret); len(secret.OwnerReferences) != 0 {
+		t.Errorf("the Secret has the owners %v", secret.OwnerReferences)
+	}
+	if log := c.Stderr(); strings.Contains(log, "forbidden") {
+		t.Errorf("a right is missing:\n%s", log)
 	}
 }

@@ -70,10 +70,16 @@ func revisionResources(kinds []kube.Kind) []schema.GroupResource {
 // needs none of these.
 func (o *controllerOptions) attachRights() []access.Right {
 	var all []access.Right
-	for _, ns := range o.writtenNamespaces() {
-		for _, kind := range []string{"configmaps", "secrets"} {
+	need := func(kind string, namespaces []string) {
+		for _, ns := range namespaces {
 			all = append(all, access.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
 		}
+	}
+	need("configmaps", o.writtenNamespaces())
+	if chosen := o.revisions.secretNamespaces(); chosen != nil {
+		need("secrets", chosen)
+	} else {
+		need("secrets", o.writtenNamespaces())
 	}
 	return all
 }

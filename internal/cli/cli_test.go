@@ -115,32 +115,34 @@ func TestReadiness(t *testing.T) {
 		return mirror.Status{Resource: name, Role: role, Err: err}
 	}
 	sources, workloads, record := ok("configmaps", mirror.RoleSource), ok("deployments", mirror.RoleWorkload), ok("record", mirror.RoleRecord)
+	chosen := []mirror.Role{mirror.RoleSource, mirror.RoleWorkload} // namespaces are chosen by label
 	cases := map[string]struct {
 		reason string
 		all    []mirror.Status
 		want   bool
 		detail string // in the last check
-		chosen bool   // namespaces are chosen by label
+		absent []mirror.Role
 	}{
-		"Everything":     {"all works", []mirror.Status{sources, workloads, record}, true, "followed", false},
-		"NotListedYet":   {"the first list is not there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource}}, false, "waiting for the first list", false},
-		"Forbidden":      {"a missing permission keeps the others from nothing", []mirror.Status{sources, workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, true, "permission is missing: secrets is forbidden", false},
-		"Revoked":        {"also one that was there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: forbidden}}, true, "permission is missing", false},
-		"NotInstalled":   {"a kind that the cluster does not have", []mirror.Status{sources, workloads, record, bad("rollouts", mirror.RoleWorkload, noMatch)}, true, "not installed", false},
-		"Outage":         {"the API server does not answer", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: errors.New("connection refused")}}, false, "connection refused", false},
-		"NoSource":       {"nothing to follow", []mirror.Status{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission", false},
-		"NoWorkload":     {"nobody to move", []mirror.Status{sources, record, bad("deployments", mirror.RoleWorkload, forbidden)}, false, "permission", false},
-		"NoneChosen":     {"the labels choose no namespace yet", []mirror.Status{ok("namespaces", mirror.RoleSettings), record}, true, "followed", true},
-		"ChosenRefused":  {"one is chosen, and no source can be read", []mirror.Status{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission", true},
-		"OnlySettings":   {"settings alone are no work", []mirror.Status{ok("namespaces", mirror.RoleSettings), record}, false, "followed", false},
-		"NoRecord":       {"what was delivered cannot be known", []mirror.Status{sources, workloads, bad("record", mirror.RoleRecord, forbidden)}, false, "permission", false},
-		"NothingAtAll":   {"no status is no readiness", nil, false, "", false},
-		"NamespacesGone": {"defaults of namespaces are optional", []mirror.Status{sources, workloads, record, bad("namespaces", mirror.RoleSettings, forbidden)}, true, "permission", false},
+		"Everything":     {"all works", []mirror.Status{sources, workloads, record}, true, "followed", nil},
+		"NotListedYet":   {"the first list is not there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource}}, false, "waiting for the first list", nil},
+		"Forbidden":      {"a missing permission keeps the others from nothing", []mirror.Status{sources, workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, true, "permission is missing: secrets is forbidden", nil},
+		"Revoked":        {"also one that was there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: forbidden}}, true, "permission is missing", nil},
+		"NotInstalled":   {"a kind that the cluster does not have", []mirror.Status{sources, workloads, record, bad("rollouts", mirror.RoleWorkload, noMatch)}, true, "not installed", nil},
+		"Outage":         {"the API server does not answer", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: errors.New("connection refused")}}, false, "connection refused", nil},
+		"NoSource":       {"nothing to follow", []mirror.Status{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission", nil},
+		"NoWorkload":     {"nobody to move", []mirror.Status{sources, record, bad("deployments", mirror.RoleWorkload, forbidden)}, false, "permission", nil},
+		"NoneChosen":     {"the labels choose no namespace yet", []mirror.Status{ok("namespaces", mirror.RoleSettings), record}, true, "followed", chosen},
+		"ChosenRefused":  {"one is chosen, and no source can be read", []mirror.Status{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission", chosen},
+		"OnlySettings":   {"settings alone are no work", []mirror.Status{ok("namespaces", mirror.RoleSettings), record}, false, "followed", nil},
+		"NoRecord":       {"what was delivered cannot be known", []mirror.Status{sources, workloads, bad("record", mirror.RoleRecord, forbidden)}, false, "permission", nil},
+		"SwitchedOff":    {"what is switched off is not waited for", []mirror.Status{workloads, record}, true, "followed", []mirror.Role{mirror.RoleSource}},
+		"NothingAtAll":   {"no status is no readiness", nil, false, "", nil},
+		"NamespacesGone": {"defaults of namespaces are optional", []mirror.Status{sources, workloads, record, bad("namespaces", mirror.RoleSettings, forbidden)}, true, "permission", nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := readiness(tc.all, tc.chosen)
+			got := readiness(tc.all, tc.absent...)
 			if got.OK != tc.want || len(got.Checks) != len(tc.all) {
 				t.Fatalf("%s: %+v", tc.reason, got)
 			}
@@ -206,7 +208,7 @@ func TestRightsOfKindsOfOneName(t *testing.T) {
 		t.Fatal(err)
 	}
 	followed := map[string]string{}
-	for _, r := range (&controllerOptions{watched: []string{"shop"}}).rights(kinds) {
+	for _, r := range (&controllerOptions{reload: true, watched: []string{"shop"}}).rights(kinds) {
 		if r.Verb == "patch" {
 			followed[r.Resource.String()] = r.Follows
 		}

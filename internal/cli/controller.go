@@ -41,6 +41,7 @@ type controllerOptions struct {
 	key       string
 	watched   []string
 	scope     string
+	reload    bool
 	kinds     []string
 	auto      bool
 	observe   bool
@@ -92,6 +93,7 @@ starting the controller restarts no pod.`,
 func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.kube.bind(fs)
 	o.log.bind(fs)
+	fs.BoolVar(&o.reload, "reload", true, "follow ConfigMaps and Secrets; false reads none of them, and leaves what is on record of them as it is")
 	o.revisions.bind(fs)
 	o.images.bind(fs)
 	fs.StringSliceVar(&o.watched, "namespaces", nil, "namespaces to watch, separated by commas (default all)")
@@ -134,6 +136,9 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if o.observe {
 		log.Info("observe mode: every decision is told, and no workload is written to")
 	}
+	if o.isIdle() {
+		log.Info("nothing is switched on: start it with --reload, --images or --revisions")
+	}
 	log.Info("lockstep starts", "version", env.Version, "server", o.server.Config.Host, "namespace", o.ownNS)
 	return o.serve(ctx, log)
 }
@@ -151,6 +156,13 @@ func boundGarbage(env Environment) {
 	}
 }
 
+// moves reports whether workloads are moved at all: without a family of inputs nothing
+// is followed, and nothing is put on record.
+func (o *controllerOptions) moves() bool { return o.reload || o.images.follow }
+
+// isIdle reports whether everything is switched off.
+func (o *controllerOptions) isIdle() bool { return !o.moves() && !o.revisions.enabled }
+
 func (o *controllerOptions) validate() error {
 	for _, ns := range append([]string{o.ownNS}, o.watched...) {
 		if wrong := validation.IsDNS1123Label(ns); len(wrong) > 0 {
@@ -165,6 +177,9 @@ func (o *controllerOptions) validate() error {
 	}
 	if o.server.LeaseDuration < time.Second {
 		return fmt.Errorf("--lease-duration %s: need at least 1s", o.server.LeaseDuration)
+	}
+	if o.auto && !o.reload {
+		return errors.New("--auto: needs --reload")
 	}
 	return errors.Join(o.follow.Validate(), o.revisions.Validate(), o.images.Validate())
 }

@@ -30,6 +30,7 @@ type imagesOptions struct {
 	interval     time.Duration
 	ttl          time.Duration
 	platforms    []string
+	pullSecrets  []string
 	dockerConfig string
 	plainHTTP    []string
 	authorities  []string
@@ -41,10 +42,11 @@ type imagesOptions struct {
 }
 
 func (o *imagesOptions) bind(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.follow, "images", false, "follow images: annotations image.lockstep.dev/CONTAINER; needs further rights, see examples/controller.yaml")
+	fs.BoolVar(&o.follow, "images", false, "follow images: annotations image.lockstep.dev/CONTAINER; needs further rights, which charts/lockstep grants with images.enabled")
 	fs.DurationVar(&o.interval, "image-interval", registry.DefaultInterval, "how often a registry is asked for each image")
 	fs.DurationVar(&o.ttl, "image-ttl", 0, "how old an answer of a registry may be that another workload uses (default --image-interval)")
 	o.bindPlatforms(fs)
+	fs.StringSliceVar(&o.pullSecrets, "image-pull-secrets", nil, "names of the pull secrets that may be read, in any namespace that is watched (default all that pods and service accounts name)")
 	fs.StringVar(&o.webhook, "image-webhook-addr", "", "address at which registries tell of pushes, such as :8082 (default none); needs --image-webhook-secret-file")
 	fs.StringVar(&o.webhookSecret, "image-webhook-secret-file", "", "a file with the secrets of those who tell of pushes, one on each line; re-read when it changes")
 	o.reads.bind(fs)
@@ -71,6 +73,9 @@ func (o *imagesOptions) Validate() error {
 	}
 	if o.ttl < 0 {
 		wrong = append(wrong, fmt.Errorf("--image-ttl %s: must not be negative", o.ttl))
+	}
+	if len(o.pullSecrets) > 0 && !o.follow {
+		wrong = append(wrong, errors.New("--image-pull-secrets: needs --images"))
 	}
 	if len(o.reads.tools) > 0 && !o.follow {
 		wrong = append(wrong, fmt.Errorf("--read-annotations=%s: needs --images", strings.Join(o.reads.tools, ",")))
@@ -148,9 +153,11 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	if err != nil {
 		return nil, err
 	}
+	pulls := keychain.NewPods(p.client, o.interval)
+	pulls.Only = o.pullSecrets
 	inputs := images.New(images.Options{
 		Watch:       func(q registry.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
-		Credentials: o.credentials(keychain.NewPods(p.client, o.interval)),
+		Credentials: o.credentials(pulls),
 		Platforms:   platforms, Revisions: p.revisions, Now: p.options.now,
 	})
 	if nodes != nil {

@@ -165,7 +165,7 @@ func deployerKinds(o kubeimagedeployer.Options) []kube.Kind {
 }
 
 func (p *deployerParts) ready() server.Readiness {
-	return readiness(append(p.cache.Status(), p.records.Status()), true)
+	return readiness(append(p.cache.Status(), p.records.Status()), mirror.RoleSource, mirror.RoleWorkload)
 }
 
 func (p *deployerParts) setup(mgr ctrl.Manager) error {

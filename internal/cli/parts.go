@@ -29,7 +29,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
-	"github.com/lockstep-dev/lockstep/internal/feature/images"
 )
 
 // parts joins what the controller is made of.
@@ -78,7 +77,6 @@ func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts
 
 func (p *parts) cacheOptions() (cluster.CacheOptions, error) {
 	o := cluster.CacheOptions{
-		Sources:    []input.Kind{input.KindConfigMap, input.KindSecret},
 		Namespaces: p.options.watched, Vocabulary: p.words, Now: p.options.now,
 		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 	}
@@ -86,7 +84,13 @@ func (p *parts) cacheOptions() (cluster.CacheOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	o.Kinds = kinds
+	if p.options.reload {
+		o.Sources = []input.Kind{input.KindConfigMap, input.KindSecret}
+	}
+	o.Kinds, o.IgnoreNamespaces = kinds, p.options.isIdle()
+	if p.options.isIdle() {
+		o.Kinds = nil
+	}
 	if p.options.scope == "" {
 		return o, nil
 	}
@@ -120,14 +124,11 @@ func allKinds(flags []string) ([]kube.Kind, error) {
 // setup adds the watches, which every replica keeps so that a new leader is warm,
 // and the loop and the writing of the record, which only the leader does.
 func (p *parts) setup(mgr ctrl.Manager) error {
-	ctrlmetrics.Registry.MustRegister(cluster.NewCollector(p.cache, p.records))
+	ctrlmetrics.Registry.MustRegister(cluster.NewCollector(p.cache, p.counted()))
 	if err := mgr.Add(onEveryReplica(p.watch)); err != nil {
 		return err
 	}
 	if err := mgr.Add(onEveryReplica(p.rights.Run)); err != nil {
-		return err
-	}
-	if err := mgr.Add(manager.RunnableFunc(p.records.Run)); err != nil {
 		return err
 	}
 	recorder, err := announce.NewRecorder(mgr.GetConfig(), announce.Reporter)
@@ -139,7 +140,10 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 		return err
 	}
 	revisions, err := p.addRevisions(mgr)
-	if err != nil {
+	if err != nil || !p.options.moves() {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(p.records.Run)); err != nil {
 		return err
 	}
 	loop, err := p.addLoop(mgr)
@@ -152,12 +156,19 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	}))
 }
 
+// counted is the record, as far as it is kept.
+func (p *parts) counted() cluster.Counted {
+	if !p.options.moves() {
+		return nil
+	}
+	return p.records
+}
+
 func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
-	inputs := configs.New(configs.Options{View: p.cache, Since: p.since, Revisions: p.revisions})
 	mover := rollout.NewPatcher(p.client, templateForm(p.options.form))
 	mover.Installation = p.options.ownNS
 	d := follow.Dependencies{
-		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
+		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{p.configs()}, Records: p.records,
 		Mover: mover, Installation: p.options.ownNS, Room: p.records,
 		Announcer: p.announcer,
 		Advice:    takenBackAdvice,
@@ -172,7 +183,9 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 	}
 	var wakers []cluster.Waker
 	if !p.options.images.follow {
-		d.Families = append(d.Families, images.Off{Advice: "this controller follows no images; start it with --images"})
+		d.Families = append(d.Families, follow.Off{
+			Reason: input.ImagesOff, Asked: askedImages, Advice: "this controller follows no images; start it with --images",
+		})
 	} else {
 		inputs, err := p.addImages(mgr)
 		if err != nil {
@@ -182,6 +195,34 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 	}
 	loop := follow.New(p.options.follow, d)
 	return loop, loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add, wakers...) })
+}
+
+// configs is the family of ConfigMaps and Secrets, or what takes its place.
+func (p *parts) configs() follow.Family {
+	if p.options.reload {
+		return configs.New(configs.Options{View: p.cache, Since: p.since, Revisions: p.revisions})
+	}
+	return follow.Off{
+		Reason: input.ReloadOff, Asked: askedSources, Advice: "this controller follows no ConfigMaps and Secrets; start it without --reload=false",
+	}
+}
+
+// askedSources are the annotations of a workload that ask for ConfigMaps and Secrets; what
+// only its namespace asks for is no request of its own.
+func askedSources(w *kube.Workload, intent settings.Intent) []string {
+	if _, own := w.Annotations[settings.Reload]; !own || intent.Mode != settings.Follow {
+		return nil
+	}
+	return []string{settings.Reload}
+}
+
+// askedImages are the annotations of a workload that ask for images.
+func askedImages(_ *kube.Workload, intent settings.Intent) []string {
+	var keys []string
+	for _, request := range intent.Images {
+		keys = append(keys, request.Key())
+	}
+	return keys
 }
 
 // since is from when on the workload and that kind of its sources are followed;
@@ -221,15 +262,22 @@ func (p *parts) watch(ctx context.Context) error {
 		return nil //nolint:nilerr // the context has ended before the API server answered
 	}
 	var watches wait.Group
-	watches.StartWithContext(ctx, p.records.Watch)
+	if p.options.moves() {
+		watches.StartWithContext(ctx, p.records.Watch)
+	}
 	p.cache.Run(ctx, nativeHashers(key))
 	watches.Wait()
 	return nil
 }
 
-// installationKey asks until there is an answer, and says once what is missing.
+// installationKey asks until there is an answer, and says once what is missing. Without
+// Secrets to follow there is nothing that it would be for.
 func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
 	var key []byte
+	if !p.options.reload {
+		p.keyProblem.Store(new(error))
+		return nil, nil
+	}
 	said := ""
 	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 30 * time.Second}
 	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {

@@ -17,17 +17,35 @@ func (p *parts) ready() server.Readiness {
 	if problem := p.keyProblem.Load(); problem == nil || *problem != nil {
 		return server.Readiness{Checks: []server.Check{keyCheck(problem)}}
 	}
-	all := append(p.cache.Status(), p.records.Status())
-	all = append(all, p.ownershipStatus()...)
+	all := append(p.cache.Status(), p.ownershipStatus()...)
+	if p.options.moves() {
+		all = append(all, p.records.Status())
+	}
 	missing, known := p.rights.Missing()
 	missing = slices.DeleteFunc(slices.Clone(missing), func(r access.Right) bool {
 		return slices.ContainsFunc(all, func(s mirror.Status) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
-	ready := readiness(all, p.cache.ChoosesNamespaces())
+	ready := readiness(all, p.absent()...)
 	// Without them it is not known what to follow.
 	ready.OK = ready.OK && (!p.cache.ChoosesNamespaces() || p.cache.KnowsNamespaces())
 	ready = withRights(ready, append(missing, p.missingToAttach()...), known)
 	return withUnwritable(withNewerEntries(ready, p.records.TooNew()), p.records.Unwritable())
+}
+
+// absent are the roles of which there may be no resource: what is switched off, and where
+// namespaces are chosen by label, none may be chosen yet.
+func (p *parts) absent() []mirror.Role {
+	var roles []mirror.Role
+	if !p.options.reload || p.cache.ChoosesNamespaces() {
+		roles = append(roles, mirror.RoleSource)
+	}
+	if p.options.isIdle() || p.cache.ChoosesNamespaces() {
+		roles = append(roles, mirror.RoleWorkload)
+	}
+	if !p.options.moves() {
+		roles = append(roles, mirror.RoleRecord)
+	}
+	return roles
 }
 
 // withUnwritable names the parts of the record that cannot be written. The others are,
@@ -67,9 +85,12 @@ func keyCheck(problem *error) server.Check {
 // readiness is true when everything that can be listed is listed, nothing is out
 // of reach, and the record, at least one kind of source and one kind of workload
 // work: a missing permission for one kind must not keep the others from being
-// followed. Where namespaces are chosen by label, none may be chosen yet.
-func readiness(all []mirror.Status, chosen bool) server.Readiness {
-	works := map[mirror.Role]bool{mirror.RoleSource: chosen, mirror.RoleWorkload: chosen}
+// followed. The roles that are absent need no resource.
+func readiness(all []mirror.Status, absent ...mirror.Role) server.Readiness {
+	works := map[mirror.Role]bool{}
+	for _, role := range absent {
+		works[role] = true
+	}
 	for _, s := range all {
 		works[s.Role] = false
 	}

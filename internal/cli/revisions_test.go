@@ -12,7 +12,7 @@ import (
 func TestUnknownNamespacesThatAreChosen(t *testing.T) {
 	t.Parallel()
 	for scope, want := range map[string]bool{"team=shop": true, "": false} {
-		p, err := newParts(&controllerOptions{scope: scope, now: time.Now}, nil, logr.Discard())
+		p, err := newParts(&controllerOptions{reload: true, scope: scope, now: time.Now}, nil, logr.Discard())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,41 +15,76 @@ import (
 // themselves. Where namespaces are chosen by their labels it is not known beforehand
 // where it has to be allowed, so there only its own namespace is asked about.
 func (o *controllerOptions) rights(kinds []kube.Kind) []access.Right {
+	all := o.ownRights()
+	if o.isIdle() {
+		return all
+	}
+	for _, ns := range o.writtenNamespaces() {
+		if o.moves() {
+			all = append(all, o.movingRights(ns, kinds)...)
+		}
+		all = append(all, verbs(access.Right{Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "telling people on the workload"}, "create", "patch")...)
+	}
+	return all
+}
+
+// ownRights are those in its own namespace.
+func (o *controllerOptions) ownRights() []access.Right {
+	var all []access.Right
+	if o.moves() {
+		all = append(all, verbs(access.Right{Resource: resource("", "configmaps"), Namespace: o.ownNS, Use: "remembering what was delivered", Vital: true}, "get", "create", "patch")...)
+	}
+	if o.server.LeaderElection {
+		lease := access.Right{Resource: resource("coordination.k8s.io", "leases"), Namespace: o.ownNS, Use: "leader election", Vital: true}
+		all = append(all, verbs(lease, "create")...)
+		lease.Name = o.server.LeaseName
+		all = append(all, verbs(lease, "get", "update")...)
+	}
+	return all
+}
+
+// movingRights are what moving the workloads of a namespace takes.
+func (o *controllerOptions) movingRights(ns string, kinds []kube.Kind) []access.Right {
 	if !o.images.follow { // Then what starts its pods by itself is never written.
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kube.Kind) bool { return k.StartsPods() })
 	}
 	var all []access.Right
-	need := func(r access.Right, verbs ...string) {
-		for _, r.Verb = range verbs {
-			all = append(all, r)
+	need := func(r access.Right, wanted ...string) { all = append(all, verbs(r, wanted...)...) }
+	if !o.observe {
+		for _, kind := range kinds {
+			plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
+			need(access.Right{Resource: plural.GroupResource(), Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them"}, "patch")
 		}
 	}
-	need(access.Right{Resource: resource("", "configmaps"), Namespace: o.ownNS, Use: "remembering what was delivered", Vital: true}, "get", "create", "patch")
-	if o.server.LeaderElection {
-		lease := access.Right{Resource: resource("coordination.k8s.io", "leases"), Namespace: o.ownNS, Use: "leader election", Vital: true}
-		need(lease, "create")
-		lease.Name = o.server.LeaseName
-		need(lease, "get", "update")
+	if o.images.follow {
+		need(access.Right{Resource: resource("", "serviceaccounts"), Namespace: ns, Use: "finding the pull secrets of images"}, "get")
+		for _, name := range namesOrAll(o.images.pullSecrets) {
+			need(access.Right{Resource: resource("", "secrets"), Namespace: ns, Name: name, Use: "reading the pull secrets of images"}, "get")
+		}
 	}
-	for _, ns := range o.writtenNamespaces() {
-		if !o.observe {
-			for _, kind := range kinds {
-				plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
-				need(access.Right{Resource: plural.GroupResource(), Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them"}, "patch")
-			}
-		}
-		if o.images.follow {
-			need(access.Right{Resource: resource("", "serviceaccounts"), Namespace: ns, Use: "finding the pull secrets of images"}, "get")
-			need(access.Right{Resource: resource("", "secrets"), Namespace: ns, Use: "reading the pull secrets of images"}, "get")
-		}
-		if o.pods {
-			need(access.Right{Resource: resource("", "pods"), Namespace: ns, Use: "the strategies evict and refresh"}, "list", "patch")
-			need(access.Right{Resource: resource("", "pods/eviction"), Namespace: ns, Use: "the strategy evict"}, "create")
-		}
-		for _, revisions := range revisionResources(kinds) {
-			need(access.Right{Resource: revisions, Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
-		}
-		need(access.Right{Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "telling people on the workload"}, "create", "patch")
+	if o.pods {
+		need(access.Right{Resource: resource("", "pods"), Namespace: ns, Use: "the strategies evict and refresh"}, "list", "patch")
+		need(access.Right{Resource: resource("", "pods/eviction"), Namespace: ns, Use: "the strategy evict"}, "create")
+	}
+	for _, revisions := range revisionResources(kinds) {
+		need(access.Right{Resource: revisions, Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
+	}
+	return all
+}
+
+// namesOrAll is a right's names; the empty one means every object.
+func namesOrAll(names []string) []string {
+	if len(names) == 0 {
+		return []string{""}
+	}
+	return names
+}
+
+// verbs is the right with each of the verbs.
+func verbs(r access.Right, wanted ...string) []access.Right {
+	var all []access.Right
+	for _, r.Verb = range wanted {
+		all = append(all, r)
 	}
 	return all
 }

@@ -143,6 +143,17 @@ func downScenes() group {
 	}
 }
 
+// offScenes are a controller that follows images only.
+func offScenes() group {
+	return group{
+		run: func(t testing.TB, s *stage) {
+			t.Helper()
+			s.run(t, "--reload=false", "--images")
+		},
+		scenes: []scene{{reason: input.ReloadOff, where: inEvents, make: app(auto), unseen: true, inOtherWords: true}},
+	}
+}
+
 // rightsScenes are a controller that may neither read Secrets nor change StatefulSets.
 func rightsScenes() group {
 	return group{

@@ -111,7 +111,7 @@ func TestMissingRightsToWrite(t *testing.T) {
 		"[-] right to create configmaps in "+w.Own+missing+"remembering what was delivered",
 		"[-] right to patch configmaps in "+w.Own,
 		"[-] right to create leases.coordination.k8s.io in "+w.Own+missing+"leader election",
-		"[-] right to update leases.coordination.k8s.io in "+w.Own,
+		"[-] right to update leases.coordination.k8s.io/lockstep in "+w.Own,
 		"[-] right to patch deployments.apps in "+w.Namespace+missing+"rolling them",
 		"[-] right to patch replicasets.apps in "+w.Namespace,
 		"[-] right to list controllerrevisions.apps in "+w.Namespace,

@@ -36,7 +36,11 @@ func (r Right) String() string {
 	if r.Namespace != "" {
 		where = r.Namespace
 	}
-	return fmt.Sprintf("%s %s in %s", r.Verb, r.Resource, where)
+	what := r.Resource.String()
+	if r.Name != "" {
+		what += "/" + r.Name
+	}
+	return fmt.Sprintf("%s %s in %s", r.Verb, what, where)
 }
 
 // How often the API server is asked. A right that is missing is asked for soon at first

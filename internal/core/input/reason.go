@@ -69,6 +69,9 @@ const (
 	Following Reason = "Following"
 	// NotFollowed: nothing asks to follow this workload, or something forbids it.
 	NotFollowed Reason = "NotFollowed"
+	// ReloadOff: the workload asks for ConfigMaps or Secrets, and this controller does not
+	// follow any.
+	ReloadOff Reason = "ReloadOff"
 	// InvalidAnnotation: a setting cannot be understood; the workload is left
 	// alone until it is corrected.
 	InvalidAnnotation Reason = "InvalidAnnotation"
@@ -207,6 +210,7 @@ func FollowExplanations() []Explanation {
 		{NoTemplate, "The object has no pod template at the path that was given for its kind, or uses that of an object that is not found or cannot be followed."},
 		{SourceUnknown, "A source that the annotation names does not exist; it is followed once it does."},
 		{Reloaded, "The pod template was moved to the current versions: one rollout."},
+		{ReloadOff, "The workload asks for ConfigMaps or Secrets, and this controller was started without following any."},
 		{WouldReload, "Observe mode: a rollout would have been started."},
 		{ReloadFailed, "The API server refused the change; it is tried again."},
 	}

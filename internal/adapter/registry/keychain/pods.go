@@ -21,6 +21,9 @@ import (
 // service accounts when they are needed and keeps them for a while, so that many images
 // of one namespace cost one request.
 type Pods struct {
+	// Only names the Secrets that may be read, in any namespace; none names all.
+	Only []string
+
 	reader client.Reader
 	keep   time.Duration
 
@@ -98,6 +101,9 @@ func (p *Pods) names(ctx context.Context, a Account) ([]string, error) {
 
 // Secret implements SecretReader.
 func (p *Pods) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	if len(p.Only) > 0 && !slices.Contains(p.Only, name) {
+		return nil, fmt.Errorf("it is not read: the pull secrets that may be read are %s", strings.Join(p.Only, ", "))
+	}
 	got, err := p.get(ctx, objectKey{"secret", types.NamespacedName{Namespace: namespace, Name: name}}, &corev1.Secret{})
 	if err != nil {
 		return nil, err

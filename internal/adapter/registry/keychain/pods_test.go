@@ -3,6 +3,7 @@ package keychain
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,21 @@ func (s *secrets) Get(_ context.Context, _ client.ObjectKey, into client.Object,
 		o.Data = map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"registry.example":{"username":"a","password":"b"}}}`)}
 	}
 	return s.err
+}
+
+// TestPodsReadOnlyWhatTheyMay: a pull secret that is not listed is not asked for, and the
+// mistake says which may be read.
+func TestPodsReadOnlyWhatTheyMay(t *testing.T) {
+	t.Parallel()
+	reader := &secrets{}
+	pods := NewPods(reader, time.Minute)
+	pods.Only = []string{"shared"}
+	if _, err := pods.Secret(t.Context(), "shop", "private"); err == nil || !strings.Contains(err.Error(), "shared") || reader.reads != 0 {
+		t.Errorf("%d reads of a Secret that is not listed, error %v", reader.reads, err)
+	}
+	if _, err := pods.Secret(t.Context(), "shop", "shared"); err != nil || reader.reads != 1 {
+		t.Errorf("%d reads of one that is listed, error %v", reader.reads, err)
+	}
 }
 
 // TestPodsKeepNothingForLong: a Secret is read once for all who ask within the time, and

@@ -1,0 +1,35 @@
+package follow
+
+import (
+	"context"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Off takes the place of a family that is switched off: it tells whoever asks for its
+// inputs, and leaves what is on record of them as it is.
+type Off struct {
+	// Reason is the warning, and Advice says how to switch the family on.
+	Reason input.Reason
+	Advice string
+	// Asked lists the annotations of a workload that have no effect.
+	Asked func(*kube.Workload, settings.Intent) []string
+}
+
+// Kinds are none.
+func (Off) Kinds() []input.Kind { return nil }
+
+// Drop has nothing to forget.
+func (Off) Drop(kube.Key) {}
+
+// Assess warns of every request.
+func (o Off) Assess(_ context.Context, w *kube.Workload, intent settings.Intent, _ record.Entry) (input.Assessment, error) {
+	var all input.Assessment
+	for _, key := range o.Asked(w, intent) {
+		all.Warnings = append(all.Warnings, input.Warning{Reason: o.Reason, Text: "annotation " + key + " has no effect: " + o.Advice})
+	}
+	return all, nil
+}

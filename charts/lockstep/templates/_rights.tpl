@@ -114,10 +114,14 @@ exactly these and compares them with the requests that the API server has logged
 
 {{/* lockstep.ownRules are the rights in the release's namespace. */}}
 {{- define "lockstep.ownRules" -}}
+{{- $moves := or .Values.reload.enabled .Values.images.enabled -}}
+{{- if $moves }}
 # What each workload was given: lockstep-state-00 to lockstep-state-63.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch, create, patch]
+{{- end }}
+{{- if .Values.reload.enabled }}
 # The key for digests of Secrets. The controller makes it at its first start.
 - apiGroups: [""]
   resources: [secrets]
@@ -126,6 +130,7 @@ exactly these and compares them with the requests that the API server has logged
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create]
+{{- end }}
 # Leader election.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
@@ -134,8 +139,8 @@ exactly these and compares them with the requests that the API server has logged
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]
-# The event "became leader", written by the client library, and those about the record.
-- apiGroups: ["", events.k8s.io]
+# The event "became leader", written by the client library{{ if $moves }}, and those about the record{{ end }}.
+- apiGroups: [""{{ if $moves }}, events.k8s.io{{ end }}]
   resources: [events]
   verbs: [create, patch]
 {{- end -}}

@@ -23,17 +23,21 @@ type right struct {
 	name string
 }
 
+// what is "patch deployments.apps".
+func (r right) what() string {
+	return r.verb + " " + strings.TrimSuffix(r.resource+"."+r.group, ".")
+}
+
 // String is how people would ask for it: "patch deployments.apps in shop".
 func (r right) String() string {
-	what := strings.TrimSuffix(r.resource+"."+r.group, ".")
+	name, where := "", "all namespaces"
 	if r.name != "" {
-		what += "/" + r.name
+		name = "/" + r.name
 	}
-	where := "all namespaces"
 	if r.namespace != "" {
 		where = r.namespace
 	}
-	return fmt.Sprintf("%s %s in %s", r.verb, what, where)
+	return fmt.Sprintf("%s%s in %s", r.what(), name, where)
 }
 
 // covers reports whether the right allows a request.

@@ -29,6 +29,9 @@ type installed struct {
 	switches   switches
 	objects    []*unstructured.Unstructured
 	kubeconfig string
+	lab        lab
+	// pushed is the digest of the last image that was pushed.
+	pushed string
 }
 
 // lab is the control plane of a test and the registry beside it.
@@ -45,7 +48,7 @@ func (i *installed) account() string { return "system:serviceaccount:" + i.Own +
 // install makes the namespaces of an installation, and its account and roles in them.
 func (l lab) install(t *testing.T, s switches, namespaced bool) *installed {
 	t.Helper()
-	i := &installed{World: testkit.NewWorldOn(t, l.cluster), switches: s}
+	i := &installed{World: testkit.NewWorldOn(t, l.cluster), switches: s, lab: l}
 	if namespaced {
 		i.switches.namespaces = []string{i.Namespace}
 	}
@@ -117,7 +120,7 @@ func (i *installed) accountKubeconfig(t *testing.T) string {
 	return file
 }
 
-// newRegistry starts a registry that takes credentials, with one image.
+// newRegistry starts a registry that takes credentials.
 func newRegistry(t *testing.T) (server *registrylab.Server, authority string) {
 	t.Helper()
 	server, err := registrylab.Start(t.Context(), registrylab.Options{Folder: t.TempDir(), Progress: os.Stderr})
@@ -129,9 +132,6 @@ func newRegistry(t *testing.T) (server *registrylab.Server, authority string) {
 			t.Error(err)
 		}
 	})
-	if _, err := server.PushIndex(t.Context(), "app", "1", "one"); err != nil {
-		t.Fatal(err)
-	}
 	authority = filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(authority, server.CA, 0o600); err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func (l lab) install(t *testing.T, s switches, namespaced bool) *installed {
 			i.Create(t, o)
 		}
 	}
-	i.kubeconfig = i.accountKubeconfig(t)
+	i.kubeconfig = accountKubeconfig(t, i.World, i.Own)
 	return i
 }
 
@@ -97,15 +97,15 @@ func stop(t *testing.T, c *testkit.Controller) {
 	}
 }
 
-// accountKubeconfig is a kubeconfig of the service account that the chart has made.
-func (i *installed) accountKubeconfig(t *testing.T) string {
+// accountKubeconfig is a kubeconfig of the controller's service account.
+func accountKubeconfig(t *testing.T, w *testkit.World, name string) string {
 	t.Helper()
 	token := &authenticationv1.TokenRequest{}
-	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: i.Own, Name: i.Own}}
-	if err := i.Client.SubResource("token").Create(t.Context(), sa, token); err != nil {
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Own, Name: name}}
+	if err := w.Client.SubResource("token").Create(t.Context(), sa, token); err != nil {
 		t.Fatalf("ask for a token: %v", err)
 	}
-	config, err := clientcmd.LoadFromFile(i.Cluster.Kubeconfig())
+	config, err := clientcmd.LoadFromFile(w.Cluster.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}

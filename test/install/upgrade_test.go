@@ -41,7 +41,7 @@ func TestUpgradesRestartNothing(t *testing.T) {
 		want switches // after the step
 	}{
 		{"kubectl apply -k", func() { u.applyManifests(t) }, switches{reload: true}},
-		{"helm install", func() { u.helm(t, "install", "--take-ownership", "--set", image) }, switches{reload: true}},
+		{"helm install", func() { u.helm(t, "install", "--take-ownership", "--server-side=false", "--set", image) }, switches{reload: true}},
 		{"helm upgrade", func() {
 			u.helm(t, "upgrade", "--set", image, "--set", "quiet=300ms,replicas=1,podStrategies.enabled=true,revisions.enabled=true,images.enabled=true")
 		}, switches{reload: true, pods: true, revisions: true, images: true}},

@@ -16,7 +16,7 @@ PROGRAMS := $(if $(filter Darwin,$(shell uname -s)),./cmd/lockstep,./cmd/...)
 # the programs which that takes, in the order of need.
 LAB_WITH ?= kwok,argo-rollouts
 LAB_CONTROL_PLANE := etcd kube-apiserver kube-controller-manager
-LAB_TESTS := $(LAB_CONTROL_PLANE) kube-scheduler kwok argo-rollouts kubelet registry helm gitops-agent kubectl
+LAB_TESTS := $(LAB_CONTROL_PLANE) kube-scheduler kwok argo-rollouts kubelet registry helm helm3 gitops-agent kubectl
 
 # The release of the tests' shared control plane: 1.36 or 1.34.
 KUBERNETES ?= 1.36

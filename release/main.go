@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -136,10 +137,10 @@ func (o options) push(ctx context.Context, stdout io.Writer, progress *progress)
 	return nil
 }
 
-// placeholder is the image in examples/controller.yaml.
-const placeholder = "registry.example/lockstep:dev"
-
-// install is the command that installs the controller with an image.
+// install is the command that installs the controller with an image, which is named by its
+// digest: REPOSITORY:TAG@DIGEST.
 func install(reference string) string {
-	return fmt.Sprintf("sed 's|%s|%s|' examples/controller.yaml | kubectl apply -f -", placeholder, reference)
+	tagged, digest, _ := strings.Cut(reference, "@")
+	repository := tagged[:strings.LastIndex(tagged, ":")]
+	return fmt.Sprintf("helm install lockstep charts/lockstep --namespace lockstep-system --create-namespace --set image.repository=%s,image.digest=%s", repository, digest)
 }

@@ -2,9 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -20,12 +24,37 @@ import (
 type revisionsOptions struct {
 	revisions.Options
 	enabled bool
+	// secrets are the namespaces whose Secrets are attached too.
+	secrets []string
 }
+
+// everyNamespace stands for all namespaces that are followed.
+const everyNamespace = "*"
 
 func (o *revisionsOptions) bind(fs *pflag.FlagSet) {
 	o.Options = revisions.DefaultOptions()
 	fs.BoolVar(&o.enabled, "revisions", true, "attach ConfigMaps and Secrets labelled "+settings.Revisioned+"=true to the revisions that use them")
+	fs.StringSliceVar(&o.secrets, "revisions-secret-namespaces", []string{everyNamespace}, "namespaces whose Secrets are attached too, separated by commas; * for all that are watched, nothing for none")
 	fs.DurationVar(&o.Grace, "revisions-grace", o.Grace, "age from which such an object is reported when no revision uses it")
+}
+
+// secretNamespaces are those of the flag; nil means all.
+func (o *revisionsOptions) secretNamespaces() []string {
+	if slices.Contains(o.secrets, everyNamespace) {
+		return nil
+	}
+	return append([]string{}, o.secrets...)
+}
+
+// Validate lists everything that is wrong with the options.
+func (o *revisionsOptions) Validate() error {
+	wrong := []error{o.Options.Validate()}
+	for _, ns := range o.secretNamespaces() {
+		if problems := validation.IsDNS1123Label(ns); len(problems) > 0 {
+			wrong = append(wrong, fmt.Errorf("--revisions-secret-namespaces: namespace %q: %s", ns, problems[0]))
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // addRevisions adds the watches to those of the cache, and the loop, on the leader.
@@ -37,7 +66,8 @@ func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err err
 		Now:    p.options.now,
 		Report: func(s mirror.Status) { reportStatus(p.log, s) },
 		// A namespace that wants to observe must be known before anything is written.
-		Ready: p.cache.Defaults,
+		Ready:   p.cache.Defaults,
+		Secrets: p.options.revisions.secretNamespaces(),
 	})
 	if err := p.addAttachRights(mgr); err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func (o *controllerOptions) movingRights(ns string, kinds []kube.Kind) []access.
 			need(access.Right{Resource: resource("", "secrets"), Namespace: ns, Name: name, Use: "reading the pull secrets of images"}, "get")
 		}
 	}
-	if o.pods {
+	if o.pods && !o.observe {
 		need(access.Right{Resource: resource("", "pods"), Namespace: ns, Use: "the strategies evict and refresh"}, "list", "patch")
 		need(access.Right{Resource: resource("", "pods/eviction"), Namespace: ns, Use: "the strategy evict"}, "create")
 	}
@@ -93,6 +93,9 @@ func verbs(r access.Right, wanted ...string) []access.Right {
 func revisionResources(kinds []kube.Kind) []schema.GroupResource {
 	var all []schema.GroupResource
 	for _, kind := range kinds {
+		if kind.Revisions.Transient { // They tell nothing of what the workload was given.
+			continue
+		}
 		plural, _ := meta.UnsafeGuessKindToResource(kind.Revisions.GroupVersionKind)
 		if !slices.Contains(all, plural.GroupResource()) {
 			all = append(all, plural.GroupResource())
@@ -105,10 +108,16 @@ func revisionResources(kinds []kube.Kind) []schema.GroupResource {
 // needs none of these.
 func (o *controllerOptions) attachRights() []access.Right {
 	var all []access.Right
-	for _, ns := range o.writtenNamespaces() {
-		for _, kind := range []string{"configmaps", "secrets"} {
+	need := func(kind string, namespaces []string) {
+		for _, ns := range namespaces {
 			all = append(all, access.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
 		}
+	}
+	need("configmaps", o.writtenNamespaces())
+	if chosen := o.revisions.secretNamespaces(); chosen != nil {
+		need("secrets", chosen)
+	} else {
+		need("secrets", o.writtenNamespaces())
 	}
 	return all
 }

@@ -3,3 +3,5 @@
 package charts
 
 //go:generate go run ./readme ../../charts/app
+//go:generate go run ./readme ../../charts/lockstep
+//go:generate go run ./manifests

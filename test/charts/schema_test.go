@@ -17,13 +17,18 @@ import (
 func TestSchemaKnowsEveryValue(t *testing.T) {
 	t.Parallel()
 	h := helmtest.New(t, "")
-	var values, schema map[string]any
-	read(t, filepath.Join(h.Chart("app"), "values.yaml"), yaml.Unmarshal, &values)
-	read(t, filepath.Join(h.Chart("app"), "values.schema.json"), json.Unmarshal, &schema)
-	for _, own := range []string{"global", "enabled", "tags"} {
-		values[own] = nil // Helm's own: a parent chart sets them
+	for chart, open := range map[string][]string{"app": openParts(), "lockstep": nil} {
+		t.Run(chart, func(t *testing.T) {
+			t.Parallel()
+			var values, schema map[string]any
+			read(t, filepath.Join(h.Chart(chart), "values.yaml"), yaml.Unmarshal, &values)
+			read(t, filepath.Join(h.Chart(chart), "values.schema.json"), json.Unmarshal, &schema)
+			for _, own := range []string{"global", "enabled", "tags"} {
+				values[own] = nil // Helm's own: a parent chart sets them
+			}
+			compare(t, open, "", values, schema)
+		})
 	}
-	compare(t, "", values, schema)
 }
 
 func read(t *testing.T, file string, decode func([]byte, any) error, into any) {
@@ -44,10 +49,10 @@ func openParts() []string {
 }
 
 // compare walks down the parts whose properties the schema lists.
-func compare(t *testing.T, path string, values, schema map[string]any) {
+func compare(t *testing.T, openParts []string, path string, values, schema map[string]any) {
 	t.Helper()
 	properties, _ := schema["properties"].(map[string]any)
-	if open := slices.Contains(openParts(), path); open == (schema["additionalProperties"] == false) {
+	if open := slices.Contains(openParts, path); open == (schema["additionalProperties"] == false) {
 		t.Errorf("%q: additionalProperties is %v", path, schema["additionalProperties"])
 	}
 	for name := range properties {
@@ -61,7 +66,7 @@ func compare(t *testing.T, path string, values, schema map[string]any) {
 			t.Errorf("%s%s is in values.yaml and not in the schema", path, name)
 		}
 		if inner, ok := value.(map[string]any); ok && part["properties"] != nil {
-			compare(t, path+name+".", inner, part)
+			compare(t, openParts, path+name+".", inner, part)
 		}
 	}
 }
@@ -73,5 +78,8 @@ func TestHelmLints(t *testing.T) {
 		if out, stderr, code := h.Try(t, "lint", "--strict", h.Chart("app"), "-f", helmtest.ValuesFile(t, values)); code != 0 {
 			t.Errorf("%s: %s%s", name, out, stderr)
 		}
+	}
+	if out, stderr, code := h.Try(t, "lint", "--strict", h.Chart("lockstep"), "--set", "image.repository=registry.example/lockstep"); code != 0 {
+		t.Errorf("lockstep: %s%s", out, stderr)
 	}
 }

@@ -29,11 +29,22 @@ type Helm struct {
 // commands that need no cluster.
 func New(t testing.TB, kubeconfig string) *Helm {
 	t.Helper()
+	return newHelm(t, program.Helm, kubeconfig)
+}
+
+// New3 returns the last Helm of version 3, which only renders.
+func New3(t testing.TB) *Helm {
+	t.Helper()
+	return newHelm(t, program.Helm3, "")
+}
+
+func newHelm(t testing.TB, name, kubeconfig string) *Helm {
+	t.Helper()
 	builder, err := program.NewBuilder(os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := builder.Build(t.Context(), program.Helm)
+	built, err := builder.Build(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +53,7 @@ func New(t testing.TB, kubeconfig string) *Helm {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	return &Helm{path: built[program.Helm].Path, root: root, env: []string{
+	return &Helm{path: built[name].Path, root: root, env: []string{
 		"KUBECONFIG=" + kubeconfig,
 		"HELM_CACHE_HOME=" + filepath.Join(home, "cache"),
 		"HELM_CONFIG_HOME=" + filepath.Join(home, "config"),

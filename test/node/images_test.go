@@ -73,7 +73,8 @@ func pushImages(t *testing.T, cluster *labtest.Cluster) map[string]string {
 	for _, match := range printed.FindAllStringSubmatch(stdout, -1) {
 		images[match[1]] = match[0]
 	}
-	if !strings.Contains(stdout, "sed 's|registry.example/lockstep:dev|"+images["lockstep"]+"|' examples/controller.yaml | kubectl apply -f -") {
+	_, digest, _ := strings.Cut(images["lockstep"], "@")
+	if !strings.Contains(stdout, "--set image.repository="+cluster.SecureRegistry()+"/team/lockstep,image.digest="+digest+"\n") {
 		t.Errorf("make push does not print how to install the controller:\n%s", stdout)
 	}
 	return images

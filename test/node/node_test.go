@@ -3,10 +3,7 @@
 package node_test
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,8 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/image"
+	"github.com/lockstep-dev/lockstep/test/helmtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -94,17 +90,18 @@ func onlyOneRollout(t *testing.T, w *testkit.World) {
 	})
 }
 
-// controllerNamespace is where examples/controller.yaml puts the controller.
+// controllerNamespace is where the controller is installed.
 const controllerNamespace = "lockstep-system"
 
-// installController runs the controller in the cluster: the manifest of examples/,
-// its service account, its rights with those that it shows for pods, a token that
-// the kubelet mounts, and the API server at its service address.
+// installController runs the controller in the cluster, as users do: Helm installs the
+// chart, with its service account, the rights that it renders, a token that the kubelet
+// mounts, and the API server at its service address. Helm waits until it is ready.
 func installController(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
-	w := testkit.NewWorldOn(t, cluster)
-	applyExample(t, w.Client, "../../examples/controller.yaml")
-	awaitAvailable(t, w.Client, client.ObjectKey{Namespace: controllerNamespace, Name: "lockstep"})
+	h := helmtest.New(t, cluster.Kubeconfig())
+	repository, tag, _ := strings.Cut(lockstepImage, ":")
+	h.Run(t, "install", "lockstep", h.Chart("lockstep"), "--namespace", controllerNamespace, "--create-namespace", "--wait",
+		"--set", "podStrategies.enabled=true,image.pullPolicy=Never,image.repository="+repository+",image.tag="+tag)
 }
 
 func controllerReloadsFromAPod(t *testing.T, cluster *labtest.Cluster) {
@@ -126,7 +123,7 @@ func controllerReloadsFromAPod(t *testing.T, cluster *labtest.Cluster) {
 const refreshBound = 20 * time.Second
 
 // refreshRestartsNothing: the mounted file changes in the running pod, soon, every
-// time, and with no more rights than the example shows. How soon is in the log.
+// time, and with no more rights than the chart renders. How soon is in the log.
 func refreshRestartsNothing(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
 	w := testkit.NewWorldOn(t, cluster)
@@ -285,71 +282,4 @@ func pod(t *testing.T, w *testkit.World) corev1.Pod {
 		t.Fatalf("%d pods, want one", len(all))
 	}
 	return all[0]
-}
-
-// applyExample creates the objects of a manifest, with the image that was built,
-// and with what its comments say to add for strategies on pods.
-func applyExample(t *testing.T, c client.Client, path string) {
-	t.Helper()
-	manifest, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.ReplaceAll(string(manifest), "image: registry.example/lockstep:dev", "imagePullPolicy: Never\n        image: "+lockstepImage)
-	text = strings.ReplaceAll(text, "args: [controller,", "args: [controller, --pod-strategies,")
-	if !strings.Contains(text, lockstepImage) || !strings.Contains(text, "--pod-strategies,") {
-		t.Fatalf("%s does not have the image and the arguments that this test replaces", path)
-	}
-	text = withPodRights(t, text)
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
-	for {
-		o := &unstructured.Unstructured{}
-		err := decoder.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(o.Object) == 0 {
-			continue
-		}
-		if err := c.Create(t.Context(), o); err != nil {
-			t.Fatalf("create %s %s: %v", o.GetKind(), o.GetName(), err)
-		}
-	}
-}
-
-// withPodRights takes the rights that the manifest shows for --pod-strategies out of
-// their comment: the indented lines below the one that names the flag.
-func withPodRights(t *testing.T, manifest string) string {
-	t.Helper()
-	var lines []string
-	inside, taken := false, 0
-	for line := range strings.Lines(manifest) {
-		rule, commented := strings.CutPrefix(line, "# ")
-		part := commented && (strings.HasPrefix(rule, "- ") || strings.HasPrefix(rule, "  "))
-		if inside && part {
-			line = rule
-			taken++
-		} else {
-			inside = strings.HasPrefix(line, "# For --pod-strategies")
-		}
-		lines = append(lines, line)
-	}
-	if taken == 0 {
-		t.Fatal("the manifest shows no rights for --pod-strategies")
-	}
-	return strings.Join(lines, "")
-}
-
-func awaitAvailable(t *testing.T, c client.Client, at client.ObjectKey) {
-	t.Helper()
-	labtest.Eventually(t, 3*testkit.Patience, func() (bool, string) {
-		d := &appsv1.Deployment{}
-		if err := c.Get(t.Context(), at, d); err != nil {
-			return false, err.Error()
-		}
-		return d.Status.AvailableReplicas == *d.Spec.Replicas, fmt.Sprintf("%d of %d replicas of %s are available", d.Status.AvailableReplicas, *d.Spec.Replicas, at)
-	})
 }

@@ -22,11 +22,19 @@ import (
 type area struct {
 	ownership *Ownership
 	namespace string
-	objects   map[input.Kind]*mirror.Mirror[*Owned]
+	objects   []watched
 	// sorts and revisions are by the name of their kind.
 	sorts     map[string]kube.Revisions
 	revisions map[string]*mirror.Mirror[*Holder]
 	phase     atomic.Int32
+}
+
+// watched are the revisioned objects of one kind, in one namespace or in all of them.
+type watched struct {
+	*mirror.Mirror[*Owned]
+
+	kind      input.Kind
+	namespace string
 }
 
 // The phases of an area, in their order.
@@ -42,16 +50,11 @@ const (
 func newArea(w *Ownership, namespace string) *area {
 	a := &area{
 		ownership: w, namespace: namespace,
-		objects: map[input.Kind]*mirror.Mirror[*Owned]{},
-		sorts:   map[string]kube.Revisions{}, revisions: map[string]*mirror.Mirror[*Holder]{},
+		sorts: map[string]kube.Revisions{}, revisions: map[string]*mirror.Mirror[*Holder]{},
 	}
-	// To the process as a whole none of these is vital, so they all count as settings.
-	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
-		a.objects[kind] = mirror.New(mirror.Options[*Owned]{
-			Name: "revisioned " + kube.ResourceName(string(kind), namespace), Role: mirror.RoleSettings,
-			Slim:    func(object any) (*Owned, error) { return slimOwned(kind, object) },
-			Changed: a.objectChanged, Report: w.options.Report, Now: w.options.Now,
-		})
+	a.watchObjects(input.KindConfigMap, namespace)
+	for _, ns := range w.options.secretsIn(namespace) {
+		a.watchObjects(input.KindSecret, ns)
 	}
 	for _, kind := range w.cache.Kinds() {
 		sort := kind.Revisions
@@ -69,14 +72,35 @@ func newArea(w *Ownership, namespace string) *area {
 	return a
 }
 
+// watchObjects adds the revisioned objects of a kind. To the process as a whole nothing
+// that an area watches is vital, so all of it counts as settings.
+func (a *area) watchObjects(kind input.Kind, namespace string) {
+	o := a.ownership.options
+	a.objects = append(a.objects, watched{kind: kind, namespace: namespace, Mirror: mirror.New(mirror.Options[*Owned]{
+		Name: "revisioned " + kube.ResourceName(string(kind), namespace), Role: mirror.RoleSettings,
+		Slim:    func(object any) (*Owned, error) { return slimOwned(kind, object) },
+		Changed: a.objectChanged, Report: o.Report, Now: o.Now,
+	})})
+}
+
+// object returns the copy of a revisioned object.
+func (a *area) object(key ObjectKey) (*Owned, bool) {
+	for _, w := range a.objects {
+		if w.kind == key.Source.Kind && (w.namespace == corev1.NamespaceAll || w.namespace == key.Namespace) {
+			return w.Get(key.Namespace, key.Source.Name)
+		}
+	}
+	return nil, false
+}
+
 // Run implements cluster.Stay.
 func (a *area) Run(ctx context.Context, c client.WithWatch) {
 	var group sync.WaitGroup
-	for kind, m := range a.objects {
+	for _, w := range a.objects {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind) + "List"))
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(w.kind) + "List"))
 		group.Go(func() {
-			m.Run(ctx, c, mirror.Scope{List: list, Namespace: a.namespace, Selector: labels.SelectorFromSet(labels.Set{settings.Revisioned: "true"})})
+			w.Run(ctx, c, mirror.Scope{List: list, Namespace: w.namespace, Selector: labels.SelectorFromSet(labels.Set{settings.Revisioned: "true"})})
 		})
 	}
 	select {
@@ -102,8 +126,8 @@ func (a *area) Leave() {
 	for _, m := range a.revisions {
 		clearMirror(m)
 	}
-	for _, m := range a.objects {
-		clearMirror(m)
+	for _, w := range a.objects {
+		clearMirror(w.Mirror)
 	}
 }
 
@@ -147,7 +171,11 @@ func (a *area) status() []mirror.Status {
 }
 
 func (a *area) objectStatus() []mirror.Status {
-	return []mirror.Status{a.objects[input.KindConfigMap].Status(), a.objects[input.KindSecret].Status()}
+	all := make([]mirror.Status, 0, len(a.objects))
+	for _, w := range a.objects {
+		all = append(all, w.Status())
+	}
+	return all
 }
 
 // holderStatus tells by kind how well everything can be followed that may hold an
@@ -166,8 +194,8 @@ func (a *area) holderStatus() map[string]mirror.Status {
 }
 
 func (a *area) eachObject(visit func(*Owned)) {
-	for _, m := range a.objects {
-		m.Each(visit)
+	for _, w := range a.objects {
+		w.Each(visit)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
@@ -21,6 +23,21 @@ type OwnershipOptions struct {
 	// Ready, when it is set, says whether everything else is known that decisions
 	// depend on. Until then nothing is fed.
 	Ready func() bool
+	// Secrets are the namespaces whose Secrets are watched; nil means all that the cache
+	// watches. To attach a Secret takes the right to patch it, which is not given lightly.
+	Secrets []string
+}
+
+// secretsIn are the namespaces to watch Secrets in, where the cache watches one
+// namespace or all of them.
+func (o OwnershipOptions) secretsIn(namespace string) []string {
+	switch {
+	case o.Secrets == nil, slices.Contains(o.Secrets, namespace):
+		return []string{namespace}
+	case namespace == corev1.NamespaceAll:
+		return o.Secrets
+	}
+	return nil
 }
 
 // Ownership knows the revisioned objects of a cluster and everything that may
@@ -116,7 +133,7 @@ func (w *Ownership) Object(key ObjectKey) (*Owned, bool) {
 	if !ok || !a.isOpen() {
 		return nil, false
 	}
-	return a.objects[key.Source.Kind].Get(key.Namespace, key.Source.Name)
+	return a.object(key)
 }
 
 // Users returns the living revisions that use an object, by name.

@@ -32,7 +32,7 @@ func BenchmarkOwnershipOfALargeCluster(b *testing.B) {
 		all, _ := w.areas.Of(corev1.NamespaceAll)
 		for i := range objects {
 			add(b, all.revisions["ReplicaSet"], manyReplicaSets(b, i))
-			add(b, all.objects[input.KindConfigMap], manyConfigMaps(i))
+			add(b, all.objects[0].Mirror, manyConfigMaps(i))
 		}
 		b.ReportMetric(float64(heap()-before)/(1<<20), "heap-MiB")
 		b.ReportMetric(float64(heap()-before)/objects, "heap-B/revision")

@@ -25,6 +25,7 @@ const (
 	ArgoRollouts      = "argo-rollouts"
 	KWOK              = "kwok"
 	Helm              = "helm"
+	Helm3             = "helm3"
 	Registry          = "registry"
 	GitOps            = "gitops-agent"
 	Kubectl           = "kubectl"
@@ -53,7 +54,7 @@ type Program struct {
 func All() []Program {
 	const k8s, etcd, argo = "k8s.io/kubernetes", "go.etcd.io/etcd/server/v3", "github.com/argoproj/argo-rollouts"
 	const kwok, helm, registry = "sigs.k8s.io/kwok", "helm.sh/helm/v4", "github.com/distribution/distribution/v3"
-	const gitops = "github.com/argoproj/gitops-engine"
+	const gitops, helm3 = "github.com/argoproj/gitops-engine", "helm.sh/helm/v3"
 	crds := []string{"manifests/crds/*-crd.yaml"}
 	stages := []string{"kustomize/stage/node/fast/*.yaml", "kustomize/stage/node/heartbeat-with-lease/*.yaml", "kustomize/stage/pod/fast/*.yaml"}
 	return []Program{
@@ -67,6 +68,7 @@ func All() []Program {
 		{Helm, "helm", helm, helm + "/cmd/helm", 3 * time.Minute, nil},
 		{Registry, "registry", registry, registry + "/cmd/registry", 2 * time.Minute, nil},
 		{GitOps, "gitops", gitops, gitops + "/agent", 3 * time.Minute, nil},
+		{Helm3, "helm3", helm3, helm3 + "/cmd/helm", 2 * time.Minute, nil},
 		{Kubectl, "kubectl", k8s, k8s + "/cmd/kubectl", 2 * time.Minute, nil},
 		{Etcd + "@1.34", "kubernetes-1.34", etcd, etcd, 30 * time.Second, nil},
 		{APIServer + "@1.34", "kubernetes-1.34", k8s, k8s + "/cmd/kube-apiserver", 5 * time.Minute, nil},

@@ -1,0 +1,46 @@
+{{/* lockstep.name is the name of the objects. */}}
+{{- define "lockstep.name" -}}
+{{- .Values.fullnameOverride | default .Release.Name | trunc 48 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/*
+lockstep.selector are the labels that find the pods. A namespace has one installation at most,
+because the record, the key and the Lease have fixed names. So the release is not among them, and
+an installation that was made by other means can be adopted.
+*/}}
+{{- define "lockstep.selector" -}}
+app.kubernetes.io/name: lockstep
+{{- end -}}
+
+{{/* lockstep.labels are the labels of every object. */}}
+{{- define "lockstep.labels" -}}
+{{ toYaml (merge (include "lockstep.ownLabels" . | fromYaml) .Values.labels) }}
+{{- end -}}
+
+{{- define "lockstep.ownLabels" -}}
+{{ include "lockstep.selector" . }}
+app.kubernetes.io/instance: {{ .Release.Name | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* lockstep.account is the service account of the controller. */}}
+{{- define "lockstep.account" -}}
+{{- .Values.serviceAccount.name | default (include "lockstep.name" .) -}}
+{{- end -}}
+
+{{/* lockstep.image is the image of the controller. */}}
+{{- define "lockstep.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%v" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* lockstep.subjects are whom the roles are bound to. */}}
+{{- define "lockstep.subjects" -}}
+subjects:
+  - {kind: ServiceAccount, name: {{ include "lockstep.account" . }}, namespace: {{ .Release.Namespace }}}
+{{- end -}}

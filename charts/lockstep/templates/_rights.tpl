@@ -1,0 +1,178 @@
+{{/*
+The rights of the controller, and what each of them is for. test/install runs the controller with
+exactly these and compares them with the requests that the API server has logged.
+*/}}
+
+{{/* lockstep.workloadVerbs: whoever moves workloads patches them. */}}
+{{- define "lockstep.workloadVerbs" -}}
+{{- $v := .Values -}}
+{{- if and (or $v.reload.enabled $v.images.enabled) (not $v.observe) -}}
+[list, watch, patch]
+{{- else -}}
+[list, watch]
+{{- end -}}
+{{- end -}}
+
+{{/* lockstep.followRules are the rights in the followed namespaces. */}}
+{{- define "lockstep.followRules" -}}
+{{- $v := .Values -}}
+{{- $moves := or $v.reload.enabled $v.images.enabled -}}
+{{- if $v.reload.enabled }}
+# What is followed. Contents are hashed on arrival and not kept.
+- apiGroups: [""]
+  resources: [configmaps, secrets]
+  verbs: [list, watch]
+{{- else if $v.revisions.enabled }}
+# Metadata of the objects that are attached.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [list, watch]
+{{- end }}
+{{- if or $moves $v.revisions.enabled }}
+# What uses them, and what is rolled: one patch of the pod template.
+- apiGroups: [apps]
+  resources: [deployments, statefulsets, daemonsets]
+  verbs: {{ include "lockstep.workloadVerbs" . }}
+# Where Argo Rollouts is not installed this grants nothing.
+- apiGroups: [argoproj.io]
+  resources: [rollouts]
+  verbs: {{ include "lockstep.workloadVerbs" . }}
+# The next Job reads new content by itself; only a new image is written.
+- apiGroups: [batch]
+  resources: [cronjobs]
+  verbs: [list, watch{{ if and $v.images.enabled (not $v.observe) }}, patch{{ end }}]
+{{- range $v.kinds }}
+- apiGroups: [{{ include "lockstep.groupOf" .kind | quote }}]
+  resources: [{{ .resource }}]
+  verbs: {{ include "lockstep.workloadVerbs" $ }}
+{{- end }}
+# Which revision shows what was delivered{{ if $v.revisions.enabled }}, and which one owns what it was started with{{ end }}.
+- apiGroups: [apps]
+  resources: [replicasets, controllerrevisions]
+  verbs: [list{{ if $v.revisions.enabled }}, watch{{ end }}]
+# What people see with "kubectl describe".
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end }}
+{{- if $v.revisions.enabled }}
+# Jobs are the revisions of CronJobs.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [list, watch]
+{{- if not $v.observe }}
+# Owner references are written, nothing else. RBAC cannot narrow it to them.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [patch]
+{{- end }}
+{{- end }}
+{{- if $v.images.enabled }}
+# The credentials with which the pods pull.
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [secrets]
+  {{- with $v.images.pullSecrets }}
+  resourceNames: {{ toJson . }}
+  {{- end }}
+  verbs: [get]
+{{- end }}
+{{- if and $v.podStrategies.enabled (not $v.observe) }}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, patch]
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
+{{- end }}
+{{- end -}}
+
+{{/* lockstep.groupOf is the group of group/version/Kind=path; version/Kind=path has none. */}}
+{{- define "lockstep.groupOf" -}}
+{{- $parts := splitList "/" (first (splitList "=" .)) -}}
+{{- if eq (len $parts) 3 -}}{{- first $parts -}}{{- end -}}
+{{- end -}}
+
+{{/* lockstep.clusterRules are the rights to what is in no namespace. */}}
+{{- define "lockstep.clusterRules" -}}
+{{- $v := .Values -}}
+{{- if or $v.reload.enabled $v.images.enabled $v.revisions.enabled }}
+# Defaults for all workloads of a namespace.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [list, watch]
+{{- end }}
+{{- if and $v.images.enabled (not $v.images.platforms) }}
+# The platforms that an image must have.
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list]
+{{- end }}
+{{- end -}}
+
+{{/* lockstep.ownRules are the rights in the release's namespace. */}}
+{{- define "lockstep.ownRules" -}}
+{{- $moves := or .Values.reload.enabled .Values.images.enabled -}}
+{{- if $moves }}
+# What each workload was given: lockstep-state-00 to lockstep-state-63.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, watch, create, patch]
+{{- end }}
+{{- if .Values.reload.enabled }}
+# The key for digests of Secrets. The controller makes it at its first start.
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: [lockstep-installation-key]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
+{{- end }}
+# Leader election.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [lockstep]
+  verbs: [get, update]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+# The event "became leader", written by the client library{{ if $moves }}, and those about the record{{ end }}.
+- apiGroups: [""{{ if $moves }}, events.k8s.io{{ end }}]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
+{{/* lockstep.attachSecretsRules are the rights in a namespace whose Secrets are attached. */}}
+{{- define "lockstep.attachSecretsRules" -}}
+# Owner references are written, nothing else. RBAC cannot narrow it to them.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [{{ if not .Values.reload.enabled }}list, watch, {{ end }}patch]
+{{- end -}}
+
+{{/* lockstep.role is a Role and its binding. */}}
+{{- define "lockstep.role" }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  labels:
+    {{- include "lockstep.labels" .root | nindent 4 }}
+rules:
+  {{- trim .rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  labels:
+    {{- include "lockstep.labels" .root | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ .name }}}
+{{ include "lockstep.subjects" .root }}
+{{- end -}}

@@ -1,0 +1,4 @@
+// Package install installs Lockstep with its chart, as users do: every combination of
+// capabilities, with exactly the rights that it renders, and from one version to the next. It
+// has only tests.
+package install

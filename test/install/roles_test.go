@@ -1,0 +1,195 @@
+package install
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// right is one verb on one resource.
+type right struct {
+	// namespace is where; empty means everywhere.
+	namespace string
+	verb      string
+	group     string
+	resource  string
+	// name narrows it to one object.
+	name string
+}
+
+// what is "patch deployments.apps".
+func (r right) what() string {
+	return r.verb + " " + strings.TrimSuffix(r.resource+"."+r.group, ".")
+}
+
+// String is how people would ask for it: "patch deployments.apps in shop".
+func (r right) String() string {
+	name, where := "", "all namespaces"
+	if r.name != "" {
+		name = "/" + r.name
+	}
+	if r.namespace != "" {
+		where = r.namespace
+	}
+	return fmt.Sprintf("%s%s in %s", r.what(), name, where)
+}
+
+// covers reports whether the right allows a request.
+func (r right) covers(request right) bool {
+	return r.verb == request.verb && r.group == request.group && r.resource == request.resource &&
+		(r.namespace == "" || r.namespace == request.namespace) && (r.name == "" || r.name == request.name)
+}
+
+// granted lists the rights in rendered roles.
+func granted(t *testing.T, objects []*unstructured.Unstructured) []right {
+	t.Helper()
+	found := map[right]bool{}
+	for _, o := range objects {
+		if o.GetKind() != "Role" && o.GetKind() != "ClusterRole" {
+			continue
+		}
+		role := &rbacv1.Role{} // A ClusterRole has its rules at the same place.
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			for _, r := range rightsOf(rule) {
+				r.namespace = o.GetNamespace()
+				if found[r] {
+					t.Errorf("granted twice: %s", r)
+				}
+				found[r] = true
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(found))
+}
+
+func rightsOf(rule rbacv1.PolicyRule) []right {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var all []right
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				for _, name := range names {
+					all = append(all, right{verb: verb, group: group, resource: resource, name: name})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// needed is the table of rights: what an installation in a namespace may do, and no more.
+func needed(s switches, own string) []right {
+	var all []right
+	add := func(namespaces []string, resources, verbs string, names ...string) {
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, namespace := range namespaces {
+			for resource := range strings.FieldsSeq(resources) {
+				plural, group, _ := strings.Cut(resource, ".")
+				for verb := range strings.FieldsSeq(verbs) {
+					for _, name := range names {
+						all = append(all, right{namespace, verb, group, plural, name})
+					}
+				}
+			}
+		}
+	}
+	everywhere, here := []string{""}, []string{own}
+	followed := everywhere
+	if len(s.namespaces) > 0 {
+		followed = s.namespaces
+	}
+	addOwn(add, s, here)
+	if s.moves() || s.revisions {
+		add(everywhere, "namespaces", "list watch")
+		add(followed, "deployments.apps statefulsets.apps daemonsets.apps rollouts.argoproj.io cronjobs.batch", "list watch")
+		add(followed, "replicasets.apps controllerrevisions.apps", "list")
+		add(followed, "events.events.k8s.io", "create patch")
+	}
+	if s.moves() && !s.observe {
+		add(followed, "deployments.apps statefulsets.apps daemonsets.apps rollouts.argoproj.io", "patch")
+	}
+	if s.reload {
+		add(followed, "configmaps secrets", "list watch")
+	}
+	if s.images {
+		addImages(add, s, followed)
+	}
+	if s.revisions {
+		addRevisions(add, s, followed)
+	}
+	if s.pods && !s.observe {
+		add(followed, "pods", "list patch")
+		add(followed, "pods/eviction", "create")
+	}
+	return all
+}
+
+type adder func(namespaces []string, resources, verbs string, names ...string)
+
+func addOwn(add adder, s switches, here []string) {
+	add(here, "leases.coordination.k8s.io", "create")
+	add(here, "leases.coordination.k8s.io", "get update", "lockstep")
+	add(here, "events", "create patch")
+	if s.moves() {
+		add(here, "configmaps", "get list watch create patch")
+		add(here, "events.events.k8s.io", "create patch")
+	}
+	if s.reload {
+		add(here, "secrets", "create")
+		add(here, "secrets", "get", "lockstep-installation-key")
+	}
+}
+
+func addImages(add adder, s switches, followed []string) {
+	add(followed, "serviceaccounts", "get")
+	if s.listed {
+		add(followed, "secrets", "get", "pull")
+	} else {
+		add(followed, "secrets", "get")
+		add([]string{""}, "nodes", "list")
+	}
+	if !s.observe {
+		add(followed, "cronjobs.batch", "patch")
+	}
+}
+
+func addRevisions(add adder, s switches, followed []string) {
+	add(followed, "replicasets.apps controllerrevisions.apps", "watch")
+	add(followed, "jobs.batch", "list watch")
+	if !s.reload {
+		add(followed, "configmaps", "list watch")
+		add(s.secrets, "secrets", "list watch")
+	}
+	if !s.observe {
+		add(followed, "configmaps", "patch")
+		add(s.secrets, "secrets", "patch")
+	}
+}
+
+// words are rights as people spell them, sorted.
+func words(rights []right) []string {
+	all := make([]string, 0, len(rights))
+	for _, r := range rights {
+		all = append(all, r.String())
+	}
+	return sorted(all)
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
+}

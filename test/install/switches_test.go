@@ -1,0 +1,90 @@
+package install
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/lockstep-dev/lockstep/test/helmtest"
+)
+
+// switches are the values that decide on rights.
+type switches struct {
+	reload, revisions, images, pods, observe bool
+	// secrets are the namespaces whose Secrets are attached.
+	secrets []string
+	// listed: pull secrets and platforms are named.
+	listed bool
+	// namespaces are followed; none means all, or those with a label.
+	namespaces []string
+	selector   string
+}
+
+// values is how people would write them.
+func (s switches) values() string {
+	v := fmt.Sprintf(`
+image: {repository: registry.example/lockstep}
+reload: {enabled: %t}
+revisions: {enabled: %t, secretNamespaces: [%s]}
+podStrategies: {enabled: %t}
+observe: %t
+namespaces: [%s]
+namespaceSelector: %q
+`, s.reload, s.revisions, strings.Join(s.secrets, ", "), s.pods, s.observe, strings.Join(s.namespaces, ", "), s.selector)
+	if s.listed {
+		return v + fmt.Sprintf("images: {enabled: %t, pullSecrets: [pull], platforms: [linux/amd64]}\n", s.images)
+	}
+	return v + fmt.Sprintf("images: {enabled: %t}\n", s.images)
+}
+
+// moves reports whether workloads are moved.
+func (s switches) moves() bool { return s.reload || s.images }
+
+// valid: strategies for pods deliver ConfigMaps and Secrets.
+func (s switches) valid() bool { return s.reload || !s.pods }
+
+func (s switches) String() string {
+	var on []string
+	for name, is := range map[string]bool{
+		"reload": s.reload, "revisions": s.revisions, "images": s.images, "pods": s.pods, "observe": s.observe, "listed": s.listed,
+		"secrets": len(s.secrets) > 0, "namespaces": len(s.namespaces) > 0, "selector": s.selector != "",
+	} {
+		if is {
+			on = append(on, name)
+		}
+	}
+	return strings.Join(sorted(on), " ")
+}
+
+// combinations are all of them, except that nothing is listed where nothing uses it. The
+// namespaces exist.
+func combinations(namespaces []string) []switches {
+	var all []switches
+	each := []bool{false, true}
+	for _, scope := range []switches{{}, {namespaces: namespaces}, {selector: "team=shop"}} {
+		for _, reload := range each {
+			for _, pods := range each {
+				for _, revisions := range []switches{{}, {revisions: true}, {revisions: true, secrets: namespaces[:1]}} {
+					for _, images := range []switches{{}, {images: true}, {images: true, listed: true}} {
+						all = append(all, switches{
+							reload: reload, pods: pods, revisions: revisions.revisions, secrets: revisions.secrets,
+							images: images.images, listed: images.listed, namespaces: scope.namespaces, selector: scope.selector,
+						})
+					}
+				}
+			}
+		}
+	}
+	everything := switches{reload: true, revisions: true, images: true, pods: true, observe: true, secrets: namespaces[:1]}
+	namespaced := everything
+	namespaced.namespaces = namespaces
+	return append(all, everything, namespaced)
+}
+
+// render has Helm render the chart for a release.
+func render(t *testing.T, h *helmtest.Helm, release, namespace, values string) []*unstructured.Unstructured {
+	t.Helper()
+	return helmtest.Objects(t, h.Run(t, "template", release, h.Chart("lockstep"), "-n", namespace, "-f", helmtest.ValuesFile(t, values), "--kube-version", "1.36.0"))
+}

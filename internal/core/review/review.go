@@ -52,10 +52,11 @@ type Workload struct {
 	// Refs are the sources that the template names, Containers its containers.
 	Refs       []podrefs.Ref
 	Containers []string
-	// NoTemplate says why there is no pod template, empty when there is one. Borrowed is
-	// true when the template is that of another object, which is not at hand.
+	// NoTemplate says why there is no pod template, empty when there is one. Partial is true
+	// when the template is not at hand as a whole: it is that of another object, or the file
+	// is a patch.
 	NoTemplate string
-	Borrowed   bool
+	Partial    bool
 }
 
 // OfWorkload lists what is wrong with a workload, in order of keys.
@@ -78,7 +79,7 @@ func OfWorkload(w Workload, nearest Nearest) []Finding {
 	if w.NoTemplate != "" && asksForAnything(intent) {
 		r.add(NoTemplate, "", "", w.NoTemplate)
 	}
-	if w.NoTemplate == "" && !w.Borrowed {
+	if w.NoTemplate == "" && !w.Partial {
 		r.containers(w, intent)
 		r.nothing(w, intent)
 		r.refreshes(w, intent)

@@ -78,7 +78,7 @@ func TestOfWorkload(t *testing.T) {
 		"NothingToFollow": {"auto follows what is referenced", review.Workload{Annotations: set(settings.Reload, "auto")}, []string{
 			"warning NothingToFollow annotations: annotation lockstep.dev/reload: the pod template uses no ConfigMap and no Secret, so that there is nothing to follow",
 		}},
-		"Borrowed": {"the template is that of another object", review.Workload{Borrowed: true, Annotations: map[string]string{settings.Reload: "auto", settings.ImagePrefix + "web": "nginx:1"}}, nil},
+		"Partial": {"the template is that of another object", review.Workload{Partial: true, Annotations: map[string]string{settings.Reload: "auto", settings.ImagePrefix + "web": "nginx:1"}}, nil},
 		"NoTemplate": {"it cannot be followed", review.Workload{NoTemplate: "spec.template is no pod template", Annotations: set(settings.Reload, "auto")}, []string{
 			"error NoTemplate : spec.template is no pod template",
 		}},

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -164,7 +165,7 @@ func worse(a, b Result) Result {
 	return OK
 }
 
-// mostSkew is how far clocks may be apart. Both that are compared are read up to the second.
+// mostSkew is how far clocks may be apart. That of the API server is read up to the second.
 const mostSkew = 5 * time.Second
 
 func checkClock(f Facts) Check {
@@ -179,7 +180,8 @@ func checkClock(f Facts) Check {
 	case !f.Led || f.Leader.WrittenAt.IsZero():
 		c.Found = "this machine and the API server agree; no leader's clock is known"
 	default:
-		if leader := beyond(f.Leader.WrittenAt, f.Leader.Renewed, f.Leader.Renewed); leader != 0 {
+		// The leader looks at its clock, then writes: that may take as long as the Lease lasts.
+		if leader := beyond(f.Leader.WrittenAt, f.Leader.Renewed, f.Leader.Expires); leader != 0 {
 			c.Details = append(c.Details, fmt.Sprintf("the clock of the leader is %s that of the API server", ahead(-leader)))
 		}
 	}
@@ -252,8 +254,8 @@ func checkRecord(f Facts) Check {
 		c.Do = "new workloads of a full part are not followed: delete workloads that are not needed, or let them follow less"
 	}
 	if tooNew > 0 {
-		c.Result = worse(c.Result, Warning)
-		c.Details = append(c.Details, fmt.Sprintf("%d entries", tooNew)+" of a newer version of Lockstep: these workloads are not moved until that version runs again")
+		c.Result, c.Do = worse(c.Result, Warning), cmp.Or(c.Do, "run that version again")
+		c.Details = append(c.Details, counted(tooNew, "workload")+" on record in the form of a newer version of Lockstep: this one does not move them")
 	}
 	c.Details = some(c.Details)
 	return c

@@ -93,7 +93,7 @@ func (o *doctorOptions) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return err
 	}
-	answer := doctorAnswer{Namespace: o.installation.namespace, Checks: advisedChecks(doctor.Decide(facts))}
+	answer := doctorAnswer{Namespace: o.installation.namespace, Checks: doctor.Decide(facts)}
 	err = o.output.write(env.Stdout, answer, func(to io.Writer) error { return printChecks(to, env, answer.Checks) })
 	return errors.Join(err, verdict(answer.Checks))
 }
@@ -113,7 +113,7 @@ func (o *doctorOptions) options(env Environment) (doctor.Options, error) {
 	}
 	with := doctor.Options{
 		Client: c, Raw: raw, Namespace: o.installation.namespace, State: o.installation.state, Lease: o.installation.lease,
-		Version: env.Version, Now: env.Now, Nearest: commandline.Nearest, Understand: understand,
+		Version: env.Version, Now: env.Now, Nearest: commandline.Nearest, Elsewhere: ", with --own-namespace", Understand: understand,
 		Ping: func(ctx context.Context, host string, configured doctor.Configured) error {
 			return o.ping(ctx, env, host, configured)
 		},
@@ -133,16 +133,6 @@ func (o *doctorOptions) ping(ctx context.Context, env Environment, host string, 
 		return err
 	}
 	return registry.New(registry.Options{Hosts: hosts, UserAgent: "lockstep/" + env.Version}).Ping(ctx, host)
-}
-
-// advisedChecks adds the flags, which only this package knows.
-func advisedChecks(all []doctor.Check) []doctor.Check {
-	for i, c := range all {
-		if c.Name == doctor.Controller && c.Result == doctor.Unknown && c.Do != "" {
-			all[i].Do += "; --own-namespace names another namespace"
-		}
-	}
-	return all
 }
 
 // verdict is an error when the command has to fail.

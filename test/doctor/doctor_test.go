@@ -28,7 +28,7 @@ func TestDoctor(t *testing.T) {
 	for name := range healthy.checks {
 		healthy.expect(t, name, "ok")
 	}
-	healthy.expect(t, "caches", "ok", "they follow what they can list")
+	healthy.expect(t, "caches", "ok", "follow what they can list: 1 of 1")
 	if strings.Contains(healthy.checks["caches"].Found, "could not be asked") {
 		t.Errorf("the pod was not asked: %s", healthy.checks["caches"].text())
 	}

@@ -133,7 +133,7 @@ func TestDecide(t *testing.T) {
 		"TooNew":     {"after a step back", func(f *doctor.Facts) { f.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{TooNew: true} }, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
 
 		"NoImages":    {"no registry is needed", func(f *doctor.Facts) { f.Registries = nil }, doctor.Registries, doctor.OK, []string{"no workload follows an image"}},
-		"Unreachable": {"a registry does not answer", func(f *doctor.Facts) { f.Registries["registry.example"] = errors.New("no answer") }, doctor.Registries, doctor.Problem, []string{"registry.example: no answer", "from here"}},
+		"Unreachable": {"a registry does not answer", func(f *doctor.Facts) { f.Registries["registry.example"] = errors.New("no answer of registry.example") }, doctor.Registries, doctor.Problem, []string{"no answer of registry.example", "1 of the registries"}},
 		"ImagesOff":   {"the controller does not look at images", func(f *doctor.Facts) { f.Installation.ImagesOn = false }, doctor.Registries, doctor.Warning, []string{"switch images on"}},
 
 		"Invalid": {"the controller leaves it alone", func(f *doctor.Facts) {
@@ -154,7 +154,7 @@ func TestDecide(t *testing.T) {
 			f.Sources, f.Workloads[0] = nil, workload(map[string]string{settings.Reload: "never"})
 		}, doctor.References, doctor.OK, nil},
 
-		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"annotations of Wave too, which does not seem to run"}},
+		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"shares 1 workload", "annotations of Wave too, which does not seem to run"}},
 		"Both": {"both restart it", func(f *doctor.Facts) {
 			f.Workloads[0], f.Programs = workload(nil, "Wave"), []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
 		}, doctor.Reloaders, doctor.Problem, []string{"which runs", "deployment/wave in tools"}},

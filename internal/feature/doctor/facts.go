@@ -15,6 +15,8 @@ type Facts struct {
 	// Namespace is that of the installation, Version that of this program.
 	Namespace, Version string
 	Now                time.Time
+	// Elsewhere ends the sentence that advises to name another namespace, with how.
+	Elsewhere string
 	// Nearest finds what a misspelt word may mean.
 	Nearest review.Nearest
 

@@ -33,6 +33,8 @@ type Options struct {
 	Version string
 	Now     func() time.Time
 	Nearest review.Nearest
+	// Elsewhere is that of the facts.
+	Elsewhere string
 	// Understand reads the arguments and the environment of a controller's container. It is
 	// false when they are those of another program.
 	Understand func(arguments []string, variable func(string) (string, bool)) (Configured, bool)
@@ -65,7 +67,7 @@ const (
 
 // Gather reads the facts. It fails only when the API server cannot be reached.
 func Gather(ctx context.Context, o Options) (Facts, error) {
-	f := Facts{Namespace: o.Namespace, Version: o.Version, Nearest: o.Nearest}
+	f := Facts{Namespace: o.Namespace, Version: o.Version, Nearest: o.Nearest, Elsewhere: o.Elsewhere}
 	f.Times, f.TimesErr = o.Raw.Time(ctx, o.Now)
 	if _, lost := errors.AsType[*url.Error](f.TimesErr); lost {
 		return f, f.TimesErr

@@ -20,7 +20,7 @@ func checkController(f Facts) Check {
 	case i.Deployment == "":
 		c.Result = Unknown
 		c.Found = fmt.Sprintf("namespace %s has no Deployment of Lockstep", f.Namespace)
-		c.Do = "install it, or name the namespace in which it is"
+		c.Do = "install it, or name the namespace in which it is" + f.Elsewhere
 	case i.Problem != "":
 		c.Found = fmt.Sprintf("deployment/%s would not start: %s", i.Deployment, i.Problem)
 		c.Do = "correct the arguments of its container"
@@ -35,7 +35,7 @@ func checkController(f Facts) Check {
 		c.Found = fmt.Sprintf("deployment/%s: %d of %s are ready", i.Deployment, i.Ready, counted(i.Wanted, "pod"))
 		c.Do = fmt.Sprintf("kubectl -n %s describe deployment/%s", f.Namespace, i.Deployment)
 	default:
-		return ok(Controller, "deployment/%s: %d of %s ready", i.Deployment, i.Ready, counted(i.Wanted, "pod"))
+		return ok(Controller, "deployment/%s has %s, all ready", i.Deployment, counted(i.Wanted, "pod"))
 	}
 	return c
 }
@@ -143,9 +143,9 @@ func checkCaches(f Facts) Check {
 			}
 		}
 	}
-	c.Found = fmt.Sprintf("%d of %s ready: they follow what they can list", ready, counted(len(i.Pods), "pod"))
+	c.Found = fmt.Sprintf("ready pods, which follow what they can list: %d of %d", ready, len(i.Pods))
 	if c.Result != OK {
-		c.Found, c.Do = fmt.Sprintf("%d of %s ready", ready, counted(len(i.Pods), "pod")), "grant what is missing, or look at the log of the pod"
+		c.Do = "grant what is missing, or look at the log of the pod"
 	}
 	if silent > 0 {
 		c.Found += fmt.Sprintf("; %d could not be asked for details", silent)

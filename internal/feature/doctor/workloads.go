@@ -22,11 +22,11 @@ func checkRegistries(f Facts) Check {
 	for _, host := range sortedKeys(f.Registries) {
 		if err := f.Registries[host]; err != nil {
 			c.Result = Problem
-			c.Details = append(c.Details, host+": "+err.Error())
+			c.Details = append(c.Details, err.Error())
 		}
 	}
 	if c.Result == Problem {
-		c.Found = fmt.Sprintf("%d of %d registries do not answer from here", len(c.Details), len(f.Registries))
+		c.Found = fmt.Sprintf("no answer, from here, of %d of the registries that are needed: %d", len(c.Details), len(f.Registries))
 		c.Do = "check the names and the network; the controller may reach what this machine does not: \"lockstep explain\" says what it met"
 	}
 	if f.Installation.Deployment != "" && f.Installation.Problem == "" && !f.Installation.ImagesOn {
@@ -131,14 +131,19 @@ func checkReloaders(f Facts) Check {
 	if len(f.WorkloadsErr) > 0 && len(f.Workloads) == 0 {
 		return unread(Reloaders, f.WorkloadsErr[0])
 	}
-	c := ok(Reloaders, "no other reloader has to do with the workloads that Lockstep follows")
+	c := ok(Reloaders, "Lockstep shares no workload with another reloader")
 	runs := map[string]bool{}
 	for _, p := range f.Programs {
 		runs[p.Tool] = true
 	}
+	shared := 0
 	for _, w := range f.Workloads {
 		if !w.isFollowed() && len(w.Intent.Images) == 0 {
 			continue
+		}
+		foreign := w.MovedBy != "" && w.MovedBy != f.Namespace
+		if foreign || len(w.Tools) > 0 {
+			shared++
 		}
 		for _, tool := range w.Tools {
 			result, words := Warning, "does not seem to run"
@@ -148,13 +153,13 @@ func checkReloaders(f Facts) Check {
 			c.Result = worse(c.Result, result)
 			c.Details = append(c.Details, fmt.Sprintf("%s has annotations of %s too, which %s", w, tool, words))
 		}
-		if w.MovedBy != "" && w.MovedBy != f.Namespace {
+		if foreign {
 			c.Result = worse(c.Result, Warning)
 			c.Details = append(c.Details, fmt.Sprintf("%s was last moved by the installation in namespace %s", w, w.MovedBy))
 		}
 	}
 	if c.Result != OK {
-		c.Found = counted(len(c.Details), "workload") + " of Lockstep that another reloader, or another installation, has to do with"
+		c.Found = fmt.Sprintf("Lockstep shares %s with another reloader, or with another installation", counted(shared, "workload"))
 		c.Do = "take the annotations of one of them away: two reloaders restart a workload twice"
 	}
 	c.Details = some(c.Details)

@@ -125,7 +125,7 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	root.SetVersionTemplate(commandline.Version(programName, env.Version))
 	root.AddCommand(
 		newController(env), newStatus(env), newExplain(env), newPlan(env), newHistory(env), newHold(env), newRelease(env), newRoll(env), newAttach(env),
-		newImages(env), newResolve(env), newCompletion(env), newVersion(env),
+		newImages(env), newResolve(env), newLint(env), newDoctor(env), newCompletion(env), newVersion(env),
 	)
 	addCompletion(root, env)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -96,7 +96,7 @@ func (o *planOptions) run(ctx context.Context, stdin io.Reader, env Environment)
 		return usageError{err}
 	}
 	if len(objects) == 0 {
-		return usageError{errors.New("there is no object in the files: did what writes them fail?")}
+		return usageError{errNoObjects}
 	}
 	c, err := o.kube.client()
 	if err != nil {
@@ -119,6 +119,9 @@ func (o *planOptions) run(ctx context.Context, stdin io.Reader, env Environment)
 	}
 	return o.output.write(env.Stdout, plan, func(to io.Writer) error { return printPlan(to, plan, o.output.isWide()) })
 }
+
+// errNoObjects: what is about nothing must not look as if all were well.
+var errNoObjects = errors.New("there is no object in the files: did what writes them fail?")
 
 // addKey reads the installation's key. Without it digests of Secrets are made with another
 // one, which is good for comparing them with each other.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -86,6 +87,16 @@ func (c *Controller) awaitProbes(t testing.TB) string {
 		return true, ""
 	})
 	return address
+}
+
+// ProbePort is the port that serves the probes.
+func (c *Controller) ProbePort(t testing.TB) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(c.probes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // Probe asks a path of the probe server: "/readyz?verbose".

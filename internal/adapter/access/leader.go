@@ -19,6 +19,9 @@ type Leader struct {
 	Renewed time.Time
 	// Expires is when another one may lead.
 	Expires time.Time
+	// WrittenAt is when it last said so by the API server's clock, up to the second, zero when
+	// the managed fields do not tell.
+	WrittenAt time.Time
 }
 
 // Leads reports whether one leads at that time.
@@ -40,6 +43,11 @@ func ReadLeader(ctx context.Context, c client.Reader, at client.ObjectKey) (Lead
 	if lease.Spec.RenewTime != nil {
 		l.Renewed = lease.Spec.RenewTime.Time
 		l.Expires = l.Renewed.Add(time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second)
+	}
+	for _, e := range lease.ManagedFields {
+		if e.Time != nil && e.Time.After(l.WrittenAt) {
+			l.WrittenAt = e.Time.Time
+		}
 	}
 	return l, true, nil
 }

@@ -157,15 +157,17 @@ func (r *Rights) count(wide Right) int {
 }
 
 func (r *Rights) allowed(ctx context.Context, right Right) (bool, error) {
-	kind, sub, _ := strings.Cut(right.Resource.Resource, "/")
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: right.Verb, Group: right.Resource.Group, Resource: kind, Subresource: sub,
-			Namespace: right.Namespace, Name: right.Name,
-		},
-	}}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: right.attributes()}}
 	err := r.client.Create(ctx, review)
 	return review.Status.Allowed, err
+}
+
+// attributes is the right as the API server is asked for it.
+func (r Right) attributes() *authorizationv1.ResourceAttributes {
+	kind, sub, _ := strings.Cut(r.Resource.Resource, "/")
+	return &authorizationv1.ResourceAttributes{
+		Verb: r.Verb, Group: r.Resource.Group, Resource: kind, Subresource: sub, Namespace: r.Namespace, Name: r.Name,
+	}
 }
 
 // Missing returns the rights that are not granted, and whether the API server has

@@ -66,6 +66,8 @@ type Stored struct {
 	Found bool
 	// Written is when the controller last wrote each of the record's ConfigMaps.
 	Written map[string]time.Time
+	// Used is how much of each of them is taken, in all namespaces.
+	Used []Used
 }
 
 // ShardOf is the name of the ConfigMap that the entry of a workload belongs into, in a record
@@ -95,6 +97,7 @@ func ReadAll(ctx context.Context, c client.Reader, at client.ObjectKey, namespac
 			if !written.Before(newest) {
 				newest, all.Version = written, cm.Annotations[settings.Version]
 			}
+			all.Used = append(all.Used, used(cm.Name, cm.Data))
 			all.add(cm.Data, namespace)
 		}
 		if list.Continue == "" {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -30,6 +31,8 @@ type Object struct {
 	// File and Line are where it begins.
 	File string
 	Line int
+
+	lines lines
 }
 
 // Error is a file that is no manifest, with the place.
@@ -54,25 +57,47 @@ func (e *Error) Unwrap() error { return e.Err }
 // them. Of a directory the files count that end in .yaml, .yml or .json. Every error is an
 // *Error.
 func Read(names []string, stdin io.Reader) ([]Object, error) {
-	var all []Object
+	found, err := Reader{Stdin: stdin}.Read(names)
+	return found.Objects, err
+}
+
+// Reader says what is read.
+type Reader struct {
+	Stdin io.Reader
+	// Recursive reads the directories below directories as well.
+	Recursive bool
+	// SkipOthers counts documents that are no objects, such as the values of a chart,
+	// instead of refusing them.
+	SkipOthers bool
+}
+
+// Found is what was read.
+type Found struct {
+	Objects []Object
+	// Files is how many files there are, Others how many documents are no objects.
+	Files, Others int
+}
+
+// Read does what the function of this name does.
+func (r Reader) Read(names []string) (Found, error) {
+	var all Found
 	for _, name := range names {
-		files, err := expand(name)
+		files, err := r.expand(name)
 		if err != nil {
-			return nil, &Error{File: name, Err: withoutName(err)}
+			return Found{}, &Error{File: name, Err: withoutName(err)}
 		}
 		for _, file := range files {
-			found, err := readFile(file, stdin)
-			if err != nil {
-				return nil, err
+			if err := r.addFile(&all, file); err != nil {
+				return Found{}, err
 			}
-			all = append(all, found...)
+			all.Files++
 		}
 	}
 	return all, nil
 }
 
 // expand lists the manifests of a directory; a file stands for itself.
-func expand(name string) ([]string, error) {
+func (r Reader) expand(name string) ([]string, error) {
 	if name == Stdin {
 		return []string{name}, nil
 	}
@@ -80,36 +105,54 @@ func expand(name string) ([]string, error) {
 	if err != nil || !info.IsDir() {
 		return []string{name}, err
 	}
-	entries, err := os.ReadDir(name)
-	if err != nil {
-		return nil, err
-	}
 	var files []string
-	for _, e := range entries {
-		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
-			files = append(files, filepath.Join(name, e.Name()))
+	root := name + string(filepath.Separator) // so that a link to a directory is followed
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path != root && !r.Recursive:
+			return filepath.SkipDir
+		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+			files = append(files, path)
 		}
+		return nil
+	})
+	if err == nil && len(files) == 0 {
+		err = errors.New("no file in it ends in .yaml, .yml or .json")
 	}
-	if len(files) == 0 {
-		return nil, errors.New("no file in it ends in .yaml, .yml or .json")
-	}
-	return files, nil
+	return files, err
 }
 
-func readFile(name string, stdin io.Reader) ([]Object, error) {
+func (r Reader) addFile(all *Found, name string) error {
 	var text []byte
 	var err error
 	if name == Stdin {
 		name = "standard input"
-		text, err = io.ReadAll(stdin)
+		text, err = io.ReadAll(r.Stdin)
 	} else {
 		text, err = os.ReadFile(name) //nolint:gosec // the person names the file
 	}
 	if err != nil {
-		return nil, &Error{File: name, Err: withoutName(err)}
+		return &Error{File: name, Err: withoutName(err)}
 	}
-	return parse(name, text)
+	for _, d := range split(text) {
+		found, err := d.objects(name)
+		if _, other := errors.AsType[noObjectError](err); other && r.SkipOthers {
+			all.Others++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		all.Objects = append(all.Objects, found...)
+	}
+	return nil
 }
+
+// noObjectError is a document that can be read and is no object with a name: the values of a
+// chart, a patch, a kustomization.
+type noObjectError struct{ error }
 
 // withoutName drops the name of the file, which comes first anyway.
 func withoutName(err error) error {
@@ -123,18 +166,6 @@ func withoutName(err error) error {
 type document struct {
 	text []byte
 	line int // of its first line that says something
-}
-
-func parse(file string, text []byte) ([]Object, error) {
-	var all []Object
-	for _, d := range split(text) {
-		found, err := d.objects(file)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
 }
 
 // split parts a file into documents: at lines "---", or where one JSON object ends and the
@@ -207,13 +238,19 @@ func (d document) objects(file string) ([]Object, error) {
 	wrong := func(format string, args ...any) error {
 		return &Error{File: file, Line: d.line, Err: fmt.Errorf("no manifest: "+format, args...)}
 	}
+	other := func(format string, args ...any) error {
+		return &Error{File: file, Line: d.line, Err: noObjectError{fmt.Errorf("no manifest: "+format, args...)}}
+	}
+	if text[0] == '[' { // as a patch of Kustomize is
+		return nil, other("it is no object with apiVersion and kind")
+	}
 	var fields map[string]any
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, wrong("it is no object with apiVersion and kind")
 	}
 	for _, field := range []string{"apiVersion", "kind"} {
 		if value, _ := fields[field].(string); value == "" {
-			return nil, wrong("it has no %s", field)
+			return nil, other("it has no %s", field)
 		}
 	}
 	o := &unstructured.Unstructured{}
@@ -225,20 +262,21 @@ func (d document) objects(file string) ([]Object, error) {
 		return d.items(file, o)
 	}
 	if o.GetName() == "" {
-		return nil, wrong("the %s has no metadata.name", o.GetKind())
+		return nil, other("the %s has no metadata.name", o.GetKind())
 	}
-	return []Object{{o, file, d.line}}, nil
+	return []Object{{o, file, d.line, newLines(d)}}, nil
 }
 
 // items are the objects of a list, each at the line of the list.
 func (d document) items(file string, list *unstructured.Unstructured) ([]Object, error) {
 	var all []Object
+	where := newLines(d)
 	err := list.EachListItem(func(item runtime.Object) error {
 		o, ok := item.(*unstructured.Unstructured)
 		if !ok || o.GetKind() == "" || o.GetName() == "" {
 			return errNoItem
 		}
-		all = append(all, Object{o, file, d.line})
+		all = append(all, Object{o, file, d.line, where.item(len(all))})
 		return nil
 	})
 	if err != nil {
@@ -250,6 +288,10 @@ func (d document) items(file string, list *unstructured.Unstructured) ([]Object,
 // errNoItem says no more: what is wrong with the item would quote it.
 var errNoItem = errors.New("no manifest: an item of the list is no object with kind and metadata.name")
 
+// parserError is what the YAML library says of tokens in an order that makes no sense. It
+// counts their lines from zero, and those of all other mistakes from one.
+var parserError = regexp.MustCompile(`^did not find expected (node content|key|',' or|'-' indicator|<)`)
+
 // place finds the line in an error of the YAML library, which counts within the document.
 func (d document) place(err error) (int, error) {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
@@ -258,5 +300,9 @@ func (d document) place(err error) (int, error) {
 		return d.line, errors.New("no manifest: " + text)
 	}
 	line, _ := strconv.Atoi(found[1])
+	if parserError.MatchString(found[2]) {
+		// What is missing at the end is missing in the last line.
+		line = min(line+1, 1+bytes.Count(bytes.TrimSpace(d.text), []byte("\n")))
+	}
 	return d.line + line - 1, errors.New("no manifest: " + found[2])
 }

@@ -41,6 +41,8 @@ func TestRead(t *testing.T) {
 		"Empty":        {"a chart may render nothing", "---\n# nothing\n", nil, ""},
 		"BlockScalar":  {"three dashes inside of a text end no document", app + "data:\n  a: |\n    ---\n    b\n", []string{"ConfigMap/app 1"}, ""},
 		"NoYAML":       {"the line of the mistake", app + "---\napiVersion: v1\nkind: [\n", nil, "app.yaml:6: no manifest: did not find expected node content"},
+		"NoYAMLInside": {"in the middle of a document", app + "data:\n  {{- if .Values.a }}\n  a: b\n  {{- end }}\n", nil, "app.yaml:5: no manifest: did not find expected node content"},
+		"Tab":          {"what the scanner refuses", app + "data:\n\ta: b\n", nil, "app.yaml:5: no manifest: found character that cannot start any token"},
 		"NoObject":     {"a text is YAML too", "\nhello\n", nil, "app.yaml:2: no manifest: it is no object with apiVersion and kind"},
 		"NoKind":       {"values of a chart", "replicas: 1\n", nil, "app.yaml:1: no manifest: it has no apiVersion"},
 		"NoName":       {"kubectl apply refuses it as well", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n", nil, "app.yaml:2: no manifest: the ConfigMap has no metadata.name"},

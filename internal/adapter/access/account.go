@@ -1,0 +1,55 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Account is a service account.
+type Account struct{ Namespace, Name string }
+
+// String is the user that the account is.
+func (a Account) String() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
+
+// groups are those that every service account of the namespace is in.
+func (a Account) groups() []string {
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + a.Namespace, "system:authenticated"}
+}
+
+// reviewsAtATime bounds how many questions the API server gets at once.
+const reviewsAtATime = 8
+
+// Review asks the API server which rights an account does not have. Who asks needs the right to
+// create SubjectAccessReviews.
+func Review(ctx context.Context, c client.Writer, account Account, rights []Right) (missing []Right, err error) {
+	denied, problems := make([]bool, len(rights)), make([]error, len(rights))
+	slots := make(chan struct{}, reviewsAtATime)
+	var asking sync.WaitGroup
+	for i, right := range rights {
+		asking.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: account.String(), Groups: account.groups(), ResourceAttributes: right.attributes(),
+			}}
+			problems[i] = c.Create(ctx, review)
+			denied[i] = !review.Status.Allowed
+		})
+	}
+	asking.Wait()
+	// They are alike: one right is missing for all of them, or the API server is away.
+	if first := slices.IndexFunc(problems, func(err error) bool { return err != nil }); first >= 0 {
+		return nil, fmt.Errorf("ask for the rights of %s: %w", account, problems[first])
+	}
+	for i, right := range rights {
+		if denied[i] {
+			missing = append(missing, right)
+		}
+	}
+	return missing, nil
+}

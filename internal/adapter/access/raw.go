@@ -1,0 +1,77 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Raw asks the API server for what is no object: its clock, and what a pod serves.
+type Raw struct {
+	http *http.Client
+	base *url.URL
+}
+
+// NewRaw makes a Raw of a configuration.
+func NewRaw(config *rest.Config) (Raw, error) {
+	c, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return Raw{}, fmt.Errorf("make the HTTP client: %w", err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return Raw{}, fmt.Errorf("find the API server: %w", err)
+	}
+	return Raw{http: c, base: base}, nil
+}
+
+// Times are those of one request: when it was sent and answered by our clock, and when the API
+// server answered by its own, up to the second.
+type Times struct{ Sent, Answered, Server time.Time }
+
+// Time asks the API server what time it is.
+func (r Raw) Time(ctx context.Context, now func() time.Time) (Times, error) {
+	t := Times{Sent: now()}
+	response, _, err := r.get(ctx, "/version", nil)
+	t.Answered = now()
+	if err != nil {
+		return t, fmt.Errorf("reach the API server: %w", err)
+	}
+	if t.Server, err = http.ParseTime(response.Header.Get("Date")); err != nil {
+		return t, fmt.Errorf("read the API server's clock: %w", err)
+	}
+	return t, nil
+}
+
+// FromPod asks a port of a pod, by way of the API server.
+func (r Raw) FromPod(ctx context.Context, namespace, pod, port, path string, query url.Values) (status int, text string, err error) {
+	response, text, err := r.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy%s", namespace, pod, port, path), query)
+	if err != nil {
+		return 0, "", fmt.Errorf("ask pod %s: %w", pod, err)
+	}
+	return response.StatusCode, text, nil
+}
+
+// maxRaw bounds an answer.
+const maxRaw = 1 << 20
+
+func (r Raw) get(ctx context.Context, path string, query url.Values) (*http.Response, string, error) {
+	target := r.base.JoinPath(path)
+	target.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
+	if err != nil {
+		return nil, "", err
+	}
+	response, err := r.http.Do(request)
+	if err != nil {
+		return nil, "", err
+	}
+	defer response.Body.Close() //nolint:errcheck // It was only read.
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxRaw))
+	return response, string(text), err
+}

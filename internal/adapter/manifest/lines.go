@@ -1,0 +1,106 @@
+package manifest
+
+import (
+	"strconv"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// lines knows at which lines the fields of an object are. The text is read for it when the
+// first line is asked for, because most readers never do.
+type lines struct {
+	root func() *yaml.Node
+	// before is how many lines of the file come before the text.
+	before int
+	path   []string
+}
+
+func newLines(d document) lines {
+	return lines{before: d.line - 1, root: sync.OnceValue(func() *yaml.Node {
+		var root yaml.Node
+		if yaml.Unmarshal(d.text, &root) != nil || len(root.Content) == 0 {
+			return nil
+		}
+		return root.Content[0]
+	})}
+}
+
+// item knows the lines of an item of a list.
+func (l lines) item(index int) lines {
+	l.path = []string{"items", strconv.Itoa(index)}
+	return l
+}
+
+// LineOf is the line of a field, or of the innermost field of the path that the file has; the
+// line of the object when it has none.
+func (o Object) LineOf(path ...string) int {
+	node, line := o.lines.root(), 0
+	for _, field := range append(o.lines.path[:len(o.lines.path):len(o.lines.path)], path...) {
+		key, value := child(node, field)
+		if key == nil {
+			break
+		}
+		node, line = value, key.Line
+	}
+	if line == 0 {
+		return o.Line
+	}
+	return o.lines.before + line
+}
+
+// child finds a field of a mapping, or an item of a sequence, and the node at whose line it
+// begins.
+func child(node *yaml.Node, field string) (key, value *yaml.Node) {
+	if node != nil && node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	if node == nil {
+		return nil, nil
+	}
+	if index, err := strconv.Atoi(field); err == nil && node.Kind == yaml.SequenceNode && index < len(node.Content) {
+		return node.Content[index], node.Content[index]
+	}
+	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == field {
+			return node.Content[i], node.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// LineWhere is the line of the first value that is looked for, by the fields that lead to it;
+// the line of the object when there is none.
+func (o Object) LineWhere(isIt func(path []string, value string) bool) int {
+	node := o.lines.root()
+	for _, field := range o.lines.path {
+		_, node = child(node, field)
+	}
+	if line := find(node, nil, isIt); line > 0 {
+		return o.lines.before + line
+	}
+	return o.Line
+}
+
+// find looks through a node in the order of the text. Fields lead to it.
+func find(node *yaml.Node, fields []string, isIt func([]string, string) bool) int {
+	switch {
+	case node == nil:
+		return 0
+	case node.Kind == yaml.ScalarNode && isIt(fields, node.Value):
+		return node.Line
+	}
+	for i, next := range node.Content {
+		below := fields
+		if node.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				continue
+			}
+			below = append(fields[:len(fields):len(fields)], node.Content[i-1].Value)
+		}
+		if line := find(next, below, isIt); line > 0 {
+			return line
+		}
+	}
+	return 0
+}

@@ -1,0 +1,114 @@
+package manifest_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
+)
+
+// write writes files below a new directory.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+func TestLineOf(t *testing.T) {
+	t.Parallel()
+	const text = `# a comment
+---
+
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: app
+  annotations:
+    a: "1"
+    b: |
+      two
+      lines
+    c: "3"
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Secret
+  metadata: {name: first, labels: {a: "1"}}
+- apiVersion: v1
+  kind: Secret
+  metadata:
+    name: second
+    labels:
+      a: "1"
+---
+{"apiVersion": "v1", "kind": "ConfigMap",
+ "metadata": {"name": "json",
+  "labels": {"a": "1"}}}
+`
+	all, err := manifest.Read([]string{filepath.Join(write(t, map[string]string{"a.yaml": text}), "a.yaml")}, nil)
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%d objects, error %v", len(all), err)
+	}
+	for _, c := range []struct {
+		reason string
+		object int
+		path   []string
+		want   int
+	}{
+		{"a field", 0, []string{"metadata", "annotations", "a"}, 9},
+		{"behind a text of several lines", 0, []string{"metadata", "annotations", "c"}, 13},
+		{"what is not there stands at what is around it", 0, []string{"metadata", "annotations", "x"}, 8},
+		{"nothing of it is there", 0, []string{"spec"}, 4},
+		{"the object itself", 0, nil, 4},
+		{"an item in the flow style", 1, []string{"metadata", "labels", "a"}, 20},
+		{"an item", 2, []string{"metadata", "labels", "a"}, 26},
+		{"JSON", 3, []string{"metadata", "labels", "a"}, 30},
+	} {
+		if got := all[c.object].LineOf(c.path...); got != c.want {
+			t.Errorf("%s: line %d, want %d", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestReader(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(write(t, map[string]string{"b.yaml": app, "a/c.yml": app, "values.yaml": "replicas: 1\n", "a/readme.md": "text"}), folder); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		reader manifest.Reader
+		want   manifest.Found
+		fails  bool
+	}{
+		"Strict":    {manifest.Reader{}, manifest.Found{}, true},
+		"Flat":      {manifest.Reader{SkipOthers: true}, manifest.Found{Files: 2, Others: 1}, false},
+		"Recursive": {manifest.Reader{SkipOthers: true, Recursive: true}, manifest.Found{Files: 3, Others: 1}, false},
+	} {
+		got, err := c.reader.Read([]string{folder})
+		if (err != nil) != c.fails {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if want := got.Files - got.Others; len(got.Objects) != want {
+			t.Errorf("%s: %d objects, want %d", name, len(got.Objects), want)
+		}
+		got.Objects = nil
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/internal/feature/doctor"
+)
+
+// doctorOptions are the flags of "lockstep doctor".
+type doctorOptions struct {
+	kube         kubeOptions
+	installation installationOptions
+	output       outputOptions
+	images       imagesOptions
+	namespace    string
+	timeout      time.Duration
+}
+
+func newDoctor(env Environment) *cobra.Command {
+	var o doctorOptions
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check an installation and the workloads that it follows, and say what to do",
+		Long: `Check an installation and the workloads that it follows, and say what to do: the controller
+and its rights, its leader, its caches and its record; clocks; the registries of images
+that workloads follow; annotations that cannot be understood or contradict each other;
+references to objects that do not exist; other reloaders on the same workloads.
+
+What the controller needs is read from the arguments of its Deployment. Nothing is
+written, and no content of a ConfigMap or Secret is read, but for the record of the
+controller. A check that your rights do not suffice for is "unknown", with the right
+that is missing.
+
+Every check is explained in docs/doctor.md.
+
+Exit codes: 0 all is well, perhaps with warnings; 1 a problem, or something could not be
+checked; 2 used wrongly.`,
+		Example: `  lockstep doctor
+  lockstep doctor -n shop -o json
+  lockstep doctor --own-namespace tools --context staging`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
+			return o.run(cmd.Context(), env)
+		},
+	}
+	fs := cmd.Flags()
+	o.kube.bind(fs)
+	o.installation.bind(fs)
+	o.output.bind(cmd)
+	fs.StringVarP(&o.namespace, "namespace", "n", "", "only the workloads of this namespace (default those that the controller watches)")
+	fs.StringArrayVar(&o.images.plainHTTP, "plain-http-registry", nil, "a registry that is asked without TLS, as HOST:PORT, besides those of the controller's own flags; may be repeated")
+	fs.StringArrayVar(&o.images.authorities, "registry-ca", nil, "certificates that are trusted for a registry besides those of the system, as HOST:PORT=FILE (PEM); may be repeated")
+	fs.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long all of it may take")
+	return cmd
+}
+
+// doctorAnswer is what the command answers.
+type doctorAnswer struct {
+	Namespace string         `json:"namespace"`
+	Checks    []doctor.Check `json:"checks"`
+}
+
+func (o *doctorOptions) run(ctx context.Context, env Environment) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	if o.timeout <= 0 {
+		return usageError{fmt.Errorf("--timeout %s: must be positive", o.timeout)}
+	}
+	if _, err := o.images.hosts(); err != nil {
+		return usageError{err}
+	}
+	with, err := o.options(env)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not within %s", o.timeout))
+	defer cancel()
+	facts, err := doctor.Gather(ctx, with)
+	if err != nil {
+		return err
+	}
+	answer := doctorAnswer{Namespace: o.installation.namespace, Checks: doctor.Decide(facts)}
+	err = o.output.write(env.Stdout, answer, func(to io.Writer) error { return printChecks(to, env, answer.Checks) })
+	return errors.Join(err, verdict(answer.Checks))
+}
+
+func (o *doctorOptions) options(env Environment) (doctor.Options, error) {
+	config, err := o.kube.config()
+	if err != nil {
+		return doctor.Options{}, err
+	}
+	raw, err := access.NewRaw(config)
+	if err != nil {
+		return doctor.Options{}, clusterError{err}
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return doctor.Options{}, clusterError{fmt.Errorf("make the client: %w", err)}
+	}
+	with := doctor.Options{
+		Client: c, Raw: raw, Namespace: o.installation.namespace, State: o.installation.state, Lease: o.installation.lease,
+		Version: env.Version, Now: env.Now, Nearest: commandline.Nearest, Elsewhere: ", with --own-namespace", Understand: understand,
+		Ping: func(ctx context.Context, host string, configured doctor.Configured) error {
+			return o.ping(ctx, env, host, configured)
+		},
+	}
+	if o.namespace != "" {
+		with.Watched = []string{o.namespace}
+	}
+	return with, nil
+}
+
+// ping asks a registry as the controller would, but for the certificates that only its pod has.
+func (o *doctorOptions) ping(ctx context.Context, env Environment, host string, configured doctor.Configured) error {
+	images := o.images
+	images.plainHTTP = append(images.plainHTTP[:len(images.plainHTTP):len(images.plainHTTP)], configured.PlainHTTP...)
+	hosts, err := images.hosts()
+	if err != nil {
+		return err
+	}
+	return registry.New(registry.Options{Hosts: hosts, UserAgent: "lockstep/" + env.Version}).Ping(ctx, host)
+}
+
+// verdict is an error when the command has to fail.
+func verdict(all []doctor.Check) error {
+	problems, unknown := doctor.Failed(all)
+	var words []string
+	if problems > 0 {
+		words = append(words, counted(problems, "problem"))
+	}
+	if unknown > 0 {
+		words = append(words, counted(unknown, "check")+" could not be made")
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(words, ", "))
+}
+
+// printChecks writes the checks for people: what was found, then the details, then what to do.
+func printChecks(to io.Writer, env Environment, all []doctor.Check) error {
+	var text bytes.Buffer
+	var colours []string
+	table := newColumns(&text)
+	line := func(c doctor.Check, first, second, third string) error {
+		colours = append(colours, checkColour(c.Result))
+		return table.row(first, second, oneLine(third))
+	}
+	var err error
+	for _, c := range all {
+		err = errors.Join(err, line(c, string(c.Name), string(c.Result), c.Found))
+		for _, detail := range c.Details {
+			err = errors.Join(err, line(c, "", "", "- "+detail))
+		}
+		if c.Do != "" {
+			err = errors.Join(err, line(c, "", "", "do: "+c.Do))
+		}
+	}
+	if err = errors.Join(err, table.Flush()); err != nil {
+		return err
+	}
+	return paint(to, text.Bytes(), func(i int) string {
+		if !env.usesColour() || i >= len(colours) {
+			return ""
+		}
+		return colours[i]
+	})
+}
+
+func checkColour(r doctor.Result) string {
+	switch r {
+	case doctor.Problem:
+		return colourStuck
+	case doctor.Warning, doctor.Unknown:
+		return colourWaits
+	case doctor.OK:
+	}
+	return ""
+}

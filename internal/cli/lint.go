@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/internal/core/review"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/lint"
+)
+
+// lintOptions are the flags of "lockstep lint".
+type lintOptions struct {
+	kinds     []string
+	reads     readOptions
+	output    string
+	complete  bool
+	recursive bool
+}
+
+func newLint(env Environment) *cobra.Command {
+	var o lintOptions
+	cmd := &cobra.Command{
+		Use:   "lint FILE|DIRECTORY|-...",
+		Short: "Check manifests for mistakes about Lockstep, without a cluster",
+		Long: `Check manifests for mistakes about Lockstep, without a cluster: keys that do not exist, with
+what may be meant; keys where they have no meaning; values, durations and tag specs that
+cannot be understood; images for containers that do not exist; settings that exclude each
+other; references to ConfigMaps and Secrets that are in none of the files.
+
+The values are read by the parsers of the controller. A reference to nothing is a
+warning, because the cluster may have it. With --complete it is an error. What Lockstep
+does not look at, and documents that are no objects, are counted on standard error.
+
+Every rule is explained in docs/doctor.md.
+
+Exit codes: 0 no errors, perhaps warnings; 1 errors; 2 used wrongly, or a file that is no
+YAML.`,
+		Example: `  lockstep lint deploy/
+  lockstep lint -R --complete deploy/
+  kustomize build . | lockstep lint -
+  helm template web ./chart | lockstep lint - -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{errors.New("name a file, a directory or -")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), args, cmd.InOrStdin(), env)
+		},
+	}
+	fs := cmd.Flags()
+	o.reads.bind(fs)
+	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
+	fs.BoolVar(&o.complete, "complete", false, "the files are all there is: a reference to what they do not have is an error")
+	fs.BoolVarP(&o.recursive, "recursive", "R", false, "read the directories below directories as well")
+	fs.StringVarP(&o.output, "output", "o", formatText, strings.Join(lintFormats(), " or "))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(lintFormats(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// formatText is one line for each finding.
+const formatText = "text"
+
+func lintFormats() []string { return []string{formatText, formatJSON} }
+
+// lintAnswer is what the command answers.
+type lintAnswer struct {
+	lint.Result
+
+	Files int `json:"files"`
+	// NoObjects are the documents that are no objects.
+	NoObjects int `json:"noObjects"`
+}
+
+func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, env Environment) error {
+	if !slices.Contains(lintFormats(), o.output) {
+		return usageError{fmt.Errorf("--output %q: want %s", o.output, strings.Join(lintFormats(), " or "))}
+	}
+	kinds, err := allKinds(o.kinds)
+	if err != nil {
+		return usageError{err}
+	}
+	others, err := o.reads.words()
+	if err != nil {
+		return usageError{err}
+	}
+	if file, ok := stdin.(*os.File); ok && slices.Contains(names, manifest.Stdin) && term.IsTerminal(int(file.Fd())) {
+		fmt.Fprintln(env.Stderr, "reading manifests from the terminal; end them with Ctrl-D")
+	}
+	found, err := manifest.Reader{Stdin: stdin, Recursive: o.recursive, SkipOthers: true}.Read(names)
+	if err != nil {
+		return usageError{templateHint(err)}
+	}
+	if len(found.Objects) == 0 {
+		return usageError{errNoObjects}
+	}
+	answer := lintAnswer{Files: found.Files, NoObjects: found.Others, Result: lint.Check(found.Objects, lint.Options{
+		Kinds: kinds, Words: settings.Native{Others: others}, Complete: o.complete, Nearest: commandline.Nearest,
+	})}
+	if err := o.print(env, answer); err != nil {
+		return err
+	}
+	if n := answer.Count(review.Error); n > 0 {
+		return fmt.Errorf("%s", counted(n, "error"))
+	}
+	return nil
+}
+
+// templateHint says what to do with a file that is a template of Helm.
+func templateHint(err error) error {
+	e, ok := errors.AsType[*manifest.Error](err)
+	if !ok || e.Line == 0 {
+		return err
+	}
+	text, unread := os.ReadFile(e.File)
+	if unread != nil || !bytes.Contains(text, []byte("{{")) {
+		return err
+	}
+	return fmt.Errorf("%w; this looks like a template of Helm: render it first, with \"helm template CHART | lockstep lint -\"", err)
+}
+
+func (o *lintOptions) print(env Environment, answer lintAnswer) error {
+	if o.output == formatJSON {
+		return outputOptions{formatJSON}.write(env.Stdout, answer, nil)
+	}
+	var text bytes.Buffer
+	for _, f := range answer.Findings {
+		fmt.Fprintf(&text, "%s:%d: %s: %s: %s (%s)\n", f.File, f.Line, f.Severity, oneLine(f.Object), oneLine(f.Message), f.Rule)
+	}
+	err := paint(env.Stdout, text.Bytes(), func(line int) string {
+		switch {
+		case line >= len(answer.Findings) || !env.usesColour():
+			return ""
+		case answer.Findings[line].Severity == review.Error:
+			return colourStuck
+		}
+		return colourWaits
+	})
+	_, _ = fmt.Fprintln(env.Stderr, answer.summary())
+	return err
+}
+
+// summary says in one line what was looked at, and what was not.
+func (a lintAnswer) summary() string {
+	text := fmt.Sprintf("%s: %s, %s, %s", counted(a.Files, "file"), counted(a.Workloads, "workload"), counted(a.Sources, "ConfigMaps and Secrets"), counted(a.Namespaces, "namespace"))
+	var others []string
+	for _, kind := range slices.Sorted(maps.Keys(a.Others)) {
+		others = append(others, fmt.Sprintf("%d %s", a.Others[kind], kind))
+	}
+	if len(others) > 0 {
+		text += "; only the keys of: " + strings.Join(others, ", ")
+	}
+	if a.NoObjects > 0 {
+		text += "; not looked at: " + counted(a.NoObjects, "document") + " without an object"
+	}
+	return text
+}
+
+// counted is a number with what it counts: "1 file", "2 files".
+func counted(n int, what string) string {
+	if n != 1 && !strings.HasSuffix(what, "s") {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}

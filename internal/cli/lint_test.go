@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// wrong is a manifest with mistakes, which the page about lint shows too.
+const wrong = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  annotations:
+    lockstep.dev/relod: auto
+    lockstep.dev/quiet: "10"
+    image.lockstep.dev/wbe: nginx:1.*
+spec:
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      containers:
+      - name: web
+        image: nginx
+        envFrom:
+        - configMapRef: {name: app}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+`
+
+// file writes a file and returns its name.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLint(t *testing.T) {
+	t.Parallel()
+	name := file(t, "web.yaml", wrong)
+	stdout, stderr, code := command(t, "lint", name)
+	golden(t, "lint.txt", []byte(strings.ReplaceAll(stdout+stderr, filepath.Dir(name)+"/", "")))
+	if code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	stdout, _, code = command(t, "lint", name, "-o", "json", "--complete")
+	var got struct {
+		Files, Workloads int
+		Others           map[string]int
+		Findings         []struct {
+			File, Severity, Rule, Object, Message string
+			Line                                  int
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitFailed {
+		t.Fatalf("exit code %d, error %v:\n%s", code, err, stdout)
+	}
+	if got.Files != 1 || got.Workloads != 1 || got.Others["Service"] != 1 || len(got.Findings) != 4 {
+		t.Errorf("%+v", got)
+	}
+	if last := got.Findings[3]; last.File != name || last.Line != 20 || last.Severity != "error" || last.Rule != "MissingReference" || last.Object != "deployment/web" {
+		t.Errorf("%+v", last)
+	}
+}
+
+// TestLintIsSatisfied: a warning does not fail a pipeline.
+func TestLintIsSatisfied(t *testing.T) {
+	t.Parallel()
+	clean := strings.NewReplacer("relod", "reload", `"10"`, "10s", "wbe", "web").Replace(wrong)
+	stdout, stderr, code := command(t, "lint", file(t, "web.yaml", clean))
+	if code != exitOK || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "warning: deployment/web: configmap/app") {
+		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestLintUsage: what is no manifest gets the file, the line and exit code 2.
+func TestLintUsage(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"Nothing":  {nil, "name a file"},
+		"Missing":  {[]string{"nowhere.yaml"}, "nowhere.yaml: no such file"},
+		"NoYAML":   {[]string{file(t, "a.yaml", "a: b\n---\na: [\n")}, "a.yaml:3: no manifest: "},
+		"Text":     {[]string{file(t, "a.yaml", "\nhello\n")}, "a.yaml:2: no manifest: "},
+		"Template": {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "a.yaml:2: no manifest: "},
+		"Hint":     {[]string{file(t, "a.yaml", "metadata:\n  {{- if .Values.a }}\n")}, "helm template CHART | lockstep lint -"},
+		"Values":   {[]string{file(t, "values.yaml", "replicas: 1\n")}, "there is no object in the files"},
+		"Output":   {[]string{"-", "-o", "yaml"}, `--output "yaml": want text or json`},
+		"Kind":     {[]string{"-", "--kind", "x"}, "--kind"},
+	} {
+		if _, stderr, code := command(t, append([]string{"lint"}, tc.args...)...); code != exitUsage || !strings.Contains(stderr, tc.want) {
+			t.Errorf("%s: exit code %d and %q, want %q", name, code, stderr, tc.want)
+		}
+	}
+}

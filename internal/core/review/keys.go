@@ -1,0 +1,136 @@
+package review
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// keys looks at the keys of one map. Where names the object for a message.
+func (r *report) keys(at Metadata, set map[string]string, known []string, where string) {
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		switch {
+		case slices.Contains(known, key):
+		case isAnnotationForImages(key) && at == Annotations && isForWorkloads(known):
+		case !settings.IsOurs(key):
+			r.domain(at, key)
+		case slices.Contains(settings.Written(), key):
+			r.add(WrittenByLockstep, at, key, fmt.Sprintf("%s %s is written by Lockstep: leave it out", at.singular(), key))
+		case isAnnotationForImages(key) || slices.Contains(people(), key):
+			r.misplaced(at, key, where)
+		default:
+			r.add(UnknownKey, at, key, fmt.Sprintf("%s %s is unknown and has no effect%s", at.singular(), key, r.hint(prefixOf(key), nameOf(key), namesWith(prefixOf(key)))))
+		}
+	}
+}
+
+// misplaced tells of a key that means something elsewhere, and where.
+func (r *report) misplaced(at Metadata, key, where string) {
+	what := Annotations
+	if slices.Contains(settings.LabelsForSources(), key) {
+		what = Labels
+	}
+	r.add(MisplacedKey, at, key, fmt.Sprintf("%s %s has no meaning on %s; it is for the %s of a %s", at.singular(), key, where, what, home(key)))
+}
+
+// home names the objects that a key is for, as the reference does.
+func home(key string) string {
+	if isAnnotationForImages(key) {
+		return "workload"
+	}
+	var on []string
+	for _, r := range settings.References() {
+		if r.Key == key {
+			on = append(on, strings.Split(strings.TrimSuffix(r.On, " (label)"), ", ")...)
+		}
+	}
+	if len(on) < 2 {
+		return strings.Join(on, "")
+	}
+	last := len(on) - 1
+	return strings.Join(on[:last], ", ") + " or " + on[last]
+}
+
+// domain finds a key whose domain is almost one of ours.
+func (r *report) domain(at Metadata, key string) {
+	domain, name, found := strings.Cut(key, "/")
+	if !found {
+		return
+	}
+	ours := map[string]string{}
+	for _, prefix := range prefixes() {
+		ours[strings.TrimSuffix(prefix, "/")] = prefix
+	}
+	near := r.nearest(domain, slices.Sorted(maps.Keys(ours)))
+	if len(near) == 0 {
+		return
+	}
+	// Another project may have such a domain. Only a name that is ours too makes it a mistake.
+	prefix := ours[near[0]]
+	if _, image := settings.ImageContainer(prefix + name); image || slices.Contains(people(), prefix+name) {
+		r.add(UnknownKey, at, key, fmt.Sprintf("%s %s is unknown and has no effect; did you mean %s?", at.singular(), key, prefix+name))
+	}
+}
+
+// hint names what a misspelt word may mean, each behind a prefix.
+func (r *report) hint(prefix, word string, candidates []string) string {
+	near := r.nearest(word, candidates)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + prefix + strings.Join(near, " or "+prefix) + "?"
+}
+
+// people are all the keys that people write, but for those that end in a container's name.
+func people() []string {
+	all := slices.Concat(settings.ForWorkloads(), settings.ForNamespaces(), settings.ForSources(), settings.LabelsForSources())
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func prefixes() []string {
+	return []string{settings.Prefix, settings.ImagePrefix, settings.PlatformPrefix}
+}
+
+func prefixOf(key string) string {
+	domain, _, _ := strings.Cut(key, "/")
+	return domain + "/"
+}
+
+func nameOf(key string) string {
+	_, name, _ := strings.Cut(key, "/")
+	return name
+}
+
+// namesWith are the names of the keys that begin with a prefix.
+func namesWith(prefix string) []string {
+	var names []string
+	for _, key := range people() {
+		if name, ok := strings.CutPrefix(key, prefix); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func isAnnotationForImages(key string) bool {
+	container, ok := settings.ImageContainer(key)
+	return ok && container != ""
+}
+
+// isForWorkloads reports whether the known keys are those of a workload, which may also have
+// annotations about images.
+func isForWorkloads(known []string) bool {
+	return slices.Contains(known, settings.Strategy)
+}
+
+// singular is what one entry of the map is called.
+func (m Metadata) singular() string {
+	if m == Labels || m == TemplateLabels {
+		return "label"
+	}
+	return "annotation"
+}

@@ -1,0 +1,203 @@
+// Package review knows what is wrong with what people wrote for Lockstep on one object: keys
+// that do not exist, values that cannot be understood, settings that exclude each other. It
+// asks the parsers that the controller uses, and has no rule of its own about values.
+package review
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Finding is one mistake.
+type Finding struct {
+	Rule     Rule
+	Severity Severity
+	// At is the map that has the key, and Key the key; empty when the whole object is meant.
+	At  Metadata
+	Key string
+	// Message says what is wrong and what to do.
+	Message string
+}
+
+// Metadata is one of the maps in which people write keys.
+type Metadata string
+
+// The maps.
+const (
+	Annotations         Metadata = "annotations"
+	Labels              Metadata = "labels"
+	TemplateAnnotations Metadata = "template annotations"
+	TemplateLabels      Metadata = "template labels"
+)
+
+// Nearest finds the candidates that a misspelt word may mean.
+type Nearest func(word string, candidates []string) []string
+
+// Workload is what is looked at of an object with a pod template.
+type Workload struct {
+	// Kind is what messages call it: "Deployment".
+	Kind                                string
+	Annotations, Labels                 map[string]string
+	TemplateAnnotations, TemplateLabels map[string]string
+	// Words read the annotations.
+	Words settings.Vocabulary
+	// Namespace has the annotations of its namespace, as far as they are known.
+	Namespace map[string]string
+	// Refs are the sources that the template names, Containers its containers.
+	Refs       []podrefs.Ref
+	Containers []string
+	// NoTemplate says why there is no pod template, empty when there is one. Partial is true
+	// when the template is not at hand as a whole: it is that of another object, or the file
+	// is a patch.
+	NoTemplate string
+	Partial    bool
+}
+
+// OfWorkload lists what is wrong with a workload, in order of keys.
+func OfWorkload(w Workload, nearest Nearest) []Finding {
+	r := report{nearest: nearest}
+	r.keys(Annotations, w.Annotations, settings.ForWorkloads(), "a "+w.Kind)
+	r.keys(Labels, w.Labels, nil, "a "+w.Kind)
+	r.keys(TemplateAnnotations, w.TemplateAnnotations, nil, "a pod template")
+	r.keys(TemplateLabels, w.TemplateLabels, nil, "a pod template")
+	intent := w.Words.Intent(w.Annotations, w.Namespace)
+	for _, p := range intent.Problems {
+		r.add(InvalidValue, Annotations, p.Key, p.String())
+	}
+	for _, text := range intent.Refused {
+		r.add(InvalidImage, Annotations, keyIn(text, w.Annotations), text)
+	}
+	if intent.TooMany != "" {
+		r.add(TooManySources, Annotations, settings.Reload, intent.TooMany)
+	}
+	if w.NoTemplate != "" && asksForAnything(intent) {
+		r.add(NoTemplate, "", "", w.NoTemplate)
+	}
+	if w.NoTemplate == "" && !w.Partial {
+		r.containers(w, intent)
+		r.nothing(w, intent)
+		r.refreshes(w, intent)
+	}
+	r.contradictions(w.Annotations, intent)
+	return r.sorted()
+}
+
+// OfNamespace lists what is wrong with the metadata of a namespace.
+func OfNamespace(annotations, labels map[string]string, nearest Nearest) []Finding {
+	r := report{nearest: nearest}
+	r.keys(Annotations, annotations, settings.ForNamespaces(), "a Namespace")
+	r.keys(Labels, labels, nil, "a Namespace")
+	for _, p := range settings.ForWorkload(nil, annotations, settings.Defaults{}).Warnings {
+		r.add(InvalidValue, Annotations, p.Key, p.String())
+	}
+	return r.sorted()
+}
+
+// OfSource lists what is wrong with the metadata of a ConfigMap or Secret.
+func OfSource(kind string, annotations, labels map[string]string, nearest Nearest) []Finding {
+	r := report{nearest: nearest}
+	r.keys(Annotations, annotations, settings.ForSources(), "a "+kind)
+	r.keys(Labels, labels, settings.LabelsForSources(), "a "+kind)
+	for _, p := range settings.ScopeProblems(annotations) {
+		r.add(InvalidValue, Annotations, p.Key, p.String())
+	}
+	if value, set := labels[settings.Revisioned]; set && value != "true" {
+		r.add(InvalidValue, Labels, settings.Revisioned, fmt.Sprintf("label %s: %q has no effect; accepted: true", settings.Revisioned, settings.Shorten(value)))
+	}
+	return r.sorted()
+}
+
+// OfOther lists the keys of ours on an object that Lockstep does not look at.
+func OfOther(kind string, annotations, labels map[string]string, nearest Nearest) []Finding {
+	r := report{nearest: nearest}
+	r.keys(Annotations, annotations, nil, "a "+kind)
+	r.keys(Labels, labels, nil, "a "+kind)
+	return r.sorted()
+}
+
+// report gathers findings.
+type report struct {
+	nearest Nearest
+	all     []Finding
+}
+
+func (r *report) add(rule Rule, at Metadata, key, message string) {
+	r.all = append(r.all, Finding{Rule: rule, Severity: severityOf(rule), At: at, Key: key, Message: message})
+}
+
+func (r *report) sorted() []Finding {
+	slices.SortStableFunc(r.all, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Key, b.Key)) })
+	return r.all
+}
+
+// containers looks for the containers that annotations about images name.
+func (r *report) containers(w Workload, intent settings.Intent) {
+	for _, image := range intent.Images {
+		if !slices.Contains(w.Containers, image.Container) {
+			r.add(UnknownContainer, Annotations, image.Key(), fmt.Sprintf("annotation %s: the pod template has no container %q%s",
+				image.Key(), image.Container, r.hint("", image.Container, w.Containers)))
+		}
+	}
+}
+
+// nothing finds a workload that asks by itself for what it does not have.
+func (r *report) nothing(w Workload, intent settings.Intent) {
+	_, asks := w.Annotations[settings.Reload]
+	if asks && intent.Mode == settings.Follow && intent.Auto && len(intent.Listed) == 0 && len(w.Refs) == 0 {
+		r.add(NothingToFollow, Annotations, settings.Reload, fmt.Sprintf("annotation %s: the pod template uses no ConfigMap and no Secret, so that there is nothing to follow", settings.Reload))
+	}
+}
+
+// refreshes finds what the strategy refresh does not reach.
+func (r *report) refreshes(w Workload, intent settings.Intent) {
+	if intent.Strategy != settings.StrategyRefresh {
+		return
+	}
+	var beyond []string
+	for _, ref := range w.Refs {
+		if ref.Env || ref.SubPath || !ref.Volume {
+			beyond = append(beyond, ref.Source.String())
+		}
+	}
+	if len(beyond) > 0 {
+		r.add(Contradiction, Annotations, settings.Strategy, fmt.Sprintf(
+			"annotation %s: a refresh does not reach %s, which is read as environment or by sub-path: use evict or template", settings.Strategy, strings.Join(beyond, ", ")))
+	}
+}
+
+// contradictions finds settings that exclude each other.
+func (r *report) contradictions(annotations map[string]string, intent settings.Intent) {
+	if intent.Strategy != settings.StrategyTemplate && len(intent.Images) > 0 {
+		r.add(Contradiction, Annotations, settings.Strategy, fmt.Sprintf(
+			"annotation %s: %s does not change the pod template, and an image comes with it: %s is never delivered; use template", settings.Strategy, intent.Strategy, intent.Images[0].Key()))
+	}
+	if intent.Mode != settings.Never || len(intent.Images) > 0 {
+		return
+	}
+	for _, key := range []string{settings.Quiet, settings.Strategy, settings.Release} {
+		if _, set := annotations[key]; set {
+			r.add(Contradiction, Annotations, key, fmt.Sprintf("annotation %s has no effect: nothing is followed, because %s is never", key, settings.Reload))
+		}
+	}
+}
+
+// asksForAnything reports whether the workload asks to be followed.
+func asksForAnything(intent settings.Intent) bool {
+	return intent.Mode == settings.Follow || len(intent.Images) > 0
+}
+
+// keyIn is the annotation that a refusal is about.
+func keyIn(text string, annotations map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.HasPrefix(text, "annotation "+key+":") || strings.HasPrefix(text, "annotation "+key+" ") {
+			return key
+		}
+	}
+	return ""
+}

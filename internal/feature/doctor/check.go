@@ -1,0 +1,130 @@
+package doctor
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Name is that of a check; one constant for each, in the output, in the documentation and in
+// tests.
+type Name string
+
+// The checks, in the order in which they are told.
+const (
+	Controller  Name = "controller"
+	Leader      Name = "leader"
+	Permissions Name = "permissions"
+	Kinds       Name = "kinds"
+	Caches      Name = "caches"
+	Clock       Name = "clock"
+	Record      Name = "record"
+	Registries  Name = "registries"
+	Settings    Name = "settings"
+	References  Name = "references"
+	Reloaders   Name = "reloaders"
+)
+
+// Result is how a check came out.
+type Result string
+
+// The results.
+const (
+	// OK: there is nothing to do.
+	OK Result = "ok"
+	// Warning: a person should look at it.
+	Warning Result = "warning"
+	// Problem: something does not work.
+	Problem Result = "problem"
+	// Unknown: it could not be checked.
+	Unknown Result = "unknown"
+)
+
+// Check is what one check found.
+type Check struct {
+	Name   Name   `json:"check"`
+	Result Result `json:"result"`
+	// Found is what was found, in one line.
+	Found string `json:"found"`
+	// Details are the objects that it is about, or what each of them has.
+	Details []string `json:"details,omitempty"`
+	// Do is what a person can do about it.
+	Do string `json:"do,omitempty"`
+}
+
+// Explanation is one row of the table of checks.
+type Explanation struct {
+	Name    Name
+	Meaning string
+}
+
+// Explanations lists every check with what it looks at.
+func Explanations() []Explanation {
+	return []Explanation{
+		{Controller, "The Deployment in the controller's own namespace exists, can be understood, and has ready pods."},
+		{Leader, "A replica holds the Lease and has renewed it in time; the version that wrote the record is the one of this program."},
+		{Permissions, "The service account of the Deployment has every right that its flags need. The API server is asked with SubjectAccessReviews."},
+		{Kinds, "The cluster has the kinds of workloads that the controller follows, such as Argo Rollouts."},
+		{Caches, "Each pod of the controller says at `/readyz` that it follows what it can list. The details come through the API server's proxy to the pod; without the right to that, the readiness of the pods is told."},
+		{Clock, "The clocks of this machine, of the API server and of the leader agree."},
+		{Record, "The ConfigMaps of the record can be read and have room for more workloads."},
+		{Registries, "The registries of the images that workloads follow answer, from where this program runs."},
+		{Settings, "The annotations of workloads can be understood and do not contradict each other. It names the rules of the table below."},
+		{References, "The ConfigMaps and Secrets that followed workloads need exist."},
+		{Reloaders, "No other reloader, and no other installation of Lockstep, restarts the workloads that Lockstep follows."},
+	}
+}
+
+// Decide makes all checks.
+func Decide(f Facts) []Check {
+	return []Check{
+		checkController(f), checkLeader(f), checkPermissions(f), checkKinds(f), checkCaches(f), checkClock(f),
+		checkRecord(f), checkRegistries(f), checkSettings(f), checkReferences(f), checkReloaders(f),
+	}
+}
+
+// Failed counts the problems, and the checks that could not be made.
+func Failed(all []Check) (problems, unknown int) {
+	for _, c := range all {
+		switch c.Result {
+		case Problem:
+			problems++
+		case Unknown:
+			unknown++
+		case OK, Warning:
+		}
+	}
+	return problems, unknown
+}
+
+func ok(name Name, format string, args ...any) Check {
+	return Check{Name: name, Result: OK, Found: fmt.Sprintf(format, args...)}
+}
+
+// unread is a check whose facts could not be read.
+func unread(name Name, err error) Check {
+	c := Check{Name: name, Result: Unknown, Found: err.Error()}
+	if apierrors.IsForbidden(err) {
+		c.Do = "run it as someone who has this right"
+	}
+	return c
+}
+
+// mostDetails bounds how many lines one check writes.
+const mostDetails = 20
+
+// some are the first details, and how many are left.
+func some(all []string) []string {
+	if len(all) <= mostDetails {
+		return all
+	}
+	return append(all[:mostDetails:mostDetails], fmt.Sprintf("and %d more", len(all)-mostDetails))
+}
+
+// counted is a number with what it counts: "1 workload", "2 workloads".
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}

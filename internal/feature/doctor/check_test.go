@@ -1,0 +1,221 @@
+package doctor_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/review"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/doctor"
+)
+
+// now is the time of all tests.
+func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+// workload is a followed Deployment that uses a ConfigMap, with further annotations.
+func workload(annotations map[string]string, tools ...string) doctor.Workload {
+	all := map[string]string{settings.Reload: "auto"}
+	for key, value := range annotations {
+		all[key] = value
+	}
+	words := settings.Native{}
+	return doctor.Workload{
+		Namespace: "shop", Name: "deployment/web", Tools: tools, Intent: words.Intent(all, nil),
+		Review: review.Workload{Kind: "Deployment", Annotations: all, Words: words, Containers: []string{"web"}, Refs: []podrefs.Ref{{Source: input.ConfigMap("app"), Volume: true}}},
+	}
+}
+
+// healthy is an installation to which nothing is to be said.
+func healthy() doctor.Facts {
+	return doctor.Facts{
+		Namespace: "lockstep-system", Version: "1.2.3", Now: now(), Nearest: func(string, []string) []string { return nil },
+		Installation: doctor.Installation{
+			Deployment: "lockstep", Account: access.Account{Namespace: "lockstep-system", Name: "lockstep"}, Wanted: 2, Ready: 2, LeaderElection: true, ImagesOn: true,
+			Pods: []doctor.Pod{{Name: "lockstep-a", Ready: true, Report: []string{"[+] deployments: followed", "[-] rollouts: not installed in this cluster"}}, {Name: "lockstep-b", Ready: true}},
+		},
+		Led: true, Leader: access.Leader{Name: "lockstep-a", Renewed: now().Add(-2 * time.Second), Expires: now().Add(13 * time.Second), WrittenAt: now().Add(-2 * time.Second)},
+		Asked: 30, Served: []doctor.Served{{Name: "deployment", Here: true, BuiltIn: true}, {Name: "rollout"}},
+		Times: access.Times{Sent: now(), Answered: now(), Server: now()},
+		Stored: ledger.Stored{
+			Found: true, Version: "1.2.3", Entries: map[kube.Key]record.Entry{{Name: "web"}: {}},
+			Used: []ledger.Used{{Name: "lockstep-state-07", All: 5 << 10, Namespaces: map[string]int{"shop": 5 << 10}}},
+		},
+		Registries: map[string]error{"registry.example": nil},
+		Workloads:  []doctor.Workload{workload(map[string]string{settings.ImagePrefix + "web": "registry.example/web:1.*"})},
+		Sources:    map[doctor.SourceKey]bool{{Namespace: "shop", ID: input.ConfigMap("app")}: true},
+	}
+}
+
+func forbidden(resource string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no role"))
+}
+
+func TestDecideHealthy(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, c := range doctor.Decide(healthy()) {
+		if c.Result != doctor.OK || len(c.Details) > 0 || c.Do != "" {
+			t.Errorf("%+v", c)
+		}
+		got = append(got, string(c.Name))
+	}
+	var want []string
+	for _, e := range doctor.Explanations() {
+		want = append(want, string(e.Name))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the checks are not those of the table (-table +made):\n%s", diff)
+	}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		change func(*doctor.Facts)
+		check  doctor.Name
+		want   doctor.Result
+		says   []string
+	}{
+		"NoDeployment":   {"it may run elsewhere", func(f *doctor.Facts) { f.Installation = doctor.Installation{} }, doctor.Controller, doctor.Unknown, []string{"namespace lockstep-system has no Deployment of Lockstep"}},
+		"NoReplicas":     {"a person scaled it down", func(f *doctor.Facts) { f.Installation.Wanted = 0 }, doctor.Controller, doctor.Problem, []string{"no replicas", "kubectl -n lockstep-system scale"}},
+		"NotReady":       {"no pod works", func(f *doctor.Facts) { f.Installation.Ready = 0 }, doctor.Controller, doctor.Problem, []string{"none of 2 pods is ready"}},
+		"HalfReady":      {"the other one works", func(f *doctor.Facts) { f.Installation.Ready = 1 }, doctor.Controller, doctor.Warning, []string{"1 of 2 pods are ready"}},
+		"WrongArguments": {"it would not start", func(f *doctor.Facts) { f.Installation.Problem = "unknown flag" }, doctor.Controller, doctor.Problem, []string{"would not start: unknown flag"}},
+
+		"NoElection":   {"one replica needs no leader", func(f *doctor.Facts) { f.Installation.LeaderElection, f.Led = false, false }, doctor.Leader, doctor.OK, []string{"switched off"}},
+		"NeverLed":     {"it never started", func(f *doctor.Facts) { f.Led = false }, doctor.Leader, doctor.Problem, []string{"no controller has ever led"}},
+		"GivenUp":      {"it was stopped", func(f *doctor.Facts) { f.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"given up"}},
+		"Expired":      {"it was killed", func(f *doctor.Facts) { f.Leader.Expires = now() }, doctor.Leader, doctor.Problem, []string{"has not renewed it since 2026-03-01T11:59:58Z"}},
+		"OtherVersion": {"two versions may mean different things", func(f *doctor.Facts) { f.Stored.Version = "1.3.0" }, doctor.Leader, doctor.Warning, []string{"version 1.3.0, and this is 1.2.3"}},
+		"LeaseHidden":  {"who asks may not read it", func(f *doctor.Facts) { f.LeaderErr = forbidden("leases") }, doctor.Leader, doctor.Unknown, []string{"leases", "as someone who has this right"}},
+
+		"Vital":        {"nothing works without it", func(f *doctor.Facts) { f.Missing = []access.Right{{Verb: "patch", Use: "x", Vital: true}} }, doctor.Permissions, doctor.Problem, []string{"1 of 30 rights", "needed for x", "system:serviceaccount:lockstep-system:lockstep"}},
+		"NotVital":     {"something works without it", func(f *doctor.Facts) { f.Missing = []access.Right{{Verb: "list", Namespace: "shop"}} }, doctor.Permissions, doctor.Warning, []string{"list  in shop"}},
+		"RightsHidden": {"who asks may not ask for others", func(f *doctor.Facts) { f.RightsErr = forbidden("subjectaccessreviews") }, doctor.Permissions, doctor.Unknown, []string{"/readyz?verbose"}},
+
+		"CustomAbsent": {"a flag names a kind that is not there", func(f *doctor.Facts) {
+			f.Served = append(f.Served, doctor.Served{Name: "worker.example.com", Custom: true})
+		}, doctor.Kinds, doctor.Problem, []string{"worker.example.com is not installed"}},
+		"Discovery": {"the API server does not say", func(f *doctor.Facts) { f.ServedErr = errors.New("timeout") }, doctor.Kinds, doctor.Unknown, []string{"timeout"}},
+
+		"NoPods":      {"the Deployment controller has made none", func(f *doctor.Facts) { f.Installation.Pods = nil }, doctor.Caches, doctor.Problem, nil},
+		"PodNotReady": {"it follows nothing yet", func(f *doctor.Facts) { f.Installation.Pods[1].Ready = false }, doctor.Caches, doctor.Problem, []string{"lockstep-b is not ready", "1 of 2"}},
+		"NotFollowed": {"a right is missing", func(f *doctor.Facts) {
+			f.Installation.Pods[1].Report = []string{"[-] secrets: permission is missing: no role"}
+		}, doctor.Caches, doctor.Warning, []string{"lockstep-b: secrets: permission is missing"}},
+		"Silent": {"the proxy is not for everyone", func(f *doctor.Facts) { f.Installation.Pods[1].ReportErr = errors.New("403") }, doctor.Caches, doctor.OK, []string{"1 could not be asked"}},
+
+		"Behind": {"this machine", func(f *doctor.Facts) { f.Times.Server = now().Add(time.Minute) }, doctor.Clock, doctor.Warning, []string{"the clock of this machine is 1m0s behind that of the API server"}},
+		"Ahead":  {"this machine", func(f *doctor.Facts) { f.Times.Server = now().Add(-time.Minute) }, doctor.Clock, doctor.Warning, []string{"1m0s ahead of"}},
+		"Slow": {"a slow answer is no wrong clock", func(f *doctor.Facts) {
+			f.Times.Answered, f.Times.Server = now().Add(time.Minute), now().Add(time.Minute)
+		}, doctor.Clock, doctor.OK, nil},
+		"LeaderFast": {"the leader", func(f *doctor.Facts) { f.Leader.WrittenAt = now().Add(-time.Hour) }, doctor.Clock, doctor.Warning, []string{"the clock of the leader is 59m58s ahead of"}},
+		"LeaderSlow": {"a write takes less than the Lease lasts", func(f *doctor.Facts) { f.Leader.WrittenAt = f.Leader.Expires.Add(10 * time.Second) }, doctor.Clock, doctor.Warning, []string{"the clock of the leader is 10s behind"}},
+
+		"NoRecord":   {"nothing was followed", func(f *doctor.Facts) { f.Stored.Found = false }, doctor.Record, doctor.Warning, []string{"no record"}},
+		"NearlyFull": {"a namespace has little room left", func(f *doctor.Facts) { f.Stored.Used[0].Namespaces["shop"] = 60 << 10 }, doctor.Record, doctor.Warning, []string{"namespace shop in lockstep-state-07: 60 of 64 KiB", "93%"}},
+		"Full":       {"a part is full", func(f *doctor.Facts) { f.Stored.Used[0].All = 500 << 10 }, doctor.Record, doctor.Problem, []string{"lockstep-state-07: 500 of 500 KiB"}},
+		"TooNew":     {"after a step back", func(f *doctor.Facts) { f.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{TooNew: true} }, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
+
+		"NoImages":    {"no registry is needed", func(f *doctor.Facts) { f.Registries = nil }, doctor.Registries, doctor.OK, []string{"no workload follows an image"}},
+		"Unreachable": {"a registry does not answer", func(f *doctor.Facts) { f.Registries["registry.example"] = errors.New("no answer of registry.example") }, doctor.Registries, doctor.Problem, []string{"no answer of registry.example", "1 of the registries"}},
+		"ImagesOff":   {"the controller does not look at images", func(f *doctor.Facts) { f.Installation.ImagesOn = false }, doctor.Registries, doctor.Warning, []string{"switch images on"}},
+
+		"Invalid": {"the controller leaves it alone", func(f *doctor.Facts) {
+			f.Workloads = []doctor.Workload{workload(map[string]string{settings.Quiet: "soon"})}
+		}, doctor.Settings, doctor.Problem, []string{"deployment/web in shop: ", "InvalidValue"}},
+		"Contradiction": {"it may be meant", func(f *doctor.Facts) {
+			f.Workloads[0] = workload(map[string]string{settings.Reload: "never", settings.Quiet: "1s"})
+		}, doctor.Settings, doctor.Warning, []string{"Contradiction"}},
+		"Written":      {"what Lockstep writes is no mistake in a cluster", func(f *doctor.Facts) { f.Workloads[0].Review.Annotations[settings.MovedBy] = "lockstep-system" }, doctor.Settings, doctor.OK, nil},
+		"PartlyHidden": {"some kinds may not be listed", func(f *doctor.Facts) { f.WorkloadsErr = []error{forbidden("cronjobs")} }, doctor.Settings, doctor.Unknown, []string{"1 workload looked at", "not looked at: cronjobs"}},
+
+		"Gone":     {"pods would not start", func(f *doctor.Facts) { f.Sources = nil }, doctor.References, doctor.Warning, []string{"1 of 1 reference", "deployment/web in shop needs configmap/app"}},
+		"Optional": {"pods start without it", func(f *doctor.Facts) { f.Sources, f.Workloads[0].Review.Refs[0].Optional = nil, true }, doctor.References, doctor.OK, nil},
+		"Listed": {"an annotation names it", func(f *doctor.Facts) {
+			f.Workloads[0] = workload(map[string]string{settings.Reload: "secret/db, secret/x-*"})
+		}, doctor.References, doctor.Warning, []string{"lists secret/db"}},
+		"Ignored": {"what is not followed is not our business", func(f *doctor.Facts) {
+			f.Sources, f.Workloads[0] = nil, workload(map[string]string{settings.Reload: "never"})
+		}, doctor.References, doctor.OK, nil},
+
+		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"shares 1 workload", "annotations of Wave too, which does not seem to run"}},
+		"Both": {"both restart it", func(f *doctor.Facts) {
+			f.Workloads[0], f.Programs = workload(nil, "Wave"), []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
+		}, doctor.Reloaders, doctor.Problem, []string{"which runs", "deployment/wave in tools"}},
+		"Beside": {"each has its own workloads", func(f *doctor.Facts) {
+			f.Programs = []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
+		}, doctor.Reloaders, doctor.OK, []string{"Wave runs"}},
+		"TwoOfUs":  {"two installations", func(f *doctor.Facts) { f.Workloads[0].MovedBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other"}},
+		"OneOfUs":  {"our own mark", func(f *doctor.Facts) { f.Workloads[0].MovedBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
+		"NoWorlds": {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads, f.WorkloadsErr = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			facts := healthy()
+			tc.change(&facts)
+			for _, c := range doctor.Decide(facts) {
+				if c.Name != tc.check {
+					continue
+				}
+				if c.Result != tc.want {
+					t.Errorf("%s: %+v, want %s", tc.reason, c, tc.want)
+				}
+				if text := fmt.Sprintf("%s\n%s\n%s", c.Found, strings.Join(c.Details, "\n"), c.Do); !containsAll(text, tc.says) {
+					t.Errorf("%s: it says\n%s\nwant %q", tc.reason, text, tc.says)
+				}
+				if (c.Result == doctor.Problem || c.Result == doctor.Warning) && c.Do == "" {
+					t.Errorf("%s: it does not say what to do: %+v", tc.reason, c)
+				}
+			}
+		})
+	}
+}
+
+func containsAll(text string, parts []string) bool {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestManyDetails: one check does not fill the terminal.
+func TestManyDetails(t *testing.T) {
+	t.Parallel()
+	facts := healthy()
+	facts.Sources = nil
+	for range 100 {
+		facts.Workloads = append(facts.Workloads, workload(nil))
+	}
+	for _, c := range doctor.Decide(facts) {
+		if c.Name == doctor.References && (len(c.Details) != 21 || c.Details[20] != "and 81 more") {
+			t.Errorf("%d details, the last is %q", len(c.Details), c.Details[len(c.Details)-1])
+		}
+	}
+}
+
+func TestFailed(t *testing.T) {
+	t.Parallel()
+	problems, unknown := doctor.Failed([]doctor.Check{{Result: doctor.OK}, {Result: doctor.Warning}, {Result: doctor.Problem}, {Result: doctor.Unknown}, {Result: doctor.Unknown}})
+	if problems != 1 || unknown != 2 {
+		t.Errorf("%d problems, %d unknown", problems, unknown)
+	}
+}

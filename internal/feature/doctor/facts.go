@@ -1,0 +1,121 @@
+package doctor
+
+import (
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/review"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Facts are what was read. What could not be has its error beside it.
+type Facts struct {
+	// Namespace is that of the installation, Version that of this program.
+	Namespace, Version string
+	Now                time.Time
+	// Elsewhere ends the sentence that advises to name another namespace, with how.
+	Elsewhere string
+	// Nearest finds what a misspelt word may mean.
+	Nearest review.Nearest
+
+	Installation    Installation
+	InstallationErr error
+
+	Leader    access.Leader
+	Led       bool
+	LeaderErr error
+
+	// Missing are the rights that the controller does not have, of as many as were Asked.
+	Missing   []access.Right
+	Asked     int
+	RightsErr error
+
+	Served    []Served
+	ServedErr error
+
+	Times    access.Times
+	TimesErr error
+
+	Stored    ledger.Stored
+	StoredErr error
+
+	// Registries are those of the images that workloads follow, with why one does not answer.
+	Registries map[string]error
+
+	Workloads []Workload
+	// WorkloadsErr are the kinds that could not be listed, NamespacesErr is why the settings of
+	// namespaces are not known.
+	WorkloadsErr  []error
+	NamespacesErr error
+
+	// Sources are the ConfigMaps and Secrets that exist.
+	Sources    map[SourceKey]bool
+	SourcesErr error
+
+	// Programs are the other reloaders that run.
+	Programs    []Program
+	ProgramsErr error
+}
+
+// Installation is the controller's Deployment.
+type Installation struct {
+	// Deployment is its name, empty when there is none.
+	Deployment string
+	// Problem says why its arguments cannot be understood, empty when they can.
+	Problem        string
+	Account        access.Account
+	Wanted, Ready  int
+	LeaderElection bool
+	ImagesOn       bool
+	Pods           []Pod
+	PodsErr        error
+}
+
+// Pod is a pod of the controller.
+type Pod struct {
+	Name  string
+	Ready bool
+	// Report is what it answers at /readyz, in lines; ReportErr is why it could not be asked.
+	Report    []string
+	ReportErr error
+}
+
+// Served is a kind of workload.
+type Served struct {
+	Name string
+	// Here is true when the cluster has the kind. BuiltIn is true for one of Kubernetes itself,
+	// Custom for one that the controller's flags name.
+	Here, BuiltIn, Custom bool
+}
+
+// Workload is what is known of a workload.
+type Workload struct {
+	Namespace, Name string
+	Review          review.Workload
+	Intent          settings.Intent
+	// Tools are the other reloaders whose annotations it has, MovedBy the installation that
+	// moved it last.
+	Tools   []string
+	MovedBy string
+}
+
+// String is what people call it: "deployment/web in shop".
+func (w Workload) String() string { return w.Name + " in " + w.Namespace }
+
+// isFollowed reports whether the workload asks to be followed, or its namespace does for it.
+func (w Workload) isFollowed() bool { return w.Intent.Mode == settings.Follow }
+
+// SourceKey names a ConfigMap or Secret of a namespace.
+type SourceKey struct {
+	Namespace string
+	input.ID
+}
+
+// Program is another reloader that runs in the cluster.
+type Program struct {
+	Tool string
+	// Where is its Deployment: "deployment/reloader in tools".
+	Where string
+}

@@ -1,0 +1,240 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+	"github.com/lockstep-dev/lockstep/internal/core/review"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Options say what is looked at.
+type Options struct {
+	Client client.Client
+	Raw    access.Raw
+	// Namespace, State and Lease are where the installation keeps its own objects.
+	Namespace, State, Lease string
+	// Version is that of this program.
+	Version string
+	Now     func() time.Time
+	Nearest review.Nearest
+	// Elsewhere is that of the facts.
+	Elsewhere string
+	// Understand reads the arguments and the environment of a controller's container. It is
+	// false when they are those of another program.
+	Understand func(arguments []string, variable func(string) (string, bool)) (Configured, bool)
+	// Ping asks whether a registry answers, in plain HTTP for those of the configuration.
+	Ping func(ctx context.Context, host string, configured Configured) error
+	// Watched are the namespaces whose workloads are looked at; none means all that the
+	// controller watches.
+	Watched []string
+}
+
+// Configured is what the arguments of a controller say.
+type Configured struct {
+	// Problem says why the program would not start with them, empty when it would.
+	Problem        string
+	Rights         func(own string) []access.Right
+	Kinds          []kube.Kind
+	Words          settings.Vocabulary
+	Watched        []string
+	LeaderElection bool
+	Images         bool
+	PlainHTTP      []string
+	ProbePort      string
+}
+
+// pings bounds how many registries are asked at once, and pingTimeout how long one may take.
+const (
+	pings       = 8
+	pingTimeout = 10 * time.Second
+)
+
+// Gather reads the facts. It fails only when the API server cannot be reached.
+func Gather(ctx context.Context, o Options) (Facts, error) {
+	f := Facts{Namespace: o.Namespace, Version: o.Version, Nearest: o.Nearest, Elsewhere: o.Elsewhere}
+	f.Times, f.TimesErr = o.Raw.Time(ctx, o.Now)
+	if _, lost := errors.AsType[*url.Error](f.TimesErr); lost {
+		return f, f.TimesErr
+	}
+	f.Now = o.Now()
+	configured := f.readInstallation(ctx, o)
+	f.Leader, f.Led, f.LeaderErr = access.ReadLeader(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: o.Lease})
+	f.Stored, f.StoredErr = ledger.ReadAll(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: o.State}, "")
+	f.readKinds(o, configured)
+	if configured.Rights != nil {
+		rights := f.relevant(configured.Rights(o.Namespace), configured.Kinds)
+		f.Asked = len(rights)
+		f.Missing, f.RightsErr = access.Review(ctx, o.Client, f.Installation.Account, rights)
+	}
+	if len(o.Watched) == 0 {
+		o.Watched = configured.Watched
+	}
+	f.readWorkloads(ctx, o, configured)
+	f.readSources(ctx, o)
+	f.readPrograms(ctx, o)
+	f.Registries = f.askRegistries(ctx, o, configured)
+	return f, nil
+}
+
+// readInstallation finds the controller's Deployment. Without one, the controller is taken to
+// be as it is without any flags.
+func (f *Facts) readInstallation(ctx context.Context, o Options) Configured {
+	usual, _ := o.Understand([]string{"controller"}, func(string) (string, bool) { return "", false })
+	usual.Rights = nil
+	list := &appsv1.DeploymentList{}
+	if err := o.Client.List(ctx, list, client.InNamespace(o.Namespace)); err != nil {
+		f.InstallationErr = fmt.Errorf("list deployments in %s: %w", o.Namespace, err)
+		return usual
+	}
+	for i := range list.Items {
+		d := &list.Items[i]
+		for _, container := range d.Spec.Template.Spec.Containers {
+			found, ours := o.Understand(slices.Concat(container.Command, container.Args), variablesOf(container))
+			if !ours {
+				continue
+			}
+			f.Installation = installationOf(d, found)
+			if found.Problem != "" {
+				return usual
+			}
+			f.readPods(ctx, o, d, found.ProbePort)
+			return found
+		}
+	}
+	return usual
+}
+
+func installationOf(d *appsv1.Deployment, c Configured) Installation {
+	i := Installation{
+		Deployment: d.Name, Problem: c.Problem, Wanted: kube.Deployment().ReplicasOf(d), Ready: int(d.Status.ReadyReplicas),
+		LeaderElection: c.LeaderElection, ImagesOn: c.Images,
+		Account: access.Account{Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName},
+	}
+	if i.Account.Name == "" {
+		i.Account.Name = "default"
+	}
+	return i
+}
+
+// variablesOf looks up the environment of a container, as far as the template has the values.
+func variablesOf(c corev1.Container) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, e := range c.Env {
+			if e.Name == name && e.ValueFrom == nil {
+				return e.Value, true
+			}
+		}
+		return "", false
+	}
+}
+
+func (f *Facts) readPods(ctx context.Context, o Options, d *appsv1.Deployment, port string) {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		f.Installation.PodsErr = err
+		return
+	}
+	list := &corev1.PodList{}
+	if err := o.Client.List(ctx, list, client.InNamespace(o.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		f.Installation.PodsErr = fmt.Errorf("list pods in %s: %w", o.Namespace, err)
+		return
+	}
+	for i := range list.Items {
+		pod := Pod{Name: list.Items[i].Name}
+		for _, c := range list.Items[i].Status.Conditions {
+			pod.Ready = pod.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}
+		pod.Report, pod.ReportErr = readReport(ctx, o, pod.Name, port)
+		f.Installation.Pods = append(f.Installation.Pods, pod)
+	}
+}
+
+// readReport asks a pod what it follows.
+func readReport(ctx context.Context, o Options, pod, port string) ([]string, error) {
+	if port == "" {
+		return nil, errors.New("it serves no probes")
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	status, text, err := o.Raw.FromPod(ctx, o.Namespace, pod, port, "/readyz", url.Values{"verbose": {""}})
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "[") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("it answered with status %d", status)
+	}
+	return lines, nil
+}
+
+// readKinds finds out which kinds the cluster has.
+func (f *Facts) readKinds(o Options, c Configured) {
+	for _, kind := range c.Kinds {
+		_, err := o.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil && !meta.IsNoMatchError(err) {
+			f.ServedErr = fmt.Errorf("look for %s: %w", kind.Name(), err)
+			return
+		}
+		f.Served = append(f.Served, Served{Name: kind.Name(), Here: err == nil, BuiltIn: kind.Object != nil, Custom: kind.Custom})
+	}
+}
+
+// relevant are the rights without those about kinds that the cluster does not have.
+func (f *Facts) relevant(rights []access.Right, kinds []kube.Kind) []access.Right {
+	absent := map[string]bool{}
+	for i, served := range f.Served {
+		plural, _ := meta.UnsafeGuessKindToResource(kinds[i].GroupVersionKind)
+		absent[plural.GroupResource().String()] = !served.Here
+	}
+	return slices.DeleteFunc(rights, func(r access.Right) bool { return absent[r.Resource.String()] })
+}
+
+// askRegistries asks each registry of a followed image once.
+func (f *Facts) askRegistries(ctx context.Context, o Options, c Configured) map[string]error {
+	answers := map[string]error{}
+	for _, w := range f.Workloads {
+		for _, request := range w.Intent.Images {
+			answers[request.Image.Repository.Host] = nil
+		}
+	}
+	var (
+		mu     sync.Mutex
+		asking sync.WaitGroup
+	)
+	slots := make(chan struct{}, pings)
+	for _, host := range sortedKeys(answers) {
+		asking.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+			defer cancel()
+			err := o.Ping(ctx, host, c)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[host] = err
+		})
+	}
+	asking.Wait()
+	return answers
+}

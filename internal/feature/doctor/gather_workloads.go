@@ -1,0 +1,166 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
+	"github.com/lockstep-dev/lockstep/internal/core/review"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// atATime bounds how many objects are in memory at once.
+const atATime = 500
+
+// everyPage lists objects in pages. A kind that the cluster does not have has none.
+func everyPage(ctx context.Context, c client.Reader, list client.ObjectList, namespace string, each func(client.Object) error) error {
+	for {
+		err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(atATime), client.Continue(list.GetContinue()))
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = meta.EachListItem(list, func(o runtime.Object) error { return each(o.(client.Object)) })
+		if err != nil || list.GetContinue() == "" {
+			return err
+		}
+	}
+}
+
+// within are the namespaces to list in: one that stands for all, or those that are watched.
+func (o Options) within() []string {
+	if len(o.Watched) == 0 {
+		return []string{corev1.NamespaceAll}
+	}
+	return o.Watched
+}
+
+// readWorkloads lists the workloads with what their namespaces say.
+func (f *Facts) readWorkloads(ctx context.Context, o Options, c Configured) {
+	namespaces := map[string]map[string]string{}
+	err := everyPage(ctx, o.Client, metadataList("Namespace"), "", func(object client.Object) error {
+		namespaces[object.GetName()] = object.GetAnnotations()
+		return nil
+	})
+	if err != nil {
+		f.NamespacesErr = fmt.Errorf("list namespaces: %w", err)
+	}
+	for _, kind := range c.Kinds {
+		for _, ns := range o.within() {
+			err := everyPage(ctx, o.Client, kind.NewList(), ns, func(object client.Object) error {
+				if w, ok := workloadOf(kind, object, c.Words, namespaces[object.GetNamespace()]); ok {
+					f.Workloads = append(f.Workloads, w)
+				}
+				return nil
+			})
+			if err != nil {
+				f.WorkloadsErr = append(f.WorkloadsErr, fmt.Errorf("list %s: %w", kind.ResourceName(ns), err))
+			}
+		}
+	}
+}
+
+// workloadOf keeps what the checks need. It is false for an object that cannot be read.
+func workloadOf(kind kube.Kind, o client.Object, words settings.Vocabulary, namespace map[string]string) (Workload, bool) {
+	read, err := kind.Read(o)
+	if err != nil {
+		return Workload{}, false
+	}
+	w := Workload{
+		Namespace: o.GetNamespace(), Name: kind.Name() + "/" + o.GetName(), MovedBy: o.GetAnnotations()[settings.MovedBy],
+		Tools: toolsOf(o.GetAnnotations(), o.GetLabels(), words),
+		Review: review.Workload{
+			Kind: kind.Kind, Words: words, Namespace: ours(namespace),
+			Annotations: known(o.GetAnnotations(), o.GetLabels(), words), Labels: ours(o.GetLabels()),
+		},
+	}
+	w.Intent = words.Intent(w.Review.Annotations, w.Review.Namespace)
+	template, err := kind.PodTemplate(read)
+	if err != nil {
+		w.Review.NoTemplate = kind.Template + " is no pod template"
+		return w, true
+	}
+	w.Review.TemplateAnnotations, w.Review.TemplateLabels = ours(template.Annotations), ours(template.Labels)
+	w.Review.Refs = podrefs.Extract(&template.Spec)
+	for _, container := range slices.Concat(template.Spec.Containers, template.Spec.InitContainers) {
+		w.Review.Containers = append(w.Review.Containers, container.Name)
+	}
+	w.Review.Partial = kind.Lender(read) != kube.Key{}
+	return w, true
+}
+
+// ours are the keys that begin like ours.
+func ours(set map[string]string) map[string]string {
+	return filtered(set, settings.IsOurs)
+}
+
+// known are those that the vocabulary knows besides.
+func known(set, labels map[string]string, words settings.Vocabulary) map[string]string {
+	return filtered(set, func(key string) bool { return settings.IsOurs(key) || words.Knows(key, labels) })
+}
+
+func filtered(set map[string]string, keep func(string) bool) map[string]string {
+	var kept map[string]string
+	for key, value := range set {
+		if keep(key) {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// readSources lists the ConfigMaps and Secrets by their metadata: no content is read.
+func (f *Facts) readSources(ctx context.Context, o Options) {
+	f.Sources = map[SourceKey]bool{}
+	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
+		for _, ns := range o.within() {
+			err := everyPage(ctx, o.Client, metadataList(string(kind)), ns, func(object client.Object) error {
+				f.Sources[SourceKey{object.GetNamespace(), input.ID{Kind: kind, Name: object.GetName()}}] = true
+				return nil
+			})
+			if err != nil {
+				f.SourcesErr = fmt.Errorf("list %s: %w", kube.ResourceName(string(kind), ns), err)
+				return
+			}
+		}
+	}
+}
+
+// metadataList is a list of the metadata of a kind of the core group.
+func metadataList(kind string) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	return list
+}
+
+// readPrograms looks for the Deployments of other reloaders, in all namespaces.
+func (f *Facts) readPrograms(ctx context.Context, o Options) {
+	err := everyPage(ctx, o.Client, &appsv1.DeploymentList{}, "", func(object client.Object) error {
+		d := object.(*appsv1.Deployment)
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if tool := toolOfImage(container.Image); tool != "" && kube.Deployment().ReplicasOf(d) > 0 {
+				f.Programs = append(f.Programs, Program{Tool: tool, Where: "deployment/" + d.Name + " in " + d.Namespace})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		f.ProgramsErr = fmt.Errorf("list deployments: %w", err)
+	}
+}

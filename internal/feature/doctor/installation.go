@@ -1,0 +1,262 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
+)
+
+func checkController(f Facts) Check {
+	i := f.Installation
+	c := Check{Name: Controller, Result: Problem}
+	switch {
+	case f.InstallationErr != nil:
+		return unread(Controller, f.InstallationErr)
+	case i.Deployment == "":
+		c.Result = Unknown
+		c.Found = fmt.Sprintf("namespace %s has no Deployment of Lockstep", f.Namespace)
+		c.Do = "install it, or name the namespace in which it is" + f.Elsewhere
+	case i.Problem != "":
+		c.Found = fmt.Sprintf("deployment/%s would not start: %s", i.Deployment, i.Problem)
+		c.Do = "correct the arguments of its container"
+	case i.Wanted == 0:
+		c.Found = fmt.Sprintf("deployment/%s has no replicas", i.Deployment)
+		c.Do = fmt.Sprintf("kubectl -n %s scale deployment/%s", f.Namespace, i.Deployment)
+	case i.Ready == 0:
+		c.Found = fmt.Sprintf("deployment/%s: none of %s is ready", i.Deployment, counted(i.Wanted, "pod"))
+		c.Do = fmt.Sprintf("look at its log: kubectl -n %s logs deployment/%s", f.Namespace, i.Deployment)
+	case i.Ready < i.Wanted:
+		c.Result = Warning
+		c.Found = fmt.Sprintf("deployment/%s: %d of %s are ready", i.Deployment, i.Ready, counted(i.Wanted, "pod"))
+		c.Do = fmt.Sprintf("kubectl -n %s describe deployment/%s", f.Namespace, i.Deployment)
+	default:
+		return ok(Controller, "deployment/%s has %s, all ready", i.Deployment, counted(i.Wanted, "pod"))
+	}
+	return c
+}
+
+func checkLeader(f Facts) Check {
+	known := f.Installation.Deployment != "" && f.Installation.Problem == ""
+	switch {
+	case f.LeaderErr != nil:
+		return unread(Leader, f.LeaderErr)
+	case known && !f.Installation.LeaderElection:
+		return ok(Leader, "leader election is switched off")
+	case !f.Led:
+		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "look at the log of the controller"}
+	case f.Leader.Name == "":
+		return Check{Name: Leader, Result: Problem, Found: "the last leader has given up the Lease, and no other one has taken it", Do: "start the controller"}
+	case !f.Leader.Leads(f.Now):
+		return Check{
+			Name: Leader, Result: Problem, Do: "look whether the controller runs and reaches the API server",
+			Found: fmt.Sprintf("%s held the Lease, and has not renewed it since %s", f.Leader.Name, f.Leader.Renewed.UTC().Format(time.RFC3339)),
+		}
+	case f.Stored.Version != "" && f.Version != "" && f.Stored.Version != f.Version:
+		return Check{
+			Name: Leader, Result: Warning, Do: "use the same version, so that both mean the same",
+			Found: fmt.Sprintf("%s leads with version %s, and this is %s", f.Leader.Name, f.Stored.Version, f.Version),
+		}
+	}
+	return ok(Leader, "%s leads", f.Leader.Name)
+}
+
+func checkPermissions(f Facts) Check {
+	i := f.Installation
+	switch {
+	case f.InstallationErr != nil || i.Deployment == "" || i.Problem != "":
+		return Check{Name: Permissions, Result: Unknown, Found: "which rights are needed, and by whom, is not known without the Deployment of the controller"}
+	case f.RightsErr != nil:
+		c := unread(Permissions, f.RightsErr)
+		c.Do = "run it as someone who may create subjectaccessreviews.authorization.k8s.io, or look at /readyz?verbose of the controller"
+		return c
+	case len(f.Missing) == 0:
+		return ok(Permissions, "%s has all of the %d rights that its flags need", i.Account, f.Asked)
+	}
+	c := Check{Name: Permissions, Result: Warning, Do: "grant them to " + i.Account.String(), Found: fmt.Sprintf("%d of %d rights are missing", len(f.Missing), f.Asked)}
+	if slices.ContainsFunc(f.Missing, func(r access.Right) bool { return r.Vital }) {
+		c.Result = Problem
+	}
+	var details []string
+	for _, r := range f.Missing {
+		details = append(details, fmt.Sprintf("%s: needed for %s", r, r.Use))
+	}
+	c.Details = some(details)
+	return c
+}
+
+func checkKinds(f Facts) Check {
+	if f.ServedErr != nil {
+		return unread(Kinds, f.ServedErr)
+	}
+	c := ok(Kinds, "")
+	var here, absent []string
+	for _, k := range f.Served {
+		switch {
+		case k.Here:
+			here = append(here, k.Name)
+		case k.BuiltIn || k.Custom:
+			c.Result, c.Do = Problem, "install the CustomResourceDefinition, or take the kind from the controller's flags"
+			c.Details = append(c.Details, k.Name+" is not installed")
+		default:
+			absent = append(absent, k.Name)
+		}
+	}
+	c.Found = "followed: " + strings.Join(here, ", ")
+	if len(absent) > 0 {
+		c.Found += "; not installed: " + strings.Join(absent, ", ")
+	}
+	return c
+}
+
+func checkCaches(f Facts) Check {
+	i := f.Installation
+	switch {
+	case f.InstallationErr != nil || i.Deployment == "":
+		return Check{Name: Caches, Result: Unknown, Found: "the pods of the controller are not known"}
+	case i.PodsErr != nil:
+		return unread(Caches, i.PodsErr)
+	case len(i.Pods) == 0:
+		return Check{Name: Caches, Result: Problem, Found: "the controller has no pods", Do: "see the check " + string(Controller)}
+	}
+	c, silent := ok(Caches, ""), 0
+	ready := 0
+	for _, pod := range i.Pods {
+		if pod.Ready {
+			ready++
+		} else {
+			c.Result = Problem
+			c.Details = append(c.Details, pod.Name+" is not ready")
+		}
+		if pod.ReportErr != nil {
+			silent++
+		}
+		for _, line := range pod.Report {
+			// What is not installed is not followed, and that is as it should be.
+			if detail, bad := strings.CutPrefix(line, "[-] "); bad && !strings.HasSuffix(detail, "not installed in this cluster") {
+				c.Details = append(c.Details, pod.Name+": "+detail)
+				c.Result = worse(c.Result, Warning)
+			}
+		}
+	}
+	c.Found = fmt.Sprintf("ready pods, which follow what they can list: %d of %d", ready, len(i.Pods))
+	if c.Result != OK {
+		c.Do = "grant what is missing, or look at the log of the pod"
+	}
+	if silent > 0 {
+		c.Found += fmt.Sprintf("; %d could not be asked for details", silent)
+	}
+	c.Details = some(c.Details)
+	return c
+}
+
+// worse is the worse of two results that are known.
+func worse(a, b Result) Result {
+	if a == Problem || b == Problem {
+		return Problem
+	}
+	if a == Warning || b == Warning {
+		return Warning
+	}
+	return OK
+}
+
+// mostSkew is how far clocks may be apart. That of the API server is read up to the second.
+const mostSkew = 5 * time.Second
+
+func checkClock(f Facts) Check {
+	if f.TimesErr != nil {
+		return unread(Clock, f.TimesErr)
+	}
+	c := ok(Clock, "this machine, the API server and the leader agree")
+	if here := beyond(f.Times.Server, f.Times.Sent, f.Times.Answered); here != 0 {
+		c.Details = append(c.Details, fmt.Sprintf("the clock of this machine is %s that of the API server", ahead(-here)))
+	}
+	switch {
+	case !f.Led || f.Leader.WrittenAt.IsZero():
+		c.Found = "this machine and the API server agree; no leader's clock is known"
+	default:
+		// The leader looks at its clock, then writes: that may take as long as the Lease lasts.
+		if leader := beyond(f.Leader.WrittenAt, f.Leader.Renewed, f.Leader.Expires); leader != 0 {
+			c.Details = append(c.Details, fmt.Sprintf("the clock of the leader is %s that of the API server", ahead(-leader)))
+		}
+	}
+	if len(c.Details) > 0 {
+		c.Result, c.Found, c.Do = Warning, "clocks differ", "set the clocks, for example with NTP; ages, and whether a Lease has expired, are told by them"
+	}
+	return c
+}
+
+// beyond is how far a time that is known up to the second is outside of two others, zero when
+// it is not by more than mostSkew.
+func beyond(t, from, to time.Time) time.Duration {
+	switch {
+	case t.Before(from.Add(-mostSkew)):
+		return t.Sub(from)
+	case t.After(to.Add(mostSkew)):
+		return t.Sub(to)
+	}
+	return 0
+}
+
+func ahead(d time.Duration) string {
+	if d < 0 {
+		return d.Abs().Round(time.Second).String() + " behind"
+	}
+	return d.Round(time.Second).String() + " ahead of"
+}
+
+// nearlyFull is the part of the room, in percent, from which a person should look.
+const nearlyFull = 80
+
+func checkRecord(f Facts) Check {
+	switch {
+	case f.StoredErr != nil:
+		return unread(Record, f.StoredErr)
+	case !f.Stored.Found:
+		return Check{Name: Record, Result: Warning, Found: fmt.Sprintf("there is no record in namespace %s: no workload was followed yet", f.Namespace), Do: "annotate a workload with lockstep.dev/reload: auto"}
+	}
+	c, fullest := ok(Record, ""), 0
+	perNamespace, perShard := ledger.Room()
+	look := func(what string, used, room int) {
+		percent := used * 100 / room
+		fullest = max(fullest, percent)
+		switch {
+		case percent >= 100:
+			c.Result = Problem
+		case percent >= nearlyFull:
+			c.Result = worse(c.Result, Warning)
+		default:
+			return
+		}
+		c.Details = append(c.Details, fmt.Sprintf("%s: %d of %d KiB", what, used>>10, room>>10))
+	}
+	for _, u := range f.Stored.Used {
+		look(u.Name, u.All, perShard)
+		for _, ns := range sortedKeys(u.Namespaces) {
+			if ns != "" {
+				look("namespace "+ns+" in "+u.Name, u.Namespaces[ns], perNamespace)
+			}
+		}
+	}
+	tooNew := 0
+	for _, e := range f.Stored.Entries {
+		if e.TooNew {
+			tooNew++
+		}
+	}
+	c.Found = fmt.Sprintf("%s on record; the fullest part has %d%% of its room taken", counted(len(f.Stored.Entries), "workload"), fullest)
+	if c.Result != OK {
+		c.Do = "new workloads of a full part are not followed: delete workloads that are not needed, or let them follow less"
+	}
+	if tooNew > 0 {
+		c.Result, c.Do = worse(c.Result, Warning), cmp.Or(c.Do, "run that version again")
+		c.Details = append(c.Details, counted(tooNew, "workload")+" on record in the form of a newer version of Lockstep: this one does not move them")
+	}
+	c.Details = some(c.Details)
+	return c
+}

@@ -1,0 +1,178 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/review"
+)
+
+func checkRegistries(f Facts) Check {
+	if len(f.WorkloadsErr) > 0 && len(f.Workloads) == 0 {
+		return unread(Registries, f.WorkloadsErr[0])
+	}
+	if len(f.Registries) == 0 {
+		return ok(Registries, "no workload follows an image")
+	}
+	c := ok(Registries, "they answer: %s", strings.Join(sortedKeys(f.Registries), ", "))
+	for _, host := range sortedKeys(f.Registries) {
+		if err := f.Registries[host]; err != nil {
+			c.Result = Problem
+			c.Details = append(c.Details, err.Error())
+		}
+	}
+	if c.Result == Problem {
+		c.Found = fmt.Sprintf("no answer, from here, of %d of the registries that are needed: %d", len(c.Details), len(f.Registries))
+		c.Do = "check the names and the network; the controller may reach what this machine does not: \"lockstep explain\" says what it met"
+	}
+	if f.Installation.Deployment != "" && f.Installation.Problem == "" && !f.Installation.ImagesOn {
+		c.Result = worse(c.Result, Warning)
+		c.Details = append(c.Details, "workloads ask for images, and the controller does not follow any")
+		c.Do = cmp.Or(c.Do, "switch images on in the controller")
+	}
+	c.Details = some(c.Details)
+	return c
+}
+
+func checkSettings(f Facts) Check {
+	if len(f.WorkloadsErr) > 0 && len(f.Workloads) == 0 {
+		return unread(Settings, f.WorkloadsErr[0])
+	}
+	c, followed := ok(Settings, ""), 0
+	for _, w := range f.Workloads {
+		if w.isFollowed() || len(w.Intent.Images) > 0 {
+			followed++
+		}
+		for _, finding := range review.OfWorkload(w.Review, f.Nearest) {
+			if finding.Rule == review.WrittenByLockstep { // In a cluster that is how it should be.
+				continue
+			}
+			result := Warning
+			if finding.Severity == review.Error {
+				result = Problem
+			}
+			c.Result = worse(c.Result, result)
+			c.Details = append(c.Details, fmt.Sprintf("%s: %s (%s)", w, finding.Message, finding.Rule))
+		}
+	}
+	c.Found = fmt.Sprintf("%s looked at, %d followed", counted(len(f.Workloads), "workload"), followed)
+	if c.Result != OK {
+		c.Found += ", " + counted(len(c.Details), "finding")
+		c.Do = "correct the annotations; \"lockstep lint\" finds the same in files"
+	}
+	c.Details = some(c.Details)
+	return f.partly(c)
+}
+
+// partly tells which workloads were not looked at.
+func (f Facts) partly(c Check) Check {
+	for _, err := range slices.Concat(f.WorkloadsErr, optional(f.NamespacesErr)) {
+		if c.Result == OK {
+			c.Result = Unknown
+		}
+		c.Details = append(c.Details, "not looked at: "+err.Error())
+	}
+	return c
+}
+
+func optional(err error) []error {
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+func checkReferences(f Facts) Check {
+	switch {
+	case len(f.WorkloadsErr) > 0 && len(f.Workloads) == 0:
+		return unread(References, f.WorkloadsErr[0])
+	case f.SourcesErr != nil:
+		return unread(References, f.SourcesErr)
+	}
+	c, needed := ok(References, ""), 0
+	for _, w := range f.Workloads {
+		if !w.isFollowed() {
+			continue
+		}
+		for _, ref := range w.Review.Refs {
+			if ref.Optional {
+				continue
+			}
+			needed++
+			if !f.Sources[SourceKey{w.Namespace, ref.Source}] {
+				c.Details = append(c.Details, fmt.Sprintf("%s needs %s, which does not exist", w, ref.Source))
+			}
+		}
+		for _, listed := range w.Intent.Listed {
+			if listed.IsGlob() {
+				continue
+			}
+			needed++
+			if id := input.ID(listed); !f.Sources[SourceKey{w.Namespace, id}] {
+				c.Details = append(c.Details, fmt.Sprintf("%s lists %s, which does not exist", w, id))
+			}
+		}
+	}
+	c.Found = fmt.Sprintf("%s of followed workloads, all of which exist", counted(needed, "reference"))
+	if len(c.Details) > 0 {
+		c.Result = Warning
+		c.Found = fmt.Sprintf("%d of %s of followed workloads lead to nothing", len(c.Details), counted(needed, "reference"))
+		c.Do = "create the objects, or correct the names: pods do not start without them"
+	}
+	c.Details = some(c.Details)
+	return f.partly(c)
+}
+
+func checkReloaders(f Facts) Check {
+	if len(f.WorkloadsErr) > 0 && len(f.Workloads) == 0 {
+		return unread(Reloaders, f.WorkloadsErr[0])
+	}
+	c := ok(Reloaders, "Lockstep shares no workload with another reloader")
+	runs := map[string]bool{}
+	for _, p := range f.Programs {
+		runs[p.Tool] = true
+	}
+	shared := 0
+	for _, w := range f.Workloads {
+		if !w.isFollowed() && len(w.Intent.Images) == 0 {
+			continue
+		}
+		foreign := w.MovedBy != "" && w.MovedBy != f.Namespace
+		if foreign || len(w.Tools) > 0 {
+			shared++
+		}
+		for _, tool := range w.Tools {
+			result, words := Warning, "does not seem to run"
+			if runs[tool] {
+				result, words = Problem, "runs"
+			}
+			c.Result = worse(c.Result, result)
+			c.Details = append(c.Details, fmt.Sprintf("%s has annotations of %s too, which %s", w, tool, words))
+		}
+		if foreign {
+			c.Result = worse(c.Result, Warning)
+			c.Details = append(c.Details, fmt.Sprintf("%s was last moved by the installation in namespace %s", w, w.MovedBy))
+		}
+	}
+	if c.Result != OK {
+		c.Found = fmt.Sprintf("Lockstep shares %s with another reloader, or with another installation", counted(shared, "workload"))
+		c.Do = "take the annotations of one of them away: two reloaders restart a workload twice"
+	}
+	c.Details = some(c.Details)
+	for _, p := range f.Programs {
+		c.Details = append(c.Details, p.Tool+" runs: "+p.Where)
+	}
+	if f.ProgramsErr != nil {
+		if c.Result == OK {
+			c.Result = Unknown
+		}
+		c.Details = append(c.Details, "whether other reloaders run is not known: "+f.ProgramsErr.Error())
+	}
+	return f.partly(c)
+}
+
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,161 @@
+package lint
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
+	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
+	"github.com/lockstep-dev/lockstep/internal/core/review"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Options say how manifests are read.
+type Options struct {
+	// Kinds are the kinds of workloads.
+	Kinds []kube.Kind
+	// Words are the language of the annotations.
+	Words settings.Vocabulary
+	// Complete is true when the manifests are all there is: what they do not have does not
+	// exist.
+	Complete bool
+	// Nearest finds what a misspelt word may mean.
+	Nearest review.Nearest
+}
+
+// Finding is a mistake, and where it is.
+type Finding struct {
+	File     string          `json:"file"`
+	Line     int             `json:"line"`
+	Severity review.Severity `json:"severity"`
+	Rule     review.Rule     `json:"rule"`
+	// Object is the object that has it: "deployment/web".
+	Object  string `json:"object"`
+	Message string `json:"message"`
+}
+
+// Result is what was found.
+type Result struct {
+	Findings []Finding `json:"findings"`
+	// Workloads, Sources and Namespaces are how many objects were looked at.
+	Workloads  int `json:"workloads"`
+	Sources    int `json:"sources"`
+	Namespaces int `json:"namespaces"`
+	// Others are the objects that mean nothing to Lockstep, by kind. Of those only the keys
+	// of their metadata were looked at.
+	Others map[string]int `json:"others,omitempty"`
+}
+
+// Count is how many findings have a severity.
+func (r Result) Count(severity review.Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == severity {
+			n++
+		}
+	}
+	return n
+}
+
+// Check looks at objects, all together.
+func Check(objects []manifest.Object, o Options) Result {
+	c := checking{Options: o, result: Result{Findings: []Finding{}, Others: map[string]int{}}, all: shelfOf(objects)}
+	for _, object := range objects {
+		c.check(object)
+	}
+	slices.SortStableFunc(c.result.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return c.result
+}
+
+// checking is one run.
+type checking struct {
+	Options
+	result Result
+	all    shelf
+}
+
+func (c *checking) check(o manifest.Object) {
+	annotations, labels := o.GetAnnotations(), o.GetLabels()
+	kind := slices.IndexFunc(c.Kinds, func(k kube.Kind) bool { return k.GroupKind() == o.GroupVersionKind().GroupKind() })
+	switch core := o.GroupVersionKind().Group == corev1.GroupName; {
+	case kind >= 0:
+		c.result.Workloads++
+		c.workload(o, c.Kinds[kind])
+	case core && isSource(o):
+		c.result.Sources++
+		c.add(o, review.OfSource(o.GetKind(), annotations, labels, c.Nearest))
+	case core && o.GetKind() == "Namespace":
+		c.result.Namespaces++
+		c.add(o, review.OfNamespace(annotations, labels, c.Nearest))
+	default:
+		c.result.Others[o.GetKind()]++
+		c.add(o, review.OfOther(o.GetKind(), annotations, labels, c.Nearest))
+	}
+}
+
+func (c *checking) workload(o manifest.Object, kind kube.Kind) {
+	w := review.Workload{
+		Kind: o.GetKind(), Annotations: o.GetAnnotations(), Labels: o.GetLabels(),
+		Words: c.Words, Namespace: c.all.namespace(o.GetNamespace()),
+	}
+	read, err := kind.Read(o.Unstructured)
+	if err != nil {
+		// The cause may quote a value of the file.
+		w.NoTemplate = "the object cannot be read as a " + o.GetKind() + ": a field has a value of another type"
+	} else {
+		w.NoTemplate, w.Partial = c.template(&w, kind, read)
+	}
+	c.addAt(o, review.OfWorkload(w, c.Nearest), strings.Split(kind.Template, "."))
+	if w.NoTemplate == "" {
+		c.references(o, w)
+	}
+}
+
+// template reads the pod template into w.
+func (c *checking) template(w *review.Workload, kind kube.Kind, object client.Object) (problem string, partial bool) {
+	template, err := kind.PodTemplate(object)
+	if err != nil {
+		return kind.Template + " is no pod template", false
+	}
+	w.TemplateAnnotations, w.TemplateLabels = template.Annotations, template.Labels
+	w.Refs = podrefs.Extract(&template.Spec)
+	for _, container := range slices.Concat(template.Spec.Containers, template.Spec.InitContainers) {
+		w.Containers = append(w.Containers, container.Name)
+	}
+	return "", len(w.Containers) == 0 || kind.Lender(object) != kube.Key{}
+}
+
+func (c *checking) add(o manifest.Object, found []review.Finding) { c.addAt(o, found, nil) }
+
+// addAt adds findings about an object whose pod template has a path.
+func (c *checking) addAt(o manifest.Object, found []review.Finding, template []string) {
+	for _, f := range found {
+		c.result.Findings = append(c.result.Findings, Finding{
+			File: o.File, Line: o.LineOf(place(f, template)...), Severity: f.Severity, Rule: f.Rule, Object: nameOf(o), Message: f.Message,
+		})
+	}
+}
+
+// place is the path of what a finding is about.
+func place(f review.Finding, template []string) []string {
+	switch f.At {
+	case review.Annotations, review.Labels:
+		return []string{"metadata", string(f.At), f.Key}
+	case review.TemplateAnnotations:
+		return slices.Concat(template, []string{"metadata", "annotations", f.Key})
+	case review.TemplateLabels:
+		return slices.Concat(template, []string{"metadata", "labels", f.Key})
+	}
+	return nil
+}
+
+func nameOf(o manifest.Object) string { return strings.ToLower(o.GetKind()) + "/" + o.GetName() }
+
+func isSource(o manifest.Object) bool { return o.GetKind() == "ConfigMap" || o.GetKind() == "Secret" }

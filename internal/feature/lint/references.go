@@ -1,0 +1,90 @@
+package lint
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/review"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// shelf is what the manifests have.
+type shelf struct {
+	sources    []source
+	namespaces map[string]map[string]string
+}
+
+type source struct {
+	input.ID
+	namespace string
+}
+
+func shelfOf(objects []manifest.Object) shelf {
+	s := shelf{namespaces: map[string]map[string]string{}}
+	for _, o := range objects {
+		if o.GroupVersionKind().Group != corev1.GroupName {
+			continue
+		}
+		switch o.GetKind() {
+		case "ConfigMap":
+			s.sources = append(s.sources, source{input.ConfigMap(o.GetName()), o.GetNamespace()})
+		case "Secret":
+			s.sources = append(s.sources, source{input.Secret(o.GetName()), o.GetNamespace()})
+		case "Namespace":
+			s.namespaces[o.GetName()] = o.GetAnnotations()
+		}
+	}
+	return s
+}
+
+// namespace has the annotations of a namespace, as far as the manifests have it.
+func (s shelf) namespace(name string) map[string]string { return s.namespaces[name] }
+
+// has reports whether a source that is wanted is there. One that names no namespace may be
+// applied to any.
+func (s shelf) has(namespace string, wanted func(input.ID) bool) bool {
+	return slices.ContainsFunc(s.sources, func(known source) bool {
+		return wanted(known.ID) && (known.namespace == namespace || known.namespace == "" || namespace == "")
+	})
+}
+
+// references finds the sources that a workload needs and the manifests do not have.
+func (c *checking) references(o manifest.Object, w review.Workload) {
+	severity := review.Warning
+	ending := "is in none of the files: the cluster must have it"
+	if c.Complete {
+		severity, ending = review.Error, "is in none of the files"
+	}
+	add := func(line int, what string) {
+		c.result.Findings = append(c.result.Findings, Finding{
+			File: o.File, Line: line, Severity: severity, Rule: review.MissingReference, Object: nameOf(o), Message: what + " " + ending,
+		})
+	}
+	var missing []input.ID
+	for _, ref := range w.Refs {
+		if !ref.Optional && !c.all.has(o.GetNamespace(), func(id input.ID) bool { return id == ref.Source }) {
+			missing = append(missing, ref.Source)
+			add(lineOf(o, ref.Source), ref.Source.String()+", which the pod template uses,")
+		}
+	}
+	for _, listed := range w.Words.Intent(w.Annotations, w.Namespace).Listed {
+		if !slices.ContainsFunc(missing, listed.Matches) && !c.all.has(o.GetNamespace(), listed.Matches) {
+			add(o.LineOf("metadata", "annotations", settings.Reload), input.ID(listed).String()+", which the annotation lists,")
+		}
+	}
+}
+
+// lineOf is where the object names a source.
+func lineOf(o manifest.Object, id input.ID) int {
+	named := []string{"configMap", "configMapRef", "configMapKeyRef"}
+	if id.Kind == input.KindSecret {
+		named = []string{"secret", "secretRef", "secretKeyRef"}
+	}
+	return o.LineWhere(func(path []string, value string) bool {
+		last := len(path) - 1
+		return value == id.Name && last > 0 && (path[last] == "name" || path[last] == "secretName") && slices.Contains(named, path[last-1])
+	})
+}

@@ -93,10 +93,10 @@ func read(t testing.TB, file string) []byte {
 }
 
 // seriesIn names the series of a query. Prometheus tells them only since release 3, which
-// Debian does not have; what is left after texts, selectors, ranges and lists of labels are
+// Debian does not have; what is left after texts, selectors, numbers and lists of labels are
 // taken away is a name, a function or a word of the language.
 func seriesIn(query string) []string {
-	for _, no := range []string{`"[^"]*"`, `\{[^}]*\}`, `\[[^\]]*\]`, `\b(by|without|on|ignoring|group_left|group_right) *\([^)]*\)`} {
+	for _, no := range []string{`"[^"]*"`, `\{[^}]*\}`, `\[[^\]]*\]`, `\b[0-9]\w*`, `\b(by|without|on|ignoring|group_left|group_right) *\([^)]*\)`} {
 		query = regexp.MustCompile(no).ReplaceAllString(query, " ")
 	}
 	words := []string{"and", "or", "unless", "bool", "offset"}

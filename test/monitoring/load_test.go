@@ -174,4 +174,3 @@ func freeAddress(t testing.TB) string {
 	t.Helper()
 	return "127.0.0.1:" + strconv.Itoa(labtest.FreePort(t))
 }
-

@@ -28,6 +28,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/cli"
 	"github.com/lockstep-dev/lockstep/internal/synccli"
 	"github.com/lockstep-dev/lockstep/release/images"
+	"github.com/lockstep-dev/lockstep/release/tinysource"
 )
 
 // product is what "make images" would make of this checkout.
@@ -417,7 +418,7 @@ func inspectSBOM(t *testing.T, b images.Built, attached v1.Image, sums []string)
 	if document.Version != "SPDX-2.3" || !slices.Equal(programs, sums) {
 		t.Errorf("%s lists programs %q, want %q", document.Version, programs, sums)
 	}
-	for _, module := range []string{"k8s.io/client-go", "github.com/spf13/cobra", rootsModule} {
+	for _, module := range []string{"k8s.io/client-go", "github.com/spf13/cobra", tinysource.RootsModule} {
 		if want := moduleVersion(t, module); versions[module] != want {
 			t.Errorf("%s is listed as %q, want %s", module, versions[module], want)
 		}

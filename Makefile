@@ -16,7 +16,9 @@ PROGRAMS := $(if $(filter Darwin,$(shell uname -s)),./cmd/lockstep,./cmd/...)
 # the programs which that takes, in the order of need.
 LAB_WITH ?= kwok,argo-rollouts
 LAB_CONTROL_PLANE := etcd kube-apiserver kube-controller-manager
-LAB_TESTS := $(LAB_CONTROL_PLANE) kube-scheduler kwok argo-rollouts kubelet registry helm gitops-agent kubectl
+# The oldest release that is supported has a control plane too: test/oldest.
+LAB_OLDEST := $(addsuffix @1.34,$(LAB_CONTROL_PLANE))
+LAB_TESTS := $(LAB_CONTROL_PLANE) kube-scheduler kwok argo-rollouts kubelet registry helm gitops-agent kubectl $(LAB_OLDEST)
 
 # The release of the tests' shared control plane: 1.36 or 1.34.
 KUBERNETES ?= 1.36

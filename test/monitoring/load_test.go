@@ -14,7 +14,6 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
-	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -29,10 +28,9 @@ const (
 // load is a controller that has something of everything to do.
 type load struct {
 	*testkit.World
-	controller *testkit.Controller
-	registry   *registrylab.Server
-	metrics    string // where the controller serves them
-	webhook    string
+	registry *testkit.Registry
+	metrics  string // where the controller serves them
+	webhook  string
 }
 
 // newLoad starts a registry and a controller in a world with workloads, settings that cannot be
@@ -40,7 +38,7 @@ type load struct {
 func newLoad(t testing.TB) *load {
 	t.Helper()
 	l := &load{World: testkit.NewWorld(t), metrics: freeAddress(t), webhook: freeAddress(t)}
-	l.registry = startRegistry(t)
+	l.registry = testkit.StartRegistry(t)
 	for i := range configMaps {
 		l.Create(t, testkit.ConfigMap(fmt.Sprint("app-", i), "key", "0"))
 	}
@@ -56,25 +54,9 @@ func newLoad(t testing.TB) *load {
 	l.Create(t, invalid, held, kept, testkit.Deployment("revisioned", "kept-1", ""))
 	l.spoilRecord(t, "unwritable")
 	l.Create(t, testkit.Deployment("unwritable", "app-0", ""))
-	l.controller = l.StartReady(t, "--leader-elect", "--metrics-addr", l.metrics,
-		"--images", "--image-interval", "1s", "--cloud-identity=false", "--plain-http-registry", l.registry.Address,
-		"--image-platforms", "linux/amd64",
-		"--image-webhook-addr", l.webhook, "--image-webhook-secret-file", secretFile(t))
+	l.StartReady(t, append(l.registry.Flags(), "--leader-elect", "--metrics-addr", l.metrics,
+		"--image-webhook-addr", l.webhook, "--image-webhook-secret-file", secretFile(t))...)
 	return l
-}
-
-func startRegistry(t testing.TB) *registrylab.Server {
-	t.Helper()
-	server, err := registrylab.Start(t.Context(), registrylab.Options{Folder: t.TempDir(), Plain: true, Public: true, Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
 }
 
 func secretFile(t testing.TB) string {
@@ -102,14 +84,14 @@ func (l *load) play(t testing.TB) {
 	t.Helper()
 	l.AwaitRecord(t, "web-5", "configmap/app-5")
 	l.AwaitRecord(t, "held", "configmap/app-0")
-	l.wantImage(t, "moved", "app:1.*")
-	l.wantImage(t, "unresolved", "app:9.*")
+	l.CreateImageUser(t, "moved", l.registry, "app", "1.*")
+	l.CreateImageUser(t, "unresolved", l.registry, "app", "9.*")
 	for round := range rounds {
 		for i := range configMaps {
 			l.SetConfig(t, fmt.Sprint("app-", i), "key", fmt.Sprint(round+1))
 		}
 		before := l.Shown(t, "web-5")
-		l.push(t, "app", fmt.Sprint("1.", round))
+		l.registry.Push(t, "app", fmt.Sprint("1.", round))
 		l.AwaitRollout(t, "web-5", before)
 	}
 	l.AwaitEvent(t, "held", "Warning Held")
@@ -117,27 +99,11 @@ func (l *load) play(t testing.TB) {
 	l.notify(t)
 }
 
-// wantImage makes a Deployment that asks for an image of the registry.
-func (l *load) wantImage(t testing.TB, name, image string) {
-	t.Helper()
-	d := testkit.Deployment(name, "", "")
-	d.Annotations[settings.ImagePrefix+"app"] = l.registry.Address + "/" + image
-	d.Spec.Template.Spec.Containers[0].Image = l.registry.Address + "/" + strings.Split(image, ":")[0]
-	l.Create(t, d)
-}
-
-func (l *load) push(t testing.TB, repository, tag string) {
-	t.Helper()
-	if _, err := l.registry.PushIndex(t.Context(), repository, tag, tag); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // fight puts an image back as often as Lockstep pins it, until Lockstep gives up.
 func (l *load) fight(t testing.TB) {
 	t.Helper()
-	l.push(t, "fought", "latest")
-	l.wantImage(t, "contested", "fought:latest")
+	l.registry.Push(t, "fought", "latest")
+	l.CreateImageUser(t, "contested", l.registry, "fought", "latest")
 	plain := l.registry.Address + "/fought"
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		d := l.Deployment(t, "contested")

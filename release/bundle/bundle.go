@@ -51,6 +51,9 @@ func targets() []target {
 
 // Check refuses what would make no release, before anything is compiled.
 func (b Bundle) Check() error {
+	if _, err := number(b.Version); err != nil {
+		return err
+	}
 	if _, err := b.notes(); err != nil {
 		return err
 	}

@@ -186,7 +186,7 @@ func (b Bundle) releaseNotes(_ context.Context, _, to string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(to, "release-notes.md"), []byte(text), 0o644) //nolint:gosec // Everybody may read it.
+	return os.WriteFile(filepath.Join(to, "release-notes.md"), []byte(text), 0o644)
 }
 
 // writeSums writes the checksums of all files of a folder, in the form that sha256sum
@@ -206,5 +206,5 @@ func writeSums(folder string) ([]string, error) {
 		fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(content), e.Name())
 		names = append(names, e.Name())
 	}
-	return append(names, sums), os.WriteFile(filepath.Join(folder, sums), []byte(text.String()), 0o644) //nolint:gosec // Everybody may read it.
+	return append(names, sums), os.WriteFile(filepath.Join(folder, sums), []byte(text.String()), 0o644)
 }

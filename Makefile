@@ -16,7 +16,9 @@ PROGRAMS := $(if $(filter Darwin,$(shell uname -s)),./cmd/lockstep,./cmd/...)
 # the programs which that takes, in the order of need.
 LAB_WITH ?= kwok,argo-rollouts
 LAB_CONTROL_PLANE := etcd kube-apiserver kube-controller-manager
-LAB_TESTS := $(LAB_CONTROL_PLANE) kube-scheduler kwok argo-rollouts kubelet registry helm helm3 gitops-agent kubectl
+# The oldest release that is supported has a control plane too: test/oldest.
+LAB_OLDEST := $(addsuffix @1.34,$(LAB_CONTROL_PLANE))
+LAB_TESTS := $(LAB_CONTROL_PLANE) kube-scheduler kwok argo-rollouts kubelet registry helm helm3 gitops-agent kubectl $(LAB_OLDEST)
 
 # The release of the tests' shared control plane: 1.36 or 1.34.
 KUBERNETES ?= 1.36
@@ -74,6 +76,14 @@ images: bin/release ## Build the container images for amd64 and arm64 into dist/
 .PHONY: push
 push: bin/release ## Build and push all images (the first time about 10 minutes); IMAGE=registry.example/team/lockstep says where
 	@$(call RELEASE,push)
+
+# A release is made from a tag. Who gives VERSION makes one of what is there.
+BUNDLE_VERSION = $(if $(filter file,$(origin VERSION)),,--version='$(VERSION)')
+BUNDLE_OUT = $(if $(filter file,$(origin OUT)),,--out='$(OUT)')
+
+.PHONY: release
+release: bin/release bin/lab ## Build all files of a release into dist/VERSION: programs, images, charts, notes, checksums
+	@helm=$$(bin/lab build helm); bin/release bundle $(BUNDLE_VERSION) $(BUNDLE_OUT) --helm="$$helm" --revision='$(REVISION)' --created='$(SOURCE_DATE_EPOCH)'
 
 .PHONY: bin/release
 bin/release:
@@ -183,10 +193,13 @@ verify-product:
 	@linked=$$(go list -deps ./cmd/... | grep -E '^k8s\.io/kubernetes/|^go\.etcd\.io/|/internal/labtest|lockstep/release' || true); \
 	if [[ -n "$$linked" ]]; then echo "the product links parts of the lab:"; echo "$$linked"; exit 1; fi
 
-# The demo's lab is promised to compile on macOS; the agent is not.
+# The command line and the demo's lab are promised to compile on macOS; the agent is not.
+# Vetting type-checks all that is linked, for both kinds of Mac; a release compiles it.
 .PHONY: verify-darwin
 verify-darwin:
-	@GOOS=darwin CGO_ENABLED=0 go vet ./lab/... ./internal/labtest/...
+	@for arch in amd64 arm64; do \
+		GOOS=darwin GOARCH=$$arch CGO_ENABLED=0 go vet ./cmd/lockstep ./internal/cli/... ./lab/... ./internal/labtest/...; \
+	done
 
 ##@ Clean
 

@@ -1,5 +1,5 @@
-// Command release makes the container images of the product and pushes them.
-// "make images" and "make push" call it.
+// Command release makes the container images of the product and pushes them, and makes
+// all files of a release. "make images", "make push" and "make release" call it.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
+	"github.com/lockstep-dev/lockstep/release/bundle"
 	"github.com/lockstep-dev/lockstep/release/images"
 )
 
@@ -34,14 +36,15 @@ func main() {
 type options struct {
 	image  string
 	out    string
+	helm   string
 	source images.Source
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("usage: release images|push [flags]")
+		return errors.New("usage: release images|push|bundle [flags]")
 	}
-	o, err := parse(args[1:], stderr)
+	o, err := parse(args[0], args[1:], stderr)
 	if err != nil {
 		return err
 	}
@@ -52,19 +55,28 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return o.makeImages(ctx, stdout, shown)
 	case "push":
 		return o.push(ctx, stdout, shown)
+	case "bundle":
+		return o.bundle(ctx, stdout, shown)
 	}
-	return fmt.Errorf("unknown command %q: want images or push", args[0])
+	return fmt.Errorf("unknown command %q: want images, push or bundle", args[0])
 }
 
-func parse(args []string, stderr io.Writer) (options, error) {
+// parse reads the flags of a command. A bundle finds its version, and its folder by that,
+// when they are not given.
+func parse(command string, args []string, stderr io.Writer) (options, error) {
 	var o options
 	var created string
+	out, version := "dist/images", "dev"
+	if command == "bundle" {
+		out, version = "", ""
+	}
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.image, "image", "", "registry and repository of the controller's image; the others lie beside it")
-	flags.StringVar(&o.out, "out", "dist/images", "folder of the OCI layout")
+	flags.StringVar(&o.out, "out", out, "folder of the OCI layout, or of the files of a release, which is replaced")
+	flags.StringVar(&o.helm, "helm", "helm", "the Helm program, which packages the charts")
 	flags.StringVar(&o.source.Root, "source", ".", "folder of the checkout")
-	flags.StringVar(&o.source.Version, "version", "dev", "version, and tag of the images")
+	flags.StringVar(&o.source.Version, "version", version, "version, and tag of the images")
 	flags.StringVar(&o.source.Revision, "revision", "", "commit")
 	flags.StringVar(&created, "created", "0", "time of the commit, in seconds since 1970")
 	if err := flags.Parse(args); err != nil {
@@ -109,6 +121,33 @@ func (o options) build(ctx context.Context, progress *progress) ([]images.Built,
 		return nil, err
 	}
 	return images.ReadLayout(o.out)
+}
+
+// bundle makes all files of a release, and says where they are.
+func (o options) bundle(ctx context.Context, stdout io.Writer, progress *progress) error {
+	if o.source.Version == "" {
+		tag, err := bundle.Tagged(ctx, o.source.Root)
+		if err != nil {
+			return err
+		}
+		o.source.Version = tag
+	}
+	if o.out == "" {
+		o.out = filepath.Join("dist", o.source.Version)
+	}
+	release := bundle.Bundle{Source: o.source, Folder: o.out, Helm: o.helm, Progress: progress}
+	if err := release.Check(); err != nil {
+		return err
+	}
+	progress.say("The programs are compiled for linux and darwin, amd64 and arm64: about 20 minutes the first time on two cores, later only what has changed.")
+	names, err := release.Make(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		fmt.Fprintln(stdout, filepath.Join(o.out, name))
+	}
+	return nil
 }
 
 // push asks the registry first, because compiling takes minutes.

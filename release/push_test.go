@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,4 +105,32 @@ func serve(t *testing.T, handler http.HandlerFunc) (address string) {
 // login is the configuration that "docker login" writes.
 func login(registry, user, password string) string {
 	return `{"auths": {"` + registry + `": {"auth": "` + base64.StdEncoding.EncodeToString([]byte(user+":"+password)) + `"}}}`
+}
+
+// TestBundleSaysWhatIsMissing: a release is made from a tag; a mistake costs one line, and no
+// time. The folder of the checkout is a repository without one.
+func TestBundleSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", root).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no tag":       {nil, "a release is made from a tag, and this commit has none: git tag v0.1.0, or say VERSION=v0.1.0"},
+		"no version":   {[]string{"--version=90adcec"}, "VERSION=90adcec: want a v and a semantic version"},
+		"no changelog": {[]string{"--version=v0.1.0"}, "CHANGELOG.md: no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stdout, stderr, code := labtest.RunCommand(t, labtest.Command{
+				Path: labtest.Binary(t, "./release"), Args: append([]string{"bundle", "--source=" + root, "--out=" + filepath.Join(root, "dist")}, c.args...),
+			})
+			if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
+				t.Errorf("code %d, stdout %q, stderr %q; want 1 and one line with %q", code, stdout, stderr, c.want)
+			}
+		})
+	}
 }

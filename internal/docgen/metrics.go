@@ -93,8 +93,6 @@ The values of ` + "`reason`" + ` are those of [reasons](reasons.md). Beside thes
 ` + "`workqueue_*` and `controller_runtime_*` (the loops are called `follow` and `revisions`), `rest_client_requests_total`" + `
 (requests to the API server by verb and code), ` + "`leader_election_master_status`" + `, ` + "`go_*`" + ` and ` + "`process_*`" + `.
 
-Worth an alert: ` + "`lockstep_resource_followed == 0`" + ` for longer than minutes (a permission is missing or the
-API server is away; a kind that is not installed is 0 as well: without Argo Rollouts, ask for ` + "`{resource!=\"rollouts\"}`" + `), ` + "`increase(lockstep_reloads_total{result=\"failure\"}[10m]) > 0`" + `,
-and ` + "`lockstep_pending_workloads`" + ` that stays above 0 for longer than ` + "`--max-delay`" + ` (a hold, or nothing is written).
+[Alerts](../alerts.md) has ready rules for Prometheus and a Grafana dashboard.
 `, nil
 }

@@ -35,13 +35,19 @@ func (s Source) Build(ctx context.Context, progress Progress) ([]Built, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // What cannot be removed does no harm.
-	byPlatform := make([]compiled, len(Platforms()))
+	byPlatform := make([]Compiled, len(Platforms()))
 	for i, platform := range Platforms() {
 		dir := filepath.Join(folder, strings.ReplaceAll(platform.String(), "/", "-"))
-		if byPlatform[i], err = s.compile(ctx, platform, dir, progress); err != nil {
+		if byPlatform[i], err = s.Compile(ctx, platform, Programs(), dir, progress); err != nil {
 			return nil, err
 		}
 	}
+	return s.Pack(ctx, byPlatform, progress)
+}
+
+// Pack makes every image of the table from compiled programs, which are in the order of
+// [Platforms].
+func (s Source) Pack(ctx context.Context, byPlatform []Compiled, progress Progress) ([]Built, error) {
 	roots, err := s.moduleVersion(ctx, rootsModule)
 	if err != nil {
 		return nil, err
@@ -55,7 +61,7 @@ type parts struct {
 	sbom   []byte
 }
 
-func (s Source) assemble(byPlatform []compiled, roots string, progress Progress) ([]Built, error) {
+func (s Source) assemble(byPlatform []Compiled, roots string, progress Progress) ([]Built, error) {
 	step := progress.Begin("pack the images")
 	base, err := newBaseLayer()
 	if err != nil {
@@ -80,7 +86,7 @@ func (s Source) assemble(byPlatform []compiled, roots string, progress Progress)
 	return all, nil
 }
 
-func (s Source) newParts(program string, base v1.Layer, byPlatform []compiled, roots string) (parts, error) {
+func (s Source) newParts(program string, base v1.Layer, byPlatform []Compiled, roots string) (parts, error) {
 	var p parts
 	inventory := inventory{source: s, program: program, roots: roots}
 	for i, platform := range Platforms() {

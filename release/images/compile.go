@@ -27,17 +27,17 @@ type Source struct {
 	Created time.Time
 }
 
-// compiled are the paths of the programs of one platform.
-type compiled map[string]string
+// Compiled are the paths of the programs of one platform, by their names.
+type Compiled map[string]string
 
-// compile builds the programs for a platform into a folder.
-func (s Source) compile(ctx context.Context, platform v1.Platform, folder string, progress Progress) (compiled, error) {
+// Compile builds programs for a platform into a folder.
+func (s Source) Compile(ctx context.Context, platform v1.Platform, programs []string, folder string, progress Progress) (Compiled, error) {
 	step := progress.Begin("compile for " + platform.String())
 	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + s.Version, "-o", folder + string(filepath.Separator)}
-	programs := compiled{}
-	for _, name := range Programs() {
+	paths := Compiled{}
+	for _, name := range programs {
 		args = append(args, "./cmd/"+name)
-		programs[name] = filepath.Join(folder, name)
+		paths[name] = filepath.Join(folder, name)
 	}
 	build := s.command(ctx, args...)
 	build.Env = buildEnvironment(os.Environ(), platform)
@@ -47,7 +47,7 @@ func (s Source) compile(ctx context.Context, platform v1.Platform, folder string
 		return nil, fmt.Errorf("compile for %s: %w: %s", platform, err, said.tail())
 	}
 	step.End("compiled for " + platform.String())
-	return programs, nil
+	return paths, nil
 }
 
 func (s Source) command(ctx context.Context, args ...string) *exec.Cmd {

@@ -9,18 +9,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/release/images"
+	"github.com/lockstep-dev/lockstep/release/tinysource"
 )
 
 // The folder of the checkout, the folder of the build, the time of the build and the
 // user's settings of the go command are not in an image.
 func TestSameSourceSameDigests(t *testing.T) {
-	one, other := tiny(t), tiny(t)
+	one, other := tinysource.New(t), tinysource.New(t)
 	first := digests(t, build(t, one))
 	t.Setenv("GOFLAGS", "-tags=something")
 	t.Setenv("GOAMD64", "v3")
 	t.Setenv("CGO_ENABLED", "1")
 	settings := filepath.Join(t.TempDir(), "env")
-	write(t, settings, "GOEXPERIMENT=nogreenteagc\nGOAMD64=v4\n") // as "go env -w" does
+	tinysource.Write(t, settings, "GOEXPERIMENT=nogreenteagc\nGOAMD64=v4\n") // as "go env -w" does
 	t.Setenv("GOENV", settings)
 	if diff := cmp.Diff(first, digests(t, build(t, other))); diff != "" {
 		t.Errorf("the same source in another folder gives other images:\n%s", diff)
@@ -36,10 +37,10 @@ func TestSameSourceSameDigests(t *testing.T) {
 // A layout gives back what was written, and replaces what was there before.
 func TestLayout(t *testing.T) {
 	t.Parallel()
-	built := build(t, tiny(t))
+	built := build(t, tinysource.New(t))
 	folder := filepath.Join(t.TempDir(), "dist", "images")
-	write(t, filepath.Join(folder, "oci-layout"), "{}")
-	write(t, filepath.Join(folder, "blobs", "sha256", "leftover"), "x")
+	tinysource.Write(t, filepath.Join(folder, "oci-layout"), "{}")
+	tinysource.Write(t, filepath.Join(folder, "blobs", "sha256", "leftover"), "x")
 	if err := images.WriteLayout(folder, built); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestLayoutReplacesNothingElse(t *testing.T) {
 					}
 					continue
 				}
-				write(t, filepath.Join(root, file), "mine")
+				tinysource.Write(t, filepath.Join(root, file), "mine")
 			}
 			err := images.WriteLayout(filepath.Join(root, "images"), nil)
 			if refused := err != nil && strings.HasPrefix(err.Error(), "OUT="); refused != c.refused || err != nil && !refused {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/lockstep-dev/lockstep/release/images"
+	"github.com/lockstep-dev/lockstep/release/tinysource"
 )
 
 // someRegistry is a registry that can be made to refuse.
@@ -98,7 +99,7 @@ func wantTags(t *testing.T, built []images.Built) map[string]string {
 func TestPush(t *testing.T) {
 	t.Parallel()
 	to := newRegistry(t)
-	built := build(t, tiny(t))
+	built := build(t, tinysource.New(t))
 	pusher := to.pusher(t)
 	if err := pusher.Check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -169,7 +170,7 @@ func wantAttached(t *testing.T, reference string) {
 // A registry that fails anywhere before the tags leaves every tag where it was.
 func TestNoTagMovesUnlessEverythingWasPushed(t *testing.T) {
 	t.Parallel()
-	source := tiny(t)
+	source := tinysource.New(t)
 	old := build(t, source)
 	source.Revision = "fedcba9876543210"
 	fresh := build(t, source)
@@ -218,7 +219,7 @@ func TestNoTagMovesUnlessEverythingWasPushed(t *testing.T) {
 // many of them have.
 func TestTagsThatMovedAreCounted(t *testing.T) {
 	t.Parallel()
-	source := tiny(t)
+	source := tinysource.New(t)
 	old := build(t, source)
 	source.Revision = "fedcba9876543210"
 	fresh := build(t, source)

@@ -66,6 +66,9 @@ func (h *Helm) Chart(name string) string {
 	return filepath.Join(h.root, "charts", name)
 }
 
+// Path is that of the program.
+func (h *Helm) Path() string { return h.path }
+
 // Root is the folder of the repository.
 func (h *Helm) Root() string { return h.root }
 

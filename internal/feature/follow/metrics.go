@@ -17,9 +17,8 @@ type metrics struct {
 	given    *prometheus.CounterVec
 }
 
-// newMetrics registers the metrics; waiting counts the workloads that wait, when it
-// is asked.
-func newMetrics(r prometheus.Registerer, waiting func() map[input.Reason]int) *metrics {
+// newMetrics registers the metrics; count counts the workloads that are not in step.
+func newMetrics(r prometheus.Registerer, count func() tally) *metrics {
 	m := &metrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lockstep_reloads_total",
@@ -39,26 +38,48 @@ func newMetrics(r prometheus.Registerer, waiting func() map[input.Reason]int) *m
 		Name: "lockstep_inputs_given_total",
 		Help: "Inputs that workloads were moved to, by the kind of the input (ConfigMap, Secret, Image), and by kind and namespace of the workload.",
 	}, []string{"input", "kind", "namespace"})
-	r.MustRegister(m.reloads, m.invalid, m.delivery, m.given, pending(waiting))
+	r.MustRegister(m.reloads, m.invalid, m.delivery, m.given, newBehind(count))
 	return m
 }
 
-// pending counts the workloads that wait when it is asked.
-type pending func() map[input.Reason]int
+// behind shows the workloads that are not in step, counted when it is asked.
+type behind struct {
+	count                    func() tally
+	pending, oldest, blocked *prometheus.Desc
+}
 
-// pendingDesc describes the count.
-func pendingDesc() *prometheus.Desc {
-	return prometheus.NewDesc("lockstep_pending_workloads",
-		"Workloads for which a change is due and not delivered yet, by the reason why they wait. A reason that none has is left out.", []string{"reason"}, nil)
+func newBehind(count func() tally) *behind {
+	byReason := []string{"reason"}
+	return &behind{
+		count: count,
+		pending: prometheus.NewDesc("lockstep_pending_workloads",
+			"Workloads for which a change is due and not delivered yet, by the reason why they wait. A reason that none has is left out.", byReason, nil),
+		oldest: prometheus.NewDesc("lockstep_pending_oldest_timestamp_seconds",
+			"When the oldest change was first seen that is due and not delivered yet, by the reason why it waits, as a Unix time: its age is time() minus this. A reason that none has is left out.", byReason, nil),
+		blocked: prometheus.NewDesc("lockstep_blocked_workloads",
+			"Workloads that are left alone until a person corrects something, by reason. A reason that none has is left out.", byReason, nil),
+	}
 }
 
 // Describe implements prometheus.Collector.
-func (p pending) Describe(to chan<- *prometheus.Desc) { to <- pendingDesc() }
+func (b *behind) Describe(to chan<- *prometheus.Desc) {
+	to <- b.pending
+	to <- b.oldest
+	to <- b.blocked
+}
 
 // Collect implements prometheus.Collector.
-func (p pending) Collect(to chan<- prometheus.Metric) {
-	for reason, n := range p() {
-		to <- prometheus.MustNewConstMetric(pendingDesc(), prometheus.GaugeValue, float64(n), string(reason))
+func (b *behind) Collect(to chan<- prometheus.Metric) {
+	show := func(d *prometheus.Desc, reason input.Reason, value float64) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, string(reason))
+	}
+	all := b.count()
+	for reason, n := range all.pending {
+		show(b.pending, reason, float64(n))
+		show(b.oldest, reason, float64(all.oldest[reason].UnixMilli())/1000)
+	}
+	for reason, n := range all.blocked {
+		show(b.blocked, reason, float64(n))
 	}
 }
 

@@ -111,7 +111,7 @@ type Reconciler struct {
 func New(o Options, d Dependencies) *Reconciler {
 	reported := newReported()
 	r := &Reconciler{
-		Dependencies: d, options: o, metrics: newMetrics(d.Metrics, reported.waiting), reported: reported, conflicts: newConflicts(),
+		Dependencies: d, options: o, metrics: newMetrics(d.Metrics, reported.tally), reported: reported, conflicts: newConflicts(),
 		gatherer: &Gatherer{
 			Vocabulary: d.Vocabulary, View: d.Cluster, Families: d.Families,
 			Entry: func(key kube.Key) (record.Entry, bool) { return d.Records.Entry(key) },
@@ -216,7 +216,7 @@ func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Resul
 // change that something forbids.
 func (r *Reconciler) report(got Gathered, d Decision) {
 	w := got.Workload
-	r.reported.setPending(w.Key, d)
+	r.reported.setStanding(w.Key, d)
 	words := string(d.Reason) + d.Message
 	if d.Verb == Hold {
 		words += r.Now().Truncate(announce.RepeatEvery).String()

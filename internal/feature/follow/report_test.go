@@ -159,22 +159,47 @@ func TestPendingCounts(t *testing.T) {
 	t.Parallel()
 	r := newReported()
 	for i, step := range []struct {
-		name  string
-		waits bool
-		want  int
-	}{{"a", true, 1}, {"a", true, 1}, {"b", true, 2}, {"a", false, 1}, {"c", false, 1}} {
+		name   string
+		waits  time.Duration // zero when it does not wait
+		want   int
+		oldest time.Duration
+	}{{"a", 2, 1, 2}, {"a", 2, 1, 2}, {"b", 1, 2, 2}, {"a", 0, 1, 1}, {"c", 0, 1, 1}} {
 		d := Decision{Reason: input.Held}
-		if step.waits {
-			d.PendingSince = now
+		if step.waits != 0 {
+			d.PendingSince = now.Add(-step.waits)
 		}
-		r.setPending(web(step.name), d)
-		if got := r.waiting()[input.Held]; got != step.want {
-			t.Errorf("step %d: %d workloads wait, want %d", i, got, step.want)
+		r.setStanding(web(step.name), d)
+		got := r.tally()
+		if got.pending[input.Held] != step.want || !got.oldest[input.Held].Equal(now.Add(-step.oldest)) {
+			t.Errorf("step %d: %d workloads wait since %s, want %d", i, got.pending[input.Held], got.oldest[input.Held], step.want)
 		}
 	}
 	r.forget(web("b"))
-	if got := r.waiting(); len(got) != 0 {
+	if got := r.tally(); len(got.pending) != 0 || len(got.oldest) != 0 {
 		t.Errorf("%v workloads wait after the last one was deleted", got)
+	}
+}
+
+// TestBlockedCounts: a workload with a mistake is counted until the mistake is corrected,
+// and waits only when a change is due.
+func TestBlockedCounts(t *testing.T) {
+	t.Parallel()
+	r := newReported()
+	r.setStanding(web("a"), Decision{Verb: Leave, Reason: input.InvalidAnnotation})
+	r.setStanding(web("b"), Decision{Verb: Leave, Reason: input.InvalidAnnotation, PendingSince: now})
+	r.setStanding(web("c"), Decision{Verb: Hold, Reason: input.Held, PendingSince: now})
+	want := tally{
+		pending: map[input.Reason]int{input.InvalidAnnotation: 1, input.Held: 1},
+		oldest:  map[input.Reason]time.Time{input.InvalidAnnotation: now, input.Held: now},
+		blocked: map[input.Reason]int{input.InvalidAnnotation: 2},
+	}
+	if diff := cmp.Diff(want, r.tally(), cmp.AllowUnexported(tally{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	r.setStanding(web("a"), Decision{Verb: Leave, Reason: input.InStep})
+	r.forget(web("b"))
+	if got := r.tally(); len(got.blocked) != 0 {
+		t.Errorf("%v are blocked after both mistakes were corrected", got.blocked)
 	}
 }
 

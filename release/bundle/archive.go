@@ -1,0 +1,117 @@
+package bundle
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// entry is a file of an archive.
+type entry struct {
+	name string // inside
+	path string // on the disk
+	mode int64
+}
+
+// writeArchive packs files in the given order. They belong to root and have the time of
+// the commit, so that the same commit is the same archive.
+func writeArchive(to string, entries []entry, created time.Time) error {
+	return create(to, func(w io.Writer) error {
+		packed := gzip.NewWriter(w)
+		archive := tar.NewWriter(packed)
+		for _, e := range entries {
+			if err := e.write(archive, created); err != nil {
+				return fmt.Errorf("pack %s: %w", e.name, err)
+			}
+		}
+		return errors.Join(archive.Close(), packed.Close())
+	})
+}
+
+// writeFolder packs a folder as it is, without compression, for what is compressed
+// already.
+func writeFolder(to, folder string, created time.Time) error {
+	return create(to, func(w io.Writer) error {
+		archive := tar.NewWriter(w)
+		// Names come sorted.
+		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			name, err := filepath.Rel(folder, path)
+			if err != nil {
+				return err
+			}
+			return entry{name: filepath.ToSlash(name), path: path, mode: 0o644}.write(archive, created)
+		})
+		return errors.Join(err, archive.Close())
+	})
+}
+
+func (e entry) write(archive *tar.Writer, created time.Time) error {
+	content, err := os.ReadFile(e.path)
+	if err != nil {
+		return err
+	}
+	header := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(content)), ModTime: created, Typeflag: tar.TypeReg}
+	if err := archive.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = archive.Write(content)
+	return err
+}
+
+// rewriteTimes packs an archive anew with the time of the commit: Helm puts the times of
+// the files on this machine into it.
+func rewriteTimes(from, to string, created time.Time) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close() //nolint:errcheck // It was only read.
+	unpacked, err := gzip.NewReader(source)
+	if err != nil {
+		return err
+	}
+	return create(to, func(w io.Writer) error {
+		packed := gzip.NewWriter(w)
+		archive := tar.NewWriter(packed)
+		if err := copyEntries(archive, tar.NewReader(unpacked), created); err != nil {
+			return err
+		}
+		return errors.Join(archive.Close(), packed.Close())
+	})
+}
+
+func copyEntries(to *tar.Writer, from *tar.Reader, created time.Time) error {
+	for {
+		header, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		plain := &tar.Header{Name: header.Name, Mode: 0o644, Size: header.Size, ModTime: created, Typeflag: header.Typeflag}
+		if err := to.WriteHeader(plain); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(to, from, header.Size); err != nil {
+			return err
+		}
+	}
+}
+
+func create(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
+}

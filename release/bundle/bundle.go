@@ -1,0 +1,210 @@
+package bundle
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/lockstep-dev/lockstep/release/images"
+)
+
+// sums is the file with the checksums, by which a folder is known as a release.
+const sums = "SHA256SUMS"
+
+// Bundle is a release that is to be made.
+type Bundle struct {
+	images.Source
+	// Folder is where the files go; it is replaced.
+	Folder string
+	// Helm is the path of the program.
+	Helm     string
+	Progress images.Progress
+}
+
+// target is a platform and the programs that exist for it.
+type target struct {
+	v1.Platform
+	programs []string
+}
+
+// targets lists the platforms: those of the images, with both programs, and macOS, where
+// people run the command line.
+func targets() []target {
+	var all []target
+	for _, platform := range images.Platforms() {
+		all = append(all, target{platform, images.Programs()})
+	}
+	for _, architecture := range []string{"amd64", "arm64"} {
+		all = append(all, target{v1.Platform{OS: "darwin", Architecture: architecture}, []string{images.Controller}})
+	}
+	return all
+}
+
+// Check refuses what would make no release, before anything is compiled.
+func (b Bundle) Check() error {
+	if _, err := number(b.Version); err != nil {
+		return err
+	}
+	if _, err := b.notes(); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(b.Folder)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("OUT=%s: want a folder, which is replaced: %w", b.Folder, err)
+	}
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == sums }) {
+		return fmt.Errorf("OUT=%s: the folder has other files in it, and making a release would remove them: name a new or an empty folder", b.Folder)
+	}
+	return nil
+}
+
+func (b Bundle) notes() (string, error) {
+	changelog, err := os.ReadFile(filepath.Join(b.Root, "CHANGELOG.md"))
+	if err != nil {
+		return "", err
+	}
+	return Notes(string(changelog), b.Version)
+}
+
+// Make makes all files, and puts the folder in the place of the old one when it is
+// complete. It returns their names.
+func (b Bundle) Make(ctx context.Context) ([]string, error) {
+	if err := b.Check(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(b.Folder), 0o755); err != nil {
+		return nil, err
+	}
+	work, err := os.MkdirTemp(filepath.Dir(b.Folder), ".release-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // What cannot be removed does no harm.
+	fresh := filepath.Join(work, "files")
+	if err := os.Mkdir(fresh, 0o755); err != nil {
+		return nil, err
+	}
+	for _, step := range []func(ctx context.Context, work, to string) error{b.programs, b.charts, b.releaseNotes} {
+		if err := step(ctx, work, fresh); err != nil {
+			return nil, err
+		}
+	}
+	names, err := writeSums(fresh)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(b.Folder); err != nil {
+		return nil, err
+	}
+	return names, os.Rename(fresh, b.Folder)
+}
+
+// programs compiles each program once for each platform, and packs it both into an archive
+// and, for Linux, into the images.
+func (b Bundle) programs(ctx context.Context, work, to string) error {
+	var forImages []images.Compiled
+	for _, t := range targets() {
+		folder := filepath.Join(work, t.OS+"_"+t.Architecture)
+		paths, err := b.Compile(ctx, t.Platform, t.programs, folder, b.Progress)
+		if err != nil {
+			return err
+		}
+		archive := fmt.Sprintf("%s_%s_%s_%s.tar.gz", images.Controller, b.Version, t.OS, t.Architecture)
+		if err := writeArchive(filepath.Join(to, archive), b.entries(t, paths), b.Created); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(images.Platforms(), t.Equals) {
+			forImages = append(forImages, paths)
+		}
+	}
+	built, err := b.Pack(ctx, forImages, b.Progress)
+	if err != nil {
+		return err
+	}
+	layout := filepath.Join(work, "images")
+	if err := images.WriteLayout(layout, built); err != nil {
+		return err
+	}
+	return writeFolder(filepath.Join(to, fmt.Sprintf("%s-images_%s.tar", images.Controller, b.Version)), layout, b.Created)
+}
+
+// entries are the files of an archive of programs.
+func (b Bundle) entries(t target, paths images.Compiled) []entry {
+	var all []entry
+	for _, name := range t.programs {
+		all = append(all, entry{name: name, path: paths[name], mode: 0o755})
+	}
+	for _, name := range []string{"LICENSE", "README.md"} {
+		all = append(all, entry{name: name, path: filepath.Join(b.Root, name), mode: 0o644})
+	}
+	return all
+}
+
+// charts has Helm package every chart with the version of the release.
+func (b Bundle) charts(ctx context.Context, work, to string) error {
+	version, err := number(b.Version)
+	if err != nil {
+		return err
+	}
+	charts, err := filepath.Glob(filepath.Join(b.Root, "charts", "*", "Chart.yaml"))
+	if err != nil {
+		return err
+	}
+	if len(charts) == 0 {
+		return errors.New("there are no charts")
+	}
+	for _, chart := range charts {
+		folder := filepath.Dir(chart)
+		step := b.Progress.Begin("package the chart " + filepath.Base(folder))
+		helm := exec.CommandContext(ctx, b.Helm, "package", folder, "--version", version, "--app-version", b.Version, "--destination", work)
+		if out, err := helm.CombinedOutput(); err != nil {
+			return fmt.Errorf("package the chart %s: %w: %s", filepath.Base(folder), err, strings.TrimSpace(string(out)))
+		}
+		name := fmt.Sprintf("%s-%s.tgz", filepath.Base(folder), version)
+		if err := rewriteTimes(filepath.Join(work, name), filepath.Join(to, name), b.Created); err != nil {
+			return fmt.Errorf("package the chart %s: %w", filepath.Base(folder), err)
+		}
+		step.End("packaged " + name)
+	}
+	return nil
+}
+
+func (b Bundle) releaseNotes(_ context.Context, _, to string) error {
+	text, err := b.notes()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(to, "release-notes.md"), []byte(text), 0o644)
+}
+
+// writeSums writes the checksums of all files of a folder, in the form that sha256sum
+// checks, and returns the names of all files, its own included.
+func writeSums(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	var text strings.Builder
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(content), e.Name())
+		names = append(names, e.Name())
+	}
+	return append(names, sums), os.WriteFile(filepath.Join(folder, sums), []byte(text.String()), 0o644)
+}

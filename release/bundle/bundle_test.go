@@ -1,0 +1,247 @@
+package bundle_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"debug/elf"
+	"debug/macho"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/release/bundle"
+	"github.com/lockstep-dev/lockstep/release/images"
+	"github.com/lockstep-dev/lockstep/release/tinysource"
+	"github.com/lockstep-dev/lockstep/test/helmtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(labtest.RunTests(m)) }
+
+const changelog = `# Changelog
+
+## [Unreleased]
+
+## [1.2.3] - 2023-11-14
+
+### Added
+
+- A first version.
+
+[1.2.3]: https://example.test/v1.2.3
+`
+
+// newBundle is a release of a stand-in for the checkout, in a folder that does not exist yet.
+func newBundle(t *testing.T) bundle.Bundle {
+	t.Helper()
+	source := tinysource.New(t)
+	for name, content := range map[string]string{
+		"LICENSE": "a licence\n", "README.md": "# Tiny\n", "CHANGELOG.md": changelog,
+		"charts/app/Chart.yaml":          "apiVersion: v2\nname: app\nversion: 0.0.1\n",
+		"charts/app/templates/note.yaml": "# nothing\n",
+	} {
+		tinysource.Write(t, filepath.Join(source.Root, name), content)
+	}
+	return bundle.Bundle{
+		Source: source, Folder: filepath.Join(t.TempDir(), "dist", source.Version), Helm: helmtest.New(t, "").Path(), Progress: images.Silent{},
+	}
+}
+
+// TestMake makes a release and looks into every file.
+func TestMake(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	names, err := b.Make(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"app-1.2.3.tgz", "lockstep-images_v1.2.3.tar",
+		"lockstep_v1.2.3_darwin_amd64.tar.gz", "lockstep_v1.2.3_darwin_arm64.tar.gz",
+		"lockstep_v1.2.3_linux_amd64.tar.gz", "lockstep_v1.2.3_linux_arm64.tar.gz",
+		"release-notes.md", "SHA256SUMS",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	checkSums(t, b.Folder, names)
+	for _, platform := range []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64"} {
+		checkPrograms(t, platform, files(t, filepath.Join(b.Folder, "lockstep_v1.2.3_"+platform+".tar.gz")))
+	}
+	if got := string(read(t, filepath.Join(b.Folder, "release-notes.md"))); got != "### Added\n\n- A first version.\n" {
+		t.Errorf("the release notes are %q", got)
+	}
+	checkLayout(t, files(t, filepath.Join(b.Folder, "lockstep-images_v1.2.3.tar")))
+	shown := helmtest.New(t, "").Run(t, "show", "chart", filepath.Join(b.Folder, "app-1.2.3.tgz"))
+	if !strings.Contains(shown, "version: 1.2.3\n") || !strings.Contains(shown, "appVersion: v1.2.3\n") {
+		t.Errorf("Helm shows of the chart\n%s", shown)
+	}
+	left, err := os.ReadDir(filepath.Dir(b.Folder))
+	if err != nil || len(left) != 1 {
+		t.Errorf("beside the release are %v, error %v", left, err)
+	}
+}
+
+// TestSameCommitSameBytes: another folder, at another time, replacing an older release.
+func TestSameCommitSameBytes(t *testing.T) {
+	t.Parallel()
+	one, other := newBundle(t), newBundle(t)
+	long := time.Unix(1600000000, 0)
+	err := filepath.WalkDir(other.Root, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Chtimes(path, long, long))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tinysource.Write(t, filepath.Join(other.Folder, "SHA256SUMS"), "")
+	tinysource.Write(t, filepath.Join(other.Folder, "leftover"), "")
+	var all []string
+	for _, b := range []bundle.Bundle{one, other} {
+		if _, err := b.Make(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(read(t, filepath.Join(b.Folder, "SHA256SUMS"))))
+	}
+	if diff := cmp.Diff(all[0], all[1]); diff != "" {
+		t.Errorf("checksums differ:\n%s", diff)
+	}
+}
+
+// TestMakeRefuses: a mistake costs one line, and no time.
+func TestMakeRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		version, file string
+		want          string
+	}{
+		"no version":      {version: "90adcec", want: "want a v and a semantic version"},
+		"without v":       {version: "1.2.3", want: "want a v and a semantic version"},
+		"two numbers":     {version: "v1.2", want: "want a v and a semantic version"},
+		"build metadata":  {version: "v1.2.3+linux", want: "want a v and a semantic version"},
+		"not in the log":  {version: "v1.2.4", want: "CHANGELOG.md has no section for v1.2.4"},
+		"folder of yours": {version: "v1.2.3", file: "notes.txt", want: "name a new or an empty folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := bundle.Bundle{Source: images.Source{Root: t.TempDir(), Version: c.version}, Folder: t.TempDir(), Progress: images.Silent{}}
+			tinysource.Write(t, filepath.Join(b.Root, "CHANGELOG.md"), changelog)
+			if c.file != "" {
+				tinysource.Write(t, filepath.Join(b.Folder, c.file), "mine")
+			}
+			_, err := b.Make(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %v, want one line with %q", err, c.want)
+			}
+			if _, err := os.Stat(filepath.Join(b.Folder, c.file)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// checkSums compares every file but the last, which has the sums, in the form of sha256sum.
+func checkSums(t *testing.T, folder string, names []string) {
+	t.Helper()
+	var want strings.Builder
+	for _, name := range names[:len(names)-1] {
+		fmt.Fprintf(&want, "%x  %s\n", sha256.Sum256(read(t, filepath.Join(folder, name))), name)
+	}
+	if diff := cmp.Diff(want.String(), string(read(t, filepath.Join(folder, "SHA256SUMS")))); diff != "" {
+		t.Errorf("checksums (-want +got):\n%s", diff)
+	}
+}
+
+// files are the contents of an archive by their names.
+func files(t *testing.T, path string) map[string][]byte {
+	t.Helper()
+	var content io.Reader = bytes.NewReader(read(t, path))
+	if strings.HasSuffix(path, "gz") {
+		unpacked, err := gzip.NewReader(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content = unpacked
+	}
+	all := map[string][]byte{}
+	for archive := tar.NewReader(content); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		isProgram := strings.HasPrefix(header.Name, "lockstep")
+		if header.ModTime.Unix() != 1700000000 || header.Uid != 0 || (header.Mode == 0o755) != isProgram {
+			t.Errorf("%s in %s has time %s, owner %d, mode %o", header.Name, filepath.Base(path), header.ModTime, header.Uid, header.Mode)
+		}
+		if all[header.Name], err = io.ReadAll(archive); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkPrograms: the archive of a platform has its programs, for that platform.
+func checkPrograms(t *testing.T, platform string, content map[string][]byte) {
+	t.Helper()
+	want := []string{"LICENSE", "README.md", "lockstep"}
+	if strings.HasPrefix(platform, "linux") {
+		want = append(want, "lockstep-sync")
+	}
+	var names []string
+	for name, program := range content {
+		names = append(names, name)
+		if strings.HasPrefix(name, "lockstep") && machine(t, program) != platform {
+			t.Errorf("%s of %s is for %s", name, platform, machine(t, program))
+		}
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("files of %s (-want +got):\n%s", platform, diff)
+	}
+}
+
+// machine says what a program is for.
+func machine(t *testing.T, program []byte) string {
+	t.Helper()
+	if file, err := elf.NewFile(bytes.NewReader(program)); err == nil {
+		return map[elf.Machine]string{elf.EM_X86_64: "linux_amd64", elf.EM_AARCH64: "linux_arm64"}[file.Machine]
+	}
+	file, err := macho.NewFile(bytes.NewReader(program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[macho.Cpu]string{macho.CpuAmd64: "darwin_amd64", macho.CpuArm64: "darwin_arm64"}[file.Cpu]
+}
+
+// checkLayout unpacks the images and reads them.
+func checkLayout(t *testing.T, content map[string][]byte) {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range content {
+		tinysource.Write(t, filepath.Join(folder, name), string(text))
+	}
+	built, err := images.ReadLayout(folder)
+	if err != nil || len(built) != len(images.Table()) {
+		t.Errorf("%d images, error %v", len(built), err)
+	}
+}

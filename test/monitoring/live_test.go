@@ -1,0 +1,122 @@
+package monitoring_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// TestLive: a real Prometheus scrapes a real controller that has much to do and some of it
+// wrong. It evaluates every alert and every query of the dashboard without an error, the alerts
+// for what is wrong are the ones that begin, every panel has data, and every series that an
+// alert or a panel names exists.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	l := newLoad(t)
+	p := startPrometheus(t, l.metrics, l.Own)
+	l.play(t)
+	checkAlerts(t, p)
+	d := readDashboard(t)
+	for _, panel := range d.Panels {
+		for _, target := range panel.Targets {
+			checkPanel(t, p, panel.Title, target.Expr)
+		}
+	}
+	checkVariables(t, p, d)
+	checkSeries(t, p, d)
+}
+
+// wrong lists the alerts for what newLoad and play bring about. Those of an age that a test
+// does not reach are left to promtool; that workloads are reloaded again and again is the load.
+func wrong() []string {
+	return []string{"LockstepImageRejected", "LockstepImageUnresolved", "LockstepRecordUnwritable", "LockstepReloadLoop", "LockstepWorkloadBlocked"}
+}
+
+func checkAlerts(t *testing.T, p *prometheus) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		var active []string
+		for _, r := range p.rules(t) {
+			if r.Health == "err" {
+				t.Fatalf("%s cannot be evaluated: %s", r.Name, r.LastError)
+			}
+			if r.State != "inactive" {
+				active = append(active, r.Name)
+			}
+		}
+		slices.Sort(active)
+		return slices.Equal(active, wrong()), "alerts that begin (-want +got):\n" + cmp.Diff(wrong(), active)
+	})
+	if got := len(p.rules(t)); got != len(readAlerts(t)) {
+		t.Errorf("Prometheus has %d rules", got)
+	}
+}
+
+// substitute does what Grafana does with the variables, when everything is selected.
+func substitute(query string) string {
+	return strings.NewReplacer("$job", ".*", "$namespace", ".*", "$__rate_interval", "5m").Replace(query)
+}
+
+// checkPanel fails when a query of a panel shows nothing. Prometheus has what is asked for
+// after its next scrape at the latest.
+func checkPanel(t *testing.T, p *prometheus, title, query string) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		found, err := p.query(t, substitute(query))
+		if err != nil {
+			t.Fatalf("%s: %s: %v", title, query, err)
+		}
+		shows := slices.ContainsFunc(found, func(s sample) bool { return s.value() != "NaN" })
+		return shows, fmt.Sprintf("%s shows nothing: %s", title, query)
+	})
+}
+
+// checkVariables: Grafana finds something to select for each variable.
+func checkVariables(t *testing.T, p *prometheus, d dashboard) {
+	t.Helper()
+	form := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
+	for _, v := range d.Templating.List {
+		if v.Type != "query" {
+			continue
+		}
+		found := form.FindStringSubmatch(v.Definition)
+		if found == nil {
+			t.Fatalf("%s asks for %s: want label_values(SERIES, LABEL)", v.Name, v.Definition)
+		}
+		if len(p.values(t, found[2], substitute(found[1]))) == 0 {
+			t.Errorf("there is nothing to select for %s: %s", v.Name, v.Definition)
+		}
+	}
+}
+
+func checkSeries(t *testing.T, p *prometheus, d dashboard) {
+	t.Helper()
+	exist := p.values(t, "__name__")
+	check := func(where, query string) {
+		t.Helper()
+		names := seriesIn(query)
+		if len(names) == 0 {
+			t.Errorf("%s names no series: %s", where, query)
+		}
+		for _, name := range names {
+			if !slices.Contains(exist, name) {
+				t.Errorf("%s names %s, which does not exist", where, name)
+			}
+		}
+	}
+	for _, a := range readAlerts(t) {
+		check(a.Alert, a.Expr)
+	}
+	for _, panel := range d.Panels {
+		for _, target := range panel.Targets {
+			check(panel.Title, target.Expr)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package monitoring_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// prometheusConfig has places for the rules, the controller's namespace and its address. The
+// labels are those that a PodMonitor gives its targets.
+const prometheusConfig = `
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [%q]
+scrape_configs:
+  - job_name: lockstep
+    honor_labels: true
+    static_configs: [{targets: [%q], labels: {namespace: %q, pod: lockstep-0}}]
+`
+
+// prometheus is the real one, with the alerts, and one controller to scrape.
+type prometheus struct {
+	*labtest.Running
+	address string
+}
+
+func startPrometheus(t testing.TB, target, namespace string) *prometheus {
+	t.Helper()
+	rules, err := filepath.Abs(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	config := filepath.Join(folder, "prometheus.yml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, target, namespace), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	p := &prometheus{address: address, Running: labtest.StartCommand(t, labtest.Command{
+		Path: labtest.Need(t, "prometheus", "prometheus"),
+		Args: []string{
+			"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(folder, "data"),
+			"--web.listen-address=" + address, "--log.level=warn",
+		},
+	})}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		series, err := p.query(t, "up")
+		return err == nil && len(series) == 1 && series[0].value() == "1", fmt.Sprintf("it scrapes %v, error %v\n%s", series, err, p.Stderr())
+	})
+	return p
+}
+
+// sample is one series of an answer, with its newest value.
+type sample struct {
+	Metric map[string]string `json:"metric"`
+	Value  [2]any            `json:"value"`
+}
+
+func (s sample) value() string { return fmt.Sprint(s.Value[1]) }
+
+// query runs an instant query.
+func (p *prometheus) query(t testing.TB, text string) ([]sample, error) {
+	t.Helper()
+	var answer struct {
+		Result []sample `json:"result"`
+	}
+	err := p.get(t, "query", url.Values{"query": {text}}, &answer)
+	return answer.Result, err
+}
+
+// values lists the values of a label, of all series or of those that are selected.
+func (p *prometheus) values(t testing.TB, label string, selectors ...string) []string {
+	t.Helper()
+	var all []string
+	if err := p.get(t, "label/"+label+"/values", url.Values{"match[]": selectors}, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// rule is an alert, as Prometheus evaluates it.
+type rule struct {
+	Name      string `json:"name"`
+	Health    string `json:"health"`
+	LastError string `json:"lastError"`
+	State     string `json:"state"`
+}
+
+func (p *prometheus) rules(t testing.TB) []rule {
+	t.Helper()
+	var answer struct {
+		Groups []struct {
+			Rules []rule `json:"rules"`
+		} `json:"groups"`
+	}
+	if err := p.get(t, "rules", nil, &answer); err != nil {
+		t.Fatal(err)
+	}
+	var all []rule
+	for _, group := range answer.Groups {
+		all = append(all, group.Rules...)
+	}
+	return all
+}
+
+// get asks Prometheus's HTTP API.
+func (p *prometheus) get(t testing.TB, path string, parameters url.Values, into any) error {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+"/api/v1/"+path+"?"+parameters.Encode(), http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Status string          `json:"status"`
+		Error  string          `json:"error"`
+		Data   json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return fmt.Errorf("%s: %w: %s", response.Status, err, text)
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("%s: %s", response.Status, answer.Error)
+	}
+	return json.Unmarshal(answer.Data, into)
+}

@@ -1,0 +1,56 @@
+package testkit
+
+import (
+	"os"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+)
+
+// Registry is a real one that everyone may read, without TLS.
+type Registry struct{ *registrylab.Server }
+
+// StartRegistry starts one for a test.
+func StartRegistry(t testing.TB) *Registry {
+	t.Helper()
+	server, err := registrylab.Start(t.Context(), registrylab.Options{Folder: t.TempDir(), Plain: true, Public: true, Progress: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &Registry{Server: server}
+}
+
+// Flags have a controller follow images of the registry, which it asks every second.
+func (r *Registry) Flags() []string {
+	return []string{
+		"--images", "--image-interval", "1s", "--cloud-identity=false",
+		"--image-platforms", "linux/amd64", "--plain-http-registry", r.Address,
+	}
+}
+
+// Push pushes an image whose content is its tag, and returns how a container names it by
+// digest.
+func (r *Registry) Push(t testing.TB, repository, tag string) string {
+	t.Helper()
+	digest, err := r.PushIndex(t.Context(), repository, tag, tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Address + "/" + repository + ":" + tag + "@" + digest
+}
+
+// CreateImageUser makes a Deployment whose container asks for an image of the registry, such
+// as "app:1.*", and runs the repository without a tag.
+func (w *World) CreateImageUser(t testing.TB, name string, registry *Registry, repository, tags string) {
+	t.Helper()
+	d := Deployment(name, "", "")
+	d.Annotations[settings.ImagePrefix+"app"] = registry.Address + "/" + repository + ":" + tags
+	d.Spec.Template.Spec.Containers[0].Image = registry.Address + "/" + repository
+	w.Create(t, d)
+}

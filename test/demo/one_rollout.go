@@ -10,20 +10,17 @@ import (
 )
 
 const (
-	namespaceManifest = `{apiVersion: v1, kind: Namespace, metadata: {name: ` + namespace + `}}`
-	ownManifest       = `{apiVersion: v1, kind: Namespace, metadata: {name: ` + ownNamespace + `}}`
-
 	settingsManifest = `
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: web-settings, namespace: shop}
+metadata: {name: web-settings}
 data:
   greeting: hello
 `
 	mountedManifest = `
 apiVersion: v1
 kind: Secret
-metadata: {name: web-password, namespace: shop}
+metadata: {name: web-password}
 stringData:
   password: first
 `
@@ -32,7 +29,6 @@ apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: web
-  namespace: shop
   annotations:
     lockstep.dev/reload: auto          # the one line for Lockstep
 spec:
@@ -51,6 +47,9 @@ spec:
       volumes:
       - name: password
         secret: {secretName: web-password}
+`
+	// gateLine is for a cluster with nodes: the application has no image to run.
+	gateLine = `      schedulingGates: [{name: lockstep.dev/demo}]   # the pods stay pending
 `
 )
 
@@ -81,7 +80,7 @@ func oneRollout(ctx context.Context, s *story) error {
 	if err := s.showEvent(ctx); err != nil {
 		return err
 	}
-	if err := s.say(ctx, "Each ReplicaSet shows what it was given. Of a Secret that is a keyed digest, never a value:"); err != nil {
+	if err := s.say(ctx, s.template()+" shows what it was given. Of a Secret that is a keyed digest, never a value:"); err != nil {
 		return err
 	}
 	return s.showRevisions(ctx)
@@ -92,13 +91,17 @@ func (s *story) deploy(ctx context.Context) error {
 	if err := s.say(ctx, "A Deployment uses a ConfigMap and a Secret, and asks Lockstep to follow them:"); err != nil {
 		return err
 	}
-	s.show(deploymentManifest)
+	manifest := deploymentManifest
+	if s.gated {
+		manifest += gateLine
+	}
+	s.show(manifest)
 	if err := pause(ctx, moment); err != nil {
 		return err
 	}
 	s.line("")
-	err := s.step(ctx, "create namespace shop, configmap/web-settings, secret/web-password, deployment/web", func(ctx context.Context) error {
-		return s.create(ctx, namespaceManifest, ownManifest, settingsManifest, mountedManifest, deploymentManifest)
+	err := s.step(ctx, "create in namespace "+s.namespace+": configmap/web-settings, secret/web-password, deployment/web", func(ctx context.Context) error {
+		return s.create(ctx, settingsManifest, mountedManifest, manifest)
 	})
 	if err != nil {
 		return err
@@ -145,7 +148,7 @@ func (s *story) showEvent(ctx context.Context) error {
 	}
 	return eventually(ctx, func(ctx context.Context) (bool, string) {
 		list := &eventsv1.EventList{}
-		if err := s.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if err := s.client.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
 			return false, err.Error()
 		}
 		for _, e := range list.Items {

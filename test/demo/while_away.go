@@ -9,7 +9,7 @@ import (
 // whileAway: a change that nobody watched is found by comparing what exists with
 // what was delivered.
 func whileAway(ctx context.Context, s *story) error {
-	before, err := s.revisions(ctx)
+	before, err := s.rolloutsSoFar(ctx)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func whileAway(ctx context.Context, s *story) error {
 	if err := pause(ctx, s.quiet); err != nil {
 		return err
 	}
-	if err := s.rollouts(ctx, len(before)-1, "nobody is there, nothing happens"); err != nil {
+	if err := s.rollouts(ctx, before, "nobody is there, nothing happens"); err != nil {
 		return err
 	}
 	if err := s.step(ctx, "start lockstep", s.startLockstep); err != nil {
@@ -42,7 +42,7 @@ func whileAway(ctx context.Context, s *story) error {
 	if err := s.settled(ctx); err != nil {
 		return err
 	}
-	if err := s.rollouts(ctx, len(before), "the change is delivered, by one rollout"); err != nil {
+	if err := s.rollouts(ctx, before+1, "the change is delivered, by one rollout"); err != nil {
 		return err
 	}
 	return s.showRevisions(ctx)

@@ -70,9 +70,31 @@ func (b *Builder) Build(ctx context.Context, names ...string) (map[string]Built,
 	}
 	built := make(map[string]Built, len(recipes))
 	for _, r := range recipes {
-		built[r.program.Name] = Built{Program: r.program, Version: r.version, Path: r.path(b.cache)}
+		built[r.program.Name] = b.built(r)
 	}
 	return built, nil
+}
+
+// Find returns the programs that are built already, by name, and lists the others in
+// the order of need.
+func (b *Builder) Find(names ...string) (built map[string]Built, missing []Built, err error) {
+	recipes, err := b.recipes(names)
+	if err != nil {
+		return nil, nil, err
+	}
+	built = map[string]Built{}
+	for _, r := range recipes {
+		if b.missing(r) {
+			missing = append(missing, b.built(r))
+		} else {
+			built[r.program.Name] = b.built(r)
+		}
+	}
+	return built, missing, nil
+}
+
+func (b *Builder) built(r recipe) Built {
+	return Built{Program: r.program, Version: r.version, Path: r.path(b.cache)}
 }
 
 // recipes returns them in the order of the table, whatever the order of names.

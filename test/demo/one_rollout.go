@@ -59,7 +59,7 @@ func oneRollout(ctx context.Context, s *story) error {
 	if err := s.deploy(ctx); err != nil {
 		return err
 	}
-	if err := s.say(ctx, "Lockstep is started on this cluster for the first time. That must restart nobody:"); err != nil {
+	if err := s.say(ctx, "Lockstep is started here for the first time. That must restart nobody:"); err != nil {
 		return err
 	}
 	if err := s.startLockstep(ctx); err != nil {
@@ -80,7 +80,7 @@ func oneRollout(ctx context.Context, s *story) error {
 	if err := s.showEvent(ctx); err != nil {
 		return err
 	}
-	if err := s.say(ctx, s.template()+" shows what it was given. Of a Secret that is a keyed digest, never a value:"); err != nil {
+	if err := s.say(ctx, s.carrier()+" shows what it was given. Of a Secret that is a keyed digest, never a value:"); err != nil {
 		return err
 	}
 	return s.showRevisions(ctx)

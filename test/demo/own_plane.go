@@ -46,18 +46,24 @@ func (o *ownPlane) open(ctx context.Context, st *stage) error {
 	}
 	st.kubeconfig, st.folder = o.cluster.Kubeconfig(), o.cluster.Dir()
 	st.namespace, st.ownNamespace = "shop", "lockstep-system"
-	st.controllers = o.cluster.HasControllers()
-	shows := "it has no node, so pods stay pending; a rollout shows as a new ReplicaSet"
-	if !st.controllers {
-		shows = "it has no Deployment controller, so a rollout shows as a new generation of the Deployment, and there are no pods"
+	shows := "It has no node, so pods stay pending; a rollout shows as a new ReplicaSet"
+	if !o.cluster.HasControllers() {
+		shows = "It has no kube-controller-manager, so there are no ReplicaSets and no pods; a rollout shows as a new pod template"
 	}
-	st.printer.line(fmt.Sprintf("Kubernetes %s is up after %.1f s: %s.", o.cluster.Version(), time.Since(began).Seconds(), shows))
+	st.printer.line(fmt.Sprintf("Kubernetes %s is up after %.1f s. %s.", o.cluster.Version(), time.Since(began).Seconds(), shows))
 	config, err := clientcmd.BuildConfigFromFlags("", st.kubeconfig)
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig of the control plane: %w", err)
 	}
-	if st.client, err = client.New(config, client.Options{}); err != nil {
+	c, err := client.NewWithWatch(config, client.Options{})
+	if err != nil {
 		return err
+	}
+	st.client = c
+	if !o.cluster.HasControllers() {
+		if st.templates, err = watchTemplates(ctx, c, st.namespace); err != nil {
+			return err
+		}
 	}
 	for _, name := range []string{st.namespace, st.ownNamespace} {
 		namespace := &corev1.Namespace{}
@@ -89,7 +95,6 @@ func (o *ownPlane) canaries(ctx context.Context, st *stage) (helm string, err er
 	if err := o.cluster.AddControllers(ctx); err != nil {
 		return "", err
 	}
-	st.controllers = true
 	if err := o.cluster.Add(ctx, labtest.KWOK); err != nil {
 		return "", err
 	}
@@ -115,7 +120,10 @@ func (o *ownPlane) farewell(st *stage) []string {
 	}
 }
 
-func (o *ownPlane) close(_ *stage, keep bool) error {
+func (o *ownPlane) close(st *stage, keep bool) error {
+	if st.templates != nil {
+		st.templates.watch.Stop()
+	}
 	if keep || o.cluster == nil {
 		return nil
 	}

@@ -21,7 +21,7 @@ func pushedImage(ctx context.Context, s *story) error {
 	if err != nil {
 		return err
 	}
-	if err := s.say(ctx, "An image is an input too. Here is a registry, and an annotation that asks for the newest tag:"); err != nil {
+	if err := s.say(ctx, "An image is an input too. Here is a registry, on this machine, and an annotation that asks for the newest tag:"); err != nil {
 		return err
 	}
 	if err := s.openRegistry(ctx); err != nil {
@@ -35,7 +35,7 @@ func pushedImage(ctx context.Context, s *story) error {
 	if err := s.firstPin(ctx, spec); err != nil {
 		return err
 	}
-	if err := s.rollouts(ctx, before+1, "the container runs the newest tag, by its digest"); err != nil {
+	if err := s.rollouts(ctx, before+1, "the container names the newest tag, by its digest"); err != nil {
 		return err
 	}
 	if err := s.showImage(ctx); err != nil {

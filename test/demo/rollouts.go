@@ -35,59 +35,42 @@ func (st *stage) rolloutsSoFar(ctx context.Context) (int, error) {
 	return count, err
 }
 
-// countRollouts counts them, and says what it counted: ReplicaSets, of which the first
-// came with the Deployment. Without a Deployment controller there are none. What the
-// story changes in the Deployment's spec is its template only, and the API server
-// raises the generation, which begins at 1, with each such change.
+// countRollouts counts them, and says what it counted. The first revision came with the
+// Deployment; every further one is a rollout.
 func (st *stage) countRollouts(ctx context.Context) (count int, evidence string, err error) {
-	if !st.controllers {
-		d, err := st.application(ctx)
-		if err != nil {
-			return 0, "", err
-		}
-		return int(d.Generation) - 1, fmt.Sprintf("generation of the Deployment: %d", d.Generation), nil
-	}
 	revisions, err := st.revisions(ctx)
 	if err != nil {
 		return 0, "", err
 	}
-	return len(revisions) - 1, fmt.Sprintf("ReplicaSets of the Deployment: %d", len(revisions)), nil
+	what := "ReplicaSets of the Deployment"
+	if st.templates != nil {
+		what = "pod templates that the Deployment has had"
+	}
+	return len(revisions) - 1, fmt.Sprintf("%s: %d", what, len(revisions)), nil
 }
 
-// showRevisions prints the Deployment's ReplicaSets and what each was given; where
-// there are none, what the template of the Deployment was given last.
+// showRevisions prints the Deployment's revisions and what each was given.
 func (s *story) showRevisions(ctx context.Context) error {
-	if !s.controllers {
-		d, err := s.application(ctx)
-		if err != nil {
-			return err
-		}
-		s.show(fmt.Sprintf("generation %d  %s", d.Generation, given(d.Spec.Template.Annotations[settings.Inputs])))
-		return nil
-	}
 	revisions, err := s.revisions(ctx)
 	if err != nil {
 		return err
 	}
 	for _, r := range revisions {
-		s.show(fmt.Sprintf("revision %d  %s  %s", r.number, r.name, given(r.inputs)))
+		given := r.inputs
+		if given == "" {
+			given = "(as it was deployed)"
+		}
+		s.show(fmt.Sprintf("revision %d  %s  %s", r.number, r.name, strings.ReplaceAll(given, ",", "  ")))
 	}
 	return nil
 }
 
-func given(inputs string) string {
-	if inputs == "" {
-		return "(as it was deployed)"
+// carrier is what shows the versions that a revision was given.
+func (st *stage) carrier() string {
+	if st.templates != nil {
+		return "Each pod template"
 	}
-	return strings.ReplaceAll(inputs, ",", "  ")
-}
-
-// template is what shows the versions of a revision.
-func (st *stage) template() string {
-	if st.controllers {
-		return "Each ReplicaSet"
-	}
-	return "The Deployment's template"
+	return "Each ReplicaSet"
 }
 
 // application is the Deployment as it is now.
@@ -99,7 +82,7 @@ func (st *stage) application(ctx context.Context) (*appsv1.Deployment, error) {
 	return d, nil
 }
 
-// revision is one ReplicaSet of the Deployment.
+// revision is one ReplicaSet of the Deployment, or what would have become one.
 type revision struct {
 	number int
 	name   string
@@ -107,8 +90,15 @@ type revision struct {
 	inputs string
 }
 
-// revisions lists the Deployment's ReplicaSets, oldest first.
+// revisions lists the Deployment's, oldest first.
 func (st *stage) revisions(ctx context.Context) ([]revision, error) {
+	if st.templates != nil {
+		now, err := st.application(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return st.templates.revisions(ctx, now)
+	}
 	list := &appsv1.ReplicaSetList{}
 	if err := st.client.List(ctx, list, client.InNamespace(st.namespace)); err != nil {
 		return nil, fmt.Errorf("list ReplicaSets: %w", err)
@@ -132,7 +122,7 @@ func (st *stage) revisions(ctx context.Context) ([]revision, error) {
 // settled waits until the Deployment controller, if there is one, has acted on the
 // Deployment as it is now; after that, its ReplicaSets are all there are.
 func (st *stage) settled(ctx context.Context) error {
-	if !st.controllers {
+	if st.templates != nil {
 		return nil
 	}
 	return eventually(ctx, func(ctx context.Context) (bool, string) {

@@ -56,8 +56,8 @@ type stage struct {
 	ownNamespace string // where Lockstep keeps what it remembers
 	folder       string // for files of the story
 	scope        []string
-	// controllers tells whether there is a Deployment controller.
-	controllers bool
+	// templates are watched where there is no Deployment controller.
+	templates *templates
 	// gated pods are never scheduled.
 	gated bool
 

@@ -100,7 +100,7 @@ func (y *yourCluster) open(ctx context.Context, st *stage) error {
 	st.kubeconfig = strings.Join(append([]string{pinned}, y.files...), string(filepath.ListSeparator))
 	st.client, st.folder = y.client, y.folder
 	st.namespace, st.ownNamespace, st.scope = y.namespace, y.namespace, []string{"--namespaces", y.namespace}
-	st.controllers, st.gated = true, true
+	st.gated = true
 	namespace := &corev1.Namespace{}
 	namespace.Name, namespace.Labels = y.namespace, map[string]string{demoLabel: demoLabelValue}
 	// Ctrl-C must not leave it open whether the namespace was made.

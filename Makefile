@@ -79,12 +79,14 @@ push: bin/release ## Build and push all images (the first time about 10 minutes)
 bin/release:
 	@CGO_ENABLED=0 go build -o bin/release ./release
 
+# On a control plane of its own the first chapter needs programs of the lab; the reader's
+# cluster needs none, and the programs of the last chapters are built when they come.
 .PHONY: demo
-demo: bin/lab ## Play the story on a real control plane; KEEP=1 leaves it up
-	@bin/lab build $(LAB_CONTROL_PLANE) registry >/dev/null
-	@[[ -e bin/demo ]] || echo "building lockstep and the demo, the first time takes about 2 minutes"
+demo: bin/lab ## Play the story on a real control plane; CLUSTER=1 on your own cluster, after asking; KEEP=1 leaves it up; CHAPTERS=3 plays three
+	@[[ -n '$(filter-out 0,$(CLUSTER))' ]] || bin/lab demo
+	@[[ -e bin/demo ]] || echo "building Lockstep and the demo, the first time takes about 2 minutes"
 	@go build -ldflags '$(LDFLAGS)' -o bin/demo ./test/demo
-	@KEEP='$(KEEP)' bin/demo
+	@CLUSTER='$(CLUSTER)' YES='$(YES)' KEEP='$(KEEP)' CHAPTERS='$(CHAPTERS)' bin/demo
 
 .PHONY: lab
 lab: bin/lab ## Start a control plane and leave it up; it prints the command that ends just this one

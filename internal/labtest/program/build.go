@@ -256,16 +256,12 @@ func executable(pkg string) string {
 	return last
 }
 
-// describe lists programs with their versions: "etcd 3.6.8 and kwok 0.8.0".
-func describe(batch []recipe) string {
-	var list []string
+func describe(batch []recipe) string { return Describe(described(batch)) }
+
+func described(batch []recipe) []Built {
+	var list []Built
 	for _, r := range batch {
-		name, _, _ := strings.Cut(r.program.Name, "@")
-		list = append(list, name+" "+r.version)
+		list = append(list, Built{Program: r.program, Version: r.version})
 	}
-	last := len(list) - 1
-	if last == 0 {
-		return list[0]
-	}
-	return strings.Join(list[:last], ", ") + " and " + list[last]
+	return list
 }

@@ -122,7 +122,7 @@ func TestRough(t *testing.T) {
 		6*time.Minute + 40*time.Second: "7 minutes",
 	}
 	for d, want := range cases {
-		if got := rough(d); got != want {
+		if got := Rough(d); got != want {
 			t.Errorf("%s in words is %q, want %q", d, got, want)
 		}
 	}

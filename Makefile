@@ -103,6 +103,7 @@ lab-programs: bin/lab ## Build what the tests' control plane needs (first time a
 # Always asked for: go build finds by itself whether there is anything to do.
 .PHONY: bin/lab
 bin/lab:
+	@[[ -e bin/lab ]] || echo "building the command that starts control planes" >&2
 	@CGO_ENABLED=0 go build -o bin/lab ./lab
 
 ##@ Check

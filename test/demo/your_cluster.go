@@ -59,11 +59,11 @@ func chooseCluster(ctx context.Context, p *printer, o options) (*yourCluster, er
 
 // plan says what the story does to the cluster.
 func (y *yourCluster) plan(found findings, keep bool) string {
-	end := "At the end, on failure and on Ctrl-C the namespace is deleted."
+	end := "At the end, on failure and on Ctrl-C the demo deletes the namespace."
 	if keep {
-		end = "The namespace stays at the end (KEEP); on Ctrl-C it is deleted."
+		end = "The namespace stays at the end (KEEP). On Ctrl-C the demo deletes it."
 	}
-	canary := "The last chapter, a canary, runs three pods of docker.io/nginxinc/nginx-unprivileged on your nodes."
+	canary := "The last chapter, a canary, runs three pods of docker.io/nginxinc/nginx-unprivileged."
 	if y.lacks != "" {
 		canary = "The last chapter, a canary, is left out: " + y.lacks + "."
 	}
@@ -73,12 +73,12 @@ func (y *yourCluster) plan(found findings, keep bool) string {
 		"    server      " + y.config.Host + ", Kubernetes " + found.version,
 		"    namespace   " + y.namespace + ", which it creates", "",
 		"In that namespace it makes a Deployment of two pods, a ConfigMap and a Secret. The pods have a",
-		"scheduling gate, so they stay pending and no node runs them. " + canary,
-		"Lockstep runs as a process on this machine, with your rights. It watches and writes in that",
-		"namespace only. The story changes nothing else in the cluster. " + end,
+		"scheduling gate, so they stay pending and no node runs them.", canary,
+		"Lockstep runs as a process on this machine, with your rights, and follows that namespace only.",
+		"The story changes nothing else in the cluster.", end,
 	}
 	for _, name := range found.others {
-		lines = append(lines, "", "Another demo has the namespace "+name+": one that runs, was kept or was killed. If it is not in use:",
+		lines = append(lines, "", "Another demo has the namespace "+name+": it runs, was kept or was killed. To remove what was left:",
 			"    "+y.kubectl("delete namespace "+name))
 	}
 	return strings.Join(append(lines, ""), "\n")

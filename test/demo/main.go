@@ -38,8 +38,8 @@ const (
 func chapters() []chapter {
 	return []chapter{
 		{"Two inputs change, one rollout follows", oneRollout},
-		{"What restarts nobody", restartsNobody},
-		{"A change while Lockstep is away", whileAway},
+		{"What restarts no pod", restartsNoPod},
+		{"A change while Lockstep is down", whileDown},
 		{"A change is held, and Lockstep says why", heldChange},
 		{"An image is pushed, a ConfigMap changes, one rollout follows", pushedImage},
 		{"Every revision keeps its configuration", ownConfiguration},

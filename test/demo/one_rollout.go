@@ -59,7 +59,7 @@ func oneRollout(ctx context.Context, s *story) error {
 	if err := s.deploy(ctx); err != nil {
 		return err
 	}
-	if err := s.say(ctx, "Lockstep is started here for the first time. That must restart nobody:"); err != nil {
+	if err := s.say(ctx, "Lockstep is started here for the first time. That must restart no pod:"); err != nil {
 		return err
 	}
 	if err := s.startLockstep(ctx); err != nil {
@@ -110,7 +110,7 @@ func (s *story) deploy(ctx context.Context) error {
 }
 
 func (s *story) changeBoth(ctx context.Context) error {
-	if err := s.say(ctx, fmt.Sprintf("Now both change, a second apart. Kubernetes itself would restart nobody. Lockstep waits until\nboth have been quiet for %s, and then rolls the Deployment once:", s.quiet)); err != nil {
+	if err := s.say(ctx, fmt.Sprintf("Now both change, a second apart. Kubernetes itself would restart no pod. Lockstep waits until\nboth have been quiet for %s, and then rolls the Deployment once:", s.quiet)); err != nil {
 		return err
 	}
 	mark := s.log.mark()

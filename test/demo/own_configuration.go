@@ -137,7 +137,7 @@ func (c *canary) promotion(ctx context.Context) error {
 
 // collection removes the old ReplicaSet, as its history limit would.
 func (c *canary) collection(ctx context.Context) error {
-	if err := c.say(ctx, "Much later the old ReplicaSet goes. Nobody deletes a ConfigMap:"); err != nil {
+	if err := c.say(ctx, "Much later the old ReplicaSet goes. Lockstep deletes no ConfigMap:"); err != nil {
 		return err
 	}
 	if err := c.step(ctx, "delete replicaset/"+c.keeper, func(ctx context.Context) error {

@@ -11,6 +11,9 @@ import (
 // notPlayed says why the story does not begin, and what to do.
 type notPlayed struct{ error }
 
+// Unwrap gives the cause, which may be the reader's Ctrl-C.
+func (n notPlayed) Unwrap() error { return n.error }
+
 // errDeclined is the reader's no.
 var errDeclined = errors.New("not played: nothing was created")
 

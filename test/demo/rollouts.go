@@ -22,6 +22,9 @@ func (s *story) rollouts(ctx context.Context, want int, meaning string) error {
 	if err != nil {
 		return err
 	}
+	if got != want && s.gated {
+		evidence += "; a reloader of your cluster that follows every namespace could be the cause"
+	}
 	if got != want {
 		return fmt.Errorf("%d rollouts by the API server's count, want %d (%s; %s)", got, want, meaning, evidence)
 	}

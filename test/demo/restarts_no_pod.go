@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// restartsNobody: a change of labels changes no content, and a Lockstep that
+// restartsNoPod: a change of labels changes no content, and a Lockstep that
 // starts again knows what it has delivered.
-func restartsNobody(ctx context.Context, s *story) error {
+func restartsNoPod(ctx context.Context, s *story) error {
 	if err := s.say(ctx, "A label or an annotation of a ConfigMap is not its content. No pod can tell the difference:"); err != nil {
 		return err
 	}

@@ -89,12 +89,14 @@ release: bin/release bin/lab ## Build all files of a release into dist/VERSION: 
 bin/release:
 	@CGO_ENABLED=0 go build -o bin/release ./release
 
+# On a control plane of its own the first chapter needs programs of the lab; the reader's
+# cluster needs none, and the programs of the last chapters are built when they come.
 .PHONY: demo
-demo: bin/lab ## Play the story on a real control plane; KEEP=1 leaves it up
-	@bin/lab build $(LAB_CONTROL_PLANE) registry >/dev/null
-	@[[ -e bin/demo ]] || echo "building lockstep and the demo, the first time takes about 2 minutes"
+demo: bin/lab ## Play the story on a real control plane; CLUSTER=1 on your own cluster, after asking; KEEP=1 leaves it up; CHAPTERS=3 plays three
+	@[[ -n '$(filter-out 0,$(CLUSTER))' ]] || bin/lab demo
+	@[[ -e bin/demo ]] || echo "building Lockstep and the demo, the first time takes about 2 minutes"
 	@go build -ldflags '$(LDFLAGS)' -o bin/demo ./test/demo
-	@KEEP='$(KEEP)' bin/demo
+	@CLUSTER='$(CLUSTER)' YES='$(YES)' KEEP='$(KEEP)' CHAPTERS='$(CHAPTERS)' bin/demo
 
 .PHONY: lab
 lab: bin/lab ## Start a control plane and leave it up; it prints the command that ends just this one
@@ -111,6 +113,7 @@ lab-programs: bin/lab ## Build what the tests' control plane needs (first time a
 # Always asked for: go build finds by itself whether there is anything to do.
 .PHONY: bin/lab
 bin/lab:
+	@[[ -e bin/lab ]] || echo "building the command that starts control planes" >&2
 	@CGO_ENABLED=0 go build -o bin/lab ./lab
 
 ##@ Check

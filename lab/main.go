@@ -27,6 +27,8 @@ Usage:
                                               user, or only those with these kubeconfigs
   lab exec   [FLAGS] -- COMMAND [ARGUMENT…]   start one, run COMMAND against it, end it
   lab build  [PROGRAM…]                       build programs without starting them
+  lab demo                                    say how long "make demo" takes to begin here, and
+                                              build what its first chapter needs
 
 Flags:
   --kubernetes 1.36|1.34   the release (1.36)
@@ -107,6 +109,8 @@ func dispatch(ctx context.Context, args []string, std streams) (code int, err er
 		return 0, down(args, std)
 	case "status":
 		return 0, status(args, std)
+	case "demo":
+		return 0, demo(ctx, args, std)
 	case "build":
 		return 0, build(ctx, args, std)
 	case "exec":

@@ -58,6 +58,9 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if options.Downloaded != nil {
+		maps.Copy(programs, options.Downloaded.Programs)
+	}
 	cluster, err := newCluster(options, programs)
 	if err != nil {
 		return nil, err
@@ -129,8 +132,10 @@ func (c *Cluster) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.startControllerManager(ctx); err != nil {
-		return err
+	if _, ok := c.programs[c.release(program.ControllerManager)]; ok {
+		if err := c.startControllerManager(ctx); err != nil {
+			return err
+		}
 	}
 	for _, component := range c.options.With {
 		if err := c.launch(ctx, component); err != nil {
@@ -159,21 +164,41 @@ func (c *Cluster) Add(ctx context.Context, component Component) error {
 			return err
 		}
 	}
-	builder, err := program.NewBuilder(c.options.progress())
-	if err != nil {
+	if err := c.build(ctx, component.programs()...); err != nil {
 		return err
 	}
-	built, err := builder.Build(ctx, component.programs()...)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	maps.Copy(c.programs, built)
-	c.mu.Unlock()
 	if err := c.install(ctx, component); err != nil {
 		return err
 	}
 	return c.launch(ctx, component)
+}
+
+// AddControllers builds and starts the controller manager, where the control plane
+// was started without one.
+func (c *Cluster) AddControllers(ctx context.Context) error {
+	if c.HasControllers() {
+		return nil
+	}
+	if err := c.build(ctx, c.release(program.ControllerManager)); err != nil {
+		return err
+	}
+	return c.startControllerManager(ctx)
+}
+
+// build adds programs to those of the control plane.
+func (c *Cluster) build(ctx context.Context, names ...string) error {
+	builder, err := program.NewBuilder(c.options.progress())
+	if err != nil {
+		return err
+	}
+	built, err := builder.Build(ctx, names...)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.Copy(c.programs, built)
+	return nil
 }
 
 func (c *Cluster) install(ctx context.Context, component Component) error {
@@ -222,6 +247,11 @@ func (c *Cluster) Dir() string { return c.run.Dir }
 
 // Log is the path of a program's log.
 func (c *Cluster) Log(name string) string { return filepath.Join(c.run.Dir, name+".log") }
+
+// HasControllers tells whether a controller manager was started.
+func (c *Cluster) HasControllers() bool {
+	return slices.ContainsFunc(c.run.Processes, func(p Member) bool { return p.Name == program.ControllerManager })
+}
 
 // Has tells whether a component runs.
 func (c *Cluster) Has(component Component) bool { return slices.Contains(c.components(), component) }

@@ -69,10 +69,17 @@ type Options struct {
 	Detached bool
 	// Progress receives what is being built; nil means nobody wants to know.
 	Progress io.Writer
+	// Downloaded are programs to start instead of building them. Without a controller
+	// manager among them the control plane starts without one, until
+	// [Cluster.AddControllers].
+	Downloaded *program.Downloaded
 }
 
 func (o Options) kubernetes() string {
-	if o.Kubernetes == "" {
+	switch {
+	case o.Downloaded != nil:
+		return o.Downloaded.Release
+	case o.Kubernetes == "":
 		return program.DefaultKubernetes
 	}
 	return o.Kubernetes
@@ -111,13 +118,13 @@ func (o Options) components() []Component {
 	return list
 }
 
-// Programs lists the programs that the options need.
+// Programs lists the programs that the options need and the lab builds.
 func (o Options) Programs() []string {
-	release := o.kubernetes()
-	names := []string{
-		program.ForKubernetes(program.Etcd, release),
-		program.ForKubernetes(program.APIServer, release),
-		program.ForKubernetes(program.ControllerManager, release),
+	var names []string
+	if o.Downloaded == nil {
+		for _, name := range []string{program.Etcd, program.APIServer, program.ControllerManager} {
+			names = append(names, program.ForKubernetes(name, o.kubernetes()))
+		}
 	}
 	for _, c := range o.components() {
 		names = append(names, c.programs()...)

@@ -6,42 +6,28 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
-// addCanaries adds what a canary needs: a node on which pods seem to run, Argo
-// Rollouts and Helm. Nobody waits for them before the first chapter.
+// addCanaries sees to what a canary needs, and waits until the API server lists the
+// Rollout kind, which it does a moment after it accepts it.
 func (st *stage) addCanaries(ctx context.Context) error {
-	st.printer.line("Adding a fake node (KWOK), Argo Rollouts and Helm, which are built when they are missing.")
-	began := time.Now()
-	builder, err := program.NewBuilder(st.printer)
-	if err != nil {
+	var err error
+	if st.helmPath, err = st.site.canaries(ctx, st); err != nil {
 		return err
 	}
-	built, err := builder.Build(ctx, program.Helm)
-	if err != nil {
-		return err
-	}
-	st.helmPath = built[program.Helm].Path
-	for _, component := range []labtest.Component{labtest.ArgoRollouts, labtest.KWOK} {
-		if err := st.cluster.Add(ctx, component); err != nil {
-			return err
-		}
-	}
-	// The API server lists a new kind a moment after it accepts it.
-	err = eventually(ctx, func(context.Context) (bool, string) {
-		kind := rollout().GroupVersionKind()
-		_, err := st.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	return eventually(ctx, func(context.Context) (bool, string) {
+		err := st.knowsRollouts()
 		return err == nil, fmt.Sprint(err)
 	})
-	if err != nil {
-		return err
-	}
-	st.printer.line(fmt.Sprintf("They are there after %.1f s. Pods now seem to run.", time.Since(began).Seconds()))
-	return nil
+}
+
+// knowsRollouts asks whether the API server serves Argo's Rollout kind.
+func (st *stage) knowsRollouts() error {
+	kind := st.rollout().GroupVersionKind()
+	_, err := st.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	return err
 }
 
 // helm runs Helm on our application chart with values.
@@ -50,7 +36,7 @@ func (st *stage) helm(ctx context.Context, values string, args ...string) error 
 	if err != nil {
 		return err
 	}
-	home := filepath.Join(st.cluster.Dir(), "helm")
+	home := filepath.Join(st.folder, "helm")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
@@ -58,9 +44,8 @@ func (st *stage) helm(ctx context.Context, values string, args ...string) error 
 	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
 		return err
 	}
-	command := exec.CommandContext(ctx, st.helmPath, append(args, filepath.Join(root, "charts", "app"), "-n", namespace, "-f", file)...)
-	command.Env = append(cleanEnvironment(),
-		"KUBECONFIG="+st.cluster.Kubeconfig(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	command := exec.CommandContext(ctx, st.helmPath, append(args, filepath.Join(root, "charts", "app"), "-n", st.namespace, "-f", file)...)
+	command.Env = append(st.environment(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("helm: %w\n%s", err, out)
 	}

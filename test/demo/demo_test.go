@@ -54,7 +54,7 @@ func TestDemoPlaysToTheEnd(t *testing.T) {
 
 func TestKeptDemoLeavesAControlPlaneToPlayWith(t *testing.T) {
 	t.Parallel()
-	demo := start(t, labtest.Binary(t, "./cmd/lockstep"), "KEEP=1")
+	demo := start(t, labtest.Binary(t, "./cmd/lockstep"), "KEEP=1", "CHAPTERS=1")
 	stage := awaitStage(t, demo)
 	t.Cleanup(func() {
 		if err := stage.run.End(); err != nil {
@@ -108,7 +108,7 @@ func start(t *testing.T, lockstep string, env ...string) *labtest.Running {
 	t.Helper()
 	return labtest.StartCommand(t, labtest.Command{
 		Path: labtest.Binary(t, "./test/demo"),
-		Env:  append([]string{"LOCKSTEP_BINARY=" + lockstep, "KEEP=", "DEMO_QUIET=12s"}, env...),
+		Env:  append([]string{"LOCKSTEP_BINARY=" + lockstep, "KEEP=", "CLUSTER=", "CHAPTERS=", "KUBEBUILDER_ASSETS=", "DEMO_QUIET=12s"}, env...),
 	})
 }
 

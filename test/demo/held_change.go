@@ -12,7 +12,7 @@ import (
 
 // heldChange: a change that a person holds is not rolled out, and the tool says why.
 func heldChange(ctx context.Context, s *story) error {
-	before, err := s.revisions(ctx)
+	before, err := s.rolloutsSoFar(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func heldChange(ctx context.Context, s *story) error {
 	if err := s.lockstepSays(ctx, "explain", "deployment/"+deployment); err != nil {
 		return err
 	}
-	if err := s.rollouts(ctx, len(before)-1, "the change waits, and the tool says why"); err != nil {
+	if err := s.rollouts(ctx, before, "the change waits, and the tool says why"); err != nil {
 		return err
 	}
 	mark = s.log.mark()
@@ -57,7 +57,7 @@ func heldChange(ctx context.Context, s *story) error {
 	if err := s.settled(ctx); err != nil {
 		return err
 	}
-	if err := s.rollouts(ctx, len(before), "the release delivers it, by one rollout"); err != nil {
+	if err := s.rollouts(ctx, before+1, "the release delivers it, by one rollout"); err != nil {
 		return err
 	}
 	return s.lockstepSays(ctx, "history", "deployment/"+deployment)
@@ -65,12 +65,12 @@ func heldChange(ctx context.Context, s *story) error {
 
 // command is the product's own, about the application.
 func (st *stage) command(ctx context.Context, args ...string) *exec.Cmd {
-	cluster := []string{"-n", namespace, "--kubeconfig", st.cluster.Kubeconfig()}
+	cluster := []string{"-n", st.namespace}
 	if args[0] == "explain" {
-		cluster = append(cluster, "--own-namespace", ownNamespace)
+		cluster = append(cluster, "--own-namespace", st.ownNamespace)
 	}
 	cmd := exec.CommandContext(ctx, st.binary, slices.Concat(args, cluster)...)
-	cmd.Env = cleanEnvironment()
+	cmd.Env = st.environment()
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func (s *story) lockstepSays(ctx context.Context, args ...string) error {
 			shown[i] = "'" + arg + "'"
 		}
 	}
-	return s.step(ctx, "lockstep "+strings.Join(shown, " ")+" -n "+namespace, func(ctx context.Context) error {
+	return s.step(ctx, "lockstep "+strings.Join(shown, " ")+" -n "+s.namespace, func(ctx context.Context) error {
 		answer, err := s.command(ctx, args...).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, answer)

@@ -13,17 +13,23 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/term"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
 // Exit codes of the demo.
 const (
 	exitOK          = 0
 	exitFailed      = 1
+	exitUsage       = 2
 	exitInterrupted = 130
 )
 
@@ -32,30 +38,69 @@ const (
 func chapters() []chapter {
 	return []chapter{
 		{"Two inputs change, one rollout follows", oneRollout},
-		{"What restarts nobody", restartsNobody},
-		{"A change while Lockstep is away", whileAway},
+		{"What restarts no pod", restartsNoPod},
+		{"A change while Lockstep is down", whileDown},
 		{"A change is held, and Lockstep says why", heldChange},
 		{"An image is pushed, a ConfigMap changes, one rollout follows", pushedImage},
 		{"Every revision keeps its configuration", ownConfiguration},
 	}
 }
 
+const usage = `Plays the story of Lockstep. "make demo" builds and runs it.
+
+Environment:
+  CLUSTER=1                  play on the cluster of the current context, in a namespace of its own
+  YES=1                      answer the question that CLUSTER=1 asks
+  KEEP=1                     leave the control plane, or the namespace, at the end
+  CHAPTERS=3                 play the first three chapters
+  KUBEBUILDER_ASSETS=FOLDER  start etcd and kube-apiserver of this folder instead of compiling them
+`
+
 func main() {
+	if len(os.Args) > 1 {
+		fmt.Print(usage)
+		if slices.Contains([]string{"-h", "--help"}, os.Args[1]) {
+			os.Exit(exitOK)
+		}
+		os.Exit(exitUsage)
+	}
 	ctrl.SetLogger(logr.Discard()) // what the client has to say is no part of the story
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, os.Stdout, options{
-		keep:   os.Getenv("KEEP") != "" && os.Getenv("KEEP") != "0",
-		binary: os.Getenv("LOCKSTEP_BINARY"),
-		quiet:  quietWindow(os.Getenv("DEMO_QUIET")),
-		colour: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
+		cluster:    isSet("CLUSTER"),
+		keep:       isSet("KEEP"),
+		yes:        isSet("YES"),
+		terminal:   term.IsTerminal(int(os.Stdin.Fd())),
+		in:         os.Stdin,
+		chapters:   os.Getenv("CHAPTERS"),
+		downloaded: os.Getenv(program.DownloadedEnv),
+		binary:     os.Getenv("LOCKSTEP_BINARY"),
+		quiet:      quietWindow(os.Getenv("DEMO_QUIET")),
+		colour:     isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
 	})
 	stop()
 	os.Exit(code)
 }
 
+// isSet reads a variable that is a switch.
+func isSet(variable string) bool {
+	value := os.Getenv(variable)
+	return value != "" && value != "0"
+}
+
 type options struct {
-	// keep leaves the control plane up after the story.
+	// cluster plays on the cluster of the current context.
+	cluster bool
+	// keep leaves the control plane up after the story, or the namespace.
 	keep bool
+	// yes answers the question before it is asked; terminal tells whether a person can
+	// answer it, and in is where.
+	yes, terminal bool
+	in            io.Reader
+	// chapters is the number of chapters to play, from the first; empty means all.
+	chapters string
+	// downloaded is a folder with programs of a control plane.
+	downloaded string
 	// binary is the lockstep to play with; empty means to build this checkout's.
 	binary string
 	// quiet is the quiet window of the story.
@@ -80,12 +125,16 @@ func run(ctx context.Context, out io.Writer, o options) int {
 	p := newPrinter(out, o.colour)
 	err := play(ctx, p, o)
 	p.line("")
+	var refused notPlayed
 	switch {
+	case errors.As(err, &refused):
+		p.line("demo: " + refused.Error())
+		return exitFailed
 	case err != nil:
 		p.failure(err)
 		return exitFailed
 	case ctx.Err() != nil:
-		p.line("Interrupted; everything is stopped.")
+		p.line("Interrupted; everything is stopped, and what it made is removed.")
 		return exitInterrupted
 	}
 	p.good(fmt.Sprintf("The end, after %s.", time.Since(began).Round(time.Second)))
@@ -95,9 +144,13 @@ func run(ctx context.Context, out io.Writer, o options) int {
 // play sets the stage, plays the chapters and clears the stage, whatever
 // happened on it. That the reader interrupted it is no error.
 func play(ctx context.Context, p *printer, o options) error {
+	list, err := firstChapters(o.chapters)
+	if err != nil {
+		return notPlayed{err}
+	}
 	st, err := openStage(ctx, p, o)
 	if err == nil {
-		err = tell(ctx, &story{printer: p, stage: st})
+		err = tell(ctx, &story{printer: p, stage: st}, list)
 	}
 	if errors.Is(err, context.Canceled) {
 		err = nil
@@ -108,10 +161,31 @@ func play(ctx context.Context, p *printer, o options) error {
 	return errors.Join(err, st.close(ctx))
 }
 
-func tell(ctx context.Context, s *story) error {
-	for i, c := range chapters() {
+// firstChapters are as many as were asked for.
+func firstChapters(asked string) ([]chapter, error) {
+	all := chapters()
+	if asked == "" {
+		return all, nil
+	}
+	n, err := strconv.Atoi(asked)
+	if err != nil || n < 1 || n > len(all) {
+		return nil, fmt.Errorf("CHAPTERS=%s: say how many to play, 1 to %d", asked, len(all))
+	}
+	return all[:n], nil
+}
+
+// tell plays the chapters. One that the site lacks something for is left out.
+func tell(ctx context.Context, s *story, list []chapter) error {
+	for i, c := range list {
 		s.heading(fmt.Sprintf("%d. %s", i+1, c.title))
-		if err := c.tell(ctx, s); err != nil {
+		err := c.tell(ctx, s)
+		var lacks missing
+		if errors.As(err, &lacks) {
+			s.line("")
+			s.line(fmt.Sprintf("Chapter %d is left out: %v.", i+1, lacks))
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("chapter %d, %s: %w", i+1, c.title, err)
 		}
 	}

@@ -28,8 +28,9 @@ type logLine struct {
 // narrator reads Lockstep's log as it is written, says it in plain words and
 // remembers it for the checks of the story.
 type narrator struct {
-	printer *printer
-	began   time.Time
+	printer  *printer
+	workload string // the application, as the log names it
+	began    time.Time
 
 	mu    sync.Mutex
 	rest  []byte
@@ -37,8 +38,8 @@ type narrator struct {
 	lines []logLine
 }
 
-func newNarrator(p *printer) *narrator {
-	return &narrator{printer: p, began: time.Now()}
+func newNarrator(p *printer, workload string) *narrator {
+	return &narrator{printer: p, workload: workload, began: time.Now()}
 }
 
 // Write takes a piece of the log.
@@ -113,7 +114,7 @@ func (n *narrator) hasDecision(mark int, verb string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.ContainsFunc(n.lines[mark:], func(l logLine) bool {
-		return l.Message == "decided" && l.Workload == workload && (verb == "" || l.Verb == verb)
+		return l.Message == "decided" && l.Workload == n.workload && (verb == "" || l.Verb == verb)
 	})
 }
 

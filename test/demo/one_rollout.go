@@ -10,20 +10,17 @@ import (
 )
 
 const (
-	namespaceManifest = `{apiVersion: v1, kind: Namespace, metadata: {name: ` + namespace + `}}`
-	ownManifest       = `{apiVersion: v1, kind: Namespace, metadata: {name: ` + ownNamespace + `}}`
-
 	settingsManifest = `
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: web-settings, namespace: shop}
+metadata: {name: web-settings}
 data:
   greeting: hello
 `
 	mountedManifest = `
 apiVersion: v1
 kind: Secret
-metadata: {name: web-password, namespace: shop}
+metadata: {name: web-password}
 stringData:
   password: first
 `
@@ -32,7 +29,6 @@ apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: web
-  namespace: shop
   annotations:
     lockstep.dev/reload: auto          # the one line for Lockstep
 spec:
@@ -52,6 +48,9 @@ spec:
       - name: password
         secret: {secretName: web-password}
 `
+	// gateLine is for a cluster with nodes: the application has no image to run.
+	gateLine = `      schedulingGates: [{name: lockstep.dev/demo}]   # the pods stay pending
+`
 )
 
 // oneRollout: a ConfigMap and a Secret change, and the Deployment that uses both
@@ -60,7 +59,7 @@ func oneRollout(ctx context.Context, s *story) error {
 	if err := s.deploy(ctx); err != nil {
 		return err
 	}
-	if err := s.say(ctx, "Lockstep is started on this cluster for the first time. That must restart nobody:"); err != nil {
+	if err := s.say(ctx, "Lockstep is started here for the first time. That must restart no pod:"); err != nil {
 		return err
 	}
 	if err := s.startLockstep(ctx); err != nil {
@@ -81,7 +80,7 @@ func oneRollout(ctx context.Context, s *story) error {
 	if err := s.showEvent(ctx); err != nil {
 		return err
 	}
-	if err := s.say(ctx, "Each ReplicaSet shows what it was given. Of a Secret that is a keyed digest, never a value:"); err != nil {
+	if err := s.say(ctx, s.carrier()+" shows what it was given. Of a Secret that is a keyed digest, never a value:"); err != nil {
 		return err
 	}
 	return s.showRevisions(ctx)
@@ -92,13 +91,17 @@ func (s *story) deploy(ctx context.Context) error {
 	if err := s.say(ctx, "A Deployment uses a ConfigMap and a Secret, and asks Lockstep to follow them:"); err != nil {
 		return err
 	}
-	s.show(deploymentManifest)
+	manifest := deploymentManifest
+	if s.gated {
+		manifest += gateLine
+	}
+	s.show(manifest)
 	if err := pause(ctx, moment); err != nil {
 		return err
 	}
 	s.line("")
-	err := s.step(ctx, "create namespace shop, configmap/web-settings, secret/web-password, deployment/web", func(ctx context.Context) error {
-		return s.create(ctx, namespaceManifest, ownManifest, settingsManifest, mountedManifest, deploymentManifest)
+	err := s.step(ctx, "create in namespace "+s.namespace+": configmap/web-settings, secret/web-password, deployment/web", func(ctx context.Context) error {
+		return s.create(ctx, settingsManifest, mountedManifest, manifest)
 	})
 	if err != nil {
 		return err
@@ -107,7 +110,7 @@ func (s *story) deploy(ctx context.Context) error {
 }
 
 func (s *story) changeBoth(ctx context.Context) error {
-	if err := s.say(ctx, fmt.Sprintf("Now both change, a second apart. Kubernetes itself would restart nobody. Lockstep waits until\nboth have been quiet for %s, and then rolls the Deployment once:", s.quiet)); err != nil {
+	if err := s.say(ctx, fmt.Sprintf("Now both change, a second apart. Kubernetes itself would restart no pod. Lockstep waits until\nboth have been quiet for %s, and then rolls the Deployment once:", s.quiet)); err != nil {
 		return err
 	}
 	mark := s.log.mark()
@@ -145,7 +148,7 @@ func (s *story) showEvent(ctx context.Context) error {
 	}
 	return eventually(ctx, func(ctx context.Context) (bool, string) {
 		list := &eventsv1.EventList{}
-		if err := s.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if err := s.client.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
 			return false, err.Error()
 		}
 		for _, e := range list.Items {

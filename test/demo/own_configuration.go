@@ -67,10 +67,15 @@ func (c *canary) install(ctx context.Context) error {
 	if c.red, err = c.configMapOf(ctx, "red"); err != nil {
 		return err
 	}
-	if c.keeper, err = c.keeperOf(ctx, c.red); err != nil {
+	if err := c.pods(ctx, map[string]int{c.red: 3}); err != nil {
+		if c.gated {
+			// No controller of Argo Rollouts, or an image that no node can pull.
+			return missing{fmt.Errorf("the pods of its Rollout do not run: %w", err)}
+		}
 		return err
 	}
-	return c.pods(ctx, map[string]int{c.red: 3})
+	c.keeper, err = c.keeperOf(ctx, c.red)
+	return err
 }
 
 func (c *canary) pauses(ctx context.Context) error {
@@ -101,7 +106,7 @@ func (c *canary) replacement(ctx context.Context) error {
 		return err
 	}
 	before := old[0].Name
-	if err := c.step(ctx, "a node goes away, and with it pod/"+before, func(ctx context.Context) error {
+	if err := c.step(ctx, "delete pod/"+before+", as when its node goes away", func(ctx context.Context) error {
 		return c.client.Delete(ctx, &old[0])
 	}); err != nil {
 		return err
@@ -123,7 +128,7 @@ func (c *canary) replacement(ctx context.Context) error {
 
 func (c *canary) promotion(ctx context.Context) error {
 	if err := c.step(ctx, "the canary is fine: kubectl argo rollouts promote checkout", func(ctx context.Context) error {
-		return c.client.Status().Patch(ctx, rollout(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"pauseConditions":null}}`)))
+		return c.client.Status().Patch(ctx, c.rollout(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"pauseConditions":null}}`)))
 	}); err != nil {
 		return err
 	}
@@ -132,12 +137,12 @@ func (c *canary) promotion(ctx context.Context) error {
 
 // collection removes the old ReplicaSet, as its history limit would.
 func (c *canary) collection(ctx context.Context) error {
-	if err := c.say(ctx, "Much later the old ReplicaSet goes. Nobody deletes a ConfigMap:"); err != nil {
+	if err := c.say(ctx, "Much later the old ReplicaSet goes. Lockstep deletes no ConfigMap:"); err != nil {
 		return err
 	}
 	if err := c.step(ctx, "delete replicaset/"+c.keeper, func(ctx context.Context) error {
 		rs := &appsv1.ReplicaSet{}
-		rs.SetNamespace(namespace)
+		rs.SetNamespace(c.namespace)
 		rs.SetName(c.keeper)
 		return c.client.Delete(ctx, rs)
 	}); err != nil {
@@ -165,7 +170,7 @@ func (c *canary) deploy(ctx context.Context, command, color string) error {
 
 func (c *canary) configMaps(ctx context.Context) ([]corev1.ConfigMap, error) {
 	list := &corev1.ConfigMapList{}
-	err := c.client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app": checkout})
+	err := c.client.List(ctx, list, client.InNamespace(c.namespace), client.MatchingLabels{"app": checkout})
 	return list.Items, err
 }
 
@@ -184,7 +189,7 @@ func (c *canary) keeperOf(ctx context.Context, configMap string) (string, error)
 	var owner string
 	err := eventually(ctx, func(ctx context.Context) (bool, string) {
 		cm := &corev1.ConfigMap{}
-		if err := c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: configMap}, cm); err != nil {
+		if err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: configMap}, cm); err != nil {
 			return false, err.Error()
 		}
 		for _, o := range cm.OwnerReferences {
@@ -201,7 +206,7 @@ func (c *canary) keeperOf(ctx context.Context, configMap string) (string, error)
 // running are the running pods that mount a ConfigMap.
 func (c *canary) running(ctx context.Context, configMap string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
-	if err := c.client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app": checkout}); err != nil {
+	if err := c.client.List(ctx, list, client.InNamespace(c.namespace), client.MatchingLabels{"app": checkout}); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
@@ -242,7 +247,7 @@ func (c *canary) pods(ctx context.Context, want map[string]int) error {
 // paused waits until the canary waits for a person.
 func (c *canary) paused(ctx context.Context) error {
 	return eventually(ctx, func(ctx context.Context) (bool, string) {
-		r := rollout()
+		r := c.rollout()
 		if err := c.client.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
 			return false, err.Error()
 		}
@@ -251,10 +256,10 @@ func (c *canary) paused(ctx context.Context) error {
 	})
 }
 
-func rollout() *unstructured.Unstructured {
+func (st *stage) rollout() *unstructured.Unstructured {
 	r := &unstructured.Unstructured{}
 	r.SetGroupVersionKind(schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"})
-	r.SetNamespace(namespace)
+	r.SetNamespace(st.namespace)
 	r.SetName(checkout)
 	return r
 }

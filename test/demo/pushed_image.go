@@ -17,11 +17,11 @@ import (
 // pushedImage: an image is an input as well. One that is pushed and a ConfigMap that
 // changes make one rollout.
 func pushedImage(ctx context.Context, s *story) error {
-	before, err := s.revisions(ctx)
+	before, err := s.rolloutsSoFar(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.say(ctx, "An image is an input too. Here is a registry, and an annotation that asks for the newest tag:"); err != nil {
+	if err := s.say(ctx, "An image is an input too. Here is a registry, on this machine, and an annotation that asks for the newest tag:"); err != nil {
 		return err
 	}
 	if err := s.openRegistry(ctx); err != nil {
@@ -35,7 +35,7 @@ func pushedImage(ctx context.Context, s *story) error {
 	if err := s.firstPin(ctx, spec); err != nil {
 		return err
 	}
-	if err := s.rollouts(ctx, len(before), "the container runs the newest tag, by its digest"); err != nil {
+	if err := s.rollouts(ctx, before+1, "the container names the newest tag, by its digest"); err != nil {
 		return err
 	}
 	if err := s.showImage(ctx); err != nil {
@@ -47,7 +47,7 @@ func pushedImage(ctx context.Context, s *story) error {
 	if err := s.pushAndChange(ctx); err != nil {
 		return err
 	}
-	if err := s.rollouts(ctx, len(before)+1, "an image and a ConfigMap, one rollout"); err != nil {
+	if err := s.rollouts(ctx, before+2, "an image and a ConfigMap, one rollout"); err != nil {
 		return err
 	}
 	return s.showImage(ctx)
@@ -90,11 +90,11 @@ func (s *story) pushAndChange(ctx context.Context) error {
 
 // openRegistry starts a registry of its own, and lets the next Lockstep ask it.
 func (s *story) openRegistry(ctx context.Context) error {
-	folder, err := os.MkdirTemp("", "lockstep-demo-")
-	if err != nil {
+	folder := filepath.Join(s.folder, "registry")
+	if err := os.Mkdir(folder, 0o700); err != nil {
 		return err
 	}
-	s.registryFolder = folder
+	var err error
 	if s.registry, err = registrylab.Start(ctx, registrylab.Options{Folder: folder, Public: true, Progress: s.printer}); err != nil {
 		return fmt.Errorf("start a registry: %w", err)
 	}
@@ -116,7 +116,7 @@ func (s *story) push(ctx context.Context, tag string) error {
 // showImage prints what the container runs.
 func (s *story) showImage(ctx context.Context) error {
 	d := &appsv1.Deployment{}
-	if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: deployment}, d); err != nil {
+	if err := s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: deployment}, d); err != nil {
 		return err
 	}
 	s.show("image: " + d.Spec.Template.Spec.Containers[0].Image)
@@ -131,5 +131,5 @@ func (st *stage) closeRegistry() error {
 	if err := st.registry.Stop(); err != nil {
 		return err
 	}
-	return os.RemoveAll(st.registryFolder)
+	return os.RemoveAll(filepath.Join(st.folder, "registry"))
 }

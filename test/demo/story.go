@@ -45,37 +45,6 @@ func (s *story) show(text string) {
 	}
 }
 
-// rollouts expects that the Deployment has had a number of rollouts since the
-// start of the story.
-func (s *story) rollouts(ctx context.Context, want int, meaning string) error {
-	revisions, err := s.revisions(ctx)
-	if err != nil {
-		return err
-	}
-	// The first ReplicaSet came with the Deployment; every further one is a rollout.
-	if got := len(revisions) - 1; got != want {
-		return fmt.Errorf("%d rollouts by the API server's count of ReplicaSets, want %d (%s)", got, want, meaning)
-	}
-	s.good(fmt.Sprintf("%s (ReplicaSets of the Deployment: %d)", meaning, len(revisions)))
-	return nil
-}
-
-// showRevisions prints the Deployment's ReplicaSets and what each was given.
-func (s *story) showRevisions(ctx context.Context) error {
-	revisions, err := s.revisions(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range revisions {
-		given := r.inputs
-		if given == "" {
-			given = "(as it was deployed)"
-		}
-		s.show(fmt.Sprintf("revision %d  %s  %s", r.number, r.name, strings.ReplaceAll(given, ",", "  ")))
-	}
-	return nil
-}
-
 // pause waits, unless the reader has had enough.
 func pause(ctx context.Context, d time.Duration) error {
 	select {

@@ -70,9 +70,31 @@ func (b *Builder) Build(ctx context.Context, names ...string) (map[string]Built,
 	}
 	built := make(map[string]Built, len(recipes))
 	for _, r := range recipes {
-		built[r.program.Name] = Built{Program: r.program, Version: r.version, Path: r.path(b.cache)}
+		built[r.program.Name] = b.built(r)
 	}
 	return built, nil
+}
+
+// Find returns the programs that are built already, by name, and lists the others in
+// the order of need.
+func (b *Builder) Find(names ...string) (built map[string]Built, missing []Built, err error) {
+	recipes, err := b.recipes(names)
+	if err != nil {
+		return nil, nil, err
+	}
+	built = map[string]Built{}
+	for _, r := range recipes {
+		if b.missing(r) {
+			missing = append(missing, b.built(r))
+		} else {
+			built[r.program.Name] = b.built(r)
+		}
+	}
+	return built, missing, nil
+}
+
+func (b *Builder) built(r recipe) Built {
+	return Built{Program: r.program, Version: r.version, Path: r.path(b.cache)}
 }
 
 // recipes returns them in the order of the table, whatever the order of names.
@@ -234,16 +256,12 @@ func executable(pkg string) string {
 	return last
 }
 
-// describe lists programs with their versions: "etcd 3.6.8 and kwok 0.8.0".
-func describe(batch []recipe) string {
-	var list []string
+func describe(batch []recipe) string { return Describe(described(batch)) }
+
+func described(batch []recipe) []Built {
+	var list []Built
 	for _, r := range batch {
-		name, _, _ := strings.Cut(r.program.Name, "@")
-		list = append(list, name+" "+r.version)
+		list = append(list, Built{Program: r.program, Version: r.version})
 	}
-	last := len(list) - 1
-	if last == 0 {
-		return list[0]
-	}
-	return strings.Join(list[:last], ", ") + " and " + list[last]
+	return list
 }

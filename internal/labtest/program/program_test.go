@@ -122,8 +122,17 @@ func TestRough(t *testing.T) {
 		6*time.Minute + 40*time.Second: "7 minutes",
 	}
 	for d, want := range cases {
-		if got := rough(d); got != want {
+		if got := Rough(d); got != want {
 			t.Errorf("%s in words is %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestFirstBuildsFollowTheCores(t *testing.T) {
+	programs := []Built{{Program: Program{FirstBuild: 5 * time.Minute}}, {Program: Program{FirstBuild: time.Minute}}}
+	for cores, want := range map[int]time.Duration{0: 12 * time.Minute, 1: 12 * time.Minute, 2: 6 * time.Minute, 4: 3 * time.Minute, 64: 90 * time.Second} {
+		if got := FirstBuilds(programs, cores); got != want {
+			t.Errorf("on %d cores: %s, want %s", cores, got, want)
 		}
 	}
 }

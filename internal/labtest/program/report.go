@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -33,11 +34,8 @@ type report struct {
 
 func startReport(out io.Writer, batch []recipe) *report {
 	r := &report{out: out, batch: batch, begun: time.Now(), quit: make(chan struct{})}
-	var expected time.Duration
-	for _, one := range batch {
-		expected += one.program.FirstBuild
-	}
-	fmt.Fprintf(out, "building %s, first time only, about %s\n", describe(batch), rough(expected))
+	expected := FirstBuilds(described(batch), runtime.NumCPU())
+	fmt.Fprintf(out, "building %s, first time only, about %s\n", describe(batch), Rough(expected))
 	r.gone.Go(r.beat)
 	return r
 }
@@ -109,15 +107,4 @@ func (r *report) tail() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return strings.Join(r.lines[max(0, len(r.lines)-tailLines):], "\n")
-}
-
-// rough words a duration as a person would: "10 seconds", "5 minutes".
-func rough(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d seconds", int(d.Seconds()))
-	case d < 90*time.Second:
-		return "a minute"
-	}
-	return fmt.Sprintf("%d minutes", int(d.Round(time.Minute).Minutes()))
 }

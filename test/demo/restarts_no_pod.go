@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// restartsNobody: a change of labels changes no content, and a Lockstep that
+// restartsNoPod: a change of labels changes no content, and a Lockstep that
 // starts again knows what it has delivered.
-func restartsNobody(ctx context.Context, s *story) error {
+func restartsNoPod(ctx context.Context, s *story) error {
 	if err := s.say(ctx, "A label or an annotation of a ConfigMap is not its content. No pod can tell the difference:"); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func restartsNobody(ctx context.Context, s *story) error {
 // nothingFollows waits for longer than a change would take to be delivered, and
 // counts.
 func (s *story) nothingFollows(ctx context.Context) error {
-	before, err := s.revisions(ctx)
+	before, err := s.rolloutsSoFar(ctx)
 	if err != nil {
 		return err
 	}
@@ -48,5 +48,5 @@ func (s *story) nothingFollows(ctx context.Context) error {
 	if err := s.settled(ctx); err != nil {
 		return err
 	}
-	return s.rollouts(ctx, len(before)-1, "no further rollout")
+	return s.rollouts(ctx, before, "no further rollout")
 }

@@ -6,14 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// whileAway: a change that nobody watched is found by comparing what exists with
+// whileDown: a change that no controller watched is found by comparing what exists with
 // what was delivered.
-func whileAway(ctx context.Context, s *story) error {
-	before, err := s.revisions(ctx)
+func whileDown(ctx context.Context, s *story) error {
+	before, err := s.rolloutsSoFar(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.say(ctx, "Lockstep goes by what each workload was given, not by the events it saw. So nothing is lost\nwhile it is away:"); err != nil {
+	if err := s.say(ctx, "Lockstep goes by what each workload was given, not by the events it saw. So nothing is lost\nwhile it is down:"); err != nil {
 		return err
 	}
 	if err := s.step(ctx, "stop lockstep", func(context.Context) error { return s.stopLockstep() }); err != nil {
@@ -27,7 +27,7 @@ func whileAway(ctx context.Context, s *story) error {
 	if err := pause(ctx, s.quiet); err != nil {
 		return err
 	}
-	if err := s.rollouts(ctx, len(before)-1, "nobody is there, nothing happens"); err != nil {
+	if err := s.rollouts(ctx, before, "Lockstep is down, nothing happens"); err != nil {
 		return err
 	}
 	if err := s.step(ctx, "start lockstep", s.startLockstep); err != nil {
@@ -42,7 +42,7 @@ func whileAway(ctx context.Context, s *story) error {
 	if err := s.settled(ctx); err != nil {
 		return err
 	}
-	if err := s.rollouts(ctx, len(before), "the change is delivered, by one rollout"); err != nil {
+	if err := s.rollouts(ctx, before+1, "the change is delivered, by one rollout"); err != nil {
 		return err
 	}
 	return s.showRevisions(ctx)

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strings"
+)
+
+// notPlayed says why the story does not begin, and what to do.
+type notPlayed struct{ error }
+
+// Unwrap gives the cause, which may be the reader's Ctrl-C.
+func (n notPlayed) Unwrap() error { return n.error }
+
+// errDeclined is the reader's no.
+var errDeclined = errors.New("not played: nothing was created")
+
+// agree asks the reader, unless the answer was given before.
+func (o options) agree(ctx context.Context, p *printer, question string) error {
+	switch {
+	case o.yes:
+		return nil
+	case !o.terminal:
+		return errors.New("there is no terminal to ask at: say yes with YES=1")
+	}
+	_, _ = io.WriteString(p, question+" [y/N] ")
+	answers := make(chan string, 1)
+	go func() {
+		answer, _ := bufio.NewReader(o.in).ReadString('\n') // No answer is a no.
+		answers <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case answer := <-answers:
+		if answer == "y" || answer == "yes" {
+			return nil
+		}
+		return errDeclined
+	case <-ctx.Done(): // A terminal that is read does not end with Ctrl-C.
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// demoLabel marks the namespaces of stories.
+	demoLabel      = "app.kubernetes.io/part-of"
+	demoLabelValue = "lockstep-demo"
+	// deleting bounds the wait for a namespace to go. Kubernetes gives pods half a minute
+	// to end, and they may have to be pulled from a node that is slow.
+	deleting = 3 * time.Minute
+)
+
+// yourCluster is a namespace of its own in the cluster of the reader's current context.
+type yourCluster struct {
+	access
+	config    *rest.Config
+	client    client.Client
+	namespace string
+	made      bool
+	folder    string
+	// helm is the program, and lacks what the chapter about canaries does not find.
+	helm, lacks string
+}
+
+// chooseCluster looks at the cluster of the current context and asks the reader whether
+// to play there. Until the reader agrees it only reads.
+func chooseCluster(ctx context.Context, p *printer, o options) (*yourCluster, error) {
+	y, err := findCluster()
+	if err != nil {
+		return nil, notPlayed{err}
+	}
+	found, err := y.look(ctx)
+	if err != nil {
+		return nil, notPlayed{fmt.Errorf("context %s, %s: %w", y.context, y.config.Host, err)}
+	}
+	y.namespace = "lockstep-demo-" + utilrand.String(5)
+	y.helm, y.lacks = y.canary(ctx)
+	p.line(y.plan(found, o.keep))
+	if err := o.agree(ctx, p, "Play it there?"); err != nil {
+		return nil, notPlayed{err}
+	}
+	return y, nil
+}
+
+// plan says what the story does to the cluster.
+func (y *yourCluster) plan(found findings, keep bool) string {
+	end := "At the end, on failure and on Ctrl-C the demo deletes the namespace."
+	if keep {
+		end = "The namespace stays at the end (KEEP). On Ctrl-C the demo deletes it."
+	}
+	canary := "The last chapter, a canary, runs three pods of docker.io/nginxinc/nginx-unprivileged."
+	if y.lacks != "" {
+		canary = "The last chapter, a canary, is left out: " + y.lacks + "."
+	}
+	lines := []string{
+		"The story plays on the cluster of your current context:", "",
+		"    context     " + y.context,
+		"    server      " + y.config.Host + ", Kubernetes " + found.version,
+		"    namespace   " + y.namespace + ", which it creates", "",
+		"In that namespace it makes a Deployment of two pods, a ConfigMap and a Secret. The pods have a",
+		"scheduling gate, so they stay pending and no node runs them.", canary,
+		"Lockstep runs as a process on this machine, with your rights, and follows that namespace only.",
+		"The story changes nothing else in the cluster.", end,
+	}
+	for _, name := range found.others {
+		lines = append(lines, "", "Another demo has the namespace "+name+": it runs, was kept or was killed. To remove what was left:",
+			"    "+y.kubectl("delete namespace "+name))
+	}
+	return strings.Join(append(lines, ""), "\n")
+}
+
+func (y *yourCluster) kubectl(command string) string {
+	return "kubectl --context " + y.context + " " + command
+}
+
+func (y *yourCluster) open(ctx context.Context, st *stage) error {
+	var err error
+	if y.folder, err = os.MkdirTemp("", "lockstep-demo-"); err != nil {
+		return err
+	}
+	pinned := filepath.Join(y.folder, "context.yaml")
+	if err := os.WriteFile(pinned, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, current-context: %q}\n", y.context), 0o600); err != nil {
+		return err
+	}
+	st.kubeconfig = strings.Join(append([]string{pinned}, y.files...), string(filepath.ListSeparator))
+	st.client, st.folder = y.client, y.folder
+	st.namespace, st.ownNamespace, st.scope = y.namespace, y.namespace, []string{"--namespaces", y.namespace}
+	st.gated = true
+	namespace := &corev1.Namespace{}
+	namespace.Name, namespace.Labels = y.namespace, map[string]string{demoLabel: demoLabelValue}
+	// Ctrl-C must not leave it open whether the namespace was made.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	err = y.client.Create(ctx, namespace)
+	y.made = !apierrors.IsAlreadyExists(err)
+	if err != nil {
+		return fmt.Errorf("create namespace %s: %w", y.namespace, err)
+	}
+	st.printer.line("Created namespace " + y.namespace + ". A rollout shows as a new ReplicaSet.")
+	return nil
+}
+
+func (y *yourCluster) canaries(context.Context, *stage) (helm string, err error) {
+	if y.lacks != "" {
+		return "", missing{errors.New(y.lacks)}
+	}
+	return y.helm, nil
+}
+
+func (y *yourCluster) farewell(*stage) []string {
+	return []string{
+		"", "The namespace stays. Lockstep is stopped; run it in this terminal, and play in another one:", "",
+		"    bin/lockstep controller --leader-elect=false --context " + y.context + " --namespaces " + y.namespace + " --own-namespace " + y.namespace, "",
+		"    " + y.kubectl("-n "+y.namespace+" edit configmap web-settings"), "",
+		"Remove it with: " + y.kubectl("delete namespace "+y.namespace),
+	}
+}
+
+// close deletes the namespace and waits until it is gone.
+func (y *yourCluster) close(st *stage, keep bool) error {
+	err := os.RemoveAll(y.folder)
+	if keep || !y.made {
+		return err
+	}
+	st.printer.line("")
+	st.printer.line("Deleting namespace " + y.namespace + ". If this is cut short: " + y.kubectl("delete namespace "+y.namespace))
+	return errors.Join(err, y.removeNamespace())
+}
+
+func (y *yourCluster) removeNamespace() error {
+	ctx, cancel := context.WithTimeout(context.Background(), deleting)
+	defer cancel()
+	for {
+		namespace := &corev1.Namespace{}
+		err := y.client.Get(ctx, client.ObjectKey{Name: y.namespace}, namespace)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err == nil && namespace.DeletionTimestamp == nil:
+			err = y.client.Delete(ctx, namespace)
+		}
+		if pause(ctx, 200*time.Millisecond) != nil {
+			return errors.Join(fmt.Errorf("namespace %s is not gone after %s; its conditions say why: %s",
+				y.namespace, deleting, y.kubectl("get namespace "+y.namespace+" -o yaml")), err)
+		}
+	}
+}

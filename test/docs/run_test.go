@@ -1,8 +1,10 @@
 package docs_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -45,7 +47,7 @@ func play(t *testing.T, sessions []fence) {
 	t.Helper()
 	r := newReader(t)
 	if !slices.ContainsFunc(sessions, func(f fence) bool { return f.marked("background") }) {
-		r.background(t, "bin/lockstep controller --leader-elect=false")
+		r.background(t, "bin/lockstep controller")
 	}
 	for _, f := range sessions {
 		for _, s := range f.steps() {
@@ -124,6 +126,21 @@ func (r *reader) copyExamples(t *testing.T) {
 	}
 }
 
+// run runs a command to its end. Its output is not shown when the test fails: a command
+// that waits for something is run many times.
+func (r *reader) run(t *testing.T, command string) (output string, ok bool) {
+	t.Helper()
+	shell := r.shell(command)
+	run := exec.CommandContext(t.Context(), shell.Path, shell.Args...)
+	run.Env, run.Dir = append(os.Environ(), shell.Env...), shell.Dir
+	out, err := run.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out), err == nil
+}
+
 func (r *reader) shell(command string) labtest.Command {
 	return labtest.Command{Path: "/bin/bash", Args: []string{"-c", r.namespaces.Replace(command)}, Env: r.env, Dir: r.folder}
 }
@@ -143,12 +160,10 @@ func (r *reader) background(t *testing.T, command string) {
 // again, too.
 func (r *reader) do(t *testing.T, f fence, s step) {
 	t.Helper()
-	var got string
 	try := func() (bool, string) {
-		stdout, stderr, code := labtest.RunCommand(t, r.shell(s.command))
-		got = stdout + stderr
-		if (code != 0) != wantsRefusal(s) {
-			return false, fmt.Sprintf("%s: %s: exit %d\n%s", f, s.command, code, got)
+		got, ok := r.run(t, s.command)
+		if ok == wantsRefusal(s) {
+			return false, fmt.Sprintf("%s: %s: it ended with success: %v\n%s", f, s.command, ok, got)
 		}
 		return matches(r.namespaces.Replace(strings.Join(s.output, "\n")), got),
 			fmt.Sprintf("%s: %s prints\n%s\nthe page says\n%s", f, s.command, got, strings.Join(s.output, "\n"))
@@ -173,8 +188,8 @@ func reads(command string) bool {
 func (r *reader) settle(t *testing.T) {
 	t.Helper()
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		stdout, stderr, _ := labtest.RunCommand(t, r.shell("lockstep status -n shop"))
-		return !strings.Contains(stdout, "NotOnRecord"), stdout + stderr
+		got, _ := r.run(t, "lockstep status -n shop")
+		return !strings.Contains(got, "NotOnRecord"), got
 	})
 }
 

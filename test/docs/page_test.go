@@ -98,7 +98,6 @@ func parse(path string, source []byte) *page {
 
 // each visits every node of one type.
 func each[N ast.Node](p *page, visit func(N)) {
-	//nolint:errcheck // the visitor returns no error
 	_ = ast.Walk(p.tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if found, ok := n.(N); ok && entering {
 			visit(found)

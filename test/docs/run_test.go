@@ -78,7 +78,7 @@ func newReader(t *testing.T) *reader {
 	shop := own + "-shop"
 	r.namespaces = strings.NewReplacer("lockstep-system", own, "shop", shop)
 	t.Cleanup(func() {
-		_ = r.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}}) //nolint:errcheck // a page need not have made it
+		_ = r.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}}) // a page need not have made it
 	})
 	r.copyExamples(t)
 	r.link(t, "charts", filepath.Join(root(t), "charts"))

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 	"github.com/lockstep-dev/lockstep/test/helmtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 	"github.com/lockstep-dev/lockstep/test/walkthrough"
 )
 
@@ -80,6 +81,7 @@ func TestGitOpsEngine(t *testing.T) {
 		"KeepsWhatIsOwned":          func(w *world) { keepsOldRevisions(w, true, true) },
 		"KeepsWhatIsBoth":           func(w *world) { keepsOldRevisions(w, true, false) },
 		"RunsTheJob":                runsTheJob,
+		"LeavesAReloadAlone":        leavesAReloadAlone,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,4 +150,49 @@ func runsTheJob(w *world) {
 	blue := w.ConfigMapOf("blue")
 	w.AwaitPause()
 	w.AwaitOwners(map[string][]string{red: {w.AwaitReplicaSet(red).Name}, blue: {w.AwaitReplicaSet(blue).Name}})
+}
+
+// leavesAReloadAlone: after Lockstep has rolled out a ConfigMap that came with a
+// commit, the engine goes on comparing and applying, and what Lockstep wrote into the
+// template stays. The next commit shows that a sync came after the rollout.
+func leavesAReloadAlone(w *world) {
+	w.T.Helper()
+	r := newRepository(w)
+	w.Continuous()
+	release := walkthrough.Release("red", "revisions: {attach: controller}")
+	r.commit(release, followed(w, "hello", "none"))
+	r.sync()
+	web := &testkit.World{Cluster: w.Cluster, Client: w.Client, Namespace: w.Namespace, Own: w.Namespace}
+	web.AwaitRecord(w.T, "web", "configmap/greeting")
+	r.commit(release, followed(w, "bonjour", "none"))
+	shown := web.AwaitRollout(w.T, "web", "")
+
+	r.commit(release, followed(w, "bonjour", "later"))
+	w.Eventually(func() (bool, string) {
+		later := w.configMap("unused").Data["seen"]
+		return later == "later", "the last sync brought " + later
+	})
+	if now, revisions := web.Shown(w.T, "web"), web.Revisions(w.T, "web"); now != shown || revisions != 2 {
+		w.T.Errorf("the template shows %q in revision %d, want %q in the second", now, revisions, shown)
+	}
+}
+
+// followed is a Deployment that follows a ConfigMap, and a ConfigMap that nothing uses.
+func followed(w *world, greeting, seen string) string {
+	return fmt.Sprintf(`
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: unused, namespace: %[1]s}, data: {seen: %[3]s}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: greeting, namespace: %[1]s}, data: {greeting: %[2]s}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: %[1]s, annotations: {lockstep.dev/reload: auto, lockstep.dev/quiet: 200ms}}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: app, image: app, envFrom: [{configMapRef: {name: greeting}}]}]}
+`, w.Namespace, greeting, seen)
 }

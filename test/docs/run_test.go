@@ -1,0 +1,244 @@
+package docs_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// TestPagesRun plays the marked sessions of each page in their order, as a reader
+// would who types everything, and compares what is printed. A page has its own two
+// namespaces, whose names are put in the place of "shop" and "lockstep-system". Where
+// the page installs the controller with Helm, it runs here as a process: the nodes of
+// this control plane run no containers.
+func TestPagesRun(t *testing.T) {
+	t.Parallel()
+	played := 0
+	for _, p := range pages(t) {
+		marked := slices.DeleteFunc(p.fences("console"), func(f fence) bool { return !f.marked("run") && !f.marked("background") })
+		if len(marked) == 0 {
+			continue
+		}
+		played++
+		t.Run(p.path, func(t *testing.T) {
+			t.Parallel()
+			play(t, marked)
+		})
+	}
+	if played < 3 {
+		t.Errorf("only %d pages have a session to run", played)
+	}
+}
+
+func play(t *testing.T, sessions []fence) {
+	t.Helper()
+	r := newReader(t)
+	installed := slices.ContainsFunc(sessions, func(f fence) bool { return strings.Contains(f.text, "kubectl ") })
+	if installed && !slices.ContainsFunc(sessions, func(f fence) bool { return f.marked("background") }) {
+		r.background(t, "bin/lockstep controller")
+	}
+	for _, f := range sessions {
+		for _, s := range f.steps() {
+			if f.marked("background") {
+				r.background(t, s.command)
+				continue
+			}
+			r.do(t, f, s)
+		}
+	}
+}
+
+// reader is a person at a terminal, in a folder that looks like the repository's.
+type reader struct {
+	client     client.Client
+	namespaces *strings.Replacer
+	folder     string
+	env        []string
+	controller *labtest.Running
+}
+
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	cluster := labtest.Shared(t, labtest.KWOK)
+	r := &reader{client: testkit.NewClient(t, cluster.Kubeconfig()), folder: t.TempDir()}
+	own := labtest.Namespace(t, cluster)
+	shop := own + "-shop"
+	r.namespaces = strings.NewReplacer("lockstep-system", own, "shop", shop)
+	t.Cleanup(func() {
+		_ = r.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}}) // a page need not have made it
+	})
+	r.copyExamples(t)
+	r.link(t, "charts", filepath.Join(root(t), "charts"))
+	bin := filepath.Join(r.folder, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range tools(t) {
+		r.link(t, filepath.Join("bin", name), path)
+	}
+	r.env = []string{
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + r.folder, "KUBECONFIG=" + cluster.Kubeconfig(),
+		"LOCKSTEP_NAMESPACES=" + shop, "LOCKSTEP_OWN_NAMESPACE=" + own,
+		"LOCKSTEP_QUIET=1s", "LOCKSTEP_METRICS_ADDR=0", "LOCKSTEP_PROBE_ADDR=127.0.0.1:0",
+	}
+	return r
+}
+
+func (r *reader) link(t *testing.T, name, to string) {
+	t.Helper()
+	if err := os.Symlink(to, filepath.Join(r.folder, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyExamples brings the manifests of examples/, for the namespace of this reader.
+func (r *reader) copyExamples(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root(t), "examples", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("examples are %q, error %v", files, err)
+	}
+	folder := filepath.Join(r.folder, "examples")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = []byte(r.namespaces.Replace(string(text)))
+		if err := os.WriteFile(filepath.Join(folder, filepath.Base(file)), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// run runs a command to its end. Its output is not shown when the test fails: a command
+// that waits for something is run many times.
+func (r *reader) run(t *testing.T, command string) (output string, ok bool) {
+	t.Helper()
+	shell := r.shell(command)
+	run := exec.CommandContext(t.Context(), shell.Path, shell.Args...)
+	run.Env, run.Dir = append(os.Environ(), shell.Env...), shell.Dir
+	out, err := run.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out), err == nil
+}
+
+func (r *reader) shell(command string) labtest.Command {
+	return labtest.Command{Path: "/bin/bash", Args: []string{"-c", r.namespaces.Replace(command)}, Env: r.env, Dir: r.folder}
+}
+
+// background starts the controller, in the place of one that runs already.
+func (r *reader) background(t *testing.T, command string) {
+	t.Helper()
+	if r.controller != nil {
+		r.controller.Stop(t)
+	}
+	r.controller = labtest.StartCommand(t, r.shell("exec "+command))
+	testkit.Started(t, r.controller).AwaitReady(t, true)
+}
+
+// do runs a command, and compares what it prints if the page shows that. A command
+// that only reads is run again until its output is as the page says: a person looks
+// again, too.
+func (r *reader) do(t *testing.T, f fence, s step) {
+	t.Helper()
+	try := func() (bool, string) {
+		got, ok := r.run(t, s.command)
+		if ok == wantsRefusal(s) {
+			return false, fmt.Sprintf("%s: %s: it ended with success: %v\n%s", f, s.command, ok, got)
+		}
+		return matches(r.namespaces.Replace(strings.Join(s.output, "\n")), got),
+			fmt.Sprintf("%s: %s prints\n%s\nthe page says\n%s", f, s.command, got, strings.Join(s.output, "\n"))
+	}
+	if reads(s.command) {
+		labtest.Eventually(t, testkit.Patience, try)
+		return
+	}
+	if ok, why := try(); !ok {
+		t.Fatal(why)
+	}
+	if r.controller != nil {
+		r.settle(t)
+	}
+}
+
+// reads: the command changes nothing.
+func reads(command string) bool {
+	return regexp.MustCompile(`^kubectl (-n \S+ )?(get|describe|logs) |^(bin/)?lockstep (explain|status|history|images|plan) `).MatchString(command)
+}
+
+// settle waits until the controller has seen every workload, as a person's next
+// command would come seconds later.
+func (r *reader) settle(t *testing.T) {
+	t.Helper()
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		got, _ := r.run(t, "lockstep status -n shop")
+		return !strings.Contains(got, "NotOnRecord"), got
+	})
+}
+
+// matches compares an output with the one of a page. "…" stands for any text; times,
+// digests and the width of columns may differ. A page that shows nothing says nothing.
+func matches(page, got string) bool {
+	page, got = plain(page), plain(got)
+	if page == "" {
+		return true
+	}
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(page), "…", `(?s:.*)`)
+	return regexp.MustCompile(`^` + pattern + `$`).MatchString(got)
+}
+
+// plain takes from an output what differs between two runs.
+func plain(text string) string {
+	for _, part := range []struct{ pattern, with string }{
+		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "TIME"},
+		{`\b(\d+h)?(\d+m)?\d+(ms|s|m|h)\b`, "AGE"},
+		{`\b[0-9a-f]{10}\b`, "DIGEST"},
+		{`version \S+`, "version VERSION"},
+		{`[ \t]+`, " "},
+		{` ?\n ?`, "\n"},
+	} {
+		text = regexp.MustCompile(part.pattern).ReplaceAllString(text, part.with)
+	}
+	return strings.TrimSpace(text)
+}
+
+func TestMatches(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		page, got string
+		want      bool
+	}{
+		"the same":            {"a b", "a b\n", true},
+		"another word":        {"a b", "a c", false},
+		"columns":             {"NAME  AGE\nweb   5s", "NAME   AGE\nweb    1m20s", true},
+		"a digest":            {"configmap/a 59f38cffe8", "configmap/a 36076b386a", true},
+		"a line more":         {"a", "a\nb", false},
+		"left out":            {"a\n…\nz", "a\nb\nc\nz", true},
+		"nothing is shown":    {"", "anything", true},
+		"what must not be in": {"State: InStep", "State: Held", false},
+	} {
+		if got := matches(c.page, c.got); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

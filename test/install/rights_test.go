@@ -21,7 +21,7 @@ import (
 )
 
 // TestRightsAreUsedAndSuffice runs the controller with exactly the roles that the chart
-// renders: each capability alone, none and all, cluster-wide and in one namespace. The API
+// renders: each capability alone, none and all, also only observed, cluster-wide and in one namespace. The API
 // server's log has every request: none is denied, and no right is without a request.
 //
 // Those that follow one namespace run together. Of those that follow all of them, the ones
@@ -40,12 +40,14 @@ func TestRightsAreUsedAndSuffice(t *testing.T) {
 	revisions := switches{revisions: true, secrets: []string{}}
 	pods := switches{reload: true, pods: true}
 	all := switches{reload: true, revisions: true, images: true, pods: true, secrets: []string{}}
+	observed := all
+	observed.observe = true
 	for _, phase := range []struct {
 		name       string
 		namespaced bool
 		together   []switches
 	}{
-		{"namespaced", true, []switches{none, reload, images, listed, revisions, pods, all}},
+		{"namespaced", true, []switches{none, reload, images, listed, revisions, pods, all, observed}},
 		{"cluster-wide", false, []switches{none, reload, images, revisions}},
 		{"cluster-wide, pods", false, []switches{pods, listed}},
 		{"cluster-wide, all", false, []switches{all}},
@@ -77,7 +79,7 @@ func (i *installed) play(t *testing.T, audit string) {
 	i.changeInputs(t)
 	c = i.start(t)
 	i.awaitMoved(t)
-	if s.pods {
+	if s.pods && !s.observe {
 		i.useStrategies(t)
 	}
 	if s.revisions {
@@ -128,6 +130,10 @@ func (i *installed) createWorkloads(t *testing.T) {
 		for _, kind := range kinds() {
 			i.Make(t, workload(kind, "pulled", "image.lockstep.dev/app: '"+image+"'",
 				"serviceAccountName: puller, containers: [{name: app, image: '"+image+"'}]", 0))
+		}
+		if s.observe {
+			i.AwaitEvent(t, "pulled", "WouldReload", "image/app")
+			return
 		}
 		i.awaitPinned(t, "@sha256:")
 	}
@@ -203,6 +209,10 @@ func (i *installed) changeInputs(t *testing.T) {
 // pods by itself, and is not written.
 func (i *installed) awaitMoved(t *testing.T) {
 	t.Helper()
+	if i.switches.observe {
+		i.AwaitEvent(t, "reloaded", "WouldReload", "configmap/app")
+		return
+	}
 	if i.switches.images {
 		i.awaitPinned(t, i.pushed)
 	}
@@ -273,6 +283,10 @@ func (i *installed) attach(t *testing.T) {
 		i.Create(t, o)
 	}
 	i.Make(t, workload("Deployment", "revisioned", "", "containers: [{name: app, image: app, envFrom: ["+from+"]}]", 0))
+	if i.switches.observe {
+		i.AwaitEvent(t, "web-3fa9c1d2e4", "WouldAttach")
+		return
+	}
 	for _, o := range objects {
 		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 			i.Get(t, o.GetName(), o)

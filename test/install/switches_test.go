@@ -77,10 +77,13 @@ func combinations(namespaces []string) []switches {
 			}
 		}
 	}
-	everything := switches{reload: true, revisions: true, images: true, pods: true, observe: true, secrets: namespaces[:1]}
-	namespaced := everything
-	namespaced.namespaces = namespaces
-	return append(all, everything, namespaced)
+	for _, s := range all {
+		if s.selector == "" && s.valid() {
+			s.observe = true
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // render has Helm render the chart for a release.

@@ -45,7 +45,7 @@ func TestUpgradesRestartNothing(t *testing.T) {
 		{"helm upgrade", func() {
 			u.helm(t, "upgrade", "--set", image, "--set", "quiet=300ms,replicas=1,podStrategies.enabled=true,revisions.enabled=true,images.enabled=true")
 		}, switches{reload: true, pods: true, revisions: true, images: true}},
-		{"helm rollback", func() { u.Helm.Run(t, "rollback", "lockstep", "1", "-n", "lockstep-system") }, switches{reload: true}},
+		{"helm rollback", func() { u.Run(t, "rollback", "lockstep", "1", "-n", "lockstep-system") }, switches{reload: true}},
 	} {
 		stop(t, c)
 		u.change(t)
@@ -94,7 +94,7 @@ func (u *upgrade) create(t *testing.T, file string) {
 // helm runs a command on the release, as the README says.
 func (u *upgrade) helm(t *testing.T, command string, args ...string) {
 	t.Helper()
-	u.Helm.Run(t, append([]string{command, "lockstep", u.Chart("lockstep"), "--namespace", u.Own}, args...)...)
+	u.Run(t, append([]string{command, "lockstep", u.Chart("lockstep"), "--namespace", u.Own}, args...)...)
 }
 
 // applyManifests applies deploy/ with an image of one's own.

@@ -147,10 +147,18 @@ exactly these and compares them with the requests that the API server has logged
 
 {{/* lockstep.attachSecretsRules are the rights in a namespace whose Secrets are attached. */}}
 {{- define "lockstep.attachSecretsRules" -}}
+{{- if not .Values.reload.enabled }}
+# Metadata of the Secrets that are attached.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [list, watch]
+{{- end }}
+{{- if not .Values.observe }}
 # Owner references are written, nothing else. RBAC cannot narrow it to them.
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [{{ if not .Values.reload.enabled }}list, watch, {{ end }}patch]
+  verbs: [patch]
+{{- end }}
 {{- end -}}
 
 {{/* lockstep.role is a Role and its binding. */}}

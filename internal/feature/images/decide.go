@@ -25,6 +25,8 @@ type Observation struct {
 	Has   tagspec.Reference
 	// Shown is true when the template shows that a patch of ours gave it Found.
 	Shown bool
+	// Ours is true when the template shows that a patch of ours gave it what it has.
+	Ours bool
 	// Given is the version on record, zero when there is none.
 	Given fingerprint.Version
 	// Found is the newest wanted tag and its digest, zero when no registry has said.
@@ -190,7 +192,13 @@ func tagMoved(o Observation) (Verdict, bool) {
 	if o.Memo.isBad(o.Found.Digest) {
 		v.Bar = input.Quarantined
 	}
-	return v, !o.isNew() && o.Given != versionOf(o.Found)
+	return v, o.gaveUnrecorded() || !o.isNew() && o.Given != versionOf(o.Found)
+}
+
+// gaveUnrecorded: the process ended between a patch of ours and the record, which has only
+// that there was something to give. No other writer chose what the template has.
+func (o Observation) gaveUnrecorded() bool {
+	return o.Ours && o.isNew() && !o.Given.IsZero()
 }
 
 // pinned: what the tag has now is taken as given, so that the pin ends when it has

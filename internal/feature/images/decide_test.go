@@ -42,6 +42,11 @@ func given(digit string) func(*Observation) {
 	return func(o *Observation) { o.Given = versionOf(pin("", digit)) }
 }
 
+// unrecorded: the template shows a patch of ours, and the record only that one was due.
+func unrecorded(o *Observation) {
+	o.Ours, o.Given = true, o.Given.Unknown()
+}
+
 // failing is a rollout of 2… that failed, where 1… was healthy.
 func failing(o *Observation) {
 	given("2")(o)
@@ -93,6 +98,8 @@ func decideCases() map[string]decideCase {
 		"FirstOtherRepo": {reason: "another repository, also with a digest", has: "side:1.2@" + digest("2"), want: unpinned},
 		"FirstInPlace":   {reason: "the template has it", has: ours, want: Verdict{Standing: input.Record, Reason: input.Baseline, To: pin("1.2", "2")}},
 		"FirstPinned":    {reason: "a digest that another writer chose stays until the tag moves", has: earlier, want: Verdict{Standing: input.Record, Reason: input.Pinned, To: pin("1.2", "2")}},
+		"CutShort":       {reason: "we gave it, the process ended before that was on record, and the tag moved meanwhile", has: earlier, change: both(given("2"), unrecorded), want: Verdict{Standing: input.Due, Reason: input.Changed, To: pin("1.2", "2")}},
+		"RecordLost":     {reason: "without a record nothing is restarted", has: earlier, change: func(o *Observation) { o.Ours = true }, want: Verdict{Standing: input.Record, Reason: input.Pinned, To: pin("1.2", "2")}},
 		"FirstNoTag":     {reason: "so does one without a tag", has: "app@" + digest("7"), want: Verdict{Standing: input.Record, Reason: input.Pinned, To: pin("1.2", "2")}},
 		"Unanswered":     {reason: "nothing to compare with", has: tag, change: unresolved, want: Verdict{Standing: input.Settled, Reason: input.Unresolved}},
 

@@ -116,12 +116,14 @@ func referenceIn(at kube.ContainerImage) tagspec.Reference {
 func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.Intent, given record.Entry, now time.Time) Observation {
 	before := given.Inputs[input.Image(request.Container)]
 	at, _ := w.ImageOf(request.Container)
+	has := referenceIn(at)
 	return Observation{
-		Request: request, Image: at.Image, Has: referenceIn(at), Given: before.Version, Memo: ParseMemo(before.Memo),
+		Request: request, Image: at.Image, Has: has, Given: before.Version, Memo: ParseMemo(before.Memo),
 		Released: intent.Release > given.Released, TakenBack: before.Back != "", Observed: intent.Observe,
 		OnTrial: before.Trial != "" && before.Trial == w.Template().Sum, Mixed: before.Mixed,
 		Health:  health.Of(w.Status.Status, now.Sub(w.MovedAt)).State,
 		HasPods: !w.Status.Counted || w.Status.Counts.Available > 0, Now: now,
+		Ours: has.Digest != "" && w.Shown[input.Image(request.Container)] == markOf(Pin{Digest: has.Digest}),
 	}
 }
 

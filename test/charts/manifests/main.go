@@ -45,7 +45,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(root, "deploy", "lockstep.yaml"), append([]byte(heading), plain(rendered)...), 0o644) //nolint:gosec // People read it.
+	return os.WriteFile(filepath.Join(root, "deploy", "lockstep.yaml"), append([]byte(heading), plain(rendered)...), 0o644)
 }
 
 // render has Helm render the chart, with an image that stands for one's own.
@@ -58,7 +58,7 @@ func render(ctx context.Context, chart string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	helm := exec.CommandContext(ctx, built[program.Helm].Path, "template", "lockstep", chart, //nolint:gosec // The lab's own program.
+	helm := exec.CommandContext(ctx, built[program.Helm].Path, "template", "lockstep", chart,
 		"--namespace", namespace, "--set", "image.repository=registry.example/lockstep,image.tag=dev")
 	helm.Stderr = os.Stderr
 	return helm.Output()

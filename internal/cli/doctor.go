@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,7 +128,7 @@ func (o *doctorOptions) options(env Environment) (doctor.Options, error) {
 // ping asks a registry as the controller would, but for the certificates that only its pod has.
 func (o *doctorOptions) ping(ctx context.Context, env Environment, host string, configured doctor.Configured) error {
 	images := o.images
-	images.plainHTTP = append(images.plainHTTP[:len(images.plainHTTP):len(images.plainHTTP)], configured.PlainHTTP...)
+	images.plainHTTP = slices.Concat(images.plainHTTP, configured.PlainHTTP)
 	hosts, err := images.hosts()
 	if err != nil {
 		return err

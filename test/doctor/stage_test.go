@@ -51,7 +51,7 @@ func leases() labtest.Rule {
 
 // install runs the controller as a process. Its Deployment is there too, with its arguments; the
 // test stands in for the kubelet that no pod has here, and says where its probes are.
-func install(t *testing.T, flags ...string) *installation {
+func install(t *testing.T) *installation {
 	t.Helper()
 	w := testkit.NewWorldOn(t, labtest.Shared(t))
 	i := &installation{World: w, account: labtest.NewAccount(t, w.Cluster, w.Own)}
@@ -60,10 +60,10 @@ func install(t *testing.T, flags ...string) *installation {
 	w.AwaitRecordRight(t, i.account, true)
 	i.CreateApp(t)
 	ip := address(t)
-	i.controller = w.StartControllerAs(t, i.account.Kubeconfig, append([]string{"--leader-elect=true", "--lease-duration", "5s", "--probe-addr", net.JoinHostPort(ip, "0")}, flags...)...)
+	i.controller = w.StartControllerAs(t, i.account.Kubeconfig, "--leader-elect=true", "--lease-duration", "5s", "--probe-addr", net.JoinHostPort(ip, "0"))
 	i.controller.AwaitReady(t, true)
 	i.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
-	i.deploy(t, ip, flags)
+	i.deploy(t, ip)
 	return i
 }
 
@@ -85,12 +85,8 @@ func address(t *testing.T) string {
 }
 
 // deploy makes the Deployment, and its pod ready.
-func (i *installation) deploy(t *testing.T, ip string, flags []string) {
+func (i *installation) deploy(t *testing.T, ip string) {
 	t.Helper()
-	arguments, err := json.Marshal(append([]string{"controller", "--namespaces=" + i.Namespace, "--probe-addr=:" + i.controller.ProbePort(t)}, flags...))
-	if err != nil {
-		t.Fatal(err)
-	}
 	i.own().Make(t, fmt.Sprintf(`
 apiVersion: apps/v1
 kind: Deployment
@@ -103,8 +99,8 @@ spec:
     spec:
       serviceAccountName: %s
       containers:
-      - {name: lockstep, image: registry.example/lockstep, command: [/lockstep], args: %s}
-`, i.account.Name, arguments))
+      - {name: lockstep, image: registry.example/lockstep, command: [/lockstep], args: [controller, --namespaces=%s, "--probe-addr=:%s"]}
+`, i.account.Name, i.Namespace, i.controller.ProbePort(t)))
 	var pods corev1.PodList
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		if err := i.Client.List(t.Context(), &pods, client.InNamespace(i.Own), client.MatchingLabels{"app": "lockstep"}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -37,41 +38,51 @@ type Times struct{ Sent, Answered, Server time.Time }
 // Time asks the API server what time it is.
 func (r Raw) Time(ctx context.Context, now func() time.Time) (Times, error) {
 	t := Times{Sent: now()}
-	response, _, err := r.get(ctx, "/version", nil)
+	answer, err := r.get(ctx, "/version")
 	t.Answered = now()
 	if err != nil {
 		return t, fmt.Errorf("reach the API server: %w", err)
 	}
-	if t.Server, err = http.ParseTime(response.Header.Get("Date")); err != nil {
+	if t.Server, err = http.ParseTime(answer.date); err != nil {
 		return t, fmt.Errorf("read the API server's clock: %w", err)
 	}
 	return t, nil
 }
 
-// FromPod asks a port of a pod, by way of the API server.
-func (r Raw) FromPod(ctx context.Context, namespace, pod, port, path string, query url.Values) (status int, text string, err error) {
-	response, text, err := r.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy%s", namespace, pod, port, path), query)
+// PodPort is a port of a pod.
+type PodPort struct{ Namespace, Pod, Port string }
+
+// FromPod asks a port of a pod for a path, by way of the API server.
+func (r Raw) FromPod(ctx context.Context, at PodPort, path string) (status int, text string, err error) {
+	answer, err := r.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy%s", at.Namespace, at.Pod, at.Port, path))
 	if err != nil {
-		return 0, "", fmt.Errorf("ask pod %s: %w", pod, err)
+		return 0, "", fmt.Errorf("ask pod %s: %w", at.Pod, err)
 	}
-	return response.StatusCode, text, nil
+	return answer.status, answer.text, nil
 }
 
 // maxRaw bounds an answer.
 const maxRaw = 1 << 20
 
-func (r Raw) get(ctx context.Context, path string, query url.Values) (*http.Response, string, error) {
+// rawAnswer is what is looked at of an answer.
+type rawAnswer struct {
+	status     int
+	date, text string
+}
+
+func (r Raw) get(ctx context.Context, path string) (rawAnswer, error) {
+	path, query, _ := strings.Cut(path, "?")
 	target := r.base.JoinPath(path)
-	target.RawQuery = query.Encode()
+	target.RawQuery = query
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
 	if err != nil {
-		return nil, "", err
+		return rawAnswer{}, err
 	}
 	response, err := r.http.Do(request)
 	if err != nil {
-		return nil, "", err
+		return rawAnswer{}, err
 	}
 	defer response.Body.Close() //nolint:errcheck // It was only read.
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxRaw))
-	return response, string(text), err
+	return rawAnswer{response.StatusCode, response.Header.Get("Date"), string(text)}, err
 }

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 
@@ -36,7 +37,7 @@ func (l lines) item(index int) lines {
 // line of the object when it has none.
 func (o Object) LineOf(path ...string) int {
 	node, line := o.lines.root(), 0
-	for _, field := range append(o.lines.path[:len(o.lines.path):len(o.lines.path)], path...) {
+	for _, field := range slices.Concat(o.lines.path, path) {
 		key, value := child(node, field)
 		if key == nil {
 			break
@@ -96,7 +97,7 @@ func find(node *yaml.Node, fields []string, isIt func([]string, string) bool) in
 			if i%2 == 0 {
 				continue
 			}
-			below = append(fields[:len(fields):len(fields)], node.Content[i-1].Value)
+			below = slices.Concat(fields, []string{node.Content[i-1].Value})
 		}
 		if line := find(next, below, isIt); line > 0 {
 			return line

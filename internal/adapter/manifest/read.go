@@ -301,8 +301,9 @@ func (d document) place(err error) (int, error) {
 	}
 	line, _ := strconv.Atoi(found[1])
 	if parserError.MatchString(found[2]) {
-		// What is missing at the end is missing in the last line.
-		line = min(line+1, 1+bytes.Count(bytes.TrimSpace(d.text), []byte("\n")))
+		line++
 	}
+	// What is missing at the end is missing in the last line.
+	line = min(line, 1+bytes.Count(bytes.TrimSpace(d.text), []byte("\n")))
 	return d.line + line - 1, errors.New("no manifest: " + found[2])
 }

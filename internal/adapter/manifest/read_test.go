@@ -42,6 +42,7 @@ func TestRead(t *testing.T) {
 		"BlockScalar":  {"three dashes inside of a text end no document", app + "data:\n  a: |\n    ---\n    b\n", []string{"ConfigMap/app 1"}, ""},
 		"NoYAML":       {"the line of the mistake", app + "---\napiVersion: v1\nkind: [\n", nil, "app.yaml:6: no manifest: did not find expected node content"},
 		"NoYAMLInside": {"in the middle of a document", app + "data:\n  {{- if .Values.a }}\n  a: b\n  {{- end }}\n", nil, "app.yaml:5: no manifest: did not find expected node content"},
+		"End":          {"the scanner looks for what is missing behind the end", app + "data:\n*m\n", nil, "app.yaml:5: no manifest: could not find expected ':'"},
 		"Tab":          {"what the scanner refuses", app + "data:\n\ta: b\n", nil, "app.yaml:5: no manifest: found character that cannot start any token"},
 		"NoObject":     {"a text is YAML too", "\nhello\n", nil, "app.yaml:2: no manifest: it is no object with apiVersion and kind"},
 		"NoKind":       {"values of a chart", "replicas: 1\n", nil, "app.yaml:1: no manifest: it has no apiVersion"},

@@ -36,6 +36,7 @@ func TestOfWorkload(t *testing.T) {
 	}{
 		"Nothing": {"an object that does not know Lockstep", review.Workload{Annotations: set("example.com/reload", "auto"), Labels: set("app", "web")}, nil},
 		"Good":    {"what the documentation shows", review.Workload{Annotations: map[string]string{settings.Reload: "auto, secret/db-*", settings.Quiet: "10s", settings.Hold: "", settings.ImagePrefix + "web": "nginx:1.*"}, Refs: []podrefs.Ref{mounted}, Containers: []string{"web"}}, nil},
+		"Auto":    {"there is something to follow", review.Workload{Annotations: set(settings.Reload, "auto"), Refs: []podrefs.Ref{mounted}}, nil},
 		"Misspelt": {"a letter is missing", review.Workload{Annotations: set("lockstep.dev/relod", "auto")}, []string{
 			"error UnknownKey annotations: annotation lockstep.dev/relod is unknown and has no effect; did you mean lockstep.dev/reload?",
 		}},

@@ -50,7 +50,7 @@ func Explanations() []Explanation {
 		{Contradiction, Warning, "Two settings exclude each other, or one has no effect beside the other."},
 		{NothingToFollow, Warning, "The workload asks to be followed, and its pod template uses no ConfigMap and no Secret."},
 		{NoTemplate, Error, "The object has no pod template where its kind has one, so that Lockstep cannot follow it."},
-		{MissingReference, Warning, "A workload needs a ConfigMap or Secret that does not exist. For `lockstep lint` that means in none of the files: an error with `--complete`, else a warning, because the cluster may have it."},
+		{MissingReference, Warning, "A workload needs a ConfigMap or Secret that does not exist. For `lockstep lint` that means in none of the files: a warning, because the cluster may have it, or an error if the files are said to be complete."},
 	}
 }
 

@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -28,9 +29,7 @@ func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 // workload is a followed Deployment that uses a ConfigMap, with further annotations.
 func workload(annotations map[string]string, tools ...string) doctor.Workload {
 	all := map[string]string{settings.Reload: "auto"}
-	for key, value := range annotations {
-		all[key] = value
-	}
+	maps.Copy(all, annotations)
 	words := settings.Native{}
 	return doctor.Workload{
 		Namespace: "shop", Name: "deployment/web", Tools: tools, Intent: words.Intent(all, nil),

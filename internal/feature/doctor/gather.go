@@ -172,7 +172,7 @@ func readReport(ctx context.Context, o Options, pod, port string) ([]string, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	status, text, err := o.Raw.FromPod(ctx, o.Namespace, pod, port, "/readyz", url.Values{"verbose": {""}})
+	status, text, err := o.Raw.FromPod(ctx, access.PodPort{Namespace: o.Namespace, Pod: pod, Port: port}, "/readyz?verbose")
 	if err != nil {
 		return nil, err
 	}

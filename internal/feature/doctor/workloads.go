@@ -98,25 +98,14 @@ func checkReferences(f Facts) Check {
 		if !w.isFollowed() {
 			continue
 		}
-		for _, ref := range w.Review.Refs {
-			if ref.Optional {
-				continue
-			}
+		for id, words := range w.needs() {
 			needed++
-			if !f.Sources[SourceKey{w.Namespace, ref.Source}] {
-				c.Details = append(c.Details, fmt.Sprintf("%s needs %s, which does not exist", w, ref.Source))
-			}
-		}
-		for _, listed := range w.Intent.Listed {
-			if listed.IsGlob() {
-				continue
-			}
-			needed++
-			if id := input.ID(listed); !f.Sources[SourceKey{w.Namespace, id}] {
-				c.Details = append(c.Details, fmt.Sprintf("%s lists %s, which does not exist", w, id))
+			if !f.Sources[SourceKey{w.Namespace, id}] {
+				c.Details = append(c.Details, fmt.Sprintf("%s %s %s, which does not exist", w, words, id))
 			}
 		}
 	}
+	slices.Sort(c.Details)
 	c.Found = fmt.Sprintf("%s of followed workloads, all of which exist", counted(needed, "reference"))
 	if len(c.Details) > 0 {
 		c.Result = Warning
@@ -125,6 +114,23 @@ func checkReferences(f Facts) Check {
 	}
 	c.Details = some(c.Details)
 	return f.partly(c)
+}
+
+// needs are the sources without which the workload's pods do not start, and those that its
+// annotation names, each with the word for that.
+func (w Workload) needs() map[input.ID]string {
+	all := map[input.ID]string{}
+	for _, listed := range w.Intent.Listed {
+		if !listed.IsGlob() {
+			all[input.ID(listed)] = "lists"
+		}
+	}
+	for _, ref := range w.Review.Refs {
+		if !ref.Optional {
+			all[ref.Source] = "needs"
+		}
+	}
+	return all
 }
 
 func checkReloaders(f Facts) Check {
@@ -141,22 +147,11 @@ func checkReloaders(f Facts) Check {
 		if !w.isFollowed() && len(w.Intent.Images) == 0 {
 			continue
 		}
-		foreign := w.MovedBy != "" && w.MovedBy != f.Namespace
-		if foreign || len(w.Tools) > 0 {
+		result, details := w.sharers(runs, f.Namespace)
+		if len(details) > 0 {
 			shared++
 		}
-		for _, tool := range w.Tools {
-			result, words := Warning, "does not seem to run"
-			if runs[tool] {
-				result, words = Problem, "runs"
-			}
-			c.Result = worse(c.Result, result)
-			c.Details = append(c.Details, fmt.Sprintf("%s has annotations of %s too, which %s", w, tool, words))
-		}
-		if foreign {
-			c.Result = worse(c.Result, Warning)
-			c.Details = append(c.Details, fmt.Sprintf("%s was last moved by the installation in namespace %s", w, w.MovedBy))
-		}
+		c.Result, c.Details = worse(c.Result, result), append(c.Details, details...)
 	}
 	if c.Result != OK {
 		c.Found = fmt.Sprintf("Lockstep shares %s with another reloader, or with another installation", counted(shared, "workload"))
@@ -173,6 +168,23 @@ func checkReloaders(f Facts) Check {
 		c.Details = append(c.Details, "whether other reloaders run is not known: "+f.ProgramsErr.Error())
 	}
 	return f.partly(c)
+}
+
+// sharers are who else has to do with the workload: tools, of which some run, and another
+// installation than our own.
+func (w Workload) sharers(runs map[string]bool, own string) (result Result, details []string) {
+	result = OK
+	for _, tool := range w.Tools {
+		if runs[tool] {
+			result, details = Problem, append(details, fmt.Sprintf("%s has annotations of %s too, which runs", w, tool))
+			continue
+		}
+		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s has annotations of %s too, which does not seem to run", w, tool))
+	}
+	if w.MovedBy != "" && w.MovedBy != own {
+		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s was last moved by the installation in namespace %s", w, w.MovedBy))
+	}
+	return result, details
 }
 
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

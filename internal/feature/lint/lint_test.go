@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -168,22 +169,26 @@ func TestDocumentsAreClean(t *testing.T) {
 	}
 }
 
-// FuzzCheck: whatever a file has, reading and checking it end, each finding has a place in the
+// FuzzCheck: whatever a file has, reading and checking it end, each mistake has a place in the
 // file, and a second look finds the same.
 func FuzzCheck(f *testing.F) {
 	f.Add(deployment("{lockstep.dev/reload: 'auto, secret/*', image.lockstep.dev/web: 'nginx:^1'}", "{containers: [{name: web}]}"))
 	f.Add("{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {lockstep.dev/revisioned: 'no'}}}]}")
+	f.Add("<<: \n*m")
 	f.Add("a: &a [*a]\n---\n- x\n---\n{{ .Values }}\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		read := func() (manifest.Found, error) {
 			return manifest.Reader{Stdin: strings.NewReader(text), SkipOthers: true}.Read([]string{manifest.Stdin})
 		}
+		last := strings.Count(text, "\n") + 1
 		found, err := read()
+		if e, isPlace := errors.AsType[*manifest.Error](err); isPlace && (e.Line < 1 || e.Line > last) {
+			t.Errorf("%v in %d lines", err, last)
+		}
 		if err != nil {
 			return
 		}
 		first := lint.Check(found.Objects, options())
-		last := strings.Count(text, "\n") + 1
 		for _, finding := range first.Findings {
 			if finding.Line < 1 || finding.Line > last || finding.Message == "" {
 				t.Errorf("%+v in %d lines", finding, last)

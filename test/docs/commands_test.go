@@ -57,30 +57,45 @@ func TestCommandsAreUnderstood(t *testing.T) {
 	t.Parallel()
 	programs := tools(t)
 	targets := makeTargets(t)
-	seen := map[string]int{}
-	for _, p := range pages(t) {
-		for _, f := range slices.Concat(p.fences("console"), p.fences("sh")) {
-			for _, s := range f.steps() {
-				for _, call := range calls(t, f.String(), s.command) {
-					if wantsRefusal(s) {
-						continue
-					}
-					name := filepath.Base(call[0])
-					seen[name]++
-					if name == "make" {
-						checkTargets(t, f.String(), targets, call[1:])
-						continue
-					}
-					checkHelp(t, f.String(), programs, call)
-				}
-			}
+	seen, asked := map[string]int{}, map[string]bool{}
+	for _, c := range shownCalls(t) {
+		words := strings.Join(c.words, "\x00")
+		seen[filepath.Base(c.words[0])]++
+		switch {
+		case asked[words]:
+		case c.words[0] == "make":
+			checkTargets(t, c.place, targets, c.words[1:])
+		default:
+			checkHelp(t, c.place, programs, c.words)
 		}
+		asked[words] = true
 	}
 	for _, name := range []string{"lockstep", "lockstep-sync", "kubectl", "make"} {
 		if seen[name] < 2 {
 			t.Errorf("%d commands of %s were found; this test looks in the wrong place", seen[name], name)
 		}
 	}
+}
+
+// call is one program with its arguments, and where a page shows it.
+type call struct {
+	place string
+	words []string
+}
+
+// shownCalls are the calls of all pages, but those that a page shows to be refused.
+func shownCalls(t *testing.T) []call {
+	t.Helper()
+	var found []call
+	for _, p := range pages(t) {
+		for _, f := range slices.Concat(p.fences("console"), p.fences("sh")) {
+			accepted := slices.DeleteFunc(f.steps(), wantsRefusal)
+			for _, s := range accepted {
+				found = append(found, calls(t, f.String(), s.command)...)
+			}
+		}
+	}
+	return found
 }
 
 // wantsRefusal: the page shows what a wrong command line gets.
@@ -90,24 +105,24 @@ func wantsRefusal(s step) bool {
 
 // calls are the simple commands of a command line, with the words that a shell would
 // give them; "x" stands for what the shell would have to run.
-func calls(t *testing.T, place, command string) [][]string {
+func calls(t *testing.T, place, command string) []call {
 	t.Helper()
 	file, err := syntax.NewParser().Parse(strings.NewReader(command), place)
 	if err != nil {
 		t.Errorf("%s: %v", place, err)
 		return nil
 	}
-	var found [][]string
+	var found []call
 	syntax.Walk(file, func(node syntax.Node) bool {
-		call, ok := node.(*syntax.CallExpr)
-		if !ok || len(call.Args) == 0 {
+		simple, ok := node.(*syntax.CallExpr)
+		if !ok || len(simple.Args) == 0 {
 			return true
 		}
-		words := make([]string, 0, len(call.Args))
-		for _, arg := range call.Args {
-			words = append(words, literal(arg))
+		c := call{place: place}
+		for _, arg := range simple.Args {
+			c.words = append(c.words, literal(arg))
 		}
-		found = append(found, words)
+		found = append(found, c)
 		return true
 	})
 	return found
@@ -125,9 +140,9 @@ func literal(arg *syntax.Word) string {
 }
 
 // checkHelp asks a program for help with the arguments of a call.
-func checkHelp(t *testing.T, place string, programs map[string]string, call []string) {
+func checkHelp(t *testing.T, place string, programs map[string]string, words []string) {
 	t.Helper()
-	name, args := filepath.Base(call[0]), slices.Clone(call[1:])
+	name, args := filepath.Base(words[0]), slices.Clone(words[1:])
 	if name == "kubectl" && args[0] == "lockstep" { // the plugin
 		name, args = "lockstep", args[1:]
 	}

@@ -213,7 +213,7 @@ func plain(text string) string {
 		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "TIME"},
 		{`\b(\d+h)?(\d+m)?\d+(ms|s|m|h)\b`, "AGE"},
 		{`\b[0-9a-f]{10}\b`, "DIGEST"},
-		{`version \S+`, "version VERSION"},
+		{`(version|lockstep) \d+\.\d+\.\d+\S*`, "$1 VERSION"},
 		{`[ \t]+`, " "},
 		{` ?\n ?`, "\n"},
 	} {

@@ -175,10 +175,7 @@ func (o options) push(ctx context.Context, stdout io.Writer, progress *progress)
 	return nil
 }
 
-// placeholder is the image in examples/controller.yaml.
-const placeholder = "registry.example/lockstep:dev"
-
 // install is the command that installs the controller with an image.
 func install(reference string) string {
-	return fmt.Sprintf("sed 's|%s|%s|' examples/controller.yaml | kubectl apply -f -", placeholder, reference)
+	return fmt.Sprintf("sed 's|%s|%s|' examples/controller.yaml | kubectl apply -f -", bundle.Placeholder, reference)
 }

@@ -96,7 +96,7 @@ func (b Bundle) Make(ctx context.Context) ([]string, error) {
 	if err := os.Mkdir(fresh, 0o755); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(ctx context.Context, work, to string) error{b.programs, b.charts, b.releaseNotes} {
+	for _, step := range []func(ctx context.Context, work, to string) error{b.programs, b.charts, b.manifest, b.releaseNotes} {
 		if err := step(ctx, work, fresh); err != nil {
 			return nil, err
 		}
@@ -179,6 +179,24 @@ func (b Bundle) charts(ctx context.Context, work, to string) error {
 		step.End("packaged " + name)
 	}
 	return nil
+}
+
+// Placeholder is the image in the manifests of the repository.
+const Placeholder = "registry.example/lockstep:dev"
+
+// manifest is the plain installation, with the tag of the release. Its registry stays for
+// the user to name: no image is published.
+func (b Bundle) manifest(_ context.Context, _, to string) error {
+	content, err := os.ReadFile(filepath.Join(b.Root, "deploy", "lockstep.yaml"))
+	if err != nil {
+		return err
+	}
+	repository, _, _ := strings.Cut(Placeholder, ":")
+	if !strings.Contains(string(content), Placeholder) {
+		return fmt.Errorf("deploy/lockstep.yaml does not name the image %s", Placeholder)
+	}
+	text := strings.ReplaceAll(string(content), Placeholder, repository+":"+b.Version)
+	return os.WriteFile(filepath.Join(to, "lockstep.yaml"), []byte(text), 0o644)
 }
 
 func (b Bundle) releaseNotes(_ context.Context, _, to string) error {

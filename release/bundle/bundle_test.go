@@ -49,6 +49,7 @@ func newBundle(t *testing.T) bundle.Bundle {
 		"LICENSE": "a licence\n", "README.md": "# Tiny\n", "CHANGELOG.md": changelog,
 		"charts/app/Chart.yaml":          "apiVersion: v2\nname: app\nversion: 0.0.1\n",
 		"charts/app/templates/note.yaml": "# nothing\n",
+		"deploy/lockstep.yaml":           "image: registry.example/lockstep:dev\n",
 	} {
 		tinysource.Write(t, filepath.Join(source.Root, name), content)
 	}
@@ -66,7 +67,7 @@ func TestMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"app-1.2.3.tgz", "lockstep-images_v1.2.3.tar",
+		"app-1.2.3.tgz", "lockstep-images_v1.2.3.tar", "lockstep.yaml",
 		"lockstep_v1.2.3_darwin_amd64.tar.gz", "lockstep_v1.2.3_darwin_arm64.tar.gz",
 		"lockstep_v1.2.3_linux_amd64.tar.gz", "lockstep_v1.2.3_linux_arm64.tar.gz",
 		"release-notes.md", "SHA256SUMS",
@@ -80,6 +81,9 @@ func TestMake(t *testing.T) {
 	}
 	if got := string(read(t, filepath.Join(b.Folder, "release-notes.md"))); got != "### Added\n\n- A first version.\n" {
 		t.Errorf("the release notes are %q", got)
+	}
+	if got := string(read(t, filepath.Join(b.Folder, "lockstep.yaml"))); got != "image: registry.example/lockstep:v1.2.3\n" {
+		t.Errorf("the manifest is %q", got)
 	}
 	checkLayout(t, files(t, filepath.Join(b.Folder, "lockstep-images_v1.2.3.tar")))
 	shown := helmtest.New(t, "").Run(t, "show", "chart", filepath.Join(b.Folder, "app-1.2.3.tgz"))

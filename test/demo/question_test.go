@@ -40,12 +40,12 @@ func TestReaderIsAsked(t *testing.T) {
 // TestQuestionEndsWithCtrlC: a terminal on which nothing is typed blocks its reader.
 func TestQuestionEndsWithCtrlC(t *testing.T) {
 	in, typed := io.Pipe()
-	defer typed.Close() //nolint:errcheck // Nothing is typed.
+	defer typed.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	o := options{terminal: true, in: in}
 	// As who reports it sees it: Ctrl-C is no refusal.
-	err := notPlayed{o.agree(ctx, newPrinter(io.Discard, false), "Play?")}
+	err := notPlayedError{o.agree(ctx, newPrinter(io.Discard, false), "Play?")}
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}

@@ -42,17 +42,17 @@ type yourCluster struct {
 func chooseCluster(ctx context.Context, p *printer, o options) (*yourCluster, error) {
 	y, err := findCluster()
 	if err != nil {
-		return nil, notPlayed{err}
+		return nil, notPlayedError{err}
 	}
 	found, err := y.look(ctx)
 	if err != nil {
-		return nil, notPlayed{fmt.Errorf("context %s, %s: %w", y.context, y.config.Host, err)}
+		return nil, notPlayedError{fmt.Errorf("context %s, %s: %w", y.context, y.config.Host, err)}
 	}
 	y.namespace = "lockstep-demo-" + utilrand.String(5)
 	y.helm, y.lacks = y.canary(ctx)
 	p.line(y.plan(found, o.keep))
 	if err := o.agree(ctx, p, "Play it there?"); err != nil {
-		return nil, notPlayed{err}
+		return nil, notPlayedError{err}
 	}
 	return y, nil
 }
@@ -117,7 +117,7 @@ func (y *yourCluster) open(ctx context.Context, st *stage) error {
 
 func (y *yourCluster) canaries(context.Context, *stage) (helm string, err error) {
 	if y.lacks != "" {
-		return "", missing{errors.New(y.lacks)}
+		return "", missingError{errors.New(y.lacks)}
 	}
 	return y.helm, nil
 }

@@ -161,6 +161,12 @@ func play(ctx context.Context, p *printer, o options) error {
 	return errors.Join(err, st.close(ctx))
 }
 
+// playsAll tells whether the last chapter is played.
+func (o options) playsAll() bool {
+	list, err := firstChapters(o.chapters)
+	return err == nil && len(list) == len(chapters())
+}
+
 // firstChapters are as many as were asked for.
 func firstChapters(asked string) ([]chapter, error) {
 	all := chapters()

@@ -85,6 +85,7 @@ func TestStoryOnTheReadersCluster(t *testing.T) {
 	for _, want := range []string{
 		"    context     lab\n",
 		cluster.Server() + ", Kubernetes " + cluster.Version(),
+		"The last chapter, a canary, runs three pods of docker.io/nginxinc/nginx-unprivileged.\n",
 		"schedulingGates: [{name: lockstep.dev/demo}]",
 		"two changes, one rollout (ReplicaSets of the Deployment: 2)",
 		"rolls Deployment/" + namespace + "/web: configmap/web-settings",

@@ -125,9 +125,9 @@ func run(ctx context.Context, out io.Writer, o options) int {
 	p := newPrinter(out, o.colour)
 	err := play(ctx, p, o)
 	p.line("")
-	var refused notPlayed
+	refused, ok := errors.AsType[notPlayedError](err)
 	switch {
-	case errors.As(err, &refused):
+	case ok:
 		p.line("demo: " + refused.Error())
 		return exitFailed
 	case err != nil:
@@ -146,7 +146,7 @@ func run(ctx context.Context, out io.Writer, o options) int {
 func play(ctx context.Context, p *printer, o options) error {
 	list, err := firstChapters(o.chapters)
 	if err != nil {
-		return notPlayed{err}
+		return notPlayedError{err}
 	}
 	st, err := openStage(ctx, p, o)
 	if err == nil {
@@ -159,6 +159,12 @@ func play(ctx context.Context, p *printer, o options) error {
 		return err
 	}
 	return errors.Join(err, st.close(ctx))
+}
+
+// playsAll tells whether the last chapter is played.
+func (o options) playsAll() bool {
+	list, err := firstChapters(o.chapters)
+	return err == nil && len(list) == len(chapters())
 }
 
 // firstChapters are as many as were asked for.
@@ -179,10 +185,9 @@ func tell(ctx context.Context, s *story, list []chapter) error {
 	for i, c := range list {
 		s.heading(fmt.Sprintf("%d. %s", i+1, c.title))
 		err := c.tell(ctx, s)
-		var lacks missing
-		if errors.As(err, &lacks) {
+		if lacks, ok := errors.AsType[missingError](err); ok {
 			s.line("")
-			s.line(fmt.Sprintf("Chapter %d is left out: %v.", i+1, lacks))
+			s.line(fmt.Sprintf("Chapter %d, %s, is left out: %v.", i+1, c.title, lacks))
 			continue
 		}
 		if err != nil {

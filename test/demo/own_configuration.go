@@ -68,9 +68,9 @@ func (c *canary) install(ctx context.Context) error {
 		return err
 	}
 	if err := c.pods(ctx, map[string]int{c.red: 3}); err != nil {
-		if c.gated {
+		if c.gated && ctx.Err() == nil {
 			// No controller of Argo Rollouts, or an image that no node can pull.
-			return missing{fmt.Errorf("the pods of its Rollout do not run: %w", err)}
+			return missingError{fmt.Errorf("the pods of its Rollout do not run: %w", err)}
 		}
 		return err
 	}

@@ -25,7 +25,7 @@ func chooseOwnPlane(ctx context.Context, o options) (*ownPlane, error) {
 	if o.downloaded != "" {
 		found, err := program.ReadDownloaded(ctx, o.downloaded)
 		if err != nil {
-			return nil, notPlayed{err}
+			return nil, notPlayedError{err}
 		}
 		plane.options.Downloaded = found
 	}

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// notPlayed says why the story does not begin, and what to do.
-type notPlayed struct{ error }
+// notPlayedError says why the story does not begin, and what to do.
+type notPlayedError struct{ error }
 
 // Unwrap gives the cause, which may be the reader's Ctrl-C.
-func (n notPlayed) Unwrap() error { return n.error }
+func (n notPlayedError) Unwrap() error { return n.error }
 
 // errDeclined is the reader's no.
 var errDeclined = errors.New("not played: nothing was created")

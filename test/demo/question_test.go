@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/rest"
 )
 
 func TestReaderIsAsked(t *testing.T) {
@@ -40,12 +42,12 @@ func TestReaderIsAsked(t *testing.T) {
 // TestQuestionEndsWithCtrlC: a terminal on which nothing is typed blocks its reader.
 func TestQuestionEndsWithCtrlC(t *testing.T) {
 	in, typed := io.Pipe()
-	defer typed.Close() //nolint:errcheck // Nothing is typed.
+	defer typed.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	o := options{terminal: true, in: in}
 	// As who reports it sees it: Ctrl-C is no refusal.
-	err := notPlayed{o.agree(ctx, newPrinter(io.Discard, false), "Play?")}
+	err := notPlayedError{o.agree(ctx, newPrinter(io.Discard, false), "Play?")}
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
@@ -67,5 +69,33 @@ func TestOldKubernetesIsRefused(t *testing.T) {
 	}
 	if _, err := checkVersion("v1.33.9"); err == nil || !strings.Contains(err.Error(), "it is Kubernetes 1.33.9, and Lockstep supports 1.34 and newer: choose another context") {
 		t.Errorf("error %v, want both versions and what to do", err)
+	}
+}
+
+// TestPlanSaysWhatHappensToTheCluster: the canary is the only chapter that uses nodes.
+func TestPlanSaysWhatHappensToTheCluster(t *testing.T) {
+	const runs, leftOut = "runs three pods", "a canary, is left out: there is no helm in PATH."
+	cases := map[string]struct {
+		lacks    string
+		o        options
+		others   []string
+		has, not string
+	}{
+		"all":       {has: runs, not: "left out"},
+		"left out":  {lacks: "there is no helm in PATH", has: leftOut, not: runs},
+		"not asked": {o: options{chapters: "3"}, has: "no node runs them", not: "canary"},
+		"removed":   {has: "on failure and on Ctrl-C the demo deletes the namespace", not: "KEEP"},
+		"kept":      {o: options{keep: true}, has: "The namespace stays at the end (KEEP)", not: "on failure"},
+		"alone":     {has: "lockstep-demo-aaaaa, which it creates", not: "Another demo"},
+		"left over": {others: []string{"lockstep-demo-bbbbb"}, has: "    kubectl --context dev delete namespace lockstep-demo-bbbbb\n", not: "delete namespace lockstep-demo-aaaaa"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			y := &yourCluster{access: access{context: "dev"}, config: &rest.Config{Host: "https://dev"}, namespace: "lockstep-demo-aaaaa", lacks: c.lacks}
+			got := y.plan(findings{version: "1.36.1", others: c.others}, c.o)
+			if !strings.Contains(got, c.has) || strings.Contains(got, c.not) {
+				t.Errorf("want %q and not %q:\n%s", c.has, c.not, got)
+			}
+		})
 	}
 }

@@ -29,7 +29,7 @@ type site interface {
 	// open makes the site ready, and tells the stage where things are. What it has
 	// made when it fails is left to close.
 	open(ctx context.Context, st *stage) error
-	// canaries sees to what a canary needs, and returns Helm. It returns a [missing]
+	// canaries sees to what a canary needs, and returns Helm. It returns a [missingError]
 	// when that cannot be had.
 	canaries(ctx context.Context, st *stage) (helm string, err error)
 	// farewell says how to go on with what is kept, and how to remove it.
@@ -38,8 +38,8 @@ type site interface {
 	close(st *stage, keep bool) error
 }
 
-// missing says why a chapter is left out.
-type missing struct{ error }
+// missingError says why a chapter is left out.
+type missingError struct{ error }
 
 // stage is a site, and Lockstep on it.
 type stage struct {
@@ -70,7 +70,8 @@ type stage struct {
 	helmPath string
 }
 
-// openStage finds the site, builds Lockstep and opens the site.
+// openStage finds the site, builds Lockstep and opens the site. A stage that it returns
+// is to be closed, also with an error.
 func openStage(ctx context.Context, p *printer, o options) (*stage, error) {
 	st := &stage{printer: p, keep: o.keep, binary: o.binary, quiet: o.quiet}
 	var err error
@@ -85,10 +86,9 @@ func openStage(ctx context.Context, p *printer, o options) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := st.site.open(ctx, st); err != nil {
-		return nil, errors.Join(err, st.site.close(st, false))
-	}
-	return st, nil
+	err = st.site.open(ctx, st)
+	st.keep = st.keep && err == nil
+	return st, err
 }
 
 // close ends everything that was started. With keep it leaves the site, unless the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,41 +43,45 @@ type yourCluster struct {
 func chooseCluster(ctx context.Context, p *printer, o options) (*yourCluster, error) {
 	y, err := findCluster()
 	if err != nil {
-		return nil, notPlayed{err}
+		return nil, notPlayedError{err}
 	}
 	found, err := y.look(ctx)
 	if err != nil {
-		return nil, notPlayed{fmt.Errorf("context %s, %s: %w", y.context, y.config.Host, err)}
+		return nil, notPlayedError{fmt.Errorf("context %s, %s: %w", y.context, y.config.Host, err)}
 	}
 	y.namespace = "lockstep-demo-" + utilrand.String(5)
 	y.helm, y.lacks = y.canary(ctx)
-	p.line(y.plan(found, o.keep))
+	p.line(y.plan(found, o))
 	if err := o.agree(ctx, p, "Play it there?"); err != nil {
-		return nil, notPlayed{err}
+		return nil, notPlayedError{err}
 	}
 	return y, nil
 }
 
 // plan says what the story does to the cluster.
-func (y *yourCluster) plan(found findings, keep bool) string {
+func (y *yourCluster) plan(found findings, o options) string {
 	end := "At the end, on failure and on Ctrl-C the demo deletes the namespace."
-	if keep {
+	if o.keep {
 		end = "The namespace stays at the end (KEEP). On Ctrl-C the demo deletes it."
 	}
-	canary := "The last chapter, a canary, runs three pods of docker.io/nginxinc/nginx-unprivileged."
-	if y.lacks != "" {
-		canary = "The last chapter, a canary, is left out: " + y.lacks + "."
+	var canary []string
+	if o.playsAll() {
+		canary = []string{"The last chapter, a canary, runs three pods of docker.io/nginxinc/nginx-unprivileged."}
+		if y.lacks != "" {
+			canary = []string{"The last chapter, a canary, is left out: " + y.lacks + "."}
+		}
 	}
-	lines := []string{
+	lines := slices.Concat([]string{
 		"The story plays on the cluster of your current context:", "",
 		"    context     " + y.context,
 		"    server      " + y.config.Host + ", Kubernetes " + found.version,
 		"    namespace   " + y.namespace + ", which it creates", "",
 		"In that namespace it makes a Deployment of two pods, a ConfigMap and a Secret. The pods have a",
-		"scheduling gate, so they stay pending and no node runs them.", canary,
-		"Lockstep runs as a process on this machine, with your rights, and follows that namespace only.",
-		"The story changes nothing else in the cluster.", end,
-	}
+		"scheduling gate, so they stay pending and no node runs them.",
+	}, canary, []string{
+		"Lockstep runs as a process on this machine, with your rights. It follows that namespace only, and",
+		"keeps its key and its record there. The story changes nothing else in the cluster.", end,
+	})
 	for _, name := range found.others {
 		lines = append(lines, "", "Another demo has the namespace "+name+": it runs, was kept or was killed. To remove what was left:",
 			"    "+y.kubectl("delete namespace "+name))
@@ -117,7 +122,7 @@ func (y *yourCluster) open(ctx context.Context, st *stage) error {
 
 func (y *yourCluster) canaries(context.Context, *stage) (helm string, err error) {
 	if y.lacks != "" {
-		return "", missing{errors.New(y.lacks)}
+		return "", missingError{errors.New(y.lacks)}
 	}
 	return y.helm, nil
 }

@@ -2,6 +2,7 @@ package install
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -151,12 +153,46 @@ func TestEveryValue(t *testing.T) {
 	}
 	want := map[string]any{
 		"selector":            map[string]any{"matchLabels": map[string]any{"app.kubernetes.io/name": "lockstep"}},
-		"podMetricsEndpoints": []any{map[string]any{"port": "metrics", "interval": "30s"}},
+		"podMetricsEndpoints": []any{map[string]any{"port": "metrics", "interval": "30s", "honorLabels": true}},
 	}
 	if diff := cmp.Diff(want, foreign["PodMonitor"]); diff != "" {
 		t.Errorf("PodMonitor (-want +got):\n%s", diff)
 	}
 	wantController(t, standard)
+}
+
+// TestServiceMonitor: it selects the Service of the metrics and no other one, by its labels
+// and by the name of its port.
+func TestServiceMonitor(t *testing.T) {
+	t.Parallel()
+	objects := render(t, helmtest.New(t, ""), "lockstep-system", "lockstep", `
+image: {repository: registry.example/lockstep}
+images: {enabled: true, webhook: {enabled: true, secretName: senders}}
+serviceMonitor: {enabled: true}
+`)
+	monitors := helmtest.OfKind(objects, "ServiceMonitor")
+	if len(monitors) != 1 {
+		t.Fatalf("%d monitors", len(monitors))
+	}
+	spec, _ := monitors[0].Object["spec"].(map[string]any)
+	want := []any{map[string]any{"port": "metrics", "honorLabels": true}}
+	if diff := cmp.Diff(want, spec["endpoints"]); diff != "" {
+		t.Errorf("endpoints (-want +got):\n%s", diff)
+	}
+	selector, _, err := unstructured.NestedStringMap(spec, "selector", "matchLabels")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var selected []string
+	for _, s := range helmtest.OfKind(objects, "Service") {
+		if labels.SelectorFromSet(selector).Matches(labels.Set(s.GetLabels())) {
+			ports, _, _ := unstructured.NestedSlice(s.Object, "spec", "ports")
+			selected = append(selected, fmt.Sprint(s.GetName(), ports[0].(map[string]any)["name"]))
+		}
+	}
+	if len(selected) != 1 || !strings.HasSuffix(selected[0], "metrics") {
+		t.Errorf("the monitor selects the Services %q", selected)
+	}
 }
 
 // wantController compares what the values say with the pods that they become.

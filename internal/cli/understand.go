@@ -49,7 +49,7 @@ func understand(arguments []string, variable func(string) (string, bool)) (docto
 		Words: settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others},
 		Rights: func(own string) []access.Right {
 			o.ownNS = own
-			return slices.Concat(o.rights(kinds), o.watchRights(kinds), o.keyRights())
+			return slices.Concat(o.rights(kinds), o.watchRights(kinds), o.keyRights(), o.revisionRights(kinds))
 		},
 	}
 	if _, port, err := net.SplitHostPort(o.server.ProbeAddr); err == nil {
@@ -61,15 +61,14 @@ func understand(arguments []string, variable func(string) (string, bool)) (docto
 // watchRights is what the controller lists and watches. It needs no list of them itself: what
 // it may not watch shows in the watches.
 func (o *controllerOptions) watchRights(kinds []kube.Kind) []access.Right {
-	var all []access.Right
-	follow := func(r access.Right) {
-		for _, r.Verb = range []string{"list", "watch"} {
-			all = append(all, r)
-		}
+	if o.isIdle() {
+		return nil
 	}
+	var all []access.Right
+	follow := func(r access.Right) { all = append(all, verbs(r, "list", "watch")...) }
 	follow(access.Right{Resource: resource("", "namespaces"), Use: "the settings of namespaces"})
 	for _, ns := range o.writtenNamespaces() {
-		for _, source := range []string{"configmaps", "secrets"} {
+		for _, source := range o.watchedSources() {
 			follow(access.Right{Resource: resource("", source), Namespace: ns, Use: "following them"})
 		}
 		for _, kind := range kinds {
@@ -77,15 +76,55 @@ func (o *controllerOptions) watchRights(kinds []kube.Kind) []access.Right {
 			follow(access.Right{Resource: plural.GroupResource(), Namespace: ns, Use: "following them"})
 		}
 	}
-	follow(access.Right{Resource: resource("", "configmaps"), Namespace: o.ownNS, Use: "remembering what was delivered", Vital: true})
+	if o.moves() {
+		follow(access.Right{Resource: resource("", "configmaps"), Namespace: o.ownNS, Use: "remembering what was delivered", Vital: true})
+	}
+	if o.images.follow && len(o.images.platforms) == 0 {
+		all = append(all, verbs(access.Right{Resource: resource("", "nodes"), Use: "the platforms that images must have"}, "list")...)
+	}
 	return all
+}
+
+// watchedSources are those that are followed; without, ConfigMaps are watched for attaching.
+// Where Secrets are attached is a matter of namespaces that are named, and shows there.
+func (o *controllerOptions) watchedSources() []string {
+	switch {
+	case o.reload:
+		return []string{"configmaps", "secrets"}
+	case o.revisions.enabled:
+		return []string{"configmaps"}
+	}
+	return nil
 }
 
 // keyRights is what the key for digests of Secrets takes.
 func (o *controllerOptions) keyRights() []access.Right {
+	if !o.reload {
+		return nil
+	}
 	key := access.Right{Resource: resource("", "secrets"), Namespace: o.ownNS, Use: "the key for digests of Secrets"}
-	get, create := key, key
-	get.Verb, get.Name, get.Vital = "get", o.key, true
-	create.Verb = "create"
-	return []access.Right{get, create}
+	create := verbs(key, "create")
+	key.Name, key.Vital = o.key, true
+	return append(verbs(key, "get"), create...)
+}
+
+// revisionRights is what attaching takes from the first revisioned object on.
+func (o *controllerOptions) revisionRights(kinds []kube.Kind) []access.Right {
+	if !o.revisions.enabled {
+		return nil
+	}
+	var all []access.Right
+	for _, ns := range o.writtenNamespaces() {
+		for _, kind := range kinds {
+			plural, _ := meta.UnsafeGuessKindToResource(kind.Revisions.GroupVersionKind)
+			right := access.Right{Resource: plural.GroupResource(), Namespace: ns, Use: "attaching revisioned objects"}
+			if !slices.Contains(all, verbs(right, "watch")[0]) {
+				all = append(all, verbs(right, "list", "watch")...)
+			}
+		}
+	}
+	if o.observe {
+		return all
+	}
+	return append(all, o.attachRights()...)
 }

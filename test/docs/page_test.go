@@ -147,3 +147,23 @@ func TestMarksAreKnown(t *testing.T) {
 		})
 	}
 }
+
+// A block without a language is read by no test: a session has to be "console", and what is
+// only to be looked at "text".
+func TestEveryBlockHasALanguage(t *testing.T) {
+	t.Parallel()
+	for _, p := range pages(t) {
+		if strings.HasPrefix(p.path, "docs/cli/") || strings.HasPrefix(p.path, "docs/decisions/") {
+			continue // written by the library of the command line; records of what was tried
+		}
+		each(p, func(n *ast.FencedCodeBlock) {
+			at := 1 + bytes.Count(p.source[:n.Lines().At(0).Start], []byte("\n"))
+			if len(n.Language(p.source)) == 0 {
+				t.Errorf("%s:%d: a block without a language", p.path, at)
+			}
+			if string(n.Language(p.source)) == "text" && strings.HasPrefix(string(n.Lines().Value(p.source)), "$ ") {
+				t.Errorf("%s:%d: a session that no test reads", p.path, at)
+			}
+		})
+	}
+}

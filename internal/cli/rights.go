@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 )
 
 // rights is what the controller does besides listing and watching, which show by
@@ -108,16 +109,15 @@ func revisionResources(kinds []kube.Kind) []schema.GroupResource {
 // needs none of these.
 func (o *controllerOptions) attachRights() []access.Right {
 	var all []access.Right
-	need := func(kind string, namespaces []string) {
-		for _, ns := range namespaces {
-			all = append(all, access.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
-		}
+	need := func(kind, ns string) {
+		all = append(all, access.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
 	}
-	need("configmaps", o.writtenNamespaces())
-	if chosen := o.revisions.secretNamespaces(); chosen != nil {
-		need("secrets", chosen)
-	} else {
-		need("secrets", o.writtenNamespaces())
+	secrets := lineage.OwnershipOptions{Secrets: o.revisions.secretNamespaces()}
+	for _, ns := range o.writtenNamespaces() {
+		need("configmaps", ns)
+		for _, within := range secrets.SecretsIn(ns) {
+			need("secrets", within)
+		}
 	}
 	return all
 }

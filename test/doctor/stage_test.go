@@ -97,6 +97,7 @@ spec:
   template:
     metadata: {labels: {app: lockstep}}
     spec:
+      schedulerName: none # the test is this pod's kubelet: no other one is to have it
       serviceAccountName: %s
       containers:
       - {name: lockstep, image: registry.example/lockstep, command: [/lockstep], args: [controller, --namespaces=%s, "--probe-addr=:%s"]}

@@ -53,7 +53,7 @@ func newArea(w *Ownership, namespace string) *area {
 		sorts: map[string]kube.Revisions{}, revisions: map[string]*mirror.Mirror[*Holder]{},
 	}
 	a.watchObjects(input.KindConfigMap, namespace)
-	for _, ns := range w.options.secretsIn(namespace) {
+	for _, ns := range w.options.SecretsIn(namespace) {
 		a.watchObjects(input.KindSecret, ns)
 	}
 	for _, kind := range w.cache.Kinds() {

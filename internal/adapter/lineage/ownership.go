@@ -28,9 +28,9 @@ type OwnershipOptions struct {
 	Secrets []string
 }
 
-// secretsIn are the namespaces to watch Secrets in, where the cache watches one
+// SecretsIn are the namespaces to watch Secrets in, where the cache watches one
 // namespace or all of them.
-func (o OwnershipOptions) secretsIn(namespace string) []string {
+func (o OwnershipOptions) SecretsIn(namespace string) []string {
 	switch {
 	case o.Secrets == nil, slices.Contains(o.Secrets, namespace):
 		return []string{namespace}

@@ -106,7 +106,7 @@ func TestRoll(t *testing.T) {
 		code   int
 	}{
 		{"waits for quiet", []string{web, "--now"}, []string{"rolled out", "configmap/app~"}, 0},
-		{"once is enough", []string{web, "--now"}, []string{"--force restarts"}, 0},
+		{"once is enough, whether or not the controller has it on record yet", []string{web, "--now"}, []string{"configmap/app~", "; --force "}, 0},
 		{"a hold is respected", []string{"deployment/held"}, []string{"held", "freeze", "--now"}, 1},
 		{"unless it is urgent", []string{"deployment/held", "--now"}, []string{"rolled out"}, 0},
 		{"a pattern means what exists", []string{"deployment/listed", "--now"}, []string{"rolled out", "configmap/app~"}, 0},

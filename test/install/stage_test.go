@@ -57,7 +57,7 @@ func (l lab) install(t *testing.T, s switches, namespaced bool) *installed {
 	}
 	values := i.switches.values() + "quiet: 200ms\n"
 	if s.images {
-		values += fmt.Sprintf("extraArgs: [--cloud-identity=false, --image-interval=1s, '--registry-ca=%s=%s']\n", l.registry.Address, l.authority)
+		values += fmt.Sprintf("extraArgs: [--cloud-identity=false, '--registry-ca=%s=%s']\n", l.registry.Address, l.authority)
 	}
 	i.objects = render(t, helmtest.New(t, ""), i.Own, i.Own, values)
 	for _, o := range i.objects {

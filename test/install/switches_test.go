@@ -33,10 +33,14 @@ observe: %t
 namespaces: [%s]
 namespaceSelector: %q
 `, s.reload, s.revisions, strings.Join(s.secrets, ", "), s.pods, s.observe, strings.Join(s.namespaces, ", "), s.selector)
-	if s.listed {
-		return v + fmt.Sprintf("images: {enabled: %t, pullSecrets: [pull], platforms: [linux/amd64]}\n", s.images)
+	images := fmt.Sprintf("enabled: %t", s.images)
+	if s.images {
+		images += ", interval: 1s"
 	}
-	return v + fmt.Sprintf("images: {enabled: %t}\n", s.images)
+	if s.listed {
+		images += ", pullSecrets: [pull], platforms: [linux/amd64]"
+	}
+	return v + "images: {" + images + "}\n"
 }
 
 // moves reports whether workloads are moved.

@@ -88,3 +88,29 @@ func TestDefaultTag(t *testing.T) {
 		t.Errorf("image %s, want %s", got, want)
 	}
 }
+
+// TestTwoReleases: two of one name would share the ClusterRole. Helm refuses the second, and
+// fullnameOverride is a way out.
+func TestTwoReleases(t *testing.T) {
+	t.Parallel()
+	cluster := labtest.Shared(t)
+	h := helmtest.New(t, cluster.Kubeconfig())
+	one, other := labtest.Namespace(t, cluster), labtest.Namespace(t, cluster)
+	install := func(namespace, more string) (stderr string, code int) {
+		values := helmtest.ValuesFile(t, "image: {repository: registry.example/lockstep}\nreplicas: 0\n"+more)
+		_, stderr, code = h.Try(t, "install", one, h.Chart("lockstep"), "-n", namespace, "-f", values)
+		if code == 0 {
+			t.Cleanup(func() { h.Run(t, "uninstall", one, "-n", namespace) })
+		}
+		return stderr, code
+	}
+	if stderr, code := install(one, ""); code != 0 {
+		t.Fatal(stderr)
+	}
+	if stderr, code := install(other, ""); code == 0 || !strings.Contains(stderr, `ClusterRole "`+one+`"`) {
+		t.Fatalf("exit %d, want an error about the ClusterRole:\n%s", code, stderr)
+	}
+	if stderr, code := install(other, "fullnameOverride: "+other); code != 0 {
+		t.Error(stderr)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/lockstep-dev/lockstep/release/images"
+	"github.com/lockstep-dev/lockstep/release/manifest"
 )
 
 // sums is the file with the checksums, by which a folder is known as a release.
@@ -181,22 +182,21 @@ func (b Bundle) charts(ctx context.Context, work, to string) error {
 	return nil
 }
 
-// Placeholder is the image in the manifests of the repository.
-const Placeholder = "registry.example/lockstep:dev"
-
-// manifest is the plain installation, with the tag of the release. Its registry stays for
-// the user to name: no image is published.
-func (b Bundle) manifest(_ context.Context, _, to string) error {
-	content, err := os.ReadFile(filepath.Join(b.Root, "deploy", "lockstep.yaml"))
+// manifest is the plain installation: what the chart of the release renders. Its registry
+// stays for the user to name, because no image is published.
+func (b Bundle) manifest(ctx context.Context, _, to string) error {
+	version, err := number(b.Version)
 	if err != nil {
 		return err
 	}
-	repository, _, _ := strings.Cut(Placeholder, ":")
-	if !strings.Contains(string(content), Placeholder) {
-		return fmt.Errorf("deploy/lockstep.yaml does not name the image %s", Placeholder)
+	text, err := manifest.Source{
+		Helm: b.Helm, Chart: filepath.Join(to, images.Controller+"-"+version+".tgz"),
+		Heading: fmt.Sprintf("# Lockstep %s for a whole cluster, as its chart renders it by default. Put your registry into \"image:\",\n# then run \"kubectl apply -f lockstep.yaml\".\n", b.Version),
+	}.Render(ctx)
+	if err != nil {
+		return err
 	}
-	text := strings.ReplaceAll(string(content), Placeholder, repository+":"+b.Version)
-	return os.WriteFile(filepath.Join(to, "lockstep.yaml"), []byte(text), 0o644)
+	return os.WriteFile(filepath.Join(to, "lockstep.yaml"), text, 0o644)
 }
 
 func (b Bundle) releaseNotes(_ context.Context, _, to string) error {

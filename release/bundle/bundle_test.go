@@ -49,12 +49,15 @@ func newBundle(t *testing.T) bundle.Bundle {
 		"LICENSE": "a licence\n", "README.md": "# Tiny\n", "CHANGELOG.md": changelog,
 		"charts/app/Chart.yaml":          "apiVersion: v2\nname: app\nversion: 0.0.1\n",
 		"charts/app/templates/note.yaml": "# nothing\n",
-		"deploy/lockstep.yaml":           "image: registry.example/lockstep:dev\n",
 	} {
 		tinysource.Write(t, filepath.Join(source.Root, name), content)
 	}
+	h := helmtest.New(t, "")
+	if err := os.CopyFS(filepath.Join(source.Root, "charts", "lockstep"), os.DirFS(h.Chart("lockstep"))); err != nil {
+		t.Fatal(err)
+	}
 	return bundle.Bundle{
-		Source: source, Folder: filepath.Join(t.TempDir(), "dist", source.Version), Helm: helmtest.New(t, "").Path(), Progress: images.Silent{},
+		Source: source, Folder: filepath.Join(t.TempDir(), "dist", source.Version), Helm: h.Path(), Progress: images.Silent{},
 	}
 }
 
@@ -67,7 +70,7 @@ func TestMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"app-1.2.3.tgz", "lockstep-images_v1.2.3.tar", "lockstep.yaml",
+		"app-1.2.3.tgz", "lockstep-1.2.3.tgz", "lockstep-images_v1.2.3.tar", "lockstep.yaml",
 		"lockstep_v1.2.3_darwin_amd64.tar.gz", "lockstep_v1.2.3_darwin_arm64.tar.gz",
 		"lockstep_v1.2.3_linux_amd64.tar.gz", "lockstep_v1.2.3_linux_arm64.tar.gz",
 		"release-notes.md", "SHA256SUMS",
@@ -82,9 +85,7 @@ func TestMake(t *testing.T) {
 	if got := string(read(t, filepath.Join(b.Folder, "release-notes.md"))); got != "### Added\n\n- A first version.\n" {
 		t.Errorf("the release notes are %q", got)
 	}
-	if got := string(read(t, filepath.Join(b.Folder, "lockstep.yaml"))); got != "image: registry.example/lockstep:v1.2.3\n" {
-		t.Errorf("the manifest is %q", got)
-	}
+	checkManifest(t, string(read(t, filepath.Join(b.Folder, "lockstep.yaml"))))
 	checkLayout(t, files(t, filepath.Join(b.Folder, "lockstep-images_v1.2.3.tar")))
 	shown := helmtest.New(t, "").Run(t, "show", "chart", filepath.Join(b.Folder, "app-1.2.3.tgz"))
 	if !strings.Contains(shown, "version: 1.2.3\n") || !strings.Contains(shown, "appVersion: v1.2.3\n") {
@@ -160,6 +161,30 @@ func read(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	return content
+}
+
+// checkManifest: the plain installation is the real chart's, and everything in it is of this release.
+func checkManifest(t *testing.T, text string) {
+	t.Helper()
+	objects := helmtest.Objects(t, text)
+	for _, o := range objects {
+		if version := o.GetLabels()["app.kubernetes.io/version"]; version != "v1.2.3" && o.GetKind() != "Namespace" {
+			t.Errorf("%s %s has the version %q", o.GetKind(), o.GetName(), version)
+		}
+	}
+	for _, kind := range []string{"Namespace", "ServiceAccount", "ClusterRole", "Deployment"} {
+		if len(helmtest.OfKind(objects, kind)) != 1 {
+			t.Errorf("the manifest does not have one %s", kind)
+		}
+	}
+	if !strings.Contains(text, `image: "registry.example/lockstep:v1.2.3"`) {
+		t.Error("the image has another tag")
+	}
+	for _, of := range []string{"helm.sh", "kustomization", "go generate", ":dev"} {
+		if strings.Contains(text, of) {
+			t.Errorf("the manifest names %s, which its reader does not have", of)
+		}
+	}
 }
 
 // checkSums compares every file but the last, which has the sums, in the form of sha256sum.

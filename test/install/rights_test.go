@@ -21,8 +21,8 @@ import (
 )
 
 // TestRightsAreUsedAndSuffice runs the controller with exactly the roles that the chart
-// renders: each capability alone, none and all, also only observed, cluster-wide and in one namespace. The API
-// server's log has every request: none is denied, and no right is without a request.
+// renders: each capability alone, none and all, also only observed, cluster-wide and in one
+// namespace. All of them follow a further kind, too. The API server's log has every request: none is denied, and no right is without a request.
 //
 // Those that follow one namespace run together. Of those that follow all of them, the ones
 // that move different things run together.
@@ -35,11 +35,13 @@ func TestRightsAreUsedAndSuffice(t *testing.T) {
 		APIServerFlags: []string{"--audit-policy-file=" + auditPolicy(t), "--audit-log-path=" + audit, "--feature-gates=WatchList=false"},
 	})}
 	l.registry, l.authority = newRegistry(t)
+	l.installWorkers(t)
 	none, reload, images := switches{}, switches{reload: true}, switches{images: true}
 	listed := switches{images: true, listed: true}
+	named := switches{images: true, listed: true, anyPlatform: true}
 	revisions := switches{revisions: true, secrets: []string{}}
 	pods := switches{reload: true, pods: true}
-	all := switches{reload: true, revisions: true, images: true, pods: true, secrets: []string{}}
+	all := switches{reload: true, revisions: true, images: true, pods: true, secrets: []string{}, workers: true}
 	observed := all
 	observed.observe = true
 	for _, phase := range []struct {
@@ -47,10 +49,11 @@ func TestRightsAreUsedAndSuffice(t *testing.T) {
 		namespaced bool
 		together   []switches
 	}{
-		{"namespaced", true, []switches{none, reload, images, listed, revisions, pods, all, observed}},
+		{"namespaced", true, []switches{none, reload, images, listed, named, revisions, pods, all, observed}},
 		{"cluster-wide", false, []switches{none, reload, images, revisions}},
 		{"cluster-wide, pods", false, []switches{pods, listed}},
 		{"cluster-wide, all", false, []switches{all}},
+		{"cluster-wide, observed", false, []switches{observed}},
 	} {
 		// Namespaces stay until the end: in one that is being deleted nobody may create events.
 		var installations []*installed
@@ -115,11 +118,11 @@ func (i *installed) createWorkloads(t *testing.T) {
 	s := i.switches
 	if s.reload {
 		i.Create(t, testkit.ConfigMap("app", "key", "1"), testkit.Secret("db", "key", "1"))
-		for _, kind := range kinds() {
+		for _, kind := range i.switches.kinds() {
 			i.Make(t, workload(kind, "reloaded", "lockstep.dev/reload: auto",
 				"containers: [{name: app, image: app, envFrom: [{configMapRef: {name: app}}, {secretRef: {name: db}}]}]", 0))
 		}
-		for _, kind := range kinds() {
+		for _, kind := range i.switches.kinds() {
 			i.awaitRecord(t, kind, "reloaded")
 		}
 	}
@@ -127,7 +130,7 @@ func (i *installed) createWorkloads(t *testing.T) {
 		i.push(t, "one")
 		image := i.lab.registry.Address + "/" + i.Own + ":1"
 		i.Make(t, i.lab.pullSecret())
-		for _, kind := range kinds() {
+		for _, kind := range i.switches.kinds() {
 			i.Make(t, workload(kind, "pulled", "image.lockstep.dev/app: '"+image+"'",
 				"serviceAccountName: puller, containers: [{name: app, image: '"+image+"'}]", 0))
 		}
@@ -154,6 +157,8 @@ func gvk(kind string) schema.GroupVersionKind {
 	switch kind {
 	case "CronJob":
 		return schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: kind}
+	case "Worker":
+		return schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}
 	case "Rollout":
 		return schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: kind}
 	}
@@ -186,7 +191,7 @@ func (i *installed) template(t *testing.T, kind, name string) string {
 
 func (i *installed) awaitPinned(t *testing.T, digest string) {
 	t.Helper()
-	for _, kind := range kinds() {
+	for _, kind := range i.switches.kinds() {
 		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 			text := i.template(t, kind, "pulled")
 			return strings.Contains(text, digest), kind + " has " + text
@@ -219,7 +224,7 @@ func (i *installed) awaitMoved(t *testing.T) {
 	if !i.switches.reload {
 		return
 	}
-	for _, kind := range kinds() {
+	for _, kind := range i.switches.kinds() {
 		if kind == "CronJob" {
 			continue
 		}

@@ -57,7 +57,7 @@ func (l lab) install(t *testing.T, s switches, namespaced bool) *installed {
 	}
 	values := i.switches.values() + "quiet: 200ms\n"
 	if s.images {
-		values += fmt.Sprintf("extraArgs: [--cloud-identity=false, --image-interval=1s, '--registry-ca=%s=%s']\n", l.registry.Address, l.authority)
+		values += fmt.Sprintf("extraArgs: [--cloud-identity=false, '--registry-ca=%s=%s']\n", l.registry.Address, l.authority)
 	}
 	i.objects = render(t, helmtest.New(t, ""), i.Own, i.Own, values)
 	for _, o := range i.objects {
@@ -163,11 +163,45 @@ func workload(kind, name, annotations, pod string, replicas int) string {
 		version, spec = "batch/v1", fmt.Sprintf(`schedule: "0 3 1 1 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, %s}}}}`, pod)
 	case "Rollout":
 		version, spec = "argoproj.io/v1alpha1", spec+", strategy: {canary: {}}"
+	case "Worker":
+		version = "example.com/v1"
 	}
 	return fmt.Sprintf("---\n{apiVersion: %s, kind: %s, metadata: {name: %s, annotations: {%s}}, spec: {%s}}\n", version, kind, name, annotations, spec)
 }
 
-// kinds are those that are followed without being named.
-func kinds() []string {
-	return []string{"Deployment", "StatefulSet", "DaemonSet", "Rollout", "CronJob"}
+// kinds are those that are followed.
+func (s switches) kinds() []string {
+	all := []string{"Deployment", "StatefulSet", "DaemonSet", "Rollout", "CronJob"}
+	if s.workers {
+		return append(all, "Worker")
+	}
+	return all
+}
+
+// workers is a kind that Lockstep knows only by its flag.
+const workers = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: workers.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Worker, plural: workers, singular: worker, listKind: WorkerList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+// installWorkers waits until there can be one.
+func (l lab) installWorkers(t *testing.T) {
+	t.Helper()
+	c := testkit.NewClient(t, l.cluster.Kubeconfig())
+	if err := c.Create(t.Context(), helmtest.Objects(t, workers)[0]); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk("Worker"))
+		err := c.List(t.Context(), list)
+		return err == nil, fmt.Sprintf("workers cannot be listed: %v", err)
+	})
 }

@@ -15,8 +15,10 @@ type switches struct {
 	reload, revisions, images, pods, observe bool
 	// secrets are the namespaces whose Secrets are attached.
 	secrets []string
-	// listed: pull secrets and platforms are named.
-	listed bool
+	// listed: pull secrets and platforms are named; anyPlatform: the platforms are not.
+	listed, anyPlatform bool
+	// workers: a further kind is followed.
+	workers bool
 	// namespaces are followed; none means all, or those with a label.
 	namespaces []string
 	selector   string
@@ -33,10 +35,20 @@ observe: %t
 namespaces: [%s]
 namespaceSelector: %q
 `, s.reload, s.revisions, strings.Join(s.secrets, ", "), s.pods, s.observe, strings.Join(s.namespaces, ", "), s.selector)
-	if s.listed {
-		return v + fmt.Sprintf("images: {enabled: %t, pullSecrets: [pull], platforms: [linux/amd64]}\n", s.images)
+	images := fmt.Sprintf("enabled: %t", s.images)
+	if s.images {
+		images += ", interval: 1s"
 	}
-	return v + fmt.Sprintf("images: {enabled: %t}\n", s.images)
+	if s.listed {
+		images += ", pullSecrets: [pull]"
+	}
+	if s.listed && !s.anyPlatform {
+		images += ", platforms: [linux/amd64]"
+	}
+	if s.workers {
+		v += "kinds: [{kind: example.com/v1/Worker=spec.template, resource: workers}]\n"
+	}
+	return v + "images: {" + images + "}\n"
 }
 
 // moves reports whether workloads are moved.
@@ -48,7 +60,7 @@ func (s switches) valid() bool { return s.reload || !s.pods }
 func (s switches) String() string {
 	var on []string
 	for name, is := range map[string]bool{
-		"reload": s.reload, "revisions": s.revisions, "images": s.images, "pods": s.pods, "observe": s.observe, "listed": s.listed,
+		"reload": s.reload, "revisions": s.revisions, "images": s.images, "pods": s.pods, "observe": s.observe, "listed": s.listed, "any platform": s.anyPlatform, "workers": s.workers,
 		"secrets": len(s.secrets) > 0, "namespaces": len(s.namespaces) > 0, "selector": s.selector != "",
 	} {
 		if is {

@@ -17,24 +17,24 @@
 - --observe
 {{- end }}
 {{- with $v.namespaces }}
-- --namespaces={{ join "," . }}
+- {{ printf "--namespaces=%s" (join "," .) | quote }}
 {{- end }}
 {{- with $v.namespaceSelector }}
 - {{ printf "--namespace-selector=%s" . | quote }}
 {{- end }}
 {{- range $v.kinds }}
-- --kind={{ .kind }}
+- {{ printf "--kind=%s" .kind | quote }}
 {{- end }}
 {{- with $v.quiet }}
-- --quiet={{ . }}
+- {{ printf "--quiet=%s" . | quote }}
 {{- end }}
 {{- with $v.maxDelay }}
-- --max-delay={{ . }}
+- {{ printf "--max-delay=%s" . | quote }}
 {{- end }}
 {{- if $v.revisions.enabled }}
-- --revisions-secret-namespaces={{ join "," $v.revisions.secretNamespaces }}
+- {{ printf "--revisions-secret-namespaces=%s" (join "," $v.revisions.secretNamespaces) | quote }}
 {{- with $v.revisions.grace }}
-- --revisions-grace={{ . }}
+- {{ printf "--revisions-grace=%s" . | quote }}
 {{- end }}
 {{- end }}
 {{- if $v.images.enabled }}
@@ -47,16 +47,16 @@
 
 {{- define "lockstep.imageArgs" -}}
 {{- with .interval }}
-- --image-interval={{ . }}
+- {{ printf "--image-interval=%s" . | quote }}
 {{- end }}
 {{- with .platforms }}
-- --image-platforms={{ join "," . }}
+- {{ printf "--image-platforms=%s" (join "," .) | quote }}
 {{- end }}
 {{- with .pullSecrets }}
-- --image-pull-secrets={{ join "," . }}
+- {{ printf "--image-pull-secrets=%s" (join "," .) | quote }}
 {{- end }}
 {{- if .webhook.enabled }}
 - --image-webhook-addr=:{{ .webhook.port }}
-- --image-webhook-secret-file=/etc/lockstep/webhook/{{ .webhook.secretKey }}
+- {{ printf "--image-webhook-secret-file=/etc/lockstep/webhook/%s" .webhook.secretKey | quote }}
 {{- end }}
 {{- end -}}

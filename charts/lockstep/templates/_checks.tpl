@@ -6,10 +6,12 @@ Names that the chart does not know are refused by the schema.
 {{- include "lockstep.checkImage" . -}}
 {{- include "lockstep.checkScope" . -}}
 {{- include "lockstep.checkSwitches" . -}}
+{{- include "lockstep.checkImages" .Values.images -}}
+{{- include "lockstep.checkKinds" . -}}
+{{- include "lockstep.checkTimes" . -}}
+{{- include "lockstep.checkArgs" . -}}
+{{- include "lockstep.checkBudget" . -}}
 {{- $v := .Values -}}
-{{- if and (ne (toString $v.podDisruptionBudget.minAvailable) "") (ne (toString $v.podDisruptionBudget.maxUnavailable) "") -}}
-{{- fail "\n\npodDisruptionBudget.minAvailable and podDisruptionBudget.maxUnavailable exclude each other: set one of them" -}}
-{{- end -}}
 {{- if and $v.podMonitor.enabled $v.serviceMonitor.enabled -}}
 {{- fail "\n\npodMonitor.enabled and serviceMonitor.enabled exclude each other: every pod would be read twice. Set one of them to false" -}}
 {{- end -}}
@@ -51,10 +53,71 @@ Names that the chart does not know are refused by the schema.
 {{- if and $v.revisions.secretNamespaces (not $v.revisions.enabled) -}}
 {{- fail "\n\nrevisions.secretNamespaces needs revisions.enabled: set revisions.enabled=true, or leave revisions.secretNamespaces empty" -}}
 {{- end -}}
-{{- if and $v.images.webhook.enabled (not $v.images.enabled) -}}
+{{- if and $v.revisions.grace (not $v.revisions.enabled) -}}
+{{- fail "\n\nrevisions.grace needs revisions.enabled: set revisions.enabled=true, or leave revisions.grace empty" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "lockstep.checkImages" -}}
+{{- $images := . -}}
+{{- range list "pullSecrets" "platforms" "interval" -}}
+{{- if and (get $images .) (not $images.enabled) -}}
+{{- fail (printf "\n\nimages.%s needs images.enabled: set images.enabled=true, or leave images.%s empty" . .) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .webhook.enabled (not .enabled) -}}
 {{- fail "\n\nimages.webhook.enabled needs images.enabled: set images.enabled=true, or images.webhook.enabled=false" -}}
 {{- end -}}
-{{- if and $v.images.webhook.enabled (not $v.images.webhook.secretName) -}}
+{{- if and .webhook.enabled (not .webhook.secretName) -}}
 {{- fail "\n\nimages.webhook.secretName is empty, and anyone could send notifications: make a Secret and name it, for example\n  kubectl create secret generic lockstep-webhook --from-literal=secrets=\"$(openssl rand -hex 32)\"" -}}
+{{- end -}}
+{{- if and .webhook.enabled (has (int .webhook.port) (list 8080 8081)) -}}
+{{- fail (printf "\n\nimages.webhook.port %v is taken: the controller serves metrics at 8080 and probes at 8081. Choose another one, such as 8082" .webhook.port) -}}
+{{- end -}}
+{{- if and .interval (lt (include "lockstep.seconds" .interval | float64) 1.0) -}}
+{{- fail (printf "\n\nimages.interval %s is too short: set 1s or more, or leave it empty for 1m" .interval) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* lockstep.checkKinds: the controller refuses a kind that it would watch twice. */}}
+{{- define "lockstep.checkKinds" -}}
+{{- $followed := list "apps/Deployment" "apps/StatefulSet" "apps/DaemonSet" "batch/CronJob" "argoproj.io/Rollout" -}}
+{{- range .Values.kinds -}}
+{{- $kind := printf "%s/%s" (include "lockstep.groupOf" .kind) (first (splitList "=" .kind) | splitList "/" | last) -}}
+{{- if has $kind $followed -}}
+{{- fail (printf "\n\nkinds has %q, which is followed already: take it out" .kind) -}}
+{{- end -}}
+{{- $followed = append $followed $kind -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "lockstep.checkTimes" -}}
+{{- $quiet := .Values.quiet | default "5s" -}}
+{{- $longest := .Values.maxDelay | default "1m" -}}
+{{- if gt (include "lockstep.seconds" $quiet | float64) (include "lockstep.seconds" $longest | float64) -}}
+{{- fail (printf "\n\nquiet (%s) is longer than maxDelay (%s): set maxDelay to %s or more, or quiet to %s or less" $quiet $longest $quiet $longest) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* lockstep.checkBudget refuses a budget that lets no pod go: every drain of a node would wait for ever. */}}
+{{- define "lockstep.checkBudget" -}}
+{{- $budget := .Values.podDisruptionBudget -}}
+{{- $stay := toString $budget.minAvailable -}}
+{{- $gone := toString $budget.maxUnavailable -}}
+{{- if and (ne $stay "") (ne $gone "") -}}
+{{- fail "\n\npodDisruptionBudget.minAvailable and podDisruptionBudget.maxUnavailable exclude each other: set one of them" -}}
+{{- end -}}
+{{- $pods := int .Values.replicas -}}
+{{- if and $budget.enabled (gt $pods 1) -}}
+{{- if and (ne $gone "") (eq (trimSuffix "%" $gone | int) 0) -}}
+{{- fail (printf "\n\npodDisruptionBudget.maxUnavailable %s lets no node be drained: set 1 or more, or podDisruptionBudget.enabled=false" $gone) -}}
+{{- end -}}
+{{- $number := trimSuffix "%" $stay | int -}}
+{{- if hasSuffix "%" $stay -}}
+{{- $number = div (add (mul $number $pods) 99) 100 | int -}}{{/* Kubernetes rounds up */}}
+{{- end -}}
+{{- if ge $number $pods -}}
+{{- fail (printf "\n\npodDisruptionBudget.minAvailable %s is every one of the %d replicas, and lets no node be drained: set less, raise replicas, or set podDisruptionBudget.enabled=false" $stay $pods) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

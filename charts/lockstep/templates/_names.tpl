@@ -17,12 +17,17 @@ app.kubernetes.io/name: lockstep
 {{ toYaml (merge (include "lockstep.ownLabels" . | fromYaml) .Values.labels) }}
 {{- end -}}
 
+{{/* lockstep.componentLabels are those of a Service: monitors select by the component. */}}
+{{- define "lockstep.componentLabels" -}}
+{{ toYaml (merge (dict "app.kubernetes.io/component" .component) (include "lockstep.labels" .root | fromYaml)) }}
+{{- end -}}
+
 {{- define "lockstep.ownLabels" -}}
 {{ include "lockstep.selector" . }}
-app.kubernetes.io/instance: {{ .Release.Name | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name | trunc 63 | trimSuffix "-" | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
 {{- end -}}
 
 {{/* lockstep.account is the service account of the controller. */}}
@@ -35,12 +40,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
 {{- else -}}
-{{- printf "%s:%v" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
 {{- end -}}
 {{- end -}}
 
 {{/* lockstep.subjects are whom the roles are bound to. */}}
 {{- define "lockstep.subjects" -}}
 subjects:
-  - {kind: ServiceAccount, name: {{ include "lockstep.account" . }}, namespace: {{ .Release.Namespace }}}
+  - {kind: ServiceAccount, name: {{ include "lockstep.account" . | quote }}, namespace: {{ .Release.Namespace | quote }}}
 {{- end -}}

@@ -1,13 +1,13 @@
 {{/* lockstep.pod is the specification of the pods. */}}
 {{- define "lockstep.pod" -}}
 {{- $v := .Values -}}
-serviceAccountName: {{ include "lockstep.account" . }}
+serviceAccountName: {{ include "lockstep.account" . | quote }}
 {{- with $v.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with $v.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with $v.podSecurityContext }}
 securityContext:
@@ -50,7 +50,7 @@ affinity:
 {{/* lockstep.container is the controller, without its name. */}}
 {{- define "lockstep.container" -}}
 {{- $v := .Values -}}
-image: {{ include "lockstep.image" . }}
+image: {{ include "lockstep.image" . | quote }}
 imagePullPolicy: {{ $v.image.pullPolicy }}
 command: [/lockstep]
 args:
@@ -88,7 +88,7 @@ volumeMounts:
 {{- define "lockstep.volumes" -}}
 {{- if .Values.images.webhook.enabled -}}
 - name: lockstep-webhook
-  secret: {secretName: {{ .Values.images.webhook.secretName }}}
+  secret: {secretName: {{ .Values.images.webhook.secretName | quote }}}
 {{ end -}}
 {{- with .Values.extraVolumes -}}
 {{ toYaml . }}

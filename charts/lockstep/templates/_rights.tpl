@@ -43,7 +43,7 @@ exactly these and compares them with the requests that the API server has logged
   verbs: [list, watch{{ if and $v.images.enabled (not $v.observe) }}, patch{{ end }}]
 {{- range $v.kinds }}
 - apiGroups: [{{ include "lockstep.groupOf" .kind | quote }}]
-  resources: [{{ .resource }}]
+  resources: [{{ .resource | quote }}]
   verbs: {{ include "lockstep.workloadVerbs" $ }}
 {{- end }}
 # Which revision shows what was delivered{{ if $v.revisions.enabled }}, and which one owns what it was started with{{ end }}.
@@ -167,8 +167,8 @@ exactly these and compares them with the requests that the API server has logged
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:
-  name: {{ .name }}
-  namespace: {{ .namespace }}
+  name: {{ .name | quote }}
+  namespace: {{ .namespace | quote }}
   labels:
     {{- include "lockstep.labels" .root | nindent 4 }}
 rules:
@@ -177,10 +177,10 @@ rules:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata:
-  name: {{ .name }}
-  namespace: {{ .namespace }}
+  name: {{ .name | quote }}
+  namespace: {{ .namespace | quote }}
   labels:
     {{- include "lockstep.labels" .root | nindent 4 }}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ .name }}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ .name | quote }}}
 {{ include "lockstep.subjects" .root }}
 {{- end -}}

@@ -3,28 +3,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+	"github.com/lockstep-dev/lockstep/release/manifest"
 )
-
-// namespace is where the manifests install the controller.
-const namespace = "lockstep-system"
 
 const heading = `# Written from charts/lockstep with its default values: change the chart, then run
 # "go generate ./test/charts". The image is set in kustomization.yaml.
----
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: ` + namespace + "\n"
+`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -41,31 +32,19 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rendered, err := render(ctx, filepath.Join(root, "charts", "lockstep"))
+	builder, err := program.NewBuilder(os.Stderr)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(root, "deploy", "lockstep.yaml"), append([]byte(heading), plain(rendered)...), 0o644)
-}
-
-// render has Helm render the chart, with an image that stands for one's own.
-func render(ctx context.Context, chart string) ([]byte, error) {
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		return nil, err
-	}
 	built, err := builder.Build(ctx, program.Helm)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	helm := exec.CommandContext(ctx, built[program.Helm].Path, "template", "lockstep", chart,
-		"--namespace", namespace, "--set", "image.repository=registry.example/lockstep,image.tag=dev")
-	helm.Stderr = os.Stderr
-	return helm.Output()
-}
-
-// plain takes out what only Helm needs, and what it says of itself.
-func plain(rendered []byte) []byte {
-	helm := regexp.MustCompile(`(?m)^(# Source: .*| *app\.kubernetes\.io/(managed-by|instance): .*| *helm\.sh/chart: .*)\n`)
-	return bytes.ReplaceAll(helm.ReplaceAll(rendered, nil), []byte("\n\n---"), []byte("\n---"))
+	text, err := manifest.Source{
+		Helm: built[program.Helm].Path, Chart: filepath.Join(root, "charts", "lockstep"), Tag: "dev", Heading: heading,
+	}.Render(ctx)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, "deploy", "lockstep.yaml"), text, 0o644)
 }

@@ -1,0 +1,43 @@
+{{/*
+lockstep.checkArgs refuses further arguments that the rest of the manifest would not know of: rights,
+ports and volumes follow the values.
+*/}}
+{{- define "lockstep.checkArgs" -}}
+{{- $instead := include "lockstep.ownedArgs" . | fromYaml -}}
+{{- range $arg := .Values.extraArgs -}}
+{{- with get $instead (first (splitList "=" $arg)) -}}
+{{- fail (printf "\n\nextraArgs has %q: %s" $arg .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* lockstep.ownedArgs has the flags of the chart, and what to do instead of giving them. */}}
+{{- define "lockstep.ownedArgs" -}}
+--log-format: use the value logging.format instead
+--log-level: use the value logging.level instead
+--reload: use the value reload.enabled instead
+--auto: use the value reload.auto instead
+--revisions: use the value revisions.enabled instead
+--revisions-secret-namespaces: use the value revisions.secretNamespaces instead
+--revisions-grace: use the value revisions.grace instead
+--images: use the value images.enabled instead
+--image-interval: use the value images.interval instead
+--image-platforms: use the value images.platforms instead
+--image-pull-secrets: use the value images.pullSecrets instead
+--image-webhook-addr: use the values images.webhook.enabled and images.webhook.port instead
+--image-webhook-secret-file: use the values images.webhook.secretName and images.webhook.secretKey instead
+--pod-strategies: use the value podStrategies.enabled instead
+--observe: use the value observe instead
+--namespaces: use the value namespaces instead
+--namespace-selector: use the value namespaceSelector instead
+--kind: use the value kinds instead
+--quiet: use the value quiet instead
+--max-delay: use the value maxDelay instead
+--leader-elect: use the value replicas instead; a single replica elects itself
+--lease-name: the roles name the Lease, so leave the flag out
+--state-name: the record has a fixed name, so leave the flag out
+--key-name: the roles name the Secret, so leave the flag out
+--own-namespace: it is the namespace of the release, so leave the flag out
+--metrics-addr: the Service and the monitors name the port, so leave the flag out
+--probe-addr: the probes name the port, so leave the flag out
+{{- end -}}

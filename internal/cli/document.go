@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,8 +27,9 @@ func DocumentMetrics(r prometheus.Registerer) error {
 	if err != nil {
 		return err
 	}
-	follow.New(p.options.follow, follow.Dependencies{Metrics: r})
+	follow.New(p.options.follow, follow.Dependencies{Metrics: r, Now: time.Now})
 	images.NewMetrics(r, nil)
+	r.MustRegister(images.NewCollector(images.New(images.Options{})))
 	revisions.New(revisions.DefaultOptions(), revisions.Dependencies{Metrics: r})
 	return r.Register(cluster.NewCollector(p.cache, p.records))
 }

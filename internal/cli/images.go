@@ -160,6 +160,7 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 		Credentials: o.credentials(pulls),
 		Platforms:   platforms, Revisions: p.revisions, Now: p.options.now,
 	})
+	ctrlmetrics.Registry.MustRegister(images.NewCollector(inputs))
 	if nodes != nil {
 		nodes.Changed(inputs.WakeAll)
 		if err := mgr.Add(manager.RunnableFunc(nodes.Run)); err != nil {

@@ -171,6 +171,7 @@ func (p *deployerParts) ready() server.Readiness {
 func (p *deployerParts) setup(mgr ctrl.Manager) error {
 	ctrlmetrics.Registry.MustRegister(cluster.NewCollector(p.cache, nil))
 	resolver, inputs := p.images()
+	ctrlmetrics.Registry.MustRegister(images.NewCollector(inputs))
 	tasks := []func(context.Context){func(ctx context.Context) { p.cache.Run(ctx, kube.Hashers{}) }, resolver.Run}
 	var announcer follow.Announcer = announce.Silent{}
 	if p.slack != nil {

@@ -124,7 +124,7 @@ func allKinds(flags []string) ([]kube.Kind, error) {
 // setup adds the watches, which every replica keeps so that a new leader is warm,
 // and the loop and the writing of the record, which only the leader does.
 func (p *parts) setup(mgr ctrl.Manager) error {
-	ctrlmetrics.Registry.MustRegister(cluster.NewCollector(p.cache, p.counted()))
+	ctrlmetrics.Registry.MustRegister(cluster.NewCollector(p.cache, p.counted(), p.ownershipStatus))
 	if err := mgr.Add(onEveryReplica(p.watch)); err != nil {
 		return err
 	}

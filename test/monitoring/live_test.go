@@ -1,42 +1,51 @@
 package monitoring_test
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// TestLive: a real Prometheus scrapes a real controller that has much to do and some of it
-// wrong. It evaluates every alert and every query of the dashboard without an error, the alerts
+// TestLive: a real Prometheus scrapes the leader and the standby of a real controller that has
+// much to do and some of it wrong. It evaluates every alert and every query of the dashboard without an error, the alerts
 // for what is wrong are the ones that begin, every panel has data, and every series that an
 // alert or a panel names exists.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	l := newLoad(t)
-	p := startPrometheus(t, l.metrics, l.Own)
+	p := startPrometheus(t, l.Own, l.metrics[:]...)
 	l.play(t)
 	checkAlerts(t, p)
 	d := readDashboard(t)
+	want := map[string]string{"Replicas": "2", "Leaders": "1", "Resources not followed": "1", "Record unwritable": "1"}
 	for _, panel := range d.Panels {
 		for _, target := range panel.Targets {
-			checkPanel(t, p, panel.Title, target.Expr)
+			checkPanel(t, p, panel.Title, target.Expr, want[panel.Title])
 		}
+		delete(want, panel.Title)
+	}
+	if len(want) > 0 {
+		t.Errorf("the dashboard has no panels %v", want)
 	}
 	checkVariables(t, p, d)
 	checkSeries(t, p, d)
 }
 
 // wrong lists the alerts for what newLoad and play bring about. Those of an age that a test
-// does not reach are left to promtool; that workloads are reloaded again and again is the load.
+// does not reach are left to promtool.
 func wrong() []string {
-	return []string{"LockstepImageRejected", "LockstepImageUnresolved", "LockstepRecordUnwritable", "LockstepReloadLoop", "LockstepWorkloadBlocked"}
+	return []string{
+		"LockstepImageRejected", "LockstepImageUnresolved", "LockstepRecordUnwritable", "LockstepReloadsFailing", "LockstepResourceNotFollowed",
+		"LockstepWorkloadBlocked",
+	}
 }
 
 func checkAlerts(t *testing.T, p *prometheus) {
@@ -52,7 +61,7 @@ func checkAlerts(t *testing.T, p *prometheus) {
 			}
 		}
 		slices.Sort(active)
-		return slices.Equal(active, wrong()), "alerts that begin (-want +got):\n" + cmp.Diff(wrong(), active)
+		return slices.Equal(active, wrong()), "alerts that begin (-want +got):\n" + gocmp.Diff(wrong(), active)
 	})
 	if got := len(p.rules(t)); got != len(readAlerts(t)) {
 		t.Errorf("Prometheus has %d rules", got)
@@ -64,17 +73,19 @@ func substitute(query string) string {
 	return strings.NewReplacer("$job", ".*", "$namespace", ".*", "$__rate_interval", "5m").Replace(query)
 }
 
-// checkPanel fails when a query of a panel shows nothing. Prometheus has what is asked for
-// after its next scrape at the latest.
-func checkPanel(t *testing.T, p *prometheus, title, query string) {
+// checkPanel fails when a query of a panel shows nothing, or something else than is wanted, where
+// that is known. What a panel shows instead of nothing does not count. Prometheus has what is
+// asked for after its next scrape at the latest.
+func checkPanel(t *testing.T, p *prometheus, title, query, want string) {
 	t.Helper()
+	query = strings.TrimSuffix(query, " or vector(0)")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		found, err := p.query(t, substitute(query))
 		if err != nil {
 			t.Fatalf("%s: %s: %v", title, query, err)
 		}
-		shows := slices.ContainsFunc(found, func(s sample) bool { return s.value() != "NaN" })
-		return shows, fmt.Sprintf("%s shows nothing: %s", title, query)
+		shows := slices.ContainsFunc(found, func(s sample) bool { return s.value() != "NaN" && (want == "" || s.value() == want) })
+		return shows, fmt.Sprintf("%s shows %v, want %q: %s", title, found, cmp.Or(want, "anything"), query)
 	})
 }
 

@@ -1,6 +1,7 @@
 package monitoring_test
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"net/http"
@@ -10,7 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -25,19 +31,19 @@ const (
 	rounds     = 4
 )
 
-// load is a controller that has something of everything to do.
+// load is a controller of two replicas that has something of everything to do.
 type load struct {
 	*testkit.World
 	registry *testkit.Registry
-	metrics  string // where the controller serves them
-	webhook  string
+	metrics  [2]string // where the replicas serve them
+	webhook  string    // of the leader
 }
 
 // newLoad starts a registry and a controller in a world with workloads, settings that cannot be
 // understood, and a part of the record that belongs to another program.
 func newLoad(t testing.TB) *load {
 	t.Helper()
-	l := &load{World: testkit.NewWorld(t), metrics: freeAddress(t), webhook: freeAddress(t)}
+	l := &load{World: testkit.NewWorld(t), metrics: [2]string{freeAddress(t), freeAddress(t)}, webhook: freeAddress(t)}
 	l.registry = testkit.StartRegistry(t)
 	for i := range configMaps {
 		l.Create(t, testkit.ConfigMap(fmt.Sprint("app-", i), "key", "0"))
@@ -54,9 +60,51 @@ func newLoad(t testing.TB) *load {
 	l.Create(t, invalid, held, kept, testkit.Deployment("revisioned", "kept-1", ""))
 	l.spoilRecord(t, "unwritable")
 	l.Create(t, testkit.Deployment("unwritable", "app-0", ""))
-	l.StartReady(t, append(l.registry.Flags(), "--leader-elect", "--metrics-addr", l.metrics,
-		"--image-webhook-addr", l.webhook, "--image-webhook-secret-file", secretFile(t))...)
+	l.Create(t, testkit.Deployment("refused", "app-0", ""))
+	l.refuse(t, "refused")
+	flags := append(l.registry.Flags(), "--leader-elect", "--kind", "example.com/v1/Widget=spec.template")
+	l.StartReady(t, append(flags, "--metrics-addr", l.metrics[0], "--image-webhook-addr", l.webhook, "--image-webhook-secret-file", secretFile(t))...)
+	l.AwaitRecord(t, "web-5", "configmap/app-5") // It leads.
+	l.StartReady(t, append(flags, "--metrics-addr", l.metrics[1])...)
 	return l
+}
+
+// refuse has the API server refuse every change to the template of a Deployment.
+func (l *load) refuse(t testing.TB, deployment string) {
+	t.Helper()
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: l.Namespace},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: l.Namespace}},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule:       admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+				}}},
+			},
+			Validations: []admissionv1.Validation{{
+				Expression: fmt.Sprintf("object.metadata.name != %q || object.spec.template == oldObject.spec.template", deployment),
+			}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: l.Namespace},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+	for _, object := range []client.Object{policy, binding} {
+		if err := l.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Client.Delete(context.WithoutCancel(t.Context()), object) })
+	}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		d := l.Deployment(t, deployment)
+		d.Spec.Template.Labels["refused"] = "no"
+		err := l.Client.Update(t.Context(), d, client.DryRunAll)
+		return apierrors.IsInvalid(err), fmt.Sprintf("the policy does not hold yet: %v", err)
+	})
 }
 
 func secretFile(t testing.TB) string {
@@ -82,7 +130,6 @@ func (l *load) spoilRecord(t testing.TB, deployment string) {
 // play changes every ConfigMap in rounds, while images are followed, fought over and not found.
 func (l *load) play(t testing.TB) {
 	t.Helper()
-	l.AwaitRecord(t, "web-5", "configmap/app-5")
 	l.AwaitRecord(t, "held", "configmap/app-0")
 	l.CreateImageUser(t, "moved", l.registry, "app", "1.*")
 	l.CreateImageUser(t, "unresolved", l.registry, "app", "9.*")
@@ -95,6 +142,7 @@ func (l *load) play(t testing.TB) {
 		l.AwaitRollout(t, "web-5", before)
 	}
 	l.AwaitEvent(t, "held", "Warning Held")
+	l.AwaitEvent(t, "refused", "Warning ReloadFailed")
 	l.fight(t)
 	l.notify(t)
 }

@@ -14,32 +14,36 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// prometheusConfig has places for the rules, the controller's namespace and its address. The
-// labels are those that a PodMonitor gives its targets.
+// prometheusConfig has places for the rules, the addresses of the replicas and their namespace.
+// The labels are those that a PodMonitor gives its targets.
 const prometheusConfig = `
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:
   - job_name: lockstep
     honor_labels: true
-    static_configs: [{targets: [%q], labels: {namespace: %q, pod: lockstep-0}}]
+    static_configs: [{targets: %s, labels: {namespace: %q, pod: lockstep-0}}]
 `
 
-// prometheus is the real one, with the alerts, and one controller to scrape.
+// prometheus is the real one, with the alerts, and the replicas of a controller to scrape.
 type prometheus struct {
 	*labtest.Running
 	address string
 }
 
-func startPrometheus(t testing.TB, target, namespace string) *prometheus {
+func startPrometheus(t testing.TB, namespace string, replicas ...string) *prometheus {
 	t.Helper()
 	rules, err := filepath.Abs(rulesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
+	targets, err := json.Marshal(replicas)
+	if err != nil {
+		t.Fatal(err)
+	}
 	folder := t.TempDir()
 	config := filepath.Join(folder, "prometheus.yml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, target, namespace), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, targets, namespace), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	address := freeAddress(t)
@@ -51,8 +55,8 @@ func startPrometheus(t testing.TB, target, namespace string) *prometheus {
 		},
 	})}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		series, err := p.query(t, "up")
-		return err == nil && len(series) == 1 && series[0].value() == "1", fmt.Sprintf("it scrapes %v, error %v\n%s", series, err, p.Stderr())
+		series, err := p.query(t, "up == 1")
+		return err == nil && len(series) == len(replicas), fmt.Sprintf("it scrapes %v, error %v\n%s", series, err, p.Stderr())
 	})
 	return p
 }

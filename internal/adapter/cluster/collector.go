@@ -22,14 +22,16 @@ type Writes struct{ Succeeded, Failed, Conflicted int }
 type Collector struct {
 	cache   *Cache
 	records Counted
+	others  []func() []mirror.Status
 
 	tracked, followed, writes, unwritable *prometheus.Desc
 }
 
-// NewCollector makes a collector for the cache and, unless it is nil, the record.
-func NewCollector(c *Cache, r Counted) *Collector {
+// NewCollector makes a collector for the cache, the record unless it is nil, and what others
+// follow.
+func NewCollector(c *Cache, r Counted, others ...func() []mirror.Status) *Collector {
 	return &Collector{
-		cache: c, records: r,
+		cache: c, records: r, others: others,
 		tracked:    prometheus.NewDesc("lockstep_tracked_objects", "Objects in the cache: sources (ConfigMaps and Secrets) and workloads.", []string{"role"}, nil),
 		followed:   prometheus.NewDesc("lockstep_resource_followed", "1 when the resource is listed and watched, 0 when it cannot be (permission, outage, not installed).", []string{"resource"}, nil),
 		writes:     prometheus.NewDesc("lockstep_state_writes_total", "Writes of the record of what was delivered, by result (success, failure, or conflict with another writer, which is tried again).", []string{"result"}, nil),
@@ -50,16 +52,8 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	sources, workloads := c.cache.Sizes()
 	ch <- prometheus.MustNewConstMetric(c.tracked, prometheus.GaugeValue, float64(sources), "source")
 	ch <- prometheus.MustNewConstMetric(c.tracked, prometheus.GaugeValue, float64(workloads), "workload")
-	statuses := c.cache.Status()
-	if c.records != nil {
-		statuses = append(statuses, c.records.Status())
-	}
-	for _, s := range statuses {
-		value := 0.0
-		if s.Works() {
-			value = 1
-		}
-		ch <- prometheus.MustNewConstMetric(c.followed, prometheus.GaugeValue, value, s.Resource)
+	for resource, value := range c.working() {
+		ch <- prometheus.MustNewConstMetric(c.followed, prometheus.GaugeValue, value, resource)
 	}
 	if c.records == nil {
 		return
@@ -71,4 +65,26 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(writes.Succeeded), "success")
 	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(writes.Failed), "failure")
 	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(writes.Conflicted), "conflict")
+}
+
+// working is 1 for each resource that works, 0 for the others. One that is followed twice, as
+// ReplicaSets are by a user who names them as workloads, works when both do: two series of one
+// name would make all metrics unreadable.
+func (c *Collector) working() map[string]float64 {
+	statuses := c.cache.Status()
+	if c.records != nil {
+		statuses = append(statuses, c.records.Status())
+	}
+	for _, other := range c.others {
+		statuses = append(statuses, other()...)
+	}
+	all := map[string]float64{}
+	for _, s := range statuses {
+		value := 0.0
+		if before, twice := all[s.Resource]; s.Works() && (!twice || before == 1) {
+			value = 1
+		}
+		all[s.Resource] = value
+	}
+	return all
 }

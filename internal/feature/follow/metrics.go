@@ -42,10 +42,11 @@ func newMetrics(r prometheus.Registerer, count func() tally) *metrics {
 	return m
 }
 
-// behind shows the workloads that are not in step, counted when it is asked.
+// behind shows the workloads that are not in step and those that are moved too often, counted
+// when it is asked.
 type behind struct {
-	count                    func() tally
-	pending, oldest, blocked *prometheus.Desc
+	count                             func() tally
+	pending, oldest, blocked, busiest *prometheus.Desc
 }
 
 func newBehind(count func() tally) *behind {
@@ -58,6 +59,8 @@ func newBehind(count func() tally) *behind {
 			"When the oldest change was first seen that is due and not delivered yet, by the reason why it waits, as a Unix time: its age is time() minus this. A reason that none has is left out.", byReason, nil),
 		blocked: prometheus.NewDesc("lockstep_blocked_workloads",
 			"Workloads that are left alone until a person corrects something, by reason. A reason that none has is left out.", byReason, nil),
+		busiest: prometheus.NewDesc("lockstep_busiest_workload_reloads",
+			"How often the workload was moved in the last hour that was moved most often of its namespace, counted up to 100 and since this process began to lead. A namespace of which none was moved is left out.", []string{"namespace"}, nil),
 	}
 }
 
@@ -66,6 +69,7 @@ func (b *behind) Describe(to chan<- *prometheus.Desc) {
 	to <- b.pending
 	to <- b.oldest
 	to <- b.blocked
+	to <- b.busiest
 }
 
 // Collect implements prometheus.Collector.
@@ -80,6 +84,9 @@ func (b *behind) Collect(to chan<- prometheus.Metric) {
 	}
 	for reason, n := range all.blocked {
 		show(b.blocked, reason, float64(n))
+	}
+	for namespace, n := range all.rollouts {
+		to <- prometheus.MustNewConstMetric(b.busiest, prometheus.GaugeValue, float64(n), namespace)
 	}
 }
 

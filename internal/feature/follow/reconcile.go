@@ -111,7 +111,7 @@ type Reconciler struct {
 func New(o Options, d Dependencies) *Reconciler {
 	reported := newReported()
 	r := &Reconciler{
-		Dependencies: d, options: o, metrics: newMetrics(d.Metrics, reported.tally), reported: reported, conflicts: newConflicts(),
+		Dependencies: d, options: o, metrics: newMetrics(d.Metrics, func() tally { return reported.tally(d.Now()) }), reported: reported, conflicts: newConflicts(),
 		gatherer: &Gatherer{
 			Vocabulary: d.Vocabulary, View: d.Cluster, Families: d.Families,
 			Entry: func(key kube.Key) (record.Entry, bool) { return d.Records.Entry(key) },
@@ -230,6 +230,9 @@ func (r *Reconciler) report(got Gathered, d Decision) {
 	}
 	// The time is that after the patch, which may have taken long.
 	r.metrics.count(w, d, r.Now())
+	if d.Verb == Move || d.Reason == input.Evicted {
+		r.reported.addRollout(w.Key, r.Now())
+	}
 	r.Log.V(level).Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
 	live := slices.ContainsFunc(got.Input.Findings, func(f input.Finding) bool {
 		_, back := f.BarredFor(input.Undone)

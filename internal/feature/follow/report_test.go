@@ -169,13 +169,13 @@ func TestPendingCounts(t *testing.T) {
 			d.PendingSince = now.Add(-step.waits)
 		}
 		r.setStanding(web(step.name), d)
-		got := r.tally()
+		got := r.tally(now)
 		if got.pending[input.Held] != step.want || !got.oldest[input.Held].Equal(now.Add(-step.oldest)) {
 			t.Errorf("step %d: %d workloads wait since %s, want %d", i, got.pending[input.Held], got.oldest[input.Held], step.want)
 		}
 	}
 	r.forget(web("b"))
-	if got := r.tally(); len(got.pending) != 0 || len(got.oldest) != 0 {
+	if got := r.tally(now); len(got.pending) != 0 || len(got.oldest) != 0 {
 		t.Errorf("%v workloads wait after the last one was deleted", got)
 	}
 }
@@ -193,12 +193,12 @@ func TestBlockedCounts(t *testing.T) {
 		oldest:  map[input.Reason]time.Time{input.InvalidAnnotation: now, input.Held: now},
 		blocked: map[input.Reason]int{input.InvalidAnnotation: 2},
 	}
-	if diff := cmp.Diff(want, r.tally(), cmp.AllowUnexported(tally{})); diff != "" {
+	if diff := cmp.Diff(want, r.tally(now), cmp.AllowUnexported(tally{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	r.setStanding(web("a"), Decision{Verb: Leave, Reason: input.InStep})
 	r.forget(web("b"))
-	if got := r.tally(); len(got.blocked) != 0 {
+	if got := r.tally(now); len(got.blocked) != 0 {
 		t.Errorf("%v are blocked after both mistakes were corrected", got.blocked)
 	}
 }
@@ -231,5 +231,39 @@ func TestOptionsValidate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBusiestWorkload: what counts is how often one workload was moved, not how many were, and
+// what is older than an hour does not.
+func TestBusiestWorkload(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	loop := s.loop()
+	move := func(times int, name string) {
+		for range times {
+			s.workload.Key.Name, s.entry = name, nil
+			s.findings = []input.Finding{due(app, 10*time.Second)}
+			if _, err := loop.Reconcile(t.Context(), s.workload.Key); err != nil {
+				t.Fatal(err)
+			}
+			s.clock = s.clock.Add(10 * time.Minute)
+		}
+	}
+	for _, step := range []struct {
+		times int
+		name  string
+		want  float64
+	}{
+		{1, "first", 1}, {1, "second", 1}, {1, "third", 1}, {2, "first", 3}, {9, "second", 5},
+	} {
+		move(step.times, step.name)
+		if got := s.metric(t, "lockstep_busiest_workload_reloads", s.workload.Key.Namespace); got != step.want {
+			t.Errorf("after %d of %s it shows %v, want %v", step.times, step.name, got, step.want)
+		}
+	}
+	s.clock = s.clock.Add(time.Hour)
+	if got := s.metric(t, "lockstep_busiest_workload_reloads"); got != 0 {
+		t.Errorf("an hour later it shows %v", got)
 	}
 }

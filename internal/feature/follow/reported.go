@@ -16,6 +16,8 @@ type reported struct {
 	last   map[kube.Key]string
 	warned map[kube.Key][]string
 	behind map[kube.Key]standing
+	// rolled is when each workload was moved in the last hour.
+	rolled map[kube.Key][]time.Time
 }
 
 // standing is why a workload is not in step.
@@ -33,10 +35,15 @@ type tally struct {
 	// oldest is since when the one that waits longest waits.
 	oldest  map[input.Reason]time.Time
 	blocked map[input.Reason]int
+	// rollouts is how often the workload was moved, in the last hour, that was moved most often
+	// of its namespace.
+	rollouts map[string]int
 }
 
 func newReported() *reported {
-	return &reported{last: map[kube.Key]string{}, warned: map[kube.Key][]string{}, behind: map[kube.Key]standing{}}
+	return &reported{
+		last: map[kube.Key]string{}, warned: map[kube.Key][]string{}, behind: map[kube.Key]standing{}, rolled: map[kube.Key][]time.Time{},
+	}
 }
 
 // isNew reports whether the text differs from the last one, and remembers it.
@@ -71,11 +78,42 @@ func (r *reported) setStanding(key kube.Key, d Decision) {
 	r.behind[key] = standing{reason: d.Reason, since: d.PendingSince, blocked: d.isMistake()}
 }
 
-// tally counts the workloads that are not in step.
-func (r *reported) tally() tally {
+// addRollout notes that the workload was moved. What is older than an hour is dropped, and
+// what goes beyond a hundred: that is too often, whatever the number.
+func (r *reported) addRollout(key kube.Key, now time.Time) {
+	const most = 100
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := tally{pending: map[input.Reason]int{}, oldest: map[input.Reason]time.Time{}, blocked: map[input.Reason]int{}}
+	times := append(lastHour(r.rolled[key], now), now)
+	r.rolled[key] = times[max(0, len(times)-most):]
+}
+
+func lastHour(times []time.Time, now time.Time) []time.Time {
+	return slices.DeleteFunc(times, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+}
+
+// busiest counts by namespace how often the workload was moved that was moved most often.
+func (r *reported) busiest(now time.Time) map[string]int {
+	all := map[string]int{}
+	for key, times := range r.rolled {
+		times = lastHour(times, now)
+		if r.rolled[key] = times; len(times) == 0 {
+			delete(r.rolled, key)
+			continue
+		}
+		all[key.Namespace] = max(all[key.Namespace], len(times))
+	}
+	return all
+}
+
+// tally counts the workloads that are not in step, and how often others were moved.
+func (r *reported) tally(now time.Time) tally {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := tally{
+		pending: map[input.Reason]int{}, oldest: map[input.Reason]time.Time{}, blocked: map[input.Reason]int{},
+		rollouts: r.busiest(now),
+	}
 	for _, s := range r.behind {
 		if s.blocked {
 			all.blocked[s.reason]++
@@ -97,5 +135,6 @@ func (r *reported) forget(key kube.Key) {
 	defer r.mu.Unlock()
 	delete(r.last, key)
 	delete(r.warned, key)
+	delete(r.rolled, key)
 	delete(r.behind, key)
 }

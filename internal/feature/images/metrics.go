@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -56,14 +57,39 @@ func (m *Metrics) Notified(format string, result webhook.Result) {
 
 // Checked counts a check.
 func (m *Metrics) Checked(host string, err error) {
-	if err != nil {
-		kind := registry.KindOf(err)
-		if kind == "" {
-			kind = registry.Broken
-		}
-		m.resolutions.WithLabelValues(host, string(kind)).Inc()
-		return
+	m.resolutions.WithLabelValues(host, resultOf(err)).Inc()
+	if err == nil {
+		m.success.WithLabelValues(host).Set(float64(m.now().Unix()))
 	}
-	m.resolutions.WithLabelValues(host, "success").Inc()
-	m.success.WithLabelValues(host).Set(float64(m.now().Unix()))
+}
+
+// resultOf is the outcome of a check, as a label.
+func resultOf(err error) string {
+	if err == nil {
+		return "success"
+	}
+	return string(cmp.Or(registry.KindOf(err), registry.Broken))
+}
+
+// Collector shows how the images fare that are asked for now, read when it is asked.
+type Collector struct {
+	inputs *Inputs
+	images *prometheus.Desc
+}
+
+// NewCollector makes a collector of the inputs.
+func NewCollector(i *Inputs) *Collector {
+	return &Collector{inputs: i, images: prometheus.NewDesc("lockstep_followed_images",
+		"Containers whose image an annotation asks for, by registry and result of the last check: success, or what went wrong (as in lockstep_image_resolutions_total). What was not checked yet is left out.",
+		[]string{"registry", "result"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) { to <- c.images }
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	for check, n := range c.inputs.lastChecks() {
+		to <- prometheus.MustNewConstMetric(c.images, prometheus.GaugeValue, float64(n), check.host, check.result)
+	}
 }

@@ -17,6 +17,8 @@ type watched struct {
 	// name is the same for the same question.
 	name  string
 	watch Watch
+	// host is the registry that is asked.
+	host string
 	// digest is that of the last answer, first seen at since; answers counts how many there
 	// were in this process.
 	digest  string
@@ -124,7 +126,7 @@ func (i *Inputs) ask(w *kube.Workload, request settings.ImageRequest, has tagspe
 		key := w.Key
 		next := i.options.Watch(question, func() { i.wakeUp(key) })
 		q.stop() // After the other one has begun, so that what is shared stays.
-		q.name, q.watch = name, next
+		q.name, q.watch, q.host = name, next, question.Repository.Host
 	}
 	return q.read(i.options.Now())
 }
@@ -146,12 +148,43 @@ func (q *watched) read(now time.Time) answer {
 	switch kind := registry.KindOf(view.Err); {
 	case view.Err == nil:
 		q.problem, q.kind = "", ""
-	case kind == registry.Limited && (q.kind == registry.Unreachable || q.kind == registry.Broken):
-		// It is left alone for a while because of that.
+	case q.isLeftAlone(view.Err):
 	case q.problem == "" || q.kind != kind:
 		q.problem, q.kind = view.Err.Error(), kind
 	}
 	return answer{View: view, since: q.since, first: q.answers == 1, problem: q.problem}
+}
+
+// isLeftAlone reports whether the registry was only not asked, for a while, because of the
+// failure before.
+func (q *watched) isLeftAlone(err error) bool {
+	return registry.KindOf(err) == registry.Limited && (q.kind == registry.Unreachable || q.kind == registry.Broken)
+}
+
+// checked is the last check of an image.
+type checked struct{ host, result string }
+
+// lastChecks count the containers by the last check of their image.
+func (i *Inputs) lastChecks() map[checked]int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	all := map[checked]int{}
+	for _, containers := range i.watched {
+		for _, q := range containers {
+			if q.watch == nil {
+				continue
+			}
+			view := q.watch.View()
+			switch {
+			case view.Err == nil && view.Digest == "": // not checked yet
+			case q.isLeftAlone(view.Err):
+				all[checked{q.host, string(q.kind)}]++
+			default:
+				all[checked{q.host, resultOf(view.Err)}]++
+			}
+		}
+	}
+	return all
 }
 
 // question is what a registry is asked for a container. It is false while it is not

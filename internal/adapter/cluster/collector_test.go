@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// TestOthersAreShown: what is followed beside the cache has its series as well, and a resource
+// that two follow has one, which is 1 when it works for both.
+func TestOthersAreShown(t *testing.T) {
+	t.Parallel()
+	c := NewCache(nil, CacheOptions{Kinds: []kube.Kind{}, Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}})
+	works := func(resource string) mirror.Status { return mirror.Status{Resource: resource, Synced: true} }
+	fails := func(resource string) mirror.Status {
+		return mirror.Status{Resource: resource, Err: errors.New("forbidden")}
+	}
+	collector := NewCollector(c, nil,
+		func() []mirror.Status { return []mirror.Status{works("replicasets"), fails("jobs"), works("pods")} },
+		func() []mirror.Status {
+			return []mirror.Status{fails("replicasets"), works("jobs"), works("pods"), fails("revisioned configmaps")}
+		})
+	if err := testutil.CollectAndCompare(collector, strings.NewReader(`
+# HELP lockstep_resource_followed 1 when the resource is listed and watched, 0 when it cannot be (permission, outage, not installed).
+# TYPE lockstep_resource_followed gauge
+lockstep_resource_followed{resource="jobs"} 0
+lockstep_resource_followed{resource="namespaces"} 0
+lockstep_resource_followed{resource="pods"} 1
+lockstep_resource_followed{resource="replicasets"} 0
+lockstep_resource_followed{resource="revisioned configmaps"} 0
+`), "lockstep_resource_followed"); err != nil {
+		t.Error(err)
+	}
+}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// wrong is a manifest with mistakes, which the page about lint shows too.
+// wrong is a manifest with mistakes.
 const wrong = `apiVersion: apps/v1
 kind: Deployment
 metadata:

@@ -39,6 +39,8 @@ type imagesOptions struct {
 	// webhook listens for notifications; empty listens nowhere.
 	webhook       string
 	webhookSecret string
+	// elsewhere: the files that flags name are those of a container, and are not read.
+	elsewhere bool
 }
 
 func (o *imagesOptions) bind(fs *pflag.FlagSet) {
@@ -96,6 +98,8 @@ func (o *imagesOptions) validateWebhook() error {
 		return errors.New("--image-webhook-addr: needs --images")
 	case o.webhookSecret == "":
 		return errors.New("--image-webhook-addr: needs --image-webhook-secret-file, because anyone could send notifications")
+	case o.elsewhere:
+		return nil
 	}
 	if _, err := webhook.ReadSecrets(o.webhookSecret); err != nil {
 		return fmt.Errorf("--image-webhook-secret-file: %w", err)
@@ -125,6 +129,9 @@ func (o *imagesOptions) hosts() (map[string]registry.Host, error) {
 		host, file, found := strings.Cut(text, "=")
 		if !found || host == "" || file == "" {
 			return nil, fmt.Errorf("--registry-ca %q: want HOST:PORT=FILE", text)
+		}
+		if o.elsewhere {
+			continue
 		}
 		pem, err := os.ReadFile(file) //nolint:gosec // The person who starts the controller names it.
 		if err != nil {

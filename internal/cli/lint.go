@@ -46,6 +46,8 @@ does not look at, and documents that are no objects, are counted on standard err
 
 Every rule is explained in docs/doctor.md.
 
+A file that is no YAML does not hide what is wrong with the others.
+
 Exit codes: 0 no errors, perhaps warnings; 1 errors; 2 used wrongly, or a file that is no
 YAML.`,
 		Example: `  lockstep lint deploy/
@@ -101,12 +103,16 @@ func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, en
 	if file, ok := stdin.(*os.File); ok && slices.Contains(names, manifest.Stdin) && term.IsTerminal(int(file.Fd())) {
 		fmt.Fprintln(env.Stderr, "reading manifests from the terminal; end them with Ctrl-D")
 	}
-	found, err := manifest.Reader{Stdin: stdin, Recursive: o.recursive, SkipOthers: true}.Read(names)
+	found, err := manifest.Reader{Stdin: stdin, Recursive: o.recursive, SkipOthers: true, Generated: true, GoOn: true}.Read(names)
 	if err != nil {
-		return usageError{templateHint(err)}
+		return usageError{err}
 	}
+	unread := unreadable(found.Wrong)
 	if len(found.Objects) == 0 {
-		return usageError{errNoObjects}
+		if unread == nil {
+			unread = usageError{errNoObjects}
+		}
+		return unread
 	}
 	answer := lintAnswer{Files: found.Files, NoObjects: found.Others, Result: lint.Check(found.Objects, lint.Options{
 		Kinds: kinds, Words: settings.Native{Others: others}, Complete: o.complete, Nearest: commandline.Nearest,
@@ -114,10 +120,25 @@ func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, en
 	if err := o.print(env, answer); err != nil {
 		return err
 	}
+	if unread != nil {
+		return unread
+	}
 	if n := answer.Count(review.Error); n > 0 {
 		return fmt.Errorf("%s", counted(n, "error"))
 	}
 	return nil
+}
+
+// unreadable is the error of files that could not be read, each in a line of its own.
+func unreadable(wrong []error) error {
+	if len(wrong) == 0 {
+		return nil
+	}
+	all := make([]error, len(wrong))
+	for i, err := range wrong {
+		all[i] = templateHint(err)
+	}
+	return usageError{errors.Join(all...)}
 }
 
 // templateHint says what to do with a file that is a template of Helm.

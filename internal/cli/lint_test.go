@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// wrong is a manifest with mistakes, which the page about lint shows too.
+// wrong is a manifest with mistakes.
 const wrong = `apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -104,5 +104,30 @@ func TestLintUsage(t *testing.T) {
 		if _, stderr, code := command(t, append([]string{"lint"}, tc.args...)...); code != exitUsage || !strings.Contains(stderr, tc.want) {
 			t.Errorf("%s: exit code %d and %q, want %q", name, code, stderr, tc.want)
 		}
+	}
+}
+
+// TestLintReadsOn: one file that is no manifest does not hide what is wrong with the others, and
+// every such file is named.
+func TestLintReadsOn(t *testing.T) {
+	t.Parallel()
+	stdout, stderr, code := command(t, "lint", file(t, "a.yaml", "a: [\n"), file(t, "web.yaml", wrong), file(t, "z.yaml", "metadata:\n  {{- if .Values.a }}\n"))
+	if code != exitUsage || strings.Count(stdout, ": error: ") != 3 {
+		t.Errorf("exit code %d:\n%s", code, stdout)
+	}
+	for _, want := range []string{"a.yaml:1: no manifest", "z.yaml:2: no manifest", "helm template CHART"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("it does not say %q:\n%s", want, stderr)
+		}
+	}
+}
+
+// TestLintGenerated: what "kubectl create" names is looked at.
+func TestLintGenerated(t *testing.T) {
+	t.Parallel()
+	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  generateName: app-\n  annotations: {lockstep.dev/relod: never}\n"
+	stdout, _, code := command(t, "lint", file(t, "a.yaml", text))
+	if code != exitFailed || !strings.Contains(stdout, "a.yaml:5: error: configmap/app-: annotation lockstep.dev/relod") {
+		t.Errorf("exit code %d:\n%s", code, stdout)
 	}
 }

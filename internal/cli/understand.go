@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"net"
 	"path"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -35,27 +38,47 @@ func understand(arguments []string, variable func(string) (string, bool)) (docto
 	if err := setFromEnvironment(fs, Environment{Lookup: variable, Stderr: io.Discard}); err != nil {
 		return doctor.Configured{Problem: err.Error()}, true
 	}
-	kinds, err := allKinds(o.kinds)
+	o.ownNS, o.form, o.images.elsewhere = cmp.Or(o.ownNS, "lockstep-system"), o.forms.choose(fs), true
+	if err := o.validate(); err != nil {
+		return doctor.Configured{Problem: err.Error()}, true
+	}
+	c, err := o.configured()
 	if err != nil {
 		return doctor.Configured{Problem: err.Error()}, true
 	}
+	return c, true
+}
+
+// configured is what flags that are valid mean.
+func (o *controllerOptions) configured() (doctor.Configured, error) {
+	kinds, err := allKinds(o.kinds)
+	if err != nil {
+		return doctor.Configured{}, err
+	}
 	others, err := o.images.reads.words()
 	if err != nil {
-		return doctor.Configured{Problem: err.Error()}, true
+		return doctor.Configured{}, err
 	}
 	c := doctor.Configured{
 		Kinds: kinds, Watched: o.watched, LeaderElection: o.server.LeaderElection,
 		Images: o.images.follow, PlainHTTP: o.images.plainHTTP,
 		Words: settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others},
 		Rights: func(own string) []access.Right {
-			o.ownNS = own
-			return slices.Concat(o.rights(kinds), o.watchRights(kinds), o.keyRights(), o.revisionRights(kinds))
+			asked := *o
+			// Any namespace may have the labels, so the rights are needed in all of them.
+			asked.ownNS, asked.scope = own, ""
+			return slices.Concat(asked.rights(kinds), asked.watchRights(kinds), asked.keyRights(), asked.revisionRights(kinds))
 		},
+	}
+	if o.scope != "" {
+		if c.Selector, err = labels.Parse(o.scope); err != nil {
+			return doctor.Configured{}, fmt.Errorf("--namespace-selector %q: %w", o.scope, err)
+		}
 	}
 	if _, port, err := net.SplitHostPort(o.server.ProbeAddr); err == nil {
 		c.ProbePort = port
 	}
-	return c, true
+	return c, nil
 }
 
 // watchRights is what the controller lists and watches. It needs no list of them itself: what

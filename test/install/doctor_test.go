@@ -24,12 +24,15 @@ func TestDoctorMissesNoRight(t *testing.T) {
 		{}, {reload: true}, {images: true}, {images: true, listed: true}, {revisions: true, secrets: []string{}},
 		{reload: true, pods: true}, all, observed,
 	} {
-		for _, namespaced := range []bool{false, true} {
-			t.Run(fmt.Sprint(n, namespaced), func(t *testing.T) {
+		for _, scope := range []string{"all", "named", "selected"} {
+			t.Run(fmt.Sprint(n, scope), func(t *testing.T) {
 				t.Parallel()
 				s, w := s, testkit.NewWorldOn(t, cluster)
-				if namespaced {
+				switch scope {
+				case "named":
 					s.namespaces = []string{w.Namespace}
+				case "selected":
+					s.selector = "team=shop"
 				}
 				if s.secrets != nil {
 					s.secrets = []string{w.Namespace}

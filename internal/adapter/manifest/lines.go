@@ -70,14 +70,57 @@ func child(node *yaml.Node, field string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// LineWhere is the line of the first value that is looked for, by the fields that lead to it;
-// the line of the object when there is none.
-func (o Object) LineWhere(isIt func(path []string, value string) bool) int {
+// node is the object's own part of the text.
+func (o Object) node() *yaml.Node {
 	node := o.lines.root()
 	for _, field := range o.lines.path {
 		_, node = child(node, field)
 	}
-	if line := find(node, nil, isIt); line > 0 {
+	return node
+}
+
+// Duplicate is a key that a mapping has again.
+type Duplicate struct {
+	Key string
+	// Line is where it is again, First where it was before.
+	Line, First int
+}
+
+// Duplicates are the keys that the object has twice in one mapping, in the order of the text.
+// Programs that read YAML take one of them, most often the last, and say nothing.
+func (o Object) Duplicates() []Duplicate {
+	var all []Duplicate
+	eachMapping(o.node(), func(mapping *yaml.Node) {
+		first := map[string]int{}
+		for i := 0; i+1 < len(mapping.Content); i += 2 {
+			key := mapping.Content[i]
+			line := o.lines.before + key.Line
+			if before, again := first[key.Value]; again && key.Kind == yaml.ScalarNode {
+				all = append(all, Duplicate{Key: key.Value, Line: line, First: before})
+				continue
+			}
+			first[key.Value] = line
+		}
+	})
+	return all
+}
+
+func eachMapping(node *yaml.Node, visit func(*yaml.Node)) {
+	if node == nil {
+		return
+	}
+	if node.Kind == yaml.MappingNode {
+		visit(node)
+	}
+	for _, below := range node.Content {
+		eachMapping(below, visit)
+	}
+}
+
+// LineWhere is the line of the first value that is looked for, by the fields that lead to it;
+// the line of the object when there is none.
+func (o Object) LineWhere(isIt func(path []string, value string) bool) int {
+	if line := find(o.node(), nil, isIt); line > 0 {
 		return o.lines.before + line
 	}
 	return o.Line

@@ -112,3 +112,58 @@ func TestReader(t *testing.T) {
 		}
 	}
 }
+
+// TestReadGoesOn: what is no manifest hides nothing of the others.
+func TestReadGoesOn(t *testing.T) {
+	t.Parallel()
+	folder := write(t, map[string]string{"a.yaml": "a: [\n---\n" + app, "b.yaml": app, "c.yaml": "{{ .Values }}: {{\n"})
+	got, err := manifest.Reader{GoOn: true}.Read([]string{filepath.Join(folder, "none.yaml"), folder})
+	if err != nil || len(got.Objects) != 2 || len(got.Wrong) != 3 || got.Files != 3 {
+		t.Errorf("%d objects of %d files, errors %v and %v", len(got.Objects), got.Files, got.Wrong, err)
+	}
+	if got, err := (manifest.Reader{}).Read([]string{folder}); err == nil || len(got.Objects) > 0 {
+		t.Errorf("without going on, %d objects and error %v", len(got.Objects), err)
+	}
+}
+
+// TestReadGenerated: "kubectl create" takes an object that has no name yet.
+func TestReadGenerated(t *testing.T) {
+	t.Parallel()
+	const text = "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: a-}}\n---\n{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {generateName: b-}}]}\n"
+	name := filepath.Join(write(t, map[string]string{"a.yaml": text}), "a.yaml")
+	got, err := manifest.Reader{Generated: true}.Read([]string{name})
+	if err != nil || len(got.Objects) != 2 {
+		t.Errorf("%d objects, error %v", len(got.Objects), err)
+	}
+}
+
+func TestDuplicates(t *testing.T) {
+	t.Parallel()
+	const text = `# a comment
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+- apiVersion: v1
+  kind: ConfigMap
+  metadata:
+    name: b
+    annotations:
+      x: "1"
+      y: "2"
+      x: "3"
+  data: {x: "1"}
+  data: {x: "2"}
+`
+	all, err := manifest.Read([]string{filepath.Join(write(t, map[string]string{"a.yaml": text}), "a.yaml")}, nil)
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d objects, error %v", len(all), err)
+	}
+	if got := all[0].Duplicates(); len(got) > 0 {
+		t.Errorf("of the first: %v", got)
+	}
+	want := []manifest.Duplicate{{Key: "data", Line: 15, First: 14}, {Key: "x", Line: 13, First: 11}}
+	if diff := cmp.Diff(want, all[1].Duplicates()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -69,11 +69,18 @@ type Reader struct {
 	// SkipOthers counts documents that are no objects, such as the values of a chart,
 	// instead of refusing them.
 	SkipOthers bool
+	// Generated accepts objects with a generateName instead of a name, which "kubectl apply"
+	// refuses and "kubectl create" takes.
+	Generated bool
+	// GoOn reads on behind what is no manifest, and lists the errors beside what was read.
+	GoOn bool
 }
 
 // Found is what was read.
 type Found struct {
 	Objects []Object
+	// Wrong are the errors behind which the reader went on.
+	Wrong []error
 	// Files is how many files there are, Others how many documents are no objects.
 	Files, Others int
 }
@@ -83,17 +90,23 @@ func (r Reader) Read(names []string) (Found, error) {
 	var all Found
 	for _, name := range names {
 		files, err := r.expand(name)
-		if err != nil {
-			return Found{}, &Error{File: name, Err: withoutName(err)}
+		if err != nil && !r.goesOn(&all, &Error{File: name, Err: withoutName(err)}) {
+			return Found{}, all.Wrong[0]
 		}
 		for _, file := range files {
-			if err := r.addFile(&all, file); err != nil {
-				return Found{}, err
+			if !r.addFile(&all, file) {
+				return Found{}, all.Wrong[0]
 			}
 			all.Files++
 		}
 	}
 	return all, nil
+}
+
+// goesOn notes an error, and reports whether the reader goes on behind it.
+func (r Reader) goesOn(all *Found, err error) bool {
+	all.Wrong = append(all.Wrong, err)
+	return r.GoOn
 }
 
 // expand lists the manifests of a directory; a file stands for itself.
@@ -102,8 +115,11 @@ func (r Reader) expand(name string) ([]string, error) {
 		return []string{name}, nil
 	}
 	info, err := os.Stat(name)
-	if err != nil || !info.IsDir() {
-		return []string{name}, err
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
 	}
 	var files []string
 	root := name + string(filepath.Separator) // so that a link to a directory is followed
@@ -124,7 +140,8 @@ func (r Reader) expand(name string) ([]string, error) {
 	return files, err
 }
 
-func (r Reader) addFile(all *Found, name string) error {
+// addFile adds what a file has. It is false when the reader stops at an error.
+func (r Reader) addFile(all *Found, name string) bool {
 	var text []byte
 	var err error
 	if name == Stdin {
@@ -134,20 +151,20 @@ func (r Reader) addFile(all *Found, name string) error {
 		text, err = os.ReadFile(name) //nolint:gosec // the person names the file
 	}
 	if err != nil {
-		return &Error{File: name, Err: withoutName(err)}
+		return r.goesOn(all, &Error{File: name, Err: withoutName(err)})
 	}
 	for _, d := range split(text) {
-		found, err := d.objects(name)
+		found, err := r.objects(d, name)
 		if _, other := errors.AsType[noObjectError](err); other && r.SkipOthers {
 			all.Others++
 			continue
 		}
-		if err != nil {
-			return err
+		if err != nil && !r.goesOn(all, err) {
+			return false
 		}
 		all.Objects = append(all.Objects, found...)
 	}
-	return nil
+	return true
 }
 
 // noObjectError is a document that can be read and is no object with a name: the values of a
@@ -223,7 +240,7 @@ func splitJSON(text []byte) ([]document, error) {
 }
 
 // objects reads the objects of a document. One that says nothing has none.
-func (d document) objects(file string) ([]Object, error) {
+func (r Reader) objects(d document, file string) ([]Object, error) {
 	if d.line == 0 {
 		return nil, nil
 	}
@@ -259,21 +276,28 @@ func (d document) objects(file string) ([]Object, error) {
 		return nil, wrong("an object in it has no apiVersion and kind")
 	}
 	if o.IsList() {
-		return d.items(file, o)
+		return r.items(d, file, o)
 	}
-	if o.GetName() == "" {
+	if name, set, _ := unstructured.NestedFieldNoCopy(o.Object, "metadata", "name"); set && name != nil && o.GetName() == "" && name != "" {
+		return nil, wrong("metadata.name of the %s is no string: quote it", o.GetKind())
+	}
+	if !r.isNamed(o) {
 		return nil, other("the %s has no metadata.name", o.GetKind())
 	}
 	return []Object{{o, file, d.line, newLines(d)}}, nil
 }
 
+func (r Reader) isNamed(o *unstructured.Unstructured) bool {
+	return o.GetName() != "" || r.Generated && o.GetGenerateName() != ""
+}
+
 // items are the objects of a list, each at the line of the list.
-func (d document) items(file string, list *unstructured.Unstructured) ([]Object, error) {
+func (r Reader) items(d document, file string, list *unstructured.Unstructured) ([]Object, error) {
 	var all []Object
 	where := newLines(d)
 	err := list.EachListItem(func(item runtime.Object) error {
 		o, ok := item.(*unstructured.Unstructured)
-		if !ok || o.GetKind() == "" || o.GetName() == "" {
+		if !ok || o.GetKind() == "" || !r.isNamed(o) {
 			return errNoItem
 		}
 		all = append(all, Object{o, file, d.line, where.item(len(all))})

@@ -47,6 +47,7 @@ func TestRead(t *testing.T) {
 		"NoObject":     {"a text is YAML too", "\nhello\n", nil, "app.yaml:2: no manifest: it is no object with apiVersion and kind"},
 		"NoKind":       {"values of a chart", "replicas: 1\n", nil, "app.yaml:1: no manifest: it has no apiVersion"},
 		"NoName":       {"kubectl apply refuses it as well", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}\n", nil, "app.yaml:2: no manifest: the ConfigMap has no metadata.name"},
+		"NameIsNone":   {"YAML takes it for a number", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 123}\n", nil, "app.yaml:1: no manifest: metadata.name of the ConfigMap is no string: quote it"},
 		"ItemIsNone":   {"the content of an item is not told", "apiVersion: v1\nkind: List\nitems:\n- {data: {password: hunter2}}\n", nil, "app.yaml:1: no manifest: an item of the list is no object with kind and metadata.name"},
 		"ItemNameless": {"an item needs a name too", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap}\n", nil, "app.yaml:1: no manifest: an item of the list is no object with kind and metadata.name"},
 	}

@@ -3,6 +3,7 @@ package review
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -60,19 +61,51 @@ func (r *report) domain(at Metadata, key string) {
 	if !found {
 		return
 	}
+	if below, is := strings.CutSuffix(domain, "."+strings.TrimSuffix(settings.Prefix, "/")); is {
+		r.belowOurs(at, key, below)
+		return
+	}
+	prefix := r.prefixLike(domain)
+	// Another project may have such a domain. Only a name that is ours too makes it a mistake.
+	if prefix != "" && isKey(prefix+name) {
+		r.add(UnknownKey, at, key, fmt.Sprintf("%s %s is unknown and has no effect; did you mean %s?", at.singular(), key, prefix+name))
+	}
+}
+
+// belowOurs tells of a key whose domain is below ours, and is none of those that we have. Some
+// people write a name there that belongs behind the slash.
+func (r *report) belowOurs(at Metadata, key, below string) {
+	hint := ""
+	if prefix := r.prefixLike(domainOf(key)); prefix != "" && isKey(prefix+nameOf(key)) {
+		hint = "; did you mean " + prefix + nameOf(key) + "?"
+	} else if slices.Contains(people(), settings.Prefix+below) {
+		hint = "; did you mean " + settings.Prefix + below + "?"
+	}
+	r.add(UnknownKey, at, key, fmt.Sprintf("%s %s is unknown and has no effect%s", at.singular(), key, hint))
+}
+
+// prefixLike is the prefix of ours whose domain is nearest to another one, or the same but for
+// what follows the last dot; empty when there is none.
+func (r *report) prefixLike(domain string) string {
 	ours := map[string]string{}
 	for _, prefix := range prefixes() {
 		ours[strings.TrimSuffix(prefix, "/")] = prefix
 	}
-	near := r.nearest(domain, slices.Sorted(maps.Keys(ours)))
-	if len(near) == 0 {
-		return
+	if near := r.nearest(domain, slices.Sorted(maps.Keys(ours))); len(near) > 0 {
+		return ours[near[0]]
 	}
-	// Another project may have such a domain. Only a name that is ours too makes it a mistake.
-	prefix := ours[near[0]]
-	if _, image := settings.ImageContainer(prefix + name); image || slices.Contains(people(), prefix+name) {
-		r.add(UnknownKey, at, key, fmt.Sprintf("%s %s is unknown and has no effect; did you mean %s?", at.singular(), key, prefix+name))
+	for own, prefix := range ours {
+		if strings.TrimSuffix(own, path.Ext(own)) == strings.TrimSuffix(domain, path.Ext(domain)) {
+			return prefix
+		}
 	}
+	return ""
+}
+
+// isKey reports whether a key is one that people write.
+func isKey(key string) bool {
+	_, image := settings.ImageContainer(key)
+	return image || slices.Contains(people(), key)
 }
 
 // hint names what a misspelt word may mean, each behind a prefix.
@@ -95,9 +128,11 @@ func prefixes() []string {
 	return []string{settings.Prefix, settings.ImagePrefix, settings.PlatformPrefix}
 }
 
-func prefixOf(key string) string {
+func prefixOf(key string) string { return domainOf(key) + "/" }
+
+func domainOf(key string) string {
 	domain, _, _ := strings.Cut(key, "/")
-	return domain + "/"
+	return domain
 }
 
 func nameOf(key string) string {

@@ -47,6 +47,14 @@ func TestOfWorkload(t *testing.T) {
 			"error UnknownKey annotations: annotation images.lockstep.dev/web is unknown and has no effect; did you mean image.lockstep.dev/web?",
 			"error UnknownKey annotations: annotation lockstep.de/reload is unknown and has no effect; did you mean lockstep.dev/reload?",
 		}},
+		"OtherEnding": {"people know the name, and not the domain", review.Workload{Annotations: map[string]string{"lockstep.io/reload": "auto", "image.lockstep.io/web": "nginx:1", "lockstep.io/else": "", "example.io/reload": ""}}, []string{
+			"error UnknownKey annotations: annotation image.lockstep.io/web is unknown and has no effect; did you mean image.lockstep.dev/web?",
+			"error UnknownKey annotations: annotation lockstep.io/reload is unknown and has no effect; did you mean lockstep.dev/reload?",
+		}},
+		"Below": {"the domain is ours, and there is nothing", review.Workload{Annotations: map[string]string{"reload.lockstep.dev/configmap": "app", "what.lockstep.dev/x": ""}}, []string{
+			"error UnknownKey annotations: annotation reload.lockstep.dev/configmap is unknown and has no effect; did you mean lockstep.dev/reload?",
+			"error UnknownKey annotations: annotation what.lockstep.dev/x is unknown and has no effect",
+		}},
 		"OnTemplate": {"the controller reads the workload's own annotations", review.Workload{TemplateAnnotations: set(settings.Reload, "auto"), TemplateLabels: set(settings.Quiet, "1s")}, []string{
 			"error MisplacedKey template annotations: annotation lockstep.dev/reload has no meaning on a pod template; it is for the annotations of a workload, namespace, ConfigMap or Secret",
 			"error MisplacedKey template labels: label lockstep.dev/quiet has no meaning on a pod template; it is for the annotations of a workload",

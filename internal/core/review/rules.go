@@ -17,6 +17,8 @@ const (
 	NothingToFollow   Rule = "NothingToFollow"
 	NoTemplate        Rule = "NoTemplate"
 	MissingReference  Rule = "MissingReference"
+	WrongType         Rule = "WrongType"
+	DuplicateKey      Rule = "DuplicateKey"
 )
 
 // Severity is how bad a finding is.
@@ -51,6 +53,8 @@ func Explanations() []Explanation {
 		{NothingToFollow, Warning, "The workload asks to be followed, and its pod template uses no ConfigMap and no Secret."},
 		{NoTemplate, Error, "The object has no pod template where its kind has one, so that Lockstep cannot follow it."},
 		{MissingReference, Warning, "A workload needs a ConfigMap or Secret that does not exist. For `lockstep lint` that means in none of the files: a warning, because the cluster may have it, or an error if the files are said to be complete."},
+		{WrongType, Error, "The value of an annotation or label is no string, such as `true` or `1` without quotes, or a field of a workload has a value of another type. The API server refuses the object."},
+		{DuplicateKey, Error, "A key is there twice in one place of the file. Only one of them counts, and most programs do not say which."},
 	}
 }
 

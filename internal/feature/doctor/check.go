@@ -69,7 +69,7 @@ func Explanations() []Explanation {
 		{Clock, "The clocks of this machine, of the API server and of the leader agree."},
 		{Record, "The ConfigMaps of the record can be read and have room for more workloads."},
 		{Registries, "The registries of the images that workloads follow answer, from where this program runs."},
-		{Settings, "The annotations of workloads can be understood and do not contradict each other. It names the rules of the table below."},
+		{Settings, "The annotations of workloads, namespaces, ConfigMaps and Secrets can be understood and do not contradict each other, and the namespaces that are named exist. It names the rules of the table below."},
 		{References, "The ConfigMaps and Secrets that followed workloads need exist."},
 		{Reloaders, "No other reloader, and no other installation of Lockstep, restarts the workloads that Lockstep follows."},
 	}

@@ -99,6 +99,9 @@ func TestDecide(t *testing.T) {
 		"NeverLed":     {"it never started", func(f *doctor.Facts) { f.Led = false }, doctor.Leader, doctor.Problem, []string{"no controller has ever led"}},
 		"GivenUp":      {"it was stopped", func(f *doctor.Facts) { f.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"given up"}},
 		"Expired":      {"it was killed", func(f *doctor.Facts) { f.Leader.Expires = now() }, doctor.Leader, doctor.Problem, []string{"has not renewed it since 2026-03-01T11:59:58Z"}},
+		"LaptopBehind": {"the clock of this machine does not decide", func(f *doctor.Facts) { f.Times.Server = now().Add(time.Hour) }, doctor.Leader, doctor.Problem, []string{"has not renewed it"}},
+		"LaptopAhead":  {"neither does it here", func(f *doctor.Facts) { f.Now = now().Add(time.Hour) }, doctor.Leader, doctor.OK, nil},
+		"NoServerTime": {"then it has to", func(f *doctor.Facts) { f.Now, f.TimesErr = now().Add(time.Hour), errors.New("no date") }, doctor.Leader, doctor.Problem, []string{"has not renewed it"}},
 		"OtherVersion": {"two versions may mean different things", func(f *doctor.Facts) { f.Stored.Version = "1.3.0" }, doctor.Leader, doctor.Warning, []string{"version 1.3.0, and this is 1.2.3"}},
 		"LeaseHidden":  {"who asks may not read it", func(f *doctor.Facts) { f.LeaderErr = forbidden("leases") }, doctor.Leader, doctor.Unknown, []string{"leases", "as someone who has this right"}},
 
@@ -141,6 +144,10 @@ func TestDecide(t *testing.T) {
 		"Contradiction": {"it may be meant", func(f *doctor.Facts) {
 			f.Workloads[0] = workload(map[string]string{settings.Reload: "never", settings.Quiet: "1s"})
 		}, doctor.Settings, doctor.Warning, []string{"Contradiction"}},
+		"Typo": {"nobody would look for it elsewhere", func(f *doctor.Facts) { f.Workloads, f.Absent = nil, []string{"shpo"} }, doctor.Settings, doctor.Problem, []string{"namespace shpo does not exist", "correct the name"}},
+		"Metadata": {"of other objects than workloads", func(f *doctor.Facts) {
+			f.Notes = []doctor.Note{{Object: "namespace/shop", Finding: review.OfNamespace(map[string]string{settings.Reload: "maybe"}, nil, f.Nearest)[0]}}
+		}, doctor.Settings, doctor.Problem, []string{"namespace/shop: annotation lockstep.dev/reload", "InvalidValue", "1 finding"}},
 		"Written":      {"what Lockstep writes is no mistake in a cluster", func(f *doctor.Facts) { f.Workloads[0].Review.Annotations[settings.MovedBy] = "lockstep-system" }, doctor.Settings, doctor.OK, nil},
 		"PartlyHidden": {"some kinds may not be listed", func(f *doctor.Facts) { f.WorkloadsErr = []error{forbidden("cronjobs")} }, doctor.Settings, doctor.Unknown, []string{"1 workload looked at", "not looked at: cronjobs"}},
 
@@ -160,6 +167,10 @@ func TestDecide(t *testing.T) {
 		"Beside": {"each has its own workloads", func(f *doctor.Facts) {
 			f.Programs = []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
 		}, doctor.Reloaders, doctor.OK, []string{"Wave runs"}},
+		"All": {"it asks no annotation", func(f *doctor.Facts) {
+			f.Programs = []doctor.Program{{Tool: "Stakater Reloader", Where: "deployment/reloader in tools", All: true}}
+		}, doctor.Reloaders, doctor.Warning, []string{"Stakater Reloader runs for all workloads: deployment/reloader in tools"}},
+		"Twins":    {"two controllers watch a namespace", func(f *doctor.Facts) { f.Installations = []string{"deployment/lockstep in other"} }, doctor.Reloaders, doctor.Problem, []string{"Lockstep runs too: deployment/lockstep in other"}},
 		"TwoOfUs":  {"two installations", func(f *doctor.Facts) { f.Workloads[0].MovedBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other"}},
 		"OneOfUs":  {"our own mark", func(f *doctor.Facts) { f.Workloads[0].MovedBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
 		"NoWorlds": {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads, f.WorkloadsErr = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},

@@ -49,6 +49,11 @@ type Facts struct {
 	// namespaces are not known.
 	WorkloadsErr  []error
 	NamespacesErr error
+	// Absent are the namespaces that a person or the controller's flags name, and that do not
+	// exist.
+	Absent []string
+	// Notes are what is wrong with the metadata of namespaces, ConfigMaps and Secrets.
+	Notes []Note
 
 	// Sources are the ConfigMaps and Secrets that exist.
 	Sources    map[SourceKey]bool
@@ -57,6 +62,15 @@ type Facts struct {
 	// Programs are the other reloaders that run.
 	Programs    []Program
 	ProgramsErr error
+	// Installations are the Deployments of other controllers of Lockstep that watch a
+	// namespace of this one.
+	Installations []string
+}
+
+// Note is a mistake in the metadata of an object.
+type Note struct {
+	Object string
+	review.Finding
 }
 
 // Installation is the controller's Deployment.
@@ -101,6 +115,14 @@ type Workload struct {
 	MovedBy string
 }
 
+// time is the present by the API server's clock, as far as that is known.
+func (f Facts) time() time.Time {
+	if f.TimesErr != nil || f.Times.Server.IsZero() {
+		return f.Now
+	}
+	return f.Times.Server
+}
+
 // String is what people call it: "deployment/web in shop".
 func (w Workload) String() string { return w.Name + " in " + w.Namespace }
 
@@ -118,4 +140,6 @@ type Program struct {
 	Tool string
 	// Where is its Deployment: "deployment/reloader in tools".
 	Where string
+	// All is true when it restarts workloads that do not ask for it.
+	All bool
 }

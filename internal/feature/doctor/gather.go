@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
@@ -48,11 +49,14 @@ type Options struct {
 // Configured is what the arguments of a controller say.
 type Configured struct {
 	// Problem says why the program would not start with them, empty when it would.
-	Problem        string
-	Rights         func(own string) []access.Right
-	Kinds          []kube.Kind
-	Words          settings.Vocabulary
+	Problem string
+	Rights  func(own string) []access.Right
+	Kinds   []kube.Kind
+	Words   settings.Vocabulary
+	// Watched are the namespaces that are named, none when there are none. Selector chooses
+	// among all of them by their labels, nil when none does.
 	Watched        []string
+	Selector       labels.Selector
 	LeaderElection bool
 	Images         bool
 	PlainHTTP      []string
@@ -82,12 +86,11 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 		f.Asked = len(rights)
 		f.Missing, f.RightsErr = access.Review(ctx, o.Client, f.Installation.Account, rights)
 	}
-	if len(o.Watched) == 0 {
-		o.Watched = configured.Watched
-	}
-	f.readWorkloads(ctx, o, configured)
+	namespaces := f.readNamespaces(ctx, o)
+	f.readPrograms(ctx, o, configured, namespaces)
+	o.Watched = f.within(o.Watched, configured, namespaces)
+	f.readWorkloads(ctx, o, configured, namespaces)
 	f.readSources(ctx, o)
-	f.readPrograms(ctx, o)
 	f.Registries = f.askRegistries(ctx, o, configured)
 	return f, nil
 }
@@ -105,7 +108,7 @@ func (f *Facts) readInstallation(ctx context.Context, o Options) Configured {
 	for i := range list.Items {
 		d := &list.Items[i]
 		for _, container := range d.Spec.Template.Spec.Containers {
-			found, ours := o.Understand(slices.Concat(container.Command, container.Args), variablesOf(container))
+			found, ours := o.understand(d, container)
 			if !ours {
 				continue
 			}
@@ -132,18 +135,6 @@ func installationOf(d *appsv1.Deployment, c Configured) Installation {
 	return i
 }
 
-// variablesOf looks up the environment of a container, as far as the template has the values.
-func variablesOf(c corev1.Container) func(string) (string, bool) {
-	return func(name string) (string, bool) {
-		for _, e := range c.Env {
-			if e.Name == name && e.ValueFrom == nil {
-				return e.Value, true
-			}
-		}
-		return "", false
-	}
-}
-
 func (f *Facts) readPods(ctx context.Context, o Options, d *appsv1.Deployment, port string) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
@@ -156,6 +147,9 @@ func (f *Facts) readPods(ctx context.Context, o Options, d *appsv1.Deployment, p
 		return
 	}
 	for i := range list.Items {
+		if phase := list.Items[i].Status.Phase; phase == corev1.PodFailed || phase == corev1.PodSucceeded {
+			continue // It was evicted, for example, and another one is in its place.
+		}
 		pod := Pod{Name: list.Items[i].Name}
 		for _, c := range list.Items[i].Status.Conditions {
 			pod.Ready = pod.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

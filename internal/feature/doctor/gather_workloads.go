@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,28 +39,12 @@ func everyPage(ctx context.Context, c client.Reader, list client.ObjectList, nam
 	}
 }
 
-// within are the namespaces to list in: one that stands for all, or those that are watched.
-func (o Options) within() []string {
-	if len(o.Watched) == 0 {
-		return []string{corev1.NamespaceAll}
-	}
-	return o.Watched
-}
-
 // readWorkloads lists the workloads with what their namespaces say.
-func (f *Facts) readWorkloads(ctx context.Context, o Options, c Configured) {
-	namespaces := map[string]map[string]string{}
-	err := everyPage(ctx, o.Client, metadataList("Namespace"), "", func(object client.Object) error {
-		namespaces[object.GetName()] = object.GetAnnotations()
-		return nil
-	})
-	if err != nil {
-		f.NamespacesErr = fmt.Errorf("list namespaces: %w", err)
-	}
+func (f *Facts) readWorkloads(ctx context.Context, o Options, c Configured, namespaces namespaces) {
 	for _, kind := range c.Kinds {
-		for _, ns := range o.within() {
+		for _, ns := range o.Watched {
 			err := everyPage(ctx, o.Client, kind.NewList(), ns, func(object client.Object) error {
-				if w, ok := workloadOf(kind, object, c.Words, namespaces[object.GetNamespace()]); ok {
+				if w, ok := workloadOf(kind, object, c.Words, namespaces[object.GetNamespace()].annotations); ok {
 					f.Workloads = append(f.Workloads, w)
 				}
 				return nil
@@ -129,9 +112,11 @@ func filtered(set map[string]string, keep func(string) bool) map[string]string {
 func (f *Facts) readSources(ctx context.Context, o Options) {
 	f.Sources = map[SourceKey]bool{}
 	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
-		for _, ns := range o.within() {
+		for _, ns := range o.Watched {
 			err := everyPage(ctx, o.Client, metadataList(string(kind)), ns, func(object client.Object) error {
-				f.Sources[SourceKey{object.GetNamespace(), input.ID{Kind: kind, Name: object.GetName()}}] = true
+				id := input.ID{Kind: kind, Name: object.GetName()}
+				f.Sources[SourceKey{object.GetNamespace(), id}] = true
+				f.note(id.String()+" in "+object.GetNamespace(), review.OfSource(string(kind), ours(object.GetAnnotations()), ours(object.GetLabels()), o.Nearest))
 				return nil
 			})
 			if err != nil {
@@ -147,20 +132,4 @@ func metadataList(kind string) *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 	return list
-}
-
-// readPrograms looks for the Deployments of other reloaders, in all namespaces.
-func (f *Facts) readPrograms(ctx context.Context, o Options) {
-	err := everyPage(ctx, o.Client, &appsv1.DeploymentList{}, "", func(object client.Object) error {
-		d := object.(*appsv1.Deployment)
-		for _, container := range d.Spec.Template.Spec.Containers {
-			if tool := toolOfImage(container.Image); tool != "" && kube.Deployment().ReplicasOf(d) > 0 {
-				f.Programs = append(f.Programs, Program{Tool: tool, Where: "deployment/" + d.Name + " in " + d.Namespace})
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		f.ProgramsErr = fmt.Errorf("list deployments: %w", err)
-	}
 }

@@ -51,7 +51,7 @@ func checkLeader(f Facts) Check {
 		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "look at the log of the controller"}
 	case f.Leader.Name == "":
 		return Check{Name: Leader, Result: Problem, Found: "the last leader has given up the Lease, and no other one has taken it", Do: "start the controller"}
-	case !f.Leader.Leads(f.Now):
+	case !f.Leader.Leads(f.time()):
 		return Check{
 			Name: Leader, Result: Problem, Do: "look whether the controller runs and reaches the API server",
 			Found: fmt.Sprintf("%s held the Lease, and has not renewed it since %s", f.Leader.Name, f.Leader.Renewed.UTC().Format(time.RFC3339)),

@@ -43,26 +43,37 @@ func checkSettings(f Facts) Check {
 		return unread(Settings, f.WorkloadsErr[0])
 	}
 	c, followed := ok(Settings, ""), 0
+	for _, name := range f.Absent {
+		c.Result = Problem
+		c.Details = append(c.Details, "namespace "+name+" does not exist")
+	}
+	notes := slices.SortedStableFunc(slices.Values(f.Notes), func(a, b Note) int { return cmp.Compare(a.Object, b.Object) })
 	for _, w := range f.Workloads {
 		if w.isFollowed() || len(w.Intent.Images) > 0 {
 			followed++
 		}
 		for _, finding := range review.OfWorkload(w.Review, f.Nearest) {
-			if finding.Rule == review.WrittenByLockstep { // In a cluster that is how it should be.
-				continue
-			}
-			result := Warning
-			if finding.Severity == review.Error {
-				result = Problem
-			}
-			c.Result = worse(c.Result, result)
-			c.Details = append(c.Details, fmt.Sprintf("%s: %s (%s)", w, finding.Message, finding.Rule))
+			notes = append(notes, Note{w.String(), finding})
 		}
+	}
+	for _, n := range notes {
+		if n.Rule == review.WrittenByLockstep { // In a cluster that is how it should be.
+			continue
+		}
+		result := Warning
+		if n.Severity == review.Error {
+			result = Problem
+		}
+		c.Result = worse(c.Result, result)
+		c.Details = append(c.Details, fmt.Sprintf("%s: %s (%s)", n.Object, n.Message, n.Rule))
 	}
 	c.Found = fmt.Sprintf("%s looked at, %d followed", counted(len(f.Workloads), "workload"), followed)
 	if c.Result != OK {
 		c.Found += ", " + counted(len(c.Details), "finding")
 		c.Do = "correct the annotations; \"lockstep lint\" finds the same in files"
+	}
+	if len(f.Absent) > 0 {
+		c.Do = "correct the name of the namespace, or create it"
 	}
 	c.Details = some(c.Details)
 	return f.partly(c)
@@ -157,9 +168,12 @@ func checkReloaders(f Facts) Check {
 		c.Found = fmt.Sprintf("Lockstep shares %s with another reloader, or with another installation", counted(shared, "workload"))
 		c.Do = "take the annotations of one of them away: two reloaders restart a workload twice"
 	}
+	c = f.sharesAll(c)
 	c.Details = some(c.Details)
 	for _, p := range f.Programs {
-		c.Details = append(c.Details, p.Tool+" runs: "+p.Where)
+		if !p.All { // else it is told already
+			c.Details = append(c.Details, p.Tool+" runs: "+p.Where)
+		}
 	}
 	if f.ProgramsErr != nil {
 		if c.Result == OK {
@@ -168,6 +182,25 @@ func checkReloaders(f Facts) Check {
 		c.Details = append(c.Details, "whether other reloaders run is not known: "+f.ProgramsErr.Error())
 	}
 	return f.partly(c)
+}
+
+// sharesAll tells of programs that take every workload, whatever its annotations say.
+func (f Facts) sharesAll(c Check) Check {
+	for _, where := range f.Installations {
+		c.Result, c.Do = Problem, "let each of them watch its own namespaces"
+		c.Found = "another installation of Lockstep watches the same namespaces"
+		c.Details = append(c.Details, "Lockstep runs too: "+where)
+	}
+	for _, p := range f.Programs {
+		if p.All {
+			if c.Result == OK {
+				c.Found = "another reloader restarts all workloads that its flags do not exclude"
+			}
+			c.Result, c.Do = worse(c.Result, Warning), cmp.Or(c.Do, "let it restart only workloads with its annotations, or exclude the namespaces of Lockstep")
+			c.Details = append(c.Details, p.Tool+" runs for all workloads: "+p.Where)
+		}
+	}
+	return c
 }
 
 // sharers are who else has to do with the workload: tools, of which some run, and another

@@ -69,7 +69,7 @@ func Check(objects []manifest.Object, o Options) Result {
 		c.check(object)
 	}
 	slices.SortStableFunc(c.result.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Message, b.Message))
 	})
 	return c.result
 }
@@ -82,8 +82,13 @@ type checking struct {
 }
 
 func (c *checking) check(o manifest.Object) {
-	annotations, labels := o.GetAnnotations(), o.GetLabels()
 	kind := slices.IndexFunc(c.Kinds, func(k kube.Kind) bool { return k.GroupKind() == o.GroupVersionKind().GroupKind() })
+	paths := [][]string{nil}
+	if kind >= 0 {
+		paths = append(paths, strings.Split(c.Kinds[kind].Template, "."))
+	}
+	o = c.strict(o, paths...)
+	annotations, labels := o.GetAnnotations(), o.GetLabels()
 	switch core := o.GroupVersionKind().Group == corev1.GroupName; {
 	case kind >= 0:
 		c.result.Workloads++
@@ -108,12 +113,13 @@ func (c *checking) workload(o manifest.Object, kind kube.Kind) {
 	read, err := kind.Read(o.Unstructured)
 	if err != nil {
 		// The cause may quote a value of the file.
-		w.NoTemplate = "the object cannot be read as a " + o.GetKind() + ": a field has a value of another type"
+		c.note(o, o.Line, review.WrongType, "the object cannot be read as a "+o.GetKind()+": a field has a value of another type")
+		w.Partial = true
 	} else {
 		w.NoTemplate, w.Partial = c.template(&w, kind, read)
 	}
 	c.addAt(o, review.OfWorkload(w, c.Nearest), strings.Split(kind.Template, "."))
-	if w.NoTemplate == "" {
+	if err == nil && w.NoTemplate == "" {
 		c.references(o, w)
 	}
 }
@@ -156,6 +162,8 @@ func place(f review.Finding, template []string) []string {
 	return nil
 }
 
-func nameOf(o manifest.Object) string { return strings.ToLower(o.GetKind()) + "/" + o.GetName() }
+func nameOf(o manifest.Object) string {
+	return strings.ToLower(o.GetKind()) + "/" + cmp.Or(o.GetName(), o.GetGenerateName())
+}
 
 func isSource(o manifest.Object) bool { return o.GetKind() == "ConfigMap" || o.GetKind() == "Secret" }

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,9 +31,9 @@ func shelfOf(objects []manifest.Object) shelf {
 		}
 		switch o.GetKind() {
 		case "ConfigMap":
-			s.sources = append(s.sources, source{input.ConfigMap(o.GetName()), o.GetNamespace()})
+			s.sources = append(s.sources, source{input.ConfigMap(cmp.Or(o.GetName(), o.GetGenerateName())), o.GetNamespace()})
 		case "Secret":
-			s.sources = append(s.sources, source{input.Secret(o.GetName()), o.GetNamespace()})
+			s.sources = append(s.sources, source{input.Secret(cmp.Or(o.GetName(), o.GetGenerateName())), o.GetNamespace()})
 		case "Namespace":
 			s.namespaces[o.GetName()] = o.GetAnnotations()
 		}
@@ -43,10 +44,13 @@ func shelfOf(objects []manifest.Object) shelf {
 // namespace has the annotations of a namespace, as far as the manifests have it.
 func (s shelf) namespace(name string) map[string]string { return s.namespaces[name] }
 
+// rootCertificates is the ConfigMap that Kubernetes makes in every namespace.
+var rootCertificates = input.ConfigMap("kube-root-ca.crt")
+
 // has reports whether a source that is wanted is there. One that names no namespace may be
 // applied to any.
 func (s shelf) has(namespace string, wanted func(input.ID) bool) bool {
-	return slices.ContainsFunc(s.sources, func(known source) bool {
+	return wanted(rootCertificates) || slices.ContainsFunc(s.sources, func(known source) bool {
 		return wanted(known.ID) && (known.namespace == namespace || known.namespace == "" || namespace == "")
 	})
 }

@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/review"
+)
+
+// namespaces are those that exist, with the settings and the labels of each; nil when they could
+// not be listed.
+type namespaces map[string]struct {
+	annotations map[string]string
+	labels      labels.Set
+}
+
+func (f *Facts) readNamespaces(ctx context.Context, o Options) namespaces {
+	all := namespaces{}
+	err := everyPage(ctx, o.Client, metadataList("Namespace"), "", func(object client.Object) error {
+		one := all[object.GetName()]
+		one.annotations, one.labels = ours(object.GetAnnotations()), object.GetLabels()
+		all[object.GetName()] = one
+		return nil
+	})
+	if err != nil {
+		f.NamespacesErr = fmt.Errorf("list namespaces: %w", err)
+		return nil
+	}
+	return all
+}
+
+// within are the namespaces to list in: those that a person names, else those that the
+// controller watches. One stands for all. Those that do not exist are noted.
+func (f *Facts) within(named []string, c Configured, all namespaces) []string {
+	list := slices.Concat(named)
+	if len(list) == 0 {
+		list = c.watches(all)
+	}
+	for name, one := range all {
+		if slices.Contains(list, name) || slices.Contains(list, corev1.NamespaceAll) {
+			f.note("namespace/"+name, review.OfNamespace(one.annotations, ours(one.labels), f.Nearest))
+		}
+	}
+	if all == nil {
+		return list
+	}
+	return slices.DeleteFunc(list, func(name string) bool {
+		_, exists := all[name]
+		absent := !exists && name != corev1.NamespaceAll
+		if absent {
+			f.Absent = append(f.Absent, name)
+		}
+		return absent
+	})
+}
+
+// watches are the namespaces that a controller watches, of those that exist. One stands for all.
+func (c Configured) watches(all namespaces) []string {
+	switch {
+	case len(c.Watched) > 0:
+		return slices.Clone(c.Watched)
+	case c.Selector == nil || all == nil:
+		return []string{corev1.NamespaceAll}
+	}
+	list := []string{}
+	for _, name := range sortedKeys(all) {
+		if c.Selector.Matches(all[name].labels) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// shares reports whether two controllers watch a namespace in common. What a selector chooses is
+// all of them while it is not known.
+func (c Configured) shares(other Configured, all namespaces) bool {
+	mine, theirs := c.watches(all), other.watches(all)
+	return slices.ContainsFunc(mine, func(name string) bool {
+		return slices.Contains(theirs, name) || slices.Contains(theirs, corev1.NamespaceAll) || name == corev1.NamespaceAll && len(theirs) > 0
+	})
+}
+
+// note keeps what is wrong with the metadata of an object.
+func (f *Facts) note(object string, found []review.Finding) {
+	for _, finding := range found {
+		f.Notes = append(f.Notes, Note{Object: object, Finding: finding})
+	}
+}

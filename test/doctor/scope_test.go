@@ -1,0 +1,104 @@
+package doctor_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// args gives the controller's Deployment other arguments.
+func (i *installation) args(t *testing.T, flag string) {
+	t.Helper()
+	i.own().Patch(t, &appsv1.Deployment{}, "lockstep", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["controller",%q]}]}}}}`, flag))
+}
+
+// TestWouldNotStart: flags that are right each by itself, and not together.
+func TestWouldNotStart(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	i.args(t, "--quiet=1h")
+	i.examine(t).expect(t, "controller", "problem", "would not start", "maximum delay")
+}
+
+// TestWhatIsLookedAt: only the namespaces that the controller watches, and those by their names.
+func TestWhatIsLookedAt(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	i.examine(t, "-n", i.Namespace+"-typo").expect(t, "settings", "problem", "namespace "+i.Namespace+"-typo does not exist")
+
+	// The own namespace has a workload too: the Deployment of the controller.
+	i.examine(t).expect(t, "settings", "ok", "1 workload looked at, 1 followed")
+	i.Patch(t, &corev1.Namespace{}, i.Namespace, fmt.Sprintf(`{"metadata":{"labels":{"team":%q}}}`, i.Namespace))
+	i.args(t, "--namespace-selector=team="+i.Namespace)
+	selected := i.examine(t)
+	selected.expect(t, "settings", "ok", "1 workload looked at, 1 followed")
+	selected.expect(t, "permissions", "ok")
+	i.args(t, "--namespace-selector=team="+i.Namespace+"-none")
+	i.examine(t).expect(t, "settings", "ok", "0 workloads looked at")
+}
+
+// TestSelectedRights: any namespace may get the labels, so that rights in some of them are not
+// enough.
+func TestSelectedRights(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	i.account.AllowEverywhere(t, testkit.SecretRules()...)
+	i.args(t, "--namespace-selector=team=shop")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // until the authorizer has seen it
+		c := i.examine(t).checks["permissions"]
+		return strings.Contains(c.text(), "patch deployments.apps in all namespaces: needed for rolling them"), c.text()
+	})
+}
+
+// TestMetadata: what people wrote on ConfigMaps and namespaces is looked at too.
+func TestMetadata(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	i.Patch(t, &corev1.ConfigMap{}, "app", `{"metadata":{"annotations":{"lockstep.dev/relod":"never"}}}`)
+	i.Patch(t, &corev1.Namespace{}, i.Namespace, `{"metadata":{"annotations":{"lockstep.dev/reload":"maybe"}}}`)
+	i.examine(t).expect(t, "settings", "problem", "configmap/app in "+i.Namespace+": annotation lockstep.dev/relod is unknown", "namespace/"+i.Namespace+": annotation lockstep.dev/reload: \"maybe\"")
+}
+
+// TestLeftovers: a pod that was evicted, and whose place another one has taken.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "evicted", Namespace: i.Own, Labels: map[string]string{"app": "lockstep"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "lockstep", Image: "lockstep"}}},
+	}
+	i.own().Create(t, pod)
+	i.examine(t).expect(t, "caches", "problem", "evicted is not ready", "1 of 2")
+	pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted"
+	if err := i.Client.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	i.examine(t).expect(t, "caches", "ok", "1 of 1")
+}
+
+// TestTwins: two controllers of Lockstep watch one namespace.
+func TestTwins(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	const twin = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: twin}
+spec:
+  selector: {matchLabels: {app: twin}}
+  template:
+    metadata: {labels: {app: twin}}
+    spec: {containers: [{name: lockstep, image: registry.example/lockstep, args: [controller, "--namespaces=%s"]}]}
+`
+	i.own().Make(t, fmt.Sprintf(twin, i.Own))
+	i.examine(t).expect(t, "reloaders", "ok")
+	i.own().Patch(t, &appsv1.Deployment{}, "twin", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["controller","--namespaces=%s"]}]}}}}`, i.Namespace))
+	i.examine(t).expect(t, "reloaders", "problem", "Lockstep runs too: deployment/twin in "+i.Own)
+}

@@ -23,27 +23,16 @@ func TestNotes(t *testing.T) {
 		want   []string
 		not    []string
 	}{
-		"default": {
-			"", []string{"kubectl -n own rollout status deployment/lockstep", "kubectl -n shop " + reload, "why it was rolled", "explain deployment/web -n shop --own-namespace own"},
-			[]string{images, "-webhook", "observes", "It follows", "revisioned", idle},
-		},
-		"namespaces": {
-			"namespaces: [blog, shop]\nimages: {enabled: true}", []string{"It follows the namespaces blog, shop.", "kubectl -n blog " + reload, "kubectl -n blog " + images},
-			[]string{"-n shop"},
-		},
-		"selector": {"namespaceSelector: team=shop", []string{"with the labels team=shop"}, nil},
-		"observe": {
-			"observe: true\nimages: {enabled: true}\nrevisions: {enabled: true}", []string{"It only observes", "observe=false", "what Lockstep would do", "would run", "would be attached"},
-			[]string{"why it was rolled", "Let a container run", "are attached"},
-		},
-		"auto":   {"reload: {auto: true}", []string{"change a ConfigMap of a Deployment"}, []string{reload}},
-		"images": {"reload: {enabled: false}\nimages: {enabled: true}", []string{"Let a container run", "kubectl -n shop " + images}, []string{reload, "-webhook"}},
-		"webhook": {
-			"images: {enabled: true, webhook: {enabled: true, secretName: a, port: 9000}}", []string{webhook}, nil,
-		},
-		"revisions": {"revisions: {enabled: true}", []string{"ConfigMaps with the label lockstep.dev/revisioned=true are attached"}, []string{"Secrets"}},
-		"secrets":   {"revisions: {enabled: true, secretNamespaces: [shop]}", []string{"ConfigMaps, and Secrets in shop, with the label"}, nil},
-		"none":      {"reload: {enabled: false}", []string{"WARNING: " + idle}, []string{"Try it"}},
+		"default":    {"", []string{"kubectl -n own rollout status deployment/lockstep", "kubectl -n shop " + reload, "why it was rolled", "explain deployment/web -n shop --own-namespace own"}, []string{images, "-webhook", "observes", "It follows", "revisioned", idle}},
+		"namespaces": {"namespaces: [blog, shop]\nimages: {enabled: true}", []string{"It follows the namespaces blog, shop.", "kubectl -n blog " + reload, "kubectl -n blog " + images}, []string{"-n shop"}},
+		"selector":   {"namespaceSelector: team=shop", []string{"with the labels team=shop"}, nil},
+		"observe":    {"observe: true\nimages: {enabled: true}\nrevisions: {enabled: true}", []string{"It only observes", "observe=false", "what Lockstep would do", "would run", "would be attached"}, []string{"why it was rolled", "Let a container run", "are attached"}},
+		"auto":       {"reload: {auto: true}", []string{"change a ConfigMap of a Deployment"}, []string{reload}},
+		"images":     {"reload: {enabled: false}\nimages: {enabled: true}", []string{"Let a container run", "kubectl -n shop " + images}, []string{reload, "-webhook"}},
+		"webhook":    {"images: {enabled: true, webhook: {enabled: true, secretName: a, port: 9000}}", []string{webhook}, nil},
+		"revisions":  {"revisions: {enabled: true}", []string{"ConfigMaps with the label lockstep.dev/revisioned=true are attached"}, []string{"Secrets"}},
+		"secrets":    {"revisions: {enabled: true, secretNamespaces: [shop]}", []string{"ConfigMaps, and Secrets in shop, with the label"}, nil},
+		"none":       {"reload: {enabled: false}", []string{"WARNING: " + idle}, []string{"Try it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

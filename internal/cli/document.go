@@ -27,7 +27,7 @@ func DocumentMetrics(r prometheus.Registerer) error {
 	if err != nil {
 		return err
 	}
-	follow.New(p.options.follow, follow.Dependencies{Metrics: r, Now: time.Now})
+	follow.New(p.options.follow, follow.Dependencies{Metrics: r, Now: func() time.Time { return time.Time{} }})
 	images.NewMetrics(r, nil)
 	r.MustRegister(images.NewCollector(images.New(images.Options{})))
 	revisions.New(revisions.DefaultOptions(), revisions.Dependencies{Metrics: r})

@@ -191,7 +191,7 @@ func TestBlockedCounts(t *testing.T) {
 	want := tally{
 		pending: map[input.Reason]int{input.InvalidAnnotation: 1, input.Held: 1},
 		oldest:  map[input.Reason]time.Time{input.InvalidAnnotation: now, input.Held: now},
-		blocked: map[input.Reason]int{input.InvalidAnnotation: 2},
+		blocked: map[input.Reason]int{input.InvalidAnnotation: 2}, rollouts: map[string]int{},
 	}
 	if diff := cmp.Diff(want, r.tally(now), cmp.AllowUnexported(tally{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

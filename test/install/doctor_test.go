@@ -21,8 +21,13 @@ func TestDoctorMissesNoRight(t *testing.T) {
 	observed := all
 	observed.observe = true
 	for n, s := range []switches{
-		{}, {reload: true}, {images: true}, {images: true, listed: true}, {revisions: true, secrets: []string{}},
-		{reload: true, pods: true}, all, observed,
+		{},
+		{reload: true},
+		{images: true},
+		{images: true, listed: true},
+		{revisions: true, secrets: []string{}},
+		{reload: true, pods: true},
+		all, observed,
 	} {
 		for _, scope := range []string{"all", "named", "selected"} {
 			t.Run(fmt.Sprint(n, scope), func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // args gives the controller's Deployment other arguments.
 func (i *installation) args(t *testing.T, flag string) {
 	t.Helper()
-	i.own().Patch(t, &appsv1.Deployment{}, "lockstep", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["controller",%q]}]}}}}`, flag))
+	i.own().Patch(t, &appsv1.Deployment{}, "lockstep", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["controller","--revisions=false",%q]}]}}}}`, flag))
 }
 
 // TestWouldNotStart: flags that are right each by itself, and not together.

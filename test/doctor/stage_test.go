@@ -60,7 +60,7 @@ func install(t *testing.T) *installation {
 	w.AwaitRecordRight(t, i.account, true)
 	i.CreateApp(t)
 	ip := address(t)
-	i.controller = w.StartControllerAs(t, i.account.Kubeconfig, "--leader-elect=true", "--lease-duration", "5s", "--probe-addr", net.JoinHostPort(ip, "0"))
+	i.controller = w.StartControllerAs(t, i.account.Kubeconfig, "--revisions=false", "--leader-elect=true", "--lease-duration", "5s", "--probe-addr", net.JoinHostPort(ip, "0"))
 	i.controller.AwaitReady(t, true)
 	i.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
 	i.deploy(t, ip)
@@ -100,7 +100,7 @@ spec:
       schedulerName: none # the test is this pod's kubelet: no other one is to have it
       serviceAccountName: %s
       containers:
-      - {name: lockstep, image: registry.example/lockstep, command: [/lockstep], args: [controller, --namespaces=%s, "--probe-addr=:%s"]}
+      - {name: lockstep, image: registry.example/lockstep, command: [/lockstep], args: [controller, --revisions=false, --namespaces=%s, "--probe-addr=:%s"]}
 `, i.account.Name, i.Namespace, i.controller.ProbePort(t)))
 	var pods corev1.PodList
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {

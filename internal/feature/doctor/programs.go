@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,8 +41,10 @@ func (f *Facts) readPrograms(ctx context.Context, o Options, own Configured, all
 
 // takesAll reports whether Stakater Reloader restarts workloads that do not ask for it.
 func takesAll(c corev1.Container) bool {
-	words := slices.Concat(c.Command, c.Args)
-	return slices.Contains(words, "--auto-reload-all") || slices.Contains(words, "--auto-reload-all=true")
+	return slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(word string) bool {
+		name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		return name == "auto-reload-all" && (value == "" || value == "true")
+	})
 }
 
 // understand reads what a container is started with.

@@ -45,12 +45,12 @@ func shelfOf(objects []manifest.Object) shelf {
 func (s shelf) namespace(name string) map[string]string { return s.namespaces[name] }
 
 // rootCertificates is the ConfigMap that Kubernetes makes in every namespace.
-var rootCertificates = input.ConfigMap("kube-root-ca.crt")
+func rootCertificates() input.ID { return input.ConfigMap("kube-root-ca.crt") }
 
 // has reports whether a source that is wanted is there. One that names no namespace may be
 // applied to any.
 func (s shelf) has(namespace string, wanted func(input.ID) bool) bool {
-	return wanted(rootCertificates) || slices.ContainsFunc(s.sources, func(known source) bool {
+	return wanted(rootCertificates()) || slices.ContainsFunc(s.sources, func(known source) bool {
 		return wanted(known.ID) && (known.namespace == namespace || known.namespace == "" || namespace == "")
 	})
 }

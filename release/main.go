@@ -181,5 +181,5 @@ func (o options) push(ctx context.Context, stdout io.Writer, progress *progress)
 func install(reference string) string {
 	tagged, digest, _ := strings.Cut(reference, "@")
 	repository := tagged[:strings.LastIndex(tagged, ":")]
-	return fmt.Sprintf("helm install lockstep charts/lockstep --namespace lockstep-system --create-namespace --set image.repository=%s,image.digest=%s", repository, digest)
+	return fmt.Sprintf("helm upgrade --install lockstep charts/lockstep --namespace lockstep-system --create-namespace --set image.repository=%s,image.digest=%s", repository, digest)
 }

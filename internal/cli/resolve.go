@@ -179,6 +179,14 @@ func (o *resolveOptions) host() (registry.Host, error) {
 	return host, nil
 }
 
+// starHint is for those who expect a star to stand for anything.
+func starHint(s tagspec.Spec) string {
+	if !strings.Contains(s.String(), "*") || strings.HasPrefix(s.String(), "/") {
+		return ""
+	}
+	return "; a star stands for digits: 1.* means 1.4 and not 1.4.2, which 1.4.*, 1.*.* and ^1 mean"
+}
+
 // offline chooses from a list of tags.
 func (o *resolveOptions) offline(image tagspec.Image, stdin io.Reader, stdout io.Writer) error {
 	text, err := readTags(o.tagsFrom, stdin)
@@ -192,7 +200,7 @@ func (o *resolveOptions) offline(image tagspec.Image, stdin io.Reader, stdout io
 	}
 	tag, ok := image.Spec.Choose(tags)
 	if !ok {
-		return fmt.Errorf("none of %d tags matches %s", len(tags), image.Spec)
+		return fmt.Errorf("none of %d tags matches %s%s", len(tags), image.Spec, starHint(image.Spec))
 	}
 	_, err = fmt.Fprintln(stdout, tag)
 	return err

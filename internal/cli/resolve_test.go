@@ -148,6 +148,7 @@ func TestResolveOffline(t *testing.T) {
 		{"1.*.*", "answer", "1.10.0\n", "", exitOK},
 		{"latest", "lines", "latest\n", "", exitOK},
 		{"^2", "lines", "", "none of 4 tags matches ^2", exitFailed},
+		{"2.*", "lines", "", "a star stands for digits", exitFailed},
 		{"1.**", "lines", "", "two * side by side", exitUsage},
 	} {
 		stdout, stderr, code := runResolve(t, folder, "registry.invalid/app:"+c.spec, "--tags-from", filepath.Join(folder, c.file))

@@ -96,6 +96,7 @@ func TestDecide(t *testing.T) {
 		"WrongArguments": {"it would not start", func(f *doctor.Facts) { f.Installation.Problem = "unknown flag" }, doctor.Controller, doctor.Problem, []string{"would not start: unknown flag"}},
 
 		"NoElection":   {"one replica needs no leader", func(f *doctor.Facts) { f.Installation.LeaderElection, f.Led = false, false }, doctor.Leader, doctor.OK, []string{"switched off"}},
+		"NotInstalled": {"there is no log to look at", func(f *doctor.Facts) { f.Led, f.Installation = false, doctor.Installation{} }, doctor.Leader, doctor.Problem, []string{"install it"}},
 		"NeverLed":     {"it never started", func(f *doctor.Facts) { f.Led = false }, doctor.Leader, doctor.Problem, []string{"no controller has ever led"}},
 		"GivenUp":      {"it was stopped", func(f *doctor.Facts) { f.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"given up"}},
 		"Expired":      {"it was killed", func(f *doctor.Facts) { f.Leader.Expires = now() }, doctor.Leader, doctor.Problem, []string{"has not renewed it since 2026-03-01T11:59:58Z"}},

@@ -47,6 +47,8 @@ func checkLeader(f Facts) Check {
 		return unread(Leader, f.LeaderErr)
 	case known && !f.Installation.LeaderElection:
 		return ok(Leader, "leader election is switched off")
+	case !f.Led && f.Installation.Deployment == "":
+		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "install it: docs/getting-started.md"}
 	case !f.Led:
 		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "look at the log of the controller"}
 	case f.Leader.Name == "":

@@ -14,7 +14,7 @@ func TestNotes(t *testing.T) {
 	h := helmtest.New(t, "")
 	const (
 		reload  = "annotate deployment web lockstep.dev/reload=auto"
-		images  = "annotate deployment web 'image.lockstep.dev/web=registry.example/web:1.*'"
+		images  = "annotate deployment web 'image.lockstep.dev/web=registry.example/web:^1'"
 		webhook = "http://lockstep-webhook.own.svc:9000/generic"
 		idle    = "every capability is switched off"
 	)

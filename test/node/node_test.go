@@ -101,7 +101,7 @@ func installController(t *testing.T, cluster *labtest.Cluster) {
 	h := helmtest.New(t, cluster.Kubeconfig())
 	repository, tag, _ := strings.Cut(lockstepImage, ":")
 	h.Run(t, "install", "lockstep", h.Chart("lockstep"), "--namespace", controllerNamespace, "--create-namespace", "--wait",
-		"--set", "podStrategies.enabled=true,image.pullPolicy=Never,image.repository="+repository+",image.tag="+tag)
+		"--set", "podStrategies.enabled=true,image.pullPolicy=Never,image.repository="+repository, "--set-string", "image.tag="+tag)
 }
 
 func controllerReloadsFromAPod(t *testing.T, cluster *labtest.Cluster) {

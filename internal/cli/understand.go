@@ -61,7 +61,7 @@ func (o *controllerOptions) configured() (doctor.Configured, error) {
 	}
 	c := doctor.Configured{
 		Kinds: kinds, Watched: o.watched, LeaderElection: o.server.LeaderElection,
-		Images: o.images.follow, PlainHTTP: o.images.plainHTTP,
+		Reload: o.reload, Images: o.images.follow, PlainHTTP: o.images.plainHTTP,
 		Words: settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others},
 		Rights: func(own string) []access.Right {
 			asked := *o

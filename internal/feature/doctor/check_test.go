@@ -42,7 +42,7 @@ func healthy() doctor.Facts {
 	return doctor.Facts{
 		Namespace: "lockstep-system", Version: "1.2.3", Now: now(), Nearest: func(string, []string) []string { return nil },
 		Installation: doctor.Installation{
-			Deployment: "lockstep", Account: access.Account{Namespace: "lockstep-system", Name: "lockstep"}, Wanted: 2, Ready: 2, LeaderElection: true, ImagesOn: true,
+			Deployment: "lockstep", Account: access.Account{Namespace: "lockstep-system", Name: "lockstep"}, Wanted: 2, Ready: 2, Updated: 2, LeaderElection: true, ReloadOn: true, ImagesOn: true,
 			Pods: []doctor.Pod{{Name: "lockstep-a", Ready: true, Report: []string{"[+] deployments: followed", "[-] rollouts: not installed in this cluster"}}, {Name: "lockstep-b", Ready: true}},
 		},
 		Led: true, Leader: access.Leader{Name: "lockstep-a", Renewed: now().Add(-2 * time.Second), Expires: now().Add(13 * time.Second), WrittenAt: now().Add(-2 * time.Second)},
@@ -90,7 +90,8 @@ func TestDecide(t *testing.T) {
 		says   []string
 	}{
 		"NoDeployment":   {"it may run elsewhere", func(f *doctor.Facts) { f.Installation = doctor.Installation{} }, doctor.Controller, doctor.Unknown, []string{"namespace lockstep-system has no Deployment of Lockstep"}},
-		"NoReplicas":     {"a person scaled it down", func(f *doctor.Facts) { f.Installation.Wanted = 0 }, doctor.Controller, doctor.Problem, []string{"no replicas", "kubectl -n lockstep-system scale"}},
+		"NoReplicas":     {"a person scaled it down", func(f *doctor.Facts) { f.Installation.Wanted = 0 }, doctor.Controller, doctor.Problem, []string{"no replicas", "kubectl -n lockstep-system scale deployment/lockstep --replicas=2"}},
+		"NotUpdated":     {"an upgrade is stuck", func(f *doctor.Facts) { f.Installation.Updated = 0 }, doctor.Controller, doctor.Warning, []string{"0 of 2 pods have its newest template", "rollout status"}},
 		"NotReady":       {"no pod works", func(f *doctor.Facts) { f.Installation.Ready = 0 }, doctor.Controller, doctor.Problem, []string{"none of 2 pods is ready"}},
 		"HalfReady":      {"the other one works", func(f *doctor.Facts) { f.Installation.Ready = 1 }, doctor.Controller, doctor.Warning, []string{"1 of 2 pods are ready"}},
 		"WrongArguments": {"it would not start", func(f *doctor.Facts) { f.Installation.Problem = "unknown flag" }, doctor.Controller, doctor.Problem, []string{"would not start: unknown flag"}},
@@ -139,6 +140,12 @@ func TestDecide(t *testing.T) {
 		"Unreachable": {"a registry does not answer", func(f *doctor.Facts) { f.Registries["registry.example"] = errors.New("no answer of registry.example") }, doctor.Registries, doctor.Problem, []string{"no answer of registry.example", "1 of the registries"}},
 		"ImagesOff":   {"the controller does not look at images", func(f *doctor.Facts) { f.Installation.ImagesOn = false }, doctor.Registries, doctor.Warning, []string{"switch images on"}},
 
+		"NotNeeded": {"a registry that does not answer, while images are off", func(f *doctor.Facts) {
+			f.Registries["registry.example"], f.Installation.ImagesOn = errors.New("no answer of registry.example"), false
+		}, doctor.Registries, doctor.Warning, []string{"does not follow any"}},
+
+		"ReloadOff": {"nothing is followed, whatever the annotations say", func(f *doctor.Facts) { f.Installation.ReloadOn = false }, doctor.Settings, doctor.Warning, []string{"ReloadOff", "switch reload on", "ask for them: 1"}},
+		"Unwatched": {"what a person asks about is not followed", func(f *doctor.Facts) { f.Unwatched = "shop" }, doctor.Settings, doctor.Warning, []string{"does not watch namespace shop"}},
 		"Invalid": {"the controller leaves it alone", func(f *doctor.Facts) {
 			f.Workloads = []doctor.Workload{workload(map[string]string{settings.Quiet: "soon"})}
 		}, doctor.Settings, doctor.Problem, []string{"deployment/web in shop: ", "InvalidValue"}},

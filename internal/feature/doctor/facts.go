@@ -52,6 +52,9 @@ type Facts struct {
 	// Absent are the namespaces that a person or the controller's flags name, and that do not
 	// exist.
 	Absent []string
+	// Unwatched is the namespace that a person names and the controller does not watch, empty
+	// when it does.
+	Unwatched string
 	// Notes are what is wrong with the metadata of namespaces, ConfigMaps and Secrets.
 	Notes []Note
 
@@ -78,14 +81,21 @@ type Installation struct {
 	// Deployment is its name, empty when there is none.
 	Deployment string
 	// Problem says why its arguments cannot be understood, empty when they can.
-	Problem        string
-	Account        access.Account
-	Wanted, Ready  int
+	Problem string
+	Account access.Account
+	// Wanted, Ready and Updated are numbers of pods; those that are updated have the newest
+	// template.
+	Wanted, Ready, Updated int
+
 	LeaderElection bool
+	ReloadOn       bool
 	ImagesOn       bool
 	Pods           []Pod
 	PodsErr        error
 }
+
+// isKnown reports whether the controller's flags could be read.
+func (i Installation) isKnown() bool { return i.Deployment != "" && i.Problem == "" }
 
 // Pod is a pod of the controller.
 type Pod struct {

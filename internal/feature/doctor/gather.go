@@ -58,7 +58,8 @@ type Configured struct {
 	Watched        []string
 	Selector       labels.Selector
 	LeaderElection bool
-	Images         bool
+	// Reload and Images are what it follows.
+	Reload, Images bool
 	PlainHTTP      []string
 	ProbePort      string
 }
@@ -126,7 +127,7 @@ func (f *Facts) readInstallation(ctx context.Context, o Options) Configured {
 func installationOf(d *appsv1.Deployment, c Configured) Installation {
 	i := Installation{
 		Deployment: d.Name, Problem: c.Problem, Wanted: kube.Deployment().ReplicasOf(d), Ready: int(d.Status.ReadyReplicas),
-		LeaderElection: c.LeaderElection, ImagesOn: c.Images,
+		LeaderElection: c.LeaderElection, ReloadOn: c.Reload, ImagesOn: c.Images, Updated: int(d.Status.UpdatedReplicas),
 		Account: access.Account{Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName},
 	}
 	if i.Account.Name == "" {

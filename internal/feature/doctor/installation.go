@@ -26,7 +26,7 @@ func checkController(f Facts) Check {
 		c.Do = "correct the arguments of its container"
 	case i.Wanted == 0:
 		c.Found = fmt.Sprintf("deployment/%s has no replicas", i.Deployment)
-		c.Do = fmt.Sprintf("kubectl -n %s scale deployment/%s", f.Namespace, i.Deployment)
+		c.Do = fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=2", f.Namespace, i.Deployment)
 	case i.Ready == 0:
 		c.Found = fmt.Sprintf("deployment/%s: none of %s is ready", i.Deployment, counted(i.Wanted, "pod"))
 		c.Do = fmt.Sprintf("look at its log: kubectl -n %s logs deployment/%s", f.Namespace, i.Deployment)
@@ -34,6 +34,10 @@ func checkController(f Facts) Check {
 		c.Result = Warning
 		c.Found = fmt.Sprintf("deployment/%s: %d of %s are ready", i.Deployment, i.Ready, counted(i.Wanted, "pod"))
 		c.Do = fmt.Sprintf("kubectl -n %s describe deployment/%s", f.Namespace, i.Deployment)
+	case i.Updated < i.Wanted:
+		c.Result = Warning
+		c.Found = fmt.Sprintf("deployment/%s: %d of %s have its newest template, and the others run with flags from before", i.Deployment, i.Updated, counted(i.Wanted, "pod"))
+		c.Do = fmt.Sprintf("kubectl -n %s rollout status deployment/%s", f.Namespace, i.Deployment)
 	default:
 		return ok(Controller, "deployment/%s has %s, all ready", i.Deployment, counted(i.Wanted, "pod"))
 	}

@@ -37,9 +37,15 @@ func (f *Facts) readNamespaces(ctx context.Context, o Options) namespaces {
 // within are the namespaces to list in: those that a person names, else those that the
 // controller watches. One stands for all. Those that do not exist are noted.
 func (f *Facts) within(named []string, c Configured, all namespaces) []string {
+	watched := c.watches(all)
 	list := slices.Concat(named)
 	if len(list) == 0 {
-		list = c.watches(all)
+		list = watched
+	}
+	if i := slices.IndexFunc(named, func(name string) bool {
+		return !slices.Contains(watched, name) && !slices.Contains(watched, corev1.NamespaceAll)
+	}); i >= 0 {
+		f.Unwatched = named[i]
 	}
 	for name, one := range all {
 		if slices.Contains(list, name) || slices.Contains(list, corev1.NamespaceAll) {

@@ -29,8 +29,8 @@ func checkRegistries(f Facts) Check {
 		c.Found = fmt.Sprintf("no answer, from here, of %d of the registries that are needed: %d", len(c.Details), len(f.Registries))
 		c.Do = "check the names and the network; the controller may reach what this machine does not: \"lockstep explain\" says what it met"
 	}
-	if f.Installation.Deployment != "" && f.Installation.Problem == "" && !f.Installation.ImagesOn {
-		c.Result = worse(c.Result, Warning)
+	if f.Installation.isKnown() && !f.Installation.ImagesOn {
+		c.Result = Warning // a registry that does not answer keeps no controller from anything
 		c.Details = append(c.Details, "workloads ask for images, and the controller does not follow any")
 		c.Do = cmp.Or(c.Do, "switch images on in the controller")
 	}
@@ -48,8 +48,13 @@ func checkSettings(f Facts) Check {
 		c.Details = append(c.Details, "namespace "+name+" does not exist")
 	}
 	notes := slices.SortedStableFunc(slices.Values(f.Notes), func(a, b Note) int { return cmp.Compare(a.Object, b.Object) })
+	reload := !f.Installation.isKnown() || f.Installation.ReloadOn
+	asking := 0
 	for _, w := range f.Workloads {
-		if w.isFollowed() || len(w.Intent.Images) > 0 {
+		if w.isFollowed() {
+			asking++
+		}
+		if w.isFollowed() && reload || len(w.Intent.Images) > 0 {
 			followed++
 		}
 		for _, finding := range review.OfWorkload(w.Review, f.Nearest) {
@@ -67,9 +72,22 @@ func checkSettings(f Facts) Check {
 		c.Result = worse(c.Result, result)
 		c.Details = append(c.Details, fmt.Sprintf("%s: %s (%s)", n.Object, n.Message, n.Rule))
 	}
+	wrong := len(c.Details) > 0
+	if !reload && asking > 0 {
+		c.Result = worse(c.Result, Warning)
+		c.Details = append(c.Details, fmt.Sprintf("the controller follows no ConfigMaps and Secrets; workloads that ask for them: %d (%s)", asking, input.ReloadOff))
+		c.Do = "switch reload on in the controller, or take the annotations away"
+	}
+	if f.Unwatched != "" {
+		c.Result = worse(c.Result, Warning)
+		c.Details = append(c.Details, "the controller does not watch namespace "+f.Unwatched)
+		c.Do = "name a namespace that it watches, or let it watch this one"
+	}
 	c.Found = fmt.Sprintf("%s looked at, %d followed", counted(len(f.Workloads), "workload"), followed)
 	if c.Result != OK {
 		c.Found += ", " + counted(len(c.Details), "finding")
+	}
+	if wrong {
 		c.Do = "correct the annotations; \"lockstep lint\" finds the same in files"
 	}
 	if len(f.Absent) > 0 {

@@ -90,7 +90,7 @@ func TestDecide(t *testing.T) {
 		says   []string
 	}{
 		"NoDeployment":   {"it may run elsewhere", func(f *doctor.Facts) { f.Installation = doctor.Installation{} }, doctor.Controller, doctor.Unknown, []string{"namespace lockstep-system has no Deployment of Lockstep"}},
-		"NoReplicas":     {"a person scaled it down", func(f *doctor.Facts) { f.Installation.Wanted = 0 }, doctor.Controller, doctor.Problem, []string{"no replicas", "kubectl -n lockstep-system scale deployment/lockstep --replicas=2"}},
+		"NoReplicas":     {"a person scaled it down", func(f *doctor.Facts) { f.Installation.Wanted = 0 }, doctor.Controller, doctor.Problem, []string{"no replicas", "replicas to 1 or more", "kubectl -n lockstep-system edit deployment/lockstep"}},
 		"NotUpdated":     {"an upgrade is stuck", func(f *doctor.Facts) { f.Installation.Updated = 0 }, doctor.Controller, doctor.Warning, []string{"0 of 2 pods have its newest template", "rollout status"}},
 		"NotReady":       {"no pod works", func(f *doctor.Facts) { f.Installation.Ready = 0 }, doctor.Controller, doctor.Problem, []string{"none of 2 pods is ready"}},
 		"HalfReady":      {"the other one works", func(f *doctor.Facts) { f.Installation.Ready = 1 }, doctor.Controller, doctor.Warning, []string{"1 of 2 pods are ready"}},

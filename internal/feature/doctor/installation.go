@@ -26,7 +26,7 @@ func checkController(f Facts) Check {
 		c.Do = "correct the arguments of its container"
 	case i.Wanted == 0:
 		c.Found = fmt.Sprintf("deployment/%s has no replicas", i.Deployment)
-		c.Do = fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=2", f.Namespace, i.Deployment)
+		c.Do = fmt.Sprintf("set its replicas to 1 or more: kubectl -n %s edit deployment/%s", f.Namespace, i.Deployment)
 	case i.Ready == 0:
 		c.Found = fmt.Sprintf("deployment/%s: none of %s is ready", i.Deployment, counted(i.Wanted, "pod"))
 		c.Do = fmt.Sprintf("look at its log: kubectl -n %s logs deployment/%s", f.Namespace, i.Deployment)

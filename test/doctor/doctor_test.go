@@ -39,13 +39,13 @@ func TestDoctor(t *testing.T) {
 	i.Annotate(t, testkit.Web, settings.MovedBy, "elsewhere")
 	i.Annotate(t, "lost", settings.ImagePrefix+"app", "127.0.0.1:1/app:1.*")
 	sick := i.examine(t)
-	if sick.code != 1 || !strings.Contains(sick.stderr, "Error: 2 problems\n") {
+	if sick.code != 1 || !strings.Contains(sick.stderr, "Error: 1 problem\n") {
 		t.Errorf("exit code %d: %s", sick.code, sick.stderr)
 	}
 	sick.expect(t, "settings", "problem", "deployment/web in "+i.Namespace, `"soon" is not understood`, "InvalidValue")
 	sick.expect(t, "references", "warning", "deployment/lost in "+i.Namespace+" needs configmap/nowhere, which does not exist")
 	sick.expect(t, "reloaders", "warning", "deployment/web in "+i.Namespace+" has annotations of Stakater Reloader too", "moved by the installation in namespace elsewhere")
-	sick.expect(t, "registries", "problem", "127.0.0.1:1", "does not follow any")
+	sick.expect(t, "registries", "warning", "127.0.0.1:1", "does not follow any")
 	sick.expect(t, "leader", "ok")
 
 	i.own().Make(t, `

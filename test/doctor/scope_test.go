@@ -72,7 +72,7 @@ func TestLeftovers(t *testing.T) {
 	i := install(t)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "evicted", Namespace: i.Own, Labels: map[string]string{"app": "lockstep"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "lockstep", Image: "lockstep"}}},
+		Spec:       corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: "lockstep", Image: "lockstep"}}},
 	}
 	i.own().Create(t, pod)
 	i.examine(t).expect(t, "caches", "problem", "evicted is not ready", "1 of 2")

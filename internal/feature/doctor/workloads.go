@@ -42,14 +42,31 @@ func checkSettings(f Facts) Check {
 	if len(f.WorkloadsErr) > 0 && len(f.Workloads) == 0 {
 		return unread(Settings, f.WorkloadsErr[0])
 	}
-	c, followed := ok(Settings, ""), 0
-	for _, name := range f.Absent {
-		c.Result = Problem
-		c.Details = append(c.Details, "namespace "+name+" does not exist")
+	c := ok(Settings, "")
+	f.tellMistakes(&c)
+	asking, followed := f.asking()
+	if asking > 0 && f.Installation.isKnown() && !f.Installation.ReloadOn {
+		c.Result = worse(c.Result, Warning)
+		c.Details = append(c.Details, fmt.Sprintf("the controller follows no ConfigMaps and Secrets; workloads that ask for them: %d (%s)", asking, input.ReloadOff))
+		c.Do = cmp.Or(c.Do, "switch reload on in the controller, or take the annotations away")
 	}
-	notes := slices.SortedStableFunc(slices.Values(f.Notes), func(a, b Note) int { return cmp.Compare(a.Object, b.Object) })
+	if f.Unwatched != "" {
+		c.Result = worse(c.Result, Warning)
+		c.Details = append(c.Details, "the controller does not watch namespace "+f.Unwatched)
+		c.Do = cmp.Or(c.Do, "name a namespace that it watches, or let it watch this one")
+	}
+	c.Found = fmt.Sprintf("%s looked at, %d followed", counted(len(f.Workloads), "workload"), followed)
+	if c.Result != OK {
+		c.Found += ", " + counted(len(c.Details), "finding")
+	}
+	c.Details = some(c.Details)
+	return f.partly(c)
+}
+
+// asking are the workloads that ask for ConfigMaps or Secrets, and followed those that get what
+// they ask for, images included.
+func (f Facts) asking() (asking, followed int) {
 	reload := !f.Installation.isKnown() || f.Installation.ReloadOn
-	asking := 0
 	for _, w := range f.Workloads {
 		if w.isFollowed() {
 			asking++
@@ -57,6 +74,18 @@ func checkSettings(f Facts) Check {
 		if w.isFollowed() && reload || len(w.Intent.Images) > 0 {
 			followed++
 		}
+	}
+	return asking, followed
+}
+
+// tellMistakes adds what is wrong with the settings of workloads and of what is around them.
+func (f Facts) tellMistakes(c *Check) {
+	for _, name := range f.Absent {
+		c.Result, c.Do = Problem, "correct the name of the namespace, or create it"
+		c.Details = append(c.Details, "namespace "+name+" does not exist")
+	}
+	notes := slices.SortedStableFunc(slices.Values(f.Notes), func(a, b Note) int { return cmp.Compare(a.Object, b.Object) })
+	for _, w := range f.Workloads {
 		for _, finding := range review.OfWorkload(w.Review, f.Nearest) {
 			notes = append(notes, Note{w.String(), finding})
 		}
@@ -69,32 +98,9 @@ func checkSettings(f Facts) Check {
 		if n.Severity == review.Error {
 			result = Problem
 		}
-		c.Result = worse(c.Result, result)
+		c.Result, c.Do = worse(c.Result, result), cmp.Or(c.Do, "correct the annotations; \"lockstep lint\" finds the same in files")
 		c.Details = append(c.Details, fmt.Sprintf("%s: %s (%s)", n.Object, n.Message, n.Rule))
 	}
-	wrong := len(c.Details) > 0
-	if !reload && asking > 0 {
-		c.Result = worse(c.Result, Warning)
-		c.Details = append(c.Details, fmt.Sprintf("the controller follows no ConfigMaps and Secrets; workloads that ask for them: %d (%s)", asking, input.ReloadOff))
-		c.Do = "switch reload on in the controller, or take the annotations away"
-	}
-	if f.Unwatched != "" {
-		c.Result = worse(c.Result, Warning)
-		c.Details = append(c.Details, "the controller does not watch namespace "+f.Unwatched)
-		c.Do = "name a namespace that it watches, or let it watch this one"
-	}
-	c.Found = fmt.Sprintf("%s looked at, %d followed", counted(len(f.Workloads), "workload"), followed)
-	if c.Result != OK {
-		c.Found += ", " + counted(len(c.Details), "finding")
-	}
-	if wrong {
-		c.Do = "correct the annotations; \"lockstep lint\" finds the same in files"
-	}
-	if len(f.Absent) > 0 {
-		c.Do = "correct the name of the namespace, or create it"
-	}
-	c.Details = some(c.Details)
-	return f.partly(c)
 }
 
 // partly tells which workloads were not looked at.

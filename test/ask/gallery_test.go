@@ -3,8 +3,6 @@ package ask_test
 import (
 	"encoding/base64"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,19 +22,7 @@ type gallery struct {
 // secret "pull".
 func openGallery(t testing.TB, s *stage) {
 	t.Helper()
-	server, err := registrylab.Start(t.Context(), registrylab.Options{Folder: t.TempDir(), Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, server.CA, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	server := testkit.ServeRegistry(t, registrylab.Options{})
 	auth := base64.StdEncoding.EncodeToString([]byte(registrylab.User + ":" + registrylab.Password))
 	s.make(t, fmt.Sprintf(`
 apiVersion: v1
@@ -46,7 +32,7 @@ type: kubernetes.io/dockerconfigjson
 stringData: {.dockerconfigjson: '{"auths":{%q:{"auth":%q}}}'}
 `, server.Address, auth))
 	s.gallery = &gallery{server: server, flags: []string{
-		"--images", "--image-interval", "1s", "--cloud-identity=false", "--registry-ca", server.Address + "=" + authority,
+		"--images", "--image-interval", "1s", "--cloud-identity=false", "--registry-ca", server.Address + "=" + testkit.Authority(t, server),
 	}}
 }
 

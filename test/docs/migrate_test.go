@@ -80,15 +80,7 @@ func change(t *testing.T, w *testkit.World, source string) {
 // tag of the range, and to the next one when it is pushed.
 func TestNewManifestOfKeel(t *testing.T) {
 	t.Parallel()
-	registry, err := registrylab.Start(t.Context(), registrylab.Options{Folder: t.TempDir(), Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := registry.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	registry := testkit.ServeRegistry(t, registrylab.Options{})
 	push := func(tag string) string {
 		t.Helper()
 		digest, err := registry.PushIndex(t.Context(), "web", tag, tag)
@@ -106,7 +98,7 @@ func TestNewManifestOfKeel(t *testing.T) {
 		w.Create(t, o)
 	}
 	w.StartReady(t, "--images", "--cloud-identity=false", "--image-interval=1s", "--quiet", testkit.Quiet,
-		"--registry-ca", registry.Address+"="+file(t, "ca.pem", string(registry.CA)), "--docker-config", login(t, registry.Address))
+		"--registry-ca", registry.Address+"="+testkit.Authority(t, registry), "--docker-config", login(t, registry.Address))
 	awaitImage(t, w, want)
 	awaitImage(t, w, push("1.10.0"))
 }

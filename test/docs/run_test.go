@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -78,7 +79,11 @@ func newReader(t *testing.T) *reader {
 	shop := own + "-shop"
 	r.namespaces = strings.NewReplacer("lockstep-system", own, "shop", shop)
 	t.Cleanup(func() {
-		_ = r.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}}) // a page need not have made it
+		// The test's own context has ended by now.
+		err := r.client.Delete(context.WithoutCancel(t.Context()), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}})
+		if client.IgnoreNotFound(err) != nil { // a page need not have made it
+			t.Error(err)
+		}
 	})
 	r.copyExamples(t)
 	r.link(t, "charts", filepath.Join(root(t), "charts"))

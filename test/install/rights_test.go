@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -34,7 +35,8 @@ func TestRightsAreUsedAndSuffice(t *testing.T) {
 		// Without streams a list is a list, and shows as one in the log.
 		APIServerFlags: []string{"--audit-policy-file=" + auditPolicy(t), "--audit-log-path=" + audit, "--feature-gates=WatchList=false"},
 	})}
-	l.registry, l.authority = newRegistry(t)
+	l.registry = testkit.ServeRegistry(t, registrylab.Options{})
+	l.authority = testkit.Authority(t, l.registry)
 	l.installWorkers(t)
 	none, reload, images := switches{}, switches{reload: true}, switches{images: true}
 	listed := switches{images: true, listed: true}

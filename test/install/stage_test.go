@@ -3,7 +3,6 @@ package install
 import (
 	"encoding/base64"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -118,25 +117,6 @@ func accountKubeconfig(t *testing.T, w *testkit.World, name string) string {
 		t.Fatal(err)
 	}
 	return file
-}
-
-// newRegistry starts a registry that takes credentials.
-func newRegistry(t *testing.T) (server *registrylab.Server, authority string) {
-	t.Helper()
-	server, err := registrylab.Start(t.Context(), registrylab.Options{Folder: t.TempDir(), Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	authority = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, server.CA, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return server, authority
 }
 
 // pullSecret is a Secret for the registry, and a service account that pulls with it.

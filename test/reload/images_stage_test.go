@@ -3,8 +3,6 @@ package reload_test
 import (
 	"encoding/base64"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,22 +32,9 @@ func newGallery(t testing.TB, needs ...labtest.Component) *gallery {
 // newGalleryWith does the same with a registry that has options.
 func newGalleryWith(t testing.TB, o registrylab.Options, needs ...labtest.Component) *gallery {
 	t.Helper()
-	o.Folder, o.Progress = t.TempDir(), os.Stderr
-	server, err := registrylab.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, server.CA, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	server := testkit.ServeRegistry(t, o)
 	g := &gallery{stage: newStage(t, "", needs...), registry: server}
-	g.flags = []string{"--images", "--image-interval", "1s", "--cloud-identity=false", "--registry-ca", server.Address + "=" + authority}
+	g.flags = []string{"--images", "--image-interval", "1s", "--cloud-identity=false", "--registry-ca", server.Address + "=" + testkit.Authority(t, server)}
 	g.make(t, g.pullSecret("pull", registrylab.User, registrylab.Password))
 	return g
 }

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -14,7 +15,15 @@ type Registry struct{ *registrylab.Server }
 // StartRegistry starts one for a test.
 func StartRegistry(t testing.TB) *Registry {
 	t.Helper()
-	server, err := registrylab.Start(t.Context(), registrylab.Options{Folder: t.TempDir(), Plain: true, Public: true, Progress: os.Stderr})
+	return &Registry{Server: ServeRegistry(t, registrylab.Options{Plain: true, Public: true})}
+}
+
+// ServeRegistry starts a registry with options, in a folder of the test, and ends it with the
+// test. Without options it has TLS and wants credentials.
+func ServeRegistry(t testing.TB, o registrylab.Options) *registrylab.Server {
+	t.Helper()
+	o.Folder, o.Progress = t.TempDir(), os.Stderr
+	server, err := registrylab.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +32,17 @@ func StartRegistry(t testing.TB) *Registry {
 			t.Error(err)
 		}
 	})
-	return &Registry{Server: server}
+	return server
+}
+
+// Authority writes the certificate of a registry into a file, for --registry-ca.
+func Authority(t testing.TB, server *registrylab.Server) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, server.CA, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // Flags have a controller follow images of the registry, which it asks every second.

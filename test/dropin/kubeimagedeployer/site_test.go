@@ -65,7 +65,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{World: testkit.NewWorld(t), registry: newRegistry(t), folder: t.TempDir()}
+	s := &site{World: testkit.NewWorld(t), registry: testkit.ServeRegistry(t, registrylab.Options{}), folder: t.TempDir()}
 	s.key = s.Namespace
 	s.account = labtest.NewAccount(t, s.Cluster, s.Own)
 	s.account.AllowEverywhere(t, role()...)
@@ -75,20 +75,6 @@ func newSite(t *testing.T) *site {
 	s.write(t, "kubeconfig", s.gate.kubeconfig)
 	t.Cleanup(func() { s.checkCalls(t) })
 	return s
-}
-
-func newRegistry(t *testing.T) *registrylab.Server {
-	t.Helper()
-	server, err := registrylab.Start(t.Context(), registrylab.Options{Folder: t.TempDir(), Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
 }
 
 func (s *site) write(t *testing.T, name, text string) {

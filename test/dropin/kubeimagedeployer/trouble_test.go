@@ -20,7 +20,7 @@ import (
 func TestRegistryTrouble(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	bad := newRegistry(t)
+	bad := testkit.ServeRegistry(t, registrylab.Options{})
 	s.trust(t, s.registry, bad)
 	if _, err := bad.PushIndex(t.Context(), "app", "latest", "late"); err != nil {
 		t.Fatal(err)

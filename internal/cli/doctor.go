@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/feature/doctor"
@@ -115,7 +116,7 @@ func (o *doctorOptions) options(env Environment) (doctor.Options, error) {
 	with := doctor.Options{
 		Client: c, Raw: raw, Namespace: o.installation.namespace, State: o.installation.state, Lease: o.installation.lease,
 		Version: env.Version, Now: env.Now, Nearest: commandline.Nearest, Elsewhere: ", with --own-namespace", Understand: understand,
-		Ping: func(ctx context.Context, host string, configured doctor.Configured) error {
+		Ping: func(ctx context.Context, host string, configured installation.Configured) error {
 			return o.ping(ctx, env, host, configured)
 		},
 	}
@@ -126,7 +127,7 @@ func (o *doctorOptions) options(env Environment) (doctor.Options, error) {
 }
 
 // ping asks a registry as the controller would, but for the certificates that only its pod has.
-func (o *doctorOptions) ping(ctx context.Context, env Environment, host string, configured doctor.Configured) error {
+func (o *doctorOptions) ping(ctx context.Context, env Environment, host string, configured installation.Configured) error {
 	images := o.images
 	images.plainHTTP = slices.Concat(images.plainHTTP, configured.PlainHTTP)
 	hosts, err := images.hosts()

@@ -155,7 +155,7 @@ func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
 	if err != nil {
 		return ask.Explanation{}, err
 	}
-	s.Controller, s.Readable = x.options.installation.controller(heard, x.env), heard.RecordProblem == nil
+	s.Controller, s.Serves, s.Readable = x.options.installation.controller(heard, x.env), heard.Serves, heard.RecordProblem == nil
 	if !s.Readable {
 		s.Unread = append(s.Unread, "the record is "+ask.NotVisible+", so the state is that of the newest event: "+heard.RecordProblem.Error())
 	}

@@ -34,10 +34,10 @@ func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.St
 	if e.Estimate != nil {
 		next = *e.Estimate
 	}
-	named(to, "Next:", "%s", nextWords(next, e.Controller, now))
 	if e.Estimate != nil {
 		named(to, "Estimate:", "%s: %s; the controller has not said so yet", e.Estimate.Reason, e.Estimate.Message)
 	}
+	named(to, "Next:", "%s", nextWords(next, e.Controller, now))
 	printSettings(to, e.Settings)
 	printNotes(to, e.Notes)
 	printUses(to, e.Inputs, now)
@@ -121,6 +121,8 @@ func stateWords(s ask.State, now time.Time) string {
 		words += " (from the newest event)"
 	case ask.FromEstimate:
 		words += " (an estimate: the controller has nothing on record of it, or the record is " + ask.NotVisible + ")"
+	case ask.FromFlags:
+		words += " (from the arguments of the controller's Deployment)"
 	}
 	return words
 }

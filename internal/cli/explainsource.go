@@ -30,7 +30,7 @@ func (x *explaining) askSource(ctx context.Context) (ask.SourceExplanation, erro
 	if err != nil {
 		return ask.SourceExplanation{}, err
 	}
-	s.Controller, s.Entries = x.options.installation.controller(heard, x.env), stored.Entries
+	s.Controller, s.Serves, s.Entries = x.options.installation.controller(heard, x.env), heard.Serves, stored.Entries
 	s.RecordHidden = heard.RecordProblem != nil
 	if s.RecordHidden {
 		s.Unread = append(s.Unread, "the record, and so who follows it, is "+ask.NotVisible+": "+heard.RecordProblem.Error())

@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 )
 
@@ -151,6 +152,7 @@ type imagesLook struct {
 	credentials func(*kube.Workload) (keychain.Source, string)
 	now         func() time.Time
 	schedule    schedule
+	serves      ask.Serves
 	// entries are what is on record, none without the right to read it.
 	entries map[kube.Key]record.Entry
 }
@@ -187,6 +189,10 @@ func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, e
 		return nil, err
 	}
 	l.entries = stored.Entries
+	own := installationOptions{namespace: l.options.ownNS}
+	if l.serves, err = own.serves(ctx, l.client); err != nil {
+		return nil, err
+	}
 	slots := make(chan struct{}, imagesAtATime)
 	for _, w := range withLenders(workloads) {
 		intent := l.words.Intent(w.Annotations, nil)
@@ -285,6 +291,9 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 	}
 	if o.TakenBack && !o.Released {
 		row.State = "Undone"
+	}
+	if state := l.serves.State(ask.State{Reason: row.State, From: ask.FromEstimate}, row.Namespace, false, true); state.From == ask.FromFlags {
+		row.State = state.Reason
 	}
 	if _, ours := w.Shown[input.Image(request.Container)]; ours && !w.MovedAt.IsZero() {
 		row.Since = &w.MovedAt

@@ -7,11 +7,15 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -44,7 +48,34 @@ func (o *installationOptions) heard(ctx context.Context, c client.Reader, env En
 			h.WrittenAt = at
 		}
 	}
-	return h, stored, errors.Join(unlessForbidden(err), unlessForbidden(recordErr))
+	var servesErr error
+	h.Serves, servesErr = o.serves(ctx, c)
+	return h, stored, errors.Join(unlessForbidden(err), unlessForbidden(recordErr), servesErr)
+}
+
+// serves is what the flags of the controller's Deployment say that it looks at: all of it when
+// there is no Deployment, or none that can be read.
+func (o *installationOptions) serves(ctx context.Context, c client.Reader) (ask.Serves, error) {
+	found, err := installation.Understand(understand).Find(ctx, c, o.namespace)
+	found = slices.DeleteFunc(found, func(f installation.Found) bool { return f.Problem != "" })
+	if err != nil || len(found) == 0 {
+		return ask.Serves{}, unlessForbidden(err)
+	}
+	configured := found[0].Configured
+	v := ask.Serves{ReloadOff: !configured.Reload, ImagesOff: !configured.Images}
+	labelled := map[string]labels.Set{}
+	if configured.Selector != nil {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+		if err := c.List(ctx, list); err != nil {
+			return v, unlessForbidden(err)
+		}
+		for _, ns := range list.Items {
+			labelled[ns.Name] = ns.Labels
+		}
+	}
+	v.Watches = func(namespace string) bool { return configured.Watches(namespace, labelled[namespace]) }
+	return v, nil
 }
 
 // controller says how the controller is, and where to look for another one.

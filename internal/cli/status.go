@@ -158,6 +158,7 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 	if err != nil {
 		return answer, err
 	}
+	known.Serves = heard.Serves
 	if heard.RecordProblem == nil {
 		known.Entries = stored.Entries
 		unwritable, err := o.installation.unwritable(ctx, c, stored)

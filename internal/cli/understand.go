@@ -13,55 +13,55 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/feature/doctor"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
 
 // understand reads the arguments of a container as "lockstep controller" would. It is false for
 // another program. Files that an argument names are in the container, and are not read.
-func understand(arguments []string, variable func(string) (string, bool)) (doctor.Configured, bool) {
+func understand(arguments []string, variable func(string) (string, bool)) (installation.Configured, bool) {
 	if len(arguments) > 0 && path.Base(arguments[0]) == programName {
 		arguments = arguments[1:]
 	}
 	if len(arguments) == 0 || arguments[0] != "controller" {
-		return doctor.Configured{}, false
+		return installation.Configured{}, false
 	}
 	o := controllerOptions{follow: follow.DefaultOptions()}
 	fs := pflag.NewFlagSet("controller", pflag.ContinueOnError)
 	o.bind(fs)
 	if err := fs.Parse(arguments[1:]); err != nil {
-		return doctor.Configured{Problem: commandline.FlagError(fs, err).Error()}, true
+		return installation.Configured{Problem: commandline.FlagError(fs, err).Error()}, true
 	}
 	if err := setFromEnvironment(fs, Environment{Lookup: variable, Stderr: io.Discard}); err != nil {
-		return doctor.Configured{Problem: err.Error()}, true
+		return installation.Configured{Problem: err.Error()}, true
 	}
 	o.ownNS, o.form, o.images.elsewhere = cmp.Or(o.ownNS, "lockstep-system"), o.forms.choose(fs), true
 	if err := o.validate(); err != nil {
-		return doctor.Configured{Problem: err.Error()}, true
+		return installation.Configured{Problem: err.Error()}, true
 	}
 	c, err := o.configured()
 	if err != nil {
-		return doctor.Configured{Problem: err.Error()}, true
+		return installation.Configured{Problem: err.Error()}, true
 	}
 	return c, true
 }
 
 // configured is what flags that are valid mean.
-func (o *controllerOptions) configured() (doctor.Configured, error) {
+func (o *controllerOptions) configured() (installation.Configured, error) {
 	kinds, err := allKinds(o.kinds)
 	if err != nil {
-		return doctor.Configured{}, err
+		return installation.Configured{}, err
 	}
 	others, err := o.images.reads.words()
 	if err != nil {
-		return doctor.Configured{}, err
+		return installation.Configured{}, err
 	}
-	c := doctor.Configured{
-		Kinds: kinds, Watched: o.watched, LeaderElection: o.server.LeaderElection,
-		Reload: o.reload, Images: o.images.follow, PlainHTTP: o.images.plainHTTP,
+	c := installation.Configured{
+		Kinds: kinds, Watched: o.watched, Lease: o.lease(),
+		Reload: o.reload, Images: o.images.follow, Pods: o.pods, PlainHTTP: o.images.plainHTTP,
 		Words: settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others},
 		Rights: func(own string) []access.Right {
 			asked := *o
@@ -72,13 +72,21 @@ func (o *controllerOptions) configured() (doctor.Configured, error) {
 	}
 	if o.scope != "" {
 		if c.Selector, err = labels.Parse(o.scope); err != nil {
-			return doctor.Configured{}, fmt.Errorf("--namespace-selector %q: %w", o.scope, err)
+			return installation.Configured{}, fmt.Errorf("--namespace-selector %q: %w", o.scope, err)
 		}
 	}
 	if _, port, err := net.SplitHostPort(o.server.ProbeAddr); err == nil {
 		c.ProbePort = port
 	}
 	return c, nil
+}
+
+// lease is that of the leader, empty without leader election.
+func (o *controllerOptions) lease() string {
+	if !o.server.LeaderElection {
+		return ""
+	}
+	return o.server.LeaseName
 }
 
 // watchRights is what the controller lists and watches. It needs no list of them itself: what

@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,42 @@ func TestSelectedRights(t *testing.T) {
 	})
 }
 
+// TestAskedOfFlags: what the controller does not look at by its flags is not told to be in step,
+// and no estimate is made of it.
+func TestAskedOfFlags(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	ask := func(says []string, command ...string) {
+		t.Helper()
+		stdout, stderr, code := labtest.RunCommand(t, labtest.Command{
+			Path: labtest.Binary(t, "./cmd/lockstep"), Args: append(command, "--kubeconfig", i.Cluster.Kubeconfig(), "--own-namespace", i.Own, "-n", i.Namespace),
+		})
+		if code != 0 || strings.Contains(stdout, "Estimate:") || slices.ContainsFunc(says, func(text string) bool { return !strings.Contains(stdout, text) }) {
+			t.Errorf("%q ended with %d and wrote, instead of %q:\n%s%s", command, code, says, stdout, stderr)
+		}
+	}
+	status, explain, source := []string{"status"}, []string{"explain", "deployment/web"}, []string{"explain", "configmap/app"}
+	for _, command := range [][]string{status, explain, source} {
+		ask([]string{"InStep"}, command...)
+	}
+	if code := i.controller.Stop(t); code != 0 {
+		t.Fatalf("the controller ended with %d", code)
+	}
+	i.Patch(t, &corev1.ConfigMap{}, "app", `{"data":{"changed":"while nobody looks"}}`)
+	i.args(t, "--reload=false")
+	for _, command := range [][]string{status, explain, source} {
+		ask([]string{"ReloadOff"}, command...)
+	}
+	ask([]string{"a controller that follows ConfigMaps and Secrets"}, explain...)
+	i.args(t, "--namespaces="+i.Own)
+	for _, command := range [][]string{status, explain, source} {
+		ask([]string{"NotWatched"}, command...)
+	}
+	ask([]string{"a controller that watches the namespace", "Deployment"}, explain...)
+	i.args(t, "--namespace-selector=team=other")
+	ask([]string{"NotWatched"}, status...)
+}
+
 // TestMetadata: what people wrote on ConfigMaps and namespaces is looked at too.
 func TestMetadata(t *testing.T) {
 	t.Parallel()
@@ -97,8 +134,12 @@ spec:
     metadata: {labels: {app: twin}}
     spec: {containers: [{name: lockstep, image: registry.example/lockstep, args: [controller, "--namespaces=%s"]}]}
 `
-	i.own().Make(t, fmt.Sprintf(twin, i.Own))
-	i.examine(t).expect(t, "reloaders", "ok")
+	i.own().Make(t, fmt.Sprintf(twin, i.Own+`", "--lease-name=twin`))
+	apart := i.examine(t)
+	apart.expect(t, "reloaders", "ok")
+	apart.expect(t, "leader", "ok")
 	i.own().Patch(t, &appsv1.Deployment{}, "twin", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["controller","--namespaces=%s"]}]}}}}`, i.Namespace))
-	i.examine(t).expect(t, "reloaders", "problem", "Lockstep runs too: deployment/twin in "+i.Own)
+	together := i.examine(t)
+	together.expect(t, "reloaders", "problem", "Lockstep runs too: deployment/twin in "+i.Own)
+	together.expect(t, "leader", "problem", "same Lease", "deployment/twin")
 }

@@ -40,6 +40,10 @@ func Ends(r Reason) string {
 		return "the newer version of the controller"
 	case RecordFull:
 		return "room in the record: fewer workloads in the namespace, or fewer sources"
+	case ReloadOff:
+		return "a controller that follows ConfigMaps and Secrets"
+	case ImagesOff:
+		return "a controller that follows images"
 	case StrategyOff:
 		return "a controller with the strategies on pods, or lockstep.dev/strategy: template"
 	case BeyondStrategy:

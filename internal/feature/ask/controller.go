@@ -40,6 +40,8 @@ type Heard struct {
 	Version, Own string
 	// WrittenAt is when the record was last written, zero when that is not known.
 	WrittenAt time.Time
+	// Serves is what its flags say that it looks at.
+	Serves Serves
 	// Namespace is where they were looked for.
 	Namespace string
 }

@@ -83,6 +83,8 @@ type Situation struct {
 	// Places are where the template names its sources, and Writers who wrote them.
 	Places  map[input.ID][]string
 	Writers map[input.ID]kube.Writer
+	// Serves is what the controller looks at.
+	Serves Serves
 	// Unread say what else could not be read.
 	Unread []string
 }
@@ -113,8 +115,14 @@ func Explain(s Situation) Explanation {
 }
 
 // state is what the controller decided: what is on record; where that cannot be read, or has
-// no room for it, the newest event; and only where neither says anything, an estimate.
+// no room for it, the newest event; and only where neither says anything, an estimate. What the
+// controller does not look at stands above all of them.
 func (s Situation) state() State {
+	intent := s.Live.Intent
+	return s.Serves.State(s.told(), s.Workload.Key.Namespace, intent.Mode == settings.Follow || hasSource(s.Entry), len(intent.Images) > 0)
+}
+
+func (s Situation) told() State {
 	if s.Recorded {
 		return onRecord(s.Entry)
 	}
@@ -136,7 +144,7 @@ func (s Situation) estimate() *State {
 	changed := func(f input.Finding) bool {
 		return f.Standing == input.Due && s.Entry.Inputs[f.ID].Due != f.Current.Short()
 	}
-	if !s.Recorded || s.Entry.TooNew || !slices.ContainsFunc(s.Live.Findings, changed) {
+	if !s.Recorded || s.Entry.TooNew || s.state().From == FromFlags || !slices.ContainsFunc(s.Live.Findings, changed) {
 		return nil
 	}
 	live := s.live()

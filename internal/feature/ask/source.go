@@ -57,6 +57,8 @@ type Source struct {
 	Kinds   []kube.Kind
 	Events  []announce.Told
 	Unread  []string
+	// Serves is what the controller looks at.
+	Serves Serves
 	// RecordHidden is true when the record cannot be read, and Gone when the object does not
 	// exist.
 	RecordHidden, Gone bool
@@ -99,7 +101,7 @@ func (s Source) users() []SourceUser {
 		if s.Gone {
 			on.Current = "absent"
 		}
-		all = append(all, SourceUser{Workload: s.name(key), State: onRecord(entry), Delivered: on.Delivered, Current: on.Current})
+		all = append(all, SourceUser{Workload: s.name(key), State: s.Serves.State(onRecord(entry), s.Namespace, true, false), Delivered: on.Delivered, Current: on.Current})
 	}
 	slices.SortFunc(all, func(a, b SourceUser) int {
 		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), cmp.Compare(a.Workload, b.Workload))

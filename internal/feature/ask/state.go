@@ -27,7 +27,7 @@ const NotFollowedAnyMore = "NotFollowedAnyMore"
 
 // State is what the controller makes of a workload.
 type State struct {
-	// Reason is one of the reference of reasons, or NotOnRecord.
+	// Reason is one of the reference of reasons, NotOnRecord or NotWatched.
 	Reason string `json:"reason"`
 	// Message is what the controller said, in its words.
 	Message string `json:"message,omitempty"`
@@ -39,7 +39,7 @@ type State struct {
 	PendingSince *time.Time `json:"pendingSince,omitempty"`
 	// Ends says what ends it, empty when the workload is in step.
 	Ends string `json:"ends,omitempty"`
-	// From is FromRecord, FromEvent or FromEstimate.
+	// From is FromRecord, FromEvent, FromEstimate or FromFlags.
 	From string `json:"from"`
 }
 

@@ -98,6 +98,12 @@ func TestStatusOf(t *testing.T) {
 		"Namesake":   {"an entry of an earlier one of its name says nothing", Known{Entries: entries(record.Entry{UID: "other"})}, NotOnRecord, FromEstimate, true},
 		"Unreadable": {"without the record the newest event counts", Known{Events: told(input.Held)}, string(input.Held), FromEvent, true},
 		"NoRoom":     {"what has no room on record is only told", Known{Entries: entries(record.Entry{UID: "other"}), Events: told(input.RecordFull)}, string(input.RecordFull), FromEvent, true},
+		"ReloadOff":  {"the record is of before", Known{Entries: entries(record.Entry{UID: web.UID}), Serves: Serves{ReloadOff: true}}, string(input.ReloadOff), FromFlags, false},
+		"NeverSeen":  {"it will not be looked at", Known{Entries: entries(record.Entry{}), Serves: Serves{ReloadOff: true}}, string(input.ReloadOff), FromFlags, true},
+		"StillHeld":  {"what a person has to end is told first", Known{Entries: entries(record.Entry{UID: web.UID, Decision: record.Decision{Reason: input.Held}}), Serves: Serves{ReloadOff: true}}, string(input.Held), FromRecord, false},
+		"NoImage":    {"it asks for none", Known{Entries: entries(record.Entry{UID: web.UID}), Serves: Serves{ImagesOff: true}}, string(input.InStep), FromRecord, false},
+		"NotWatched": {"whatever is on record", Known{Entries: entries(record.Entry{UID: web.UID, Decision: record.Decision{Reason: input.Held}}), Serves: Serves{Watches: func(ns string) bool { return ns != "shop" }}}, NotWatched, FromFlags, false},
+		"Watched":    {"it is another one that is not", Known{Entries: entries(record.Entry{UID: web.UID}), Serves: Serves{Watches: func(ns string) bool { return ns == "shop" }}}, string(input.InStep), FromRecord, false},
 		"Old":        {"another event of what is not on record is about the past", Known{Entries: entries(record.Entry{UID: "other"}), Events: told(input.Held)}, NotOnRecord, FromEstimate, true},
 	}
 	for name, tc := range cases {

@@ -41,6 +41,8 @@ type Known struct {
 	Entries map[kube.Key]record.Entry
 	// Events are what was told, by the UID of the workload, where NeedsEvents.
 	Events map[string][]announce.Told
+	// Serves is what the controller looks at.
+	Serves Serves
 }
 
 // StatusOf lists the workloads that are followed, or that ask to be: those that are not in
@@ -48,16 +50,19 @@ type Known struct {
 func StatusOf(k Known) []Status {
 	rows := []Status{}
 	for _, w := range k.Workloads {
+		intent := settings.Native{}.Intent(w.Annotations, nil)
 		row := Status{Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name}
-		if entry, found := k.entry(w); found {
+		entry, found := k.entry(w)
+		if found {
 			row.State, row.Inputs = onRecord(entry), inputsOnRecord(entry)
 		} else if told, ok := toldBy(k.Events[w.UID]); ok && told.standsFor(k.Entries != nil) {
 			row.State = told
-		} else if asksToBeFollowed(w.Annotations) {
-			row.State = State{Reason: NotOnRecord, Message: notOnRecord(k.Entries != nil), From: FromEstimate}
+		} else if asksToBeFollowed(intent) {
+			row.State = State{Reason: NotOnRecord, Message: notOnRecord(k.Entries != nil), Ends: "the controller's first look, and something that it can follow", From: FromEstimate}
 		} else {
 			continue
 		}
+		row.State = k.Serves.State(row.State, row.Namespace, intent.Mode == settings.Follow || hasSource(entry), len(intent.Images) > 0)
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b Status) int {
@@ -71,7 +76,7 @@ func StatusOf(k Known) []Status {
 func (k Known) NeedsEvents() bool {
 	return k.Entries == nil || slices.ContainsFunc(k.Workloads, func(w cluster.Header) bool {
 		_, found := k.entry(w)
-		return !found && asksToBeFollowed(w.Annotations)
+		return !found && asksToBeFollowed(settings.Native{}.Intent(w.Annotations, nil))
 	})
 }
 
@@ -83,9 +88,18 @@ func (k Known) entry(w cluster.Header) (record.Entry, bool) {
 
 // asksToBeFollowed reports whether the workload's own annotations do. Those of a namespace,
 // or a flag of the controller, may ask for it too; then the record says more.
-func asksToBeFollowed(annotations map[string]string) bool {
-	intent := settings.Native{}.Intent(annotations, nil)
+func asksToBeFollowed(intent settings.Intent) bool {
 	return intent.Mode == settings.Follow || len(intent.Images)+len(intent.Problems)+len(intent.Refused) > 0
+}
+
+// hasSource reports whether a ConfigMap or Secret is on record of a workload.
+func hasSource(e record.Entry) bool {
+	for id := range e.Inputs {
+		if id.IsSource() {
+			return true
+		}
+	}
+	return false
 }
 
 func notOnRecord(readable bool) string {

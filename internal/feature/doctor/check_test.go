@@ -42,7 +42,7 @@ func healthy() doctor.Facts {
 	return doctor.Facts{
 		Namespace: "lockstep-system", Version: "1.2.3", Now: now(), Nearest: func(string, []string) []string { return nil },
 		Installation: doctor.Installation{
-			Deployment: "lockstep", Account: access.Account{Namespace: "lockstep-system", Name: "lockstep"}, Wanted: 2, Ready: 2, Updated: 2, LeaderElection: true, ReloadOn: true, ImagesOn: true,
+			Deployment: "lockstep", Account: access.Account{Namespace: "lockstep-system", Name: "lockstep"}, Wanted: 2, Ready: 2, Updated: 2, Lease: "lockstep", ReloadOn: true, ImagesOn: true, PodsOn: true,
 			Pods: []doctor.Pod{{Name: "lockstep-a", Ready: true, Report: []string{"[+] deployments: followed", "[-] rollouts: not installed in this cluster"}}, {Name: "lockstep-b", Ready: true}},
 		},
 		Led: true, Leader: access.Leader{Name: "lockstep-a", Renewed: now().Add(-2 * time.Second), Expires: now().Add(13 * time.Second), WrittenAt: now().Add(-2 * time.Second)},
@@ -96,7 +96,7 @@ func TestDecide(t *testing.T) {
 		"HalfReady":      {"the other one works", func(f *doctor.Facts) { f.Installation.Ready = 1 }, doctor.Controller, doctor.Warning, []string{"1 of 2 pods are ready"}},
 		"WrongArguments": {"it would not start", func(f *doctor.Facts) { f.Installation.Problem = "unknown flag" }, doctor.Controller, doctor.Problem, []string{"would not start: unknown flag"}},
 
-		"NoElection":   {"one replica needs no leader", func(f *doctor.Facts) { f.Installation.LeaderElection, f.Led = false, false }, doctor.Leader, doctor.OK, []string{"switched off"}},
+		"NoElection":   {"one replica needs no leader", func(f *doctor.Facts) { f.Installation.Lease, f.Led = "", false }, doctor.Leader, doctor.OK, []string{"switched off"}},
 		"NotInstalled": {"there is no log to look at", func(f *doctor.Facts) { f.Led, f.Installation = false, doctor.Installation{} }, doctor.Leader, doctor.Problem, []string{"install it"}},
 		"NeverLed":     {"it never started", func(f *doctor.Facts) { f.Led = false }, doctor.Leader, doctor.Problem, []string{"no controller has ever led"}},
 		"GivenUp":      {"it was stopped", func(f *doctor.Facts) { f.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"given up"}},
@@ -105,6 +105,7 @@ func TestDecide(t *testing.T) {
 		"LaptopAhead":  {"neither does it here", func(f *doctor.Facts) { f.Now = now().Add(time.Hour) }, doctor.Leader, doctor.OK, nil},
 		"NoServerTime": {"then it has to", func(f *doctor.Facts) { f.Now, f.TimesErr = now().Add(time.Hour), errors.New("no date") }, doctor.Leader, doctor.Problem, []string{"has not renewed it"}},
 		"OtherVersion": {"two versions may mean different things", func(f *doctor.Facts) { f.Stored.Version = "1.3.0" }, doctor.Leader, doctor.Warning, []string{"version 1.3.0, and this is 1.2.3"}},
+		"Rivals":       {"one of them always waits", func(f *doctor.Facts) { f.Rivals = []string{"deployment/twin"} }, doctor.Leader, doctor.Problem, []string{"only one of them works at a time", "deployment/twin", "a namespace of its own"}},
 		"LeaseHidden":  {"who asks may not read it", func(f *doctor.Facts) { f.LeaderErr = forbidden("leases") }, doctor.Leader, doctor.Unknown, []string{"leases", "as someone who has this right"}},
 
 		"Vital":        {"nothing works without it", func(f *doctor.Facts) { f.Missing = []access.Right{{Verb: "patch", Use: "x", Vital: true}} }, doctor.Permissions, doctor.Problem, []string{"1 of 30 rights", "needed for x", "system:serviceaccount:lockstep-system:lockstep"}},
@@ -137,7 +138,7 @@ func TestDecide(t *testing.T) {
 		"TooNew":     {"after a step back", func(f *doctor.Facts) { f.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{TooNew: true} }, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
 
 		"NoImages":    {"no registry is needed", func(f *doctor.Facts) { f.Registries = nil }, doctor.Registries, doctor.OK, []string{"no workload follows an image"}},
-		"Unreachable": {"a registry does not answer", func(f *doctor.Facts) { f.Registries["registry.example"] = errors.New("no answer of registry.example") }, doctor.Registries, doctor.Problem, []string{"no answer of registry.example", "1 of the registries"}},
+		"Unreachable": {"a registry does not answer", func(f *doctor.Facts) { f.Registries["registry.example"] = errors.New("no answer of registry.example") }, doctor.Registries, doctor.Problem, []string{"no answer of registry.example", "1 of 1 registries"}},
 		"ImagesOff":   {"the controller does not look at images", func(f *doctor.Facts) { f.Installation.ImagesOn = false }, doctor.Registries, doctor.Warning, []string{"switch images on"}},
 
 		"NotNeeded": {"a registry that does not answer, while images are off", func(f *doctor.Facts) {
@@ -145,6 +146,12 @@ func TestDecide(t *testing.T) {
 		}, doctor.Registries, doctor.Warning, []string{"does not follow any"}},
 
 		"ReloadOff": {"nothing is followed, whatever the annotations say", func(f *doctor.Facts) { f.Installation.ReloadOn = false }, doctor.Settings, doctor.Warning, []string{"ReloadOff", "switch reload on", "ask for them: 1"}},
+		"StrategyOff": {"it waits for a person", func(f *doctor.Facts) {
+			f.Workloads[0], f.Installation.PodsOn = workload(map[string]string{settings.Reload: "auto", settings.Strategy: "evict"}), false
+		}, doctor.Settings, doctor.Warning, []string{"StrategyOff", "ask for it: 1", "switch the strategies on pods on"}},
+		"StrategyOn": {"nothing is wrong with it", func(f *doctor.Facts) {
+			f.Workloads[0] = workload(map[string]string{settings.Reload: "auto", settings.Strategy: "evict"})
+		}, doctor.Settings, doctor.OK, nil},
 		"Unwatched": {"what a person asks about is not followed", func(f *doctor.Facts) { f.Unwatched = "shop" }, doctor.Settings, doctor.Warning, []string{"does not watch namespace shop"}},
 		"Invalid": {"the controller leaves it alone", func(f *doctor.Facts) {
 			f.Workloads = []doctor.Workload{workload(map[string]string{settings.Quiet: "soon"})}
@@ -168,7 +175,7 @@ func TestDecide(t *testing.T) {
 			f.Sources, f.Workloads[0] = nil, workload(map[string]string{settings.Reload: "never"})
 		}, doctor.References, doctor.OK, nil},
 
-		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"shares 1 workload", "annotations of Wave too, which does not seem to run"}},
+		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"shares 1 workload", "annotations of Wave too, which does not seem to run", "take the annotations"}},
 		"Both": {"both restart it", func(f *doctor.Facts) {
 			f.Workloads[0], f.Programs = workload(nil, "Wave"), []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
 		}, doctor.Reloaders, doctor.Problem, []string{"which runs", "deployment/wave in tools"}},
@@ -179,7 +186,7 @@ func TestDecide(t *testing.T) {
 			f.Programs = []doctor.Program{{Tool: "Stakater Reloader", Where: "deployment/reloader in tools", All: true}}
 		}, doctor.Reloaders, doctor.Warning, []string{"Stakater Reloader runs for all workloads: deployment/reloader in tools"}},
 		"Twins":    {"two controllers watch a namespace", func(f *doctor.Facts) { f.Installations = []string{"deployment/lockstep in other"} }, doctor.Reloaders, doctor.Problem, []string{"Lockstep runs too: deployment/lockstep in other"}},
-		"TwoOfUs":  {"two installations", func(f *doctor.Facts) { f.Workloads[0].MovedBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other"}},
+		"TwoOfUs":  {"two installations", func(f *doctor.Facts) { f.Workloads[0].MovedBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "look whether that installation"}},
 		"OneOfUs":  {"our own mark", func(f *doctor.Facts) { f.Workloads[0].MovedBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
 		"NoWorlds": {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads, f.WorkloadsErr = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
 	}

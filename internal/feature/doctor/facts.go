@@ -22,6 +22,8 @@ type Facts struct {
 
 	Installation    Installation
 	InstallationErr error
+	// Rivals are the other Deployments that have the Lease of this one.
+	Rivals []string
 
 	Leader    access.Leader
 	Led       bool
@@ -87,11 +89,12 @@ type Installation struct {
 	// template.
 	Wanted, Ready, Updated int
 
-	LeaderElection bool
-	ReloadOn       bool
-	ImagesOn       bool
-	Pods           []Pod
-	PodsErr        error
+	// Lease is that of the leader, empty without leader election.
+	Lease string
+	// ReloadOn, ImagesOn and PodsOn are what it was started with.
+	ReloadOn, ImagesOn, PodsOn bool
+	Pods                       []Pod
+	PodsErr                    error
 }
 
 // isKnown reports whether the controller's flags could be read.

@@ -14,14 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // Options say what is looked at.
@@ -36,32 +35,13 @@ type Options struct {
 	Nearest review.Nearest
 	// Elsewhere is that of the facts.
 	Elsewhere string
-	// Understand reads the arguments and the environment of a controller's container. It is
-	// false when they are those of another program.
-	Understand func(arguments []string, variable func(string) (string, bool)) (Configured, bool)
+	// Understand reads the arguments of a controller's Deployment.
+	Understand installation.Understand
 	// Ping asks whether a registry answers, in plain HTTP for those of the configuration.
-	Ping func(ctx context.Context, host string, configured Configured) error
+	Ping func(ctx context.Context, host string, configured installation.Configured) error
 	// Watched are the namespaces whose workloads are looked at; none means all that the
 	// controller watches.
 	Watched []string
-}
-
-// Configured is what the arguments of a controller say.
-type Configured struct {
-	// Problem says why the program would not start with them, empty when it would.
-	Problem string
-	Rights  func(own string) []access.Right
-	Kinds   []kube.Kind
-	Words   settings.Vocabulary
-	// Watched are the namespaces that are named, none when there are none. Selector chooses
-	// among all of them by their labels, nil when none does.
-	Watched        []string
-	Selector       labels.Selector
-	LeaderElection bool
-	// Reload and Images are what it follows.
-	Reload, Images bool
-	PlainHTTP      []string
-	ProbePort      string
 }
 
 // pings bounds how many registries are asked at once, and pingTimeout how long one may take.
@@ -98,36 +78,35 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 
 // readInstallation finds the controller's Deployment. Without one, the controller is taken to
 // be as it is without any flags.
-func (f *Facts) readInstallation(ctx context.Context, o Options) Configured {
+func (f *Facts) readInstallation(ctx context.Context, o Options) installation.Configured {
 	usual, _ := o.Understand([]string{"controller"}, func(string) (string, bool) { return "", false })
 	usual.Rights = nil
-	list := &appsv1.DeploymentList{}
-	if err := o.Client.List(ctx, list, client.InNamespace(o.Namespace)); err != nil {
-		f.InstallationErr = fmt.Errorf("list deployments in %s: %w", o.Namespace, err)
+	found, err := o.Understand.Find(ctx, o.Client, o.Namespace)
+	switch {
+	case err != nil:
+		f.InstallationErr = err
+		return usual
+	case len(found) == 0:
 		return usual
 	}
-	for i := range list.Items {
-		d := &list.Items[i]
-		for _, container := range d.Spec.Template.Spec.Containers {
-			found, ours := o.understand(d, container)
-			if !ours {
-				continue
-			}
-			f.Installation = installationOf(d, found)
-			if found.Problem != "" {
-				return usual
-			}
-			f.readPods(ctx, o, d, found.ProbePort)
-			return found
+	one := found[0]
+	f.Installation = installationOf(one)
+	for _, other := range found[1:] {
+		if other.Lease != "" && other.Lease == one.Lease && kube.Deployment().ReplicasOf(other.Deployment) > 0 {
+			f.Rivals = append(f.Rivals, "deployment/"+other.Name)
 		}
 	}
-	return usual
+	if one.Problem != "" {
+		return usual
+	}
+	f.readPods(ctx, o, one.Deployment, one.ProbePort)
+	return one.Configured
 }
 
-func installationOf(d *appsv1.Deployment, c Configured) Installation {
+func installationOf(d installation.Found) Installation {
 	i := Installation{
-		Deployment: d.Name, Problem: c.Problem, Wanted: kube.Deployment().ReplicasOf(d), Ready: int(d.Status.ReadyReplicas),
-		LeaderElection: c.LeaderElection, ReloadOn: c.Reload, ImagesOn: c.Images, Updated: int(d.Status.UpdatedReplicas),
+		Deployment: d.Name, Problem: d.Problem, Wanted: kube.Deployment().ReplicasOf(d.Deployment), Ready: int(d.Status.ReadyReplicas),
+		Lease: d.Lease, ReloadOn: d.Reload, ImagesOn: d.Images, PodsOn: d.Pods, Updated: int(d.Status.UpdatedReplicas),
 		Account: access.Account{Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName},
 	}
 	if i.Account.Name == "" {
@@ -184,7 +163,7 @@ func readReport(ctx context.Context, o Options, pod, port string) ([]string, err
 }
 
 // readKinds finds out which kinds the cluster has.
-func (f *Facts) readKinds(o Options, c Configured) {
+func (f *Facts) readKinds(o Options, c installation.Configured) {
 	for _, kind := range c.Kinds {
 		_, err := o.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil && !meta.IsNoMatchError(err) {
@@ -206,7 +185,7 @@ func (f *Facts) relevant(rights []access.Right, kinds []kube.Kind) []access.Righ
 }
 
 // askRegistries asks each registry of a followed image once.
-func (f *Facts) askRegistries(ctx context.Context, o Options, c Configured) map[string]error {
+func (f *Facts) askRegistries(ctx context.Context, o Options, c installation.Configured) map[string]error {
 	answers := map[string]error{}
 	for _, w := range f.Workloads {
 		for _, request := range w.Intent.Images {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
@@ -40,7 +41,7 @@ func everyPage(ctx context.Context, c client.Reader, list client.ObjectList, nam
 }
 
 // readWorkloads lists the workloads with what their namespaces say.
-func (f *Facts) readWorkloads(ctx context.Context, o Options, c Configured, namespaces namespaces) {
+func (f *Facts) readWorkloads(ctx context.Context, o Options, c installation.Configured, namespaces namespaces) {
 	for _, kind := range c.Kinds {
 		for _, ns := range o.Watched {
 			err := everyPage(ctx, o.Client, kind.NewList(), ns, func(object client.Object) error {

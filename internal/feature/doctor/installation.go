@@ -49,7 +49,7 @@ func checkLeader(f Facts) Check {
 	switch {
 	case f.LeaderErr != nil:
 		return unread(Leader, f.LeaderErr)
-	case known && !f.Installation.LeaderElection:
+	case known && f.Installation.Lease == "":
 		return ok(Leader, "leader election is switched off")
 	case !f.Led && f.Installation.Deployment == "":
 		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "install it: docs/getting-started.md"}
@@ -61,6 +61,12 @@ func checkLeader(f Facts) Check {
 		return Check{
 			Name: Leader, Result: Problem, Do: "look whether the controller runs and reaches the API server",
 			Found: fmt.Sprintf("%s held the Lease, and has not renewed it since %s", f.Leader.Name, f.Leader.Renewed.UTC().Format(time.RFC3339)),
+		}
+	case len(f.Rivals) > 0:
+		return Check{
+			Name: Leader, Result: Problem, Do: "install each of them in a namespace of its own, or remove one",
+			Found:   fmt.Sprintf("deployment/%s and others have the same Lease: only one of them works at a time", f.Installation.Deployment),
+			Details: some(f.Rivals),
 		}
 	case f.Stored.Version != "" && f.Version != "" && f.Stored.Version != f.Version:
 		return Check{

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
 )
 
@@ -36,8 +37,8 @@ func (f *Facts) readNamespaces(ctx context.Context, o Options) namespaces {
 
 // within are the namespaces to list in: those that a person names, else those that the
 // controller watches. One stands for all. Those that do not exist are noted.
-func (f *Facts) within(named []string, c Configured, all namespaces) []string {
-	watched := c.watches(all)
+func (f *Facts) within(named []string, c installation.Configured, all namespaces) []string {
+	watched := watches(c, all)
 	list := slices.Concat(named)
 	if len(list) == 0 {
 		list = watched
@@ -66,7 +67,7 @@ func (f *Facts) within(named []string, c Configured, all namespaces) []string {
 }
 
 // watches are the namespaces that a controller watches, of those that exist. One stands for all.
-func (c Configured) watches(all namespaces) []string {
+func watches(c installation.Configured, all namespaces) []string {
 	switch {
 	case len(c.Watched) > 0:
 		return slices.Clone(c.Watched)
@@ -75,17 +76,17 @@ func (c Configured) watches(all namespaces) []string {
 	}
 	list := []string{}
 	for _, name := range sortedKeys(all) {
-		if c.Selector.Matches(all[name].labels) {
+		if c.Watches(name, all[name].labels) {
 			list = append(list, name)
 		}
 	}
 	return list
 }
 
-// shares reports whether two controllers watch a namespace in common. What a selector chooses is
+// share reports whether two controllers watch a namespace in common. What a selector chooses is
 // all of them while it is not known.
-func (c Configured) shares(other Configured, all namespaces) bool {
-	mine, theirs := c.watches(all), other.watches(all)
+func share(c, other installation.Configured, all namespaces) bool {
+	mine, theirs := watches(c, all), watches(other, all)
 	return slices.ContainsFunc(mine, func(name string) bool {
 		return slices.Contains(theirs, name) || slices.Contains(theirs, corev1.NamespaceAll) || name == corev1.NamespaceAll && len(theirs) > 0
 	})

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 )
 
 // cluster has two namespaces, one of them of a team.
@@ -21,8 +21,8 @@ func cluster() namespaces {
 	return all
 }
 
-func configured(selector string, watched ...string) Configured {
-	c := Configured{Watched: watched}
+func configured(selector string, watched ...string) installation.Configured {
+	c := installation.Configured{Watched: watched}
 	if selector != "" {
 		c.Selector = labels.SelectorFromSet(labels.Set{"team": selector})
 	}
@@ -33,7 +33,7 @@ func TestWithin(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		named      []string
-		controller Configured
+		controller installation.Configured
 		all        namespaces
 		want, gone []string
 	}{
@@ -56,7 +56,7 @@ func TestWithin(t *testing.T) {
 func TestShares(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		a, b Configured
+		a, b installation.Configured
 		want bool
 	}{
 		"All":         {configured(""), configured(""), true},
@@ -67,7 +67,7 @@ func TestShares(t *testing.T) {
 		"NotSelected": {configured("shop"), configured("", "blog"), false},
 		"SelectsNone": {configured("other"), configured(""), false},
 	} {
-		if tc.a.shares(tc.b, cluster()) != tc.want || tc.b.shares(tc.a, cluster()) != tc.want {
+		if share(tc.a, tc.b, cluster()) != tc.want || share(tc.b, tc.a, cluster()) != tc.want {
 			t.Errorf("%s: want %t", name, tc.want)
 		}
 	}
@@ -79,27 +79,5 @@ func TestTakesAll(t *testing.T) {
 		if got := takesAll(corev1.Container{Args: []string{argument}}); got != want {
 			t.Errorf("%s: %t", argument, got)
 		}
-	}
-}
-
-// TestVariables: Kubernetes puts variables into arguments.
-func TestVariables(t *testing.T) {
-	t.Parallel()
-	var got []string
-	o := Options{Understand: func(arguments []string, _ func(string) (string, bool)) (Configured, bool) {
-		got = arguments
-		return Configured{}, true
-	}}
-	c := corev1.Container{
-		Command: []string{"lockstep"}, Args: []string{"--own-namespace=$(OWN)", "--quiet=$(QUIET)", "--kind=$(SECRET)"},
-		Env: []corev1.EnvVar{
-			{Name: "OWN", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
-			{Name: "QUIET", Value: "5s"},
-			{Name: "SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "a"}}},
-		},
-	}
-	o.understand(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tools"}}, c)
-	if want := []string{"lockstep", "--own-namespace=tools", "--quiet=5s", "--kind=$(SECRET)"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
 	}
 }

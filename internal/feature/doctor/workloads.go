@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/review"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 func checkRegistries(f Facts) Check {
@@ -26,7 +27,7 @@ func checkRegistries(f Facts) Check {
 		}
 	}
 	if c.Result == Problem {
-		c.Found = fmt.Sprintf("no answer, from here, of %d of the registries that are needed: %d", len(c.Details), len(f.Registries))
+		c.Found = fmt.Sprintf("%d of %d registries that workloads need did not answer from here", len(c.Details), len(f.Registries))
 		c.Do = "check the names and the network; the controller may reach what this machine does not: \"lockstep explain\" says what it met"
 	}
 	if f.Installation.isKnown() && !f.Installation.ImagesOn {
@@ -49,6 +50,11 @@ func checkSettings(f Facts) Check {
 		c.Result = worse(c.Result, Warning)
 		c.Details = append(c.Details, fmt.Sprintf("the controller follows no ConfigMaps and Secrets; workloads that ask for them: %d (%s)", asking, input.ReloadOff))
 		c.Do = cmp.Or(c.Do, "switch reload on in the controller, or take the annotations away")
+	}
+	if moved := f.movedByPods(); moved > 0 && f.Installation.isKnown() && !f.Installation.PodsOn {
+		c.Result = worse(c.Result, Warning)
+		c.Details = append(c.Details, fmt.Sprintf("the controller evicts and refreshes no pods; workloads that ask for it: %d (%s)", moved, input.StrategyOff))
+		c.Do = cmp.Or(c.Do, "switch the strategies on pods on in the controller, or take the annotations away")
 	}
 	if f.Unwatched != "" {
 		c.Result = worse(c.Result, Warning)
@@ -76,6 +82,17 @@ func (f Facts) asking() (asking, followed int) {
 		}
 	}
 	return asking, followed
+}
+
+// movedByPods counts the workloads that ask for another strategy than a new template.
+func (f Facts) movedByPods() int {
+	count := 0
+	for _, w := range f.Workloads {
+		if s := w.Intent.Strategy; w.isFollowed() && (s == settings.StrategyEvict || s == settings.StrategyRefresh) {
+			count++
+		}
+	}
+	return count
 }
 
 // tellMistakes adds what is wrong with the settings of workloads and of what is around them.
@@ -186,11 +203,14 @@ func checkReloaders(f Facts) Check {
 		if len(details) > 0 {
 			shared++
 		}
+		if len(w.Tools) > 0 {
+			c.Do = "take the annotations of one of them away: two reloaders restart a workload twice"
+		}
 		c.Result, c.Details = worse(c.Result, result), append(c.Details, details...)
 	}
 	if c.Result != OK {
 		c.Found = fmt.Sprintf("Lockstep shares %s with another reloader, or with another installation", counted(shared, "workload"))
-		c.Do = "take the annotations of one of them away: two reloaders restart a workload twice"
+		c.Do = cmp.Or(c.Do, "look whether that installation still watches the namespace; if not, the next reload ends this warning")
 	}
 	c = f.sharesAll(c)
 	c.Details = some(c.Details)

@@ -1,0 +1,114 @@
+// Package installation reads how a controller is installed: the arguments of its Deployment.
+package installation
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+)
+
+// Configured is what the arguments of a controller say.
+type Configured struct {
+	// Problem says why the program would not start with them, empty when it would.
+	Problem string
+	Rights  func(own string) []access.Right
+	Kinds   []kube.Kind
+	Words   settings.Vocabulary
+	// Watched are the namespaces that are named, none when there are none. Selector chooses
+	// among all of them by their labels, nil when none does.
+	Watched  []string
+	Selector labels.Selector
+	// Lease is that of the leader, empty without leader election.
+	Lease string
+	// Reload and Images are what it follows, Pods whether it evicts and refreshes.
+	Reload, Images, Pods bool
+	PlainHTTP            []string
+	ProbePort            string
+}
+
+// Watches reports whether the controller watches a namespace that has these labels.
+func (c Configured) Watches(namespace string, has labels.Set) bool {
+	if len(c.Watched) > 0 {
+		return slices.Contains(c.Watched, namespace)
+	}
+	return c.Selector == nil || c.Selector.Matches(has)
+}
+
+// Understand reads the arguments and the environment of a controller's container. It is false
+// when they are those of another program.
+type Understand func(arguments []string, variable func(string) (string, bool)) (Configured, bool)
+
+// Found is the Deployment of a controller.
+type Found struct {
+	*appsv1.Deployment
+	Configured
+}
+
+// Find looks for the Deployments of controllers in a namespace.
+func (u Understand) Find(ctx context.Context, c client.Reader, namespace string) ([]Found, error) {
+	list := &appsv1.DeploymentList{}
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list deployments in %s: %w", namespace, err)
+	}
+	var all []Found
+	for i := range list.Items {
+		if configured, ours := u.Of(&list.Items[i]); ours {
+			all = append(all, Found{&list.Items[i], configured})
+		}
+	}
+	return all, nil
+}
+
+// Of is what the controller of a Deployment is started with, false when it has none.
+func (u Understand) Of(d *appsv1.Deployment) (Configured, bool) {
+	for _, container := range d.Spec.Template.Spec.Containers {
+		if configured, ours := u(wordsOf(container, d.Namespace), variablesOf(container, d.Namespace)); ours {
+			return configured, true
+		}
+	}
+	return Configured{}, false
+}
+
+// wordsOf are the arguments of a container, with the variables that Kubernetes puts into them.
+func wordsOf(c corev1.Container, namespace string) []string {
+	variable := variablesOf(c, namespace)
+	words := slices.Concat(c.Command, c.Args)
+	for i := range words {
+		words[i] = reference.ReplaceAllStringFunc(words[i], func(text string) string {
+			if value, known := variable(text[2 : len(text)-1]); known {
+				return value
+			}
+			return text
+		})
+	}
+	return words
+}
+
+// reference is a variable that Kubernetes puts into arguments.
+var reference = regexp.MustCompile(`\$\([A-Za-z_][A-Za-z0-9_.-]*\)`)
+
+// variablesOf looks up the environment of a container, as far as the template has the values.
+func variablesOf(c corev1.Container, namespace string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, e := range c.Env {
+			switch from := e.ValueFrom; {
+			case e.Name != name:
+			case from == nil:
+				return e.Value, true
+			case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
+				return namespace, true
+			}
+		}
+		return "", false
+	}
+}

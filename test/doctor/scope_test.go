@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
@@ -76,6 +77,8 @@ func TestAskedOfFlags(t *testing.T) {
 	for _, command := range [][]string{status, explain, source} {
 		ask([]string{"InStep"}, command...)
 	}
+	i.Patch(t, &appsv1.Deployment{}, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:"127.0.0.1:1/app:1"}}}`, settings.ImagePrefix+"app"))
+	ask([]string{"ImagesOff", "app:1"}, "images")
 	if code := i.controller.Stop(t); code != 0 {
 		t.Fatalf("the controller ended with %d", code)
 	}

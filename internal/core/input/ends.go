@@ -36,22 +36,31 @@ func Ends(r Reason) string {
 		return "fewer sources in the template or the annotation"
 	case NoTemplate:
 		return "a pod template where the kind has it"
-	case RecordTooNew:
-		return "the newer version of the controller"
 	case RecordFull:
 		return "room in the record: fewer workloads in the namespace, or fewer sources"
-	case ReloadOff:
-		return "a controller that follows ConfigMaps and Secrets"
-	case ImagesOff:
-		return "a controller that follows images"
-	case StrategyOff:
-		return "a controller with the strategies on pods, or lockstep.dev/strategy: template"
 	case BeyondStrategy:
 		return "lockstep.dev/strategy: template"
 	case NotFollowed:
 		return "the annotation lockstep.dev/reload: auto on the workload or its namespace, and a source that the workload uses or lists"
 	case ReloadFailed:
 		return "the next attempt that the API server accepts"
+	default:
+		return endsByAnother(r)
+	}
+}
+
+// endsByAnother is for what only another controller ends: one of another version, or with other
+// flags.
+func endsByAnother(r Reason) string {
+	switch r {
+	case RecordTooNew:
+		return "the newer version of the controller"
+	case StrategyOff:
+		return "a controller with the strategies on pods, or lockstep.dev/strategy: template"
+	case ReloadOff:
+		return "a controller that follows ConfigMaps and Secrets"
+	case ImagesOff:
+		return "a controller that follows images"
 	default:
 		return ""
 	}

@@ -5,9 +5,6 @@ import "github.com/lockstep-dev/lockstep/internal/core/input"
 // NotWatched is the state of a workload whose namespace the controller does not watch.
 const NotWatched = "NotWatched"
 
-// FromFlags: the arguments of the controller's Deployment say so.
-const FromFlags = "flags"
-
 // Serves is what the controller looks at by its flags. The zero value stands for all of it:
 // nothing is known of the flags.
 type Serves struct {

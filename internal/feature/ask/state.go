@@ -17,6 +17,8 @@ const (
 	FromEvent = "event"
 	// FromEstimate: neither says anything; it was worked out now, from what can be read.
 	FromEstimate = "estimate"
+	// FromFlags: the arguments of the controller's Deployment say so.
+	FromFlags = "flags"
 )
 
 // NotOnRecord is the state of a workload of which the controller has said nothing.

@@ -53,8 +53,7 @@ func (o *controllerOptions) movingRights(ns string, kinds []kube.Kind) []access.
 	need := func(r access.Right, wanted ...string) { all = append(all, verbs(r, wanted...)...) }
 	if !o.observe {
 		for _, kind := range kinds {
-			plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
-			need(access.Right{Resource: plural.GroupResource(), Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them"}, "patch")
+			need(rightTo(kind, access.Right{Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them"}), "patch")
 		}
 	}
 	if o.images.follow {
@@ -71,6 +70,17 @@ func (o *controllerOptions) movingRights(ns string, kinds []kube.Kind) []access.
 		need(access.Right{Resource: revisions, Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
 	}
 	return all
+}
+
+// rightTo is the right to the objects of a kind. The resources of the kinds that Lockstep knows
+// are called as one would guess.
+func rightTo(kind kube.Kind, r access.Right) access.Right {
+	plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
+	r.Resource = plural.GroupResource()
+	if kind.Custom {
+		r.Kind = kind.GroupKind()
+	}
+	return r
 }
 
 // namesOrAll is a right's names; the empty one means every object.

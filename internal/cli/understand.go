@@ -103,8 +103,7 @@ func (o *controllerOptions) watchRights(kinds []kube.Kind) []access.Right {
 			follow(access.Right{Resource: resource("", source), Namespace: ns, Use: "following them"})
 		}
 		for _, kind := range kinds {
-			plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
-			follow(access.Right{Resource: plural.GroupResource(), Namespace: ns, Use: "following them"})
+			follow(rightTo(kind, access.Right{Namespace: ns, Use: "following them"}))
 		}
 	}
 	if o.moves() {

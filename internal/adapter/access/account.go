@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Account is a service account.
@@ -26,11 +25,14 @@ const reviewsAtATime = 8
 
 // Review asks the API server which rights an account does not have. Who asks needs the right to
 // create SubjectAccessReviews.
-func Review(ctx context.Context, c client.Writer, account Account, rights []Right) (missing []Right, err error) {
+func Review(ctx context.Context, c Reviewer, account Account, rights []Right) (missing []Right, err error) {
 	denied, problems := make([]bool, len(rights)), make([]error, len(rights))
 	slots := make(chan struct{}, reviewsAtATime)
 	var asking sync.WaitGroup
+	rights = slices.Clone(rights)
 	for i, right := range rights {
+		right = right.named(c.RESTMapper())
+		rights[i] = right
 		asking.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,9 @@ import (
 type Right struct {
 	Verb     string
 	Resource schema.GroupResource
+	// Kind is that of the objects, where only the cluster knows for certain how their resource
+	// is called; Resource is a guess then.
+	Kind schema.GroupKind
 	// Namespace is where; empty means everywhere.
 	Namespace string
 	// Name narrows the right to one object.
@@ -43,6 +47,24 @@ func (r Right) String() string {
 	return fmt.Sprintf("%s %s in %s", r.Verb, what, where)
 }
 
+// named is the right with the resource that the cluster has for its kind. Of a kind that is not
+// installed the guess stays.
+func (r Right) named(mapper meta.RESTMapper) Right {
+	if r.Kind.Empty() {
+		return r
+	}
+	if mapping, err := mapper.RESTMapping(r.Kind); err == nil {
+		r.Resource, r.Kind = mapping.Resource.GroupResource(), schema.GroupKind{}
+	}
+	return r
+}
+
+// Reviewer asks the API server, and knows its resources.
+type Reviewer interface {
+	client.Writer
+	RESTMapper() meta.RESTMapper
+}
+
 // How often the API server is asked. A right that is missing is asked for soon at first
 // and less and less often: it may be missing for good, and every replica asks. That one
 // was taken away is noticed too.
@@ -60,7 +82,7 @@ func patience() wait.Backoff {
 // that its watches need show in the watches themselves; this is about what is
 // only written now and then, and would be noticed when it is too late.
 type Rights struct {
-	client client.Writer
+	client Reviewer
 	needed []Right
 
 	mu      sync.Mutex
@@ -69,7 +91,7 @@ type Rights struct {
 }
 
 // NewRights makes Rights that know nothing until Run.
-func NewRights(c client.Writer, needed []Right) *Rights {
+func NewRights(c Reviewer, needed []Right) *Rights {
 	return &Rights{client: c, needed: needed}
 }
 
@@ -106,6 +128,7 @@ func (r *Rights) ask(ctx context.Context, some []Right) {
 	everywhere := map[Right]bool{}
 	var missing []Right
 	for _, right := range some {
+		right = right.named(r.client.RESTMapper())
 		allowed, err := r.granted(ctx, right, everywhere)
 		if err != nil {
 			return
@@ -142,14 +165,14 @@ func (r *Rights) granted(ctx context.Context, right Right, everywhere map[Right]
 
 // everywhere is the same right in all namespaces, whatever it is for.
 func (r Right) everywhere() Right {
-	return Right{Verb: r.Verb, Resource: r.Resource, Name: r.Name}
+	return Right{Verb: r.Verb, Resource: r.Resource, Kind: r.Kind, Name: r.Name}
 }
 
 // count is in how many namespaces a right is needed.
 func (r *Rights) count(wide Right) int {
 	n := 0
 	for _, needed := range r.needed {
-		if needed.everywhere() == wide {
+		if needed.named(r.client.RESTMapper()).everywhere() == wide {
 			n++
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -37,6 +38,19 @@ func (a *asked) Create(_ context.Context, object client.Object, _ ...client.Crea
 	a.all = append(a.all, strings.TrimSpace(about.Verb+" "+about.Resource+" "+about.Namespace))
 	review.Status.Allowed = a.grants(about)
 	return a.err
+}
+
+// RESTMapper knows a kind whose resource nobody would guess.
+func (a *asked) RESTMapper() meta.RESTMapper {
+	kind := redis()
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{kind.GroupVersion()})
+	resource := kind.GroupVersion().WithResource("redis")
+	mapper.AddSpecific(kind, resource, resource, meta.RESTScopeNamespace)
+	return mapper
+}
+
+func redis() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "db.example", Version: "v1", Kind: "Redis"}
 }
 
 // take returns what was asked since the last time.
@@ -74,6 +88,24 @@ func TestOneAnswerCoversAllNamespaces(t *testing.T) {
 	missing, known := r.Missing()
 	if fmt.Sprint(missing) != "[patch daemonsets.apps in blog patch daemonsets.apps in wiki]" || !known {
 		t.Errorf("missing are %v (%t), want daemonsets in blog and wiki", missing, known)
+	}
+}
+
+// TestNamedByTheCluster: how the resource of a kind is called is not guessed, unless the cluster
+// does not have it.
+func TestNamedByTheCluster(t *testing.T) {
+	t.Parallel()
+	server := &asked{grants: func(authorizationv1.ResourceAttributes) bool { return false }}
+	guessed := func(kind, resource, ns string) Right {
+		return Right{Verb: "patch", Resource: schema.GroupResource{Group: "db.example", Resource: resource}, Kind: schema.GroupKind{Group: "db.example", Kind: kind}, Namespace: ns}
+	}
+	r := NewRights(server, []Right{guessed("Redis", "redises", "shop"), guessed("Redis", "redises", "blog"), guessed("Valkey", "valkeys", "shop")})
+	r.ask(t.Context(), r.needed)
+	if got, want := server.take(), []string{"patch redis", "patch redis shop", "patch redis blog", "patch valkeys shop"}; !slices.Equal(got, want) {
+		t.Errorf("asked for %q, want %q", got, want)
+	}
+	if missing, _ := r.Missing(); fmt.Sprint(missing) != "[patch redis.db.example in shop patch redis.db.example in blog patch valkeys.db.example in shop]" {
+		t.Errorf("missing are %v", missing)
 	}
 }
 

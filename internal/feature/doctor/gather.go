@@ -62,12 +62,12 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 	f.Leader, f.Led, f.LeaderErr = access.ReadLeader(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: o.Lease})
 	f.Stored, f.StoredErr = ledger.ReadAll(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: o.State}, "")
 	f.readKinds(o, configured)
+	namespaces := f.readNamespaces(ctx, o)
 	if configured.Rights != nil {
-		rights := f.relevant(configured.Rights(o.Namespace), configured.Kinds)
+		rights := f.relevant(configured.Rights(o.Namespace), configured.Kinds, namespaces)
 		f.Asked = len(rights)
 		f.Missing, f.RightsErr = access.Review(ctx, o.Client, f.Installation.Account, rights)
 	}
-	namespaces := f.readNamespaces(ctx, o)
 	f.readPrograms(ctx, o, configured, namespaces)
 	o.Watched = f.within(o.Watched, configured, namespaces)
 	f.readWorkloads(ctx, o, configured, namespaces)
@@ -174,14 +174,16 @@ func (f *Facts) readKinds(o Options, c installation.Configured) {
 	}
 }
 
-// relevant are the rights without those about kinds that the cluster does not have.
-func (f *Facts) relevant(rights []access.Right, kinds []kube.Kind) []access.Right {
+// relevant are the rights without those about kinds and namespaces that the cluster does not have.
+func (f *Facts) relevant(rights []access.Right, kinds []kube.Kind, all namespaces) []access.Right {
 	absent := map[string]bool{}
 	for i, served := range f.Served {
 		plural, _ := meta.UnsafeGuessKindToResource(kinds[i].GroupVersionKind)
 		absent[plural.GroupResource().String()] = !served.Here
 	}
-	return slices.DeleteFunc(rights, func(r access.Right) bool { return absent[r.Resource.String()] })
+	return slices.DeleteFunc(rights, func(r access.Right) bool {
+		return absent[r.Resource.String()] || all != nil && r.Namespace != corev1.NamespaceAll && !all.has(r.Namespace)
+	})
 }
 
 // askRegistries asks each registry of a followed image once.

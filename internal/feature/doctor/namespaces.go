@@ -20,6 +20,11 @@ type namespaces map[string]struct {
 	labels      labels.Set
 }
 
+func (n namespaces) has(name string) bool {
+	_, exists := n[name]
+	return exists
+}
+
 func (f *Facts) readNamespaces(ctx context.Context, o Options) namespaces {
 	all := namespaces{}
 	err := everyPage(ctx, o.Client, metadataList("Namespace"), "", func(object client.Object) error {
@@ -57,8 +62,7 @@ func (f *Facts) within(named []string, c installation.Configured, all namespaces
 		return list
 	}
 	return slices.DeleteFunc(list, func(name string) bool {
-		_, exists := all[name]
-		absent := !exists && name != corev1.NamespaceAll
+		absent := !all.has(name) && name != corev1.NamespaceAll
 		if absent {
 			f.Absent = append(f.Absent, name)
 		}

@@ -75,7 +75,7 @@ func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) 
 	if err := o.read(args); err != nil {
 		return usageError{err}
 	}
-	if _, err := o.log.logger(env.Stderr, env); err != nil {
+	if _, err := o.log.logger(cmd.Context(), env.Stderr, env); err != nil {
 		return err
 	}
 	config, err := o.kube.config()

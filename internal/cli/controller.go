@@ -123,7 +123,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	// Each namespace once: what watches it twice has one watch that never runs.
 	slices.Sort(o.watched)
 	o.watched = slices.Compact(o.watched)
-	log, err := o.log.logger(env.Stderr, env)
+	log, err := o.log.logger(ctx, env.Stderr, env)
 	if err != nil {
 		return err
 	}

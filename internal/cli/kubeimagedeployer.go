@@ -60,7 +60,7 @@ func runKubeImageDeployer(ctx context.Context, args []string, env Environment) i
 	code := exitUsage
 	var log logr.Logger
 	if err == nil {
-		log, err = (&logOptions{format: "text", level: level}).logger(env.Stderr, env)
+		log, err = (&logOptions{format: "text", level: level}).logger(ctx, env.Stderr, env)
 	}
 	if err == nil {
 		code, err = exitFailed, serveDeployer(ctx, o, log, env)

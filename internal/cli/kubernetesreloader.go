@@ -51,7 +51,7 @@ func runKubernetesReloader(ctx context.Context, args []string, env Environment) 
 		_, _ = fmt.Fprintln(env.Stdout, env.Version)
 		return exitOK
 	}
-	log, err := (&logOptions{format: "text", level: "info"}).logger(env.Stdout, env)
+	log, err := (&logOptions{format: "text", level: "info"}).logger(ctx, env.Stdout, env)
 	if err == nil {
 		err = serveReloader(ctx, o, log, env)
 	}

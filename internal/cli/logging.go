@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,8 +30,9 @@ func LogLibraries(log logr.Logger) {
 	klog.SetLogger(log.WithName("client"))
 }
 
-// logger makes the process's logger, and hands it to the libraries as well.
-func (o *logOptions) logger(w io.Writer, env Environment) (logr.Logger, error) {
+// logger makes the logger of a process that is asked to stop by the end of ctx, and hands
+// it to the libraries as well.
+func (o *logOptions) logger(ctx context.Context, w io.Writer, env Environment) (logr.Logger, error) {
 	level, err := commandline.LogLevel(o.level)
 	if err != nil {
 		return logr.Logger{}, usageError{err}
@@ -45,7 +47,7 @@ func (o *logOptions) logger(w io.Writer, env Environment) (logr.Logger, error) {
 	default:
 		return logr.Logger{}, usageError{fmt.Errorf("--log-format %q: want text or json", o.format)}
 	}
-	log := logr.FromSlogHandler(handler)
+	log := logr.FromSlogHandler(stopLog{Handler: handler, stopped: ctx.Err})
 	env.logLibraries(log.V(1))
 	return log, nil
 }

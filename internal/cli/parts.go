@@ -45,7 +45,9 @@ type parts struct {
 	ownership *lineage.Ownership
 	// keyProblem is the outcome of the last attempt to read the installation key,
 	// nil before the first.
-	keyProblem  atomic.Pointer[error]
+	keyProblem atomic.Pointer[error]
+	// key is the installation key, nil before it was read.
+	key         atomic.Pointer[[]byte]
 	saidHistory sync.Once
 	rights      *access.Rights
 	// attachRights is nil when nothing is attached.
@@ -144,6 +146,9 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 		return err
 	}
 	if err := mgr.Add(manager.RunnableFunc(p.records.Run)); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(p.keepKey)); err != nil {
 		return err
 	}
 	loop, err := p.addLoop(mgr)
@@ -261,6 +266,7 @@ func (p *parts) watch(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // the context has ended before the API server answered
 	}
+	p.key.Store(&key)
 	var watches wait.Group
 	if p.options.moves() {
 		watches.StartWithContext(ctx, p.records.Watch)
@@ -268,30 +274,6 @@ func (p *parts) watch(ctx context.Context) error {
 	p.cache.Run(ctx, nativeHashers(key))
 	watches.Wait()
 	return nil
-}
-
-// installationKey asks until there is an answer, and says once what is missing. Without
-// Secrets to follow there is nothing that it would be for.
-func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
-	var key []byte
-	if !p.options.reload {
-		p.keyProblem.Store(new(error))
-		return nil, nil
-	}
-	said := ""
-	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 30 * time.Second}
-	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		var err error
-		key, err = access.InstallationKey(ctx, p.client, p.options.ownNS, p.options.key)
-		err = advised(err)
-		p.keyProblem.Store(&err)
-		if err != nil && err.Error() != said {
-			said = err.Error()
-			p.log.Error(err, "waiting for the installation key")
-		}
-		return err == nil, nil
-	})
-	return key, err
 }
 
 // reportStatus tells of a resource that can be followed again, or no longer.

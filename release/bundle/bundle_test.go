@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -78,7 +79,13 @@ func TestMake(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
+	checkPage(t, names)
 	checkSums(t, b.Folder, names)
+	for name := range files(t, filepath.Join(b.Folder, "lockstep-1.2.3.tgz")) {
+		if strings.HasSuffix(name, ".in") {
+			t.Errorf("the chart has %s, which its README is made from", name)
+		}
+	}
 	for _, platform := range []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64"} {
 		checkPrograms(t, platform, files(t, filepath.Join(b.Folder, "lockstep_v1.2.3_"+platform+".tar.gz")))
 	}
@@ -163,6 +170,19 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
+// checkPage: the page about releases lists the files, as "make release" prints them.
+func checkPage(t *testing.T, names []string) {
+	t.Helper()
+	page := string(read(t, filepath.Join("..", "..", "docs", "releases.md")))
+	var listed []string
+	for _, match := range regexp.MustCompile(`(?m)^ *dist/v0\.1\.0/(\S+)$`).FindAllStringSubmatch(page, -1) {
+		listed = append(listed, strings.ReplaceAll(match[1], "0.1.0", "1.2.3"))
+	}
+	if diff := cmp.Diff(names, listed); diff != "" {
+		t.Errorf("docs/releases.md lists other files (-made +listed):\n%s", diff)
+	}
+}
+
 // checkManifest: the plain installation is the real chart's, and everything in it is of this release.
 func checkManifest(t *testing.T, text string) {
 	t.Helper()
@@ -219,7 +239,7 @@ func files(t *testing.T, path string) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		isProgram := strings.HasPrefix(header.Name, "lockstep")
+		isProgram := strings.HasPrefix(header.Name, "lockstep") && !strings.Contains(header.Name, "/")
 		if header.ModTime.Unix() != 1700000000 || header.Uid != 0 || (header.Mode == 0o755) != isProgram {
 			t.Errorf("%s in %s has time %s, owner %d, mode %o", header.Name, filepath.Base(path), header.ModTime, header.Uid, header.Mode)
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -80,14 +82,52 @@ func TestLostLeaseEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	w, line, c := overLine(t, lease...)
 	line.Cut()
-	if code := c.ExitCode(t, testkit.Patience); code != 1 {
-		t.Errorf("exit code %d after the lease was lost, want 1", code)
-	}
+	awaitLost(t, c)
 	w.SetConfig(t, "app", "key", "2")
 	w.StartController(t)
 	w.AwaitRollout(t, testkit.Web, "")
 	if got := w.Revisions(t, testkit.Web); got != 2 {
 		t.Errorf("%d revisions, want one rollout", got)
+	}
+}
+
+func TestLeaseOfAnotherHolderEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	c := w.StartController(t, lease...)
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	taken := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: w.Own, Name: "lockstep"}}
+	if err := w.Client.Patch(t.Context(), taken, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"another"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	awaitLost(t, c)
+}
+
+// awaitLost is when the process has ended for want of the lease, and says so.
+func awaitLost(t *testing.T, c *testkit.Controller) {
+	t.Helper()
+	if code := c.ExitCode(t, testkit.Patience); code != 1 || !strings.Contains(c.Stderr(), "leader election lost") {
+		t.Errorf("exit code %d after the lease was lost, want 1 and the cause:\n%s", code, c.Stderr())
+	}
+}
+
+// TestStopOfAReplicaIsNoError: every upgrade stops the leader and the standby. Neither
+// has lost anything then, and nothing may look like an error to who watches the log.
+func TestStopOfAReplicaIsNoError(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	leader := w.StartController(t, lease...)
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	standby := w.StartController(t, lease...)
+	standby.AwaitReady(t, true)
+	w.SetConfig(t, "app", "key", "2")
+	w.AwaitRollout(t, testkit.Web, "")
+	for _, c := range []*testkit.Controller{standby, leader} {
+		if code := c.Stop(t); code != 0 || strings.Contains(c.Stderr(), "level=ERROR") {
+			t.Errorf("exit code %d after SIGTERM, want 0 and no error:\n%s", code, c.Stderr())
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"fmt"
 
@@ -26,14 +27,30 @@ func InstallationKey(ctx context.Context, c client.Client, namespace, name strin
 	if !apierrors.IsNotFound(err) {
 		return key, err
 	}
-	at := client.ObjectKey{Namespace: namespace, Name: name}
-	if err := createInstallationKey(ctx, c, at); err != nil && !apierrors.IsAlreadyExists(err) {
-		if apierrors.IsNotFound(err) {
-			err = &NoNamespaceError{Namespace: namespace}
-		}
-		return nil, fmt.Errorf("make the installation key, secret %s: %w", at, err)
+	key = make([]byte, installationKeySize)
+	if _, err := rand.Read(key); err != nil {
+		return nil, err
+	}
+	if _, err := createInstallationKey(ctx, c, client.ObjectKey{Namespace: namespace, Name: name}, key); err != nil {
+		return nil, err
 	}
 	return ReadInstallationKey(ctx, c, namespace, name)
+}
+
+// KeepInstallationKey makes the Secret with the key again when it was deleted, for a
+// process that still has the key. A Secret with another key is an error, and stays.
+func KeepInstallationKey(ctx context.Context, c client.Client, namespace, name string, key []byte) (remade bool, err error) {
+	at := client.ObjectKey{Namespace: namespace, Name: name}
+	current, err := ReadInstallationKey(ctx, c, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return createInstallationKey(ctx, c, at, key)
+	case err != nil:
+		return false, err
+	case !hmac.Equal(current, key):
+		return false, fmt.Errorf("secret %s has another key than this process: the next start takes a new baseline for all Secrets, and does not deliver what changed before it", at)
+	}
+	return false, nil
 }
 
 // ReadInstallationKey returns the key that an installation has. Only the
@@ -62,15 +79,19 @@ func (e *NoNamespaceError) Error() string {
 	return "namespace " + e.Namespace + " does not exist"
 }
 
-func createInstallationKey(ctx context.Context, c client.Client, at client.ObjectKey) error {
-	key := make([]byte, installationKeySize)
-	if _, err := rand.Read(key); err != nil {
-		return err
-	}
+// createInstallationKey reports whether it made the Secret, and not another process.
+func createInstallationKey(ctx context.Context, c client.Client, at client.ObjectKey, key []byte) (bool, error) {
 	immutable := true
-	return c.Create(ctx, &corev1.Secret{
+	err := c.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name},
 		Immutable:  &immutable,
 		Data:       map[string][]byte{installationKeyField: key},
 	}, client.FieldOwner(kube.FieldManager))
+	switch {
+	case err == nil || apierrors.IsAlreadyExists(err):
+		return err == nil, nil
+	case apierrors.IsNotFound(err):
+		err = &NoNamespaceError{Namespace: at.Namespace}
+	}
+	return false, fmt.Errorf("make the installation key, secret %s: %w", at, err)
 }

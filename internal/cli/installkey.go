@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+)
+
+// keepKeyEvery is how often the leader looks whether the installation key is there.
+const keepKeyEvery = 30 * time.Second
+
+// installationKey asks until there is an answer, and says once what is missing. Without
+// Secrets to follow there is nothing that it would be for.
+func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
+	var key []byte
+	if !p.options.reload {
+		p.keyProblem.Store(new(error))
+		return nil, nil
+	}
+	said := ""
+	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 30 * time.Second}
+	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		var err error
+		key, err = access.InstallationKey(ctx, p.client, p.options.ownNS, p.options.key)
+		err = advised(err)
+		p.keyProblem.Store(&err)
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			p.log.Error(err, "waiting for the installation key")
+		}
+		return err == nil, nil
+	})
+	return key, err
+}
+
+// keepKey makes the installation key again when somebody deletes its Secret: with a new key
+// the next start would not know what of the Secrets has changed. Of a Secret that it
+// cannot use it says once what is wrong.
+func (p *parts) keepKey(ctx context.Context) error {
+	said := ""
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		key := p.key.Load()
+		if key == nil || *key == nil {
+			return
+		}
+		remade, err := access.KeepInstallationKey(ctx, p.client, p.options.ownNS, p.options.key, *key)
+		switch {
+		case remade:
+			p.log.Info("the installation key was deleted and is made again", "secret", p.options.key)
+		case err == nil:
+			said = ""
+		case !access.IsTransient(err) && err.Error() != said:
+			said = err.Error()
+			p.log.Error(advised(err), "cannot keep the installation key")
+		}
+	}, keepKeyEvery)
+	return nil
+}

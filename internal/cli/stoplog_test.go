@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestWhatAStopCutsOffIsNoError(t *testing.T) {
+	t.Parallel()
+	var (
+		released = errors.New("leader election lost")
+		given    = fmt.Errorf("move Deployment/shop/web: %w", context.Canceled)
+		full     = errors.New("write the record: disk is full")
+	)
+	cases := map[string]struct {
+		reason  string
+		level   string
+		stopped bool
+		err     error
+		want    string
+	}{
+		"Released":         {"a stop releases the lease", "info", true, released, ""},
+		"Lost":             {"nobody asked for a stop", "info", false, released, "level=ERROR"},
+		"GivenUp":          {"a stop gives up requests", "info", true, given, ""},
+		"GivenUpInService": {"nobody asked for a stop", "info", false, given, "level=ERROR"},
+		"Failed":           {"what fails during a stop is an error", "info", true, full, "level=ERROR"},
+		"WithoutCause":     {"a line without an error", "info", true, nil, "level=ERROR"},
+		"Debugging":        {"who debugs sees all", "debug", true, released, "level=DEBUG"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var out bytes.Buffer
+			log, err := (&logOptions{format: "text", level: tc.level}).logger(ctx, &out, Environment{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.stopped {
+				stop()
+			}
+			log.V(1).WithName("library").WithValues("workload", "web").Error(tc.err, "a line")
+			if got := out.String(); (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("%s: %v is logged as %q, want %q", tc.reason, tc.err, got, tc.want)
+			}
+		})
+	}
+}

@@ -80,7 +80,7 @@ func TestUnderstand(t *testing.T) {
 		problem     string
 		with, lacks string // a right
 	}{
-		"Plain":     {"the whole cluster", []string{"/lockstep", "controller"}, nil, true, "", "patch deployments.apps in all namespaces", "list pods in all namespaces"},
+		"Plain":     {"the whole cluster", []string{"controller"}, nil, true, "", "patch deployments.apps in all namespaces", "list pods in all namespaces"},
 		"NoCommand": {"the image has the entry point", []string{"controller", "--pod-strategies"}, nil, true, "", "list pods in all namespaces", "get serviceaccounts in all namespaces"},
 		"Images":    {"credentials are read", []string{"controller", "--images"}, nil, true, "", "get serviceaccounts in all namespaces", "list pods in all namespaces"},
 		"Some":      {"only what is watched", []string{"controller", "--namespaces=shop"}, nil, true, "", "watch secrets in shop", "watch secrets in all namespaces"},
@@ -93,8 +93,7 @@ func TestUnderstand(t *testing.T) {
 		"Labels":    {"neither with this", []string{"controller", "--namespace-selector=a b"}, nil, true, "--namespace-selector", "", ""},
 		"Selected":  {"any namespace may get the labels", []string{"controller", "--namespace-selector=team=shop"}, nil, true, "", "patch deployments.apps in all namespaces", "list pods in all namespaces"},
 		"Files":     {"they are in the container", []string{"controller", "--images", "--image-webhook-addr=:1", "--image-webhook-secret-file=/no/such", "--registry-ca=a:1=/no/such"}, nil, true, "", "get serviceaccounts in all namespaces", ""},
-		"Other":     {"another program", []string{"/manager", "--leader-elect"}, nil, false, "", "", ""},
-		"Agent":     {"another command", []string{"lockstep", "status"}, nil, false, "", "", ""},
+		"Agent":     {"another command", []string{"status"}, nil, false, "", "", ""},
 		"Nothing":   {"the image decides", nil, nil, false, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

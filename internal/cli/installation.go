@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -30,8 +31,20 @@ type installationOptions struct {
 
 func (o *installationOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.namespace, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
-	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps with the record")
-	fs.StringVar(&o.lease, "lease-name", defaultLeaseName, "name of the Lease for leader election")
+	fs.StringVar(&o.state, "state-name", "", "start of the names of the ConfigMaps with the record (default that of the controller's Deployment, then "+defaultStateName+")")
+	fs.StringVar(&o.lease, "lease-name", "", "name of the Lease for leader election (default that of the controller's Deployment, then "+defaultLeaseName+")")
+}
+
+// look finds the Deployments of the controller, those that are active first. From the first come
+// the names that no flag gives. Without the right to list Deployments there are none.
+func (o *installationOptions) look(ctx context.Context, c client.Reader) ([]installation.Found, error) {
+	found, err := installation.Understand(understand).Find(ctx, c, o.namespace)
+	found = slices.DeleteFunc(found, func(f installation.Found) bool { return f.Problem != "" })
+	if len(found) > 0 {
+		o.state, o.lease = cmp.Or(o.state, found[0].State), cmp.Or(o.lease, found[0].Lease)
+	}
+	o.state, o.lease = cmp.Or(o.state, defaultStateName), cmp.Or(o.lease, defaultLeaseName)
+	return found, unlessForbidden(err)
 }
 
 // heard is what the controller's own objects say of it, and its record of a namespace, or
@@ -39,6 +52,9 @@ func (o *installationOptions) bind(fs *pflag.FlagSet) {
 func (o *installationOptions) heard(ctx context.Context, c client.Reader, env Environment, namespace string) (ask.Heard, ledger.Stored, error) {
 	h := ask.Heard{Own: env.Version, Namespace: o.namespace}
 	var err error
+	if h.Serves, err = o.serves(ctx, c); err != nil {
+		return h, ledger.Stored{}, err
+	}
 	h.Leader, h.Led, err = access.ReadLeader(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.lease})
 	h.LeaseProblem = err
 	stored, recordErr := ledger.ReadAll(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.state}, namespace)
@@ -48,21 +64,18 @@ func (o *installationOptions) heard(ctx context.Context, c client.Reader, env En
 			h.WrittenAt = at
 		}
 	}
-	var servesErr error
-	h.Serves, servesErr = o.serves(ctx, c)
-	return h, stored, errors.Join(unlessForbidden(err), unlessForbidden(recordErr), servesErr)
+	return h, stored, errors.Join(unlessForbidden(err), unlessForbidden(recordErr))
 }
 
 // serves is what the flags of the controller's Deployment say that it looks at: all of it when
-// there is no Deployment, or none that can be read.
+// there is no Deployment, none that can be read, or more than one that is active.
 func (o *installationOptions) serves(ctx context.Context, c client.Reader) (ask.Serves, error) {
-	found, err := installation.Understand(understand).Find(ctx, c, o.namespace)
-	found = slices.DeleteFunc(found, func(f installation.Found) bool { return f.Problem != "" })
-	if err != nil || len(found) == 0 {
-		return ask.Serves{}, unlessForbidden(err)
+	found, err := o.look(ctx, c)
+	if err != nil || len(found) == 0 || len(found) > 1 && found[1].IsActive() {
+		return ask.Serves{}, err
 	}
 	configured := found[0].Configured
-	v := ask.Serves{ReloadOff: !configured.Reload, ImagesOff: !configured.Images}
+	v := ask.Serves{ReloadOff: !configured.Reload, ImagesOff: !configured.Images, Kinds: configured.Kinds}
 	labelled := map[string]labels.Set{}
 	if configured.Selector != nil {
 		list := &metav1.PartialObjectMetadataList{}

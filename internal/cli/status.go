@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -139,7 +140,12 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 		denied error
 		listed bool
 	)
-	for _, kind := range within.kinds {
+	heard, stored, err := o.installation.heard(ctx, c, env, within.namespace)
+	if err != nil {
+		return answer, err
+	}
+	known.Serves = heard.Serves
+	for _, kind := range allOf(within.kinds, heard.Serves.Kinds) {
 		found, err := cluster.Headers(ctx, c, kind, within.namespace, within.selector)
 		switch {
 		case apierrors.IsForbidden(err):
@@ -154,11 +160,6 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 	if !listed && denied != nil {
 		return answer, denied
 	}
-	heard, stored, err := o.installation.heard(ctx, c, env, within.namespace)
-	if err != nil {
-		return answer, err
-	}
-	known.Serves = heard.Serves
 	if heard.RecordProblem == nil {
 		known.Entries = stored.Entries
 		unwritable, err := o.installation.unwritable(ctx, c, stored)
@@ -178,6 +179,17 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 	}
 	answer.Controller, answer.Workloads = o.installation.controller(heard, env), ask.StatusOf(known)
 	return answer, unlessForbidden(err)
+}
+
+// allOf are the kinds, and those further ones that they do not have.
+func allOf(kinds, further []kube.Kind) []kube.Kind {
+	all := slices.Clone(kinds)
+	for _, kind := range further {
+		if !slices.ContainsFunc(all, func(k kube.Kind) bool { return k.GroupKind() == kind.GroupKind() }) {
+			all = append(all, kind)
+		}
+	}
+	return all
 }
 
 func (o *statusOptions) print(env Environment, answer statusAnswer, whole bool) error {

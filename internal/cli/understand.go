@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"path"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -20,12 +19,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
 
-// understand reads the arguments of a container as "lockstep controller" would. It is false for
-// another program. Files that an argument names are in the container, and are not read.
+// understand reads the arguments of the program as "lockstep controller" would. It is false for
+// another command. Files that an argument names are in the container, and are not read.
 func understand(arguments []string, variable func(string) (string, bool)) (installation.Configured, bool) {
-	if len(arguments) > 0 && path.Base(arguments[0]) == programName {
-		arguments = arguments[1:]
-	}
 	if len(arguments) == 0 || arguments[0] != "controller" {
 		return installation.Configured{}, false
 	}
@@ -60,7 +56,7 @@ func (o *controllerOptions) configured() (installation.Configured, error) {
 		return installation.Configured{}, err
 	}
 	c := installation.Configured{
-		Kinds: kinds, Watched: o.watched, Lease: o.lease(),
+		Kinds: kinds, Watched: o.watched, Lease: o.lease(), State: o.state,
 		Reload: o.reload, Images: o.images.follow, Pods: o.pods, PlainHTTP: o.images.plainHTTP,
 		Words: settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others},
 		Rights: func(own string) []access.Right {

@@ -4,6 +4,7 @@ package installation
 import (
 	"context"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
 // Configured is what the arguments of a controller say.
@@ -28,8 +30,9 @@ type Configured struct {
 	// among all of them by their labels, nil when none does.
 	Watched  []string
 	Selector labels.Selector
-	// Lease is that of the leader, empty without leader election.
-	Lease string
+	// Lease is that of the leader, empty without leader election. State starts the names of the
+	// record's ConfigMaps.
+	Lease, State string
 	// Reload and Images are what it follows, Pods whether it evicts and refreshes.
 	Reload, Images, Pods bool
 	PlainHTTP            []string
@@ -44,8 +47,8 @@ func (c Configured) Watches(namespace string, has labels.Set) bool {
 	return c.Selector == nil || c.Selector.Matches(has)
 }
 
-// Understand reads the arguments and the environment of a controller's container. It is false
-// when they are those of another program.
+// Understand reads the arguments that the program is started with, without its own name, and
+// the environment of its container. It is false when they are not those of a controller.
 type Understand func(arguments []string, variable func(string) (string, bool)) (Configured, bool)
 
 // Found is the Deployment of a controller.
@@ -54,7 +57,11 @@ type Found struct {
 	Configured
 }
 
-// Find looks for the Deployments of controllers in a namespace.
+// IsActive reports whether the Deployment is to have pods.
+func (f Found) IsActive() bool { return kube.Deployment().ReplicasOf(f.Deployment) > 0 }
+
+// Find looks for the Deployments of controllers in a namespace. Those without replicas, which are
+// left over from before, come last.
 func (u Understand) Find(ctx context.Context, c client.Reader, namespace string) ([]Found, error) {
 	list := &appsv1.DeploymentList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -66,17 +73,41 @@ func (u Understand) Find(ctx context.Context, c client.Reader, namespace string)
 			all = append(all, Found{&list.Items[i], configured})
 		}
 	}
-	return all, nil
+	idle := slices.DeleteFunc(slices.Clone(all), Found.IsActive)
+	return append(slices.DeleteFunc(all, func(f Found) bool { return !f.IsActive() }), idle...), nil
 }
 
 // Of is what the controller of a Deployment is started with, false when it has none.
 func (u Understand) Of(d *appsv1.Deployment) (Configured, bool) {
 	for _, container := range d.Spec.Template.Spec.Containers {
-		if configured, ours := u(wordsOf(container, d.Namespace), variablesOf(container, d.Namespace)); ours {
+		words := wordsOf(container, d.Namespace)
+		if len(container.Command) > 0 {
+			words = words[1:]
+		}
+		if !isOurs(d, container) {
+			continue
+		}
+		if configured, ours := u(words, variablesOf(container, d.Namespace)); ours {
 			return configured, true
 		}
 	}
 	return Configured{}, false
+}
+
+// program is what ours is called: in a command, in the name of its image, or in the label of its
+// pods.
+const program = "lockstep"
+
+// isOurs reports whether a container runs our program. Others have a command "controller" too.
+func isOurs(d *appsv1.Deployment, c corev1.Container) bool {
+	if len(c.Command) > 0 {
+		return path.Base(c.Command[0]) == program
+	}
+	if d.Spec.Template.Labels["app.kubernetes.io/name"] == program {
+		return true
+	}
+	ref, err := tagspec.ParseReference(c.Image)
+	return err == nil && path.Base(ref.Repository.Path) == program
 }
 
 // wordsOf are the arguments of a container, with the variables that Kubernetes puts into them.

@@ -30,8 +30,35 @@ func TestVariables(t *testing.T) {
 		},
 	}}
 	u.Of(d)
-	if want := []string{"lockstep", "--own-namespace=tools", "--quiet=5s", "--kind=$(SECRET)"}; !slices.Equal(got, want) {
+	if want := []string{"--own-namespace=tools", "--quiet=5s", "--kind=$(SECRET)"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestWhoseItIs: other programs have a command "controller" too.
+func TestWhoseItIs(t *testing.T) {
+	t.Parallel()
+	u := installation.Understand(func(arguments []string, _ func(string) (string, bool)) (installation.Configured, bool) {
+		return installation.Configured{}, slices.Equal(arguments, []string{"controller"})
+	})
+	for name, tc := range map[string]struct {
+		reason string
+		labels map[string]string
+		from   corev1.Container
+		want   bool
+	}{
+		"Command":       {"whatever the image is called", nil, corev1.Container{Image: "registry.example/ls", Command: []string{"/lockstep", "controller"}}, true},
+		"Image":         {"the image has the entry point", nil, corev1.Container{Image: "registry.example/team/lockstep:v1", Args: []string{"controller"}}, true},
+		"Label":         {"the chart labels its pods", map[string]string{"app.kubernetes.io/name": "lockstep"}, corev1.Container{Image: "registry.example/ls", Args: []string{"controller"}}, true},
+		"SealedSecrets": {"its command is so too", nil, corev1.Container{Image: "docker.io/bitnami/sealed-secrets-controller", Command: []string{"controller"}}, false},
+		"Arguments":     {"of another image", nil, corev1.Container{Image: "registry.example/other", Args: []string{"controller"}}, false},
+		"Other":         {"another command of ours", nil, corev1.Container{Command: []string{"/lockstep", "status"}}, false},
+	} {
+		d := &appsv1.Deployment{}
+		d.Spec.Template.Labels, d.Spec.Template.Spec.Containers = tc.labels, []corev1.Container{tc.from}
+		if _, got := u.Of(d); got != tc.want {
+			t.Errorf("%s, %s: %t", name, tc.reason, got)
+		}
 	}
 }
 

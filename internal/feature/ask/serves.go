@@ -1,6 +1,9 @@
 package ask
 
-import "github.com/lockstep-dev/lockstep/internal/core/input"
+import (
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
 
 // NotWatched is the state of a workload whose namespace the controller does not watch.
 const NotWatched = "NotWatched"
@@ -9,6 +12,8 @@ const NotWatched = "NotWatched"
 // nothing is known of the flags.
 type Serves struct {
 	ReloadOff, ImagesOff bool
+	// Kinds are those of the workloads.
+	Kinds []kube.Kind
 	// Watches reports whether a namespace is watched; nil when all are.
 	Watches func(namespace string) bool
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ import (
 type Options struct {
 	Client client.Client
 	Raw    access.Raw
-	// Namespace, State and Lease are where the installation keeps its own objects.
+	// Namespace, State and Lease are where the installation keeps its own objects; State and
+	// Lease are those of its flags when they are empty.
 	Namespace, State, Lease string
 	// Version is that of this program.
 	Version string
@@ -59,8 +61,10 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 	}
 	f.Now = o.Now()
 	configured := f.readInstallation(ctx, o)
-	f.Leader, f.Led, f.LeaderErr = access.ReadLeader(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: o.Lease})
-	f.Stored, f.StoredErr = ledger.ReadAll(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: o.State}, "")
+	if lease := cmp.Or(o.Lease, configured.Lease); lease != "" {
+		f.Leader, f.Led, f.LeaderErr = access.ReadLeader(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: lease})
+	}
+	f.Stored, f.StoredErr = ledger.ReadAll(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: cmp.Or(o.State, configured.State)}, "")
 	f.readKinds(o, configured)
 	namespaces := f.readNamespaces(ctx, o)
 	if configured.Rights != nil {
@@ -92,7 +96,7 @@ func (f *Facts) readInstallation(ctx context.Context, o Options) installation.Co
 	one := found[0]
 	f.Installation = installationOf(one)
 	for _, other := range found[1:] {
-		if other.Lease != "" && other.Lease == one.Lease && kube.Deployment().ReplicasOf(other.Deployment) > 0 {
+		if other.Lease != "" && other.Lease == one.Lease && other.IsActive() {
 			f.Rivals = append(f.Rivals, "deployment/"+other.Name)
 		}
 	}

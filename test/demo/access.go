@@ -122,6 +122,7 @@ func (y *yourCluster) rights(ctx context.Context) error {
 		{Verb: "create", Resource: "secrets", Namespace: "lockstep-demo"},
 		{Verb: "watch", Resource: "secrets", Namespace: "lockstep-demo"},
 		{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "lockstep-demo"},
+		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: "lockstep-demo"},
 	} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 		if err := y.client.Create(ctx, review); err != nil {

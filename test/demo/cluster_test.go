@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 // startOnCluster plays on the cluster of a kubeconfig.
@@ -62,6 +63,8 @@ func clientFor(t *testing.T, cluster *labtest.Cluster) kubernetes.Interface {
 func TestStoryOnTheReadersCluster(t *testing.T) {
 	t.Parallel()
 	cluster := labtest.Shared(t, labtest.KWOK, labtest.ArgoRollouts)
+	// Without Rollouts the last chapter would be left out.
+	(&testkit.World{Client: testkit.NewClient(t, cluster.Kubeconfig())}).AwaitServed(t, testkit.Blank(t, "rollout/any"))
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	text, err := os.ReadFile(cluster.Kubeconfig())
 	if err != nil {
@@ -172,7 +175,7 @@ func TestStoryThatCannotBegin(t *testing.T) {
 	}{
 		"no context":  {[]string{"KUBECONFIG=" + filepath.Join(dir, "missing")}, "there is no current context in " + filepath.Join(dir, "missing") + ": choose one with \"kubectl config use-context NAME\""},
 		"no answer":   {[]string{"KUBECONFIG=" + nowhere}, "context gone, https://127.0.0.1:1: the API server gives no answer"},
-		"no rights":   {[]string{"KUBECONFIG=" + account.Kubeconfig}, "you may not create namespaces, delete namespaces, list configmaps, create secrets, watch secrets, patch deployments: choose a context"},
+		"no rights":   {[]string{"KUBECONFIG=" + account.Kubeconfig}, "you may not create namespaces, delete namespaces, list configmaps, create secrets, watch secrets, patch deployments, create leases: choose a context"},
 		"no chapter":  {[]string{"CHAPTERS=all"}, "CHAPTERS=all: say how many to play, 1 to 6"},
 		"no programs": {[]string{"CLUSTER=", "KUBEBUILDER_ASSETS=" + dir}, "KUBEBUILDER_ASSETS=" + dir + ": there is no etcd: name a folder with etcd and kube-apiserver"},
 	}

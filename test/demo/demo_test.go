@@ -34,6 +34,7 @@ func TestDemoPlaysToTheEnd(t *testing.T) {
 		"the change is delivered, by one rollout (ReplicaSets of the Deployment: 3)",
 		"rolls Deployment/shop/web: configmap/web-settings",
 		"the change waits, and the tool says why (ReplicaSets of the Deployment: 3)",
+		"Controller:  running",
 		`State:       Held for `,
 		"the release delivers it, by one rollout (ReplicaSets of the Deployment: 4)",
 		"an image and a ConfigMap, one rollout (ReplicaSets of the Deployment: 6)",

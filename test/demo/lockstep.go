@@ -52,7 +52,7 @@ func (st *stage) startLockstep(ctx context.Context) error {
 		Path: st.binary,
 		Args: slices.Concat([]string{
 			"controller", "--own-namespace", st.ownNamespace,
-			"--leader-elect=false", "--metrics-addr", "0", "--probe-addr", "0",
+			"--metrics-addr", "0", "--probe-addr", "0",
 			"--quiet", st.quiet.String(), "--log-format", "json", "--log-level", "debug",
 		}, st.scope, st.flags),
 		Env:    st.environment(),

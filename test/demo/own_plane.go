@@ -113,7 +113,7 @@ func (o *ownPlane) farewell(st *stage) []string {
 	return []string{
 		"", "The control plane stays up. Lockstep is stopped; run it in this terminal, and play in another one:", "",
 		"    export KUBECONFIG=" + st.kubeconfig,
-		"    bin/lockstep controller --leader-elect=false", "",
+		"    bin/lockstep controller", "",
 		"    export KUBECONFIG=" + st.kubeconfig,
 		"    kubectl -n " + st.namespace + " edit configmap web-settings", "",
 		"End the control plane with: bin/lab down " + st.kubeconfig,

@@ -130,7 +130,7 @@ func (y *yourCluster) canaries(context.Context, *stage) (helm string, err error)
 func (y *yourCluster) farewell(*stage) []string {
 	return []string{
 		"", "The namespace stays. Lockstep is stopped; run it in this terminal, and play in another one:", "",
-		"    bin/lockstep controller --leader-elect=false --context " + y.context + " --namespaces " + y.namespace + " --own-namespace " + y.namespace, "",
+		"    bin/lockstep controller --context " + y.context + " --namespaces " + y.namespace + " --own-namespace " + y.namespace, "",
 		"    " + y.kubectl("-n "+y.namespace+" edit configmap web-settings"), "",
 		"Remove it with: " + y.kubectl("delete namespace "+y.namespace),
 	}

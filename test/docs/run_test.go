@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
@@ -24,7 +25,8 @@ import (
 // would who types everything, and compares what is printed. A page has its own two
 // namespaces, whose names are put in the place of "shop" and "lockstep-system". Where
 // the page installs the controller with Helm, it runs here as a process: the nodes of
-// this control plane run no containers.
+// this control plane run no containers. A page that follows images has a registry in the
+// place of "registry.example".
 func TestPagesRun(t *testing.T) {
 	t.Parallel()
 	played := 0
@@ -47,6 +49,10 @@ func TestPagesRun(t *testing.T) {
 func play(t *testing.T, sessions []fence) {
 	t.Helper()
 	r := newReader(t)
+	if slices.ContainsFunc(sessions, func(f fence) bool { return strings.Contains(f.text, settings.ImagePrefix) }) {
+		r.useRegistry(t)
+	}
+	r.copyExamples(t)
 	installed := slices.ContainsFunc(sessions, func(f fence) bool { return strings.Contains(f.text, "kubectl ") })
 	if installed && !slices.ContainsFunc(sessions, func(f fence) bool { return f.marked("background") }) {
 		r.background(t, "bin/lockstep controller")
@@ -64,8 +70,9 @@ func play(t *testing.T, sessions []fence) {
 
 // reader is a person at a terminal, in a folder that looks like the repository's.
 type reader struct {
-	client     client.Client
-	namespaces *strings.Replacer
+	client client.Client
+	// names are those of the pages and, after each, the one that is used here.
+	names      []string
 	folder     string
 	env        []string
 	controller *labtest.Running
@@ -77,7 +84,7 @@ func newReader(t *testing.T) *reader {
 	r := &reader{client: testkit.NewClient(t, cluster.Kubeconfig()), folder: t.TempDir()}
 	own := labtest.Namespace(t, cluster)
 	shop := own + "-shop"
-	r.namespaces = strings.NewReplacer("lockstep-system", own, "shop", shop)
+	r.names = []string{"lockstep-system", own, "shop", shop}
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
 		err := r.client.Delete(context.WithoutCancel(t.Context()), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}})
@@ -85,7 +92,6 @@ func newReader(t *testing.T) *reader {
 			t.Error(err)
 		}
 	})
-	r.copyExamples(t)
 	r.link(t, "charts", filepath.Join(root(t), "charts"))
 	bin := filepath.Join(r.folder, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
@@ -102,6 +108,21 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
+// useRegistry gives the reader a registry with two tags of one image.
+func (r *reader) useRegistry(t *testing.T) {
+	t.Helper()
+	registry := testkit.StartRegistry(t)
+	for _, tag := range []string{"1.9", "1.10"} {
+		registry.Push(t, "web", tag)
+	}
+	r.names = append(r.names, "registry.example", registry.Address)
+	r.env = append(r.env, "LOCKSTEP_IMAGES=true", "LOCKSTEP_IMAGE_INTERVAL=1s", "LOCKSTEP_IMAGE_PLATFORMS=linux/amd64",
+		"LOCKSTEP_CLOUD_IDENTITY=false", "LOCKSTEP_PLAIN_HTTP_REGISTRY="+registry.Address)
+}
+
+// named puts the names of this reader in the place of the pages'.
+func (r *reader) named(text string) string { return strings.NewReplacer(r.names...).Replace(text) }
+
 func (r *reader) link(t *testing.T, name, to string) {
 	t.Helper()
 	if err := os.Symlink(to, filepath.Join(r.folder, name)); err != nil {
@@ -109,7 +130,7 @@ func (r *reader) link(t *testing.T, name, to string) {
 	}
 }
 
-// copyExamples brings the manifests of examples/, for the namespace of this reader.
+// copyExamples brings the manifests of examples/, with the names of this reader.
 func (r *reader) copyExamples(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root(t), "examples", "*.yaml"))
@@ -125,7 +146,7 @@ func (r *reader) copyExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text = []byte(r.namespaces.Replace(string(text)))
+		text = []byte(r.named(string(text)))
 		if err := os.WriteFile(filepath.Join(folder, filepath.Base(file)), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +169,7 @@ func (r *reader) run(t *testing.T, command string) (output string, ok bool) {
 }
 
 func (r *reader) shell(command string) labtest.Command {
-	return labtest.Command{Path: "/bin/bash", Args: []string{"-c", r.namespaces.Replace(command)}, Env: r.env, Dir: r.folder}
+	return labtest.Command{Path: "/bin/bash", Args: []string{"-c", r.named(command)}, Env: r.env, Dir: r.folder}
 }
 
 // background starts the controller, in the place of one that runs already.
@@ -171,7 +192,7 @@ func (r *reader) do(t *testing.T, f fence, s step) {
 		if ok == wantsRefusal(s) {
 			return false, fmt.Sprintf("%s: %s: it ended with success: %v\n%s", f, s.command, ok, got)
 		}
-		return matches(r.namespaces.Replace(strings.Join(s.output, "\n")), got),
+		return matches(r.named(strings.Join(s.output, "\n")), got),
 			fmt.Sprintf("%s: %s prints\n%s\nthe page says\n%s", f, s.command, got, strings.Join(s.output, "\n"))
 	}
 	if reads(s.command) {

@@ -1,10 +1,8 @@
 package install
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,41 +19,13 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// validator shows objects to a real API server, each once.
-type validator struct {
-	client client.Client
-	mu     sync.Mutex
-	seen   map[string]bool
-}
-
-// check creates the objects with strict validation, without storing them.
-func (v *validator) check(t *testing.T, objects []*unstructured.Unstructured) {
-	t.Helper()
-	for _, o := range objects {
-		text, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v.mu.Lock()
-		again := v.seen[string(text)]
-		v.seen[string(text)] = true
-		v.mu.Unlock()
-		if again {
-			continue
-		}
-		if err := v.client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
-			t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
-		}
-	}
-}
-
 // TestEveryCombination renders every combination of capabilities. Each grants what the table
 // says and nothing else, and the API server accepts every object.
 func TestEveryCombination(t *testing.T) {
 	t.Parallel()
 	cluster := labtest.Shared(t)
 	own, shop, blog := labtest.Namespace(t, cluster), labtest.Namespace(t, cluster), labtest.Namespace(t, cluster)
-	v := &validator{client: testkit.NewClient(t, cluster.Kubeconfig()), seen: map[string]bool{}}
+	server := helmtest.NewServer(testkit.NewClient(t, cluster.Kubeconfig()))
 	h := helmtest.New(t, "")
 	for _, s := range combinations([]string{shop, blog}) {
 		t.Run(s.String(), func(t *testing.T) {
@@ -68,7 +38,7 @@ func TestEveryCombination(t *testing.T) {
 			if diff := cmp.Diff(words(needed(s, own)), words(granted(t, objects))); diff != "" {
 				t.Errorf("rights (-table +rendered):\n%s", diff)
 			}
-			v.check(t, objects)
+			server.Accepts(t, objects)
 			if secrets := helmtest.OfKind(objects, "Secret"); len(secrets) > 0 {
 				t.Error("the chart renders a Secret: only the controller makes the installation key")
 			}
@@ -89,51 +59,16 @@ func wantRefused(t *testing.T, h *helmtest.Helm, values string, texts ...string)
 	}
 }
 
-// everything sets each value that is not a capability to something else than its default.
-const everything = `
-image: {repository: registry.example/team/lockstep, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", pullPolicy: Always}
-imagePullSecrets: [{name: registry}]
-labels: {team: platform, app.kubernetes.io/name: other}
-replicas: 3
-reload: {auto: true}
-revisions: {enabled: true, grace: 20m}
-images: {enabled: true, interval: 5m, webhook: {enabled: true, port: 9000, secretName: webhook, secretKey: senders}}
-kinds: [{kind: example.com/v1/Worker=spec.template, resource: workers}]
-quiet: 10s
-maxDelay: 2m
-logging: {level: debug, format: text}
-extraArgs: [--workers=4, --cloud-identity=false]
-extraEnv: [{name: HTTPS_PROXY, value: "http://proxy.example:3128"}]
-extraVolumes: [{name: docker, secret: {secretName: docker}}]
-extraVolumeMounts: [{name: docker, mountPath: /etc/docker}]
-serviceAccount: {name: account, annotations: {example.com/role: reader}}
-podAnnotations: {example.com/note: "1"}
-podLabels: {team: platform}
-nodeSelector: {kubernetes.io/os: linux}
-tolerations: [{operator: Exists}]
-topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app.kubernetes.io/name: lockstep}}}]
-priorityClassName: system-cluster-critical
-podDisruptionBudget: {minAvailable: 50%}
-networkPolicy:
-  enabled: true
-  metricsFrom: [{namespaceSelector: {matchLabels: {team: monitoring}}}]
-  webhookFrom: [{ipBlock: {cidr: 10.0.0.0/8}}]
-  egress: [{to: [{ipBlock: {cidr: 0.0.0.0/0}}]}]
-podMonitor: {enabled: true, labels: {release: prometheus}, interval: 30s}
-prometheusRule: {enabled: true, labels: {release: prometheus}}
-dashboard: {enabled: true, annotations: {grafana_folder: Platform}}
-`
-
 // TestEveryValue: the API server accepts what the other values render. It does not know the
 // kinds of the Prometheus operator; of those the shape is compared.
 func TestEveryValue(t *testing.T) {
 	t.Parallel()
 	cluster := labtest.Shared(t)
 	own := labtest.Namespace(t, cluster)
-	v := &validator{client: testkit.NewClient(t, cluster.Kubeconfig()), seen: map[string]bool{}}
+	server := helmtest.NewServer(testkit.NewClient(t, cluster.Kubeconfig()))
 	var standard []*unstructured.Unstructured
 	foreign := map[string]any{}
-	for _, o := range render(t, helmtest.New(t, ""), own, own, everything) {
+	for _, o := range render(t, helmtest.New(t, ""), own, own, helmtest.Everything) {
 		if o.GroupVersionKind().Group == "monitoring.coreos.com" {
 			foreign[o.GetKind()] = o.Object["spec"]
 			if o.GetAPIVersion() != "monitoring.coreos.com/v1" || o.GetLabels()["release"] != "prometheus" {
@@ -146,7 +81,7 @@ func TestEveryValue(t *testing.T) {
 		}
 		standard = append(standard, o)
 	}
-	v.check(t, standard)
+	server.Accepts(t, standard)
 	rules, _ := foreign["PrometheusRule"].(map[string]any)
 	if groups, _ := rules["groups"].([]any); len(groups) == 0 {
 		t.Errorf("the PrometheusRule has no groups: %v", rules)
@@ -269,7 +204,7 @@ func TestHelm3RendersTheSame(t *testing.T) {
 		"all":        switches{reload: true, revisions: true, images: true, pods: true, secrets: namespaces}.values(),
 		"namespaced": switches{reload: true, images: true, listed: true, namespaces: namespaces}.values(),
 		"none":       switches{}.values(),
-		"everything": everything,
+		"everything": helmtest.Everything,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,7 +23,8 @@ import (
 
 // TestRightsAreUsedAndSuffice runs the controller with exactly the roles that the chart
 // renders: each capability alone, none and all, also only observed, cluster-wide and in one
-// namespace. All of them follow a further kind, too. The API server's log has every request: none is denied, and no right is without a request.
+// namespace, which is named or has a label. All of them follow a further kind, too. The API
+// server's log has every request: none is denied, and no right is without a request.
 //
 // Those that follow one namespace run together. Of those that follow all of them, the ones
 // that move different things run together.
@@ -46,12 +47,14 @@ func TestRightsAreUsedAndSuffice(t *testing.T) {
 	all := switches{reload: true, revisions: true, images: true, pods: true, secrets: []string{}, workers: true}
 	observed := all
 	observed.observe = true
+	selected := all
+	selected.selector = "followed-by"
 	for _, phase := range []struct {
-		name       string
-		namespaced bool
-		together   []switches
+		name     string
+		one      bool
+		together []switches
 	}{
-		{"namespaced", true, []switches{none, reload, images, listed, named, revisions, pods, all, observed}},
+		{"one namespace", true, []switches{none, reload, images, listed, named, revisions, pods, all, observed, selected}},
 		{"cluster-wide", false, []switches{none, reload, images, revisions}},
 		{"cluster-wide, pods", false, []switches{pods, listed}},
 		{"cluster-wide, all", false, []switches{all}},
@@ -60,7 +63,7 @@ func TestRightsAreUsedAndSuffice(t *testing.T) {
 		// Namespaces stay until the end: in one that is being deleted nobody may create events.
 		var installations []*installed
 		for _, s := range phase.together {
-			installations = append(installations, l.install(t, s, phase.namespaced))
+			installations = append(installations, l.install(t, s, phase.one))
 		}
 		t.Run(phase.name, func(t *testing.T) {
 			for _, i := range installations {

@@ -44,11 +44,16 @@ type lab struct {
 // account is the user of an installation in the API server's log.
 func (i *installed) account() string { return "system:serviceaccount:" + i.Own + ":" + i.Own }
 
-// install makes the namespaces of an installation, and its account and roles in them.
-func (l lab) install(t *testing.T, s switches, namespaced bool) *installed {
+// install makes the namespaces of an installation, and its account and roles in them. If it
+// follows one namespace, a selector is the key of the label by which it does.
+func (l lab) install(t *testing.T, s switches, one bool) *installed {
 	t.Helper()
 	i := &installed{World: testkit.NewWorldOn(t, l.cluster), switches: s, lab: l}
-	if namespaced {
+	switch {
+	case s.selector != "":
+		i.switches.selector = s.selector + "=" + i.Own
+		i.Patch(t, &corev1.Namespace{}, i.Namespace, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, s.selector, i.Own))
+	case one:
 		i.switches.namespaces = []string{i.Namespace}
 	}
 	if s.secrets != nil {

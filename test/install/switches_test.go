@@ -98,8 +98,8 @@ func combinations(namespaces []string) []switches {
 	return all
 }
 
-// render has Helm render the chart for a release.
+// render has Helm render the chart for a release on the newest Kubernetes.
 func render(t *testing.T, h *helmtest.Helm, release, namespace, values string) []*unstructured.Unstructured {
 	t.Helper()
-	return helmtest.Objects(t, h.Run(t, "template", release, h.Chart("lockstep"), "-n", namespace, "-f", helmtest.ValuesFile(t, values), "--kube-version", "1.36.0"))
+	return h.Installation(t, release, namespace, "1.36.0", values)
 }

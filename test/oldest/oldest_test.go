@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/helmtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -34,6 +35,7 @@ func TestCapabilities(t *testing.T) {
 		"revisions": revisions,
 		"ask":       ask,
 		"sync":      sync,
+		"chart":     chart,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,4 +150,21 @@ func awaitFile(t *testing.T, path, want string) {
 		got, err := os.ReadFile(path)
 		return string(got) == want, fmt.Sprintf("%s has %q, error %v, want %q", path, got, err, want)
 	})
+}
+
+// chart: the API server knows every API and every field that the chart uses, with its defaults
+// and with everything that can be switched on.
+func chart(t *testing.T, w *testkit.World) {
+	t.Helper()
+	h, server := helmtest.New(t, ""), helmtest.NewServer(w.Client)
+	for name, values := range map[string][]string{
+		"the defaults": {"image: {repository: registry.example/lockstep}"},
+		"everything":   {helmtest.Everything, fmt.Sprintf("{namespaces: [%[1]s], podStrategies: {enabled: true}, revisions: {secretNamespaces: [%[1]s]}}", w.Namespace)},
+	} {
+		objects := helmtest.Standard(h.Installation(t, w.Own, w.Own, w.Cluster.Version(), values...))
+		if len(helmtest.OfKind(objects, "Deployment")) != 1 {
+			t.Errorf("%s: no Deployment among %d objects", name, len(objects))
+		}
+		server.Accepts(t, objects)
+	}
 }

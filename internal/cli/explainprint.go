@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -31,7 +32,7 @@ func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.St
 		named(to, "Waiting:", "the oldest change that is not delivered was seen %s ago", age(p, now))
 	}
 	next := e.State
-	if e.Estimate != nil {
+	if e.Estimate != nil && e.State.Reason != ask.NotOnRecord {
 		next = *e.Estimate
 	}
 	if e.Estimate != nil {
@@ -132,6 +133,10 @@ func nextWords(s ask.State, c ask.Controller, now time.Time) string {
 	switch {
 	case s.IsInStep():
 		return "nothing, until an input changes"
+	case c.State == ask.Down && s.Ends == "":
+		return "nothing while the controller is down"
+	case s.Reason == string(input.Reloaded) && s.From == ask.FromEstimate:
+		return "the rollout, as soon as a controller looks"
 	case c.State == ask.Down && s.Ends != "":
 		return "nothing while the controller is down; it ends with " + s.Ends
 	case s.Next != nil && !s.Next.After(now):

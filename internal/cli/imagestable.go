@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -30,14 +29,13 @@ import (
 
 // imagesTable are the flags of "lockstep images".
 type imagesTable struct {
-	kube      kubeOptions
-	images    imagesOptions
-	namespace string
-	all       bool
-	kinds     []string
-	output    string
-	ownNS     string
-	state     string
+	kube         kubeOptions
+	images       imagesOptions
+	namespace    string
+	all          bool
+	kinds        []string
+	output       string
+	installation installationOptions
 	// controller is the address of its metrics.
 	controller string
 }
@@ -64,7 +62,7 @@ says where its metrics are; of several replicas the leader knows.`,
   lockstep images -n shop --controller http://127.0.0.1:8080`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
+			o.installation.namespace = ownNamespace(o.installation.namespace, env.Lookup)
 			return o.run(cmd.Context(), env)
 		},
 	}
@@ -76,9 +74,8 @@ says where its metrics are; of several replicas the leader knows.`,
 	fs.BoolVarP(&o.all, "all-namespaces", "A", false, "workloads of all namespaces")
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	fs.StringVarP(&o.output, "output", "o", "table", "table or json")
-	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	o.installation.bind(fs)
 	fs.StringVar(&o.controller, "controller", "", "address of the controller's metrics, such as http://127.0.0.1:8080, to show when it looks at each image next")
-	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps that remember what was delivered")
 	return cmd
 }
 
@@ -127,7 +124,7 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 		return err
 	}
 	look := &imagesLook{
-		options: o, words: settings.Native{Others: others}, client: c, now: env.Now, schedule: next,
+		options: o, words: settings.Native{Others: others}, client: c, env: env, schedule: next,
 		resolver:    registry.New(registry.Options{Hosts: hosts, UserAgent: "lockstep/" + env.Version}),
 		credentials: o.images.credentials(keychain.NewPods(c, time.Minute)),
 	}
@@ -150,7 +147,7 @@ type imagesLook struct {
 	client      client.Client
 	resolver    *registry.Resolver
 	credentials func(*kube.Workload) (keychain.Source, string)
-	now         func() time.Time
+	env         Environment
 	schedule    schedule
 	serves      ask.Serves
 	// entries are what is on record, none without the right to read it.
@@ -184,15 +181,11 @@ func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, e
 	if len(workloads) == 0 && len(denied) > 0 {
 		return nil, errors.Join(denied...)
 	}
-	stored, err := ledger.ReadAll(ctx, l.client, client.ObjectKey{Namespace: l.options.ownNS, Name: l.options.state}, l.options.namespace)
-	if unlessForbidden(err) != nil {
+	heard, stored, err := l.options.installation.heard(ctx, l.client, l.env, l.options.namespace)
+	if err != nil {
 		return nil, err
 	}
-	l.entries = stored.Entries
-	own := installationOptions{namespace: l.options.ownNS}
-	if l.serves, err = own.serves(ctx, l.client); err != nil {
-		return nil, err
-	}
+	l.entries, l.serves = stored.Entries, heard.Serves
 	slots := make(chan struct{}, imagesAtATime)
 	for _, w := range withLenders(workloads) {
 		intent := l.words.Intent(w.Annotations, nil)
@@ -276,7 +269,7 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 	if known.UID != w.UID {
 		known.Inputs = nil
 	}
-	o := images.Observe(w, request, intent, known, l.now())
+	o := images.Observe(w, request, intent, known, l.env.Now())
 	found, err := l.resolver.Resolve(ctx, images.Question(w, request, o.Has, l.credentials))
 	if err != nil {
 		row.Problem = err.Error()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
@@ -51,12 +52,14 @@ func (o *installationOptions) look(ctx context.Context, c client.Reader) ([]inst
 // of all. Rights that are missing are no error.
 func (o *installationOptions) heard(ctx context.Context, c client.Reader, env Environment, namespace string) (ask.Heard, ledger.Stored, error) {
 	h := ask.Heard{Own: env.Version, Namespace: o.namespace}
-	var err error
-	if h.Serves, err = o.serves(ctx, c); err != nil {
+	found, err := o.look(ctx, c)
+	if err != nil {
 		return h, ledger.Stored{}, err
 	}
-	h.Leader, h.Led, err = access.ReadLeader(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.lease})
-	h.LeaseProblem = err
+	h.Leader, h.Led, h.LeaseProblem = access.ReadLeader(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.lease})
+	if h.Serves, err = serves(ctx, c, leading(found, h.Leader, env.Now())); err != nil {
+		return h, ledger.Stored{}, err
+	}
 	stored, recordErr := ledger.ReadAll(ctx, c, client.ObjectKey{Namespace: o.namespace, Name: o.state}, namespace)
 	h.Recorded, h.RecordProblem, h.Version = stored.Found, recordErr, stored.Version
 	for _, at := range stored.Written {
@@ -64,15 +67,25 @@ func (o *installationOptions) heard(ctx context.Context, c client.Reader, env En
 			h.WrittenAt = at
 		}
 	}
-	return h, stored, errors.Join(unlessForbidden(err), unlessForbidden(recordErr))
+	return h, stored, errors.Join(unlessForbidden(h.LeaseProblem), unlessForbidden(recordErr))
 }
 
-// serves is what the flags of the controller's Deployment say that it looks at: all of it when
-// there is no Deployment, none that can be read, or more than one that is active.
-func (o *installationOptions) serves(ctx context.Context, c client.Reader) (ask.Serves, error) {
-	found, err := o.look(ctx, c)
-	if err != nil || len(found) == 0 || len(found) > 1 && found[1].IsActive() {
-		return ask.Serves{}, err
+// leading are the Deployments whose flags count: that of the pod which leads, or, while nobody
+// does, those that are to have pods. Who leads from a terminal has flags that nobody sees.
+func leading(found []installation.Found, leader access.Leader, now time.Time) []installation.Found {
+	return slices.DeleteFunc(slices.Clone(found), func(f installation.Found) bool {
+		if f.Lease != "" && leader.Leads(now) {
+			return !f.Owns(leader.Host())
+		}
+		return !f.IsActive() && found[0].IsActive()
+	})
+}
+
+// serves is what the flags of a Deployment say that its controller looks at: all of it when
+// there is none, or more than one.
+func serves(ctx context.Context, c client.Reader, found []installation.Found) (ask.Serves, error) {
+	if len(found) != 1 {
+		return ask.Serves{}, nil
 	}
 	configured := found[0].Configured
 	v := ask.Serves{ReloadOff: !configured.Reload, ImagesOff: !configured.Images, Kinds: configured.Kinds}

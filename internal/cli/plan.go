@@ -68,8 +68,7 @@ shown. Images are not looked up.`,
 	o.scope.bindOne(fs)
 	fs.Lookup("namespace").Usage = "namespace of objects that name none (default that of the kubeconfig's context)"
 	fs.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a directory or - for the standard input; may be repeated")
-	fs.StringVar(&o.installation.namespace, "own-namespace", "", "namespace of the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
-	fs.StringVar(&o.installation.state, "state-name", defaultStateName, "start of the names of the ConfigMaps with the record")
+	o.installation.bind(fs)
 	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
 	fs.BoolVar(&o.auto, "auto", false, "the controller was started with --auto")
 	fs.BoolVar(&o.observe, "observe", false, "the controller was started with --observe")
@@ -102,7 +101,20 @@ func (o *planOptions) run(ctx context.Context, stdin io.Reader, env Environment)
 	if err != nil {
 		return err
 	}
+	found, err := o.installation.look(ctx, c)
+	if err != nil {
+		return err
+	}
+	leader, _, err := access.ReadLeader(ctx, c, client.ObjectKey{Namespace: o.installation.namespace, Name: o.installation.lease})
+	if unlessForbidden(err) != nil {
+		return err
+	}
+	served, err := serves(ctx, c, leading(found, leader, env.Now()))
+	if err != nil {
+		return err
+	}
 	with := ask.PlanOptions{
+		Serves: served,
 		Client: c, Kinds: within.kinds, Namespace: within.namespace, Now: env.Now(),
 		Record: ledger.NewReading(c, o.installation.namespace, o.installation.state), Installation: o.installation.namespace,
 		Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe},

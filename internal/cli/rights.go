@@ -53,7 +53,7 @@ func (o *controllerOptions) movingRights(ns string, kinds []kube.Kind) []access.
 	need := func(r access.Right, wanted ...string) { all = append(all, verbs(r, wanted...)...) }
 	if !o.observe {
 		for _, kind := range kinds {
-			need(rightTo(kind, access.Right{Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them"}), "patch")
+			need(rightTo(kind, access.Right{Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them", Main: true}), "patch")
 		}
 	}
 	if o.images.follow {

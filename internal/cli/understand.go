@@ -96,10 +96,10 @@ func (o *controllerOptions) watchRights(kinds []kube.Kind) []access.Right {
 	follow(access.Right{Resource: resource("", "namespaces"), Use: "the settings of namespaces"})
 	for _, ns := range o.writtenNamespaces() {
 		for _, source := range o.watchedSources() {
-			follow(access.Right{Resource: resource("", source), Namespace: ns, Use: "following them"})
+			follow(access.Right{Resource: resource("", source), Namespace: ns, Use: "following them", Main: true})
 		}
 		for _, kind := range kinds {
-			follow(rightTo(kind, access.Right{Namespace: ns, Use: "following them"}))
+			follow(rightTo(kind, access.Right{Namespace: ns, Use: "following them", Main: true}))
 		}
 	}
 	if o.moves() {

@@ -77,13 +77,12 @@ func TestAskedOfFlags(t *testing.T) {
 	for _, command := range [][]string{status, explain, source} {
 		ask([]string{"InStep"}, command...)
 	}
-	i.Patch(t, &appsv1.Deployment{}, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:"127.0.0.1:1/app:1"}}}`, settings.ImagePrefix+"app"))
-	ask([]string{"ImagesOff", "app:1"}, "images")
+	i.args(t, "--reload=false")
+	ask([]string{"InStep"}, status...) // who leads is no pod of the Deployment
 	if code := i.controller.Stop(t); code != 0 {
 		t.Fatalf("the controller ended with %d", code)
 	}
 	i.Patch(t, &corev1.ConfigMap{}, "app", `{"data":{"changed":"while nobody looks"}}`)
-	i.args(t, "--reload=false")
 	for _, command := range [][]string{status, explain, source} {
 		ask([]string{"ReloadOff"}, command...)
 	}
@@ -92,9 +91,12 @@ func TestAskedOfFlags(t *testing.T) {
 	for _, command := range [][]string{status, explain, source} {
 		ask([]string{"NotWatched"}, command...)
 	}
-	ask([]string{"a controller that watches the namespace", "Deployment"}, explain...)
+	ask([]string{"the controller watching the namespace", "Deployment"}, explain...)
 	i.args(t, "--namespace-selector=team=other")
 	ask([]string{"NotWatched"}, status...)
+	i.Patch(t, &appsv1.Deployment{}, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:"127.0.0.1:1/app:1"}}}`, settings.ImagePrefix+"app"))
+	i.args(t, "--auto=false")
+	ask([]string{"ImagesOff", "app:1"}, "images")
 }
 
 // TestMetadata: what people wrote on ConfigMaps and namespaces is looked at too.
@@ -140,9 +142,10 @@ spec:
 	i.own().Make(t, fmt.Sprintf(twin, i.Own+`", "--lease-name=twin`))
 	apart := i.examine(t)
 	apart.expect(t, "reloaders", "ok")
-	apart.expect(t, "leader", "ok")
+	apart.expect(t, "leader", "warning", "is no pod of deployment/lockstep") // it is a process of the test
 	i.own().Patch(t, &appsv1.Deployment{}, "twin", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["controller","--namespaces=%s"]}]}}}}`, i.Namespace))
 	together := i.examine(t)
-	together.expect(t, "reloaders", "problem", "Lockstep runs too: deployment/twin in "+i.Own)
 	together.expect(t, "leader", "problem", "same Lease", "deployment/twin")
+	i.args(t, "--lease-name=other")
+	i.examine(t).expect(t, "reloaders", "problem", "Lockstep runs too: deployment/twin in "+i.Own)
 }

@@ -230,7 +230,7 @@ func TestTwoInstallations(t *testing.T) {
 		second.awaitSettled(t, "db", before)
 		s.checkRollouts(t, value, turn+1, "deployment/db")
 	}
-	s.AwaitEvent(t, "db", "Warning OtherInstallation", "moves this workload too")
+	s.AwaitEvent(t, "db", "Warning OtherInstallation", "has moved this workload")
 	s.checkRollouts(t, "both have seen all of it", 3, "deployment/db")
 }
 

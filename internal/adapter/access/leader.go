@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -27,6 +28,12 @@ type Leader struct {
 // Leads reports whether one leads at that time.
 func (l Leader) Leads(now time.Time) bool {
 	return l.Name != "" && now.Before(l.Expires)
+}
+
+// Host is the machine of who leads: in a cluster, the name of its pod.
+func (l Leader) Host() string {
+	host, _, _ := strings.Cut(l.Name, "_")
+	return host
 }
 
 // ReadLeader asks who leads. It is false when none ever has.

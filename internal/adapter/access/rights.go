@@ -30,8 +30,9 @@ type Right struct {
 	Follows string
 	// Use is what the right is needed for.
 	Use string
-	// Vital is true when nothing works without it.
-	Vital bool
+	// Vital is true when nothing works without it. Main is true for what the process is there
+	// for: it is of no use when it has none of the rights for that.
+	Vital, Main bool
 }
 
 // String is how people would ask for it: "patch deployments.apps in shop".

@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,6 +60,13 @@ type Found struct {
 
 // IsActive reports whether the Deployment is to have pods.
 func (f Found) IsActive() bool { return kube.Deployment().ReplicasOf(f.Deployment) > 0 }
+
+// Owns reports whether a pod of that name belongs to the Deployment: its name has those of the
+// Deployment and of the ReplicaSet in front.
+func (f Found) Owns(pod string) bool {
+	rest, ok := strings.CutPrefix(pod, f.Name+"-")
+	return ok && strings.Count(rest, "-") == 1
+}
 
 // Find looks for the Deployments of controllers in a namespace. Those without replicas, which are
 // left over from before, come last.

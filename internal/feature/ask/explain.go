@@ -102,6 +102,7 @@ func Explain(s Situation) Explanation {
 	e.Meaning = input.MeaningOf(input.Reason(e.State.Reason))
 	for _, t := range s.Events {
 		switch {
+		case s.Serves.isPast(t.Reason):
 		case t.IsWarning():
 			e.Warnings = append(e.Warnings, eventOf(t))
 		case t.IsDecision():
@@ -130,7 +131,11 @@ func (s Situation) told() State {
 	if ok && told.standsFor(s.Readable) {
 		return told
 	}
-	return s.live()
+	live := s.live()
+	if s.Readable && live.Reason == string(input.Baseline) {
+		return State{Reason: NotOnRecord, Message: "no controller has looked at it yet", Ends: firstLook, From: FromEstimate}
+	}
+	return live
 }
 
 // live is what the controller's own decision says of what can be read now.
@@ -143,6 +148,10 @@ func (s Situation) live() State {
 func (s Situation) estimate() *State {
 	changed := func(f input.Finding) bool {
 		return f.Standing == input.Due && s.Entry.Inputs[f.ID].Due != f.Current.Short()
+	}
+	if s.state().Reason == NotOnRecord {
+		live := s.live()
+		return &live
 	}
 	if !s.Recorded || s.Entry.TooNew || s.state().From == FromFlags || !slices.ContainsFunc(s.Live.Findings, changed) {
 		return nil

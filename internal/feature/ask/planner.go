@@ -39,7 +39,9 @@ type PlanOptions struct {
 	Installation string
 	// Defaults are the settings of the controller.
 	Defaults settings.Defaults
-	Now      time.Time
+	// Serves is what the controller looks at.
+	Serves Serves
+	Now    time.Time
 }
 
 // planner makes one plan.
@@ -105,7 +107,7 @@ func (p *planner) decide(ctx context.Context) error {
 		// Of which revision a planned template of a Rollout makes pods only its status tells.
 		now.estimate = now.estimate || w.Kind.RevisionLabel != "" && now.changesTemplate()
 		now.assumed = p.assumedOf(now.after)
-		p.plan.Workloads = append(p.plan.Workloads, now.row())
+		p.plan.Workloads = append(p.plan.Workloads, p.Serves.planned(now.row()))
 	}
 	if !p.KeyKnown && slices.ContainsFunc(p.plan.Workloads, func(w PlannedWorkload) bool { return w.Estimate }) {
 		p.note("the installation key cannot be read: Secrets are compared with those of the cluster, and not with what was delivered")

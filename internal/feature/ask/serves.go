@@ -8,32 +8,63 @@ import (
 // NotWatched is the state of a workload whose namespace the controller does not watch.
 const NotWatched = "NotWatched"
 
+// notWatched says the same in words.
+const notWatched = "the controller does not watch this namespace"
+
 // Serves is what the controller looks at by its flags. The zero value stands for all of it:
 // nothing is known of the flags.
 type Serves struct {
 	ReloadOff, ImagesOff bool
 	// Kinds are those of the workloads.
 	Kinds []kube.Kind
-	// Watches reports whether a namespace is watched; nil when all are.
+	// Watches reports whether a namespace is watched; nil when nothing is known.
 	Watches func(namespace string) bool
 }
 
 // State is what a state is worth: what the controller does not look at may have changed since,
 // whatever is on record. Sources and images are what the workload asks for.
 func (v Serves) State(s State, namespace string, sources, images bool) State {
+	sourcesOff, imagesOff := sources && v.ReloadOff, images && v.ImagesOff
+	// What is on record besides may be about the inputs that it does follow.
+	isOpen := s.IsInStep() || s.From == FromEstimate || sources == sourcesOff && images == imagesOff
 	off := func(reason input.Reason) State {
 		return State{Reason: string(reason), Ends: input.Ends(reason), From: FromFlags}
 	}
-	switch isOpen := s.IsInStep() || s.From == FromEstimate; {
-	case v.Watches != nil && !v.Watches(namespace):
-		return State{
-			Reason: NotWatched, Message: "the controller does not watch this namespace",
-			Ends: "a controller that watches the namespace", From: FromFlags,
-		}
-	case isOpen && sources && v.ReloadOff:
+	switch {
+	case !v.watches(namespace):
+		return State{Reason: NotWatched, Message: notWatched, Ends: "the controller watching the namespace, by its flags or a label", From: FromFlags}
+	case isOpen && sourcesOff:
 		return off(input.ReloadOff)
-	case isOpen && images && v.ImagesOff:
+	case isOpen && imagesOff:
 		return off(input.ImagesOff)
 	}
 	return s
+}
+
+func (v Serves) watches(namespace string) bool { return v.Watches == nil || v.Watches(namespace) }
+
+// isPast reports whether a warning about flags is not true any more.
+func (v Serves) isPast(reason string) bool {
+	return v.Watches != nil && (reason == string(input.ReloadOff) && !v.ReloadOff || reason == string(input.ImagesOff) && !v.ImagesOff)
+}
+
+// planned is what a plan is worth: what the controller does not look at it does not move.
+func (v Serves) planned(row PlannedWorkload) PlannedWorkload {
+	reason, because := input.Reason(NotWatched), notWatched
+	switch {
+	case v.watches(row.Namespace) && !v.ReloadOff:
+		return row
+	case v.watches(row.Namespace):
+		reason, because = input.ReloadOff, "the controller follows no ConfigMaps and Secrets"
+	}
+	switch row.Would {
+	case WouldStart, WouldNothing, WouldUnfollow, WouldRollByTemplate:
+		return row
+	case WouldRollTwice:
+		row.Would = WouldRollByTemplate
+	default:
+		row.Would = WouldNothing
+	}
+	row.Reason, row.Because, row.Rule = reason, because, rule(reason)
+	return row
 }

@@ -101,7 +101,11 @@ func (s Source) users() []SourceUser {
 		if s.Gone {
 			on.Current = "absent"
 		}
-		all = append(all, SourceUser{Workload: s.name(key), State: s.Serves.State(onRecord(entry), s.Namespace, true, false), Delivered: on.Delivered, Current: on.Current})
+		state := s.Serves.State(onRecord(entry), s.Namespace, true, false)
+		if state.From == FromFlags {
+			on.Current = "not known" // it is on record from when the controller still looked
+		}
+		all = append(all, SourceUser{Workload: s.name(key), State: state, Delivered: on.Delivered, Current: on.Current})
 	}
 	slices.SortFunc(all, func(a, b SourceUser) int {
 		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), cmp.Compare(a.Workload, b.Workload))

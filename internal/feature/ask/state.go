@@ -24,6 +24,9 @@ const (
 // NotOnRecord is the state of a workload of which the controller has said nothing.
 const NotOnRecord = "NotOnRecord"
 
+// firstLook ends NotOnRecord.
+const firstLook = "the controller's first look, and something that it can follow"
+
 // NotFollowedAnyMore is the state of a workload that was followed when it was last looked at.
 const NotFollowedAnyMore = "NotFollowedAnyMore"
 

@@ -100,7 +100,7 @@ func TestStatusOf(t *testing.T) {
 		"NoRoom":     {"what has no room on record is only told", Known{Entries: entries(record.Entry{UID: "other"}), Events: told(input.RecordFull)}, string(input.RecordFull), FromEvent, true},
 		"ReloadOff":  {"the record is of before", Known{Entries: entries(record.Entry{UID: web.UID}), Serves: Serves{ReloadOff: true}}, string(input.ReloadOff), FromFlags, false},
 		"NeverSeen":  {"it will not be looked at", Known{Entries: entries(record.Entry{}), Serves: Serves{ReloadOff: true}}, string(input.ReloadOff), FromFlags, true},
-		"StillHeld":  {"what a person has to end is told first", Known{Entries: entries(record.Entry{UID: web.UID, Decision: record.Decision{Reason: input.Held}}), Serves: Serves{ReloadOff: true}}, string(input.Held), FromRecord, false},
+		"WasHeld":    {"nobody looks whether it still is", Known{Entries: entries(record.Entry{UID: web.UID, Decision: record.Decision{Reason: input.Held}}), Serves: Serves{ReloadOff: true}}, string(input.ReloadOff), FromFlags, false},
 		"NoImage":    {"it asks for none", Known{Entries: entries(record.Entry{UID: web.UID}), Serves: Serves{ImagesOff: true}}, string(input.InStep), FromRecord, false},
 		"NotWatched": {"whatever is on record", Known{Entries: entries(record.Entry{UID: web.UID, Decision: record.Decision{Reason: input.Held}}), Serves: Serves{Watches: func(ns string) bool { return ns != "shop" }}}, NotWatched, FromFlags, false},
 		"Watched":    {"it is another one that is not", Known{Entries: entries(record.Entry{UID: web.UID}), Serves: Serves{Watches: func(ns string) bool { return ns == "shop" }}}, string(input.InStep), FromRecord, false},
@@ -115,6 +115,52 @@ func TestStatusOf(t *testing.T) {
 				t.Errorf("%s: %+v, needs events: %t", tc.reason, rows, tc.known.NeedsEvents())
 			}
 		})
+	}
+}
+
+// TestServes: what is on record may be about the inputs that are followed.
+func TestServes(t *testing.T) {
+	t.Parallel()
+	held, inStep := State{Reason: string(input.Held), From: FromRecord}, State{Reason: string(input.InStep), From: FromRecord}
+	for name, tc := range map[string]struct {
+		serves          Serves
+		state           State
+		sources, images bool
+		want            input.Reason
+	}{
+		"ImagesHeld":     {Serves{ReloadOff: true}, held, true, true, input.Held},
+		"ImagesInStep":   {Serves{ReloadOff: true}, inStep, true, true, input.ReloadOff},
+		"SourcesHeld":    {Serves{ImagesOff: true}, held, true, true, input.Held},
+		"BothOff":        {Serves{ReloadOff: true, ImagesOff: true}, held, true, true, input.ReloadOff},
+		"OnlyImages":     {Serves{ReloadOff: true}, inStep, false, true, input.InStep},
+		"ImagesOff":      {Serves{ImagesOff: true}, held, false, true, input.ImagesOff},
+		"NothingIsKnown": {Serves{}, held, true, true, input.Held},
+	} {
+		if got := tc.serves.State(tc.state, "shop", tc.sources, tc.images); got.Reason != string(tc.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestServesPlan: what is not looked at is not moved.
+func TestServesPlan(t *testing.T) {
+	t.Parallel()
+	elsewhere := Serves{Watches: func(string) bool { return false }}
+	for name, tc := range map[string]struct {
+		serves Serves
+		would  Would
+		want   Would
+		reason input.Reason
+	}{
+		"NotWatched": {elsewhere, WouldRoll, WouldNothing, NotWatched},
+		"Twice":      {elsewhere, WouldRollTwice, WouldRollByTemplate, NotWatched},
+		"Itself":     {elsewhere, WouldRollByTemplate, WouldRollByTemplate, input.Reloaded},
+		"ReloadOff":  {Serves{ReloadOff: true}, WouldEvict, WouldNothing, input.ReloadOff},
+		"Watched":    {Serves{Watches: func(string) bool { return true }}, WouldRoll, WouldRoll, input.Reloaded},
+	} {
+		if got := tc.serves.planned(PlannedWorkload{Would: tc.would, Reason: input.Reloaded}); got.Would != tc.want || got.Reason != tc.reason {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 

@@ -58,11 +58,14 @@ func StatusOf(k Known) []Status {
 		} else if told, ok := toldBy(k.Events[w.UID]); ok && told.standsFor(k.Entries != nil) {
 			row.State = told
 		} else if asksToBeFollowed(intent) {
-			row.State = State{Reason: NotOnRecord, Message: notOnRecord(k.Entries != nil), Ends: "the controller's first look, and something that it can follow", From: FromEstimate}
+			row.State = State{Reason: NotOnRecord, Message: notOnRecord(k.Entries != nil), Ends: firstLook, From: FromEstimate}
 		} else {
 			continue
 		}
 		row.State = k.Serves.State(row.State, row.Namespace, intent.Mode == settings.Follow || hasSource(entry), len(intent.Images) > 0)
+		if row.State.From == FromFlags {
+			row.Inputs = nil // they are from when the controller still looked
+		}
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b Status) int {

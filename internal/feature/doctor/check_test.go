@@ -90,7 +90,7 @@ func TestDecide(t *testing.T) {
 		says   []string
 	}{
 		"NoDeployment":   {"it may run elsewhere", func(f *doctor.Facts) { f.Installation = doctor.Installation{} }, doctor.Controller, doctor.Unknown, []string{"namespace lockstep-system has no Deployment of Lockstep"}},
-		"NoReplicas":     {"a person scaled it down", func(f *doctor.Facts) { f.Installation.Wanted = 0 }, doctor.Controller, doctor.Problem, []string{"no replicas", "replicas to 1 or more", "kubectl -n lockstep-system edit deployment/lockstep"}},
+		"NoReplicas":     {"a person scaled it down", func(f *doctor.Facts) { f.Installation.Wanted = 0 }, doctor.Controller, doctor.Problem, []string{"no replicas", "on purpose", "kubectl -n lockstep-system edit deployment/lockstep"}},
 		"NotUpdated":     {"an upgrade is stuck", func(f *doctor.Facts) { f.Installation.Updated = 0 }, doctor.Controller, doctor.Warning, []string{"0 of 2 pods have its newest template", "rollout status"}},
 		"NotReady":       {"no pod works", func(f *doctor.Facts) { f.Installation.Ready = 0 }, doctor.Controller, doctor.Problem, []string{"none of 2 pods is ready"}},
 		"HalfReady":      {"the other one works", func(f *doctor.Facts) { f.Installation.Ready = 1 }, doctor.Controller, doctor.Warning, []string{"1 of 2 pods are ready"}},
@@ -105,10 +105,19 @@ func TestDecide(t *testing.T) {
 		"LaptopAhead":  {"neither does it here", func(f *doctor.Facts) { f.Now = now().Add(time.Hour) }, doctor.Leader, doctor.OK, nil},
 		"NoServerTime": {"then it has to", func(f *doctor.Facts) { f.Now, f.TimesErr = now().Add(time.Hour), errors.New("no date") }, doctor.Leader, doctor.Problem, []string{"has not renewed it"}},
 		"OtherVersion": {"two versions may mean different things", func(f *doctor.Facts) { f.Stored.Version = "1.3.0" }, doctor.Leader, doctor.Warning, []string{"version 1.3.0, and this is 1.2.3"}},
+		"Terminal":     {"a person forgot to end it", func(f *doctor.Facts) { f.Leader.Name = "laptop_1f2e" }, doctor.Leader, doctor.Warning, []string{"laptop_1f2e leads, and is no pod of deployment/lockstep", "end that process"}},
+		"OnHost":       {"its pods are called as their nodes", func(f *doctor.Facts) { f.Leader.Name, f.Installation.OnHost = "node-1_1f2e", true }, doctor.Leader, doctor.OK, nil},
+		"HandedOn":     {"a pod is ready to take it", func(f *doctor.Facts) { f.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"within seconds"}},
 		"Rivals":       {"one of them always waits", func(f *doctor.Facts) { f.Rivals = []string{"deployment/twin"} }, doctor.Leader, doctor.Problem, []string{"only one of them works at a time", "deployment/twin", "a namespace of its own"}},
 		"LeaseHidden":  {"who asks may not read it", func(f *doctor.Facts) { f.LeaderErr = forbidden("leases") }, doctor.Leader, doctor.Unknown, []string{"leases", "as someone who has this right"}},
 
-		"Vital":        {"nothing works without it", func(f *doctor.Facts) { f.Missing = []access.Right{{Verb: "patch", Use: "x", Vital: true}} }, doctor.Permissions, doctor.Problem, []string{"1 of 30 rights", "needed for x", "system:serviceaccount:lockstep-system:lockstep"}},
+		"Vital": {"nothing works without it", func(f *doctor.Facts) { f.Missing = []access.Right{{Verb: "patch", Use: "x", Vital: true}} }, doctor.Permissions, doctor.Problem, []string{"1 of 30 rights", "needed for x", "system:serviceaccount:lockstep-system:lockstep"}},
+		"AllOfThem": {"it follows nothing", func(f *doctor.Facts) {
+			f.Missing, f.Main = []access.Right{{Verb: "list", Use: "x", Main: true}, {Verb: "watch", Use: "x", Main: true}}, map[string]int{"x": 2, "y": 1}
+		}, doctor.Permissions, doctor.Problem, nil},
+		"SomeOfThem": {"it follows something", func(f *doctor.Facts) {
+			f.Missing, f.Main = []access.Right{{Verb: "list", Use: "x", Main: true}}, map[string]int{"x": 2}
+		}, doctor.Permissions, doctor.Warning, nil},
 		"NotVital":     {"something works without it", func(f *doctor.Facts) { f.Missing = []access.Right{{Verb: "list", Namespace: "shop"}} }, doctor.Permissions, doctor.Warning, []string{"list  in shop"}},
 		"RightsHidden": {"who asks may not ask for others", func(f *doctor.Facts) { f.RightsErr = forbidden("subjectaccessreviews") }, doctor.Permissions, doctor.Unknown, []string{"/readyz?verbose"}},
 
@@ -133,6 +142,8 @@ func TestDecide(t *testing.T) {
 		"LeaderSlow": {"a write takes less than the Lease lasts", func(f *doctor.Facts) { f.Leader.WrittenAt = f.Leader.Expires.Add(10 * time.Second) }, doctor.Clock, doctor.Warning, []string{"the clock of the leader is 10s behind"}},
 
 		"NoRecord":   {"nothing was followed", func(f *doctor.Facts) { f.Stored.Found = false }, doctor.Record, doctor.Warning, []string{"no record"}},
+		"NoneAsks":   {"nothing asks for it", func(f *doctor.Facts) { f.Stored.Found, f.Workloads = false, nil }, doctor.Record, doctor.Warning, []string{"annotate a workload"}},
+		"Asked":      {"nobody has looked", func(f *doctor.Facts) { f.Stored.Found = false }, doctor.Record, doctor.Warning, []string{"see the check leader"}},
 		"NearlyFull": {"a namespace has little room left", func(f *doctor.Facts) { f.Stored.Used[0].Namespaces["shop"] = 60 << 10 }, doctor.Record, doctor.Warning, []string{"namespace shop in lockstep-state-07: 60 of 64 KiB", "93%"}},
 		"Full":       {"a part is full", func(f *doctor.Facts) { f.Stored.Used[0].All = 500 << 10 }, doctor.Record, doctor.Problem, []string{"lockstep-state-07: 500 of 500 KiB"}},
 		"TooNew":     {"after a step back", func(f *doctor.Facts) { f.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{TooNew: true} }, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
@@ -152,6 +163,7 @@ func TestDecide(t *testing.T) {
 		"StrategyOn": {"nothing is wrong with it", func(f *doctor.Facts) {
 			f.Workloads[0] = workload(map[string]string{settings.Reload: "auto", settings.Strategy: "evict"})
 		}, doctor.Settings, doctor.OK, nil},
+		"Beyond":    {"nobody looks at them", func(f *doctor.Facts) { f.Beyond = []string{"cart", "shop"} }, doctor.Settings, doctor.Warning, []string{"does not watch: cart, shop"}},
 		"Unwatched": {"what a person asks about is not followed", func(f *doctor.Facts) { f.Unwatched = "shop" }, doctor.Settings, doctor.Warning, []string{"does not watch namespace shop"}},
 		"Invalid": {"the controller leaves it alone", func(f *doctor.Facts) {
 			f.Workloads = []doctor.Workload{workload(map[string]string{settings.Quiet: "soon"})}

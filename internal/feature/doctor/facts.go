@@ -29,9 +29,11 @@ type Facts struct {
 	Led       bool
 	LeaderErr error
 
-	// Missing are the rights that the controller does not have, of as many as were Asked.
+	// Missing are the rights that the controller does not have, of as many as were Asked. Main is
+	// how many of these are for each use without which it is of no use.
 	Missing   []access.Right
 	Asked     int
+	Main      map[string]int
 	RightsErr error
 
 	Served    []Served
@@ -54,6 +56,9 @@ type Facts struct {
 	// Absent are the namespaces that a person or the controller's flags name, and that do not
 	// exist.
 	Absent []string
+	// Beyond are the namespaces that the controller does not watch and that have workloads
+	// which ask to be followed.
+	Beyond []string
 	// Unwatched is the namespace that a person names and the controller does not watch, empty
 	// when it does.
 	Unwatched string
@@ -93,8 +98,10 @@ type Installation struct {
 	Lease string
 	// ReloadOn, ImagesOn and PodsOn are what it was started with.
 	ReloadOn, ImagesOn, PodsOn bool
-	Pods                       []Pod
-	PodsErr                    error
+	// OnHost is true when its pods are on the network of their node.
+	OnHost  bool
+	Pods    []Pod
+	PodsErr error
 }
 
 // isKnown reports whether the controller's flags could be read.

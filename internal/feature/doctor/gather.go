@@ -44,6 +44,8 @@ type Options struct {
 	// Watched are the namespaces whose workloads are looked at; none means all that the
 	// controller watches.
 	Watched []string
+	// named is true when a person has named them.
+	named bool
 }
 
 // pings bounds how many registries are asked at once, and pingTimeout how long one may take.
@@ -69,12 +71,14 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 	namespaces := f.readNamespaces(ctx, o)
 	if configured.Rights != nil {
 		rights := f.relevant(configured.Rights(o.Namespace), configured.Kinds, namespaces)
-		f.Asked = len(rights)
+		f.Asked, f.Main = len(rights), mainOf(rights)
 		f.Missing, f.RightsErr = access.Review(ctx, o.Client, f.Installation.Account, rights)
 	}
 	f.readPrograms(ctx, o, configured, namespaces)
+	o.named = len(o.Watched) > 0
 	o.Watched = f.within(o.Watched, configured, namespaces)
 	f.readWorkloads(ctx, o, configured, namespaces)
+	f.readBeyond(ctx, o, configured, namespaces)
 	f.readSources(ctx, o)
 	f.Registries = f.askRegistries(ctx, o, configured)
 	return f, nil
@@ -110,7 +114,7 @@ func (f *Facts) readInstallation(ctx context.Context, o Options) installation.Co
 func installationOf(d installation.Found) Installation {
 	i := Installation{
 		Deployment: d.Name, Problem: d.Problem, Wanted: kube.Deployment().ReplicasOf(d.Deployment), Ready: int(d.Status.ReadyReplicas),
-		Lease: d.Lease, ReloadOn: d.Reload, ImagesOn: d.Images, PodsOn: d.Pods, Updated: int(d.Status.UpdatedReplicas),
+		Lease: d.Lease, ReloadOn: d.Reload, ImagesOn: d.Images, PodsOn: d.Pods, Updated: int(d.Status.UpdatedReplicas), OnHost: d.Spec.Template.Spec.HostNetwork,
 		Account: access.Account{Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName},
 	}
 	if i.Account.Name == "" {
@@ -188,6 +192,17 @@ func (f *Facts) relevant(rights []access.Right, kinds []kube.Kind, all namespace
 	return slices.DeleteFunc(rights, func(r access.Right) bool {
 		return absent[r.Resource.String()] || all != nil && r.Namespace != corev1.NamespaceAll && !all.has(r.Namespace)
 	})
+}
+
+// mainOf counts the rights for each use without which a controller is of no use.
+func mainOf(rights []access.Right) map[string]int {
+	uses := map[string]int{}
+	for _, r := range rights {
+		if r.Main {
+			uses[r.Use]++
+		}
+	}
+	return uses
 }
 
 // askRegistries asks each registry of a followed image once.

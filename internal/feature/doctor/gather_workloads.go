@@ -57,6 +57,28 @@ func (f *Facts) readWorkloads(ctx context.Context, o Options, c installation.Con
 	}
 }
 
+// readBeyond looks for workloads that ask to be followed in namespaces that the controller does
+// not watch, as far as they may be listed. Who names a namespace asks for no other one.
+func (f *Facts) readBeyond(ctx context.Context, o Options, c installation.Configured, all namespaces) {
+	if o.named || all == nil || len(c.Watched) == 0 && c.Selector == nil {
+		return
+	}
+	found := map[string]bool{}
+	for _, kind := range c.Kinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		_ = everyPage(ctx, o.Client, list, corev1.NamespaceAll, func(object client.Object) error {
+			ns := object.GetNamespace()
+			intent := settings.Native{}.Intent(ours(object.GetAnnotations()), ours(all[ns].annotations))
+			if asks := intent.Mode == settings.Follow || len(intent.Images) > 0; asks && !c.Watches(ns, all[ns].labels) {
+				found[ns] = true
+			}
+			return nil
+		})
+	}
+	f.Beyond = sortedKeys(found)
+}
+
 // workloadOf keeps what the checks need. It is false for an object that cannot be read.
 func workloadOf(kind kube.Kind, o client.Object, words settings.Vocabulary, namespace map[string]string) (Workload, bool) {
 	read, err := kind.Read(o)

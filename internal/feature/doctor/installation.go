@@ -26,7 +26,7 @@ func checkController(f Facts) Check {
 		c.Do = "correct the arguments of its container"
 	case i.Wanted == 0:
 		c.Found = fmt.Sprintf("deployment/%s has no replicas", i.Deployment)
-		c.Do = fmt.Sprintf("set its replicas to 1 or more: kubectl -n %s edit deployment/%s", f.Namespace, i.Deployment)
+		c.Do = fmt.Sprintf("unless it was stopped on purpose, set its replicas to 2: kubectl -n %s edit deployment/%s", f.Namespace, i.Deployment)
 	case i.Ready == 0:
 		c.Found = fmt.Sprintf("deployment/%s: none of %s is ready", i.Deployment, counted(i.Wanted, "pod"))
 		c.Do = fmt.Sprintf("look at its log: kubectl -n %s logs deployment/%s", f.Namespace, i.Deployment)
@@ -51,22 +51,27 @@ func checkLeader(f Facts) Check {
 		return unread(Leader, f.LeaderErr)
 	case known && f.Installation.Lease == "":
 		return ok(Leader, "leader election is switched off")
-	case !f.Led && f.Installation.Deployment == "":
-		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "install it: docs/getting-started.md"}
-	case !f.Led:
-		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "look at the log of the controller"}
-	case f.Leader.Name == "":
-		return Check{Name: Leader, Result: Problem, Found: "the last leader has given up the Lease, and no other one has taken it", Do: "start the controller"}
-	case !f.Leader.Leads(f.time()):
-		return Check{
-			Name: Leader, Result: Problem, Do: "look whether the controller runs and reaches the API server",
-			Found: fmt.Sprintf("%s held the Lease, and has not renewed it since %s", f.Leader.Name, f.Leader.Renewed.UTC().Format(time.RFC3339)),
-		}
 	case len(f.Rivals) > 0:
 		return Check{
 			Name: Leader, Result: Problem, Do: "install each of them in a namespace of its own, or remove one",
 			Found:   fmt.Sprintf("deployment/%s and others have the same Lease: only one of them works at a time", f.Installation.Deployment),
 			Details: some(f.Rivals),
+		}
+	case !f.Led && f.Installation.Deployment == "":
+		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "install it: docs/getting-started.md"}
+	case !f.Led:
+		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "look at the log of the controller"}
+	case f.Leader.Name == "":
+		return Check{Name: Leader, Result: Problem, Found: "the last leader has given up the Lease, and no other one has taken it", Do: f.noLeader()}
+	case !f.Leader.Leads(f.time()):
+		return Check{
+			Name: Leader, Result: Problem, Do: "look whether the controller runs and reaches the API server",
+			Found: fmt.Sprintf("%s held the Lease, and has not renewed it since %s", f.Leader.Name, f.Leader.Renewed.UTC().Format(time.RFC3339)),
+		}
+	case f.ledFromOutside():
+		return Check{
+			Name: Leader, Result: Warning, Do: "end that process, or the Deployment: they have different flags and rights",
+			Found: fmt.Sprintf("%s leads, and is no pod of deployment/%s", f.Leader.Name, f.Installation.Deployment),
 		}
 	case f.Stored.Version != "" && f.Version != "" && f.Stored.Version != f.Version:
 		return Check{
@@ -75,6 +80,22 @@ func checkLeader(f Facts) Check {
 		}
 	}
 	return ok(Leader, "%s leads", f.Leader.Name)
+}
+
+// noLeader is what to do when nobody leads.
+func (f Facts) noLeader() string {
+	if f.Installation.Ready > 0 {
+		return "another one takes it within seconds; if not, look at the log of the controller"
+	}
+	return "start the controller"
+}
+
+// ledFromOutside reports whether another process than a pod of the Deployment leads, such as one
+// that a person started in a terminal. Pods on the host's network have the name of the node.
+func (f Facts) ledFromOutside() bool {
+	i := f.Installation
+	return i.isKnown() && i.PodsErr == nil && len(i.Pods) > 0 && !i.OnHost &&
+		!slices.ContainsFunc(i.Pods, func(p Pod) bool { return p.Name == f.Leader.Host() })
 }
 
 func checkPermissions(f Facts) Check {
@@ -90,6 +111,12 @@ func checkPermissions(f Facts) Check {
 		return ok(Permissions, "%s has all of the %d rights that its flags need", i.Account, f.Asked)
 	}
 	c := Check{Name: Permissions, Result: Warning, Do: "grant them to " + i.Account.String(), Found: fmt.Sprintf("%d of %d rights are missing", len(f.Missing), f.Asked)}
+	missing := mainOf(f.Missing)
+	for use, count := range f.Main {
+		if missing[use] == count {
+			c.Result = Problem
+		}
+	}
 	if slices.ContainsFunc(f.Missing, func(r access.Right) bool { return r.Vital }) {
 		c.Result = Problem
 	}
@@ -189,7 +216,7 @@ func checkClock(f Facts) Check {
 		c.Details = append(c.Details, fmt.Sprintf("the clock of this machine is %s that of the API server", ahead(-here)))
 	}
 	switch {
-	case !f.Led || f.Leader.WrittenAt.IsZero():
+	case !f.Led || f.Leader.Name == "" || f.Leader.WrittenAt.IsZero():
 		c.Found = "this machine and the API server agree; no leader's clock is known"
 	default:
 		// The leader looks at its clock, then writes: that may take as long as the Lease lasts.
@@ -230,7 +257,11 @@ func checkRecord(f Facts) Check {
 	case f.StoredErr != nil:
 		return unread(Record, f.StoredErr)
 	case !f.Stored.Found:
-		return Check{Name: Record, Result: Warning, Found: fmt.Sprintf("there is no record in namespace %s: no workload was followed yet", f.Namespace), Do: "annotate a workload with lockstep.dev/reload: auto"}
+		c := Check{Name: Record, Result: Warning, Found: fmt.Sprintf("there is no record in namespace %s: no workload was followed yet", f.Namespace), Do: "annotate a workload with lockstep.dev/reload: auto"}
+		if asking, _ := f.asking(); asking > 0 {
+			c.Do = "workloads ask to be followed: see the check " + string(Leader)
+		}
+		return c
 	}
 	c, fullest := ok(Record, ""), 0
 	perNamespace, perShard := ledger.Room()

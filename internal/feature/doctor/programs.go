@@ -23,7 +23,7 @@ func (f *Facts) readPrograms(ctx context.Context, o Options, own installation.Co
 			return nil
 		}
 		where := "deployment/" + d.Name + " in " + d.Namespace
-		isOwn := d.Namespace == f.Namespace && d.Name == f.Installation.Deployment
+		isOwn := d.Namespace == f.Namespace && (d.Name == f.Installation.Deployment || slices.Contains(f.Rivals, "deployment/"+d.Name))
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if tool := toolOfImage(container.Image); tool != "" {
 				f.Programs = append(f.Programs, Program{Tool: tool, Where: where, All: takesAll(container)})

@@ -49,17 +49,22 @@ func checkSettings(f Facts) Check {
 	if asking > 0 && f.Installation.isKnown() && !f.Installation.ReloadOn {
 		c.Result = worse(c.Result, Warning)
 		c.Details = append(c.Details, fmt.Sprintf("the controller follows no ConfigMaps and Secrets; workloads that ask for them: %d (%s)", asking, input.ReloadOff))
-		c.Do = cmp.Or(c.Do, "switch reload on in the controller, or take the annotations away")
+		c.Do = also(c.Do, "switch reload on in the controller, or take the annotations away")
 	}
 	if moved := f.movedByPods(); moved > 0 && f.Installation.isKnown() && !f.Installation.PodsOn {
 		c.Result = worse(c.Result, Warning)
 		c.Details = append(c.Details, fmt.Sprintf("the controller evicts and refreshes no pods; workloads that ask for it: %d (%s)", moved, input.StrategyOff))
-		c.Do = cmp.Or(c.Do, "switch the strategies on pods on in the controller, or take the annotations away")
+		c.Do = also(c.Do, "switch the strategies on pods on in the controller, or take the annotations away")
+	}
+	if len(f.Beyond) > 0 {
+		c.Result = worse(c.Result, Warning)
+		c.Details = append(c.Details, "workloads ask to be followed in namespaces that the controller does not watch: "+strings.Join(some(f.Beyond), ", "))
+		c.Do = also(c.Do, "let the controller watch these namespaces, or take the annotations away")
 	}
 	if f.Unwatched != "" {
 		c.Result = worse(c.Result, Warning)
 		c.Details = append(c.Details, "the controller does not watch namespace "+f.Unwatched)
-		c.Do = cmp.Or(c.Do, "name a namespace that it watches, or let it watch this one")
+		c.Do = also(c.Do, "name a namespace that it watches, or let it watch this one")
 	}
 	c.Found = fmt.Sprintf("%s looked at, %d followed", counted(len(f.Workloads), "workload"), followed)
 	if c.Result != OK {
@@ -69,15 +74,23 @@ func checkSettings(f Facts) Check {
 	return f.partly(c)
 }
 
+// also is one piece of advice after another.
+func also(first, second string) string {
+	if first == "" {
+		return second
+	}
+	return first + "; " + second
+}
+
 // asking are the workloads that ask for ConfigMaps or Secrets, and followed those that get what
 // they ask for, images included.
 func (f Facts) asking() (asking, followed int) {
-	reload := !f.Installation.isKnown() || f.Installation.ReloadOn
+	reload, images := !f.Installation.isKnown() || f.Installation.ReloadOn, !f.Installation.isKnown() || f.Installation.ImagesOn
 	for _, w := range f.Workloads {
 		if w.isFollowed() {
 			asking++
 		}
-		if w.isFollowed() && reload || len(w.Intent.Images) > 0 {
+		if w.isFollowed() && reload || len(w.Intent.Images) > 0 && images {
 			followed++
 		}
 	}
@@ -144,6 +157,8 @@ func checkReferences(f Facts) Check {
 		return unread(References, f.WorkloadsErr[0])
 	case f.SourcesErr != nil:
 		return unread(References, f.SourcesErr)
+	case f.Installation.isKnown() && !f.Installation.ReloadOn:
+		return ok(References, "the controller follows no ConfigMaps and Secrets")
 	}
 	c, needed := ok(References, ""), 0
 	for _, w := range f.Workloads {

@@ -111,7 +111,7 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 		warn(input.StrategyOff, in.strategyOff())
 	}
 	if other := in.OtherInstallation; other != "" {
-		warn(input.OtherInstallation, "another installation of Lockstep, in namespace "+other+", moves this workload too; let only one of them follow its namespace")
+		warn(input.OtherInstallation, "another installation of Lockstep, in namespace "+other+", has moved this workload; let only one of them follow its namespace")
 	}
 	if beyond := in.beyond(); beyond != "" && len(in.moves()) > 0 {
 		warn(input.BeyondStrategy, beyond)

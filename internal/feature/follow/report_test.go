@@ -88,7 +88,7 @@ func TestWarnings(t *testing.T) {
 		"InvalidAnnotation: annotation lockstep.dev/relaod is not known and has no effect; known are " + strings.Join(settings.ForWorkloads(), ", "),
 		"SourceUnknown: the annotation names secret/db, which does not exist",
 		"InvalidAnnotation: configmap/app: odd; it has no effect",
-		"OtherInstallation: another installation of Lockstep, in namespace team-a, moves this workload too; let only one of them follow its namespace",
+		"OtherInstallation: another installation of Lockstep, in namespace team-a, has moved this workload; let only one of them follow its namespace",
 	}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
@@ -47,7 +48,7 @@ func startPrometheus(t testing.TB, namespace string, replicas []string, others .
 		t.Fatal(err)
 	}
 	address := freeAddress(t)
-	foreign := append(others, address)
+	foreign := slices.Concat(others, []string{address})
 	folder := t.TempDir()
 	config := filepath.Join(folder, "prometheus.yml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, list(t, replicas), namespace, list(t, foreign)), 0o600); err != nil {

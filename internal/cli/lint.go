@@ -46,7 +46,8 @@ does not look at, and documents that are no objects, are counted on standard err
 
 Every rule is explained in docs/doctor.md.
 
-A file that is no YAML does not hide what is wrong with the others.
+A file that is no YAML does not hide what is wrong with the others. It is named on standard
+error, and with -o json in the field "unreadable" as well.
 
 Exit codes: 0 no errors, perhaps warnings; 1 errors; 2 used wrongly, or a file that is no
 YAML.`,
@@ -86,6 +87,16 @@ type lintAnswer struct {
 	Files int `json:"files"`
 	// NoObjects are the documents that are no objects.
 	NoObjects int `json:"noObjects"`
+	// Unreadable are the files, or documents in them, that could not be read and checked.
+	Unreadable []unreadable `json:"unreadable"`
+}
+
+// unreadable is a file that could not be read, or the place in it that is no manifest.
+type unreadable struct {
+	File string `json:"file"`
+	// Line is zero, and left out, when the whole file is meant.
+	Line    int    `json:"line,omitempty"`
+	Message string `json:"message"`
 }
 
 func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, env Environment) error {
@@ -107,51 +118,57 @@ func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, en
 	if err != nil {
 		return usageError{err}
 	}
-	unread := unreadable(found.Wrong)
-	if len(found.Objects) == 0 {
-		if unread == nil {
-			unread = usageError{errNoObjects}
-		}
-		return unread
-	}
-	answer := lintAnswer{Files: found.Files, NoObjects: found.Others, Result: lint.Check(found.Objects, lint.Options{
+	answer := lintAnswer{Files: found.Files, NoObjects: found.Others, Unreadable: allUnreadable(found.Wrong), Result: lint.Check(found.Objects, lint.Options{
 		Kinds: kinds, Words: settings.Native{Others: others}, Complete: o.complete, Nearest: commandline.Nearest,
 	})}
-	if err := o.print(env, answer); err != nil {
-		return err
+	if len(found.Objects) > 0 || o.output == formatJSON { // a program always gets an answer
+		if err := o.print(env, answer); err != nil {
+			return err
+		}
 	}
-	if unread != nil {
-		return unread
-	}
-	if n := answer.Count(review.Error); n > 0 {
+	switch n := answer.Count(review.Error); {
+	case len(found.Wrong) > 0:
+		return usageError{answer.unreadError()}
+	case len(found.Objects) == 0:
+		return usageError{errNoObjects}
+	case n > 0:
 		return fmt.Errorf("%s", counted(n, "error"))
 	}
 	return nil
 }
 
-// unreadable is the error of files that could not be read, each in a line of its own.
-func unreadable(wrong []error) error {
-	if len(wrong) == 0 {
-		return nil
-	}
-	all := make([]error, len(wrong))
+// allUnreadable lists what could not be read. The list is empty, not nil, when all could, as
+// programs expect it.
+func allUnreadable(wrong []error) []unreadable {
+	all := make([]unreadable, len(wrong))
 	for i, err := range wrong {
-		all[i] = templateHint(err)
+		all[i].Message = err.Error()
+		if e, ok := errors.AsType[*manifest.Error](err); ok {
+			all[i] = unreadable{File: e.File, Line: e.Line, Message: e.Err.Error() + templateHint(e)}
+		}
 	}
-	return usageError{errors.Join(all...)}
+	return all
 }
 
 // templateHint says what to do with a file that is a template of Helm.
-func templateHint(err error) error {
-	e, ok := errors.AsType[*manifest.Error](err)
-	if !ok || e.Line == 0 {
-		return err
+func templateHint(e *manifest.Error) string {
+	if e.Line == 0 {
+		return ""
 	}
-	text, unread := os.ReadFile(e.File)
-	if unread != nil || !bytes.Contains(text, []byte("{{")) {
-		return err
+	text, err := os.ReadFile(e.File)
+	if err != nil || !bytes.Contains(text, []byte("{{")) {
+		return ""
 	}
-	return fmt.Errorf("%w; this looks like a template of Helm: render it first, with \"helm template CHART | lockstep lint -\"", err)
+	return "; this looks like a template of Helm: render it first, with \"helm template CHART | lockstep lint -\""
+}
+
+// unreadError names the files that could not be read, each in a line of its own.
+func (a lintAnswer) unreadError() error {
+	all := make([]error, len(a.Unreadable))
+	for i, u := range a.Unreadable {
+		all[i] = &manifest.Error{File: u.File, Line: u.Line, Err: errors.New(u.Message)}
+	}
+	return errors.Join(all...)
 }
 
 func (o *lintOptions) print(env Environment, answer lintAnswer) error {

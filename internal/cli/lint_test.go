@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // wrong is a manifest with mistakes.
@@ -119,6 +121,52 @@ func TestLintReadsOn(t *testing.T) {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("it does not say %q:\n%s", want, stderr)
 		}
+	}
+}
+
+// TestLintTellsPrograms: the JSON names what could not be read, whatever else there is to tell. The
+// exit code and standard error stay as they are.
+func TestLintTellsPrograms(t *testing.T) {
+	t.Parallel()
+	type place struct {
+		File, Message string
+		Line          int
+	}
+	broken, template := file(t, "a.yaml", "a: b\nc: *none\n"), file(t, "z.yaml", "metadata:\n  {{- if .Values.a }}\n")
+	noAnchor := place{broken, "no manifest: unknown anchor 'none' referenced", 2}
+	for name, tc := range map[string]struct {
+		args     []string
+		code     int
+		findings int
+		want     []place
+	}{
+		"Alone":   {[]string{broken}, exitUsage, 0, []place{noAnchor}},
+		"Missing": {[]string{"nowhere.yaml"}, exitUsage, 0, []place{{"nowhere.yaml", "no such file or directory", 0}}},
+		"Beside": {[]string{broken, file(t, "web.yaml", wrong), template}, exitUsage, 4, []place{noAnchor, {
+			template, `no manifest: did not find expected node content; this looks like a template of Helm: render it first, with "helm template CHART | lockstep lint -"`, 2,
+		}}},
+		"NoObject": {[]string{file(t, "values.yaml", "replicas: 1\n")}, exitUsage, 0, []place{}},
+		"AllRead":  {[]string{file(t, "web.yaml", wrong)}, exitFailed, 4, []place{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stdout, stderr, code := command(t, append([]string{"lint", "-o", "json"}, tc.args...)...)
+			var got struct {
+				Findings   []any
+				Unreadable []place
+			}
+			if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != tc.code || len(got.Findings) != tc.findings {
+				t.Fatalf("exit code %d, %d findings, error %v:\n%s", code, len(got.Findings), err, stdout)
+			}
+			if diff := cmp.Diff(tc.want, got.Unreadable); diff != "" {
+				t.Errorf("unreadable (-want +got):\n%s", diff)
+			}
+			for _, u := range tc.want {
+				if !strings.Contains(stderr, u.Message) {
+					t.Errorf("standard error does not say %q:\n%s", u.Message, stderr)
+				}
+			}
+		})
 	}
 }
 

@@ -56,6 +56,8 @@ type dashboard struct {
 			Name       string `json:"name"`
 			Type       string `json:"type"`
 			Definition string `json:"definition"`
+			// AllValue is what stands for all values when all are selected, if it is set.
+			AllValue string `json:"allValue"`
 		} `json:"list"`
 	} `json:"templating"`
 }

@@ -3,7 +3,6 @@ package monitoring_test
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,25 +16,25 @@ import (
 // TestLive: a real Prometheus scrapes the leader and the standby of a real controller that has
 // much to do and some of it wrong. It evaluates every alert and every query of the dashboard without an error, the alerts
 // for what is wrong are the ones that begin, every panel has data, and every series that an
-// alert or a panel names exists.
+// alert or a panel names exists. Other programs that it scrapes show in no panel.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	l := newLoad(t)
-	p := startPrometheus(t, l.Own, l.metrics[:]...)
+	d := readDashboard(t)
+	p := startPrometheus(t, l.Own, l.metrics[:], startForeign(t, d))
 	l.play(t)
 	checkAlerts(t, p)
-	d := readDashboard(t)
+	selected := selectAll(t, p, d)
 	want := map[string]string{"Replicas": "2", "Leaders": "1", "Resources not followed": "1", "Record unwritable": "1"}
 	for _, panel := range d.Panels {
 		for _, target := range panel.Targets {
-			checkPanel(t, p, panel.Title, target.Expr, want[panel.Title])
+			checkPanel(t, p, panel.Title, selected.Replace(target.Expr), want[panel.Title])
 		}
 		delete(want, panel.Title)
 	}
 	if len(want) > 0 {
 		t.Errorf("the dashboard has no panels %v", want)
 	}
-	checkVariables(t, p, d)
 	checkSeries(t, p, d)
 }
 
@@ -68,41 +67,24 @@ func checkAlerts(t *testing.T, p *prometheus) {
 	}
 }
 
-// substitute does what Grafana does with the variables, when everything is selected.
-func substitute(query string) string {
-	return strings.NewReplacer("$job", ".*", "$namespace", ".*", "$__rate_interval", "5m").Replace(query)
-}
-
 // checkPanel fails when a query of a panel shows nothing, or something else than is wanted, where
-// that is known. What a panel shows instead of nothing does not count. Prometheus has what is
-// asked for after its next scrape at the latest.
+// that is known, or another program. What a panel shows instead of nothing does not count.
+// Prometheus has what is asked for after its next scrape at the latest.
 func checkPanel(t *testing.T, p *prometheus, title, query, want string) {
 	t.Helper()
 	query = strings.TrimSuffix(query, " or vector(0)")
+	var found []sample
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		found, err := p.query(t, substitute(query))
-		if err != nil {
+		var err error
+		if found, err = p.query(t, query); err != nil {
 			t.Fatalf("%s: %s: %v", title, query, err)
 		}
 		shows := slices.ContainsFunc(found, func(s sample) bool { return s.value() != "NaN" && (want == "" || s.value() == want) })
 		return shows, fmt.Sprintf("%s shows %v, want %q: %s", title, found, cmp.Or(want, "anything"), query)
 	})
-}
-
-// checkVariables: Grafana finds something to select for each variable.
-func checkVariables(t *testing.T, p *prometheus, d dashboard) {
-	t.Helper()
-	form := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
-	for _, v := range d.Templating.List {
-		if v.Type != "query" {
-			continue
-		}
-		found := form.FindStringSubmatch(v.Definition)
-		if found == nil {
-			t.Fatalf("%s asks for %s: want label_values(SERIES, LABEL)", v.Name, v.Definition)
-		}
-		if len(p.values(t, found[2], substitute(found[1]))) == 0 {
-			t.Errorf("there is nothing to select for %s: %s", v.Name, v.Definition)
+	for _, s := range found {
+		if p.isForeign(s) {
+			t.Errorf("%s shows another program, %v: %s", title, s.Metric, query)
 		}
 	}
 }

@@ -8,46 +8,53 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// prometheusConfig has places for the rules, the addresses of the replicas and their namespace.
-// The labels are those that a PodMonitor gives its targets.
+// prometheusConfig has places for the rules, the addresses of the replicas and their namespace,
+// and for those of other programs: one scrape configuration may be for all pods of a cluster, so
+// that they have the job of the replicas, and they have a job of their own. The labels are those
+// that a PodMonitor gives its targets.
 const prometheusConfig = `
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:
   - job_name: lockstep
     honor_labels: true
-    static_configs: [{targets: %s, labels: {namespace: %q, pod: lockstep-0}}]
+    static_configs:
+      - {targets: %s, labels: {namespace: %q, pod: lockstep-0}}
+      - {targets: %s, labels: {namespace: elsewhere, pod: other-0}}
+  - job_name: other
+    static_configs: [{targets: %[4]s, labels: {namespace: elsewhere, pod: other-0}}]
 `
 
-// prometheus is the real one, with the alerts, and the replicas of a controller to scrape.
+// prometheus is the real one, with the alerts, and what it scrapes: the replicas of a controller,
+// other programs, and itself.
 type prometheus struct {
 	*labtest.Running
 	address string
+	// foreign are the addresses of the other programs, and its own.
+	foreign []string
 }
 
-func startPrometheus(t testing.TB, namespace string, replicas ...string) *prometheus {
+func startPrometheus(t testing.TB, namespace string, replicas []string, others ...string) *prometheus {
 	t.Helper()
 	rules, err := filepath.Abs(rulesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets, err := json.Marshal(replicas)
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := freeAddress(t)
+	foreign := slices.Concat(others, []string{address})
 	folder := t.TempDir()
 	config := filepath.Join(folder, "prometheus.yml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, targets, namespace), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, list(t, replicas), namespace, list(t, foreign)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
-	p := &prometheus{address: address, Running: labtest.StartCommand(t, labtest.Command{
+	p := &prometheus{address: address, foreign: foreign, Running: labtest.StartCommand(t, labtest.Command{
 		Path: labtest.Need(t, "prometheus", "prometheus"),
 		Args: []string{
 			"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(folder, "data"),
@@ -56,9 +63,19 @@ func startPrometheus(t testing.TB, namespace string, replicas ...string) *promet
 	})}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		series, err := p.query(t, "up == 1")
-		return err == nil && len(series) == len(replicas), fmt.Sprintf("it scrapes %v, error %v\n%s", series, err, p.Stderr())
+		return err == nil && len(series) == len(replicas)+2*len(foreign), fmt.Sprintf("it scrapes %v, error %v\n%s", series, err, p.Stderr())
 	})
 	return p
+}
+
+// list is a list of strings in YAML.
+func list(t testing.TB, all []string) []byte {
+	t.Helper()
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // sample is one series of an answer, with its newest value.

@@ -23,7 +23,7 @@ func TestRevisionsOnly(t *testing.T) {
 	)
 	testkit.AwaitListing(t, account, true, &appsv1.ReplicaSetList{})
 	w.StartControllerAs(t, account.Kubeconfig, "--reload=false", "--revisions-secret-namespaces=elsewhere", "--metrics-addr", metrics)
-	p := startPrometheus(t, w.Own, metrics)
+	p := startPrometheus(t, w.Own, []string{metrics})
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		var active []string
 		for _, r := range p.rules(t) {

@@ -212,17 +212,29 @@ func TestFailedImage(t *testing.T) {
 // and the configuration cannot be put back.
 func TestFailedTogether(t *testing.T) {
 	t.Parallel()
-	g, _ := running(t, ", "+auto+", "+settings.Quiet+": 4s")
+	metrics := freeAddress(t)
+	g, _ := running(t, ", "+auto+", "+settings.Quiet+": 4s", "--metrics-addr", metrics)
 	g.full(t, true)
 	g.change(t, "configmap/app", "{data: {key: two}}")
 	second := g.push(t, "app:latest", "two")
 	g.AwaitEvent(t, "web", "Normal Reloaded", "configmap/app", "image/app")
 	g.AwaitEvent(t, "web", "Warning RolloutFailed", "image/app", "configuration was given together with it")
 	g.checkImage(t, "it stays", second)
+	counted := func(want bool) {
+		t.Helper()
+		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+			text := scrape(t, metrics)
+			return strings.Contains(text, `lockstep_blocked_workloads{reason="RolloutFailed"} 1`+"\n") == want, fmt.Sprintf("want it counted: %t\n%s", want, text)
+		})
+	}
+	counted(true)
+	g.full(t, false)
+	counted(false)
+	g.checkImage(t, "it was not to blame", second)
 }
 
 // running is a gallery in which pods run, on a fake node, and the first pin is proven.
-func running(t testing.TB, annotations string) (g *gallery, first string) {
+func running(t testing.TB, annotations string, flags ...string) (g *gallery, first string) {
 	t.Helper()
 	g = newGallery(t, labtest.KWOK)
 	first = g.push(t, "app:latest", "one")
@@ -237,7 +249,7 @@ spec:
   selector: {matchLabels: {app: web}}
   template: {metadata: {labels: {app: web}}, spec: {%s, volumes: [{name: config, configMap: {name: app}}]}}
 `, g.wants("app", "app:latest")+annotations, g.runs("app:latest")))
-	g.open(t)
+	g.open(t, flags...)
 	g.awaitImage(t, web, "app", first)
 	g.awaitKnown(t, deploy, "web", "ok=latest@"+digestIn(first)[7:])
 	return g, first

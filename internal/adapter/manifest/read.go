@@ -11,10 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -311,23 +308,3 @@ func (r Reader) items(d document, file string, list *unstructured.Unstructured) 
 
 // errNoItem says no more: what is wrong with the item would quote it.
 var errNoItem = errors.New("no manifest: an item of the list is no object with kind and metadata.name")
-
-// parserError is what the YAML library says of tokens in an order that makes no sense. It
-// counts their lines from zero, and those of all other mistakes from one.
-var parserError = regexp.MustCompile(`^did not find expected (node content|key|',' or|'-' indicator|<)`)
-
-// place finds the line in an error of the YAML library, which counts within the document.
-func (d document) place(err error) (int, error) {
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
-	found := regexp.MustCompile(`^line (\d+): (.*)`).FindStringSubmatch(text)
-	if found == nil {
-		return d.line, errors.New("no manifest: " + text)
-	}
-	line, _ := strconv.Atoi(found[1])
-	if parserError.MatchString(found[2]) {
-		line++
-	}
-	// What is missing at the end is missing in the last line.
-	line = min(line, 1+bytes.Count(bytes.TrimSpace(d.text), []byte("\n")))
-	return d.line + line - 1, errors.New("no manifest: " + found[2])
-}

@@ -58,7 +58,7 @@ func newBehind(count func() tally) *behind {
 		oldest: prometheus.NewDesc("lockstep_pending_oldest_timestamp_seconds",
 			"When the oldest change was first seen that is due and not delivered yet, by the reason why it waits, as a Unix time: its age is time() minus this. A reason that none has is left out.", byReason, nil),
 		blocked: prometheus.NewDesc("lockstep_blocked_workloads",
-			"Workloads that are left alone until a person corrects something, by reason. A reason that none has is left out.", byReason, nil),
+			"Workloads that need a person, by reason: left alone until something is corrected, or with an image whose rollout failed and that is not put back (RolloutFailed). A reason that none has is left out.", byReason, nil),
 		busiest: prometheus.NewDesc("lockstep_busiest_workload_reloads",
 			"How often the workload was moved in the last hour that was moved most often of its namespace, counted up to 100 and since this process began to lead. A namespace of which none was moved is left out.", []string{"namespace"}, nil),
 	}

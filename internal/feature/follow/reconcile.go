@@ -216,7 +216,7 @@ func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Resul
 // change that something forbids.
 func (r *Reconciler) report(got Gathered, d Decision) {
 	w := got.Workload
-	r.reported.setStanding(w.Key, d)
+	r.reported.setStanding(w.Key, d, got.Input.Warnings)
 	words := string(d.Reason) + d.Message
 	if d.Verb == Hold {
 		words += r.Now().Truncate(announce.RepeatEvery).String()

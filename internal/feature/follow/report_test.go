@@ -168,7 +168,7 @@ func TestPendingCounts(t *testing.T) {
 		if step.waits != 0 {
 			d.PendingSince = now.Add(-step.waits)
 		}
-		r.setStanding(web(step.name), d)
+		r.setStanding(web(step.name), d, nil)
 		got := r.tally(now)
 		if got.pending[input.Held] != step.want || !got.oldest[input.Held].Equal(now.Add(-step.oldest)) {
 			t.Errorf("step %d: %d workloads wait since %s, want %d", i, got.pending[input.Held], got.oldest[input.Held], step.want)
@@ -185,9 +185,9 @@ func TestPendingCounts(t *testing.T) {
 func TestBlockedCounts(t *testing.T) {
 	t.Parallel()
 	r := newReported()
-	r.setStanding(web("a"), Decision{Verb: Leave, Reason: input.InvalidAnnotation})
-	r.setStanding(web("b"), Decision{Verb: Leave, Reason: input.InvalidAnnotation, PendingSince: now})
-	r.setStanding(web("c"), Decision{Verb: Hold, Reason: input.Held, PendingSince: now})
+	r.setStanding(web("a"), Decision{Verb: Leave, Reason: input.InvalidAnnotation}, nil)
+	r.setStanding(web("b"), Decision{Verb: Leave, Reason: input.InvalidAnnotation, PendingSince: now}, nil)
+	r.setStanding(web("c"), Decision{Verb: Hold, Reason: input.Held, PendingSince: now}, nil)
 	want := tally{
 		pending: map[input.Reason]int{input.InvalidAnnotation: 1, input.Held: 1},
 		oldest:  map[input.Reason]time.Time{input.InvalidAnnotation: now, input.Held: now},
@@ -196,10 +196,45 @@ func TestBlockedCounts(t *testing.T) {
 	if diff := cmp.Diff(want, r.tally(now), cmp.AllowUnexported(tally{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	r.setStanding(web("a"), Decision{Verb: Leave, Reason: input.InStep})
+	r.setStanding(web("a"), Decision{Verb: Leave, Reason: input.InStep}, nil)
 	r.forget(web("b"))
 	if got := r.tally(now); len(got.blocked) != 0 {
 		t.Errorf("%v are blocked after both mistakes were corrected", got.blocked)
+	}
+}
+
+// TestFailedRolloutsCount: a digest whose rollout failed and that stays is counted, whatever else the
+// workload waits for, until its rollout succeeds or another digest is given.
+func TestFailedRolloutsCount(t *testing.T) {
+	t.Parallel()
+	failed := []input.Warning{{Reason: input.SourceUnknown}, {Reason: input.RolloutFailed}}
+	r := newReported()
+	for _, step := range []struct {
+		reason   string
+		name     string
+		decision Decision
+		warnings []input.Warning
+		want     map[input.Reason]int
+	}{
+		{"nothing else is due", "a", Decision{Verb: Leave, Reason: input.RolloutFailed}, failed, map[input.Reason]int{input.RolloutFailed: 1}},
+		{"a change of another input is held", "b", Decision{Verb: Hold, Reason: input.Held, PendingSince: now}, failed, map[input.Reason]int{input.RolloutFailed: 2}},
+		{"a setting is wrong too", "c", Decision{Verb: Leave, Reason: input.InvalidAnnotation}, failed, map[input.Reason]int{input.RolloutFailed: 3, input.InvalidAnnotation: 1}},
+		{"another warning is no failure", "d", Decision{Verb: Leave, Reason: input.InStep}, failed[:1], map[input.Reason]int{input.RolloutFailed: 3, input.InvalidAnnotation: 1}},
+		{"the rollout succeeded after all", "a", Decision{Verb: Leave, Reason: input.InStep}, nil, map[input.Reason]int{input.RolloutFailed: 2, input.InvalidAnnotation: 1}},
+		{"another digest was given, and the hold lasts", "b", Decision{Verb: Hold, Reason: input.Held, PendingSince: now}, nil, map[input.Reason]int{input.RolloutFailed: 1, input.InvalidAnnotation: 1}},
+	} {
+		r.setStanding(web(step.name), step.decision, step.warnings)
+		got := r.tally(now)
+		if diff := cmp.Diff(step.want, got.blocked); diff != "" {
+			t.Errorf("%s: blocked (-want +got):\n%s", step.reason, diff)
+		}
+		if got.pending[input.RolloutFailed] != 0 {
+			t.Errorf("%s: %d wait for the image that they have", step.reason, got.pending[input.RolloutFailed])
+		}
+	}
+	r.forget(web("c"))
+	if got := r.tally(now).blocked; len(got) != 0 {
+		t.Errorf("%v are counted after the last one was deleted", got)
 	}
 }
 

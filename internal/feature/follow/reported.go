@@ -27,6 +27,9 @@ type standing struct {
 	since time.Time
 	// blocked is true when a person has to correct something first.
 	blocked bool
+	// failed is true when the workload has a digest whose rollout failed, and that is not put
+	// back; whatever else is due.
+	failed bool
 }
 
 // tally is how many workloads are not in step, by reason.
@@ -68,14 +71,15 @@ func (r *reported) replaceWarnings(key kube.Key, texts []string) (before []strin
 }
 
 // setStanding notes whether the workload is in step, and why not.
-func (r *reported) setStanding(key kube.Key, d Decision) {
+func (r *reported) setStanding(key kube.Key, d Decision, warnings []input.Warning) {
+	failed := slices.ContainsFunc(warnings, func(w input.Warning) bool { return w.Reason == input.RolloutFailed })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if d.PendingSince.IsZero() && !d.isMistake() {
+	if d.PendingSince.IsZero() && !d.isMistake() && !failed {
 		delete(r.behind, key)
 		return
 	}
-	r.behind[key] = standing{reason: d.Reason, since: d.PendingSince, blocked: d.isMistake()}
+	r.behind[key] = standing{reason: d.Reason, since: d.PendingSince, blocked: d.isMistake(), failed: failed}
 }
 
 // addRollout notes that the workload was moved. What is older than an hour is dropped, and
@@ -117,6 +121,9 @@ func (r *reported) tally(now time.Time) tally {
 	for _, s := range r.behind {
 		if s.blocked {
 			all.blocked[s.reason]++
+		}
+		if s.failed {
+			all.blocked[input.RolloutFailed]++
 		}
 		if s.since.IsZero() {
 			continue

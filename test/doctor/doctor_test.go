@@ -68,7 +68,7 @@ func TestRights(t *testing.T) {
 	i.account.Allow(t, append(testkit.OwnRules(), leases())...)
 	i.AwaitRecordRight(t, i.account, false)
 	a := i.examine(t)
-	a.expect(t, "permissions", "problem", "2 of ", "create configmaps in "+i.Own+": needed for remembering what was delivered", "patch configmaps in "+i.Own, i.account.Name)
+	a.expect(t, "permissions", "problem", "2 of ", "create configmaps in "+i.Own+": needed for remembering what was delivered", "patch configmaps/lockstep-state-00 in "+i.Own, i.account.Name)
 	if a.code != 1 {
 		t.Errorf("exit code %d", a.code)
 	}

@@ -13,7 +13,10 @@
 {{- end -}}
 {{- end -}}
 
-{{/* lockstep.needs has the switches, and what has no effect without each. */}}
+{{/*
+lockstep.needs has the switches, and what has no effect without each. Labels and intervals of monitors are
+not among them: one file of values may serve clusters with and without Prometheus.
+*/}}
 {{- define "lockstep.needs" -}}
 reload.enabled: [reload.auto, podStrategies.enabled]
 revisions.enabled: [revisions.secretNamespaces, revisions.grace]

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 )
 
@@ -33,7 +35,7 @@ func (o *controllerOptions) rights(kinds []kube.Kind) []access.Right {
 func (o *controllerOptions) ownRights() []access.Right {
 	var all []access.Right
 	if o.moves() {
-		all = append(all, verbs(access.Right{Resource: resource("", "configmaps"), Namespace: o.ownNS, Use: "remembering what was delivered", Vital: true}, "get", "create", "patch")...)
+		all = append(all, o.recordRights()...)
 	}
 	if o.server.LeaderElection {
 		lease := access.Right{Resource: resource("coordination.k8s.io", "leases"), Namespace: o.ownNS, Use: "leader election", Vital: true}
@@ -42,6 +44,16 @@ func (o *controllerOptions) ownRights() []access.Right {
 		all = append(all, verbs(lease, "get", "update")...)
 	}
 	return all
+}
+
+// recordRights are what the record takes, besides following it. A role names the ConfigMaps
+// of the record all together, so that one of them stands for all.
+func (o *controllerOptions) recordRights() []access.Right {
+	names := ledger.ShardNames(o.state)
+	record := access.Right{Resource: resource("", "configmaps"), Namespace: o.ownNS, Use: "remembering what was delivered", Vital: true}
+	all := verbs(record, "create")
+	record.Name, record.Use = names[0], fmt.Sprintf("%s, in %s to %s", record.Use, names[0], names[len(names)-1])
+	return append(all, verbs(record, "get", "patch")...)
 }
 
 // movingRights are what moving the workloads of a namespace takes.

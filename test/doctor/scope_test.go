@@ -16,9 +16,10 @@ import (
 )
 
 // args gives the controller's Deployment other arguments.
-func (i *installation) args(t *testing.T, flag string) {
+func (i *installation) args(t *testing.T, flags ...string) {
 	t.Helper()
-	i.own().Patch(t, &appsv1.Deployment{}, "lockstep", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["controller","--revisions=false",%q]}]}}}}`, flag))
+	words := strings.Join(append([]string{"controller", "--revisions=false"}, flags...), `","`)
+	i.own().Patch(t, &appsv1.Deployment{}, "lockstep", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["%s"]}]}}}}`, words))
 }
 
 // TestWouldNotStart: flags that are right each by itself, and not together.
@@ -35,15 +36,17 @@ func TestWhatIsLookedAt(t *testing.T) {
 	i := install(t)
 	i.examine(t, "-n", i.Namespace+"-typo").expect(t, "settings", "problem", "namespace "+i.Namespace+"-typo does not exist")
 
+	// Other tests have workloads in other namespaces, which is told too.
 	// The own namespace has a workload too: the Deployment of the controller.
-	i.examine(t).expect(t, "settings", "ok", "1 workload looked at, 1 followed")
+	i.examine(t).expect(t, "settings", "", "1 workload looked at, 1 followed")
 	i.Patch(t, &corev1.Namespace{}, i.Namespace, fmt.Sprintf(`{"metadata":{"labels":{"team":%q}}}`, i.Namespace))
 	i.args(t, "--namespace-selector=team="+i.Namespace)
 	selected := i.examine(t)
-	selected.expect(t, "settings", "ok", "1 workload looked at, 1 followed")
+	selected.expect(t, "settings", "", "1 workload looked at, 1 followed")
 	selected.expect(t, "permissions", "ok")
+	selected.expect(t, "leader", "warning", "is no pod of deployment/lockstep") // it is a process of the test
 	i.args(t, "--namespace-selector=team="+i.Namespace+"-none")
-	i.examine(t).expect(t, "settings", "ok", "0 workloads looked at")
+	i.examine(t).expect(t, "settings", "warning", "0 workloads looked at", "does not watch", i.Namespace)
 }
 
 // TestSelectedRights: any namespace may get the labels, so that rights in some of them are not
@@ -77,7 +80,8 @@ func TestAskedOfFlags(t *testing.T) {
 	for _, command := range [][]string{status, explain, source} {
 		ask([]string{"InStep"}, command...)
 	}
-	i.args(t, "--reload=false")
+	own := "--namespaces=" + i.Namespace // that of no other test
+	i.args(t, "--reload=false", own)
 	ask([]string{"InStep"}, status...) // who leads is no pod of the Deployment
 	if code := i.controller.Stop(t); code != 0 {
 		t.Fatalf("the controller ended with %d", code)
@@ -95,7 +99,7 @@ func TestAskedOfFlags(t *testing.T) {
 	i.args(t, "--namespace-selector=team=other")
 	ask([]string{"NotWatched"}, status...)
 	i.Patch(t, &appsv1.Deployment{}, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:"127.0.0.1:1/app:1"}}}`, settings.ImagePrefix+"app"))
-	i.args(t, "--auto=false")
+	i.args(t, own)
 	ask([]string{"ImagesOff", "app:1"}, "images")
 }
 

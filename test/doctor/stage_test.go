@@ -159,11 +159,11 @@ func (i *installation) examineAs(t *testing.T, kubeconfig string, args ...string
 	return a
 }
 
-// expect compares the result of checks, and what the first one of them says.
+// expect compares the result of a check, unless it is empty, and what the check says.
 func (a answer) expect(t *testing.T, name, result string, texts ...string) {
 	t.Helper()
 	c := a.checks[name]
-	if c.Result != result {
+	if result != "" && c.Result != result {
 		t.Errorf("%s is %s, want %s:\n%s", name, c.Result, result, c.text())
 	}
 	for _, text := range texts {

@@ -109,7 +109,7 @@ func TestMissingRightsToWrite(t *testing.T) {
 	const missing = ": permission is missing; it is needed for "
 	c.AwaitVerbose(t,
 		"[-] right to create configmaps in "+w.Own+missing+"remembering what was delivered",
-		"[-] right to patch configmaps in "+w.Own,
+		"[-] right to patch configmaps/lockstep-state-00 in "+w.Own+missing+"remembering what was delivered, in lockstep-state-00 to lockstep-state-63",
 		"[-] right to create leases.coordination.k8s.io in "+w.Own+missing+"leader election",
 		"[-] right to update leases.coordination.k8s.io/lockstep in "+w.Own,
 		"[-] right to patch deployments.apps in "+w.Namespace+missing+"rolling them",

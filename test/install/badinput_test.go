@@ -6,8 +6,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/test/helmtest"
 )
 
@@ -62,6 +66,15 @@ func TestBadValues(t *testing.T) {
 		"all must stay":      {image + "replicas: 3\npodDisruptionBudget: {minAvailable: 3}", []string{"podDisruptionBudget.minAvailable 3 is every one of the 3 replicas", "raise replicas"}},
 		"rounded to all":     {image + "podDisruptionBudget: {minAvailable: 51%}", []string{"podDisruptionBudget.minAvailable 51% is every one of the 2 replicas"}},
 		"not an account":     {image + `serviceAccount: {name: "a, b"}`, []string{"/serviceAccount/name"}},
+		"closed to no one":   {image + "networkPolicy: {metricsFrom: [{podSelector: {}}]}", []string{"networkPolicy.metricsFrom needs networkPolicy.enabled", "networkPolicy.enabled=true", "leave networkPolicy.metricsFrom empty"}},
+		"open to everything": {image + "networkPolicy: {egress: [{}]}", []string{"networkPolicy.egress needs networkPolicy.enabled", "networkPolicy.enabled=true"}},
+		"callers alone":      {image + "images: {enabled: true, webhook: {enabled: true, secretName: a}}\nnetworkPolicy: {webhookFrom: [{podSelector: {}}]}", []string{"networkPolicy.webhookFrom needs networkPolicy.enabled", "networkPolicy.enabled=true"}},
+		"callers of nothing": {image + "networkPolicy: {enabled: true, webhookFrom: [{podSelector: {}}]}", []string{"networkPolicy.webhookFrom needs images.webhook.enabled", "images.webhook.enabled=true"}},
+		"secret of nothing":  {image + "images: {enabled: true, webhook: {secretName: a}}", []string{"images.webhook.secretName needs images.webhook.enabled", "images.webhook.enabled=true"}},
+		"no one's identity":  {image + "serviceAccount: {create: false, name: a, annotations: {example.com/role: reader}}", []string{"serviceAccount.annotations needs serviceAccount.create", "serviceAccount.create=true"}},
+		"installed and off":  {image + "enabled: false", []string{"enabled is false", "condition: lockstep.enabled", "replicas=0"}},
+		"variable unnamed":   {image + "extraEnv: [{value: a}]", []string{"/extraEnv/0", "name"}},
+		"other namespace":    {image + "extraEnv: [{name: POD_NAMESPACE, value: a}]", []string{`extraEnv has "POD_NAMESPACE": `, "leave it out"}},
 		"not a class":        {image + `priorityClassName: "a: b"`, []string{"/priorityClassName"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,8 +91,8 @@ func free() []string {
 	}
 }
 
-// TestExtraArgs: whoever gives a flag that rights, ports or volumes depend on reads which value to
-// set instead. A flag that the controller gets is one or the other.
+// TestExtraArgs: whoever gives a flag that rights, ports or volumes depend on, or its variable,
+// reads which value to set instead. A flag that the controller gets is one or the other.
 func TestExtraArgs(t *testing.T) {
 	t.Parallel()
 	h := helmtest.New(t, "")
@@ -94,15 +107,92 @@ func TestExtraArgs(t *testing.T) {
 	for _, flag := range flags {
 		t.Run(flag[1], func(t *testing.T) {
 			t.Parallel()
-			values := fmt.Sprintf("image: {repository: registry.example/lockstep}\nextraArgs: [--workers=2, --%s=x]\n", flag[1])
+			arg, variable := "--"+flag[1]+"=x", commandline.Variable(flag[1])
+			args := fmt.Sprintf("image: {repository: registry.example/lockstep}\nextraArgs: [--workers=2, %s]\n", arg)
+			env := fmt.Sprintf("image: {repository: registry.example/lockstep}\nextraEnv: [{name: HTTPS_PROXY, value: proxy}, {name: %s, value: x}]\n", variable)
 			if !slices.Contains(free(), flag[1]) {
-				wantRefused(t, h, values, fmt.Sprintf("extraArgs has %q: ", "--"+flag[1]+"=x"))
+				wantRefused(t, h, args, fmt.Sprintf("extraArgs has %q: ", arg))
+				wantRefused(t, h, env, fmt.Sprintf("extraEnv has %q: ", variable))
 				return
 			}
-			args := deployment(t, render(t, h, "lockstep", "own", values)).Spec.Template.Spec.Containers[0].Args
-			if last := args[len(args)-1]; last != "--"+flag[1]+"=x" {
+			given := deployment(t, render(t, h, "lockstep", "own", args)).Spec.Template.Spec.Containers[0].Args
+			if last := given[len(given)-1]; last != arg {
 				t.Errorf("the last argument is %s", last)
+			}
+			set := deployment(t, render(t, h, "lockstep", "own", env)).Spec.Template.Spec.Containers[0].Env
+			if last := set[len(set)-1]; last.Name != variable || last.Value != "x" {
+				t.Errorf("the last variable is %v", last)
 			}
 		})
 	}
+}
+
+// TestNamespaceSelector: the chart takes what the controller takes for a selector, and nothing else.
+func TestNamespaceSelector(t *testing.T) {
+	t.Parallel()
+	h := helmtest.New(t, "")
+	for n, selector := range []string{
+		"team", "!team", " ! team ", "team=shop", "team == shop", "team!=shop", "team=", "example.com/team_1.a=Shop", "size>5", "size < 10",
+		"team in (shop,blog)", "team notin( shop , blog )", "team in (a,)", "team in ()", "team=shop,!old, size in (1)",
+		"team in (a", "team in a)", "team in", "team (a)", "team=(a)", "a b", "team=shop,", ",team", "team==", "team===a", "=shop", "!team=shop",
+		"a/b/c=d", "/team", "Example.com/team=a", "-team", "team=-a", "team=a b", "team>many", "team={a}", "team|b", "team in (a,b),(c)",
+		"team=" + strings.Repeat("a", 63), "team=" + strings.Repeat("a", 64), strings.Repeat("a", 64),
+	} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			values := fmt.Sprintf("image: {repository: registry.example/lockstep}\nnamespaceSelector: %q\n", selector)
+			if _, err := labels.Parse(selector); err != nil {
+				wantRefused(t, h, values, fmt.Sprintf("namespaceSelector %q is no label selector", selector), "team=shop")
+				return
+			}
+			given := deployment(t, render(t, h, "lockstep", "own", values)).Spec.Template.Spec.Containers[0].Args
+			if want := "--namespace-selector=" + selector; !slices.Contains(given, want) {
+				t.Errorf("the arguments %q lack %q", given, want)
+			}
+		})
+	}
+}
+
+// TestDisabledSubchart: a parent chart switches this one off by a condition. Helm then renders nothing of it.
+// Without the condition Helm would install it, and the chart says so.
+func TestDisabledSubchart(t *testing.T) {
+	t.Parallel()
+	for version, h := range map[string]*helmtest.Helm{"Helm 4": helmtest.New(t, ""), "Helm 3": helmtest.New3(t)} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			for name, c := range map[string]struct {
+				condition, enabled string
+				objects            bool
+				says               string
+			}{
+				"off":               {"condition: lockstep.enabled", "false", false, ""},
+				"on":                {"condition: lockstep.enabled", "true", true, ""},
+				"off, no condition": {"", "false", false, "condition: lockstep.enabled"},
+			} {
+				parent := parentChart(t, h, c.condition)
+				out, stderr, code := h.Try(t, "template", "shop", parent, "--kube-version", "1.36.0",
+					"--set", "lockstep.image.repository=registry.example/lockstep,lockstep.enabled="+c.enabled)
+				if refused := c.says != ""; refused != (code != 0) || !strings.Contains(stderr, c.says) {
+					t.Errorf("%s: exit code %d: %s", name, code, stderr)
+				}
+				if got := strings.Contains(out, "kind: Deployment"); got != c.objects {
+					t.Errorf("%s: a Deployment is rendered: %t, want %t", name, got, c.objects)
+				}
+			}
+		})
+	}
+}
+
+// parentChart is a chart that depends on this one.
+func parentChart(t *testing.T, h *helmtest.Helm, condition string) string {
+	t.Helper()
+	parent := t.TempDir()
+	if err := os.CopyFS(filepath.Join(parent, "charts", "lockstep"), os.DirFS(h.Chart("lockstep"))); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("apiVersion: v2\nname: shop\nversion: 1.0.0\ndependencies:\n  - {name: lockstep, version: '*', %s}\n", condition)
+	if err := os.WriteFile(filepath.Join(parent, "Chart.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return parent
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,6 +109,42 @@ func TestTwoReleases(t *testing.T) {
 		t.Fatalf("exit %d, want an error about the ClusterRole:\n%s", code, stderr)
 	}
 	if stderr, code := install(other, "fullnameOverride: "+other); code != 0 {
+		t.Error(stderr)
+	}
+}
+
+// TestFollowedNamespaceIsDeleted: an upgrade names the namespace that is gone, and works once the values do not
+// have it, as docs/operations.md says.
+func TestFollowedNamespaceIsDeleted(t *testing.T) {
+	t.Parallel()
+	cluster := labtest.Shared(t)
+	c := testkit.NewClient(t, cluster.Kubeconfig())
+	h := helmtest.New(t, cluster.Kubeconfig())
+	own, shop := labtest.Namespace(t, cluster), labtest.Namespace(t, cluster)
+	gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "tmp-"}}
+	if err := c.Create(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	upgrade := func(namespaces ...string) (stderr string, code int) {
+		values := fmt.Sprintf("image: {repository: registry.example/lockstep}\nreplicas: 0\nnamespaces: [%s]\n", strings.Join(namespaces, ", "))
+		_, stderr, code = h.Try(t, "upgrade", "--install", own, h.Chart("lockstep"), "-n", own, "-f", helmtest.ValuesFile(t, values))
+		return stderr, code
+	}
+	if stderr, code := upgrade(shop, gone.Name); code != 0 {
+		t.Fatal(stderr)
+	}
+	t.Cleanup(func() { h.Run(t, "uninstall", own, "-n", own) })
+	if err := c.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		err := c.Get(t.Context(), client.ObjectKeyFromObject(gone), gone)
+		return apierrors.IsNotFound(err), fmt.Sprintf("the namespace is still there: %v", err)
+	})
+	if stderr, code := upgrade(shop, gone.Name); code == 0 || !strings.Contains(stderr, `namespaces "`+gone.Name+`" not found`) {
+		t.Errorf("exit %d, want an error about the namespace:\n%s", code, stderr)
+	}
+	if stderr, code := upgrade(shop); code != 0 {
 		t.Error(stderr)
 	}
 }

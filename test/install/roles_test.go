@@ -10,6 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 )
 
 // right is one verb on one resource.
@@ -19,8 +21,9 @@ type right struct {
 	verb      string
 	group     string
 	resource  string
-	// name narrows it to one object.
-	name string
+	// names narrow it to these objects, separated by spaces. It is one right: whoever keeps its
+	// record in several objects does not write all of them at once.
+	names string
 }
 
 // what is "patch deployments.apps".
@@ -31,8 +34,8 @@ func (r right) what() string {
 // String is how people would ask for it: "patch deployments.apps in shop".
 func (r right) String() string {
 	name, where := "", "all namespaces"
-	if r.name != "" {
-		name = "/" + r.name
+	if r.names != "" {
+		name = "/" + r.names
 	}
 	if r.namespace != "" {
 		where = r.namespace
@@ -43,7 +46,7 @@ func (r right) String() string {
 // covers reports whether the right allows a request.
 func (r right) covers(request right) bool {
 	return r.verb == request.verb && r.group == request.group && r.resource == request.resource &&
-		(r.namespace == "" || r.namespace == request.namespace) && (r.name == "" || r.name == request.name)
+		(r.namespace == "" || r.namespace == request.namespace) && (r.names == "" || slices.Contains(strings.Fields(r.names), request.names))
 }
 
 // granted lists the rights in rendered roles.
@@ -72,17 +75,12 @@ func granted(t *testing.T, objects []*unstructured.Unstructured) []right {
 }
 
 func rightsOf(rule rbacv1.PolicyRule) []right {
-	names := rule.ResourceNames
-	if len(names) == 0 {
-		names = []string{""}
-	}
+	names := strings.Join(sorted(rule.ResourceNames), " ")
 	var all []right
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
-				for _, name := range names {
-					all = append(all, right{verb: verb, group: group, resource: resource, name: name})
-				}
+				all = append(all, right{verb: verb, group: group, resource: resource, names: names})
 			}
 		}
 	}
@@ -93,16 +91,11 @@ func rightsOf(rule rbacv1.PolicyRule) []right {
 func needed(s switches, own string) []right {
 	var all []right
 	add := func(namespaces []string, resources, verbs string, names ...string) {
-		if len(names) == 0 {
-			names = []string{""}
-		}
 		for _, namespace := range namespaces {
 			for resource := range strings.FieldsSeq(resources) {
 				plural, group, _ := strings.Cut(resource, ".")
 				for verb := range strings.FieldsSeq(verbs) {
-					for _, name := range names {
-						all = append(all, right{namespace, verb, group, plural, name})
-					}
+					all = append(all, right{namespace, verb, group, plural, strings.Join(names, " ")})
 				}
 			}
 		}
@@ -145,7 +138,8 @@ func addOwn(add adder, s switches, here []string) {
 	add(here, "leases.coordination.k8s.io", "get update", "lockstep")
 	add(here, "events", "create patch")
 	if s.moves() {
-		add(here, "configmaps", "get list watch create patch")
+		add(here, "configmaps", "list watch create")
+		add(here, "configmaps", "get patch", ledger.ShardNames("lockstep-state")...)
 		add(here, "events.events.k8s.io", "create patch")
 	}
 	if s.reload {

@@ -11,6 +11,20 @@ ports and volumes follow the values.
 {{- end -}}
 {{- end -}}
 
+{{/* lockstep.checkEnv refuses the same as variables: --lease-name is LOCKSTEP_LEASE_NAME. */}}
+{{- define "lockstep.checkEnv" -}}
+{{- $instead := dict "POD_NAMESPACE" "the chart sets it to the namespace of the release, so leave it out" -}}
+{{- range $flag, $way := include "lockstep.ownedArgs" . | fromYaml -}}
+{{- $_ := set $instead (printf "LOCKSTEP_%s" (trimPrefix "--" $flag | replace "-" "_" | upper)) $way -}}
+{{- end -}}
+{{- range .Values.extraEnv -}}
+{{- $name := .name -}}
+{{- with get $instead $name -}}
+{{- fail (printf "\n\nextraEnv has %q: %s" $name .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* lockstep.ownedArgs has the flags of the chart, and what to do instead of giving them. */}}
 {{- define "lockstep.ownedArgs" -}}
 --log-format: use the value logging.format instead
@@ -34,10 +48,10 @@ ports and volumes follow the values.
 --quiet: use the value quiet instead
 --max-delay: use the value maxDelay instead
 --leader-elect: use the value replicas instead; a single replica elects itself
---lease-name: the roles name the Lease, so leave the flag out
---state-name: the record has a fixed name, so leave the flag out
---key-name: the roles name the Secret, so leave the flag out
---own-namespace: it is the namespace of the release, so leave the flag out
---metrics-addr: the Service and the monitors name the port, so leave the flag out
---probe-addr: the probes name the port, so leave the flag out
+--lease-name: the roles name the Lease, so leave it out
+--state-name: the record has a fixed name, so leave it out
+--key-name: the roles name the Secret, so leave it out
+--own-namespace: it is the namespace of the release, so leave it out
+--metrics-addr: the Service and the monitors name the port, so leave it out
+--probe-addr: the probes name the port, so leave it out
 {{- end -}}

@@ -3,13 +3,15 @@ lockstep.check fails, with the way out, for values that cannot become a working 
 Names that the chart does not know are refused by the schema.
 */}}
 {{- define "lockstep.check" -}}
+{{- include "lockstep.checkEnabled" . -}}
 {{- include "lockstep.checkImage" . -}}
 {{- include "lockstep.checkScope" . -}}
-{{- include "lockstep.checkSwitches" . -}}
+{{- include "lockstep.checkNeeds" . -}}
 {{- include "lockstep.checkImages" .Values.images -}}
 {{- include "lockstep.checkKinds" . -}}
 {{- include "lockstep.checkTimes" . -}}
 {{- include "lockstep.checkArgs" . -}}
+{{- include "lockstep.checkEnv" . -}}
 {{- include "lockstep.checkBudget" . -}}
 {{- $v := .Values -}}
 {{- if and $v.podMonitor.enabled $v.serviceMonitor.enabled -}}
@@ -17,6 +19,16 @@ Names that the chart does not know are refused by the schema.
 {{- end -}}
 {{- if and (not $v.serviceAccount.create) (not $v.serviceAccount.name) -}}
 {{- fail "\n\nserviceAccount.create is false, and serviceAccount.name is empty: name the account that exists" -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+lockstep.checkEnabled: Helm leaves out a subchart whose condition is false, and does not come here. Whoever
+does has no condition.
+*/}}
+{{- define "lockstep.checkEnabled" -}}
+{{- if and (hasKey .Values "enabled") (not .Values.enabled) -}}
+{{- fail "\n\nenabled is false, and nothing reads it: a parent chart leaves this one out when its dependency has \"condition: lockstep.enabled\". Add the condition, set replicas=0 to stop the controller, or take enabled out" -}}
 {{- end -}}
 {{- end -}}
 
@@ -35,6 +47,9 @@ Names that the chart does not know are refused by the schema.
 {{- if and $v.namespaces $v.namespaceSelector -}}
 {{- fail "\n\nnamespaces and namespaceSelector exclude each other: list the namespaces or choose them by label, and leave the other one empty" -}}
 {{- end -}}
+{{- if and $v.namespaceSelector (not (regexMatch (include "lockstep.selectorPattern" .) $v.namespaceSelector)) -}}
+{{- fail (printf "\n\nnamespaceSelector %q is no label selector: write it as for \"kubectl get -l\", such as team=shop or \"team in (shop, blog)\"" $v.namespaceSelector) -}}
+{{- end -}}
 {{- range $v.revisions.secretNamespaces -}}
 {{- if and $v.namespaces (not (has . $v.namespaces)) -}}
 {{- fail (printf "\n\nrevisions.secretNamespaces has %q, which namespaces has not: add it there, or take it out here" .) -}}
@@ -42,32 +57,7 @@ Names that the chart does not know are refused by the schema.
 {{- end -}}
 {{- end -}}
 
-{{- define "lockstep.checkSwitches" -}}
-{{- $v := .Values -}}
-{{- if and $v.podStrategies.enabled (not $v.reload.enabled) -}}
-{{- fail "\n\npodStrategies.enabled needs reload.enabled: the strategies evict and refresh deliver ConfigMaps and Secrets. Set reload.enabled=true, or podStrategies.enabled=false" -}}
-{{- end -}}
-{{- if and $v.reload.auto (not $v.reload.enabled) -}}
-{{- fail "\n\nreload.auto needs reload.enabled: set reload.enabled=true, or reload.auto=false" -}}
-{{- end -}}
-{{- if and $v.revisions.secretNamespaces (not $v.revisions.enabled) -}}
-{{- fail "\n\nrevisions.secretNamespaces needs revisions.enabled: set revisions.enabled=true, or leave revisions.secretNamespaces empty" -}}
-{{- end -}}
-{{- if and $v.revisions.grace (not $v.revisions.enabled) -}}
-{{- fail "\n\nrevisions.grace needs revisions.enabled: set revisions.enabled=true, or leave revisions.grace empty" -}}
-{{- end -}}
-{{- end -}}
-
 {{- define "lockstep.checkImages" -}}
-{{- $images := . -}}
-{{- range list "pullSecrets" "platforms" "interval" -}}
-{{- if and (get $images .) (not $images.enabled) -}}
-{{- fail (printf "\n\nimages.%s needs images.enabled: set images.enabled=true, or leave images.%s empty" . .) -}}
-{{- end -}}
-{{- end -}}
-{{- if and .webhook.enabled (not .enabled) -}}
-{{- fail "\n\nimages.webhook.enabled needs images.enabled: set images.enabled=true, or images.webhook.enabled=false" -}}
-{{- end -}}
 {{- if and .webhook.enabled (not .webhook.secretName) -}}
 {{- fail "\n\nimages.webhook.secretName is empty, and anyone could send notifications: make a Secret and name it, for example\n  kubectl create secret generic lockstep-webhook --from-literal=secrets=\"$(openssl rand -hex 32)\"" -}}
 {{- end -}}

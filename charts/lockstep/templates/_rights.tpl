@@ -116,10 +116,15 @@ exactly these and compares them with the requests that the API server has logged
 {{- define "lockstep.ownRules" -}}
 {{- $moves := or .Values.reload.enabled .Values.images.enabled -}}
 {{- if $moves }}
-# What each workload was given: lockstep-state-00 to lockstep-state-63.
+# What each workload was given. RBAC cannot narrow a list to a label, nor a create to a name.
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [get, list, watch, create, patch]
+  verbs: [list, watch, create]
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames:
+    [{{ include "lockstep.recordNames" . | wrap 110 | nindent 5 | trim }}]
+  verbs: [get, patch]
 {{- end }}
 {{- if .Values.reload.enabled }}
 # The key for digests of Secrets. The controller makes it at its first start.
@@ -143,6 +148,15 @@ exactly these and compares them with the requests that the API server has logged
 - apiGroups: [""{{ if $moves }}, events.k8s.io{{ end }}]
   resources: [events]
   verbs: [create, patch]
+{{- end -}}
+
+{{/* lockstep.recordNames are the names of the ConfigMaps of the record. */}}
+{{- define "lockstep.recordNames" -}}
+{{- $names := list -}}
+{{- range until 64 -}}
+{{- $names = append $names (printf "lockstep-state-%02d" .) -}}
+{{- end -}}
+{{- join ", " $names -}}
 {{- end -}}
 
 {{/* lockstep.attachSecretsRules are the rights in a namespace whose Secrets are attached. */}}

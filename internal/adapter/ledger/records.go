@@ -80,8 +80,7 @@ func New(c client.WithWatch, o Options) *Records {
 		Name: "configmaps of the record in " + o.Namespace, Role: mirror.RoleRecord,
 		Slim: slimShard, Indexed: r.shardChanged, Report: o.Status, Now: o.Now,
 	})
-	for i := range shardCount {
-		name := fmt.Sprintf("%s-%02d", o.Name, i)
+	for _, name := range ShardNames(o.Name) {
 		r.shards[name] = newShard(name)
 	}
 	return r
@@ -278,8 +277,19 @@ func (r *Records) shardWith(stored string) *shard {
 func shardName(name, stored string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(stored))
-	return fmt.Sprintf("%s-%02d", name, h.Sum32()%shardCount)
+	return nthShard(name, int(h.Sum32()%shardCount))
 }
+
+// ShardNames are the names of all ConfigMaps that a record of the given name may have.
+func ShardNames(name string) []string {
+	all := make([]string, shardCount)
+	for i := range all {
+		all[i] = nthShard(name, i)
+	}
+	return all
+}
+
+func nthShard(name string, n int) string { return fmt.Sprintf("%s-%02d", name, n) }
 
 // storageKey is the workload's key in a ConfigMap. Names are too long for one
 // in rare cases; a digest stands for those.

@@ -141,8 +141,11 @@ func TestFollowedNamespaceIsDeleted(t *testing.T) {
 		err := c.Get(t.Context(), client.ObjectKeyFromObject(gone), gone)
 		return apierrors.IsNotFound(err), fmt.Sprintf("the namespace is still there: %v", err)
 	})
-	if stderr, code := upgrade(shop, gone.Name); code == 0 || !strings.Contains(stderr, `namespaces "`+gone.Name+`" not found`) {
+	if stderr, code := upgrade(shop, gone.Name); code == 0 || !strings.Contains(stderr, fmt.Sprintf("has %q, and the cluster has no such namespace", gone.Name)) || !strings.Contains(stderr, "create it, or take it out") {
 		t.Errorf("exit %d, want an error about the namespace:\n%s", code, stderr)
+	}
+	if history := h.Run(t, "history", own, "-n", own); strings.Contains(history, "failed") {
+		t.Errorf("something was changed:\n%s", history)
 	}
 	if stderr, code := upgrade(shop); code != 0 {
 		t.Error(stderr)

@@ -44,6 +44,7 @@ does has no condition.
 
 {{- define "lockstep.checkScope" -}}
 {{- $v := .Values -}}
+{{- include "lockstep.checkNamespaces" . -}}
 {{- if and $v.namespaces $v.namespaceSelector -}}
 {{- fail "\n\nnamespaces and namespaceSelector exclude each other: list the namespaces or choose them by label, and leave the other one empty" -}}
 {{- end -}}
@@ -53,6 +54,21 @@ does has no condition.
 {{- range $v.revisions.secretNamespaces -}}
 {{- if and $v.namespaces (not (has . $v.namespaces)) -}}
 {{- fail (printf "\n\nrevisions.secretNamespaces has %q, which namespaces has not: add it there, or take it out here" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+lockstep.checkNamespaces: without this an upgrade fails half-way, when the roles of before are gone already. Where
+Helm renders without a cluster it finds no namespace at all.
+*/}}
+{{- define "lockstep.checkNamespaces" -}}
+{{- $named := concat .Values.namespaces .Values.revisions.secretNamespaces -}}
+{{- if and .Values.rbac.create $named (lookup "v1" "Namespace" "" "kube-system") -}}
+{{- range $named -}}
+{{- if not (lookup "v1" "Namespace" "" .) -}}
+{{- fail (printf "\n\nnamespaces or revisions.secretNamespaces has %q, and the cluster has no such namespace: create it, or take it out" .) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

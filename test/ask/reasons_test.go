@@ -171,7 +171,8 @@ func (c scene) see(t *testing.T, s *stage) {
 // elsewhere says what contradicts beside the place of the reason.
 func (c scene) elsewhere(t *testing.T, s *stage, e explanation) string {
 	t.Helper()
-	if e.Estimate != nil {
+	// Of what is not on record the controller has said nothing that an estimate would contradict.
+	if e.Estimate != nil && e.State.Reason != "NotOnRecord" {
 		return fmt.Sprintf("the controller has decided, and explain estimates %+v", *e.Estimate)
 	}
 	if c.also != nil {

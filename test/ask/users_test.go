@@ -160,6 +160,9 @@ func TestNoControllerEver(t *testing.T) {
 	s.CreateApp(t)
 	s.awaitObserved(t, web)
 	e := s.explain(t, web)
+	if e.State.Reason != "NotOnRecord" || e.Estimate == nil || e.Estimate.Reason != "Baseline" {
+		t.Errorf("before the first look it says %+v and estimates %+v", e.State, e.Estimate)
+	}
 	if e.State.From != "estimate" || !strings.Contains(e.Controller.Note, "no controller has run in namespace "+s.Own) {
 		t.Errorf("it says %+v and %+v", e.State, e.Controller)
 	}

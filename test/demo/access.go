@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
@@ -35,6 +36,8 @@ type findings struct {
 	version string
 	// others are namespaces of other stories.
 	others []string
+	// installed are the Deployments of Lockstep, as "deployment/lockstep in tools".
+	installed []string
 }
 
 // findCluster finds the cluster of the current context, as kubectl would.
@@ -82,6 +85,16 @@ func (y *yourCluster) look(ctx context.Context) (findings, error) {
 	if y.client.List(ctx, namespaces, client.MatchingLabels{demoLabel: demoLabelValue}) == nil {
 		for i := range namespaces.Items {
 			found.others = append(found.others, namespaces.Items[i].Name)
+		}
+	}
+	controller := installation.Understand(func(arguments []string, _ func(string) (string, bool)) (installation.Configured, bool) {
+		return installation.Configured{}, len(arguments) > 0 && arguments[0] == "controller"
+	})
+	// Nor does who may not list Deployments.
+	deployments, _ := controller.Find(ctx, y.client, corev1.NamespaceAll)
+	for _, d := range deployments {
+		if d.IsActive() {
+			found.installed = append(found.installed, "deployment/"+d.Name+" in "+d.Namespace)
 		}
 	}
 	return found, nil

@@ -79,6 +79,7 @@ func TestPlanSaysWhatHappensToTheCluster(t *testing.T) {
 		lacks    string
 		o        options
 		others   []string
+		lockstep []string
 		has, not string
 	}{
 		"all":       {has: runs, not: "left out"},
@@ -87,12 +88,13 @@ func TestPlanSaysWhatHappensToTheCluster(t *testing.T) {
 		"removed":   {has: "on failure and on Ctrl-C the demo deletes the namespace", not: "KEEP"},
 		"kept":      {o: options{keep: true}, has: "The namespace stays at the end (KEEP)", not: "on failure"},
 		"alone":     {has: "lockstep-demo-aaaaa, which it creates", not: "Another demo"},
+		"installed": {lockstep: []string{"deployment/lockstep in tools"}, has: "Lockstep is installed here: deployment/lockstep in tools", not: "Another demo"},
 		"left over": {others: []string{"lockstep-demo-bbbbb"}, has: "    kubectl --context dev delete namespace lockstep-demo-bbbbb\n", not: "delete namespace lockstep-demo-aaaaa"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			y := &yourCluster{access: access{context: "dev"}, config: &rest.Config{Host: "https://dev"}, namespace: "lockstep-demo-aaaaa", lacks: c.lacks}
-			got := y.plan(findings{version: "1.36.1", others: c.others}, c.o)
+			got := y.plan(findings{version: "1.36.1", others: c.others, installed: c.lockstep}, c.o)
 			if !strings.Contains(got, c.has) || strings.Contains(got, c.not) {
 				t.Errorf("want %q and not %q:\n%s", c.has, c.not, got)
 			}

@@ -82,6 +82,10 @@ func (y *yourCluster) plan(found findings, o options) string {
 		"Lockstep runs as a process on this machine, with your rights. It follows that namespace only, and",
 		"keeps its key and its record there. The story changes nothing else in the cluster.", end,
 	})
+	for _, where := range found.installed {
+		lines = append(lines, "", "Lockstep is installed here: "+where+". If it watches all namespaces, it rolls out the",
+			"demo's workloads too, and a chapter may fail. Let it watch named namespaces meanwhile, or play elsewhere.")
+	}
 	for _, name := range found.others {
 		lines = append(lines, "", "Another demo has the namespace "+name+": it runs, was kept or was killed. To remove what was left:",
 			"    "+y.kubectl("delete namespace "+name))

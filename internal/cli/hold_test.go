@@ -52,7 +52,7 @@ func TestHoldAndRelease(t *testing.T) {
 		{"it is meant", []string{"hold", "deployment.apps/web", "audit", "--overwrite"}, 0, []string{"held: audit (before: \"release freeze\""}, "audit"},
 		{"a blank is no reason", []string{"hold", "deployment/web", " "}, 2, []string{"a reason"}, "audit"},
 		{"ended", []string{"release", "deploy/web"}, 0, []string{`deployment/web: the hold is removed: "audit"`, "\nThe controller was asked", "Released"}, ""},
-		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web: nothing was held\nThe controller was asked"}, ""},
+		{"once more", []string{"release", "deploy/web"}, 0, []string{"deployment/web: it carries no hold; one that an undo removed ends too\nThe controller was asked"}, ""},
 	}
 	for _, step := range steps {
 		got := s.run(t, step.args...)

@@ -22,7 +22,8 @@ func newRelease(env Environment) *cobra.Command {
 		Use:   "release KIND/NAME",
 		Short: "End a hold, and accept what was taken back from a workload",
 		Long: `End the hold of a workload, a ConfigMap or a Secret. What has gathered is delivered, in one
-rollout.
+rollout. A hold whose annotation "kubectl rollout undo" removed counts until then, and ends
+with this command too.
 
 Of a workload, also accept what was taken back, without a rollout. After "kubectl rollout
 undo", the abort of a canary, or a template that another writer put back, the controller
@@ -57,6 +58,9 @@ func (o *releaseOptions) run(cmd *cobra.Command, name string, out io.Writer) err
 	err = t.annotate(cmd.Context(), c, func(found metav1.Object) (map[string]*string, error) {
 		change := map[string]*string{}
 		outcome = "nothing was held"
+		if t.isWorkload {
+			outcome = "it carries no hold; one that an undo removed ends too"
+		}
 		if reason, held := found.GetAnnotations()[settings.Hold]; held {
 			change[settings.Hold] = nil
 			outcome = "the hold is removed: " + reasonText(reason) + heldBy(found)

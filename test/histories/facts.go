@@ -44,6 +44,8 @@ type Word struct {
 	// taken back.
 	Given map[string]string
 	Back  map[string]bool
+	// Kept is true when a hold is on record whose annotation an undo removed.
+	Kept bool
 }
 
 // Unknown is on record of a source that is due, where no content is known.

@@ -51,6 +51,9 @@ func found() map[string]histories.History {
 		// An undo and a redo made an old revision look as if it had been made for a content
 		// that came later: a change was called taken back, and waited for ever.
 		"RedoneAndContentGoesBack": join(of(db, change), settle, of(db, back), settle, do(histories.Undo), settle, do(histories.Undo, histories.Kill), of(db, back)),
+		// An undo removed the annotation of a hold, and the next change was rolled out.
+		"HeldAndUndone":          join(of(app, change), settle, do(histories.Hold), settle, do(histories.Undo), settle, of(app, change)),
+		"HeldAndUndoneWhileDown": join(do(histories.Rollout, histories.Hold), settle, do(histories.Kill, histories.Undo, histories.Start), settle, of(app, change), settle, do(histories.Hold), settle, do(histories.Free)),
 		// A canary that was aborted after a kill between patch and record was called delivered.
 		"KilledAndAborted": canary(of(app, change), do(histories.KillAfterPatch), settle, do(histories.Abort)),
 		// An abort counted as a rollout that had loaded a content from before it: Lockstep rolled

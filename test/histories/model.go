@@ -18,6 +18,7 @@ const goneFor = 10 * time.Minute
 type Model struct {
 	sources  map[string]*source
 	workload *Workload
+	hold     hold
 	// running is the template that pods are made from; it differs from the workload's
 	// while that is paused.
 	running string
@@ -116,6 +117,9 @@ func (m *Model) Observe(f Fact) error {
 	old := *m.workload
 	m.workload = f.Workload
 	m.pauseUnseen = m.pauseUnseen && old.Paused || m.blind && f.Workload.Paused
+	if !f.Lockstep {
+		m.hold.write(old, *f.Workload, len(m.numbers[f.Workload.Template]) > 0)
+	}
 	switch {
 	case f.Lockstep:
 		return m.moved(old)
@@ -144,6 +148,7 @@ func (m *Model) Observe(f Fact) error {
 // of any other what exists is taken as given.
 func (m *Model) make(f Fact) {
 	m.workload = f.Workload
+	m.hold.make()
 	if m.gone.IsZero() {
 		m.numbers = map[string][]int64{}
 	}
@@ -306,6 +311,7 @@ func (m *Model) judged(name string, b belief) belief {
 // release: a person accepts what was taken back.
 func (m *Model) release() {
 	m.released, m.accepting, m.accepted = m.workload.Release, true, m.workload.Template
+	m.hold.release()
 	for _, s := range m.sources {
 		s.each(func(b belief) []belief {
 			next := []belief{{given: b.given, from: b.from, late: b.late}}

@@ -42,7 +42,10 @@ func (m *Model) agree(w Word) error {
 		}
 		s.unseen = false
 	}
-	return m.checkReason(w.Reason)
+	if err := m.checkReason(w.Reason); err != nil {
+		return err
+	}
+	return m.hold.settle(*m.workload, w.Kept)
 }
 
 // checkReason: what is due is rolled out by now, unless something stands in the way.
@@ -63,7 +66,7 @@ func (m *Model) checkReason(reason string) error {
 	if m.workload.Paused {
 		may[reasonPaused] = true
 	}
-	if m.workload.Held {
+	if m.workload.Held || m.hold.may {
 		may[reasonHeld] = true
 	}
 	waits := slices.Contains([]string{reasonHeld, reasonUndone, reasonPaused, reasonMissing, "QuietWindow", "GenerationNotObserved"}, reason)
@@ -81,6 +84,9 @@ func (m *Model) checkReason(reason string) error {
 func (m *Model) forbidden(old Workload) error {
 	if old.Held || old.Paused {
 		return fmt.Errorf("the controller rolled out a workload that was held=%t, paused=%t", old.Held, old.Paused)
+	}
+	if m.hold.must {
+		return fmt.Errorf("the controller rolled out a workload whose hold lost its annotation by an undo:\n%s", m)
 	}
 	due := false
 	for _, name := range []string{ConfigMap, Secret} {

@@ -191,7 +191,7 @@ func FollowExplanations() []Explanation {
 		{NotFollowed, "Nothing asks to follow this workload (`lockstep.dev/reload`), `never` refuses it, or it uses nothing that can be followed."},
 		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is corrected. (An unknown key, or a value of a namespace or source, only has no effect; `lockstep.dev/observe` of a namespace then counts as `true`.)"},
 		{QuietWindow, "A change waits until its sources have been quiet."},
-		{Held, "The workload or a changed source carries `lockstep.dev/hold`."},
+		{Held, "A person holds the workload or a changed source, by `lockstep.dev/hold`."},
 		{Paused, "The workload is paused (`spec.paused`), so that a new template would restart no pod. The change waits for the resume; a revision that is made then is the delivery, otherwise one rollout follows."},
 		{AwaitsPods, "The pod template has the change, and pods of an older revision are left, which the workload's controller does not replace: its `updateStrategy` is `OnDelete`, or has a partition. It is delivered when the last of them is gone; the reason is then `Reloaded`."},
 		{ImmutableReplaced, "An immutable ConfigMap or Secret was deleted and made again with other content. Nodes on which a pod refers to it go on serving the old content to new pods, so that a rollout would deliver nothing for certain. Give the new content a new name; or delete every pod that refers to it, and then `lockstep roll`."},

@@ -61,6 +61,7 @@ type stored struct {
 	MovedFrom    int64                      `json:"movedFrom,omitempty"`
 	Template     string                     `json:"template,omitempty"`
 	Released     int64                      `json:"released,omitempty"`
+	Hold         *Hold                      `json:"hold,omitempty"`
 	Searched     []string                   `json:"searched,omitempty"`
 	GoneAt       *time.Time                 `json:"gone,omitempty"`
 	Left         bool                       `json:"left,omitempty"`
@@ -74,7 +75,7 @@ type stored struct {
 // storedFields are the fields that this program understands, in the order in which
 // they are written.
 func storedFields() []string {
-	return []string{"v", "id", "uid", "in", "pending", "delay", "moved", "asOf", "movedFrom", "template", "released", "searched", "gone", "left", "inherited", "decision", "evictFor", "evictSince", "evictPods"}
+	return []string{"v", "id", "uid", "in", "pending", "delay", "moved", "asOf", "movedFrom", "template", "released", "hold", "searched", "gone", "left", "inherited", "decision", "evictFor", "evictSince", "evictPods"}
 }
 
 // Encode writes the entry as text. What is foreign comes after what this program
@@ -88,6 +89,9 @@ func (e Entry) Encode() (string, error) {
 	}
 	if !e.Decision.IsZero() {
 		s.Decision = &e.Decision
+	}
+	if e.Hold.On {
+		s.Hold = &e.Hold
 	}
 	for id, given := range e.Inputs {
 		text, err := json.Marshal(given.encode())
@@ -169,6 +173,10 @@ func Decode(text string) (Entry, error) {
 	if s.Decision != nil {
 		e.Decision = *s.Decision
 	}
+	if s.Hold != nil {
+		e.Hold = *s.Hold
+		e.Hold.On = true
+	}
 	e.Foreign.Fields = foreign
 	e.decodeInputs(s.Inputs)
 	return e, nil
@@ -182,7 +190,7 @@ func decodeFields(text string) (s stored, foreign map[string]json.RawMessage, er
 	}
 	for name, into := range map[string]any{
 		"v": &s.Format, "id": &s.ID, "uid": &s.UID, "in": &s.Inputs, "pending": &s.PendingSince, "delay": &s.DelaySince, "moved": &s.MovedAt, "asOf": &s.AsOf,
-		"movedFrom": &s.MovedFrom, "template": &s.Template, "released": &s.Released, "searched": &s.Searched, "gone": &s.GoneAt, "left": &s.Left, "inherited": &s.Inherited,
+		"movedFrom": &s.MovedFrom, "template": &s.Template, "released": &s.Released, "hold": &s.Hold, "searched": &s.Searched, "gone": &s.GoneAt, "left": &s.Left, "inherited": &s.Inherited,
 		"decision": &s.Decision, "evictFor": &s.EvictFor, "evictSince": &s.EvictSince, "evictPods": &s.EvictPods,
 	} {
 		value, ok := foreign[name]

@@ -89,6 +89,8 @@ type Entry struct {
 	// Released is the resource version of the last release that was carried out, zero
 	// before the first.
 	Released int64
+	// Hold is the hold on the workload when it was last looked at.
+	Hold Hold
 	// Searched are digests of the patterns that were resolved. An input that one of them
 	// means and that is not on record has come into being since.
 	Searched []string
@@ -194,7 +196,7 @@ func (e Entry) Clone() Entry {
 func (e Entry) Equal(other Entry) bool {
 	return e.ID == other.ID && e.UID == other.UID && maps.Equal(e.Inputs, other.Inputs) &&
 		e.PendingSince.Equal(other.PendingSince) && e.DelaySince.Equal(other.DelaySince) && e.MovedAt.Equal(other.MovedAt) && e.AsOf.Equal(other.AsOf) && e.MovedFrom == other.MovedFrom &&
-		e.Template == other.Template && e.Released == other.Released &&
+		e.Template == other.Template && e.Released == other.Released && e.Hold == other.Hold &&
 		slices.Equal(e.Searched, other.Searched) && e.GoneAt.Equal(other.GoneAt) && e.Left == other.Left && e.Inherited == other.Inherited &&
 		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince) && e.EvictPods == other.EvictPods && e.Decision == other.Decision &&
 		e.Foreign.equal(other.Foreign)

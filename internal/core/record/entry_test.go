@@ -38,6 +38,7 @@ func full() record.Entry {
 		MovedFrom:    7,
 		Template:     record.Template{Generation: 9, Sum: "3fa9c1d2"},
 		Released:     4711,
+		Hold:         record.Hold{On: true, By: "incident 42", Undone: true},
 		Searched:     []string{"3fa9c1d2", "77ab01c9"},
 		GoneAt:       time.Date(2026, 11, 15, 3, 5, 0, 0, time.UTC),
 		Left:         true,
@@ -60,6 +61,7 @@ func TestEncodeDecode(t *testing.T) {
 	}{
 		"Full":      {"everything that is remembered survives", full()},
 		"NoTimes":   {"zero times stay zero", record.Entry{ID: "a", UID: "b", Inputs: full().Inputs}},
+		"NoReason":  {"a hold needs no text", record.Entry{ID: "a", UID: "b", Hold: record.NewHold("")}},
 		"NoInputs":  {"a workload that follows nothing yet", record.Entry{ID: "a", UID: "b"}},
 		"Elsewhere": {"a time is the same time in any zone", elsewhere},
 	}
@@ -86,7 +88,7 @@ func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	const want = `{"v":1,"id":"Deployment.apps/shop/web","uid":"4711",` +
 		`"in":{"configmap/app":"1:*:` + sum + ` 0123456789 from:6 due:77ab01c9de back:web-5f8c awaits sealed","image/web":"sha256:` + sum + sum + ` =sha256:` + sum + sum + ` trial:3fa9c1d2 mixed memo:spec=1;bad=2","secret/db":"1:*:absent"},` +
-		`"pending":"2026-11-15T03:04:05.000000678Z","delay":"2026-11-15T03:04:06Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"template":"9:3fa9c1d2","released":4711,` +
+		`"pending":"2026-11-15T03:04:05.000000678Z","delay":"2026-11-15T03:04:06Z","moved":"2026-11-15T03:04:00Z","asOf":"2026-11-15T03:04:02Z","movedFrom":7,"template":"9:3fa9c1d2","released":4711,"hold":{"by":"incident 42","undone":true},` +
 		`"searched":["3fa9c1d2","77ab01c9"],"gone":"2026-11-15T03:05:00Z","left":true,"inherited":"3fa9c1d2",` +
 		`"decision":{"reason":"Held","message":"held by annotation lockstep.dev/hold (\"release freeze\")","since":"2026-11-15T03:04:05Z","next":"2026-11-15T03:05:05Z"},"evictPods":3}`
 	got, err := full().Encode()
@@ -155,6 +157,7 @@ func TestEqual(t *testing.T) {
 		}, false},
 		"Dropped": {"an input less", func(e *record.Entry) { delete(e.Inputs, input.Secret("db")) }, false},
 		"Pending": {"a pending change", func(e *record.Entry) { e.PendingSince = time.Time{} }, false},
+		"Hold":    {"a hold with the same text that has its annotation", func(e *record.Entry) { e.Hold.Undone = false }, false},
 		"Pods":    {"another number of pods", func(e *record.Entry) { e.EvictPods++ }, false},
 		"From":    {"another revision before it", func(e *record.Entry) { e.MovedFrom++ }, false},
 		"Moved":   {"a move", func(e *record.Entry) { e.MovedAt = e.MovedAt.Add(time.Second) }, false},

@@ -17,6 +17,7 @@ const (
 	roomOfImage    = 560
 	roomOfEviction = 24
 	roomOfPattern  = 11
+	roomOfHold     = 40
 )
 
 // Room is how many bytes to keep free for an entry, so that what becomes of its inputs
@@ -24,6 +25,9 @@ const (
 func (e Entry) Room() int {
 	workload := len(e.ID) - strings.LastIndexByte(e.ID, '/') - 1
 	room := roomOfEntry + len(e.ID) + roomOfPattern*len(e.Searched)
+	if e.Hold.On {
+		room += roomOfHold + writtenLength(e.Hold.By)
+	}
 	for id, given := range e.Inputs {
 		room += roomOfInput + roomOfEviction + 2*len(id.Name) + 2*workload + len(given.Rest)
 		if id.Kind == input.KindImage {

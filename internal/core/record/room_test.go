@@ -20,6 +20,8 @@ func grown(workload string, names ...string) record.Entry {
 	e.MovedFrom, e.Released, e.Template = 1<<40, 1<<60, record.Template{Generation: 1 << 40, Sum: strings.Repeat("f", 32)}
 	e.EvictSince = e.AsOf
 	e.Inherited = "0123456789abcdef"
+	e.Hold = record.NewHold(strings.Repeat(`"`, 1000))
+	e.Hold.Undone = true
 	e.Decision = record.NewDecision(input.GenerationNotObserved, strings.Repeat(`"`, 1000), e.AsOf, e.AsOf)
 	e.Inputs = map[input.ID]record.Given{}
 	for _, name := range names {

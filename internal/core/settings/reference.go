@@ -19,7 +19,7 @@ func References() []Reference {
 		{Reload, "ConfigMap, Secret", acceptedScope, "`never`: a change of this source moves no workload, unless a workload lists it by name. `auto`: every workload that references it follows it."},
 		{Quiet, "workload", acceptedDuration, "How long the workload's sources must be unchanged before it is moved, instead of the default of the controller."},
 		{Strategy, "workload", acceptedStrategy, "How the workload is moved: by its pod template, by evicting its pods one at a time, or without a restart by refreshing mounted files. The last two have to be switched on in the controller."},
-		{Hold, "workload", "any text, also none", "No automatic change while it is there; taking it away delivers what has gathered, in one rollout."},
+		{Hold, "workload", "any text, also none", "No automatic change while it is there; taking it away delivers what has gathered, in one rollout. `kubectl rollout undo` takes it away too, and does not end the hold; the annotation `lockstep.dev/release` does."},
 		{Hold, "ConfigMap, Secret", "any text, also none", "Changes of this source are not delivered while it is there. Because any rollout would load the live content, it holds each workload for which this source is due."},
 		{Release, "workload", acceptedRelease, "What was taken back (undo, abort) up to that version of the workload is accepted without a rollout, once; an image that is quarantined or contested may be rolled out again. Later versions of the annotation release again, earlier ones do not: an undo may bring an old one back."},
 		{Observe, "workload, namespace", acceptedBool, "`true`: decide and report, and write nothing to the workload. What was observed counts as given: switching it off restarts no pod."},

@@ -87,6 +87,12 @@ func (o Origin) Had(r Revision, all []Revision) bool {
 	return known >= 0 && r.Created.Before(all[known].Created)
 }
 
+// IsUsedAgain reports whether new pods are made from a revision that the workload went back
+// to. Only those with numbers tell: a ReplicaSet gets a new one then.
+func IsUsedAgain(revisions []Revision) bool {
+	return slices.ContainsFunc(revisions, func(r Revision) bool { return r.Current && len(r.Earlier) > 0 })
+}
+
 // Is reports whether the revision was the current one before the input was given.
 func (o Origin) Is(r Revision) bool {
 	if number, ok := o.number(); ok {

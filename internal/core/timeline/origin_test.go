@@ -77,3 +77,26 @@ func TestBefore(t *testing.T) {
 		t.Errorf("what a revision without a number was made for came after %q", got)
 	}
 }
+
+func TestIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	again, first := timeline.Revision{Number: 3, Earlier: []int64{1}}, timeline.Revision{Number: 2}
+	current := func(r timeline.Revision) timeline.Revision { r.Current = true; return r }
+	cases := map[string]struct {
+		reason    string
+		revisions []timeline.Revision
+		want      bool
+	}{
+		"Undone": {"an earlier one is current", []timeline.Revision{current(again), first}, true},
+		"New":    {"the current one is new; another one was used twice", []timeline.Revision{again, current(first)}, false},
+		"None":   {"nothing is known", nil, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := timeline.IsUsedAgain(tc.revisions); got != tc.want {
+				t.Errorf("%s: %t", tc.reason, got)
+			}
+		})
+	}
+}

@@ -96,8 +96,8 @@ func Explain(s Situation) Explanation {
 		Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name, Controller: s.Controller,
 		State: s.state(), Estimate: s.estimate(), Settings: s.settings(), Inputs: s.uses(), Notes: s.Unread,
 	}
-	if s.Live.Intent.Held && e.State.Reason != string(input.Held) {
-		e.Notes = append(slices.Clone(e.Notes), "it carries a hold: a change waits until that ends")
+	if hold := s.Live.Hold(); hold != "" && e.State.Reason != string(input.Held) {
+		e.Notes = append(slices.Clone(e.Notes), "it is "+hold+": a change waits until that ends")
 	}
 	e.Meaning = input.MeaningOf(input.Reason(e.State.Reason))
 	for _, t := range s.Events {

@@ -102,7 +102,8 @@ func notQuiet(s situation) (Decision, bool) {
 }
 
 func heldWorkload(s situation) (Decision, bool) {
-	return s.held(input.Held, "held by annotation "+settings.Hold+quoted(s.Intent.HeldBy)), s.Intent.Held && s.Force != ForceNow
+	hold := s.Hold()
+	return s.held(input.Held, hold), hold != "" && s.Force != ForceNow
 }
 
 // barredInput: an input that must not reach the pods. Any pod that starts loads a live

@@ -244,6 +244,13 @@ func decideCases() map[string]decideCase {
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
 			want: Decision{Verb: Hold, Reason: input.Held, PendingSince: ago(time.Hour)}, says: []string{settings.Hold, `"freeze"`, "configmap/app"},
 		},
+		"HeldAfterUndo": {
+			reason:   "an undo that removes the annotation does not end the hold",
+			template: Template{Hold: record.Hold{On: true, By: "incident 42", Undone: true}},
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
+			want: Decision{Verb: Hold, Reason: input.Held, PendingSince: ago(time.Hour)},
+			says: []string{`held ("incident 42")`, "an undo removed the annotation " + settings.Hold, "lockstep release ends it: configmap/app"},
+		},
 		"HeldWorkloadInStep": {
 			reason:   "a hold on a workload in step holds nothing",
 			intent:   func(in *settings.Intent) { in.Held = true },

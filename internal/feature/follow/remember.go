@@ -21,10 +21,12 @@ type outcome struct {
 	// searched are the patterns by which they looked for inputs.
 	searched []string
 	// template is what is known of the pod template, and unrolled is true when the pods are
-	// made from another; release is the last release that a person asked for.
+	// made from another; release is the last release that a person asked for,
+	// and hold the hold that counts.
 	template Template
 	unrolled bool
 	release  int64
+	hold     record.Hold
 	// moved is what the API server said of the patch, zero when there was none, and from
 	// tells which revisions the workload had before it.
 	moved kube.Moved
@@ -70,7 +72,7 @@ func (o outcome) moves(f input.Finding) bool {
 func remember(e record.Entry, o outcome) record.Entry {
 	next := without(e, o.kinds, o.unrolled)
 	next.PendingSince, next.DelaySince, next.Decision = o.decision.PendingSince, o.decision.DelaySince, o.told
-	next.Template, next.Released = o.template.Now, max(e.Released, o.release)
+	next.Template, next.Released, next.Hold = o.template.Now, max(e.Released, o.release), o.hold
 	next.Searched, next.GoneAt, next.Left = o.searched, time.Time{}, false
 	if !o.moved.At.IsZero() || o.before.startsFrom != e.Inherited {
 		next.Inherited = ""
@@ -102,10 +104,11 @@ func remember(e record.Entry, o outcome) record.Entry {
 	return next
 }
 
-// room is how much the entry may take after the decision: what the workload follows,
-// and inputs that no family here knows.
+// room is how much the entry may take after the decision: what the workload follows, its
+// hold, and inputs that no family here knows.
 func (in Input) room() int {
 	next := without(in.Entry, in.Kinds, in.Unrolled)
+	next.Hold = in.holdOnRecord()
 	for _, f := range in.Findings {
 		next.Inputs[f.ID] = in.Entry.Inputs[f.ID]
 	}

@@ -30,6 +30,8 @@ type Template struct {
 	From map[input.ID]timeline.Origin
 	// Released are inputs that were taken back until a person accepted them.
 	Released []input.ID
+	// Hold is a hold that counts although an undo removed its annotation.
+	Hold record.Hold
 }
 
 // earlierRevision stands for the name of a revision that is not known.
@@ -37,15 +39,15 @@ const earlierRevision = "unknown"
 
 // judge finds out which inputs other writers took back, and bars them. It asks for
 // revisions only when another writer has changed the template since the last look, and
-// when it is known of an input which revisions came before it.
+// when it is known of an input which revisions came before it, or a hold is gone.
 func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error {
 	known := in.Entry.Template
-	t := Template{Now: w.Template(), Back: in.backOnRecord(), From: in.origins(w)}
+	t := Template{Now: w.Template(), Back: in.backOnRecord(), From: in.origins(w), Hold: in.undoneHold()}
 	if t.Now.Sum == known.Sum || t.Now.IsOlder(known) {
 		// Another writer changed nothing, or the cache does not have our own patch yet.
 		t.Now = known
 	}
-	changed := t.Now != known
+	changed, holdGone := t.Now != known, in.lostHoldTo(t.Now)
 	switch {
 	case g.Revisions == nil:
 		t.Now, t.Back = record.Template{}, in.backByMarks()
@@ -54,7 +56,7 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 	case changed && w.MovedAt.After(in.Entry.MovedAt) && !w.Status.Aborted:
 		// A patch of ours that is not on record, or a person's "lockstep roll".
 		t.Back = map[input.ID]string{}
-	case !in.deliveredAndGone(w) && (!changed || !in.hasOrigins() && !t.lacksGiver()):
+	case !in.deliveredAndGone(w) && !holdGone && (!changed || !in.hasOrigins() && !t.lacksGiver()):
 	case !w.Status.Observed:
 		t.Unobserved = true
 	default:
@@ -67,6 +69,9 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 		default:
 			t.Back = in.takenBack(w, revisions)
 			t.nameGiver(in.Findings, w, revisions)
+			if holdGone && timeline.IsUsedAgain(revisions) {
+				t.Hold = record.Hold{On: true, By: in.Entry.Hold.By, Undone: true}
+			}
 		}
 	}
 	t.Unobserved = t.Unobserved || g.Revisions != nil && in.awaitsRevision(w)
@@ -192,7 +197,7 @@ func (in *Input) release() {
 		return
 	}
 	in.Template.Released = slices.SortedFunc(maps.Keys(in.Template.Back), func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
-	in.Template.Back = map[input.ID]string{}
+	in.Template.Back, in.Template.Hold = map[input.ID]string{}, record.Hold{}
 }
 
 // bar bars what was taken back. A rollout does not take back what it gives itself, also

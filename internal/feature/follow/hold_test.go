@@ -1,0 +1,118 @@
+package follow
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
+)
+
+// TestUndoKeepsHold: a hold whose annotation is gone counts when an undo took it, and until
+// a release. Whoever else removes it ends it.
+func TestUndoKeepsHold(t *testing.T) {
+	t.Parallel()
+	seen, undone := record.Hold{On: true, By: "incident 42"}, record.Hold{On: true, By: "incident 42", Undone: true}
+	there := templated().Template()
+	before := record.Template{Generation: 8, Sum: "before"}
+	unobserved, rolled, aborted := templated(), templated(), templated()
+	unobserved.Status.Observed = false
+	rolled.MovedAt = now
+	aborted.Status.Aborted, aborted.Status.StableHash = true, "web-a"
+	made := []timeline.Revision{{Name: "web-a", Number: 1}, {Name: "web-b", Number: 2, Current: true}}
+	cases := map[string]struct {
+		reason    string
+		onRecord  record.Hold
+		template  record.Template // on record
+		workload  *kube.Workload
+		revisions []timeline.Revision
+		err       error
+		held      string // the annotation
+		release   int64
+		want      record.Hold // on record afterwards
+		asks      int
+		waits     bool
+	}{
+		"Undone":        {reason: "the workload went back to an earlier revision", onRecord: seen, template: before, want: undone, asks: 1},
+		"Removed":       {reason: "only the annotation is gone: a person or a tool removed it", onRecord: seen, template: there},
+		"Scaled":        {reason: "it was removed and the workload scaled", onRecord: seen, template: record.Template{Generation: 8, Sum: there.Sum}},
+		"NewTemplate":   {reason: "a tool that removes it with a new template ends it", onRecord: seen, template: before, revisions: made, asks: 1},
+		"StillThere":    {reason: "the undo left the annotation", onRecord: seen, template: before, held: "incident 42", want: seen},
+		"Anew":          {reason: "a person holds it again", onRecord: undone, template: there, held: "incident 43", want: record.Hold{On: true, By: "incident 43"}},
+		"AnewRemoved":   {reason: "and removes that", onRecord: record.Hold{On: true, By: "incident 43"}, template: there},
+		"Stays":         {reason: "it stays on record", onRecord: undone, template: there, want: undone},
+		"StaysRolled":   {reason: "another rollout does not end it", onRecord: undone, template: before, revisions: made, want: undone},
+		"Released":      {reason: "a release ends it", onRecord: undone, template: there, release: 12},
+		"ReleasedOnce":  {reason: "the undo brought an earlier release back", onRecord: undone, template: there, release: 11, want: undone},
+		"ReleasedFirst": {reason: "a release after an undo that is seen only now", onRecord: seen, template: before, release: 12, asks: 1},
+		"Unobserved":    {reason: "its controller has not acted yet", onRecord: seen, template: before, workload: unobserved, waits: true},
+		"ByRoll":        {reason: "a person removed it, and a patch of ours used an earlier revision", onRecord: seen, template: before, workload: rolled},
+		"Aborted":       {reason: "an abort removes no annotation", onRecord: seen, template: there, workload: aborted},
+		"NoRight":       {reason: "nobody knows whether it was an undo", onRecord: seen, template: before, err: timeline.ErrNoRight, asks: 1},
+		"OlderProgram":  {reason: "the template on record is not known", onRecord: seen},
+		"None":          {reason: "there was none", template: before},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked, w, history := 0, tc.workload, tc.revisions
+			if w == nil {
+				w = templated()
+			}
+			if history == nil {
+				history = undoneHistory()
+			}
+			g := &Gatherer{Revisions: func(context.Context, *kube.Workload) ([]timeline.Revision, error) {
+				asked++
+				return history, tc.err
+			}}
+			in := Input{Intent: auto(), Findings: []input.Finding{inStep(app)}, Entry: record.Entry{
+				Template: tc.template, Hold: tc.onRecord, Released: 11, MovedAt: ago(time.Hour), Inputs: map[input.ID]record.Given{app: {Version: v1}},
+			}}
+			in.Intent.Release, in.Intent.Held, in.Intent.HeldBy = tc.release, tc.held != "", tc.held
+			if err := g.judge(t.Context(), w, &in); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, in.holdOnRecord()); diff != "" || asked != tc.asks || in.Template.Unobserved != tc.waits {
+				t.Errorf("%s: %d requests, waits %t, on record (-want +got)\n%s", tc.reason, asked, in.Template.Unobserved, diff)
+			}
+		})
+	}
+}
+
+// TestHoldOnRecord: a hold is on record before any undo, as long as it is there, and its text
+// takes no more room than a message shows.
+func TestHoldOnRecord(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.findings = []input.Finding{inStep(app)}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	loop := s.loop()
+	look := func(want record.Hold) {
+		t.Helper()
+		if _, err := loop.Reconcile(t.Context(), web("web")); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, s.entry.Hold); diff != "" {
+			t.Errorf("on record (-want +got)\n%s", diff)
+		}
+	}
+	s.workload.Annotations[settings.Hold] = ""
+	look(record.Hold{On: true})
+	long := string(make([]byte, 1<<10))
+	s.workload.Annotations[settings.Hold] = long
+	look(record.NewHold(settings.Shorten(long)))
+	s.recorded = 0
+	look(record.NewHold(settings.Shorten(long)))
+	if s.recorded != 0 {
+		t.Error("the same hold is written again")
+	}
+	delete(s.workload.Annotations, settings.Hold)
+	look(record.Hold{})
+}

@@ -1,0 +1,55 @@
+package histories
+
+import "errors"
+
+// hold is what Lockstep can make of a hold on the workload that is there without its
+// annotation. An undo removes the annotation and not the hold. A person who removes it ends
+// the hold. Of both at once Lockstep sees only the outcome.
+type hold struct {
+	// may is true when it can count without its annotation, must when it does. kept is true
+	// when it did at the last settlement.
+	may, must, kept bool
+	// seen is true while the workload is as it was at the last settlement, with a hold.
+	seen bool
+	// was is true when there was a hold at the last settlement or since; back when the
+	// workload has gone back to an earlier revision since.
+	was, back bool
+	// released is true when it could count before a release, which Lockstep may not see.
+	released bool
+}
+
+// write: another writer changed the workload; used is true when the template had a revision.
+func (h *hold) write(old, now Workload, used bool) {
+	changed := old.Template != now.Template
+	h.was = h.was || old.Held || now.Held
+	h.back = h.back || changed && used
+	if changed || old.Held != now.Held || old.Release != now.Release {
+		undone := changed && used && old.Held && !now.Held
+		h.kept = h.kept && !now.Held && old.Release == now.Release
+		h.must = h.kept || h.seen && undone
+		h.seen = false
+		h.may = h.may || h.released || h.was && h.back
+	}
+}
+
+// release: a person ends it.
+func (h *hold) release() {
+	*h = hold{was: h.was, released: h.may}
+}
+
+// make: another workload may take over the record.
+func (h *hold) make() {
+	*h = hold{was: h.was, back: h.back, may: h.may || h.released || h.was}
+}
+
+// settle compares it with what is on record.
+func (h *hold) settle(w Workload, kept bool) error {
+	switch {
+	case kept && !h.may:
+		return errors.New("a hold without an annotation is on record, and no undo removed it")
+	case !kept && h.must:
+		return errors.New("an undo removed the annotation of a hold, which is not on record any more")
+	}
+	*h = hold{may: kept, must: kept, kept: kept, seen: w.Held, was: w.Held}
+	return nil
+}

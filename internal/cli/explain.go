@@ -49,9 +49,10 @@ func newExplain(env Environment) *cobra.Command {
 		Long: `Say where a workload stands: what it depends on, what it was given, what exists, who
 changed that, what happens next, or why nothing does and what ends that.
 
-STATE is what the controller decided and has on record, with the reason and message of
-its events and log. What the controller has not said is worked out from what you may
-read, by the controller's own rules, and marked as an estimate.
+State is what the controller decided and has on record, with the reason and message of
+its events and log; or, where the arguments of its Deployment rule the workload out,
+NotWatched, ReloadOff or ImagesOff. What the controller has not said is worked out from
+what you may read, by the controller's own rules, and marked as an estimate.
 
 A source that you may not read is "not visible to you"; its digest is then the one that
 the controller has on record. Digests of Secrets need the installation key as well.

@@ -50,7 +50,8 @@ the newest image that the annotation stands for, and what the controller makes o
 
 Registries are asked now, with the pull secrets of the pods as far as you may read them,
 then with Docker's configuration. STATE is the reason that the controller gives, from its
-record; without the right to read that, nothing counts as given.
+record; without the right to read that, nothing counts as given. Where the arguments of
+its Deployment rule the workload out, STATE is NotWatched or ImagesOff.
 
 Only the controller knows when it looks at an image next. NEXT is that time if --controller
 says where its metrics are; of several replicas the leader knows.`,

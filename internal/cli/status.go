@@ -41,10 +41,11 @@ func newStatus(env Environment) *cobra.Command {
 		Long: `List the workloads that are followed: what they were given, what exists, and what they
 wait for. Those that are not in step come first.
 
-All of it is what the controller has put on record, in ConfigMaps of its own namespace;
-STATE is the reason that its events and log have too. Without the right to read the
-record, STATE is that of the newest event of each workload. "lockstep explain" says
-more of one workload.`,
+It is what the controller has put on record, in ConfigMaps of its own namespace: STATE
+is the reason that its events and log have too. Where the arguments of its Deployment
+rule a workload out, STATE is NotWatched, ReloadOff or ImagesOff. Without the right to
+read the record, STATE is that of the newest event of each workload. "lockstep explain"
+says more of one workload.`,
 		Example: `  lockstep status -n shop
   lockstep status -A -l team=web -o wide
   lockstep status -A -w`,

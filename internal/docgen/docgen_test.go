@@ -134,6 +134,31 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	}
 }
 
+// TestEveryStateIsDocumented: a state that only the commands give is a constant of its own name
+// in the package that answers them.
+func TestEveryStateIsDocumented(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(root, "internal/feature/ask/*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		for _, match := range regexp.MustCompile(`(?m)^(?:const|\t)\s*([A-Z]\w+)\s*= "(\w+)"`).FindAllStringSubmatch(read(t, file), -1) {
+			if match[1] != match[2] {
+				continue
+			}
+			found++
+			if !strings.Contains(reasonsPage(), "`"+match[2]+"` |") {
+				t.Errorf("the page of reasons lacks the state %s", match[2])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no state was found; this test looks in the wrong place")
+	}
+}
+
 // TestPathsExist: a document that names a file or folder of the repository, as
 // `internal/…`, names one that exists. Links are followed in test/docs.
 func TestPathsExist(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/cli"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 	"github.com/lockstep-dev/lockstep/internal/synccli"
 )
 
@@ -93,7 +94,21 @@ func reasonsPage() string {
 		t.row(fmt.Sprintf(`<a id="%s"></a>`, strings.ToLower(string(e.Reason)))+"`"+string(e.Reason)+"`", e.Meaning, input.Ends(e.Reason))
 	}
 	return "# Reasons of the controller\n\nThose of the agent in the pod are in [sync](../sync.md#health). One word says why Lockstep did something, or why it did not. It is the same in events, in the\n" +
-		"log (`reason=`), in the label `reason` of metrics, in `lockstep explain` and in the code (`internal/core/input`).\n\n" + t.String()
+		"log (`reason=`), in the label `reason` of metrics, in `lockstep explain` and in the code (`internal/core/input`).\n\n" + t.String() + statesSection()
+}
+
+// statesSection has the states that are no reasons: the controller gives none of them.
+func statesSection() string {
+	t := newTable("state", "meaning", "ends with")
+	for _, s := range []struct{ name, meaning, ends string }{
+		{ask.NotOnRecord, "The workload asks to be followed, and the controller has nothing on record of it: it has not looked at the workload yet, or the workload uses nothing that can be followed. Also when you may not read the record, and no event is left that says more.", "the controller's first look, and something that it can follow"},
+		{ask.NotFollowedAnyMore, "`lockstep status -w` listed the workload before, and does not any more.", ""},
+		{ask.NotWatched, "The controller does not watch the namespace of the workload, by the arguments of its Deployment.", "a controller that watches the namespace"},
+	} {
+		t.row(fmt.Sprintf(`<a id="%s"></a>`, strings.ToLower(s.name))+"`"+s.name+"`", s.meaning, s.ends)
+	}
+	return "\n## States that only the commands give\n\n`lockstep status`, `explain` and `images` show the reason of the controller as the state of a workload. They also know\n" +
+		"these states, which no event, log line or metric has:\n\n" + t.String()
 }
 
 // table is a Markdown table.

@@ -119,6 +119,14 @@ func (u *upgrade) applyManifests(t *testing.T) {
 
 func kubectl(t *testing.T, args ...string) {
 	t.Helper()
+	running := labtest.StartCommand(t, labtest.Command{Path: kubectlPath(t), Args: args})
+	if code := running.ExitCode(t, time.Minute); code != 0 {
+		t.Fatalf("kubectl %q: exit %d\n%s", args, code, running.Stderr())
+	}
+}
+
+func kubectlPath(t *testing.T) string {
+	t.Helper()
 	builder, err := program.NewBuilder(os.Stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -127,10 +135,7 @@ func kubectl(t *testing.T, args ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running := labtest.StartCommand(t, labtest.Command{Path: built[program.Kubectl].Path, Args: args})
-	if code := running.ExitCode(t, time.Minute); code != 0 {
-		t.Fatalf("kubectl %q: exit %d\n%s", args, code, running.Stderr())
-	}
+	return built[program.Kubectl].Path
 }
 
 // controller is the Deployment of the controller, as it is in the cluster.

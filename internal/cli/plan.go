@@ -101,20 +101,12 @@ func (o *planOptions) run(ctx context.Context, stdin io.Reader, env Environment)
 	if err != nil {
 		return err
 	}
-	found, err := o.installation.look(ctx, c)
-	if err != nil {
-		return err
-	}
-	leader, _, err := access.ReadLeader(ctx, c, client.ObjectKey{Namespace: o.installation.namespace, Name: o.installation.lease})
-	if unlessForbidden(err) != nil {
-		return err
-	}
-	served, err := serves(ctx, c, leading(found, leader, env.Now()))
+	heard, _, err := o.installation.heard(ctx, c, env, within.namespace)
 	if err != nil {
 		return err
 	}
 	with := ask.PlanOptions{
-		Serves: served,
+		Serves: heard.Serves,
 		Client: c, Kinds: within.kinds, Namespace: within.namespace, Now: env.Now(),
 		Record: ledger.NewReading(c, o.installation.namespace, o.installation.state), Installation: o.installation.namespace,
 		Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe},

@@ -41,6 +41,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, s
 	own := *s.World
 	own.Namespace = s.Own
 	own.Make(t, exampleRole(t, s.Own, user))
+	// Argo Rollouts adds its kinds to "view" when it is installed as its own manifests do it.
+	account.Allow(t, labtest.Rule{Groups: []string{"argoproj.io"}, Resources: []string{"rollouts"}, Verbs: []string{"list"}})
 	testkit.AwaitListing(t, account, true, &appsv1.DeploymentList{}, client.InNamespace(s.Namespace))
 	testkit.AwaitListing(t, account, true, &appsv1.DeploymentList{}, client.InNamespace(s.Own))
 
@@ -51,6 +53,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, s
 	}
 	if _, stderr, code := reader.ask(t, "status"); code != 0 || stderr != "" {
 		t.Errorf("status ended with %d: %s", code, stderr)
+	}
+	if code := s.controller.Stop(t); code != 0 { // its arguments are not those of the Deployment
+		t.Fatalf("the controller ended with %d", code)
 	}
 	own.Make(t, fmt.Sprintf(ownArguments, s.Own))
 	if row := reader.status(t, web); row.Reason != "NotWatched" {

@@ -150,6 +150,6 @@ spec:
 	i.own().Patch(t, &appsv1.Deployment{}, "twin", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["controller","--namespaces=%s"]}]}}}}`, i.Namespace))
 	together := i.examine(t)
 	together.expect(t, "leader", "problem", "same Lease", "deployment/twin")
-	i.args(t, "--lease-name=other")
+	i.args(t, "--lease-name=other", "--namespaces="+i.Namespace)
 	i.examine(t).expect(t, "reloaders", "problem", "Lockstep runs too: deployment/twin in "+i.Own)
 }

@@ -62,14 +62,14 @@ type Explanation struct {
 func Explanations() []Explanation {
 	return []Explanation{
 		{Controller, "The Deployment in the controller's own namespace exists, can be understood, and has ready pods."},
-		{Leader, "A replica holds the Lease and has renewed it in time; no other Deployment has the same Lease; the version that wrote the record is the one of this program."},
+		{Leader, "A pod of the Deployment holds the Lease and has renewed it in time; no other Deployment has the same Lease; the version that wrote the record is the one of this program."},
 		{Permissions, "The service account of the Deployment has every right that its flags need. The API server is asked with SubjectAccessReviews."},
 		{Kinds, "The cluster has the kinds of workloads that the controller follows, such as Argo Rollouts."},
 		{Caches, "Each pod of the controller says at `/readyz` that it follows what it can list. The details come through the API server's proxy to the pod; without the right to that, the readiness of the pods is told."},
 		{Clock, "The clocks of this machine, of the API server and of the leader agree."},
 		{Record, "The ConfigMaps of the record can be read and have room for more workloads."},
 		{Registries, "The registries of the images that workloads follow answer, from where this program runs, and the controller follows images."},
-		{Settings, "The annotations of workloads, namespaces, ConfigMaps and Secrets can be understood and do not contradict each other, the controller can do what they ask for, and the namespaces that are named exist and are watched. It names the rules of the table below, or a reason: `ReloadOff` if the controller follows no ConfigMaps and Secrets, `StrategyOff` if it evicts and refreshes no pods."},
+		{Settings, "The annotations of workloads, namespaces, ConfigMaps and Secrets can be understood and do not contradict each other, the controller can do what they ask for, the namespaces that are named exist and are watched, and no workload asks in a namespace that is not. It names the rules of the table below, or a reason: `ReloadOff` if the controller follows no ConfigMaps and Secrets, `StrategyOff` if it evicts and refreshes no pods."},
 		{References, "The ConfigMaps and Secrets that followed workloads need exist."},
 		{Reloaders, "No other reloader, and no other installation of Lockstep, restarts the workloads that Lockstep follows."},
 	}

@@ -59,14 +59,19 @@ does has no condition.
 {{- end -}}
 
 {{/*
-lockstep.checkNamespaces: without this an upgrade fails half-way, when the roles of before are gone already. Where
-Helm renders without a cluster it finds no namespace at all.
+lockstep.checkNamespaces: without this an upgrade fails half-way, when the roles of before are gone already. The
+namespaces are listed, because whoever grants the right to list them has it. Where Helm renders without a cluster
+it finds none at all.
 */}}
 {{- define "lockstep.checkNamespaces" -}}
 {{- $named := concat .Values.namespaces .Values.revisions.secretNamespaces -}}
-{{- if and .Values.rbac.create $named (lookup "v1" "Namespace" "" "kube-system") -}}
+{{- if and .Values.rbac.create $named -}}
+{{- $exist := list -}}
+{{- range (lookup "v1" "Namespace" "" "").items -}}
+{{- $exist = append $exist .metadata.name -}}
+{{- end -}}
 {{- range $named -}}
-{{- if not (lookup "v1" "Namespace" "" .) -}}
+{{- if and $exist (not (has . $exist)) -}}
 {{- fail (printf "\n\nnamespaces or revisions.secretNamespaces has %q, and the cluster has no such namespace: create it, or take it out" .) -}}
 {{- end -}}
 {{- end -}}

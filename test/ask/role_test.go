@@ -16,19 +16,6 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// ownArguments is the Deployment of a controller that does not watch the namespace of the
-// workloads. It has no pods here.
-const ownArguments = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: lockstep}
-spec:
-  selector: {matchLabels: {app: lockstep}}
-  template:
-    metadata: {labels: {app: lockstep}}
-    spec: {schedulerName: none, containers: [{name: lockstep, image: registry.example/lockstep, args: [controller, "--namespaces=%s"]}]}
-`
-
 // TestRoleOfTheExample: with the role of examples/ask.yaml, and "view" in the namespace of the
 // workloads, nothing is missing but what is in Secrets.
 func TestRoleOfTheExample(t *testing.T) {
@@ -57,7 +44,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, s
 	if code := s.controller.Stop(t); code != 0 { // its arguments are not those of the Deployment
 		t.Fatalf("the controller ended with %d", code)
 	}
-	own.Make(t, fmt.Sprintf(ownArguments, s.Own))
+	s.MakeDeployed(t, "lockstep", "--namespaces="+s.Own)
 	if row := reader.status(t, web); row.Reason != "NotWatched" {
 		t.Errorf("status says %+v, and the Deployment has a namespace that it watches", row)
 	}

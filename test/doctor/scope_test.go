@@ -133,17 +133,7 @@ func TestLeftovers(t *testing.T) {
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	i := install(t)
-	const twin = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: twin}
-spec:
-  selector: {matchLabels: {app: twin}}
-  template:
-    metadata: {labels: {app: twin}}
-    spec: {containers: [{name: lockstep, image: registry.example/lockstep, args: [controller, "--namespaces=%s"]}]}
-`
-	i.own().Make(t, fmt.Sprintf(twin, i.Own+`", "--lease-name=twin`))
+	i.MakeDeployed(t, "twin", "--namespaces="+i.Own, "--lease-name=twin")
 	apart := i.examine(t)
 	apart.expect(t, "reloaders", "ok")
 	apart.expect(t, "leader", "warning", "is no pod of deployment/lockstep") // it is a process of the test

@@ -31,6 +31,7 @@ func TestKubectlApplyAfterAnImage(t *testing.T) {
 	g.kubectlApply(t, "", manifest("1.0"))
 	g.awaitImage(t, web, "app", first)
 	g.kubectlApply(t, manifest("1.0"), manifest("1.0"))
+	g.awaitRollouts(t, web, 3)
 	g.awaitPolls(t, 3)
 	g.checkRollouts(t, "the same manifest again puts the tag back, and Lockstep pins it again", 3, web)
 	g.awaitImage(t, web, "app", first)

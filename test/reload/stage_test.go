@@ -27,14 +27,36 @@ type stage struct {
 	pass func(t testing.TB)
 }
 
-// newStage makes a stage with the objects of a YAML text on it.
+// newStage makes a stage with the objects of a YAML text on it, and waits until the
+// cluster's own controllers have looked at its workloads: a ReplicaSet that they make after
+// a test has changed a source would have loaded that change.
 func newStage(t testing.TB, manifest string, needs ...labtest.Component) *stage {
 	t.Helper()
 	w := testkit.NewWorldOn(t, labtest.Shared(t, needs...))
 	s := &stage{World: w, witness: w.NewWitness(t), counter: newCounter(t, w)}
 	s.pass = s.witness.Pass
 	s.make(t, manifest)
+	for _, kind := range []string{"deployment", "statefulset", "daemonset"} {
+		for _, name := range s.names(t, kind) {
+			s.awaitObserved(t, kind+"/"+name)
+		}
+	}
 	return s
+}
+
+// names are the names of the objects of a kind.
+func (s *stage) names(t testing.TB, kind string) []string {
+	t.Helper()
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(blank(t, kind+"/any").GroupVersionKind())
+	if err := s.Client.List(t.Context(), all, client.InNamespace(s.Namespace)); err != nil {
+		t.Fatalf("list the kind %s: %v", kind, err)
+	}
+	var names []string
+	for _, o := range all.Items {
+		names = append(names, o.GetName())
+	}
+	return names
 }
 
 // run starts the controller with a short quiet window and waits until it knows

@@ -140,18 +140,23 @@ func (b *Builder) buildMissing(ctx context.Context, recipes []recipe) error {
 }
 
 // batches puts neighbours of the same module together. Neighbours only, so that
-// the order of the table, which is the order of need, is kept.
+// the order of the table, which is the order of need, is kept. Two programs of one name, as
+// the two Helms are, are not built into one folder.
 func batches(recipes []recipe) [][]recipe {
 	var list [][]recipe
 	for _, r := range recipes {
 		last := len(list) - 1
-		if last >= 0 && list[last][0].folder == r.folder {
+		if last >= 0 && list[last][0].folder == r.folder && !slices.ContainsFunc(list[last], r.isNamesake) {
 			list[last] = append(list[last], r)
 			continue
 		}
 		list = append(list, []recipe{r})
 	}
 	return list
+}
+
+func (r recipe) isNamesake(other recipe) bool {
+	return executable(r.program.Package) == executable(other.program.Package)
 }
 
 // unfinished begins the name of a folder that is built in.

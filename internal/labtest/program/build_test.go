@@ -146,7 +146,7 @@ func TestRecipesComeInTheOrderOfNeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &Builder{root: root}
-	recipes, err := b.recipes([]string{ArgoRollouts, KWOK, ControllerManager, Etcd, APIServer})
+	recipes, err := b.recipes([]string{ArgoRollouts, KWOK, Helm3, Helm, ControllerManager, Etcd, APIServer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestRecipesComeInTheOrderOfNeed(t *testing.T) {
 		}
 		got = append(got, programs)
 	}
-	want := [][]string{{Etcd, APIServer, ControllerManager}, {KWOK}, {ArgoRollouts}}
+	want := [][]string{{Etcd, APIServer, ControllerManager}, {KWOK}, {ArgoRollouts}, {Helm}, {Helm3}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("batches (-want +got):\n%s", diff)
 	}

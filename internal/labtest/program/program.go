@@ -68,7 +68,7 @@ func All() []Program {
 		{Helm, "helm", helm, helm + "/cmd/helm", 3 * time.Minute, nil},
 		{Registry, "registry", registry, registry + "/cmd/registry", 2 * time.Minute, nil},
 		{GitOps, "gitops", gitops, gitops + "/agent", 3 * time.Minute, nil},
-		{Helm3, "helm3", helm3, helm3 + "/cmd/helm", 2 * time.Minute, nil},
+		{Helm3, "helm", helm3, helm3 + "/cmd/helm", 30 * time.Second, nil},
 		{Kubectl, "kubectl", k8s, k8s + "/cmd/kubectl", 2 * time.Minute, nil},
 		{Etcd + "@1.34", "kubernetes-1.34", etcd, etcd, 30 * time.Second, nil},
 		{APIServer + "@1.34", "kubernetes-1.34", k8s, k8s + "/cmd/kube-apiserver", 5 * time.Minute, nil},

@@ -121,10 +121,16 @@ bin/lab:
 ##@ Check
 
 .PHONY: test
-test: compiler lab-programs $(if $(filter ./... ./test/... ./test/oldest,$(PKG)),lab-oldest) ## Run every test on one shared control plane; PKG=./internal/core/... for some, SHORT=1 without a real node, RACE=1 with the race detector
+test: compiler lab-programs $(if $(filter ./... ./test/... ./test/oldest,$(PKG)),lab-oldest) $(if $(filter ./...,$(PKG)),compiled) ## Run every test on one shared control plane; PKG=./internal/core/... for some, SHORT=1 without a real node, RACE=1 with the race detector
 	@if [[ "$(KUBERNETES)" != 1.36 ]]; then echo "KUBERNETES=$(KUBERNETES): the tests on a real node stay on 1.36, the release of their kubelet"; fi
 	@if [[ -n "$(SHORT)" ]]; then echo "SHORT=$(SHORT): left out are the tests on a real node, and those of applications that are not installed"; fi
 	@bin/lab exec --kubernetes $(KUBERNETES) --with $(LAB_WITH) -- go test $(DETECTOR) -shuffle=on $(SIDE_BY_SIDE) $(TESTFLAGS) $(PKG)
+
+# The packages of the programs that go into images, for the tests of the images and those on
+# a real node: on a first run both would compile them at the same time, each for itself.
+.PHONY: compiled
+compiled:
+	@for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go list -export -deps -trimpath ./cmd/... >/dev/null || exit 1; done
 
 .PHONY: deflake
 deflake: ## Run the tests ten times; PKG and TESTFLAGS choose which

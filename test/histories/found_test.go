@@ -62,6 +62,9 @@ func found() map[string]histories.History {
 		// Argo Rollouts calls a template observed before it says which revision is its own: what
 		// was taken back stayed so.
 		"UndoneAndRolledOut": canary(of(app, change), settle, do(histories.Promote, histories.Undo, histories.Rollout)),
+		// A gap of the watch hid a rollout and its undo. Lockstep waited for the status of the
+		// Rollout, which was as before, and a change of the gap was never rolled out.
+		"UndoneInGap": canary(do(histories.Gap, histories.Rollout, histories.Undo), of(app, change), do(histories.Look)),
 		// A rollout right after the pods were taken over was not noticed.
 		"TakenOverAndUndone": join(of(app, change), settle, do(histories.Gap), of(db, change), do(histories.Orphan, histories.Make, histories.Look, histories.Undo)),
 	}

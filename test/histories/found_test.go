@@ -59,6 +59,9 @@ func found() map[string]histories.History {
 		// An abort counted as a rollout that had loaded a content from before it: Lockstep rolled
 		// out, which ended the abort.
 		"AbortedAfterContentWentBack": canary(do(histories.Rollout), of(app, change), of(app, back), settle, do(histories.Abort)),
+		// Another writer's rollout was aborted before Lockstep looked, and what it had given was
+		// called delivered.
+		"RolledOutAndAborted": canary(of(app, change), do(histories.Rollout, histories.Abort)),
 		// Argo Rollouts calls a template observed before it says which revision is its own: what
 		// was taken back stayed so.
 		"UndoneAndRolledOut": canary(of(app, change), settle, do(histories.Promote, histories.Undo, histories.Rollout)),

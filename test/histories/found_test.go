@@ -54,6 +54,10 @@ func found() map[string]histories.History {
 		// An undo removed the annotation of a hold, and the next change was rolled out.
 		"HeldAndUndone":          join(of(app, change), settle, do(histories.Hold), settle, do(histories.Undo), settle, of(app, change)),
 		"HeldAndUndoneWhileDown": join(do(histories.Rollout, histories.Hold), settle, do(histories.Kill, histories.Undo, histories.Start), settle, of(app, change), settle, do(histories.Hold), settle, do(histories.Free)),
+		// The patch of a process that was killed came and went, and so did the content. When it
+		// returned, Lockstep took it for delivered, and after an undo alone for taken back.
+		"KilledUndoneAndRolledOut": join(of(app, change), do(histories.KillAfterPatch), settle, of(app, back), do(histories.Undo, histories.Rollout), settle, do(histories.Kill), of(app, back)),
+		"KilledAndUndone":          join(of(app, change), do(histories.KillAfterPatch), settle, of(app, back), do(histories.Undo), settle, do(histories.Kill), of(app, back)),
 		// A canary that was aborted after a kill between patch and record was called delivered.
 		"KilledAndAborted": canary(of(app, change), do(histories.KillAfterPatch), settle, do(histories.Abort)),
 		// An abort counted as a rollout that had loaded a content from before it: Lockstep rolled

@@ -30,6 +30,10 @@ type belief struct {
 	// late is the version that a rollout has given since, when Lockstep may not have looked
 	// before the next change; empty otherwise.
 	late string
+	// gave is what Lockstep's patch gave when the record says Unknown: the process ended before
+	// the patch was on record, and the content went back. Should that content return, the
+	// template tells that pods were given it.
+	gave string
 }
 
 // differs reports whether the content is due: no rollout has given it.
@@ -95,14 +99,14 @@ func (s *source) add(b belief) {
 	}
 }
 
-// learn keeps the beliefs that agree with the record.
-func (s *source) learn(given string, back bool) {
+// learn keeps the beliefs that agree with the record. The template shows what a patch gave.
+func (s *source) learn(given string, back bool, shows string) {
 	if given == s.content && slices.Contains(s.overwritten, given) {
 		s.add(belief{given: given, back: back})
 	}
 	waits := given != s.content || s.mustBe(belief.differs, s.content)
 	known := func(b belief) bool {
-		return given == b.given || given == Unknown && (s.rewritten || b.differs(s.content)) || waits && slices.Contains(s.unrecorded, given)
+		return given == b.given || given == s.content && given == b.gave || given == Unknown && (s.rewritten || b.differs(s.content)) || waits && slices.Contains(s.unrecorded, given)
 	}
 	s.each(func(b belief) []belief {
 		settled := b.back == back || b.given != s.content && !back || len(s.overwritten) > 0
@@ -111,7 +115,13 @@ func (s *source) learn(given string, back bool) {
 			return nil
 		}
 		b.back, b.late = back, ""
-		if given == Unknown {
+		switch given {
+		case b.gave:
+			b.given, b.gave = given, ""
+		case Unknown:
+			if b.given == shows && !s.rewritten {
+				b.gave = shows
+			}
 			b.given = Unknown
 		}
 		return []belief{b}

@@ -54,14 +54,24 @@ func found() map[string]histories.History {
 		// An undo removed the annotation of a hold, and the next change was rolled out.
 		"HeldAndUndone":          join(of(app, change), settle, do(histories.Hold), settle, do(histories.Undo), settle, of(app, change)),
 		"HeldAndUndoneWhileDown": join(do(histories.Rollout, histories.Hold), settle, do(histories.Kill, histories.Undo, histories.Start), settle, of(app, change), settle, do(histories.Hold), settle, do(histories.Free)),
+		// The patch of a process that was killed came and went, and so did the content. When it
+		// returned, Lockstep took it for delivered, and after an undo alone for taken back.
+		"KilledUndoneAndRolledOut": join(of(app, change), do(histories.KillAfterPatch), settle, of(app, back), do(histories.Undo, histories.Rollout), settle, do(histories.Kill), of(app, back)),
+		"KilledAndUndone":          join(of(app, change), do(histories.KillAfterPatch), settle, of(app, back), do(histories.Undo), settle, do(histories.Kill), of(app, back)),
 		// A canary that was aborted after a kill between patch and record was called delivered.
 		"KilledAndAborted": canary(of(app, change), do(histories.KillAfterPatch), settle, do(histories.Abort)),
 		// An abort counted as a rollout that had loaded a content from before it: Lockstep rolled
 		// out, which ended the abort.
 		"AbortedAfterContentWentBack": canary(do(histories.Rollout), of(app, change), of(app, back), settle, do(histories.Abort)),
+		// Another writer's rollout was aborted before Lockstep looked, and what it had given was
+		// called delivered.
+		"RolledOutAndAborted": canary(of(app, change), do(histories.Rollout, histories.Abort)),
 		// Argo Rollouts calls a template observed before it says which revision is its own: what
 		// was taken back stayed so.
 		"UndoneAndRolledOut": canary(of(app, change), settle, do(histories.Promote, histories.Undo, histories.Rollout)),
+		// A gap of the watch hid a rollout and its undo. Lockstep waited for the status of the
+		// Rollout, which was as before, and a change of the gap was never rolled out.
+		"UndoneInGap": canary(do(histories.Gap, histories.Rollout, histories.Undo), of(app, change), do(histories.Look)),
 		// A rollout right after the pods were taken over was not noticed.
 		"TakenOverAndUndone": join(of(app, change), settle, do(histories.Gap), of(db, change), do(histories.Orphan, histories.Make, histories.Look, histories.Undo)),
 	}

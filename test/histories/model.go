@@ -225,6 +225,7 @@ func (m *Model) rolled(before int64, kept bool) {
 	m.rolledOut = true
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief {
+			b.gave = "" // pods of this rollout have loaded what exists
 			judged := m.judgements(name, b)
 			if b.given == s.content || s.content == "" {
 				return judged

@@ -246,7 +246,7 @@ func (p *process) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Ver
 	return hashers().Kinds[kind].AbsentVersion(keys)
 }
 
-// Await wakes the workload with the next change of its status.
+// Await wakes the workload with the next change that its controller notes.
 func (p *process) Await(w *kube.Workload) {
 	p.awaited = true
 	if now, ok := p.Workload(w.Key); ok {
@@ -255,7 +255,7 @@ func (p *process) Await(w *kube.Workload) {
 }
 
 func (p *process) seen(old, now *kube.Workload) {
-	if p.awaited && old.Status != now.Status {
+	if p.awaited && !now.SameProgress(old) {
 		p.awaited = false
 		p.wake()
 	}

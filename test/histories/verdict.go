@@ -36,7 +36,7 @@ func (m *Model) agree(w Word) error {
 			continue
 		}
 		before := m.String()
-		s.learn(w.Given[name], w.Back[name])
+		s.learn(w.Given[name], w.Back[name], m.workload.Shows[name])
 		if len(s.beliefs) == 0 {
 			return fmt.Errorf("%s is on record as %q, taken back: %t; the rules say\n%s", name, w.Given[name], w.Back[name], before)
 		}

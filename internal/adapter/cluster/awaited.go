@@ -6,8 +6,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// awaited are the workloads that a decision waits for. The status of a workload changes
-// with each of its pods, which concerns only those.
+// awaited are the workloads whose controller a decision waits for. The status of a workload
+// changes with each of its pods, which concerns only those.
 type awaited struct {
 	wake func(kube.Key)
 
@@ -19,18 +19,18 @@ func newAwaited(wake func(kube.Key)) *awaited {
 	return &awaited{wake: wake, keys: map[kube.Key]struct{}{}}
 }
 
-// Await wakes the workload once, with the next change of its status; at once when that
-// has changed since this copy.
+// Await wakes the workload once, with the next change that its controller notes; at once when
+// there was one since this copy.
 func (c *Cache) Await(w *kube.Workload) {
 	c.awaited.add(w.Key)
-	if now, ok := c.Workload(w.Key); ok && now.Status != w.Status && c.awaited.forget(w.Key) {
+	if now, ok := c.Workload(w.Key); ok && !now.SameProgress(w) && c.awaited.forget(w.Key) {
 		c.wake(w.Key)
 	}
 }
 
-// seen wakes the workload of a copy whose status differs from the one before.
+// seen wakes the workload of a copy that shows progress since the one before.
 func (a *awaited) seen(old, now *kube.Workload) {
-	if old.Status != now.Status && a.forget(now.Key) {
+	if !now.SameProgress(old) && a.forget(now.Key) {
 		a.wake(now.Key)
 	}
 }

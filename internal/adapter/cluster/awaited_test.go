@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 )
 
-// TestAwaited: a change of the status wakes a workload once, and only one that a decision
+// TestAwaited: what a workload's controller notes wakes it once, and only one that a decision
 // waits for.
 func TestAwaited(t *testing.T) {
 	t.Parallel()
@@ -29,6 +29,12 @@ func TestAwaited(t *testing.T) {
 			a.forget(kube.Key{Name: "web"})
 			a.seen(copyWith(3), copyWith(4))
 		}, 1},
+		{func() { // after a gap of the watch, in which an earlier template was taken up again
+			renumbered := copyWith(4)
+			renumbered.Revision = 5
+			a.add(kube.Key{Name: "web"})
+			a.seen(copyWith(4), renumbered)
+		}, 2},
 	} {
 		tc.do()
 		if woken != tc.want {

@@ -188,6 +188,13 @@ func (w *Workload) SameAs(old *Workload) bool {
 		w.Borrows == old.Borrows && w.Status.Aborted == old.Status.Aborted && w.Status.Paused == old.Status.Paused && maps.Equal(w.Annotations, old.Annotations)
 }
 
+// SameProgress reports whether the workload's controller has noted nothing new on it: neither
+// in the status nor by the number of a revision. A list may bring a new number with the status
+// of before, after templates that came and went.
+func (w *Workload) SameProgress(old *Workload) bool {
+	return w.Status == old.Status && w.Revision == old.Revision
+}
+
 // SlimWorkload makes a Workload of an API object of the given kind.
 func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, error) {
 	m, err := kind.Read(object)

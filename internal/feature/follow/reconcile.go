@@ -30,8 +30,8 @@ type Cluster interface {
 	KnowsNamespaces() bool
 	// LacksNamespace reports whether the namespace is certainly gone, or on its way.
 	LacksNamespace(name string) bool
-	// Await wakes the workload once, with the next change of its status; at once when
-	// that has changed since this copy.
+	// Await wakes the workload once, with the next change that its controller notes; at once
+	// when there was one since this copy.
 	Await(*kube.Workload)
 }
 

@@ -87,7 +87,8 @@ func remember(e record.Entry, o outcome) record.Entry {
 		next.MovedAt = later(e.MovedAt, o.before.movedAt)
 		next.AsOf, next.MovedFrom = later(e.AsOf, o.before.writtenAt), o.before.revision
 	case o.template.Now != e.Template:
-		// A revision that another writer uses again was not made for what it shows.
+		// A revision that another writer uses again was not made for what it shows, whatever
+		// is left open.
 		next.MovedFrom = max(e.MovedFrom, o.before.revision)
 	}
 	if !slices.Contains([]Verb{Evict, Hold, Wait}, o.decision.Verb) || o.decision.Delivered {
@@ -125,14 +126,14 @@ func without(e record.Entry, kinds []input.Kind, kept bool) record.Entry {
 }
 
 // takesAllIntoAccount reports whether the entry has caught up with the workload: it
-// takes a version without a patch, or finds a patch that it does not know, and
-// leaves nothing open for which what was written before now could still matter. For
-// one that begins now, nothing that was written before does.
+// takes a version without a patch, or finds a patch, a template or a revision that it does
+// not know, and leaves nothing open for which what was written before now could still
+// matter. For one that begins now, nothing that was written before does.
 func (o outcome) takesAllIntoAccount(e record.Entry) bool {
 	if e.MovedAt.IsZero() && e.AsOf.IsZero() {
 		return true
 	}
-	news := o.before.movedAt.After(e.MovedAt)
+	news := o.before.movedAt.After(e.MovedAt) || o.template.Now != e.Template || o.missedRevisions(e)
 	for _, f := range o.findings {
 		switch {
 		case f.Reason == input.Unreadable, f.Reason == input.Unresolved, f.Standing == input.Due && !o.delivers(f):
@@ -144,6 +145,13 @@ func (o outcome) takesAllIntoAccount(e record.Entry) bool {
 		}
 	}
 	return news
+}
+
+// missedRevisions reports whether the workload has had more revisions than the one that our
+// patch on record led to. One that came and went may be that of a patch which is not on
+// record: should what it gave exist again, pods do not have it.
+func (o outcome) missedRevisions(e record.Entry) bool {
+	return e.MovedFrom > 0 && o.before.revision > e.MovedFrom+1
 }
 
 func later(a, b time.Time) time.Time {

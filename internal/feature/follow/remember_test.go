@@ -196,7 +196,7 @@ func TestRemember(t *testing.T) {
 
 // TestRememberHowFarItKnows: what was written to the workload by the time of the
 // record is no news to the next process. Revision 7 was written at now, and the
-// entry knows of revision 5, an hour ago.
+// entry knows of our patch after revision 6, an hour ago.
 func TestRememberHowFarItKnows(t *testing.T) {
 	t.Parallel()
 	unreadable := input.Finding{ID: db, Reason: input.Unreadable}
@@ -211,12 +211,12 @@ func TestRememberHowFarItKnows(t *testing.T) {
 		"Taken":         {"a baseline: revisions of before say nothing", Decision{Verb: Remember}, []input.Finding{recorded(app, input.Baseline)}, time.Time{}, 7},
 		"Observed":      {"counts as given", Decision{Verb: Observe, Delivered: true}, []input.Finding{due(app, 0)}, time.Time{}, 7},
 		"RolledByHand":  {"a patch that it did not know, and all is well", Decision{Verb: Leave}, []input.Finding{inStep(app)}, now, 7},
-		"InStep":        {"nothing new", Decision{Verb: Leave}, []input.Finding{inStep(app)}, ago(time.Hour), 5},
-		"StillDue":      {"a patch that is not on record may have delivered it", Decision{Verb: Wait}, []input.Finding{due(app, 0), recorded(db, input.Baseline)}, now, 5},
-		"MissingByNow":  {"or that of a source which is missing", Decision{Verb: Remember}, []input.Finding{recorded(app, input.DeliveredBefore), missing(db)}, now, 5},
-		"NotReadByNow":  {"or what cannot be read yet", Decision{Verb: Remember}, []input.Finding{recorded(app, input.Baseline), unreadable}, now, 5},
-		"RefusedByNow":  {"or what was refused", Decision{Verb: Move}, []input.Finding{due(app, 0)}, now, 5},
-		"NothingOfOurs": {"nobody's write matters while nothing is taken", Decision{Verb: Leave}, []input.Finding{inStep(app)}, time.Time{}, 5},
+		"InStep":        {"nothing new", Decision{Verb: Leave}, []input.Finding{inStep(app)}, ago(time.Hour), 6},
+		"StillDue":      {"a patch that is not on record may have delivered it", Decision{Verb: Wait}, []input.Finding{due(app, 0), recorded(db, input.Baseline)}, now, 6},
+		"MissingByNow":  {"or that of a source which is missing", Decision{Verb: Remember}, []input.Finding{recorded(app, input.DeliveredBefore), missing(db)}, now, 6},
+		"NotReadByNow":  {"or what cannot be read yet", Decision{Verb: Remember}, []input.Finding{recorded(app, input.Baseline), unreadable}, now, 6},
+		"RefusedByNow":  {"or what was refused", Decision{Verb: Move}, []input.Finding{due(app, 0)}, now, 6},
+		"NothingOfOurs": {"nobody's write matters while nothing is taken", Decision{Verb: Leave}, []input.Finding{inStep(app)}, time.Time{}, 6},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -228,8 +228,8 @@ func TestRememberHowFarItKnows(t *testing.T) {
 			if tc.decision.Verb == Move && tc.decision.Delivered {
 				o.moved.At = now
 			}
-			got := remember(record.Entry{MovedAt: ago(time.Hour), MovedFrom: 5}, o)
-			if got.MovedFrom != tc.want || got.IsBefore(now) != (tc.want == 5) {
+			got := remember(record.Entry{MovedAt: ago(time.Hour), MovedFrom: 6}, o)
+			if got.MovedFrom != tc.want || got.IsBefore(now) != (tc.want == 6) {
 				t.Errorf("%s: it knows revision %d as of %s and %s, want %d", tc.reason, got.MovedFrom, got.MovedAt, got.AsOf, tc.want)
 			}
 			if want := later(ago(time.Hour), tc.movedAt); tc.want == 7 && o.moved.At.IsZero() && !got.MovedAt.Equal(want) {
@@ -263,16 +263,38 @@ func missing(id input.ID) input.Finding {
 }
 
 // TestRememberOthersRevision: a revision that another writer uses again was not made for
-// what it shows, and the entry knows of it from now on.
+// what it shows, and one that came and went is of no interest once all is in step. The entry
+// knows of them from now on.
 func TestRememberOthersRevision(t *testing.T) {
 	t.Parallel()
-	o := outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, before: before{revision: 7}}
-	e := record.Entry{MovedAt: ago(time.Hour), MovedFrom: 5, Template: record.Template{Generation: 1, Sum: "a"}}
-	for sum, want := range map[string]int64{"a": 5, "b": 7} {
-		o.template.Now = record.Template{Generation: 1, Sum: sum}
-		if got := remember(e, o); got.MovedFrom != want {
-			t.Errorf("template %s: it knows revision %d, want %d", sum, got.MovedFrom, want)
-		}
+	known, other := record.Template{Generation: 1, Sum: "a"}, record.Template{Generation: 1, Sum: "b"}
+	cases := map[string]struct {
+		reason   string
+		from     int64 // before our patch on record; the workload has revision 7
+		template record.Template
+		finding  input.Finding
+		want     int64
+		asOf     time.Time
+	}{
+		"Ours":        {"the revision of our patch", 6, known, inStep(app), 6, time.Time{}},
+		"Another":     {"another writer's template", 6, other, inStep(app), 7, now},
+		"CameAndWent": {"the template of before, after another one", 5, known, inStep(app), 7, now},
+		"NotKnown":    {"the entry does not tell after which revision", 0, known, inStep(app), 0, time.Time{}},
+		"AnotherDue":  {"a revision may still tell that it was delivered", 5, other, due(app, 0), 7, time.Time{}},
+		"WentDue":     {"the same of one that came and went", 5, known, due(app, 0), 5, time.Time{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := outcome{
+				decision: Decision{Verb: Leave}, findings: []input.Finding{tc.finding},
+				template: Template{Now: tc.template}, before: before{revision: 7, writtenAt: now},
+			}
+			got := remember(record.Entry{MovedAt: ago(time.Hour), MovedFrom: tc.from, Template: known}, o)
+			if got.MovedFrom != tc.want || !got.AsOf.Equal(tc.asOf) {
+				t.Errorf("%s: it knows revision %d and all as of %s, want %d and %s", tc.reason, got.MovedFrom, got.AsOf, tc.want, tc.asOf)
+			}
+		})
 	}
 }
 

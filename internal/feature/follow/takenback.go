@@ -67,7 +67,7 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 		case err != nil:
 			return err
 		default:
-			t.Back = in.takenBack(w, revisions)
+			t.Back = in.takenBack(w, t.From, revisions)
 			t.nameGiver(in.Findings, w, revisions)
 			if holdGone && timeline.IsUsedAgain(revisions) {
 				t.Hold = record.Hold{On: true, By: in.Entry.Hold.By, Undone: true}
@@ -95,7 +95,7 @@ func (t Template) nameGiver(findings []input.Finding, w *kube.Workload, revision
 		from, given := t.From[f.ID]
 		switch {
 		case isDeliveredAndGone(w, f):
-			t.From[f.ID] = deliveredAfter(f, revisions)
+			t.From[f.ID] = deliveredAfter(f, from, revisions)
 		case given && current >= 0:
 			t.From[f.ID] = from.By(revisions[current].Name)
 		}
@@ -135,18 +135,27 @@ func (in Input) awaitsRevision(w *kube.Workload) bool {
 	return !w.Status.Observed && w.Replaced != "" && slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return f.Reason == input.DeliveredByRollout })
 }
 
-// deliveredAndGone reports whether a revision shows that an input was delivered, and pods
-// are made from another one: the template does not show it, or its rollout was aborted.
+// deliveredAndGone reports whether an input was delivered, and pods are made from another
+// revision than the one that gave it.
 func (in Input) deliveredAndGone(w *kube.Workload) bool {
 	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return isDeliveredAndGone(w, f) })
 }
 
+// isDeliveredAndGone: a revision shows that our own rollout gave the input, and the template
+// does not; or the rollout, ours or another writer's, was aborted before anybody looked.
 func isDeliveredAndGone(w *kube.Workload, f input.Finding) bool {
-	return f.Reason == input.DeliveredBefore && (w.Status.Aborted || w.Shown[f.ID] != f.Shows)
+	switch f.Reason {
+	case input.DeliveredBefore:
+		return w.Status.Aborted || w.Shown[f.ID] != f.Shows
+	case input.DeliveredByRollout:
+		return w.Status.Aborted
+	default:
+		return false
+	}
 }
 
 // takenBack asks the revisions about every input that the workload was given.
-func (in Input) takenBack(w *kube.Workload, revisions []timeline.Revision) map[input.ID]string {
+func (in Input) takenBack(w *kube.Workload, origins map[input.ID]timeline.Origin, revisions []timeline.Revision) map[input.ID]string {
 	back := map[input.ID]string{}
 	for _, f := range in.Findings {
 		given := in.Entry.Inputs[f.ID]
@@ -155,7 +164,7 @@ func (in Input) takenBack(w *kube.Workload, revisions []timeline.Revision) map[i
 			shows = f.Shows
 		}
 		if isDeliveredAndGone(w, f) {
-			from, shows = deliveredAfter(f, revisions), f.Shows
+			from, shows = deliveredAfter(f, origins[f.ID], revisions), f.Shows
 		}
 		if to, is := from.TakenBack(f.ID, shows, revisions); is {
 			back[f.ID] = to
@@ -164,8 +173,12 @@ func (in Input) takenBack(w *kube.Workload, revisions []timeline.Revision) map[i
 	return back
 }
 
-// deliveredAfter is the origin of an input by the newest revision that shows it.
-func deliveredAfter(f input.Finding, revisions []timeline.Revision) timeline.Origin {
+// deliveredAfter is the origin of an input that our own rollout gave, by the newest revision
+// that shows it. What another writer's rollout gave no revision shows.
+func deliveredAfter(f input.Finding, from timeline.Origin, revisions []timeline.Revision) timeline.Origin {
+	if f.Reason == input.DeliveredByRollout {
+		return from
+	}
 	var newest timeline.Revision
 	for _, r := range revisions {
 		if r.Shown[f.ID] == f.Shows && (r.Number > newest.Number || r.Created.After(newest.Created)) {

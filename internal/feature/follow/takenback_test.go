@@ -34,6 +34,8 @@ func TestJudge(t *testing.T) {
 	moved.MovedAt = now
 	unobserved := templated()
 	unobserved.Status.Observed = false
+	aborted := templated()
+	aborted.Status.Aborted, aborted.Replaced = true, "1"
 	given := func(from timeline.Origin, back string) map[input.ID]record.Given {
 		return map[input.ID]record.Given{app: {Version: v1, From: from, Back: back}}
 	}
@@ -69,6 +71,7 @@ func TestJudge(t *testing.T) {
 		"OlderProgram":  {reason: "the entry does not say which template it knows", inputs: given("1", "")},
 		"Rolled":        {reason: "lockstep roll ends it", workload: moved, known: ours, inputs: given("1", "web-a")},
 		"ByThisRollout": {reason: "what the rollout itself gave", known: ours, inputs: given("1", "web-a"), finding: recorded(app, input.DeliveredByRollout), asks: 1},
+		"RolledAborted": {reason: "the rollout that gave it was aborted", workload: aborted, known: ours, inputs: given("", ""), finding: recorded(app, input.DeliveredByRollout), want: "web-a", asks: 1},
 		"AnotherSeen":   {reason: "another version is not barred", known: ours, inputs: given("1", ""), finding: due(app, time.Hour), asks: 1},
 		"KilledAndGone": {reason: "delivered, not recorded, and taken back to the template on record", known: same, finding: recorded(app, input.DeliveredBefore), want: "web-a", asks: 1, keeps: true},
 		"Released":      {reason: "a person accepts it", known: same, inputs: given("1", "web-a"), release: 12, keeps: true},

@@ -109,8 +109,9 @@ func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	known := old.rolledSum != [sha256.Size]byte{}
 	edited := known && old.templateSum != old.rolledSum
 	switch {
-	case w.Status.Paused && w.templateSum != old.templateSum && !how.Watched:
-		w.rolledSum = [sha256.Size]byte{} // before the pause, or during it
+	case w.Status.Paused && !how.Watched && (w.templateSum != old.templateSum || w.Revision != old.Revision):
+		// Before the pause, or during it. A number tells of another template that was between.
+		w.rolledSum = [sha256.Size]byte{}
 	case w.Status.Paused && w.templateSum != old.templateSum && !edited:
 		w.unrolled = old.Origin(w.writeTime(how))
 	case w.Status.Paused:

@@ -32,6 +32,16 @@ func (t Timeline) AppearedSince() bool {
 	return t.Record.Searched && !t.Input.Asked.After(t.Input.Content) && !t.RolledOutSince() && !t.newestRevision().After(t.Input.Created)
 }
 
+// ChangedSinceMade reports whether the input had another content before this one, so that
+// pods which waited for it may have loaded that. Of one that was first seen as it is now,
+// only times tell.
+func (t Timeline) ChangedSinceMade() bool {
+	if t.Input.Content.Min == 0 {
+		return t.Input.WrittenAt.After(t.Input.Created)
+	}
+	return !t.Input.New
+}
+
 // RolledOutSince reports whether the template was certainly written after the input, and
 // led to a revision or will, so that the pods of that rollout read what exists.
 func (t Timeline) RolledOutSince() bool {

@@ -72,6 +72,12 @@ func TestRemember(t *testing.T) {
 			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
 			want:    given(record.Given{Version: v2.Unknown(), Due: v2.Short()}),
 		},
+		"NotKnownWhatPodsHave": {
+			reason:  "they waited for it and may have loaded what came first: should that be back, it is due",
+			before:  given(record.Given{Version: gone}),
+			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, findings: []input.Finding{with(due(app, 0), func(f *input.Finding) { f.Given = v2.Unknown() })}},
+			want:    given(record.Given{Version: v2.Unknown(), Due: v2.Short()}),
+		},
 		"TemplateLacksIt": {
 			reason:  "what comes with the template is due by what that has; what was given is still known",
 			before:  map[input.ID]record.Given{input.Image("web"): {Version: v2}},

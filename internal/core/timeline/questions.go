@@ -160,17 +160,27 @@ func (t Timeline) deliveredBy(r Revision) bool {
 	if r.Shown[t.ID] != t.Input.Shows {
 		return false
 	}
-	made := r.Created.After(t.Record.MovedAt) && r.Created.After(t.Record.AsOf)
+	made := r.Created.After(t.Record.MovedAt) && r.Created.After(t.Record.AsOf) && !t.keeps(r)
 	return made || t.usedAgain(r) && t.Workload.Shows != t.Input.Shows
+}
+
+// keeps reports whether the revision was made from one that showed the same of the input.
+// A patch of ours changes that: another writer changed something else.
+func (t Timeline) keeps(r Revision) bool {
+	before := slices.Min(r.numbers()) - 1
+	return before > 0 && slices.ContainsFunc(t.Revisions, func(other Revision) bool {
+		return slices.Contains(other.numbers(), before) && other.Shown[t.ID] == r.Shown[t.ID]
+	})
 }
 
 // usedAgain: the revision has become the current one after the one that is on record,
 // which came after MovedFrom. Content that goes back to an earlier version finds that
 // one's revision again, with a new number. (While the template still shows it, a
 // person may have gone back to it, and the content after them: then the pods have not
-// read it.)
+// read it. Nor do they read anything while a pause lasts, in which a revision that is
+// used again gets its number all the same.)
 func (t Timeline) usedAgain(r Revision) bool {
-	return t.Record.MovedFrom > 0 && r.Number > t.Record.MovedFrom+1
+	return t.Record.MovedFrom > 0 && r.Number > t.Record.MovedFrom+1 && !t.Workload.Unrolled
 }
 
 // ShowsEarlier reports whether our patch showed one version, and another writer's template now shows

@@ -174,6 +174,15 @@ func TestQuestions(t *testing.T) {
 			t.Input.Shows, t.Workload.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), shows("0"), time.Time{}, upTo(50), true
 			t.Revisions = []timeline.Revision{revision(6, at(5), "0")}
 		}, []string{"IsUnwatched"}},
+		"UsedAgainDuringAPause": {"it got its number, and no pod was made from it", moved, func(t *timeline.Timeline) {
+			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), time.Time{}, upTo(50), true
+			t.Workload.Unrolled = true
+			t.Revisions = []timeline.Revision{revision(6, at(5), "0")}
+		}, []string{"IsUnwatched"}},
+		"EditedByAnother": {"a person went back to a revision and changed something else: the pods have what existed then", moved, func(t *timeline.Timeline) {
+			t.Input.Shows, t.Workload.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), shows("0"), time.Time{}, upTo(50), true
+			t.Revisions = []timeline.Revision{revision(6, at(5), "0"), revision(5, at(10), "1"), revision(7, at(15), "0")}
+		}, []string{"IsUnwatched"}},
 		"KeptByAnother": {"revisions tell nothing of the version that the record shows", moved, func(t *timeline.Timeline) {
 			t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = time.Time{}, upTo(50), true
 			t.Revisions = []timeline.Revision{revision(6, at(15), "1")}

@@ -107,6 +107,44 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestDeliveredBeforeAndUsedAgain: what a patch gave that is not on record came with the
+// first use of its revision. An undo to one that was made after that takes nothing back.
+func TestDeliveredBeforeAndUsedAgain(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason    string
+		revisions []timeline.Revision // that show it
+		want      timeline.Origin
+	}{
+		"Once":      {"by the only one", []timeline.Revision{{Name: "web-c", Number: 6}}, timeline.AfterNumber(5)},
+		"Redone":    {"another writer went away from it and back", []timeline.Revision{{Name: "web-c", Number: 6, Earlier: []int64{4}}}, timeline.AfterNumber(3)},
+		"Returned":  {"it had shown that before what is on record", []timeline.Revision{{Name: "web-c", Number: 6, Earlier: []int64{1, 4}}}, timeline.AfterNumber(3)},
+		"EditedOut": {"another writer's revision kept it", []timeline.Revision{{Name: "web-d", Number: 6}, {Name: "web-c", Number: 5}}, timeline.AfterNumber(4)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			finding, w := recorded(app, input.DeliveredBefore), templated()
+			w.Revision, w.Shown = 6, input.Shown{app: finding.Shows}
+			g := &Gatherer{Revisions: func(context.Context, *kube.Workload) ([]timeline.Revision, error) {
+				for i := range tc.revisions {
+					tc.revisions[i].Shown = w.Shown
+				}
+				return tc.revisions, nil
+			}}
+			in := Input{Intent: auto(), Findings: []input.Finding{finding}, Entry: record.Entry{
+				Template: record.Template{Generation: 8, Sum: "ours"}, MovedFrom: 3, Inputs: map[input.ID]record.Given{app: {Version: v1}},
+			}}
+			if err := g.judge(t.Context(), w, &in); err != nil {
+				t.Fatal(err)
+			}
+			if got := in.Template.From[app]; got != tc.want {
+				t.Errorf("%s: given after %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
 // TestBarsAddUp: a hold on a source that was taken back is a second bar.
 func TestBarsAddUp(t *testing.T) {
 	t.Parallel()

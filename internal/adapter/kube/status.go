@@ -139,6 +139,12 @@ func (w *Workload) replace(old *Workload, how mirror.Arrival, edited bool) {
 	}
 }
 
+// HasTemplateSince reports whether the pod template was certainly written after that
+// resource version of the workload.
+func (w *Workload) HasTemplateSince(version int64) bool {
+	return version >= 0 && w.templateChanged.Min > uint64(version)
+}
+
 // writeTime is the API server's time of the write that led to this copy, where the copy is
 // that write itself.
 func (w *Workload) writeTime(how mirror.Arrival) time.Time {

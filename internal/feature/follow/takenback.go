@@ -76,7 +76,7 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 	}
 	t.Unobserved = t.Unobserved || g.Revisions != nil && in.awaitsRevision(w)
 	in.Template = t
-	in.release()
+	in.release(w)
 	in.bar(w)
 	return nil
 }
@@ -207,9 +207,10 @@ func (in Input) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 	return from
 }
 
-// release ends what a person has accepted since.
-func (in *Input) release() {
-	if in.Intent.Release <= in.Entry.Released || in.Template.Unobserved {
+// release ends what a person has accepted since. A release from before the template was
+// written is not about what that took back: an undo has brought its annotation back.
+func (in *Input) release(w *kube.Workload) {
+	if in.Intent.Release <= in.Entry.Released || in.Template.Unobserved || w.HasTemplateSince(in.Intent.Release) {
 		return
 	}
 	in.Template.Released = slices.SortedFunc(maps.Keys(in.Template.Back), func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })

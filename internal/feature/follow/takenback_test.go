@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
@@ -34,6 +35,9 @@ func TestJudge(t *testing.T) {
 	moved.MovedAt = now
 	unobserved := templated()
 	unobserved.Status.Observed = false
+	rewritten := templated()
+	rewritten.ResourceVersion = "13"
+	rewritten.First(mirror.Arrival{Watched: true})
 	given := func(from timeline.Origin, back string) map[input.ID]record.Given {
 		return map[input.ID]record.Given{app: {Version: v1, From: from, Back: back}}
 	}
@@ -72,6 +76,7 @@ func TestJudge(t *testing.T) {
 		"AnotherSeen":   {reason: "another version is not barred", known: ours, inputs: given("1", ""), finding: due(app, time.Hour), asks: 1},
 		"KilledAndGone": {reason: "delivered, not recorded, and taken back to the template on record", known: same, finding: recorded(app, input.DeliveredBefore), want: "web-a", asks: 1, keeps: true},
 		"Released":      {reason: "a person accepts it", known: same, inputs: given("1", "web-a"), release: 12, keeps: true},
+		"ReleasedFirst": {reason: "an undo brought an earlier release back that was not seen then", workload: rewritten, known: ours, inputs: given("1", ""), release: 12, want: "web-a", asks: 1},
 		"ReleasedOnce":  {reason: "an earlier release is used up", known: same, inputs: given("1", "web-a"), release: 11, want: "web-a", keeps: true},
 	}
 	for name, tc := range cases {

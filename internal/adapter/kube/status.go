@@ -102,7 +102,7 @@ func (w *Workload) BeforeLast() timeline.Origin {
 func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	w.TemplateWritten, w.templateChanged, w.Replaced, w.OlderPods = old.TemplateWritten, old.templateChanged, old.Replaced, old.OlderPods
 	w.rolledSum, w.unrolled = old.rolledSum, old.unrolled
-	written := timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
+	written := writtenSince(old.ResourceVersion, w.ResourceVersion, how)
 	if w.templateSum != old.templateSum {
 		w.templateChanged = written
 	}

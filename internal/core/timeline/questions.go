@@ -58,6 +58,18 @@ func (t Timeline) keptPods() bool {
 	})
 }
 
+// OrderUnknown reports whether the input changed before or after a rollout of another
+// writer, as far as is known: a list showed one of them. The pods have loaded what was there
+// before, what exists, or something between. When the process starts, a template that is on
+// record tells that there was no rollout.
+func (t Timeline) OrderUnknown() bool {
+	template, content := t.Workload.Template, t.Input.Content
+	if content.Max == 0 || t.Workload.Unrevised || template.After(content) || content.After(template) {
+		return false
+	}
+	return t.Record.Unaccounted || template.Min > 0 || content.Min > 0
+}
+
 // MayHaveGivenAnother reports whether the input changed after a rollout that the record does
 // not take into account. It may have changed before it too, and gone back: the pods of that
 // rollout have loaded what was between.

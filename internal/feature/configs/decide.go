@@ -137,8 +137,9 @@ func (o Observation) lastGiven() fingerprint.Version {
 	switch {
 	case o.Timeline.GaveAnother():
 		return fingerprint.Version{Basis: o.Current.Basis, Sum: o.Timeline.Workload.Shows.Digest}
-	case o.waitedFor() && !o.Current.IsAbsent():
-		return o.Current.Unknown() // something that came before it
+	case o.Current.IsAbsent() || o.Given.IsZero() || o.Given == o.Current:
+	case o.waitedFor(), o.Timeline.OrderUnknown():
+		return o.Current.Unknown()
 	}
 	return o.Given
 }

@@ -179,7 +179,8 @@ func (o outcome) originAfter(before record.Given, f input.Finding) timeline.Orig
 
 // given is the entry of one input. One that is due at first sight, or that pods load
 // although it is what was given, is on record as one of unknown content, so that it stays
-// due; and so is one of which the family does not know what the pods have. What comes with the template is due by what that has.
+// due; and so is one of which the family does not know what the pods have, unless that was
+// taken back: it would be given again. What comes with the template is due by what that has.
 func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	given, known := e.Inputs[f.ID]
 	if !f.Rebased.IsZero() {
@@ -193,7 +194,7 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 			given.Was = was.Short()
 		}
 		known = true
-	} else if f.Standing == input.Due && (!known || f.Live && given.Version == f.Current || f.Given == f.Current.Unknown()) {
+	} else if f.Standing == input.Due && (!known || f.Live && given.Version == f.Current || f.Given == f.Current.Unknown() && o.template.Back[f.ID] == "") {
 		given.Take(f.Current.Unknown())
 		known = true
 	}

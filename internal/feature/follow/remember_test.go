@@ -78,6 +78,12 @@ func TestRemember(t *testing.T) {
 			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, findings: []input.Finding{with(due(app, 0), func(f *input.Finding) { f.Given = v2.Unknown() })}},
 			want:    given(record.Given{Version: v2.Unknown(), Due: v2.Short()}),
 		},
+		"NotKnownAndTakenBack": {
+			reason:  "what was taken back stays on record: should it be back, it is not given again",
+			before:  given(record.Given{Version: v1, Back: "web-1"}),
+			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, template: Template{Back: map[input.ID]string{app: "web-1"}}, findings: []input.Finding{with(due(app, 0), func(f *input.Finding) { f.Given = v2.Unknown() })}},
+			want:    given(record.Given{Version: v1, Back: "web-1", Due: v2.Short()}),
+		},
 		"TemplateLacksIt": {
 			reason:  "what comes with the template is due by what that has; what was given is still known",
 			before:  map[input.ID]record.Given{input.Image("web"): {Version: v2}},

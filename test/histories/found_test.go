@@ -68,6 +68,9 @@ func found() map[string]histories.History {
 		// A template was replaced, and came back during a pause, all in a gap of the watch: the
 		// resume counted as a delivery, and a change was missed.
 		"PausedInAGap": join(of(app, change), settle, do(histories.Gap, histories.Strip, histories.Pause, histories.Undo), of(app, change), do(histories.Look, histories.Strip, histories.Resume)),
+		// The record of a workload that took over pods was not put down as its own, because it
+		// was in step: after its next rollout a change was taken for a baseline.
+		"TakenOverInStep": join(do(histories.Rollout, histories.Gap, histories.Orphan, histories.Make, histories.Look), settle, do(histories.Kill, histories.Rollout), of(db, change)),
 		// Pods that waited for a Secret loaded what it was made with while there was no workload,
 		// and the next change counted as its arrival.
 		"ArrivedAndChanged": join(of(db, histories.Remove), do(histories.Delete, histories.Make, histories.Orphan), of(db, change), settle, of(db, change), do(histories.Make)),

@@ -73,7 +73,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 	next := without(e, o.kinds, o.unrolled)
 	next.PendingSince, next.DelaySince, next.Decision = o.decision.PendingSince, o.decision.DelaySince, o.told
 	next.Template, next.Released, next.Hold = o.template.Now, max(e.Released, o.release), o.hold
-	next.Searched, next.GoneAt, next.Left = o.searched, time.Time{}, false
+	next.Searched, next.GoneAt, next.Left, next.TakenOver = o.searched, time.Time{}, false, false
 	if !o.moved.At.IsZero() || o.before.startsFrom != e.Inherited {
 		next.Inherited = ""
 	}

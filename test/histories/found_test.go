@@ -20,6 +20,9 @@ func found() map[string]histories.History {
 	of := func(source string, verb histories.Verb) []histories.Action {
 		return []histories.Action{{Verb: verb, Source: source}}
 	}
+	undo := func(choice int) []histories.Action {
+		return []histories.Action{{Verb: histories.Undo, Revision: choice}}
+	}
 	settle := do(histories.Settle)
 	join := func(parts ...[]histories.Action) histories.History {
 		return histories.History{Actions: slices.Concat(settle, slices.Concat(parts...), settle)}
@@ -72,6 +75,28 @@ func found() map[string]histories.History {
 		// A gap of the watch hid a rollout and its undo. Lockstep waited for the status of the
 		// Rollout, which was as before, and a change of the gap was never rolled out.
 		"UndoneInGap": canary(do(histories.Gap, histories.Rollout, histories.Undo), of(app, change), do(histories.Look)),
+		// A template was replaced, and came back during a pause, all in a gap of the watch: the
+		// resume counted as a delivery, and a change was missed.
+		"PausedInAGap": join(of(app, change), settle, do(histories.Gap, histories.Strip, histories.Pause, histories.Undo), of(app, change), do(histories.Look, histories.Strip, histories.Resume)),
+		// The record of a workload that took over pods was not put down as its own, because it
+		// was in step: after its next rollout a change was taken for a baseline.
+		"TakenOverInStep": join(do(histories.Rollout, histories.Gap, histories.Orphan, histories.Make, histories.Look), settle, do(histories.Kill, histories.Rollout), of(db, change)),
+		// Pods that waited for a Secret loaded what it was made with while there was no workload,
+		// and the next change counted as its arrival.
+		"ArrivedAndChanged": join(of(db, histories.Remove), do(histories.Delete, histories.Make, histories.Orphan), of(db, change), settle, of(db, change), do(histories.Make)),
+		// A rollout counted as the delivery of a content that the watch had last seen, and that
+		// had been replaced by then: should it be back, no pod would be restarted.
+		"LoadedWhatWasUnseen": join(of(app, histories.HoldSource), of(app, change), settle, do(histories.Gap), of(app, change), do(histories.Rollout), of(app, change), do(histories.Look)),
+		// A revision that got its number during a pause, or that another writer's edit had made
+		// from it, counted as a delivery that was taken back, and other changes waited for ever.
+		"EditedAndPausedWhileDown": join(of(db, change), settle, of(db, back), settle, undo(0), do(histories.Rollout, histories.Kill, histories.Pause), undo(2), of(db, back), settle, do(histories.Resume)),
+		"RedoneDuringPause":        join(of(db, change), settle, of(db, back), settle, do(histories.Rollout, histories.Kill, histories.Strip, histories.Pause), undo(2), of(db, back), do(histories.Strip), settle, do(histories.Resume)),
+		// A patch that was not on record was undone and redone by other writers: a revision from
+		// between counted as one from before it.
+		"KilledAndRedone": join(of(db, change), settle, do(histories.Rollout, histories.KillAfterPatch), of(db, back), settle, do(histories.Strip, histories.Undo), settle, do(histories.Strip)),
+		// An undo brought back the annotation of a release that the controller had not seen, and
+		// nothing counted as taken back.
+		"ReleaseBroughtBack": join(of(db, change), settle, do(histories.Kill, histories.Release), undo(0), of(db, change), settle, undo(1)),
 		// A rollout right after the pods were taken over was not noticed.
 		"TakenOverAndUndone": join(of(app, change), settle, do(histories.Gap), of(db, change), do(histories.Orphan, histories.Make, histories.Look, histories.Undo)),
 	}

@@ -144,6 +144,7 @@ func (w *inProcess) do(a histories.Action) error {
 func (w *inProcess) settle() error {
 	w.say("settle")
 	w.pass(3 * time.Minute)
+	w.process.bookmarks()
 	return nil
 }
 

@@ -175,6 +175,9 @@ func (m *Model) make(f Fact) {
 		if len(s.beliefs) == 0 { // the first one
 			s.add(belief{given: s.content})
 		}
+		if m.blind && s.touched { // each kind is listed by itself: which of the two came first cannot be told
+			s.add(belief{given: Unknown})
+		}
 		s.unseen = !m.takenOver
 	}
 }

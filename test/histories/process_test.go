@@ -57,6 +57,8 @@ type watch struct {
 	busy    time.Time
 	deliver func(client.Object, bool) error
 	list    func() error
+	// bookmark tells that all writes up to now were delivered.
+	bookmark func()
 }
 
 // key is the only workload.
@@ -102,6 +104,7 @@ func follows[T mirror.Slim[T]](m *mirror.Mirror[T], s *server, is func(client.Ob
 			if gone {
 				return m.Delete(o)
 			}
+			defer m.UpdateResourceVersion(o.GetResourceVersion())
 			return m.Update(o)
 		},
 		list: func() error {
@@ -113,6 +116,7 @@ func follows[T mirror.Slim[T]](m *mirror.Mirror[T], s *server, is func(client.Ob
 			}
 			return m.Replace(all, strconv.FormatUint(s.version, 10))
 		},
+		bookmark: func() { m.UpdateResourceVersion(strconv.FormatUint(s.version, 10)) },
 	}
 }
 
@@ -163,6 +167,15 @@ func (p *process) see(_ string, old, now client.Object) {
 			p.must(w.deliver(o, now == nil))
 		}
 	})
+}
+
+// bookmarks are what the API server sends through each watch once a minute.
+func (p *process) bookmarks() {
+	for _, w := range p.watches {
+		if !w.broken && !p.dead {
+			w.bookmark()
+		}
+	}
 }
 
 // breakWatches ends watches, all of them or one of them.

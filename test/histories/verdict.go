@@ -16,7 +16,8 @@ func (m *Model) Settle(w Word) error {
 		}
 	}
 	for _, s := range next.sources {
-		s.touched, s.rewritten, s.arrived = false, false, false
+		s.touched, s.arrived = false, false
+		s.rewritten = s.rewritten && m.workload == nil // what is on record of it is compared when it is back
 	}
 	if next.accepting && next.workload != nil { // it was carried out by now
 		next.accepted = next.workload.Template

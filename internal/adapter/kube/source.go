@@ -69,7 +69,7 @@ func (s *Source) GetObjectMeta() metav1.Object {
 func (s *Source) Follow(old *Source, how mirror.Arrival) {
 	s.ContentWritten, s.ChangedAt, s.SeenAt, s.New = old.ContentWritten, old.ChangedAt, old.SeenAt, old.New
 	if !s.Content.Equal(old.Content) {
-		s.ContentWritten = timeline.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)
+		s.ContentWritten = writtenSince(old.ResourceVersion, s.ResourceVersion, how)
 		s.ChangedAt, s.New = how.At, false
 	}
 	s.AskWritten = old.AskWritten

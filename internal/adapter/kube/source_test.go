@@ -166,7 +166,7 @@ func TestSourceBoundsWrites(t *testing.T) {
 	must(m.Replace([]any{configMap("a", 15, "1")}, "20"))
 	check("a list of the same content", timeline.Bounds{Max: 10}, false)
 	must(m.Replace([]any{configMap("a", 30, "2")}, "40"))
-	check("a change between two lists", timeline.Bounds{Min: 16, Max: 30}, true)
+	check("a change between two lists", timeline.Bounds{Min: 21, Max: 30}, true)
 	must(m.Update(configMap("a", 50, "3")))
 	check("a watched change", timeline.Bounds{Min: 50, Max: 50}, true)
 	must(m.Update(configMap("a", 60, "3")))
@@ -174,6 +174,9 @@ func TestSourceBoundsWrites(t *testing.T) {
 	must(m.Delete(configMap("a", 61, "3")))
 	must(m.Add(configMap("a", 70, "3")))
 	check("made anew before our eyes", timeline.Bounds{Min: 70, Max: 70}, true)
+	m.UpdateResourceVersion("80")
+	must(m.Replace([]any{configMap("a", 90, "4")}, "95"))
+	check("a change since the watch was in step", timeline.Bounds{Min: 81, Max: 90}, true)
 }
 
 // TestSourceBoundsItsWish: what a source asked for when it was first seen is no news.

@@ -102,15 +102,16 @@ func (w *Workload) BeforeLast() timeline.Origin {
 func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	w.TemplateWritten, w.templateChanged, w.Replaced, w.OlderPods = old.TemplateWritten, old.templateChanged, old.Replaced, old.OlderPods
 	w.rolledSum, w.unrolled = old.rolledSum, old.unrolled
-	written := timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
+	written := writtenSince(old.ResourceVersion, w.ResourceVersion, how)
 	if w.templateSum != old.templateSum {
 		w.templateChanged = written
 	}
 	known := old.rolledSum != [sha256.Size]byte{}
 	edited := known && old.templateSum != old.rolledSum
 	switch {
-	case w.Status.Paused && w.templateSum != old.templateSum && !how.Watched:
-		w.rolledSum = [sha256.Size]byte{} // before the pause, or during it
+	case w.Status.Paused && !how.Watched && (w.templateSum != old.templateSum || w.Revision != old.Revision):
+		// Before the pause, or during it. A number tells of another template that was between.
+		w.rolledSum = [sha256.Size]byte{}
 	case w.Status.Paused && w.templateSum != old.templateSum && !edited:
 		w.unrolled = old.Origin(w.writeTime(how))
 	case w.Status.Paused:
@@ -136,6 +137,12 @@ func (w *Workload) replace(old *Workload, how mirror.Arrival, edited bool) {
 	case old.Status.Observed:
 		w.Replaced = old.Origin(w.writeTime(how))
 	}
+}
+
+// HasTemplateSince reports whether the pod template was certainly written after that
+// resource version of the workload.
+func (w *Workload) HasTemplateSince(version int64) bool {
+	return version >= 0 && w.templateChanged.Min > uint64(version)
 }
 
 // writeTime is the API server's time of the write that led to this copy, where the copy is

@@ -208,3 +208,30 @@ func TestPausedTemplates(t *testing.T) {
 		})
 	}
 }
+
+// TestPausedUnseen: of a pause that begins while no watch looks it is known which template
+// the pods were made from when no other revision was current meanwhile.
+func TestPausedUnseen(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason   string
+		sum      byte
+		revision int64
+		want     [32]byte
+	}{
+		"Untouched": {"a pause restarts no pod", 1, 4, [32]byte{1}},
+		"Edited":    {"before the pause or during it", 2, 4, [32]byte{}},
+		"Returned":  {"another template came before the pause, and this one is back since", 1, 6, [32]byte{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := &Workload{UID: "1", ResourceVersion: "10", Revision: 4, templateSum: [32]byte{1}, rolledSum: [32]byte{1}}
+			w := &Workload{UID: "1", ResourceVersion: "20", Revision: tc.revision, templateSum: [32]byte{tc.sum}}
+			w.Status.Paused = true
+			if w.Follow(old, mirror.Arrival{ListVersion: "20"}); w.rolledSum != tc.want {
+				t.Errorf("%s: pods were made from %x, want %x", tc.reason, w.rolledSum[:1], tc.want[:1])
+			}
+		})
+	}
+}

@@ -48,8 +48,9 @@ type Arrival struct {
 	// Watched is true for an event of a watch, which delivers every write; false
 	// for a list, between which and the last one anything may have happened.
 	Watched bool
-	// ListVersion is the resource version of the list.
-	ListVersion string
+	// ListVersion is the resource version of the list, and Since the one up to which the
+	// mirror was in step before it, empty for the first list.
+	ListVersion, Since string
 }
 
 // Options say what a mirror makes of its objects and whom it tells.
@@ -88,6 +89,8 @@ type Mirror[T Slim[T]] struct {
 
 	mu    sync.RWMutex
 	items items[T]
+	// version is the resource version up to which the items are in step.
+	version string
 
 	// refusals are those in a row.
 	refusals atomic.Int32
@@ -280,9 +283,10 @@ func (m *Mirror[T]) Replace(objects []any, version string) error {
 		fresh.put(nameOf(item), item)
 		objects[i] = nil
 	}
-	how := Arrival{At: m.options.Now(), ListVersion: version}
 	m.mu.Lock()
+	how := Arrival{At: m.options.Now(), ListVersion: version, Since: m.version}
 	before := m.items
+	m.version = version
 	for namespace, names := range fresh {
 		for name, item := range names {
 			old, known := before[namespace][name]
@@ -297,6 +301,14 @@ func (m *Mirror[T]) Replace(objects []any, version string) error {
 	eachDifference(before, fresh, m.options.Changed)
 	eachKept(before, fresh, m.options.Seen)
 	return nil
+}
+
+// UpdateResourceVersion implements cache.ResourceVersionUpdater: the watch has delivered
+// all writes up to that version.
+func (m *Mirror[T]) UpdateResourceVersion(version string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.version = version
 }
 
 // Resync implements cache.ReflectorStore; nothing here depends on it.

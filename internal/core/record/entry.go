@@ -118,6 +118,9 @@ type Entry struct {
 	// Foreign is what a newer program wrote and this one does not understand. It is
 	// written back as it is.
 	Foreign Foreign
+	// TakenOver is true when the entry on record is that of another workload, whose pods this
+	// one took over. It is not stored.
+	TakenOver bool
 	// Lost is true when there was an entry that cannot be read. It is not stored.
 	Lost bool
 	// TooNew is true when the entry has a format that this program cannot read. It
@@ -197,7 +200,7 @@ func (e Entry) Equal(other Entry) bool {
 	return e.ID == other.ID && e.UID == other.UID && maps.Equal(e.Inputs, other.Inputs) &&
 		e.PendingSince.Equal(other.PendingSince) && e.DelaySince.Equal(other.DelaySince) && e.MovedAt.Equal(other.MovedAt) && e.AsOf.Equal(other.AsOf) && e.MovedFrom == other.MovedFrom &&
 		e.Template == other.Template && e.Released == other.Released && e.Hold == other.Hold &&
-		slices.Equal(e.Searched, other.Searched) && e.GoneAt.Equal(other.GoneAt) && e.Left == other.Left && e.Inherited == other.Inherited &&
+		slices.Equal(e.Searched, other.Searched) && e.GoneAt.Equal(other.GoneAt) && e.Left == other.Left && e.Inherited == other.Inherited && e.TakenOver == other.TakenOver &&
 		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince) && e.EvictPods == other.EvictPods && e.Decision == other.Decision &&
 		e.Foreign.equal(other.Foreign)
 }

@@ -70,7 +70,7 @@ func (o Origin) Had(r Revision, all []Revision) bool {
 		return false
 	}
 	if number, ok := o.number(); ok {
-		numbers := slices.Concat(r.Earlier, []int64{r.Number})
+		numbers := r.numbers()
 		return !slices.Contains(numbers, number+1) && slices.ContainsFunc(numbers, func(n int64) bool { return n > 0 && n <= number })
 	}
 	before, giver, _ := strings.Cut(string(o), byMark)
@@ -113,6 +113,22 @@ func (o Origin) TakenBack(id input.ID, shows input.Mark, revisions []Revision) (
 	}
 	mark := revisions[i].Shown[id]
 	return revisions[i].Name, mark == (input.Mark{}) || mark != shows
+}
+
+// numbers are all that the revision had, the latest at the end.
+func (r Revision) numbers() []int64 {
+	return slices.Concat(r.Earlier, []int64{r.Number})
+}
+
+// FirstAfter is the first number of the revision after the given one, zero when it had none.
+func (r Revision) FirstAfter(number int64) int64 {
+	all := r.numbers()
+	slices.Sort(all)
+	i := slices.IndexFunc(all, func(n int64) bool { return n > number })
+	if i < 0 {
+		return 0
+	}
+	return all[i]
 }
 
 // Before is the origin of what the revision was made for.

@@ -32,6 +32,16 @@ func (t Timeline) AppearedSince() bool {
 	return t.Record.Searched && !t.Input.Asked.After(t.Input.Content) && !t.RolledOutSince() && !t.newestRevision().After(t.Input.Created)
 }
 
+// ChangedSinceMade reports whether the input had another content before this one, so that
+// pods which waited for it may have loaded that. Of one that was first seen as it is now,
+// only times tell.
+func (t Timeline) ChangedSinceMade() bool {
+	if t.Input.Content.Min == 0 {
+		return t.Input.WrittenAt.After(t.Input.Created)
+	}
+	return !t.Input.New
+}
+
 // RolledOutSince reports whether the template was certainly written after the input, and
 // led to a revision or will, so that the pods of that rollout read what exists.
 func (t Timeline) RolledOutSince() bool {
@@ -46,6 +56,18 @@ func (t Timeline) keptPods() bool {
 		undone := t.Record.Was != "" && t.Record.Was == t.Input.Version && t.Record.From.Is(r)
 		return r.Current && r.Created.Before(t.Input.WrittenAt) && !undone
 	})
+}
+
+// OrderUnknown reports whether the input changed before or after a rollout of another
+// writer, as far as is known: a list showed one of them. The pods have loaded what was there
+// before, what exists, or something between. When the process starts, a template that is on
+// record tells that there was no rollout.
+func (t Timeline) OrderUnknown() bool {
+	template, content := t.Workload.Template, t.Input.Content
+	if content.Max == 0 || t.Workload.Unrevised || template.After(content) || content.After(template) {
+		return false
+	}
+	return t.Record.Unaccounted || template.Min > 0 || content.Min > 0
 }
 
 // MayHaveGivenAnother reports whether the input changed after a rollout that the record does
@@ -150,17 +172,27 @@ func (t Timeline) deliveredBy(r Revision) bool {
 	if r.Shown[t.ID] != t.Input.Shows {
 		return false
 	}
-	made := r.Created.After(t.Record.MovedAt) && r.Created.After(t.Record.AsOf)
+	made := r.Created.After(t.Record.MovedAt) && r.Created.After(t.Record.AsOf) && !t.keeps(r)
 	return made || t.usedAgain(r) && t.Workload.Shows != t.Input.Shows
+}
+
+// keeps reports whether the revision was made from one that showed the same of the input.
+// A patch of ours changes that: another writer changed something else.
+func (t Timeline) keeps(r Revision) bool {
+	before := slices.Min(r.numbers()) - 1
+	return before > 0 && slices.ContainsFunc(t.Revisions, func(other Revision) bool {
+		return slices.Contains(other.numbers(), before) && other.Shown[t.ID] == r.Shown[t.ID]
+	})
 }
 
 // usedAgain: the revision has become the current one after the one that is on record,
 // which came after MovedFrom. Content that goes back to an earlier version finds that
 // one's revision again, with a new number. (While the template still shows it, a
 // person may have gone back to it, and the content after them: then the pods have not
-// read it.)
+// read it. Nor do they read anything while a pause lasts, in which a revision that is
+// used again gets its number all the same.)
 func (t Timeline) usedAgain(r Revision) bool {
-	return t.Record.MovedFrom > 0 && r.Number > t.Record.MovedFrom+1
+	return t.Record.MovedFrom > 0 && r.Number > t.Record.MovedFrom+1 && !t.Workload.Unrolled
 }
 
 // ShowsEarlier reports whether our patch showed one version, and another writer's template now shows

@@ -174,6 +174,15 @@ func TestQuestions(t *testing.T) {
 			t.Input.Shows, t.Workload.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), shows("0"), time.Time{}, upTo(50), true
 			t.Revisions = []timeline.Revision{revision(6, at(5), "0")}
 		}, []string{"IsUnwatched"}},
+		"UsedAgainDuringAPause": {"it got its number, and no pod was made from it", moved, func(t *timeline.Timeline) {
+			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), time.Time{}, upTo(50), true
+			t.Workload.Unrolled = true
+			t.Revisions = []timeline.Revision{revision(6, at(5), "0")}
+		}, []string{"IsUnwatched"}},
+		"EditedByAnother": {"a person went back to a revision and changed something else: the pods have what existed then", moved, func(t *timeline.Timeline) {
+			t.Input.Shows, t.Workload.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), shows("0"), time.Time{}, upTo(50), true
+			t.Revisions = []timeline.Revision{revision(6, at(5), "0"), revision(5, at(10), "1"), revision(7, at(15), "0")}
+		}, []string{"IsUnwatched"}},
 		"KeptByAnother": {"revisions tell nothing of the version that the record shows", moved, func(t *timeline.Timeline) {
 			t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = time.Time{}, upTo(50), true
 			t.Revisions = []timeline.Revision{revision(6, at(15), "1")}
@@ -211,6 +220,41 @@ func TestQuestions(t *testing.T) {
 			tc.change(&line)
 			if diff := cmp.Diff(tc.want, answers(line)); diff != "" {
 				t.Errorf("%s: answered with yes (-want +got)\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestOrderUnknown: what the pods have loaded is not known when the input and the template
+// were written in an order that is not.
+func TestOrderUnknown(t *testing.T) {
+	t.Parallel()
+	between := timeline.Bounds{Min: 35, Max: 50}
+	cases := map[string]struct {
+		reason            string
+		template, content timeline.Bounds
+		change            func(*timeline.Timeline)
+		want              bool
+	}{
+		"Watched":     {"both were seen", exactly(40), exactly(50), nil, false},
+		"Later":       {"the change came since the watch was in step, the rollout before", exactly(30), between, nil, false},
+		"Around":      {"both came since then", exactly(40), between, nil, true},
+		"MadeInAGap":  {"so it is with a workload that a list brought", upTo(60), between, nil, true},
+		"Start":       {"the template is on record: there was no rollout", upTo(60), upTo(50), nil, false},
+		"Unaccounted": {"the template is not on record", upTo(60), upTo(50), func(t *timeline.Timeline) { t.Record.Unaccounted = true }, true},
+		"Paused":      {"a template that leads to no revision restarts no pod", exactly(40), between, func(t *timeline.Timeline) { t.Workload.Unrevised = true }, false},
+		"ReadLive":    {"a command knows no order at all", timeline.Bounds{}, timeline.Bounds{}, func(t *timeline.Timeline) { t.Record.Unaccounted = true }, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			line := moved()
+			line.Workload.Template, line.Input.Content = tc.template, tc.content
+			if tc.change != nil {
+				tc.change(&line)
+			}
+			if got := line.OrderUnknown(); got != tc.want {
+				t.Errorf("%s: %t, want %t", tc.reason, got, tc.want)
 			}
 		})
 	}

@@ -45,6 +45,9 @@ type Workload struct {
 	// Unrevised is true when no revision was made of that template, and none will be
 	// before a person or a tool acts.
 	Unrevised bool
+	// Unrolled is true while pods are made from another template, or may be: it was changed
+	// during a pause.
+	Unrolled bool
 	// OlderPods is true when pods of an earlier template may still have run when that
 	// template was taken up.
 	OlderPods bool

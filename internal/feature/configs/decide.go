@@ -134,8 +134,12 @@ func immutableReplaced(o Observation) (Verdict, bool) {
 // lastGiven is what the pods were given last. Of what is not on record only the
 // digest that the template shows is known.
 func (o Observation) lastGiven() fingerprint.Version {
-	if o.Timeline.GaveAnother() {
+	switch {
+	case o.Timeline.GaveAnother():
 		return fingerprint.Version{Basis: o.Current.Basis, Sum: o.Timeline.Workload.Shows.Digest}
+	case o.Current.IsAbsent() || o.Given.IsZero() || o.Given == o.Current:
+	case o.waitedFor(), o.Timeline.OrderUnknown():
+		return o.Current.Unknown()
 	}
 	return o.Given
 }
@@ -163,8 +167,15 @@ func (o Observation) needsRevisions(v Verdict) bool {
 	return v.Standing == input.Due || v.Reason == input.Baseline && o.Timeline.MadeUnseen()
 }
 
+// requiredArrived: the pods waited for it. Should it have changed since, they may have
+// loaded what it was made with.
 func requiredArrived(o Observation) (Verdict, bool) {
-	return Verdict{input.Record, input.Arrived}, o.Given.IsAbsent() && o.Required
+	return Verdict{input.Record, input.Arrived}, o.waitedFor() && !o.Timeline.ChangedSinceMade()
+}
+
+// waitedFor reports whether the pods on record could not start without the source.
+func (o Observation) waitedFor() bool {
+	return o.Given.IsAbsent() && o.Required
 }
 
 // rolledOutSince: another rollout loaded it. This makes a deploy of ConfigMap and

@@ -263,8 +263,23 @@ func decideCases() map[string]decideCase {
 		},
 		"RequiredArrived": {
 			"the pods could not have started before",
-			seen{Given: absent, Current: v1, Required: true, Content: exactly(50), Template: exactly(40)},
+			seen{Given: absent, Current: v1, Required: true, New: true, Content: exactly(50), Template: exactly(40)},
 			recorded(input.Arrived),
+		},
+		"RequiredArrivedUnseen": {
+			"it is as it was made, while the controller was down",
+			seen{Given: absent, Current: v1, Required: true, Content: upTo(50), Template: exactly(40), Created: at(1), WrittenAt: at(1)},
+			recorded(input.Arrived),
+		},
+		"RequiredArrivedAndChanged": {
+			"the pods may have loaded what it was made with",
+			seen{Given: absent, Current: v1, Required: true, Content: exactly(50), Template: exactly(40)},
+			due,
+		},
+		"RequiredArrivedAndChangedUnseen": {
+			"so they may while the controller was down",
+			seen{Given: absent, Current: v1, Required: true, Content: upTo(50), Template: exactly(40), Created: at(1), WrittenAt: at(2)},
+			due,
 		},
 		"OptionalArrived": {
 			"the pods run without it and must be told",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -57,6 +58,37 @@ func TestAssessTellsWhatWasGiven(t *testing.T) {
 	all, err := inputs(clusterOf(source(app, "1")), &history{}).Assess(t.Context(), w, reload("auto"), e)
 	if err != nil || all.Findings[0].Standing != input.Due || all.Findings[0].Given.Short() != versionOf("2").Short() {
 		t.Errorf("%+v, %v; want it due, from what the template shows", all.Findings, err)
+	}
+}
+
+// TestAssessTellsWhatIsNotKnown: where nothing tells what the pods have loaded, nothing is
+// said of it, so that a content that goes back does not look as if they had it.
+func TestAssessTellsWhatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	absent := clusterOf().Absent(app.Kind, fingerprint.AllKeys())
+	cases := map[string]struct {
+		reason   string
+		onRecord fingerprint.Version
+		content  timeline.Bounds
+		want     fingerprint.Version
+	}{
+		"Seen":   {"a watch saw the change after the rollout", versionOf("1"), exactly(50), versionOf("1")},
+		"Around": {"a list shows a change from before the rollout or after it", versionOf("1"), timeline.Bounds{Min: 35, Max: 50}, versionOf("2").Unknown()},
+		"Waited": {"the pods waited for it, and it has changed since it was made", absent, exactly(50), versionOf("2").Unknown()},
+		"InStep": {"it is what was given", versionOf("2"), timeline.Bounds{Min: 35, Max: 50}, versionOf("2")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s, e := web(), source(app, "2"), given(nil)
+			w.TemplateWritten, s.ContentWritten = exactly(40), tc.content
+			e.Inputs[app] = record.Given{Version: tc.onRecord}
+			all, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), w, reload("auto"), e)
+			if err != nil || all.Findings[0].Given != tc.want {
+				t.Errorf("%s: %+v, %v; want it given %s", tc.reason, all.Findings, err, tc.want)
+			}
+		})
 	}
 }
 

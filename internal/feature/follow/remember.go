@@ -73,7 +73,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 	next := without(e, o.kinds, o.unrolled)
 	next.PendingSince, next.DelaySince, next.Decision = o.decision.PendingSince, o.decision.DelaySince, o.told
 	next.Template, next.Released, next.Hold = o.template.Now, max(e.Released, o.release), o.hold
-	next.Searched, next.GoneAt, next.Left = o.searched, time.Time{}, false
+	next.Searched, next.GoneAt, next.Left, next.TakenOver = o.searched, time.Time{}, false, false
 	if !o.moved.At.IsZero() || o.before.startsFrom != e.Inherited {
 		next.Inherited = ""
 	}
@@ -185,9 +185,19 @@ func (o outcome) originAfter(before record.Given, f input.Finding) timeline.Orig
 	return from
 }
 
-// given is the entry of one input. One that is due at first sight, or that pods load
-// although it is what was given, is on record as one of unknown content, so that it stays
-// due. What comes with the template is due by what that has.
+// isUnknown reports whether the pods may have another version of an input that is due than
+// the one on record: they load it although it is what was given, or its family does not know
+// what they have. What was taken back is known: it must not be given again.
+func (o outcome) isUnknown(f input.Finding, given record.Given) bool {
+	if f.Given == f.Current.Unknown() && o.template.Back[f.ID] == "" {
+		return true
+	}
+	return f.Live && given.Version == f.Current
+}
+
+// given is the entry of one input. One that is due at first sight, or of which it is not
+// known what the pods have, is on record as one of unknown content, so that it stays due.
+// What comes with the template is due by what that has.
 func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	given, known := e.Inputs[f.ID]
 	if !f.Rebased.IsZero() {
@@ -201,7 +211,7 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 			given.Was = was.Short()
 		}
 		known = true
-	} else if f.Standing == input.Due && (!known || f.Live && given.Version == f.Current) {
+	} else if f.Standing == input.Due && (!known || o.isUnknown(f, given)) {
 		given.Take(f.Current.Unknown())
 		known = true
 	}

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,18 @@ func TestRemember(t *testing.T) {
 			before:  given(record.Given{Version: v2}),
 			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
 			want:    given(record.Given{Version: v2.Unknown(), Due: v2.Short()}),
+		},
+		"NotKnownWhatPodsHave": {
+			reason:  "they waited for it and may have loaded what came first: should that be back, it is due",
+			before:  given(record.Given{Version: gone}),
+			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, findings: []input.Finding{with(due(app, 0), func(f *input.Finding) { f.Given = v2.Unknown() })}},
+			want:    given(record.Given{Version: v2.Unknown(), Due: v2.Short()}),
+		},
+		"NotKnownAndTakenBack": {
+			reason:  "what was taken back stays on record: should it be back, it is not given again",
+			before:  given(record.Given{Version: v1, Back: "web-1"}),
+			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, template: Template{Back: map[input.ID]string{app: "web-1"}}, findings: []input.Finding{with(due(app, 0), func(f *input.Finding) { f.Given = v2.Unknown() })}},
+			want:    given(record.Given{Version: v1, Back: "web-1", Due: v2.Short()}),
 		},
 		"TemplateLacksIt": {
 			reason:  "what comes with the template is due by what that has; what was given is still known",
@@ -330,6 +343,30 @@ func TestTookOver(t *testing.T) {
 				t.Errorf("%s: %t, want %t", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestTakenOverIsOnRecord: the entry of a workload that took over pods is its own from then
+// on, also when there is nothing else to put on record. After its next rollout nothing tells
+// that it took them over.
+func TestTakenOverIsOnRecord(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.findings = []input.Finding{inStep(app)}
+	s.workload.Created, s.workload.Status.Observed = ago(time.Minute), true
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "0815", Inputs: map[input.ID]record.Given{app: {Version: v1}}, MovedAt: ago(time.Hour), Template: s.workload.Template(), Inherited: s.workload.StartsFrom()}
+	d := s.dependencies()
+	d.Revisions = func(context.Context, *kube.Workload) ([]timeline.Revision, error) {
+		return []timeline.Revision{{Name: "web-a", Number: 1, Created: ago(time.Hour), Current: true}}, nil
+	}
+	loop := New(DefaultOptions(), d)
+	for range 2 {
+		if _, err := loop.Reconcile(t.Context(), web("web")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.entry.UID != s.workload.UID || s.recorded != 1 {
+		t.Errorf("on record is the workload %s after %d writes, want %s after one", s.entry.UID, s.recorded, s.workload.UID)
 	}
 }
 

@@ -56,7 +56,7 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 	case changed && w.MovedAt.After(in.Entry.MovedAt) && !w.Status.Aborted:
 		// A patch of ours that is not on record, or a person's "lockstep roll".
 		t.Back = map[input.ID]string{}
-	case !in.deliveredAndGone(w) && !holdGone && (!changed || !in.hasOrigins() && !t.lacksGiver()):
+	case !in.deliveredAndGone(w) && !holdGone && (!changed || !in.hasOrigins() && !in.deliveredBefore() && !t.lacksGiver()):
 	case !w.Status.Observed:
 		t.Unobserved = true
 	default:
@@ -68,7 +68,7 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 			return err
 		default:
 			t.Back = in.takenBack(w, t.From, revisions)
-			t.nameGiver(in.Findings, w, revisions)
+			t.nameGiver(*in, w, revisions)
 			if holdGone && timeline.IsUsedAgain(revisions) {
 				t.Hold = record.Hold{On: true, By: in.Entry.Hold.By, Undone: true}
 			}
@@ -76,7 +76,7 @@ func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error
 	}
 	t.Unobserved = t.Unobserved || g.Revisions != nil && in.awaitsRevision(w)
 	in.Template = t
-	in.release()
+	in.release(w)
 	in.bar(w)
 	return nil
 }
@@ -88,14 +88,14 @@ func (t Template) lacksGiver() bool {
 }
 
 // nameGiver tells of each input which revision gave it: the current one, unless the
-// template does not have it any more.
-func (t Template) nameGiver(findings []input.Finding, w *kube.Workload, revisions []timeline.Revision) {
+// revisions tell of an earlier one.
+func (t Template) nameGiver(in Input, w *kube.Workload, revisions []timeline.Revision) {
 	current := slices.IndexFunc(revisions, func(r timeline.Revision) bool { return r.Current })
-	for _, f := range findings {
+	for _, f := range in.Findings {
 		from, given := t.From[f.ID]
 		switch {
-		case isDeliveredAndGone(w, f):
-			t.From[f.ID] = deliveredAfter(f, from, revisions)
+		case isDeliveredAndGone(w, f), f.Reason == input.DeliveredBefore && w.Revision > 0:
+			t.From[f.ID] = in.deliveredAfter(f, from, revisions)
 		case given && current >= 0:
 			t.From[f.ID] = from.By(revisions[current].Name)
 		}
@@ -164,7 +164,7 @@ func (in Input) takenBack(w *kube.Workload, origins map[input.ID]timeline.Origin
 			shows = f.Shows
 		}
 		if isDeliveredAndGone(w, f) {
-			from, shows = deliveredAfter(f, origins[f.ID], revisions), f.Shows
+			from, shows = in.deliveredAfter(f, origins[f.ID], revisions), f.Shows
 		}
 		if to, is := from.TakenBack(f.ID, shows, revisions); is {
 			back[f.ID] = to
@@ -173,19 +173,35 @@ func (in Input) takenBack(w *kube.Workload, origins map[input.ID]timeline.Origin
 	return back
 }
 
-// deliveredAfter is the origin of an input that our own rollout gave, by the newest revision
-// that shows it. What another writer's rollout gave no revision shows.
-func deliveredAfter(f input.Finding, from timeline.Origin, revisions []timeline.Revision) timeline.Origin {
+// deliveredBefore reports whether a revision shows that an input was delivered.
+func (in Input) deliveredBefore() bool {
+	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return f.Reason == input.DeliveredBefore })
+}
+
+// deliveredAfter is the origin of an input that our own rollout gave, by the first use of a
+// revision that shows it, after all that is on record; where nothing tells that, by the
+// newest. What another writer's rollout gave no revision shows.
+func (in Input) deliveredAfter(f input.Finding, from timeline.Origin, revisions []timeline.Revision) timeline.Origin {
 	if f.Reason == input.DeliveredByRollout {
 		return from
 	}
 	var newest timeline.Revision
+	var first int64
 	for _, r := range revisions {
-		if r.Shown[f.ID] == f.Shows && (r.Number > newest.Number || r.Created.After(newest.Created)) {
+		if r.Shown[f.ID] != f.Shows {
+			continue
+		}
+		if r.Number > newest.Number || r.Created.After(newest.Created) {
 			newest = r
 		}
+		if n := r.FirstAfter(in.Entry.MovedFrom); n > 0 && (first == 0 || n < first) {
+			first = n
+		}
 	}
-	return newest.Before()
+	if first == 0 {
+		return newest.Before()
+	}
+	return timeline.AfterNumber(first - 1)
 }
 
 // origins tell, of inputs that another rollout or a patch that is not on record gave,
@@ -204,9 +220,10 @@ func (in Input) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 	return from
 }
 
-// release ends what a person has accepted since.
-func (in *Input) release() {
-	if in.Intent.Release <= in.Entry.Released || in.Template.Unobserved {
+// release ends what a person has accepted since. A release from before the template was
+// written is not about what that took back: an undo has brought its annotation back.
+func (in *Input) release(w *kube.Workload) {
+	if in.Intent.Release <= in.Entry.Released || in.Template.Unobserved || w.HasTemplateSince(in.Intent.Release) {
 		return
 	}
 	in.Template.Released = slices.SortedFunc(maps.Keys(in.Template.Back), func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
@@ -36,6 +37,9 @@ func TestJudge(t *testing.T) {
 	unobserved.Status.Observed = false
 	aborted := templated()
 	aborted.Status.Aborted, aborted.Replaced = true, "1"
+	rewritten := templated()
+	rewritten.ResourceVersion = "13"
+	rewritten.First(mirror.Arrival{Watched: true})
 	given := func(from timeline.Origin, back string) map[input.ID]record.Given {
 		return map[input.ID]record.Given{app: {Version: v1, From: from, Back: back}}
 	}
@@ -75,6 +79,7 @@ func TestJudge(t *testing.T) {
 		"AnotherSeen":   {reason: "another version is not barred", known: ours, inputs: given("1", ""), finding: due(app, time.Hour), asks: 1},
 		"KilledAndGone": {reason: "delivered, not recorded, and taken back to the template on record", known: same, finding: recorded(app, input.DeliveredBefore), want: "web-a", asks: 1, keeps: true},
 		"Released":      {reason: "a person accepts it", known: same, inputs: given("1", "web-a"), release: 12, keeps: true},
+		"ReleasedFirst": {reason: "an undo brought an earlier release back that was not seen then", workload: rewritten, known: ours, inputs: given("1", ""), release: 12, want: "web-a", asks: 1},
 		"ReleasedOnce":  {reason: "an earlier release is used up", known: same, inputs: given("1", "web-a"), release: 11, want: "web-a", keeps: true},
 	}
 	for name, tc := range cases {
@@ -105,6 +110,44 @@ func TestJudge(t *testing.T) {
 			}
 			if want := workload.Template(); !tc.keeps && in.Template.Now != want || tc.keeps && in.Template.Now != tc.known {
 				t.Errorf("%s: it takes %+v into account, known was %+v and there is %+v", tc.reason, in.Template.Now, tc.known, want)
+			}
+		})
+	}
+}
+
+// TestDeliveredBeforeAndUsedAgain: what a patch gave that is not on record came with the
+// first use of its revision. An undo to one that was made after that takes nothing back.
+func TestDeliveredBeforeAndUsedAgain(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason    string
+		revisions []timeline.Revision // that show it
+		want      timeline.Origin
+	}{
+		"Once":      {"by the only one", []timeline.Revision{{Name: "web-c", Number: 6}}, timeline.AfterNumber(5)},
+		"Redone":    {"another writer went away from it and back", []timeline.Revision{{Name: "web-c", Number: 6, Earlier: []int64{4}}}, timeline.AfterNumber(3)},
+		"Returned":  {"it had shown that before what is on record", []timeline.Revision{{Name: "web-c", Number: 6, Earlier: []int64{1, 4}}}, timeline.AfterNumber(3)},
+		"EditedOut": {"another writer's revision kept it", []timeline.Revision{{Name: "web-d", Number: 6}, {Name: "web-c", Number: 5}}, timeline.AfterNumber(4)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			finding, w := recorded(app, input.DeliveredBefore), templated()
+			w.Revision, w.Shown = 6, input.Shown{app: finding.Shows}
+			g := &Gatherer{Revisions: func(context.Context, *kube.Workload) ([]timeline.Revision, error) {
+				for i := range tc.revisions {
+					tc.revisions[i].Shown = w.Shown
+				}
+				return tc.revisions, nil
+			}}
+			in := Input{Intent: auto(), Findings: []input.Finding{finding}, Entry: record.Entry{
+				Template: record.Template{Generation: 8, Sum: "ours"}, MovedFrom: 3, Inputs: map[input.ID]record.Given{app: {Version: v1}},
+			}}
+			if err := g.judge(t.Context(), w, &in); err != nil {
+				t.Fatal(err)
+			}
+			if got := in.Template.From[app]; got != tc.want {
+				t.Errorf("%s: given after %q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}

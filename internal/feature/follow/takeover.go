@@ -44,7 +44,7 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload) (e record.Entry,
 	}
 	e = e.Clone()
 	// The new object counts its generations anew, and may have another template.
-	e.UID, e.Template.Generation, e.Inherited = w.UID, 0, w.StartsFrom()
+	e.UID, e.Template.Generation, e.Inherited, e.TakenOver = w.UID, 0, w.StartsFrom(), true
 	if w.MovedSinceMade() || w.Replaced != "" { // its pods were replaced since
 		e.Inherited = ""
 	}

@@ -156,7 +156,8 @@ func (m *Model) make(f Fact) {
 	m.takenOver = !m.gone.IsZero() && inTime && usedBefore
 	maybe := m.goneUnseen
 	m.number(f.Workload.Template, !f.Workload.Paused)
-	m.released, m.pauseUnseen = f.Workload.Release, f.Workload.Paused
+	// Versions only grow: an undo may bring back a release from before.
+	m.released, m.pauseUnseen = max(m.released, f.Workload.Release), f.Workload.Paused
 	for name, s := range m.sources {
 		s.overwritten = append(s.overwritten, s.unrecorded...) // nothing tells who wrote its template
 		s.each(func(b belief) []belief {

@@ -166,7 +166,11 @@ func (r *reader) unscoped(text string) string {
 }
 
 func (r *reader) shell(command string) labtest.Command {
-	return labtest.Command{Path: "/bin/bash", Args: []string{"-c", r.named(command)}, Env: r.env, Dir: r.folder}
+	env := r.env
+	if strings.HasPrefix(command, "lockstep-sync ") { // it is at home in a pod, which has no kubeconfig
+		env = append(slices.Clone(env), "KUBECONFIG=")
+	}
+	return labtest.Command{Path: "/bin/bash", Args: []string{"-c", r.named(command)}, Env: env, Dir: r.folder}
 }
 
 // background starts the controller, in the place of one that runs already.
@@ -235,6 +239,7 @@ func plain(text string) string {
 	for _, part := range []struct{ pattern, with string }{
 		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "TIME"},
 		{`\b(\d+h)?(\d+m)?\d+(ms|s|m|h)\b`, "AGE"},
+		{`-[456789bcdf]{6,10}\b`, "-HASH"}, // of a ReplicaSet
 		{`\b[0-9a-f]{10}\b`, "DIGEST"},
 		{`\b\d+\.\d{4,}\b`, "NUMBER"},
 		{`(version|lockstep) \d+\.\d+\.\d+\S*`, "$1 VERSION"},

@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -31,6 +33,9 @@ func (r *reader) surround(t *testing.T, sessions []fence) {
 	}
 	if speakOf(settings.ImagePrefix) {
 		r.useRegistry(t)
+	}
+	if speakOf("--registry-ca ca.pem") {
+		r.useSecureRegistry(t)
 	}
 	for onPages, variable := range map[string]string{
 		metricsOnPages: "LOCKSTEP_METRICS_ADDR", probesOnPages: "LOCKSTEP_PROBE_ADDR", webhookOnPages: "LOCKSTEP_IMAGE_WEBHOOK_ADDR",
@@ -64,6 +69,21 @@ func (r *reader) useRegistry(t *testing.T) {
 	r.names = append(r.names, "registry.example", registry.Address)
 	r.env = append(r.env, "LOCKSTEP_IMAGES=true", "LOCKSTEP_IMAGE_INTERVAL=1s", "LOCKSTEP_IMAGE_PLATFORMS=linux/amd64",
 		"LOCKSTEP_CLOUD_IDENTITY=false", "LOCKSTEP_PLAIN_HTTP_REGISTRY="+registry.Address)
+}
+
+// useSecureRegistry gives the reader a registry that wants credentials, and both what
+// "docker login" would have written and the certificate that the page names.
+func (r *reader) useSecureRegistry(t *testing.T) {
+	t.Helper()
+	registry := testkit.ServeRegistry(t, registrylab.Options{})
+	for _, tag := range []string{"1.9", "1.10"} {
+		if _, err := registry.PushIndex(t.Context(), "team/app", tag, tag); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.names = append(r.names, "registry.example", registry.Address)
+	r.link(t, "ca.pem", testkit.Authority(t, registry))
+	r.env = append(r.env, "DOCKER_CONFIG="+filepath.Dir(login(t, registry.Address)))
 }
 
 // viewer is a person in the same folder who has Kubernetes' own role "view" in the namespace

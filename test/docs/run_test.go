@@ -102,6 +102,8 @@ func newReader(t *testing.T) *reader {
 	for name, path := range tools(t) {
 		r.link(t, filepath.Join("bin", name), path)
 	}
+	// Where a page installs something for all users of the machine.
+	r.names = append(r.names, "/usr/local/bin", bin, "/etc/bash_completion.d", r.folder)
 	r.env = []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + r.folder, "KUBECONFIG=" + cluster.Kubeconfig(),
 		"LOCKSTEP_NAMESPACES=" + shop, "LOCKSTEP_OWN_NAMESPACE=" + own,

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -47,7 +48,8 @@ func newExplain(env Environment) *cobra.Command {
 		Use:   "explain KIND/NAME",
 		Short: "Say why a workload was rolled out, or why it was not; or who uses a ConfigMap or Secret",
 		Long: `Say where a workload stands: what it depends on, what it was given, what exists, who
-changed that, what happens next, or why nothing does and what ends that.
+changed that, what happens next, or why nothing does and what ends that. A further kind
+that the controller was given need not be named again: it is read from its Deployment.
 
 State is what the controller decided and has on record, with the reason and message of
 its events and log; or, where the arguments of its Deployment rule the workload out,
@@ -89,17 +91,22 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	if err != nil {
 		return err
 	}
-	t, err := parseTarget(name, within.namespace, o.scope.kinds)
-	if err != nil {
-		return usageError{err}
+	t, err := targetAmong(name, within.namespace, within.kinds)
+	c, clientErr := o.kube.client()
+	if _, unknown := errors.AsType[unknownKindError](err); unknown && clientErr == nil {
+		// Without an answer of the cluster the first error is the one that helps.
+		within.kinds = allOf(within.kinds, o.installation.kinds(ctx, c))
+		t, err = targetAmong(name, within.namespace, within.kinds)
 	}
-	c, err := o.kube.client()
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return usageError{err}
+	case clientErr != nil:
+		return clientErr
 	}
 	question := &explaining{options: o, client: c, env: env, target: t}
 	if t.isWorkload {
-		question.kind, question.at, _ = workloadNamed(name, within.namespace, o.scope.kinds)
+		question.kind, question.at, _ = workloadAmong(name, within.namespace, within.kinds)
 	}
 	if !o.watch {
 		answer, err := question.ask(ctx)

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
@@ -46,6 +47,20 @@ func (o *installationOptions) look(ctx context.Context, c client.Reader) ([]inst
 	}
 	o.state, o.lease = cmp.Or(o.state, defaultStateName), cmp.Or(o.lease, defaultLeaseName)
 	return found, unlessForbidden(err)
+}
+
+// kinds are those of workloads that the Deployments of the controller name, as far as they can
+// be read.
+func (o *installationOptions) kinds(ctx context.Context, c client.Reader) []kube.Kind {
+	found, err := o.look(ctx, c)
+	if err != nil {
+		return nil
+	}
+	var all []kube.Kind
+	for _, f := range found {
+		all = allOf(all, f.Kinds)
+	}
+	return all
 }
 
 // heard is what the controller's own objects say of it, and its record of a namespace, or

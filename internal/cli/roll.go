@@ -140,6 +140,11 @@ func workloadNamed(text, namespace string, further []string) (kube.Kind, types.N
 	if err != nil {
 		return kube.Kind{}, types.NamespacedName{}, err
 	}
+	return workloadAmong(text, namespace, kinds)
+}
+
+// workloadAmong is the workload that is named, of one of these kinds.
+func workloadAmong(text, namespace string, kinds []kube.Kind) (kube.Kind, types.NamespacedName, error) {
 	kind, at, err := parseWorkload(text, namespace, kinds)
 	if unknown, ok := errors.AsType[unknownKindError](err); ok && !unknown.hinted {
 		err = fmt.Errorf("%w; --kind adds another kind", err)

@@ -30,6 +30,15 @@ type target struct {
 
 // parseTarget reads "deployment/web", "cm/app" and "secret/db".
 func parseTarget(text, namespace string, further []string) (target, error) {
+	kinds, err := allKinds(further)
+	if err != nil {
+		return target{}, err
+	}
+	return targetAmong(text, namespace, kinds)
+}
+
+// targetAmong does the same for workloads of these kinds.
+func targetAmong(text, namespace string, kinds []kube.Kind) (target, error) {
 	called, name, _ := strings.Cut(text, "/")
 	if _, isSource := commandline.SourceKind(called); isSource && name != "" {
 		id, err := parseSource(text, namespace)
@@ -42,7 +51,7 @@ func parseTarget(text, namespace string, further []string) (target, error) {
 			ObjectKey:        client.ObjectKey{Namespace: namespace, Name: id.Name}, called: kind,
 		}, nil
 	}
-	kind, at, err := workloadNamed(text, namespace, further)
+	kind, at, err := workloadAmong(text, namespace, kinds)
 	if unknown, ok := errors.AsType[unknownKindError](err); ok && !unknown.hinted {
 		err = fmt.Errorf("%w; configmap (cm) and secret are accepted too", err)
 	}

@@ -56,7 +56,7 @@ func (o *controllerOptions) configured() (installation.Configured, error) {
 		return installation.Configured{}, err
 	}
 	c := installation.Configured{
-		Kinds: kinds, Watched: o.watched, Lease: o.lease(), State: o.state,
+		Kinds: kinds, Watched: o.watched, Lease: o.lease(), State: o.state, Key: o.key,
 		Reload: o.reload, Images: o.images.follow, Pods: o.pods, PlainHTTP: o.images.plainHTTP,
 		Words: settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others},
 		Rights: func(own string) []access.Right {

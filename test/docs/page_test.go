@@ -6,6 +6,7 @@
 //
 //	<!-- fragment -->   the YAML below is part of an object, or of an incomplete one
 //	<!-- run -->        the console session below is run, and its output compared
+//	<!-- run as view --> the same, by a person who has the role "view" in the page's namespace
 //	<!-- background --> the one command below is started, and ends with the page
 package docs_test
 
@@ -44,6 +45,11 @@ type fence struct {
 }
 
 func (f fence) String() string { return fmt.Sprintf("%s:%d", f.page.path, f.line) }
+
+// isPlayed: a test types the session in.
+func (f fence) isPlayed() bool {
+	return f.marked("run") || f.marked("run as view") || f.marked("background")
+}
 
 func (f fence) marked(word string) bool { return slices.Contains(f.marks, word) }
 
@@ -140,7 +146,7 @@ func TestMarksAreKnown(t *testing.T) {
 	for _, p := range pages(t) {
 		each(p, func(n *ast.HTMLBlock) {
 			comment := strings.TrimSpace(string(n.Lines().Value(p.source)))
-			known := []string{"<!-- fragment -->", "<!-- run -->", "<!-- background -->"}
+			known := []string{"<!-- fragment -->", "<!-- run -->", "<!-- run as view -->", "<!-- background -->"}
 			if !slices.Contains(known, comment) && !strings.HasPrefix(comment, "<!-- Written by ") {
 				t.Errorf("%s has HTML that no test reads: %q", p.path, comment)
 			}

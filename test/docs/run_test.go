@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
@@ -25,13 +24,12 @@ import (
 // would who types everything, and compares what is printed. A page has its own two
 // namespaces, whose names are put in the place of "shop" and "lockstep-system". Where
 // the page installs the controller with Helm, it runs here as a process: the nodes of
-// this control plane run no containers. A page that follows images has a registry in the
-// place of "registry.example".
+// this control plane run no containers. What else a page needs is in surroundings_test.go.
 func TestPagesRun(t *testing.T) {
 	t.Parallel()
 	played := 0
 	for _, p := range pages(t) {
-		marked := slices.DeleteFunc(p.fences("console"), func(f fence) bool { return !f.marked("run") && !f.marked("background") })
+		marked := slices.DeleteFunc(p.fences("console"), func(f fence) bool { return !f.isPlayed() })
 		if len(marked) == 0 {
 			continue
 		}
@@ -49,9 +47,7 @@ func TestPagesRun(t *testing.T) {
 func play(t *testing.T, sessions []fence) {
 	t.Helper()
 	r := newReader(t)
-	if slices.ContainsFunc(sessions, func(f fence) bool { return strings.Contains(f.text, settings.ImagePrefix) }) {
-		r.useRegistry(t)
-	}
+	r.surround(t, sessions)
 	r.copyExamples(t)
 	installed := slices.ContainsFunc(sessions, func(f fence) bool { return strings.Contains(f.text, "kubectl ") })
 	if installed && !slices.ContainsFunc(sessions, func(f fence) bool { return f.marked("background") }) {
@@ -59,29 +55,35 @@ func play(t *testing.T, sessions []fence) {
 	}
 	for _, f := range sessions {
 		for _, s := range f.steps() {
-			if f.marked("background") {
+			switch {
+			case f.marked("background"):
 				r.background(t, s.command)
-				continue
+			case f.marked("run as view"):
+				r.viewer(t).do(t, f, s)
+			default:
+				r.do(t, f, s)
 			}
-			r.do(t, f, s)
 		}
 	}
 }
 
 // reader is a person at a terminal, in a folder that looks like the repository's.
 type reader struct {
-	client client.Client
+	client  client.Client
+	cluster *labtest.Cluster
 	// names are those of the pages and, after each, the one that is used here.
 	names      []string
 	folder     string
 	env        []string
 	controller *labtest.Running
+	// view is the same person with fewer rights, once a session asked for that.
+	view *reader
 }
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	cluster := labtest.Shared(t, labtest.KWOK)
-	r := &reader{client: testkit.NewClient(t, cluster.Kubeconfig()), folder: t.TempDir()}
+	r := &reader{client: testkit.NewClient(t, cluster.Kubeconfig()), cluster: cluster, folder: t.TempDir()}
 	own := labtest.Namespace(t, cluster)
 	shop := own + "-shop"
 	r.names = []string{"lockstep-system", own, "shop", shop}
@@ -100,24 +102,14 @@ func newReader(t *testing.T) *reader {
 	for name, path := range tools(t) {
 		r.link(t, filepath.Join("bin", name), path)
 	}
+	// Where a page installs something for all users of the machine.
+	r.names = append(r.names, "/usr/local/bin", bin, "/etc/bash_completion.d", r.folder)
 	r.env = []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + r.folder, "KUBECONFIG=" + cluster.Kubeconfig(),
 		"LOCKSTEP_NAMESPACES=" + shop, "LOCKSTEP_OWN_NAMESPACE=" + own,
 		"LOCKSTEP_QUIET=1s", "LOCKSTEP_METRICS_ADDR=0", "LOCKSTEP_PROBE_ADDR=127.0.0.1:0",
 	}
 	return r
-}
-
-// useRegistry gives the reader a registry with two tags of one image.
-func (r *reader) useRegistry(t *testing.T) {
-	t.Helper()
-	registry := testkit.StartRegistry(t)
-	for _, tag := range []string{"1.9", "1.10"} {
-		registry.Push(t, "web", tag)
-	}
-	r.names = append(r.names, "registry.example", registry.Address)
-	r.env = append(r.env, "LOCKSTEP_IMAGES=true", "LOCKSTEP_IMAGE_INTERVAL=1s", "LOCKSTEP_IMAGE_PLATFORMS=linux/amd64",
-		"LOCKSTEP_CLOUD_IDENTITY=false", "LOCKSTEP_PLAIN_HTTP_REGISTRY="+registry.Address)
 }
 
 // named puts the names of this reader in the place of the pages'.
@@ -165,11 +157,22 @@ func (r *reader) run(t *testing.T, command string) (output string, ok bool) {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return string(out), err == nil
+	return r.unscoped(string(out)), err == nil
+}
+
+// unscoped takes from a readiness what only the tests' control plane has: the namespace that
+// the controller is kept to, and perhaps Argo Rollouts.
+func (r *reader) unscoped(text string) string {
+	text = regexp.MustCompile(`(?m)^(\[.\] .*) in `+r.named("shop")+`:`).ReplaceAllString(text, "$1:")
+	return strings.ReplaceAll(text, "[+] rollouts: followed\n", "[-] rollouts: not installed in this cluster\n")
 }
 
 func (r *reader) shell(command string) labtest.Command {
-	return labtest.Command{Path: "/bin/bash", Args: []string{"-c", r.named(command)}, Env: r.env, Dir: r.folder}
+	env := r.env
+	if strings.HasPrefix(command, "lockstep-sync ") { // it is at home in a pod, which has no kubeconfig
+		env = append(slices.Clone(env), "KUBECONFIG=")
+	}
+	return labtest.Command{Path: "/bin/bash", Args: []string{"-c", r.named(command)}, Env: env, Dir: r.folder}
 }
 
 // background starts the controller, in the place of one that runs already.
@@ -209,7 +212,7 @@ func (r *reader) do(t *testing.T, f fence, s step) {
 
 // reads: the command changes nothing.
 func reads(command string) bool {
-	return regexp.MustCompile(`^kubectl (-n \S+ )?(get|describe|logs) |^(bin/)?lockstep (explain|status|history|images|plan) `).MatchString(command)
+	return regexp.MustCompile(`^kubectl (-n \S+ )?(get|describe|logs) |^(bin/)?lockstep (explain|status|history|images|plan) |^curl -s \S+$|^curl -s \S+ \|`).MatchString(command)
 }
 
 // settle waits until the controller has seen every workload, as a person's next
@@ -238,7 +241,9 @@ func plain(text string) string {
 	for _, part := range []struct{ pattern, with string }{
 		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "TIME"},
 		{`\b(\d+h)?(\d+m)?\d+(ms|s|m|h)\b`, "AGE"},
+		{`-[456789bcdf]{6,10}\b`, "-HASH"}, // of a ReplicaSet
 		{`\b[0-9a-f]{10}\b`, "DIGEST"},
+		{`\b\d+\.\d{4,}\b`, "NUMBER"},
 		{`(version|lockstep) \d+\.\d+\.\d+\S*`, "$1 VERSION"},
 		{`[ \t]+`, " "},
 		{` ?\n ?`, "\n"},
@@ -259,6 +264,8 @@ func TestMatches(t *testing.T) {
 		"columns":             {"NAME  AGE\nweb   5s", "NAME   AGE\nweb    1m20s", true},
 		"a digest":            {"configmap/a 59f38cffe8", "configmap/a 36076b386a", true},
 		"a line more":         {"a", "a\nb", false},
+		"a measured number":   {"seconds_sum 24.637246650999998", "seconds_sum 9.00123", true},
+		"a counted number":    {"seconds_count 4", "seconds_count 5", false},
 		"left out":            {"a\n…\nz", "a\nb\nc\nz", true},
 		"nothing is shown":    {"", "anything", true},
 		"what must not be in": {"State: InStep", "State: Held", false},

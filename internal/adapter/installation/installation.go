@@ -32,8 +32,8 @@ type Configured struct {
 	Watched  []string
 	Selector labels.Selector
 	// Lease is that of the leader, empty without leader election. State starts the names of the
-	// record's ConfigMaps.
-	Lease, State string
+	// record's ConfigMaps, Key names the Secret with the installation key.
+	Lease, State, Key string
 	// Reload and Images are what it follows, Pods whether it evicts and refreshes.
 	Reload, Images, Pods bool
 	PlainHTTP            []string

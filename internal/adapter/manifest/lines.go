@@ -34,7 +34,8 @@ func (l lines) item(index int) lines {
 }
 
 // LineOf is the line of a field, or of the innermost field of the path that the file has; the
-// line of the object when it has none.
+// line of the object when it has none. Behind an alias it is the line at the anchor, where a
+// person corrects it.
 func (o Object) LineOf(path ...string) int {
 	node, line := o.lines.root(), 0
 	for _, field := range slices.Concat(o.lines.path, path) {
@@ -53,9 +54,7 @@ func (o Object) LineOf(path ...string) int {
 // child finds a field of a mapping, or an item of a sequence, and the node at whose line it
 // begins.
 func child(node *yaml.Node, field string) (key, value *yaml.Node) {
-	if node != nil && node.Kind == yaml.AliasNode {
-		node = node.Alias
-	}
+	node = anchored(node)
 	if node == nil {
 		return nil, nil
 	}
@@ -67,7 +66,36 @@ func child(node *yaml.Node, field string) (key, value *yaml.Node) {
 			return node.Content[i], node.Content[i+1]
 		}
 	}
+	return merged(node, field)
+}
+
+// merged finds a field that a mapping takes over from others, by "<<".
+func merged(node *yaml.Node, field string) (key, value *yaml.Node) {
+	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+		if !isMerge(node.Content[i]) {
+			continue
+		}
+		from := []*yaml.Node{node.Content[i+1]}
+		if from[0].Kind == yaml.SequenceNode {
+			from = from[0].Content
+		}
+		for _, mapping := range from {
+			if key, value = child(mapping, field); key != nil {
+				return key, value
+			}
+		}
+	}
 	return nil, nil
+}
+
+func isMerge(key *yaml.Node) bool { return key.Tag == "!!merge" }
+
+// anchored is the node that an alias stands for; any other node stands for itself.
+func anchored(node *yaml.Node) *yaml.Node {
+	if node != nil && node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
 }
 
 // node is the object's own part of the text.
@@ -118,7 +146,7 @@ func eachMapping(node *yaml.Node, visit func(*yaml.Node)) {
 }
 
 // LineWhere is the line of the first value that is looked for, by the fields that lead to it;
-// the line of the object when there is none.
+// the line of the object when there is none. Aliases are as for LineOf.
 func (o Object) LineWhere(isIt func(path []string, value string) bool) int {
 	if line := find(o.node(), nil, isIt); line > 0 {
 		return o.lines.before + line
@@ -128,6 +156,7 @@ func (o Object) LineWhere(isIt func(path []string, value string) bool) int {
 
 // find looks through a node in the order of the text. Fields lead to it.
 func find(node *yaml.Node, fields []string, isIt func([]string, string) bool) int {
+	node = anchored(node)
 	switch {
 	case node == nil:
 		return 0
@@ -140,7 +169,9 @@ func find(node *yaml.Node, fields []string, isIt func([]string, string) bool) in
 			if i%2 == 0 {
 				continue
 			}
-			below = slices.Concat(fields, []string{node.Content[i-1].Value})
+			if key := node.Content[i-1]; !isMerge(key) {
+				below = slices.Concat(fields, []string{key.Value})
+			}
 		}
 		if line := find(next, below, isIt); line > 0 {
 			return line

@@ -3,6 +3,8 @@ package manifest_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,6 +83,56 @@ items:
 		if got := all[c.object].LineOf(c.path...); got != c.want {
 			t.Errorf("%s: line %d, want %d", c.reason, got, c.want)
 		}
+	}
+}
+
+// TestLinesOfAliases: what an alias or a merge brings in stands where its anchor is.
+func TestLinesOfAliases(t *testing.T) {
+	t.Parallel()
+	const text = `apiVersion: v1
+kind: List
+items:
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata:
+    name: first
+    labels: &labels
+      team: shop
+  spec: &spec
+    config: &config
+      name: app
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: aliased, labels: *labels}
+  spec: *spec
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata:
+    name: merged
+    labels:
+      <<: [*labels]
+      tier: web
+  spec:
+    config:
+      <<: *config
+`
+	all, err := manifest.Read([]string{manifest.Stdin}, strings.NewReader(text))
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%d objects, error %v", len(all), err)
+	}
+	isConfig := func(path []string, value string) bool {
+		return value == "app" && slices.Equal(path, []string{"spec", "config", "name"})
+	}
+	for _, o := range all {
+		if got := o.LineOf("metadata", "labels", "team"); got != 9 {
+			t.Errorf("%s: the label is in line %d, want 9", o.GetName(), got)
+		}
+		if got := o.LineWhere(isConfig); got != 12 {
+			t.Errorf("%s: the value is in line %d, want 12", o.GetName(), got)
+		}
+	}
+	if got := all[2].LineOf("metadata", "labels", "tier"); got != 23 {
+		t.Errorf("the label beside a merge is in line %d, want 23", got)
 	}
 }
 

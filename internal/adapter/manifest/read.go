@@ -4,6 +4,7 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -288,13 +290,18 @@ func (r Reader) isNamed(o *unstructured.Unstructured) bool {
 	return o.GetName() != "" || r.Generated && o.GetGenerateName() != ""
 }
 
-// items are the objects of a list, each at the line of the list.
+// items are the objects of a list, each at the line of the list. Those of a list with a kind of
+// its own, such as a DeploymentList, need not say their kind.
 func (r Reader) items(d document, file string, list *unstructured.Unstructured) ([]Object, error) {
 	var all []Object
 	where := newLines(d)
 	err := list.EachListItem(func(item runtime.Object) error {
 		o, ok := item.(*unstructured.Unstructured)
-		if !ok || o.GetKind() == "" || !r.isNamed(o) {
+		if !ok {
+			return errNoItem
+		}
+		inherit(o, list)
+		if o.GetKind() == "" || !r.isNamed(o) {
 			return errNoItem
 		}
 		all = append(all, Object{o, file, d.line, where.item(len(all))})
@@ -304,6 +311,16 @@ func (r Reader) items(d document, file string, list *unstructured.Unstructured) 
 		return nil, &Error{File: file, Line: d.line, Err: errNoItem}
 	}
 	return all, nil
+}
+
+// inherit gives an item what it leaves out of kind and version, if its list has a kind of its own.
+func inherit(item, list *unstructured.Unstructured) {
+	kind, ok := strings.CutSuffix(list.GetKind(), "List")
+	if !ok || kind == "" {
+		return
+	}
+	item.SetKind(cmp.Or(item.GetKind(), kind))
+	item.SetAPIVersion(cmp.Or(item.GetAPIVersion(), list.GetAPIVersion()))
 }
 
 // errNoItem says no more: what is wrong with the item would quote it.

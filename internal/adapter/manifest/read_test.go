@@ -38,6 +38,7 @@ func TestRead(t *testing.T) {
 		"Flow":         {"YAML in the flow style is no JSON", "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}\n", []string{"ConfigMap/app 1"}, ""},
 		"JSON":         {"JSON objects need nothing between them", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}` + "\n" + `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"}}`, []string{"Secret/a 1", "Secret/b 2"}, ""},
 		"List":         {"kubectl get -o yaml", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n- {apiVersion: apps/v1, kind: Deployment, metadata: {name: b}}\n", []string{"ConfigMap/a 1", "Deployment/b 1"}, ""},
+		"KindOfList":   {"the items of a typed list need not say what they are", "apiVersion: apps/v1\nkind: DeploymentList\nitems:\n- metadata: {name: a}\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n", []string{"Deployment/a 1", "ConfigMap/b 1"}, ""},
 		"Empty":        {"a chart may render nothing", "---\n# nothing\n", nil, ""},
 		"BlockScalar":  {"three dashes inside of a text end no document", app + "data:\n  a: |\n    ---\n    b\n", []string{"ConfigMap/app 1"}, ""},
 		"NoYAML":       {"the line of the mistake", app + "---\napiVersion: v1\nkind: [\n", nil, "app.yaml:6: no manifest: did not find expected node content"},

@@ -8,6 +8,7 @@ import (
 	"hash"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // An algorithm is stored with every version. Raise it when the bytes that go into a sum
@@ -20,6 +21,9 @@ const (
 	// are keyed were of the first algorithm too.
 	keyedAlgorithm = "2"
 )
+
+// keyMark is between the algorithm and the name of the key, in a basis that has one.
+const keyMark = "k"
 
 // sumSize is how much of a SHA-256 is kept. 128 bits are out of reach for an
 // accident, and 35,000 objects of ten keys then cost 5.6 MB.
@@ -42,8 +46,11 @@ type place struct{ namespace, kind, name string }
 // Versions name the key they were made with, so a lost key is a new baseline.
 func NewKeyedHasher(key []byte) Hasher {
 	sum := sha256.Sum256(key)
-	return Hasher{key: slices.Clone(key), id: "k" + hex.EncodeToString(sum[:3])}
+	return Hasher{key: slices.Clone(key), id: keyMark + hex.EncodeToString(sum[:3])}
 }
+
+// KeyID names the key, and is empty without one. It tells nothing of the key itself.
+func (h Hasher) KeyID() string { return strings.TrimPrefix(h.id, keyMark) }
 
 // At returns the Hasher for the object at that place. Equal contents of two Secrets have
 // digests that look unrelated: who can read one Secret and see the digest of another

@@ -66,6 +66,14 @@ func (v Version) IsAbsent() bool {
 	return v.Sum == absent
 }
 
+// KeyID names the key that the version was made with: that of [Hasher.KeyID]. It is empty for
+// one that was made without a key.
+func (v Version) KeyID() string {
+	algorithm, _, _ := strings.Cut(v.Basis, ":")
+	_, id, _ := strings.Cut(algorithm, keyMark)
+	return id
+}
+
 // Unknown is a version of the same basis that nothing has: whatever exists is a
 // change of it.
 func (v Version) Unknown() Version {

@@ -81,3 +81,21 @@ func FuzzParseVersion(f *testing.F) {
 		}
 	})
 }
+
+// TestKeyID: a version tells which key it was made with, and not what the key is.
+func TestKeyID(t *testing.T) {
+	t.Parallel()
+	keyed := fingerprint.NewKeyedHasher([]byte("k"))
+	made := keyed.At("shop", "Secret", "db").Content(map[string]string{"a": "b"}, nil).Version(fingerprint.AllKeys())
+	if got := made.KeyID(); got != keyed.KeyID() || got != "8254c3" {
+		t.Errorf("made with the key %q, want %q", got, keyed.KeyID())
+	}
+	for _, plain := range []string{"1:*:" + someSum, "sha256:" + someSum + someSum, ""} {
+		if v, _ := fingerprint.ParseVersion(plain); v.KeyID() != "" {
+			t.Errorf("%q was made with the key %q", plain, v.KeyID())
+		}
+	}
+	if other := fingerprint.NewKeyedHasher([]byte("l")); other.KeyID() == keyed.KeyID() {
+		t.Error("two keys have one name")
+	}
+}

@@ -19,6 +19,7 @@ const (
 	Caches      Name = "caches"
 	Clock       Name = "clock"
 	Record      Name = "record"
+	Key         Name = "key"
 	Registries  Name = "registries"
 	Settings    Name = "settings"
 	References  Name = "references"
@@ -68,6 +69,7 @@ func Explanations() []Explanation {
 		{Caches, "Each pod of the controller says at `/readyz` that it follows what it can list. The details come through the API server's proxy to the pod; without the right to that, the readiness of the pods is told."},
 		{Clock, "The clocks of this machine, of the API server and of the leader agree."},
 		{Record, "The ConfigMaps of the record can be read and have room for more workloads."},
+		{Key, "The digests of Secrets on record were made with the key that the installation has: with another one the next start takes what exists as given, and does not deliver what changed before it."},
 		{Registries, "The registries of the images that workloads follow answer, from where this program runs, and the controller follows images."},
 		{Settings, "The annotations of workloads, namespaces, ConfigMaps and Secrets can be understood and do not contradict each other, the controller can do what they ask for, the namespaces that are named exist and are watched, and no workload asks in a namespace that is not. It names the rules of the table below, or a reason: `ReloadOff` if the controller follows no ConfigMaps and Secrets, `StrategyOff` if it evicts and refreshes no pods."},
 		{References, "The ConfigMaps and Secrets that followed workloads need exist."},
@@ -79,7 +81,7 @@ func Explanations() []Explanation {
 func Decide(f Facts) []Check {
 	return []Check{
 		checkController(f), checkLeader(f), checkPermissions(f), checkKinds(f), checkCaches(f), checkClock(f),
-		checkRecord(f), checkRegistries(f), checkSettings(f), checkReferences(f), checkReloaders(f),
+		checkRecord(f), checkKey(f), checkRegistries(f), checkSettings(f), checkReferences(f), checkReloaders(f),
 	}
 }
 

@@ -146,7 +146,21 @@ func TestDecide(t *testing.T) {
 		"Asked":      {"nobody has looked", func(f *doctor.Facts) { f.Stored.Found = false }, doctor.Record, doctor.Warning, []string{"see the check leader"}},
 		"NearlyFull": {"a namespace has little room left", func(f *doctor.Facts) { f.Stored.Used[0].Namespaces["shop"] = 60 << 10 }, doctor.Record, doctor.Warning, []string{"namespace shop in lockstep-state-07: 60 of 64 KiB", "93%"}},
 		"Full":       {"a part is full", func(f *doctor.Facts) { f.Stored.Used[0].All = 500 << 10 }, doctor.Record, doctor.Problem, []string{"lockstep-state-07: 500 of 500 KiB"}},
-		"TooNew":     {"after a step back", func(f *doctor.Facts) { f.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{TooNew: true} }, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
+		"KeyUnused":  {"only ConfigMaps are followed", func(*doctor.Facts) {}, doctor.Key, doctor.OK, []string{"no digest of a Secret is on record"}},
+		"KeyKept":    {"all were made with it", func(f *doctor.Facts) { f.Key, f.Keyed = "key", 2 }, doctor.Key, doctor.OK, []string{"(2 workloads) were made with the key in secret/key in lockstep-system"}},
+		"KeyReplaced": {"the leader has the old one in memory", func(f *doctor.Facts) {
+			f.Key, f.Keyed, f.OtherKey = "key", 1, []string{"Deployment/shop/web"}
+		}, doctor.Key, doctor.Problem, []string{"secret/key in lockstep-system was replaced", "of 1 of 1 workload were", "Deployment/shop/web", "delete the Secret if the leader has run since before"}},
+		"KeyTaken": {"a start has taken the new one", func(f *doctor.Facts) {
+			f.Keyed, f.OtherKey = 2, []string{"Deployment/shop/web"}
+		}, doctor.Key, doctor.Warning, []string{"1 of 2 workloads", "uses the new key already", "restart those"}},
+		"KeyGone": {"the leader has not looked yet, or there is none", func(f *doctor.Facts) {
+			f.Keyed, f.KeyErr = 1, fmt.Errorf("read: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "key"))
+		}, doctor.Key, doctor.Problem, []string{"does not exist", "look again in a minute"}},
+		"KeyHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Keyed, f.KeyErr = 1, forbidden("secrets") }, doctor.Key, doctor.Unknown, []string{"secrets", "as someone who has this right"}},
+		"KeyRecord": {"without the record there is nothing to compare", func(f *doctor.Facts) { f.StoredErr = forbidden("configmaps") }, doctor.Key, doctor.Unknown, []string{"configmaps"}},
+
+		"TooNew": {"after a step back", func(f *doctor.Facts) { f.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{TooNew: true} }, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
 
 		"NoImages":    {"no registry is needed", func(f *doctor.Facts) { f.Registries = nil }, doctor.Registries, doctor.OK, []string{"no workload follows an image"}},
 		"Unreachable": {"a registry does not answer", func(f *doctor.Facts) { f.Registries["registry.example"] = errors.New("no answer of registry.example") }, doctor.Registries, doctor.Problem, []string{"no answer of registry.example", "1 of 1 registries"}},

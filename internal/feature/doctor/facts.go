@@ -45,6 +45,13 @@ type Facts struct {
 	Stored    ledger.Stored
 	StoredErr error
 
+	// Keyed is how many workloads on record have digests that were made with a key, OtherKey are
+	// those of them whose key is not the one in the Secret that Key names.
+	Keyed    int
+	OtherKey []string
+	Key      string
+	KeyErr   error
+
 	// Registries are those of the images that workloads follow, with why one does not answer.
 	Registries map[string]error
 

@@ -67,6 +67,7 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 		f.Leader, f.Led, f.LeaderErr = access.ReadLeader(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: lease})
 	}
 	f.Stored, f.StoredErr = ledger.ReadAll(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: cmp.Or(o.State, configured.State)}, "")
+	f.readKey(ctx, o, configured.Key)
 	f.readKinds(o, configured)
 	namespaces := f.readNamespaces(ctx, o)
 	if configured.Rights != nil {

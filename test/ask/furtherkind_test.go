@@ -1,0 +1,40 @@
+package ask_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// TestFurtherKindOfTheController: a kind that the controller was given by a flag has to be
+// named to "explain" only if no Deployment says it.
+func TestFurtherKindOfTheController(t *testing.T) {
+	t.Parallel()
+	const (
+		further = "v1/ReplicationController=spec.template"
+		old     = "replicationcontroller/old"
+	)
+	s := newStage(t)
+	s.make(t, configMap("old")+`
+---
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: old, annotations: {`+auto+`}}
+spec: {replicas: 0, selector: {app: old}, template: {metadata: {labels: {app: old}}, spec: {`+reads("old")+`}}}
+`)
+	s.run(t, "--kind", further)
+	s.awaitOnRecord(t, old, "configmap/old")
+
+	_, stderr, code := s.ask(t, "explain", old)
+	if code != 2 || !strings.Contains(stderr, "--kind adds another kind") {
+		t.Errorf("before a Deployment says it, explain ended with %d: %s", code, stderr)
+	}
+	s.MakeDeployed(t, "lockstep", "--kind="+further)
+	if e := s.explain(t, old); e.State.Reason != string(input.InStep) || e.State.From != "record" || e.input("configmap/old").Delivered == "" {
+		t.Errorf("the state is %+v with the inputs %+v", e.State, e.Inputs)
+	}
+	if _, stderr, code := s.ask(t, "explain", "gadget/old"); code != 2 || !strings.Contains(stderr, "replicationcontroller") {
+		t.Errorf("a kind that nothing names ended with %d: %s", code, stderr)
+	}
+}

@@ -1,5 +1,5 @@
 # Everything a person or CI does with this repository. CI calls only these
-# targets, so a laptop and CI agree. Needed: Go, make and git; for "make test" also curl, jq and
+# targets, so a laptop and CI agree. Needed: Go, make and git; for "make test" also
 # root, because of the tests on a real node. SHORT=1 leaves those out.
 
 SHELL := /bin/bash

@@ -31,6 +31,11 @@ func (r *reader) surround(t *testing.T, sessions []fence) {
 	speakOf := func(text string) bool {
 		return slices.ContainsFunc(sessions, func(f fence) bool { return strings.Contains(f.text, text) })
 	}
+	for _, tool := range []string{"curl", "jq"} {
+		if speakOf(tool + " ") {
+			labtest.Need(t, tool, tool)
+		}
+	}
 	if speakOf(settings.ImagePrefix) {
 		r.useRegistry(t)
 	}

@@ -46,6 +46,27 @@ func (b belief) isTakenBack(content string) bool {
 	return b.back && b.given == content
 }
 
+// isBack reports whether the content is again what Lockstep's patch gave.
+func (b belief) isBack(content string) bool {
+	return b.gave != "" && b.gave == content
+}
+
+// recorded is the belief when that is on record, and the template shows what a patch gave.
+func (b belief) recorded(given, shows string) belief {
+	switch given {
+	case Unknown:
+		if b.given == shows {
+			b.gave = shows
+		}
+		b.given = Unknown
+	case b.gave:
+		b.given, b.gave = given, ""
+	default:
+		b.gave = ""
+	}
+	return b
+}
+
 func (s *source) mayBe(is func(belief, string) bool, content string) bool {
 	return slices.ContainsFunc(s.beliefs, func(b belief) bool { return is(b, content) })
 }
@@ -104,9 +125,12 @@ func (s *source) learn(given string, back bool, shows string) {
 	if given == s.content && slices.Contains(s.overwritten, given) {
 		s.add(belief{given: given, back: back})
 	}
+	if s.rewritten { // pods may have loaded something else since
+		shows = ""
+	}
 	waits := given != s.content || s.mustBe(belief.differs, s.content)
 	known := func(b belief) bool {
-		return given == b.given || given == s.content && given == b.gave || given == Unknown && (s.rewritten || b.differs(s.content)) || waits && slices.Contains(s.unrecorded, given)
+		return given == b.given || b.isBack(s.content) && given == b.gave || given == Unknown && (s.rewritten || b.differs(s.content)) || waits && slices.Contains(s.unrecorded, given)
 	}
 	s.each(func(b belief) []belief {
 		settled := b.back == back || b.given != s.content && !back || len(s.overwritten) > 0
@@ -115,16 +139,7 @@ func (s *source) learn(given string, back bool, shows string) {
 			return nil
 		}
 		b.back, b.late = back, ""
-		switch given {
-		case b.gave:
-			b.given, b.gave = given, ""
-		case Unknown:
-			if b.given == shows && !s.rewritten {
-				b.gave = shows
-			}
-			b.given = Unknown
-		}
-		return []belief{b}
+		return []belief{b.recorded(given, shows)}
 	})
 	if slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.given == given }) {
 		s.unrecorded, s.overwritten = nil, nil

@@ -133,7 +133,8 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 		ID: id,
 		Workload: timeline.Workload{
 			Created: w.Created, Template: w.TemplateWritten, Unrevised: !w.HasRevision() || given.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
-			Listed: w.Listed, MovedAt: w.MovedAt, Shows: w.Shown[id], OlderPods: w.OlderPods && !i.options.Original, Unrolled: w.IsUnrolled(),
+			Listed: w.Listed, MovedAt: w.MovedAt, Shows: w.Shown[id], Unrolled: w.IsUnrolled(),
+			OlderPods: w.OlderPods && !i.options.Original && !w.Status.Aborted,
 		},
 		Record: timeline.Record{
 			Known: given.IsKnown(), KnowsTemplate: given.Template != record.Template{}, Shown: given.Inputs[id].Shown,

@@ -157,6 +157,25 @@ func TestAssessKnowsHowFarTheRecordGoes(t *testing.T) {
 	}
 }
 
+// TestAssessOlderPods: a rollout that goes back to a revision whose pods may have run all
+// along delivered nothing. One that was aborted did deliver to its canary, and the loop tells
+// that the abort took it back; if it were due, Lockstep would roll out and end the abort.
+func TestAssessOlderPods(t *testing.T) {
+	t.Parallel()
+	app := input.ConfigMap("app")
+	for aborted, want := range map[bool]input.Reason{false: input.Changed, true: input.DeliveredByRollout} {
+		w := web()
+		w.TemplateWritten, w.OlderPods, w.Status.Observed, w.Status.Aborted = exactly(60), true, true, aborted
+		changed := source(app, "2")
+		changed.ContentWritten, changed.DataWrittenAt = exactly(50), at(20)
+		h := &history{revisions: []timeline.Revision{{Created: at(10), Current: true}}}
+		all, err := inputs(clusterOf(changed), h).Assess(t.Context(), w, reload("auto"), given(map[input.ID]string{app: "1"}))
+		if err != nil || all.Findings[0].Reason != want {
+			t.Errorf("aborted=%t: %+v, %v; want %s", aborted, all.Findings, err, want)
+		}
+	}
+}
+
 // TestAssessLostEntry: a workload whose entry cannot be read is not one that was
 // made while nobody watched; it takes a baseline whatever its revisions say.
 func TestAssessLostEntry(t *testing.T) {

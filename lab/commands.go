@@ -43,17 +43,27 @@ func up(ctx context.Context, args []string, std streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.err, "Kubernetes %s is up at %s; end it with: go run ./lab down %s\n", cluster.Version(), cluster.Server(), cluster.Kubeconfig())
+	fmt.Fprintf(std.err, "Kubernetes %s is up at %s; end it with: %s\n", cluster.Version(), cluster.Server(), downOf(cluster.Kubeconfig()))
 	fmt.Fprintf(std.out, "export KUBECONFIG=%s\n", cluster.Kubeconfig())
 	return nil
+}
+
+// downOf is the command that ends a control plane: it is found in the cache that it was
+// started in.
+func downOf(kubeconfig string) string {
+	command := "go run ./lab down " + kubeconfig
+	if cache := os.Getenv(program.CacheEnv); cache != "" {
+		command = program.CacheEnv + "=" + cache + " " + command
+	}
+	return command
 }
 
 // alreadyUp is content with a control plane that serves as well as a new one.
 func alreadyUp(run *labtest.Run, options labtest.Options, std streams) error {
 	if !run.Satisfies(options) {
-		return fmt.Errorf("%s is up already, without what was asked for; use it (export KUBECONFIG=%s), or end it, if it is yours, with: go run ./lab down %s", run, run.Kubeconfig(), run.Kubeconfig())
+		return fmt.Errorf("%s is up already, without what was asked for; use it (export KUBECONFIG=%s), or end it, if it is yours, with: %s", run, run.Kubeconfig(), downOf(run.Kubeconfig()))
 	}
-	fmt.Fprintf(std.err, "already up: %s; end it, if it is yours, with: go run ./lab down %s\n", run, run.Kubeconfig())
+	fmt.Fprintf(std.err, "already up: %s; end it, if it is yours, with: %s\n", run, downOf(run.Kubeconfig()))
 	fmt.Fprintf(std.out, "export KUBECONFIG=%s\n", run.Kubeconfig())
 	return nil
 }

@@ -132,7 +132,8 @@ func TestUpStatusDown(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(exported, "export KUBECONFIG=") || strings.Count(exported, "\n") != 1 {
 		t.Fatalf("up: exit code %d, stdout %q, stderr %q", code, exported, stderr)
 	}
-	_, ending, _ := strings.Cut(stderr, "end it with: go run ./lab ")
+	// It is found in the cache that the variable names.
+	_, ending, _ := strings.Cut(stderr, "end it with: "+program.CacheEnv+"="+os.Getenv(program.CacheEnv)+" go run ./lab ")
 	again, stderr, code := lab(t, "up")
 	if code != 0 || again != exported || ending == "" || !strings.HasSuffix(stderr, "go run ./lab "+ending) {
 		t.Errorf("up again: exit code %d, stdout %q, want %q, stderr %q, want the command that ends it", code, again, exported, stderr)

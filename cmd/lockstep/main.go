@@ -18,6 +18,7 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends what does not heed the first.
 	code := cli.Run(ctx, os.Args[1:], cli.Environment{
 		Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Environ: os.Environ,
 		Program: os.Args[0], Version: version, LogLibraries: cli.LogLibraries, Now: time.Now,

@@ -42,13 +42,13 @@ references to objects that do not exist; other reloaders on the same workloads.
 
 What the controller needs is read from the arguments of its Deployment. Nothing is
 written, and no content of a ConfigMap or Secret is read, but for the record of the
-controller. A check that your rights do not suffice for is "unknown", with the right
+controller and its key. A check that your rights do not suffice for is "unknown", with the right
 that is missing.
 
 Every check is explained in docs/doctor.md.
 
 Exit codes: 0 all is well, perhaps with warnings; 1 a problem, or something could not be
-checked; 2 used wrongly.`,
+checked; 2 used wrongly, or there is no cluster.`,
 		Example: `  lockstep doctor
   lockstep doctor -n shop -o json
   lockstep doctor --own-namespace tools --context staging`,

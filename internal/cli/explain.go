@@ -83,6 +83,9 @@ was told of it.`,
 	return cmd
 }
 
+// kindsPatience is how long a cluster may take to say of which kinds its controller knows.
+const kindsPatience = 5 * time.Second
+
 func (o *explainOptions) run(ctx context.Context, name string, env Environment) error {
 	if err := o.output.validate(); err != nil {
 		return err
@@ -95,7 +98,9 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	c, clientErr := o.kube.client()
 	if _, unknown := errors.AsType[unknownKindError](err); unknown && clientErr == nil {
 		// Without an answer of the cluster the first error is the one that helps.
+		ctx, cancel := context.WithTimeout(ctx, kindsPatience)
 		within.kinds = allOf(within.kinds, o.installation.kinds(ctx, c))
+		cancel()
 		t, err = targetAmong(name, within.namespace, within.kinds)
 	}
 	switch {

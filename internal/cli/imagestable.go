@@ -133,6 +133,9 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return err
 	}
+	for _, err := range look.denied {
+		fmt.Fprintln(env.Stderr, err)
+	}
 	if o.output == "json" {
 		encoder := json.NewEncoder(env.Stdout)
 		encoder.SetIndent("", "  ")
@@ -153,6 +156,8 @@ type imagesLook struct {
 	serves      ask.Serves
 	// entries are what is on record, none without the right to read it.
 	entries map[kube.Key]record.Entry
+	// denied say which kinds may not be listed.
+	denied []error
 }
 
 // imagesAtATime bounds how many images are asked for at once.
@@ -165,22 +170,19 @@ func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, e
 		asking  sync.WaitGroup
 		results []*imageRow
 	)
-	var (
-		workloads []*kube.Workload
-		denied    []error
-	)
+	var workloads []*kube.Workload
 	for _, kind := range kinds {
 		found, err := l.workloads(ctx, kind)
 		switch {
 		case apierrors.IsForbidden(err):
-			denied = append(denied, err)
+			l.denied = append(l.denied, err)
 		case err != nil:
 			return nil, err
 		}
 		workloads = append(workloads, found...)
 	}
-	if len(workloads) == 0 && len(denied) > 0 {
-		return nil, errors.Join(denied...)
+	if len(workloads) == 0 && len(l.denied) > 0 {
+		return nil, errors.Join(l.denied...)
 	}
 	heard, stored, err := l.options.installation.heard(ctx, l.client, l.env, l.options.namespace)
 	if err != nil {

@@ -103,7 +103,10 @@ func serves(ctx context.Context, c client.Reader, found []installation.Found) (a
 		return ask.Serves{}, nil
 	}
 	configured := found[0].Configured
-	v := ask.Serves{ReloadOff: !configured.Reload, ImagesOff: !configured.Images, Kinds: configured.Kinds}
+	v := ask.Serves{
+		ReloadOff: !configured.Reload, ImagesOff: !configured.Images, Kinds: configured.Kinds,
+		Observe: configured.Words.Intent(nil, nil).Observe,
+	}
 	labelled := map[string]labels.Set{}
 	if configured.Selector != nil {
 		list := &metav1.PartialObjectMetadataList{}

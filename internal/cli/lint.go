@@ -130,7 +130,7 @@ func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, en
 	case len(found.Wrong) > 0:
 		return usageError{answer.unreadError()}
 	case len(found.Objects) == 0:
-		return usageError{errNoObjects}
+		return usageError{fmt.Errorf("%w (render a chart first, with \"helm template\"; -R reads subdirectories)", errNoObjects)}
 	case n > 0:
 		return fmt.Errorf("%s", counted(n, "error"))
 	}

@@ -316,7 +316,7 @@ func estimated(d follow.Decision) string {
 func (r *roll) move(ctx context.Context, got follow.Gathered, order input.Order) error {
 	w := got.Workload
 	shown := order.Shown(w.Shown)
-	if maps.Equal(w.Shown, shown) && !order.SetsImage() && !r.options.force {
+	if maps.Equal(w.Shown, shown) && !order.SetsImage() && !w.Status.Aborted && !r.options.force {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same\n", w.Key, shown)
 		return err
 	}

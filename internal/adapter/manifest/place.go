@@ -20,7 +20,7 @@ func (d document) place(err error) (int, error) {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
 	found := regexp.MustCompile(`^line (\d+): (.*)`).FindStringSubmatch(text)
 	if found == nil {
-		return d.line + d.unnamedLine() - 1, errors.New("no manifest: " + text)
+		return d.line + d.unnamedLine() - 1, errors.New("no manifest: " + withoutValues(text))
 	}
 	line, _ := strconv.Atoi(found[1])
 	if parserError.MatchString(found[2]) {
@@ -28,7 +28,23 @@ func (d document) place(err error) (int, error) {
 	}
 	// What is missing at the end is missing in the last line.
 	line = min(line, 1+bytes.Count(bytes.TrimSpace(d.text), []byte("\n")))
-	return d.line + line - 1, errors.New("no manifest: " + found[2])
+	return d.line + line - 1, errors.New("no manifest: " + withoutValues(found[2]))
+}
+
+// withoutValues words the mistakes anew of which the library quotes the value: it may be the
+// content of a Secret.
+func withoutValues(text string) string {
+	for begins, says := range map[string]string{
+		"unknown anchor":   "an alias has no anchor; quote a value that begins with *",
+		"cannot decode":    "a value is not what its tag (!!) says",
+		"cannot unmarshal": "a value is not what its tag (!!) says",
+		"invalid map key":  "a map stands where a key belongs; quote {{ }}, or render the template first",
+	} {
+		if strings.HasPrefix(text, begins) {
+			return says
+		}
+	}
+	return text
 }
 
 // unnamedLine finds the line of an error for which the library names none, and returns the first

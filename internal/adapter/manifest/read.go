@@ -319,8 +319,10 @@ func inherit(item, list *unstructured.Unstructured) {
 	if !ok || kind == "" {
 		return
 	}
-	item.SetKind(cmp.Or(item.GetKind(), kind))
-	item.SetAPIVersion(cmp.Or(item.GetAPIVersion(), list.GetAPIVersion()))
+	if item.GetKind() == "" || item.GetKind() == kind {
+		item.SetKind(kind)
+		item.SetAPIVersion(cmp.Or(item.GetAPIVersion(), list.GetAPIVersion()))
+	}
 }
 
 // errNoItem says no more: what is wrong with the item would quote it.

@@ -15,11 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
+
+// A reflector calls it by its name, and would say nothing if that were another one.
+var _ cache.ResourceVersionUpdater = (*Mirror[*slimMap])(nil)
 
 // slimMap is what the tests keep of a ConfigMap.
 type slimMap struct {

@@ -75,6 +75,7 @@ func Unshown(*kube.Workload, input.Order) ([]patch.Change, error) { return nil, 
 
 // AsAnnotation writes the versions into an annotation of the pod template.
 func AsAnnotation(w *kube.Workload, order input.Order) ([]patch.Change, error) {
+	order.Aborted = w.Status.Aborted
 	return []patch.Change{patch.SetAnnotation{Key: settings.Inputs, Value: order.Text(w.Shown, w.Target.ResourceVersion)}}, nil
 }
 
@@ -82,6 +83,7 @@ func AsAnnotation(w *kube.Workload, order input.Order) ([]patch.Change, error) {
 // that has it already, or of the first one.
 func AsVariable(w *kube.Workload, order input.Order) ([]patch.Change, error) {
 	v := w.Place(settings.InputsVariable)
+	order.Aborted = w.Status.Aborted
 	v.Value = order.Text(w.Shown, w.Target.ResourceVersion)
 	changes := []patch.Change{v}
 	if w.Annotated {

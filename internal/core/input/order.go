@@ -14,15 +14,19 @@ type Order struct {
 	// Kinds are the kinds of inputs that were looked at. What a template shows of others
 	// is none of this program's business: a newer one may have written it.
 	Kinds []Kind
+	// Aborted is true when the last rollout was aborted. Pods of an earlier revision were
+	// made since, and loaded what existed: that revision must not be used again as it is.
+	Aborted bool
 }
 
 // Text is what is written into a template for the order. A template that shows
 // just that already (an undo, and then the content went back as well) would not
 // change and so not roll out: then the object's resource version is added, which
-// readers skip. An image that is set changes the template by itself.
+// readers skip; and so it is after an abort. An image that is set changes the template by
+// itself.
 func (o Order) Text(before Shown, resourceVersion string) string {
 	after := o.Shown(before)
-	if maps.Equal(before, after) && !o.SetsImage() {
+	if o.Aborted || maps.Equal(before, after) && !o.SetsImage() {
 		return after.String() + ",again:" + resourceVersion
 	}
 	return after.String()

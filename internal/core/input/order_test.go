@@ -32,6 +32,7 @@ func TestOrderText(t *testing.T) {
 		"OtherKind":  {"what a program shows whose family is not here stays", input.Order{All: []input.Finding{app}, Due: []input.Finding{app}, Kinds: []input.Kind{input.KindConfigMap}}, before, "configmap/app~2,image/web=sha256:1"},
 		"Dropped":    {"a source that is no longer followed does not", input.Order{All: []input.Finding{app}, Due: []input.Finding{app}, Kinds: []input.Kind{input.KindConfigMap, input.KindSecret}}, input.Shown{input.Secret("db"): input.Tracked("1")}, "configmap/app~2"},
 		"Again":      {"a template that shows this already has to change all the same", input.Order{All: []input.Finding{app}, Due: []input.Finding{app}}, input.Shown{app.ID: input.Tracked("2")}, "configmap/app~2,again:7"},
+		"Aborted":    {"pods of the revision that shows this may have loaded something else since", input.Order{All: []input.Finding{app}, Due: []input.Finding{app}, Aborted: true}, before, "configmap/app~2,again:7"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -100,6 +100,9 @@ func Explain(s Situation) Explanation {
 		e.Notes = append(slices.Clone(e.Notes), "it is "+hold+": a change waits until that ends")
 	}
 	e.Meaning = input.MeaningOf(input.Reason(e.State.Reason))
+	if e.State.IsInStep() && (s.Live.Intent.Observe || s.Serves.Observe) {
+		e.Meaning = "It is only observed: what exists counts as given, and Lockstep restarts no pod for it."
+	}
 	for _, t := range s.Events {
 		switch {
 		case s.Serves.isPast(t.Reason):
@@ -144,7 +147,8 @@ func (s Situation) live() State {
 	return State{Reason: string(d.Reason), Message: d.Message, Ends: input.Ends(d.Reason), From: FromEstimate}
 }
 
-// estimate tells of a change that the controller has not put on record.
+// estimate tells of a change that the controller has not put on record: of an input, or of
+// what a person has set.
 func (s Situation) estimate() *State {
 	changed := func(f input.Finding) bool {
 		return f.Standing == input.Due && s.Entry.Inputs[f.ID].Due != f.Current.Short()
@@ -153,11 +157,19 @@ func (s Situation) estimate() *State {
 		live := s.live()
 		return &live
 	}
-	if !s.Recorded || s.Entry.TooNew || s.state().From == FromFlags || !slices.ContainsFunc(s.Live.Findings, changed) {
+	if !s.Recorded || s.Entry.TooNew || s.state().From == FromFlags || !slices.ContainsFunc(s.Live.Findings, changed) && !s.isSetAnew() {
 		return nil
 	}
 	live := s.live()
 	return &live
+}
+
+// isSetAnew reports whether the state on record is what a person had set, and is not what is
+// set now. What cannot be read may be the reason of a difference too.
+func (s Situation) isSetAnew() bool {
+	reason := s.state().Reason
+	bySettings := slices.Contains([]input.Reason{input.Held, input.InvalidAnnotation, input.Paused}, input.Reason(reason))
+	return bySettings && len(s.Hidden) == 0 && s.live().Reason != reason
 }
 
 // settings are the annotations of the workload and of its namespace.

@@ -1,6 +1,7 @@
 package ask_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,58 @@ func TestExplainTellsOfAHold(t *testing.T) {
 			})
 			if diff := cmp.Diff(tc.want, e.Notes); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestExplainAnObserver: what was only observed counts as given, and explain must not claim that
+// pods have it.
+func TestExplainAnObserver(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]ask.Situation{
+		"Annotation": {Live: follow.Input{Intent: settings.Intent{Observe: true}}},
+		"Flag":       {Serves: ask.Serves{Observe: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.Workload, s.Recorded, s.Readable = workload(kube.Deployment(), time.Time{}), true, true
+			s.Entry = record.Entry{Decision: record.Decision{Reason: input.InStep}}
+			if e := ask.Explain(s); !strings.HasPrefix(e.Meaning, "It is only observed") {
+				t.Errorf("it says %q", e.Meaning)
+			}
+		})
+	}
+}
+
+// TestEstimateOfSettings: a person has changed what is on record as the reason, and the
+// controller has not looked since.
+func TestEstimateOfSettings(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		state  input.Reason
+		live   follow.Input
+		hidden map[input.ID]string
+		want   string
+	}{
+		"Released":  {"the hold is gone", input.Held, follow.Input{Intent: settings.Intent{Mode: settings.Follow}, Findings: []input.Finding{{ID: input.ConfigMap("app"), Reason: input.InStep}}}, nil, string(input.InStep)},
+		"StillHeld": {"it is as on record", input.Undone, follow.Input{}, nil, ""},
+		"Hidden":    {"who asks cannot read what the decision depends on", input.Held, follow.Input{}, map[input.ID]string{input.Secret("db"): "forbidden"}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := ask.Explain(ask.Situation{
+				Workload: workload(kube.Deployment(), time.Time{}), Live: tc.live, Hidden: tc.hidden, Recorded: true, Readable: true,
+				Entry: record.Entry{Decision: record.Decision{Reason: tc.state}},
+			})
+			got := ""
+			if e.Estimate != nil {
+				got = e.Estimate.Reason
+			}
+			if got != tc.want {
+				t.Errorf("%s: estimate %q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}

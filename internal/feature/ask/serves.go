@@ -1,8 +1,11 @@
 package ask
 
 import (
+	"maps"
+
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
 // NotWatched is the state of a workload whose namespace the controller does not watch.
@@ -15,6 +18,8 @@ const notWatched = "the controller does not watch this namespace"
 // nothing is known of the flags.
 type Serves struct {
 	ReloadOff, ImagesOff bool
+	// Observe is true for one that writes to no workload.
+	Observe bool
 	// Kinds are those of the workloads.
 	Kinds []kube.Kind
 	// Watches reports whether a namespace is watched; nil when nothing is known.
@@ -39,6 +44,19 @@ func (v Serves) State(s State, namespace string, sources, images bool) State {
 		return off(input.ImagesOff)
 	}
 	return s
+}
+
+// inputs are those of a row. What the controller does not look at is on record from when it
+// still did.
+func (v Serves) inputs(row Status, e record.Entry) []InputStatus {
+	if row.State.From != FromFlags {
+		return row.Inputs
+	}
+	kept := maps.Clone(e.Inputs)
+	maps.DeleteFunc(kept, func(id input.ID, _ record.Given) bool {
+		return !v.watches(row.Namespace) || id.IsSource() && v.ReloadOff || !id.IsSource() && v.ImagesOff
+	})
+	return inputsOnRecord(record.Entry{Inputs: kept})
 }
 
 func (v Serves) watches(namespace string) bool { return v.Watches == nil || v.Watches(namespace) }

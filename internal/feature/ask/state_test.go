@@ -2,6 +2,7 @@ package ask
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,33 @@ func TestStatusOf(t *testing.T) {
 			rows := StatusOf(tc.known)
 			if len(rows) != 1 || rows[0].State.Reason != tc.want || rows[0].State.From != tc.from || tc.known.NeedsEvents() != tc.needs {
 				t.Errorf("%s: %+v, needs events: %t", tc.reason, rows, tc.known.NeedsEvents())
+			}
+		})
+	}
+}
+
+// TestStatusInputs: what the controller still looks at stays in the row.
+func TestStatusInputs(t *testing.T) {
+	t.Parallel()
+	e := record.Entry{Inputs: map[input.ID]record.Given{input.ConfigMap("app"): {}, input.Image("web"): {}}}
+	byFlags := Status{Namespace: "shop", State: State{From: FromFlags}}
+	cases := map[string]struct {
+		serves Serves
+		want   []string
+	}{
+		"ImagesOff":  {Serves{ImagesOff: true}, []string{"configmap/app"}},
+		"ReloadOff":  {Serves{ReloadOff: true}, []string{"image/web"}},
+		"NotWatched": {Serves{Watches: func(string) bool { return false }}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, i := range tc.serves.inputs(byFlags, e) {
+				got = append(got, i.Input)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})
 	}

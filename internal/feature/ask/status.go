@@ -63,9 +63,7 @@ func StatusOf(k Known) []Status {
 			continue
 		}
 		row.State = k.Serves.State(row.State, row.Namespace, intent.Mode == settings.Follow || hasSource(entry), len(intent.Images) > 0)
-		if row.State.From == FromFlags {
-			row.Inputs = nil // they are from when the controller still looked
-		}
+		row.Inputs = k.Serves.inputs(row, entry)
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b Status) int {

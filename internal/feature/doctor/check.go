@@ -105,7 +105,7 @@ func ok(name Name, format string, args ...any) Check {
 
 // unread is a check whose facts could not be read.
 func unread(name Name, err error) Check {
-	c := Check{Name: name, Result: Unknown, Found: err.Error()}
+	c := Check{Name: name, Result: Unknown, Found: err.Error(), Do: "see whether the API server answers, and run it again"}
 	if apierrors.IsForbidden(err) {
 		c.Do = "run it as someone who has this right"
 	}

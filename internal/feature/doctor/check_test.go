@@ -153,7 +153,7 @@ func TestDecide(t *testing.T) {
 		}, doctor.Key, doctor.Problem, []string{"secret/key in lockstep-system was replaced", "of 1 of 1 workload were", "Deployment/shop/web", "delete the Secret if the leader has run since before"}},
 		"KeyTaken": {"a start has taken the new one", func(f *doctor.Facts) {
 			f.Keyed, f.OtherKey = 2, []string{"Deployment/shop/web"}
-		}, doctor.Key, doctor.Warning, []string{"1 of 2 workloads", "uses the new key already", "restart those"}},
+		}, doctor.Key, doctor.Warning, []string{"1 of 2 workloads", "it uses the new key: restart those", "if not, delete the Secret"}},
 		"KeyGone": {"the leader has not looked yet, or there is none", func(f *doctor.Facts) {
 			f.Keyed, f.KeyErr = 1, fmt.Errorf("read: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "key"))
 		}, doctor.Key, doctor.Problem, []string{"does not exist", "look again in a minute"}},
@@ -211,7 +211,13 @@ func TestDecide(t *testing.T) {
 		"All": {"it asks no annotation", func(f *doctor.Facts) {
 			f.Programs = []doctor.Program{{Tool: "Stakater Reloader", Where: "deployment/reloader in tools", All: true}}
 		}, doctor.Reloaders, doctor.Warning, []string{"Stakater Reloader runs for all workloads: deployment/reloader in tools"}},
-		"Twins":    {"two controllers watch a namespace", func(f *doctor.Facts) { f.Installations = []string{"deployment/lockstep in other"} }, doctor.Reloaders, doctor.Problem, []string{"Lockstep runs too: deployment/lockstep in other"}},
+		"Twins": {"two controllers watch a namespace", func(f *doctor.Facts) { f.Installations = []string{"deployment/lockstep in other"} }, doctor.Reloaders, doctor.Problem, []string{"Lockstep runs too: deployment/lockstep in other"}},
+		"Elsewhere": {"the namespace that was asked about is not that of the controller", func(f *doctor.Facts) {
+			*f = doctor.Facts{Namespace: "nope", Elsewhere: " (so)", Installations: []string{"deployment/lockstep in other"}}
+		}, doctor.Controller, doctor.Unknown, []string{"namespace nope has no Deployment of Lockstep; there is deployment/lockstep in other", "name the namespace in which it is (so)"}},
+		"ElsewhereTwin": {"and it is no second one", func(f *doctor.Facts) {
+			*f = doctor.Facts{Namespace: "nope", Installations: []string{"deployment/lockstep in other"}}
+		}, doctor.Reloaders, doctor.OK, nil},
 		"TwoOfUs":  {"two installations", func(f *doctor.Facts) { f.Workloads[0].MovedBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "look whether that installation"}},
 		"OneOfUs":  {"our own mark", func(f *doctor.Facts) { f.Workloads[0].MovedBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
 		"NoWorlds": {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads, f.WorkloadsErr = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
@@ -231,7 +237,7 @@ func TestDecide(t *testing.T) {
 				if text := fmt.Sprintf("%s\n%s\n%s", c.Found, strings.Join(c.Details, "\n"), c.Do); !containsAll(text, tc.says) {
 					t.Errorf("%s: it says\n%s\nwant %q", tc.reason, text, tc.says)
 				}
-				if (c.Result == doctor.Problem || c.Result == doctor.Warning) && c.Do == "" {
+				if c.Result != doctor.OK && c.Do == "" {
 					t.Errorf("%s: it does not say what to do: %+v", tc.reason, c)
 				}
 			}

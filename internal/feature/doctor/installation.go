@@ -11,6 +11,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 )
 
+// seeController is what to do about what follows from another problem.
+const seeController = "see the check " + string(Controller)
+
 func checkController(f Facts) Check {
 	i := f.Installation
 	c := Check{Name: Controller, Result: Problem}
@@ -21,6 +24,10 @@ func checkController(f Facts) Check {
 		c.Result = Unknown
 		c.Found = fmt.Sprintf("namespace %s has no Deployment of Lockstep", f.Namespace)
 		c.Do = "install it, or name the namespace in which it is" + f.Elsewhere
+		if f.isElsewhere() {
+			c.Found += "; there is " + strings.Join(f.Installations, ", ")
+			c.Do = "name the namespace in which it is" + f.Elsewhere
+		}
 	case i.Problem != "":
 		c.Found = fmt.Sprintf("deployment/%s would not start: %s", i.Deployment, i.Problem)
 		c.Do = "correct the arguments of its container"
@@ -44,6 +51,12 @@ func checkController(f Facts) Check {
 	return c
 }
 
+// isElsewhere reports whether the namespace that was asked about has nothing of Lockstep, and
+// others have.
+func (f Facts) isElsewhere() bool {
+	return f.InstallationErr == nil && f.Installation.Deployment == "" && f.LeaderErr == nil && !f.Led && len(f.Installations) > 0
+}
+
 func checkLeader(f Facts) Check {
 	known := f.Installation.Deployment != "" && f.Installation.Problem == ""
 	switch {
@@ -57,6 +70,8 @@ func checkLeader(f Facts) Check {
 			Found:   fmt.Sprintf("deployment/%s and others have the same Lease: only one of them works at a time", f.Installation.Deployment),
 			Details: some(f.Rivals),
 		}
+	case f.isElsewhere():
+		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: seeController}
 	case !f.Led && f.Installation.Deployment == "":
 		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "install it: docs/getting-started.md"}
 	case !f.Led:
@@ -102,7 +117,7 @@ func checkPermissions(f Facts) Check {
 	i := f.Installation
 	switch {
 	case f.InstallationErr != nil || i.Deployment == "" || i.Problem != "":
-		return Check{Name: Permissions, Result: Unknown, Found: "which rights are needed, and by whom, is not known without the Deployment of the controller"}
+		return Check{Name: Permissions, Result: Unknown, Found: "which rights are needed, and by whom, is not known without the Deployment of the controller", Do: seeController}
 	case f.RightsErr != nil:
 		c := unread(Permissions, f.RightsErr)
 		c.Do = "run it as someone who may create subjectaccessreviews.authorization.k8s.io, or look at /readyz?verbose of the controller"
@@ -156,11 +171,11 @@ func checkCaches(f Facts) Check {
 	i := f.Installation
 	switch {
 	case f.InstallationErr != nil || i.Deployment == "":
-		return Check{Name: Caches, Result: Unknown, Found: "the pods of the controller are not known"}
+		return Check{Name: Caches, Result: Unknown, Found: "the pods of the controller are not known", Do: seeController}
 	case i.PodsErr != nil:
 		return unread(Caches, i.PodsErr)
 	case len(i.Pods) == 0:
-		return Check{Name: Caches, Result: Problem, Found: "the controller has no pods", Do: "see the check " + string(Controller)}
+		return Check{Name: Caches, Result: Problem, Found: "the controller has no pods", Do: seeController}
 	}
 	c, silent := ok(Caches, ""), 0
 	ready := 0

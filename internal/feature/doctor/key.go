@@ -44,6 +44,9 @@ func (f *Facts) readKey(ctx context.Context, o Options, name string) {
 
 // keyIDs name the keys with which the versions of an entry were made, each once.
 func keyIDs(e record.Entry) []string {
+	if e.Left || !e.GoneAt.IsZero() {
+		return nil // nobody compares it any more
+	}
 	var ids []string
 	for _, given := range e.Inputs {
 		if id := given.Version.KeyID(); id != "" && !slices.Contains(ids, id) {
@@ -79,7 +82,7 @@ func checkKey(f Facts) Check {
 		Do:    "delete the Secret if the leader has run since before: within a minute it makes it again, with the key that it has; else " + withAnotherKey,
 	}
 	if len(f.OtherKey) < f.Keyed {
-		c.Result, c.Do = Warning, "the controller uses the new key already: restart those of the workloads whose Secrets changed before it was started with it"
+		c.Result, c.Do = Warning, "if the controller was started since, it uses the new key: restart those of the workloads whose Secrets changed before that; if not, delete the Secret: the leader makes it again with the key that it has"
 	}
 	return c
 }

@@ -33,7 +33,7 @@ func checkRegistries(f Facts) Check {
 	if f.Installation.isKnown() && !f.Installation.ImagesOn {
 		c.Result = Warning // a registry that does not answer keeps no controller from anything
 		c.Details = append(c.Details, "workloads ask for images, and the controller does not follow any")
-		c.Do = cmp.Or(c.Do, "switch images on in the controller")
+		c.Do = "switch images on in the controller"
 	}
 	c.Details = some(c.Details)
 	return c
@@ -139,6 +139,7 @@ func (f Facts) partly(c Check) Check {
 		if c.Result == OK {
 			c.Result = Unknown
 		}
+		c.Do = cmp.Or(c.Do, unread(c.Name, err).Do)
 		c.Details = append(c.Details, "not looked at: "+err.Error())
 	}
 	return c
@@ -246,6 +247,9 @@ func checkReloaders(f Facts) Check {
 // sharesAll tells of programs that take every workload, whatever its annotations say.
 func (f Facts) sharesAll(c Check) Check {
 	for _, where := range f.Installations {
+		if f.isElsewhere() {
+			break // it is the one that was meant
+		}
 		c.Result, c.Do = Problem, "let each of them watch its own namespaces"
 		c.Found = "another installation of Lockstep watches the same namespaces"
 		c.Details = append(c.Details, "Lockstep runs too: "+where)

@@ -221,13 +221,20 @@ func (in Input) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 }
 
 // release ends what a person has accepted since. A release from before the template was
-// written is not about what that took back: an undo has brought its annotation back.
+// written is only about what is on record: an undo may have brought its annotation back.
 func (in *Input) release(w *kube.Workload) {
-	if in.Intent.Release <= in.Entry.Released || in.Template.Unobserved || w.HasTemplateSince(in.Intent.Release) {
+	if in.Intent.Release <= in.Entry.Released || in.Template.Unobserved {
 		return
 	}
-	in.Template.Released = slices.SortedFunc(maps.Keys(in.Template.Back), func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
-	in.Template.Back, in.Template.Hold = map[input.ID]string{}, record.Hold{}
+	accepted, isEarlier := maps.Clone(in.Template.Back), w.HasTemplateSince(in.Intent.Release)
+	if isEarlier {
+		maps.DeleteFunc(accepted, func(id input.ID, _ string) bool { return in.Entry.Inputs[id].Back == "" })
+	}
+	if !isEarlier || in.Entry.Hold.Undone {
+		in.Template.Hold = record.Hold{}
+	}
+	in.Template.Released = slices.SortedFunc(maps.Keys(accepted), func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
+	maps.DeleteFunc(in.Template.Back, func(id input.ID, _ string) bool { return slices.Contains(in.Template.Released, id) })
 }
 
 // bar bars what was taken back. A rollout does not take back what it gives itself, also

@@ -80,6 +80,7 @@ func TestJudge(t *testing.T) {
 		"KilledAndGone": {reason: "delivered, not recorded, and taken back to the template on record", known: same, finding: recorded(app, input.DeliveredBefore), want: "web-a", asks: 1, keeps: true},
 		"Released":      {reason: "a person accepts it", known: same, inputs: given("1", "web-a"), release: 12, keeps: true},
 		"ReleasedFirst": {reason: "an undo brought an earlier release back that was not seen then", workload: rewritten, known: ours, inputs: given("1", ""), release: 12, want: "web-a", asks: 1},
+		"ReleasedThen":  {reason: "another writer's rollout came after the release of what is on record", workload: rewritten, known: ours, inputs: given("1", "web-a"), release: 12, asks: 1},
 		"ReleasedOnce":  {reason: "an earlier release is used up", known: same, inputs: given("1", "web-a"), release: 11, want: "web-a", keeps: true},
 	}
 	for name, tc := range cases {

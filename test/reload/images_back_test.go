@@ -51,7 +51,7 @@ spec:
 	g.awaitImage(t, canary, "app", second)
 	g.awaitKnown(t, groupKind, "canary", digestIn(second))
 	g.awaitPhase(t, canary, "Paused")
-	g.abort(t, canary, true)
+	g.abort(t, true)
 	g.AwaitEvent(t, "canary", "Warning Undone", "image/app", "was taken back")
 	g.awaitKnown(t, groupKind, "canary", "back:")
 	if table := g.table(t); !strings.Contains(table, "Undone") {

@@ -330,12 +330,8 @@ func TestRelease(t *testing.T) {
 // not push the rejected content forward; a retry ends that.
 func TestAbortedCanary(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, configMap("app", "key: one")+secret("db", "key: one")+
-		strings.Replace(fmt.Sprintf(rollout, "canary", "canary", "template: {metadata: {labels: {app: canary}}, spec: {"+uses("configmap/app", "secret/db")+"}}"),
-			"canary: {}", "canary: {steps: [{setWeight: 50}, {pause: {}}]}", 1),
-		labtest.KWOK, labtest.ArgoRollouts)
 	const groupKind = "Rollout.argoproj.io"
-	s.awaitPhase(t, "rollout/canary", "Healthy")
+	s := newCanary(t)
 	c := s.run(t)
 	s.awaitKnown(t, groupKind, "canary", "configmap/app", "secret/db")
 	s.change(t, "configmap/app", "{data: {key: two}}")
@@ -343,7 +339,7 @@ func TestAbortedCanary(t *testing.T) {
 	shown := s.shown(t, "rollout/canary")
 	s.awaitReplicaSets(t, "canary", "", shown)
 	s.awaitPhase(t, "rollout/canary", "Paused")
-	s.abort(t, "rollout/canary", true)
+	s.abort(t, true)
 	s.AwaitEvent(t, "canary", "Warning Undone", "configmap/app")
 	s.awaitKnown(t, groupKind, "canary", "back:")
 	kill(t, c)
@@ -354,17 +350,64 @@ func TestAbortedCanary(t *testing.T) {
 	if got := s.shown(t, "rollout/canary"); got != shown {
 		t.Fatalf("the aborted canary shows %q, want %q as it was", got, shown)
 	}
-	s.abort(t, "rollout/canary", false)
+	s.abort(t, false)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		now := s.shown(t, "rollout/canary")
 		return now != shown, "after the retry it still shows " + now
 	})
 }
 
-// abort aborts a Rollout, or retries it, as Argo's plugin for kubectl does.
-func (s *stage) abort(t testing.TB, ref string, abort bool) {
+// TestAbortedCanaryAndContentBack: the abort made pods of the stable revision, which loaded
+// what existed. When the content goes back to what that revision shows, it is not used again
+// as it is: those pods would stay.
+func TestAbortedCanaryAndContentBack(t *testing.T) {
+	t.Parallel()
+	s := newCanary(t)
+	s.run(t)
+	s.awaitKnown(t, "Rollout.argoproj.io", "canary", "configmap/app")
+	shows := func(text string) {
+		t.Helper()
+		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+			now := s.shown(t, "rollout/canary")
+			return strings.Contains(now, text), "it shows " + now + ", want " + text
+		})
+	}
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	shows("configmap/app~")
+	stable := s.shown(t, "rollout/canary")
+	s.awaitPhase(t, "rollout/canary", "Paused")
+	s.setStatus(t, "rollout/canary", `{"status":{"promoteFull":true}}`)
+	s.awaitPhase(t, "rollout/canary", "Healthy")
+	s.change(t, "configmap/app", "{data: {key: three}}")
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return s.shown(t, "rollout/canary") != stable, "it still shows " + stable
+	})
+	s.awaitPhase(t, "rollout/canary", "Paused")
+	s.abort(t, true)
+	s.AwaitEvent(t, "canary", "Warning Undone", "configmap/app")
+	s.change(t, "configmap/app", "{data: {key: two}}")
+	shows(stable + ",again:")
+}
+
+// newCanary makes a stage with a Rollout that waits at half of its pods.
+func newCanary(t testing.TB) *stage {
 	t.Helper()
-	body := fmt.Sprintf(`{"status":{"abort":%t}}`, abort)
+	s := newStage(t, configMap("app", "key: one")+secret("db", "key: one")+
+		strings.Replace(fmt.Sprintf(rollout, "canary", "canary", "template: {metadata: {labels: {app: canary}}, spec: {"+uses("configmap/app", "secret/db")+"}}"),
+			"canary: {}", "canary: {steps: [{setWeight: 50}, {pause: {}}]}", 1),
+		labtest.KWOK, labtest.ArgoRollouts)
+	s.awaitPhase(t, "rollout/canary", "Healthy")
+	return s
+}
+
+// abort aborts the Rollout, or retries it, as Argo's plugin for kubectl does.
+func (s *stage) abort(t testing.TB, abort bool) {
+	t.Helper()
+	s.setStatus(t, "rollout/canary", fmt.Sprintf(`{"status":{"abort":%t}}`, abort))
+}
+
+func (s *stage) setStatus(t testing.TB, ref, body string) {
+	t.Helper()
 	if err := s.Client.Status().Patch(t.Context(), s.read(t, ref), client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
 		t.Fatal(err)
 	}

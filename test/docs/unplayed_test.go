@@ -34,7 +34,7 @@ func unplayedSessions() []unplayed {
 		{"docs/getting-started.md", "make push", compiles, "TestPush"},
 		{"docs/getting-started.md", "helm upgrade", noPods, "TestUpgradesRestartNothing"},
 		{"docs/getting-started.md", "helm uninstall", noPods, "TestUpgradesRestartNothing"},
-		{"docs/getting-started.md", "make lab", wholePlay, "TestUpStatusDown"},
+		{"docs/getting-started.md", "eval", "it starts a control plane that stays", "TestUpStatusDown"},
 		{"docs/getting-started.md", "kubectl -n NAMESPACE", aPattern, ""},
 		{"docs/operations.md", "make push", compiles, "TestUpgradesRestartNothing"},
 		{"docs/images.md", "make images", compiles, "TestProduct"},

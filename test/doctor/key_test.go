@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/hex"
 	"strings"
 	"testing"
@@ -39,8 +40,10 @@ func TestReplacedKey(t *testing.T) {
 	})
 	a := i.examine(t)
 	a.expect(t, "key", "problem", "was replaced", "Deployment/"+i.Namespace+"/"+testkit.Web, "delete the Secret")
-	if a.code != 1 || strings.Contains(a.stdout, string(other)) || strings.Contains(a.stdout, hex.EncodeToString(other)) {
-		t.Errorf("exit code %d, and\n%s", a.code, a.stdout)
+	for _, form := range []string{string(other), hex.EncodeToString(other), base64.StdEncoding.EncodeToString(other)} {
+		if a.code != 1 || strings.Contains(a.stdout, form) {
+			t.Errorf("exit code %d, and\n%s", a.code, a.stdout)
+		}
 	}
 
 	remove()

@@ -31,6 +31,7 @@ func NewPatcher(c client.Client, form Form) *Patcher {
 // API server says of the write. It fails with a conflict when the workload is no longer
 // what was decided on.
 func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order) (kube.Moved, error) {
+	order.Aborted = w.Status.Aborted
 	changes, err := p.form(w, order)
 	if err != nil {
 		return kube.Moved{}, err
@@ -75,7 +76,6 @@ func Unshown(*kube.Workload, input.Order) ([]patch.Change, error) { return nil, 
 
 // AsAnnotation writes the versions into an annotation of the pod template.
 func AsAnnotation(w *kube.Workload, order input.Order) ([]patch.Change, error) {
-	order.Aborted = w.Status.Aborted
 	return []patch.Change{patch.SetAnnotation{Key: settings.Inputs, Value: order.Text(w.Shown, w.Target.ResourceVersion)}}, nil
 }
 
@@ -83,7 +83,6 @@ func AsAnnotation(w *kube.Workload, order input.Order) ([]patch.Change, error) {
 // that has it already, or of the first one.
 func AsVariable(w *kube.Workload, order input.Order) ([]patch.Change, error) {
 	v := w.Place(settings.InputsVariable)
-	order.Aborted = w.Status.Aborted
 	v.Value = order.Text(w.Shown, w.Target.ResourceVersion)
 	changes := []patch.Change{v}
 	if w.Annotated {

@@ -58,8 +58,8 @@ func (t Timeline) keptPods() bool {
 	})
 }
 
-// OrderUnknown reports whether the input changed before or after a rollout of another
-// writer, as far as is known: a list showed one of them. The pods have loaded what was there
+// OrderUnknown reports whether it is unknown which came first, the change of the input or
+// another writer's rollout: a list showed one of them. The pods have loaded what was there
 // before, what exists, or something between. When the process starts, a template that is on
 // record tells that there was no rollout.
 func (t Timeline) OrderUnknown() bool {

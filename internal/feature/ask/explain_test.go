@@ -74,7 +74,7 @@ func TestEstimateOfSettings(t *testing.T) {
 		want   string
 	}{
 		"Released":  {"the hold is gone", input.Held, follow.Input{Intent: settings.Intent{Mode: settings.Follow}, Findings: []input.Finding{{ID: input.ConfigMap("app"), Reason: input.InStep}}}, nil, string(input.InStep)},
-		"StillHeld": {"it is as on record", input.Undone, follow.Input{}, nil, ""},
+		"StillHeld": {"it is as on record", input.Held, follow.Input{Intent: settings.Intent{Mode: settings.Follow, Held: true}, Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed}}}, nil, ""},
 		"Hidden":    {"who asks cannot read what the decision depends on", input.Held, follow.Input{}, map[input.ID]string{input.Secret("db"): "forbidden"}, ""},
 	}
 	for name, tc := range cases {

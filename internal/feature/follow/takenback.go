@@ -142,7 +142,7 @@ func (in Input) deliveredAndGone(w *kube.Workload) bool {
 }
 
 // isDeliveredAndGone: a revision shows that our own rollout gave the input, and the template
-// does not; or the rollout, ours or another writer's, was aborted before anybody looked.
+// does not; or the rollout, ours or another writer's, was aborted before Lockstep looked.
 func isDeliveredAndGone(w *kube.Workload, f input.Finding) bool {
 	switch f.Reason {
 	case input.DeliveredBefore:

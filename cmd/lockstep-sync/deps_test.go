@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
 // linked lists the packages that a program or package is made of.
@@ -43,20 +48,82 @@ func TestThePipelineKnowsNoAdapter(t *testing.T) {
 	}
 }
 
-// The shipped program is static and stays under its limit of 16 MB.
+// limits are the programs and the most bytes that each may have as it is shipped.
+func limits() map[string]int64 {
+	return map[string]int64{"./cmd/lockstep": 43e6, "./cmd/lockstep-sync": 16e6}
+}
+
+// The shipped programs are static and stay under their limits.
 func TestSize(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lockstep-sync")
-	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
-	command.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "GOFLAGS=") }), "CGO_ENABLED=0")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	for program, limit := range limits() {
+		info, err := os.Stat(labtest.Binary(t, program))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %.1f MB", program, float64(info.Size())/1e6)
+		if info.Size() > limit {
+			t.Errorf("%s: %d bytes are more than %.0f MB", program, info.Size(), float64(limit)/1e6)
+		}
 	}
-	info, err := os.Stat(path)
+}
+
+// keptByReflection is an exported method that nothing calls. The linker keeps it only if it keeps all exported methods of
+// all types, because some code looks up a method by a name that the linker doesn't know.
+const keptByReflection = "reflect.Value.Methods"
+
+// A template looks up methods by name. If any code of a program can execute one, the linker removes no exported method: the
+// controller was 11 MB larger.
+func TestTheLinkerRemovesUnusedMethods(t *testing.T) {
+	_ = template.New("").Execute(io.Discard, nil) // so that this test's own program keeps them
+	if self, err := os.Executable(); err != nil || !keepsUnusedMethods(t, self) {
+		t.Fatalf("the linker removed %s although this program executes a template: choose another method (%v)", keptByReflection, err)
+	}
+	for program := range limits() {
+		if keepsUnusedMethods(t, labtest.Binary(t, program)) {
+			t.Errorf("%s: the linker removes no exported method because it keeps the last of these functions:\n%s", program, pathToReflection(t, program))
+		}
+	}
+}
+
+// keepsUnusedMethods looks for the name in the table of functions, which a stripped program contains too.
+func keepsUnusedMethods(t *testing.T, file string) bool {
+	t.Helper()
+	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%.1f MB", float64(info.Size())/1e6)
-	if info.Size() > 16e6 {
-		t.Errorf("%d bytes are more than 16 MB", info.Size())
+	return bytes.Contains(content, []byte("\x00"+keptByReflection+"\x00"))
+}
+
+// pathToReflection links the program again, and returns why the linker keeps the first function that looks up methods. Those
+// after it may be a consequence.
+func pathToReflection(t *testing.T, program string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w -dumpdep", "-o", filepath.Join(t.TempDir(), "program"), program)
+	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
+	users := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		user, used, _ := strings.Cut(strings.TrimSpace(line), " -> ")
+		users[withoutFlags(used)] = withoutFlags(user)
+		if !strings.Contains(used, "<ReflectMethod>") {
+			continue
+		}
+		path := []string{withoutFlags(used)}
+		for user := withoutFlags(user); user != ""; user = users[user] {
+			path = append(path, user)
+		}
+		slices.Reverse(path)
+		return strings.Join(path, "\n  -> ")
+	}
+	return "the linker names none"
+}
+
+// withoutFlags is the name of a symbol, which the linker may add words to: "reflect.Value.Method <ReflectMethod>".
+func withoutFlags(symbol string) string {
+	name, _, _ := strings.Cut(symbol, " <")
+	return name
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -12,6 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/lockstep-dev/lockstep/internal/memory"
 )
 
 // Options of the process.
@@ -21,6 +24,7 @@ type Options struct {
 	// MetricsAddr and ProbeAddr are listen addresses; "0" listens nowhere.
 	MetricsAddr string
 	ProbeAddr   string
+	Metrics     *Metrics
 	// LeaderElection lets several processes run of which one works. The lease is
 	// kept in Namespace under LeaseName.
 	LeaderElection bool
@@ -46,11 +50,21 @@ func Run(ctx context.Context, o Options, parts ...Setup) error {
 	if err := addProbes(ctx, mgr, o); err != nil {
 		return err
 	}
+	if err := addMetrics(ctx, mgr, o); err != nil {
+		return err
+	}
 	for _, part := range parts {
 		if err := part(mgr); err != nil {
 			return err
 		}
 	}
+	// Memory is highest while the first lists stream in. What only the start needed goes before.
+	memory.Return()
+	ctx, stop := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer stop()
+	helpers.Go(func() { memory.KeepReturning(ctx) })
 	return mgr.Start(ctx)
 }
 
@@ -59,8 +73,8 @@ func (o Options) managerOptions() ctrl.Options {
 	return ctrl.Options{
 		// What the library says of its own comings and goings is for debugging.
 		Logger:                        o.Log.V(1),
-		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr},
-		HealthProbeBindAddress:        "0",
+		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress:        "0", // this package serves both itself
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              o.LeaseName,
 		LeaderElectionNamespace:       o.Namespace,

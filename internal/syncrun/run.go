@@ -22,6 +22,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
 	"github.com/lockstep-dev/lockstep/internal/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/memory"
 )
 
 // files is a volume of either kind.
@@ -197,26 +198,11 @@ func (r *runner) run(ctx context.Context) error {
 	for _, dir := range r.config.Directories {
 		helpers.Go(func() { r.followDirectory(ctx, dir) })
 	}
-	helpers.Go(func() { returnMemory(ctx) })
+	helpers.Go(func() { memory.KeepReturning(ctx) })
 	if r.child != nil {
 		return r.runChild(ctx)
 	}
 	return r.agent.Run(ctx)
-}
-
-// returnMemory gives back what starting and loading took, as soon as that is
-// over, once more when the first changes have gone through, and then rarely: the
-// runtime and the kernel would hold on to it much longer. Two thirds of what an
-// agent has after its start are pages of the program file that it needs no more.
-func returnMemory(ctx context.Context) {
-	for _, wait := range []time.Duration{2 * time.Second, 18 * time.Second} {
-		pause(ctx, wait)
-		process.ReturnMemory()
-	}
-	for ctx.Err() == nil {
-		pause(ctx, 10*time.Minute)
-		process.ReturnMemory()
-	}
 }
 
 // followDirectory scans the directory now and whenever it may have changed.

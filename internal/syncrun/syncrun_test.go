@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,7 +27,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func selector(kind filemap.Kind, name, labels string) objectwatch.Selector {
 	return objectwatch.Selector{Kind: kind, Namespace: "ns", Name: name, Labels: labels}
@@ -40,6 +41,20 @@ func TestInsecureInACluster(t *testing.T) {
 		if diff := cmp.Diff(want, config.TLSClientConfig); diff != "" {
 			t.Errorf("insecure %v: %s", insecure, diff)
 		}
+	}
+}
+
+// A token file stays a file, which the client reads again: the agent would lose its access
+// with a token that it has read once.
+func TestATokenFileIsReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	token, kubeconfig := filepath.Join(dir, "token"), filepath.Join(dir, "kubeconfig")
+	write(t, token, "one")
+	write(t, kubeconfig, "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],"+
+		"clusters: [{name: x, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: x, user: {tokenFile: '"+token+"'}}]}")
+	config, err := Kube{Kubeconfig: kubeconfig}.restConfig()
+	if err != nil || config.BearerTokenFile != token {
+		t.Errorf("the token file is %q, want %q (%v)", config.BearerTokenFile, token, err)
 	}
 }
 
@@ -151,6 +166,31 @@ func TestRunWatchesDirectories(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("the agent ended with %v", err)
+	}
+}
+
+// Two agents in one pod without a port of their own: the second runs without one. A port
+// that was asked for and is taken is an error.
+func TestAHealthPortThatIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for optional, want := range map[bool]string{true: "", false: "serve probes on " + taken.Addr().String()} {
+		config := Default()
+		config.Directories, config.Volume.Root, config.Sync.Once = []string{t.TempDir()}, filepath.Join(t.TempDir(), "config"), true
+		config.HealthAddr, config.HealthOptional = taken.Addr().String(), optional
+		write(t, filepath.Join(config.Directories[0], "a"), "1")
+		log := &output{}
+		err := Run(t.Context(), config, slog.New(slog.NewTextHandler(log, nil)), time.Now)
+		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("optional %v: error %v, want %q", optional, err, want)
+		}
+		_, missing := os.Stat(filepath.Join(config.Volume.Root, "a"))
+		if said := strings.Contains(log.String(), "there is no health port"); said != optional || (missing == nil) != optional {
+			t.Errorf("optional %v: the file is there: %v, the log is\n%s", optional, missing == nil, log)
+		}
 	}
 }
 

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Metrics are those of one run and the pages that are served beside them. The libraries
+// keep theirs in a registry of the process, which is served too.
+type Metrics struct {
+	*prometheus.Registry
+
+	pages *http.ServeMux
+}
+
+// NewMetrics returns metrics without any.
+func NewMetrics() *Metrics {
+	return &Metrics{Registry: prometheus.NewRegistry(), pages: http.NewServeMux()}
+}
+
+// Page serves a page at a path beside the metrics.
+func (m *Metrics) Page(path string, page http.Handler) { m.pages.Handle(path, page) }
+
+// addMetrics serves the metrics on every replica.
+func addMetrics(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.MetricsAddr == "0" {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.MetricsAddr)
+	if err != nil {
+		return fmt.Errorf("listen for metrics on %s: %w", o.MetricsAddr, err)
+	}
+	o.Metrics.Page("/metrics", promhttp.HandlerFor(
+		prometheus.Gatherers{ctrlmetrics.Registry, o.Metrics.Registry}, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError},
+	))
+	timeout := 2 * time.Second
+	return mgr.Add(&manager.Server{
+		Name:            "metrics",
+		Listener:        listener,
+		Server:          &http.Server{Handler: o.Metrics.pages, ReadHeaderTimeout: 10 * time.Second},
+		ShutdownTimeout: &timeout,
+	})
+}

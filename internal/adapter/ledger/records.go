@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -78,7 +79,7 @@ func New(c client.WithWatch, o Options) *Records {
 	r := &Records{client: c, options: o, shards: map[string]*shard{}, wake: func(kube.Key) {}, slots: make(chan struct{}, writesAtATime)}
 	r.mirror = mirror.New(mirror.Options[*shardCopy]{
 		Name: "configmaps of the record in " + o.Namespace, Role: mirror.RoleRecord,
-		Slim: slimShard, Indexed: r.shardChanged, Report: o.Status, Now: o.Now,
+		Slim: slimShard, Indexed: r.shardChanged, Seen: func(_, now *shardCopy) { now.Data = nil }, Report: o.Status, Now: o.Now,
 	})
 	for _, name := range ShardNames(o.Name) {
 		r.shards[name] = newShard(name)
@@ -91,15 +92,14 @@ func New(c client.WithWatch, o Options) *Records {
 // that a newer program wrote is returned as too new and never touched.
 func (r *Records) Entry(key kube.Key) (record.Entry, bool) {
 	r.mu.Lock()
-	text, ok := r.shardOf(key).get(storageKey(key))
+	entry, ok, err := r.shardOf(key).entry(storageKey(key))
 	r.mu.Unlock()
 	if !ok {
 		return record.Entry{}, false
 	}
-	if record.IsTooNew(text) {
+	if isTooNew(err) {
 		return record.Entry{TooNew: true}, true
 	}
-	entry, err := record.Decode(text)
 	if err == nil && entry.ID != key.ID() {
 		err = fmt.Errorf("entry belongs to %s", entry.ID)
 	}
@@ -126,14 +126,12 @@ func (r *Records) Put(key kube.Key, entry record.Entry) error {
 // wrote is left as it is.
 func (r *Records) replace(key kube.Key, text *string) {
 	s, stored := r.shardOf(key), storageKey(key)
-	if before, ok := s.get(stored); ok {
-		if record.IsTooNew(before) {
-			return
-		}
-		if _, err := record.Decode(before); err != nil {
-			// A person can still look at it.
-			s.set(unreadableWord+stored, &before)
-		}
+	_, ok, err := s.entry(stored)
+	if isTooNew(err) {
+		return
+	}
+	if before, _ := s.get(stored); ok && err != nil {
+		s.set(unreadableWord+stored, &before) // a person can still look at it
 	}
 	s.set(stored, text)
 }
@@ -240,6 +238,7 @@ func (r *Records) shardChanged(old, now *shardCopy) {
 		if s, ok := r.shards[now.Name]; ok {
 			r.adopt(s, now.ConfigMap)
 		}
+		now.Data = nil // the shard has the texts; after a write of ours this would be a second copy
 		return
 	}
 	r.mu.Lock()
@@ -289,12 +288,12 @@ func ShardNames(name string) []string {
 	return all
 }
 
-func nthShard(name string, n int) string { return fmt.Sprintf("%s-%02d", name, n) }
+func nthShard(name string, n int) string { return name + "-" + strconv.Itoa(n/10) + strconv.Itoa(n%10) }
 
 // storageKey is the workload's key in a ConfigMap. Names are too long for one
 // in rare cases; a digest stands for those.
 func storageKey(key kube.Key) string {
-	return shortKey(fmt.Sprintf("%s.%s_%s_%s", key.Kind, key.Group, key.Namespace, key.Name))
+	return shortKey(key.Kind + "." + key.Group + "_" + key.Namespace + "_" + key.Name)
 }
 
 // hashedWord begins a key that a digest stands for.

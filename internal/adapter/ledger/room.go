@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
 // bound is how many bytes of a shard are taken at most, by the workloads of one
@@ -31,10 +30,10 @@ func (b bound) refuse(s *shard, namespace string, own, all int) string {
 	return ""
 }
 
-// Full says why there is no room for an entry, empty when there is. The room is then
-// kept for it until Release. Only those that came last, or ask for more,
-// find none, unless the entries of all have grown far beyond what is usual.
-func (r *Records) Full(key kube.Key, room int) string {
+// Reserve keeps room for an entry until Release, and says why when there is none. Only those
+// that came last, or ask for more, find none, unless the entries of all have grown far
+// beyond what is usual.
+func (r *Records) Reserve(key kube.Key, room int) (full string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, stored := r.shardOf(key), storageKey(key)
@@ -51,7 +50,7 @@ func (r *Records) Full(key kube.Key, room int) string {
 	return why
 }
 
-// Release gives back what Full kept and the entry does not take.
+// Release gives back what Reserve kept and the entry does not take.
 func (r *Records) Release(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,12 +62,8 @@ func (r *Records) Release(key kube.Key) {
 // isKnown reports whether a workload is on record and asks for no more room than its
 // entry may need already.
 func (s *shard) isKnown(key string, room int) bool {
-	text, ok := s.get(key)
-	if !ok {
-		return false
-	}
-	e, err := record.Decode(text)
-	return err == nil && e.Room() >= room
+	e, ok, err := s.entry(key)
+	return ok && err == nil && e.Room() >= room
 }
 
 // lot is what a key of a shard takes, and whose it is.

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// shardCopy is a ConfigMap of the record as the watch delivers it.
+// shardCopy is a ConfigMap of the record as the watch delivers it. Its texts are dropped when the shard has them.
 type shardCopy struct {
 	*corev1.ConfigMap
 }
@@ -21,7 +22,7 @@ func slimShard(object any) (*shardCopy, error) {
 	if !ok {
 		return nil, fmt.Errorf("unexpected type %T", object)
 	}
-	return &shardCopy{cm}, nil
+	return &shardCopy{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name, ResourceVersion: cm.ResourceVersion}, Data: cm.Data}}, nil
 }
 
 // SameAs reports whether two copies are of one version.
@@ -40,6 +41,9 @@ type shard struct {
 	complaint       string // why the last write failed
 	retry           retry
 	stored          map[string]string
+	// decoded are the entries that were read last, each with its text. Looks at one workload
+	// come in series, and nothing has changed at most of them.
+	decoded map[string]decoded
 	// tooNew are the keys of entries that a newer program wrote.
 	tooNew []string
 	// dirty holds the texts that differ from stored; nil removes a key.
@@ -61,7 +65,7 @@ type shard struct {
 func newShard(name string) *shard {
 	return &shard{
 		name: name, writing: make(chan struct{}, 1), stored: map[string]string{}, dirty: map[string]*string{},
-		taken: newTally(), claims: map[string]lot{},
+		decoded: map[string]decoded{}, taken: newTally(), claims: map[string]lot{},
 	}
 }
 

@@ -1,242 +1,274 @@
 package record
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// format is raised when older programs would misread an entry.
-const format = 1
+// format is raised when older programs would misread an entry. Every text that this program
+// writes begins with head.
+const (
+	format = 1
+	head   = `{"v":1`
+)
 
-// TooNewError says that an entry has a format which only a newer program reads.
-type TooNewError struct {
-	Format int
+// FormatError says that an entry has another format.
+type FormatError struct{ Format int }
+
+// Error names both formats.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("format %d, this program reads %d", e.Format, format)
 }
 
-// Error says which format it is.
-func (e *TooNewError) Error() string {
-	return fmt.Sprintf("decode entry: format %d, this program reads %d", e.Format, format)
-}
+// IsTooNew reports whether only a newer program reads it.
+func (e *FormatError) IsTooNew() bool { return e.Format > format }
 
-// IsTooNew reports whether a text is an entry that only a newer program reads.
+// IsTooNew reports whether a text is an entry that only a newer program reads. It must not be
+// replaced.
 func IsTooNew(text string) bool {
-	f, err := formatOf(text)
-	return err == nil && f > format
-}
-
-// formatOf reads the format and nothing else: in another format everything else may
-// have another shape.
-func formatOf(text string) (int, error) {
-	if strings.HasPrefix(text, fmt.Sprintf(`{"v":%d,`, format)) {
-		return format, nil // as this program writes it, and nearly every text is
+	if strings.HasPrefix(text, head+",") {
+		return false // as this program writes it, and nearly every text is
 	}
-	var s struct {
-		Format int `json:"v"`
-	}
-	err := json.Unmarshal([]byte(text), &s)
-	return s.Format, err
+	_, err := Decode(text)
+	other, found := errors.AsType[*FormatError](err)
+	return found && other.IsTooNew()
 }
 
-// stored is the written form. Version and digest of each input share one string,
-// because an installation with 10,000 workloads stores some 50,000 of them.
-type stored struct {
-	Format       int                        `json:"v"`
-	ID           string                     `json:"id"`
-	UID          string                     `json:"uid"`
-	Inputs       map[string]json.RawMessage `json:"in,omitempty"`
-	PendingSince *time.Time                 `json:"pending,omitempty"`
-	DelaySince   *time.Time                 `json:"delay,omitempty"`
-	MovedAt      *time.Time                 `json:"moved,omitempty"`
-	AsOf         *time.Time                 `json:"asOf,omitempty"`
-	MovedFrom    int64                      `json:"movedFrom,omitempty"`
-	Template     string                     `json:"template,omitempty"`
-	Released     int64                      `json:"released,omitempty"`
-	Hold         *Hold                      `json:"hold,omitempty"`
-	Searched     []string                   `json:"searched,omitempty"`
-	GoneAt       *time.Time                 `json:"gone,omitempty"`
-	Left         bool                       `json:"left,omitempty"`
-	Inherited    string                     `json:"inherited,omitempty"`
-	Decision     *Decision                  `json:"decision,omitempty"`
-	EvictFor     string                     `json:"evictFor,omitempty"`
-	EvictSince   *time.Time                 `json:"evictSince,omitempty"`
-	EvictPods    int                        `json:"evictPods,omitempty"`
-}
-
-// storedFields are the fields that this program understands, in the order in which
-// they are written.
-func storedFields() []string {
-	return []string{"v", "id", "uid", "in", "pending", "delay", "moved", "asOf", "movedFrom", "template", "released", "hold", "searched", "gone", "left", "inherited", "decision", "evictFor", "evictSince", "evictPods"}
-}
-
-// Encode writes the entry as text. What is foreign comes after what this program
-// understands.
+// Encode writes the entry as text, without the parts that are zero. Foreign fields come last.
 func (e Entry) Encode() (string, error) {
-	s := stored{
-		Format: format, ID: e.ID, UID: e.UID, Inputs: make(map[string]json.RawMessage, len(e.Inputs)),
-		PendingSince: optionalTime(e.PendingSince), DelaySince: optionalTime(e.DelaySince), MovedAt: optionalTime(e.MovedAt), AsOf: optionalTime(e.AsOf), MovedFrom: e.MovedFrom,
-		Template: e.Template.encode(), Released: e.Released, Searched: e.Searched, GoneAt: optionalTime(e.GoneAt), Left: e.Left, Inherited: e.Inherited,
-		EvictFor: e.EvictFor, EvictSince: optionalTime(e.EvictSince), EvictPods: e.EvictPods,
-	}
-	if !e.Decision.IsZero() {
-		s.Decision = &e.Decision
-	}
-	if e.Hold.On {
-		s.Hold = &e.Hold
-	}
-	for id, given := range e.Inputs {
-		text, err := json.Marshal(given.encode())
-		if err != nil {
-			return "", err
-		}
-		s.Inputs[id.String()] = text
-	}
-	text, err := json.Marshal(s)
-	if err != nil || e.Foreign.IsEmpty() {
-		return string(text), err
-	}
-	return e.Foreign.addTo(text, s.Inputs)
-}
-
-// addTo adds what is foreign to an entry.
-func (f Foreign) addTo(entry []byte, inputs map[string]json.RawMessage) (string, error) {
-	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(entry, &fields); err != nil {
-		return "", err
-	}
-	for name, value := range f.Inputs {
-		if _, known := inputs[name]; !known {
-			inputs[name] = value
-		}
-	}
-	if len(inputs) > 0 {
-		fields["in"] = object(inputs, slices.Sorted(maps.Keys(inputs)))
-	}
-	maps.Copy(fields, f.Fields)
-	order := append(storedFields(), slices.Sorted(maps.Keys(f.Fields))...)
-	return string(object(fields, order)), nil
-}
-
-// object writes a JSON object. The library would compact and escape values that have
-// to stay byte for byte.
-func object(fields map[string]json.RawMessage, order []string) json.RawMessage {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for _, name := range order {
-		value, ok := fields[name]
-		if !ok {
+	b, none := append(make([]byte, 0, 512), head...), (&Entry{}).parts()
+	for i, p := range e.parts() {
+		if i >= alwaysWritten && same(p.at, none[i].at) {
 			continue
 		}
-		if b.Len() > 1 {
-			b.WriteByte(',')
+		var err error
+		if b, err = write(appendName(b, p.name), p.at); err != nil {
+			return "", err
 		}
-		key, _ := json.Marshal(name) //nolint:errchkjson // a string can be written
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(value)
 	}
-	b.WriteByte('}')
-	return b.Bytes()
+	return string(append(appendFields(b, e.Foreign.Fields), '}')), nil
 }
 
 // Decode reads what Encode wrote. Parts that it does not understand are kept. What it
 // misunderstands is an error, never a guess: the caller takes a new baseline, or
-// leaves the entry alone when the error is a TooNewError.
+// leaves the entry alone when it is too new.
 func Decode(text string) (Entry, error) {
-	f, err := formatOf(text)
-	switch {
-	case err != nil:
-		return Entry{}, fmt.Errorf("decode entry: %w", err)
-	case f > format:
-		return Entry{}, &TooNewError{f}
-	case f != format:
-		return Entry{}, fmt.Errorf("decode entry: format %d, this program reads %d", f, format)
+	// Names count to the letter; into a struct, the library would take "Moved" for "moved".
+	var fields map[string]json.RawMessage
+	err := json.Unmarshal([]byte(text), &fields)
+	// The format comes first: in another one, everything else may have another shape.
+	if f, _ := strconv.Atoi(string(fields["v"])); err == nil && f != format {
+		err = &FormatError{f}
 	}
-	s, foreign, err := decodeFields(text)
 	if err != nil {
 		return Entry{}, fmt.Errorf("decode entry: %w", err)
 	}
-	e := Entry{
-		ID: s.ID, UID: s.UID, PendingSince: deref(s.PendingSince), DelaySince: deref(s.DelaySince), MovedAt: deref(s.MovedAt), AsOf: deref(s.AsOf), MovedFrom: s.MovedFrom,
-		Template: decodeTemplate(s.Template), Released: s.Released, Searched: s.Searched, GoneAt: deref(s.GoneAt), Left: s.Left, Inherited: s.Inherited,
-		EvictFor: s.EvictFor, EvictSince: deref(s.EvictSince), EvictPods: s.EvictPods,
+	e := Entry{Inputs: map[input.ID]Given{}}
+	for _, p := range e.parts() {
+		value, found := fields[p.name]
+		if !found {
+			continue
+		}
+		if err := read(value, p.at); err != nil {
+			return Entry{}, fmt.Errorf("decode entry: %s: %w", p.name, err)
+		}
+		delete(fields, p.name)
 	}
-	if s.Decision != nil {
-		e.Decision = *s.Decision
+	if delete(fields, "v"); len(fields) > 0 {
+		e.Foreign.Fields = fields
 	}
-	if s.Hold != nil {
-		e.Hold = *s.Hold
-		e.Hold.On = true
-	}
-	e.Foreign.Fields = foreign
-	e.decodeInputs(s.Inputs)
 	return e, nil
 }
 
-// decodeFields reads the fields that are understood, and returns the others. Names
-// count to the letter; the library would take "Moved" for "moved".
-func decodeFields(text string) (s stored, foreign map[string]json.RawMessage, err error) {
-	if err := json.Unmarshal([]byte(text), &foreign); err != nil {
-		return stored{}, nil, err
+// write appends the JSON value of a part.
+func write(b []byte, at any) ([]byte, error) {
+	switch v := at.(type) {
+	case inputs:
+		return v.write(b), nil
+	case *string:
+		return appendText(b, *v), nil
+	case *Template:
+		return appendText(b, generation(*v)+v.Sum), nil
+	case numberOf:
+		about := ""
+		if !v.Made {
+			about = aboutMark
+		}
+		return appendText(b, generation(*v.Template)+about+strconv.FormatInt(v.Number, 10)), nil
+	case numberBefore:
+		return strconv.AppendInt(b, *v.int64-1, 10), nil
+	case *time.Time:
+		at = v.UTC()
 	}
-	for name, into := range map[string]any{
-		"v": &s.Format, "id": &s.ID, "uid": &s.UID, "in": &s.Inputs, "pending": &s.PendingSince, "delay": &s.DelaySince, "moved": &s.MovedAt, "asOf": &s.AsOf,
-		"movedFrom": &s.MovedFrom, "template": &s.Template, "released": &s.Released, "hold": &s.Hold, "searched": &s.Searched, "gone": &s.GoneAt, "left": &s.Left, "inherited": &s.Inherited,
-		"decision": &s.Decision, "evictFor": &s.EvictFor, "evictSince": &s.EvictSince, "evictPods": &s.EvictPods,
-	} {
-		value, ok := foreign[name]
-		if !ok {
+	text, err := json.Marshal(at)
+	return append(b, text...), err
+}
+
+// read reads the JSON value of a part. Null leaves it as it is.
+func read(value json.RawMessage, at any) (err error) {
+	switch v := at.(type) {
+	case inputs:
+		return v.read(value)
+	case *string:
+		*v, err = textOf(value)
+		return err
+	case *Template:
+		text, err := textOf(value)
+		*v = decodeTemplate(text)
+		return err
+	case numberOf:
+		text, err := textOf(value)
+		v.readNumber(text)
+		return err
+	case numberBefore:
+		err := json.Unmarshal(value, v.int64)
+		*v.int64++
+		return err
+	case *time.Time:
+		return v.UnmarshalJSON(value)
+	case *Hold:
+		v.On = string(value) != "null"
+	}
+	return json.Unmarshal(value, at)
+}
+
+// same reports whether a part says the same in two entries.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case inputs:
+		b := b.(inputs)
+		return maps.Equal(a.Inputs, b.Inputs) && equalTexts(a.Foreign.Inputs, b.Foreign.Inputs)
+	case *time.Time:
+		return a.Equal(*b.(*time.Time))
+	case *[]string:
+		return slices.Equal(*a, *b.(*[]string))
+	case *string:
+		return *a == *b.(*string)
+	case *int64:
+		return *a == *b.(*int64)
+	case *int:
+		return *a == *b.(*int)
+	case *bool:
+		return *a == *b.(*bool)
+	case *Template:
+		return a.Sum == b.(*Template).Sum // the generation is noted when there is something else to write
+	case numberOf:
+		return a.Number == b.(numberOf).Number
+	case numberBefore:
+		return max(*a.int64, 1) == max(*b.(numberBefore).int64, 1)
+	case *Decision:
+		return *a == *b.(*Decision)
+	case *Hold:
+		b := b.(*Hold)
+		return *a == *b || !a.On && !b.On
+	}
+	return false
+}
+
+// inputs are the inputs of an entry. Foreign ones are written among the others.
+type inputs struct{ *Entry }
+
+func (in inputs) write(b []byte) []byte {
+	values := make(map[string]json.RawMessage, len(in.Inputs)+len(in.Foreign.Inputs))
+	maps.Copy(values, in.Foreign.Inputs)
+	for id, given := range in.Inputs {
+		values[id.String()] = appendText(nil, given.encode())
+	}
+	start := len(b)
+	b = appendFields(b, values)
+	b[start] = '{' // replaces the first comma
+	return append(b, '}')
+}
+
+// read reads the inputs. One whose kind or value is not understood is foreign: its workload
+// takes a new baseline for it, and the others count.
+func (in inputs) read(value json.RawMessage) error {
+	var foreign map[string]json.RawMessage
+	if err := json.Unmarshal(value, &foreign); err != nil {
+		return err
+	}
+	for name, text := range foreign {
+		id, err := input.ParseID(name)
+		if err != nil || id.String() != name {
 			continue
 		}
-		if err := json.Unmarshal(value, into); err != nil {
-			return stored{}, nil, fmt.Errorf("%s: %w", name, err)
+		if given, err := decodeGiven(text); err == nil {
+			in.Inputs[id] = given
+			delete(foreign, name)
 		}
-		delete(foreign, name)
 	}
-	if len(foreign) == 0 {
-		foreign = nil
+	if len(foreign) > 0 {
+		in.Foreign.Inputs = foreign
 	}
-	return s, foreign, nil
+	return nil
 }
 
-// decodeInputs reads the inputs. One whose kind or value is not understood is foreign:
-// its workload takes a new baseline for it, and the others count.
-func (e *Entry) decodeInputs(all map[string]json.RawMessage) {
-	e.Inputs = make(map[input.ID]Given, len(all))
-	for name, value := range all {
-		id, err := input.ParseID(name)
-		if err == nil && id.String() == name {
-			var given Given
-			if given, err = decodeGiven(value); err == nil {
-				e.Inputs[id] = given
-				continue
-			}
-		}
-		if e.Foreign.Inputs == nil {
-			e.Foreign.Inputs = map[string]json.RawMessage{}
-		}
-		e.Foreign.Inputs[name] = value
+// appendFields appends fields in the order of their names. The library would compact and escape
+// values that have to stay byte for byte.
+func appendFields(b []byte, fields map[string]json.RawMessage) []byte {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		b = append(appendName(b, name), fields[name]...)
 	}
+	return b
 }
 
-// encode writes a template as "GENERATION:SUM".
-func (t Template) encode() string {
-	if t == (Template{}) {
-		return ""
-	}
-	return strconv.FormatInt(t.Generation, 10) + ":" + t.Sum
+func appendName(b []byte, name string) []byte {
+	return append(appendText(append(b, ','), name), ':')
 }
 
-// decodeTemplate reads what encode wrote. What it cannot read is no template: the next
+// appendText appends a JSON string as the library writes it. Few texts need its escapes.
+func appendText(b []byte, text string) []byte {
+	for _, c := range []byte(text) {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			escaped, _ := json.Marshal(text) //nolint:errchkjson // a string can be written
+			return append(b, escaped...)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"')
+}
+
+// textOf reads a JSON string. Few have escapes that need the library.
+func textOf(value json.RawMessage) (text string, err error) {
+	if value[0] == '"' && !slices.Contains(value, '\\') && utf8.Valid(value) {
+		return string(value[1 : len(value)-1]), nil
+	}
+	err = json.Unmarshal(value, &text)
+	return text, err
+}
+
+// generation is the first word of a template, "GENERATION:SUM", and of its number.
+func generation(t Template) string {
+	return strconv.FormatInt(t.Generation, 10) + ":"
+}
+
+// numberOf is the number of a template's revision: "GENERATION:NUMBER", or "GENERATION:~NUMBER"
+// when it was not seen yet. A program that does not know it keeps the text, and writes templates
+// of other generations.
+type numberOf struct{ *Template }
+
+const aboutMark = "~"
+
+func (n numberOf) readNumber(text string) {
+	digits, _ := strings.CutPrefix(text, generation(*n.Template))
+	digits, about := strings.CutPrefix(digits, aboutMark)
+	n.Number, _ = strconv.ParseInt(digits, 10, 64)
+	n.Made = !about && n.Number > 0
+}
+
+// numberBefore is a number of which the one before is written, and no first one.
+type numberBefore struct{ *int64 }
+
+// decodeTemplate reads a template. What it cannot read is no template: the next
 // look notes the one that is there.
 func decodeTemplate(text string) Template {
 	generation, sum, found := strings.Cut(text, ":")
@@ -247,109 +279,37 @@ func decodeTemplate(text string) Template {
 	return Template{Generation: n, Sum: sum}
 }
 
-// What is noted of a version begins with one of these words.
-const fromWord, wasWord, dueWord, backWord, trialWord, memoWord = "from:", "was:", "due:", "back:", "trial:", "memo:"
-
-// Words that stand for themselves.
-const awaitsWord, sealedWord, mixedWord = "awaits", "sealed", "mixed"
-
-// notes are the words after the version and the mark.
-func (g Given) notes() string {
-	var words []string
-	if g.From != "" {
-		words = append(words, fromWord+string(g.From))
-	}
-	if g.Was != "" {
-		words = append(words, wasWord+g.Was)
-	}
-	if g.Due != "" {
-		words = append(words, dueWord+g.Due)
-	}
-	if g.Back != "" {
-		words = append(words, backWord+g.Back)
-	}
-	if g.Awaits {
-		words = append(words, awaitsWord)
-	}
-	if g.Sealed {
-		words = append(words, sealedWord)
-	}
-	if g.Trial != "" {
-		words = append(words, trialWord+g.Trial)
-	}
-	if g.Mixed {
-		words = append(words, mixedWord)
-	}
-	if g.Memo != "" {
-		words = append(words, memoWord+g.Memo)
-	}
-	if g.Rest != "" {
-		words = append(words, g.Rest)
-	}
-	return strings.Join(words, " ")
-}
-
-// readNotes reads the words after the version and the mark. Those that it does not
-// know are the rest.
-func (g *Given) readNotes(text string) {
-	if text == "" {
-		return
-	}
-	var rest []string
-	for word := range strings.SplitSeq(text, " ") {
-		switch word {
-		case awaitsWord:
-			g.Awaits = true
-		case sealedWord:
-			g.Sealed = true
-		case mixedWord:
-			g.Mixed = true
-		default:
-			if !g.readNote(word) {
-				rest = append(rest, word)
-			}
-		}
-	}
-	g.Rest = strings.Join(rest, " ")
-}
-
-// readNote reads a word that has a value, and reports whether it knows it.
-func (g *Given) readNote(word string) bool {
-	if from, found := strings.CutPrefix(word, fromWord); found {
-		g.From = timeline.Origin(from)
-		return true
-	}
-	for prefix, into := range map[string]*string{wasWord: &g.Was, dueWord: &g.Due, backWord: &g.Back, trialWord: &g.Trial, memoWord: &g.Memo} {
-		if value, found := strings.CutPrefix(word, prefix); found {
-			*into = value
-			return true
-		}
-	}
-	return false
-}
-
 // encode writes the version, what the template showed of it, and what is noted of it,
 // each a word: "1:*:3fa9… 3fa9c1d2e4 from:4". A tracked version needs no mark; "~"
 // alone stands for one that the template does not show.
 func (g Given) encode() string {
-	words, notes := g.Version.String(), g.notes()
+	var notes []byte
+	none := (&Given{}).notes()
+	for i, n := range g.notes() {
+		if same(n.at, none[i].at) {
+			continue
+		}
+		notes = append(append(notes, ' '), n.name...)
+		if text, ok := n.at.(*string); ok {
+			notes = append(notes, *text...)
+		}
+	}
+	if g.Rest != "" {
+		notes = append(append(notes, ' '), g.Rest...)
+	}
+	mark := ""
 	switch {
-	case g.Shown.Pinned:
-		words += " " + g.Shown.String()
+	case g.Shown.Pinned, g.Shown.Digest == "" && len(notes) > 0:
+		mark = " " + g.Shown.String()
 	case g.Shown.Digest != "":
-		words += " " + g.Shown.Digest
-	case notes != "":
-		words += " " + g.Shown.String()
+		mark = " " + g.Shown.Digest
 	}
-	if notes != "" {
-		words += " " + notes
-	}
-	return words
+	return g.Version.String() + mark + string(notes)
 }
 
 func decodeGiven(value json.RawMessage) (Given, error) {
-	var text string
-	if err := json.Unmarshal(value, &text); err != nil {
+	text, err := textOf(value)
+	if err != nil {
 		return Given{}, err
 	}
 	version, text, _ := strings.Cut(text, " ")
@@ -358,27 +318,32 @@ func decodeGiven(value json.RawMessage) (Given, error) {
 	if err != nil {
 		return Given{}, err
 	}
-	g := Given{Version: v, Shown: input.Tracked(shown)}
-	g.readNotes(notes)
-	if mark, found := strings.CutPrefix(shown, "="); found {
-		g.Shown = input.Mark{Digest: mark, Pinned: true}
-	} else if mark, found := strings.CutPrefix(shown, "~"); found {
-		g.Shown = input.Tracked(mark)
+	g := Given{Version: v, Shown: input.Tracked(strings.TrimPrefix(shown, "~"))}
+	if digest, found := strings.CutPrefix(shown, "="); found {
+		g.Shown = input.Mark{Digest: digest, Pinned: true}
 	}
+	var rest []string
+	for word := range strings.SplitSeq(notes, " ") {
+		if !g.readNote(word) {
+			rest = append(rest, word)
+		}
+	}
+	g.Rest = strings.Join(rest, " ")
 	return g, nil
 }
 
-func deref(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
+// readNote reads a word, and reports whether it knows it.
+func (g *Given) readNote(word string) bool {
+	for _, n := range g.notes() {
+		value, found := strings.CutPrefix(word, n.name)
+		if text, ok := n.at.(*string); ok && found {
+			*text = value
+			return true
+		}
+		if flag, ok := n.at.(*bool); ok && found && value == "" {
+			*flag = true
+			return true
+		}
 	}
-	return *t
-}
-
-func optionalTime(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	utc := t.UTC()
-	return &utc
+	return false
 }

@@ -1,9 +1,9 @@
 package record
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
@@ -44,22 +44,37 @@ func upToSecond(t time.Time) time.Time {
 func Brief(message string) string {
 	const end = "…"
 	message = strings.ToValidUTF8(message, "?")
-	if writtenLength(message) <= MessageLimit {
-		return message
-	}
-	length := 0
+	length, cut := 0, 0
 	for i, r := range message {
-		n := writtenLength(string(r))
-		if length+n > MessageLimit-len(end) {
-			return message[:i] + end
+		if length <= MessageLimit-len(end) {
+			cut = i
 		}
-		length += n
+		if length += writtenRune(r); length > MessageLimit {
+			return message[:cut] + end
+		}
 	}
 	return message
 }
 
-// writtenLength is the length of a text in JSON, without the quotes around it.
-func writtenLength(text string) int {
-	written, _ := json.Marshal(text) //nolint:errchkjson // a string can be written
-	return len(written) - len(`""`)
+// writtenLength is the length of a valid text in JSON, without the quotes around it.
+func writtenLength(text string) (length int) {
+	for _, r := range text {
+		length += writtenRune(r)
+	}
+	return length
+}
+
+// writtenRune is how many bytes of JSON the library makes of a character. Messages are measured
+// at every look at a workload that waits, so they are not written for that.
+func writtenRune(r rune) int {
+	switch r {
+	case '"', '\\', '\b', '\f', '\n', '\r', '\t':
+		return len(`\n`)
+	case '<', '>', '&', '\u2028', '\u2029':
+		return len(`\u003c`)
+	}
+	if r < ' ' {
+		return len(`\u0001`)
+	}
+	return utf8.RuneLen(r)
 }

@@ -45,6 +45,27 @@ func TestBrief(t *testing.T) {
 	}
 }
 
+// TestBriefMeasuresAsTheLibraryWrites: a message of any character that takes exactly all of the room is not cut, and one of
+// a byte more is.
+func TestBriefMeasuresAsTheLibraryWrites(t *testing.T) {
+	t.Parallel()
+	runes := []rune{utf8.RuneError, '\U0001f600', utf8.MaxRune}
+	for r := range '\u3000' {
+		runes = append(runes, r)
+	}
+	for _, r := range runes {
+		written, err := json.Marshal(string(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		length := len(written) - len(`""`)
+		longest := strings.Repeat(string(r), record.MessageLimit/length) + strings.Repeat("x", record.MessageLimit%length)
+		if record.Brief(longest) != longest || record.Brief(longest+"x") == longest+"x" {
+			t.Errorf("%q is written in %d bytes and measured otherwise", r, length)
+		}
+	}
+}
+
 // TestBriefIsText: bytes that are no text would be written as others than were compared.
 func TestBriefIsText(t *testing.T) {
 	t.Parallel()

@@ -49,6 +49,37 @@ type Given struct {
 	Rest string
 }
 
+// Mark is what a template shows that was given the version, as far as that is known: a template
+// of ours shows all keys. Another writer's rollout gives a version and may keep an older mark.
+func (g Given) Mark() input.Mark {
+	if g.Shown.Pinned || !g.Version.IsContentOf(fingerprint.AllKeys()) {
+		return g.Shown
+	}
+	return input.Tracked(g.Version.Short())
+}
+
+// HadBefore reports whether pods that are made from the current revision had that version before
+// this one, and kept running.
+func (g Given) HadBefore(v fingerprint.Version, revisions []timeline.Revision) bool {
+	return g.Was != "" && g.Was == v.Short() && slices.ContainsFunc(revisions, func(r timeline.Revision) bool { return r.Current && g.From.Is(r) })
+}
+
+// notes is the table of notes on a version, in the written order: a word and its value, or a
+// word that stands for itself. A new note is one row.
+func (g *Given) notes() [9]part {
+	return [...]part{
+		{"from:", (*string)(&g.From)},
+		{"was:", &g.Was},
+		{"due:", &g.Due},
+		{"back:", &g.Back},
+		{"awaits", &g.Awaits},
+		{"sealed", &g.Sealed},
+		{"trial:", &g.Trial},
+		{"mixed", &g.Mixed},
+		{"memo:", &g.Memo},
+	}
+}
+
 // Take makes the version the one that was given. What was noted of another version
 // ends with it.
 func (g *Given) Take(v fingerprint.Version) {
@@ -80,9 +111,9 @@ type Entry struct {
 	// AsOf is the API server's time of the last write by anybody that it takes into
 	// account, when versions were taken as given without a patch; zero otherwise.
 	AsOf time.Time
-	// MovedFrom is the number of the revision that the workload had then, or before
-	// the patch; zero when its kind has none.
-	MovedFrom int64
+	// Accounted is the number of the last revision that the entry takes into account, zero
+	// when its kind has none.
+	Accounted int64
 	// Template is the pod template that the entry takes into account, zero in one of a
 	// program that did not note it.
 	Template Template
@@ -128,12 +159,55 @@ type Entry struct {
 	TooNew bool
 }
 
+// part is a stored field of an entry, or a note on a version: its written name, and a pointer
+// to its value.
+type part struct {
+	name string
+	at   any
+}
+
+// alwaysWritten is the number of parts, from the first, that are written even when they are zero.
+const alwaysWritten = 2
+
+// parts is the table of stored fields, in the written order. A new field is one row: Encode,
+// Decode, Equal and the set of known names follow from it.
+func (e *Entry) parts() [20]part {
+	return [...]part{
+		{"id", &e.ID},
+		{"uid", &e.UID},
+		{"in", inputs{e}},
+		{"pending", &e.PendingSince},
+		{"delay", &e.DelaySince},
+		{"moved", &e.MovedAt},
+		{"asOf", &e.AsOf},
+		{"movedFrom", numberBefore{&e.Accounted}},
+		{"template", &e.Template},
+		{"number", numberOf{&e.Template}},
+		{"released", &e.Released},
+		{"hold", &e.Hold},
+		{"searched", &e.Searched},
+		{"gone", &e.GoneAt},
+		{"left", &e.Left},
+		{"inherited", &e.Inherited},
+		{"decision", &e.Decision},
+		{"evictFor", &e.EvictFor},
+		{"evictSince", &e.EvictSince},
+		{"evictPods", &e.EvictPods},
+	}
+}
+
 // Template names a pod template, as it was in one generation of its object.
 type Template struct {
 	Generation int64
 	// Sum is a digest of it. While pods are made from another revision instead, because its
 	// rollout was aborted, that one follows, after Instead.
 	Sum string
+	// Number is that of its revision, zero when that is not known. A template that was
+	// replaced and is back has another one.
+	Number int64
+	// Made is true when the workload was seen with that number. One that its controller was
+	// about to make may have become that of another template.
+	Made bool
 }
 
 // Instead parts the digest of a template from the revision that pods are made from instead.
@@ -144,15 +218,38 @@ func (t Template) IsOlder(other Template) bool {
 	return t.Generation < other.Generation
 }
 
-// IsReplacedBy reports whether the other one is another template that came later. An abort
-// replaces none, and neither does its end.
+// IsReplacedBy reports whether the other one came later: another template, or the same one
+// after another, which its number tells. An abort replaces none, and neither does its end.
+// In the same generation it is the same, and so is one that was seen with the same number,
+// although another program may make another digest of it.
 func (t Template) IsReplacedBy(other Template) bool {
-	return t != Template{} && t.digest() != other.digest() && !other.IsOlder(t)
+	isBack, stays := t.Number > 0 && other.Number > t.Number, t.Made && other.Made && t.Number == other.Number
+	return t != Template{} && t.Generation < other.Generation && (t.digest() != other.digest() && !stays || isBack)
+}
+
+// IsOther reports whether the other one came later, and is another template.
+func (t Template) IsOther(other Template) bool {
+	return t != Template{} && t.IsOlder(other) && t.digest() != other.digest()
+}
+
+// IsSame reports whether both are one template in one use, whatever else was written.
+func (t Template) IsSame(other Template) bool {
+	return t.Sum == other.Sum && t.Number == other.Number
+}
+
+// IsStopped reports whether the other one differs in what pods are made from instead.
+func (t Template) IsStopped(other Template) bool {
+	return t.instead() != other.instead()
 }
 
 func (t Template) digest() string {
 	digest, _, _ := strings.Cut(t.Sum, Instead)
 	return digest
+}
+
+func (t Template) instead() string {
+	_, instead, _ := strings.Cut(t.Sum, Instead)
+	return instead
 }
 
 // Foreign are the parts of an entry that this program does not understand: inputs of
@@ -167,9 +264,8 @@ func (f Foreign) IsEmpty() bool {
 	return len(f.Inputs)+len(f.Fields) == 0
 }
 
-func (f Foreign) equal(other Foreign) bool {
-	same := func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
-	return maps.EqualFunc(f.Inputs, other.Inputs, same) && maps.EqualFunc(f.Fields, other.Fields, same)
+func equalTexts(a, b map[string]json.RawMessage) bool {
+	return maps.EqualFunc(a, b, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 }
 
 // IsKnown reports whether the workload was followed before, whether or not this program
@@ -197,10 +293,11 @@ func (e Entry) Clone() Entry {
 
 // Equal reports whether both say the same.
 func (e Entry) Equal(other Entry) bool {
-	return e.ID == other.ID && e.UID == other.UID && maps.Equal(e.Inputs, other.Inputs) &&
-		e.PendingSince.Equal(other.PendingSince) && e.DelaySince.Equal(other.DelaySince) && e.MovedAt.Equal(other.MovedAt) && e.AsOf.Equal(other.AsOf) && e.MovedFrom == other.MovedFrom &&
-		e.Template == other.Template && e.Released == other.Released && e.Hold == other.Hold &&
-		slices.Equal(e.Searched, other.Searched) && e.GoneAt.Equal(other.GoneAt) && e.Left == other.Left && e.Inherited == other.Inherited && e.TakenOver == other.TakenOver &&
-		e.EvictFor == other.EvictFor && e.EvictSince.Equal(other.EvictSince) && e.EvictPods == other.EvictPods && e.Decision == other.Decision &&
-		e.Foreign.equal(other.Foreign)
+	theirs := other.parts()
+	for i, p := range e.parts() {
+		if !same(p.at, theirs[i].at) {
+			return false
+		}
+	}
+	return e.TakenOver == other.TakenOver && equalTexts(e.Foreign.Fields, other.Foreign.Fields)
 }

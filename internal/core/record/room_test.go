@@ -17,7 +17,7 @@ import (
 func grown(workload string, names ...string) record.Entry {
 	e := full()
 	e.ID, e.UID = "StatefulSet.apps/"+strings.Repeat("n", 63)+"/"+workload, strings.Repeat("u", 36)
-	e.MovedFrom, e.Released, e.Template = 1<<40, 1<<60, record.Template{Generation: 1 << 40, Sum: strings.Repeat("f", 32)}
+	e.Accounted, e.Released, e.Template = 1<<40, 1<<60, record.Template{Generation: 1 << 40, Sum: strings.Repeat("f", 32), Number: 1 << 40}
 	e.EvictSince = e.AsOf
 	e.Inherited = "0123456789abcdef"
 	e.Hold = record.NewHold(strings.Repeat(`"`, 1000))

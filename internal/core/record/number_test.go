@@ -1,0 +1,67 @@
+package record_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+)
+
+// TestNumber: the number of a template's revision belongs to one generation. A program of before
+// keeps it and writes another generation beside it; then it says nothing.
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	e := record.Entry{ID: "id", UID: "uid", Template: record.Template{Generation: 9, Sum: "abc", Number: 3, Made: true}, Accounted: 3}
+	text, err := e.Encode()
+	if err != nil || !strings.Contains(text, `"movedFrom":2,"template":"9:abc","number":"9:3"`) {
+		t.Fatalf("it is written as %s, error %v", text, err)
+	}
+	for name, tc := range map[string]struct {
+		text      string
+		number    int64
+		accounted int64
+	}{
+		"Own":         {text, 3, 3},
+		"AfterAnOld":  {strings.Replace(text, "9:abc", "11:def", 1), 0, 3},
+		"OfAnOld":     {strings.Replace(text, `,"number":"9:3"`, "", 1), 0, 3},
+		"FirstOfAll":  {strings.Replace(text, `"movedFrom":2,`, "", 1), 3, 0},
+		"NotSeenYet":  {strings.Replace(text, `"9:3"`, `"9:~3"`, 1), 3, 3},
+		"NotReadable": {strings.Replace(text, `"9:3"`, `"9:three"`, 1), 0, 3},
+	} {
+		got, err := record.Decode(tc.text)
+		if err != nil || got.Template.Number != tc.number || got.Template.Made != (tc.number > 0 && name != "NotSeenYet") || got.Accounted != tc.accounted || !got.Foreign.IsEmpty() {
+			t.Errorf("%s: number %d, accounted for up to %d, foreign %+v, error %v; want %d and %d", name, got.Template.Number, got.Accounted, got.Foreign, err, tc.number, tc.accounted)
+		}
+	}
+}
+
+// TestIsReplacedBy: what came later is told by generation, digest and number.
+func TestIsReplacedBy(t *testing.T) {
+	t.Parallel()
+	known := record.Template{Generation: 5, Sum: "a", Number: 2}
+	seen := record.Template{Generation: 5, Sum: "a", Number: 2, Made: true}
+	for name, tc := range map[string]struct {
+		reason string
+		known  record.Template
+		other  record.Template
+		want   bool
+	}{
+		"Another":       {"another digest", known, record.Template{Generation: 6, Sum: "b", Number: 3}, true},
+		"Unobserved":    {"another digest, and no number yet", known, record.Template{Generation: 6, Sum: "b"}, true},
+		"NewDigest":     {"another program's digest of the revision that it was seen with", seen, record.Template{Generation: 6, Sum: "z", Number: 2, Made: true}, false},
+		"NewAndBack":    {"and another one between", seen, record.Template{Generation: 7, Sum: "z", Number: 4, Made: true}, true},
+		"TookItsNumber": {"its controller never made it, and another one got the number", known, record.Template{Generation: 6, Sum: "b", Number: 2, Made: true}, true},
+		"Scaled":        {"the same pair", known, record.Template{Generation: 6, Sum: "a", Number: 2}, false},
+		"CameAndWent":   {"the same digest after another one", known, record.Template{Generation: 7, Sum: "a", Number: 4}, true},
+		"NeverMade":     {"another one that its controller never saw", known, record.Template{Generation: 7, Sum: "a", Number: 1}, false},
+		"OtherDigest":   {"another program's digest of the same generation", known, record.Template{Generation: 5, Sum: "z", Number: 2}, false},
+		"OlderCache":    {"the cache is behind", known, record.Template{Generation: 4, Sum: "b", Number: 1}, false},
+		"Aborted":       {"an abort replaces no template", known, record.Template{Generation: 6, Sum: "a" + record.Instead + "b", Number: 2}, false},
+		"NothingKnown":  {"nothing is on record", record.Template{}, record.Template{Generation: 6, Sum: "b", Number: 3}, false},
+		"NumberUnknown": {"the record has no number", record.Template{Generation: 5, Sum: "a"}, record.Template{Generation: 7, Sum: "a", Number: 4}, false},
+	} {
+		if got := tc.known.IsReplacedBy(tc.other); got != tc.want {
+			t.Errorf("%s: %s: %t, want %t", name, tc.reason, got, tc.want)
+		}
+	}
+}

@@ -58,7 +58,7 @@ func TestCacheFollowsTheServer(t *testing.T) {
 
 	w.SetConfig(t, "app", "key", "2")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return told.Times(web) > 0, "the workload is not testkit.Tally[kube.Key]"
+		return told.Times(web) > 0, "the workload was not told of the change"
 	})
 	after, _ := c.Source(w.Namespace, input.ConfigMap("app"))
 	if after.ContentWritten.Min != after.ContentWritten.Max || !after.ContentWritten.After(before.ContentWritten) {

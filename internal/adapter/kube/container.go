@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
@@ -51,11 +50,11 @@ func containersOf(spec *corev1.PodSpec) []Container {
 	return list
 }
 
-func shownInEnvironment(containers []Container) input.Shown {
+func textInEnvironment(containers []Container) string {
 	for _, c := range containers {
 		if m, ok := c.Markers[settings.InputsVariable]; ok && !m.Foreign {
-			return input.ParseShown(m.Value)
+			return m.Value
 		}
 	}
-	return input.Shown{}
+	return ""
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
 // Revisions is what the controller of a kind makes of a pod template, and what pods
@@ -161,3 +164,6 @@ func newestWithTemplate(all []client.Object, template *corev1.PodTemplateSpec) c
 	}
 	return newest
 }
+
+// AskPast returns the past of one workload. In one look, the API server is asked once.
+type AskPast func(context.Context) (timeline.Past, error)

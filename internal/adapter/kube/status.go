@@ -40,9 +40,11 @@ func (w *Workload) HasTemplate(template *corev1.PodTemplateSpec) bool {
 }
 
 // Template names what new pods are made from: the pod template, or what takes its place
-// while a Rollout is aborted.
+// while a Rollout is aborted. Until its controller has acted, the number is that of an
+// earlier one. Numbers only grow, so its own is not lower.
 func (w *Workload) Template() record.Template {
-	return record.Template{Generation: w.Target.Generation, Sum: w.name(w.templateSum)}
+	made := w.Revision > 0 && w.Status.Observed && !w.Status.Paused
+	return record.Template{Generation: w.Target.Generation, Sum: w.name(w.templateSum), Number: w.Revision, Made: made}
 }
 
 // StartsFrom names the template that pods are made from, as far as the watch saw: during a
@@ -118,6 +120,10 @@ func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	case known && w.templateSum != old.rolledSum:
 		w.replace(old, how, edited)
 		w.OlderPods = !how.Watched || old.Status.HasOlderPods()
+		if edited {
+			// The status is already about this template, and older pods are those of another one.
+			w.OlderPods = !how.Watched || old.Status.HasUpdatedPods()
+		}
 		fallthrough
 	case w.isResumed(old):
 		// Its pods start from now on, so they read what exists now.

@@ -77,6 +77,23 @@ func TestAbortIsAnotherTemplate(t *testing.T) {
 	}
 }
 
+// TestNumberOfTheSameTemplate: a template that came and went in a gap of the watch has left
+// another number. What the controller notes of a template that was seen wakes nobody.
+func TestNumberOfTheSameTemplate(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		observed bool
+		number   int64
+		same     bool
+	}{"Scaled": {true, 1, true}, "CameAndWent": {true, 3, false}, "JustWritten": {false, 2, true}} {
+		old, now := &Workload{Revision: 1}, &Workload{Revision: tc.number}
+		old.Status.Observed, now.Status.Observed = tc.observed, true
+		if got := now.SameAs(old); got != tc.same {
+			t.Errorf("%s: the same: %t", name, got)
+		}
+	}
+}
+
 // TestTemplateOfItsReplicaSet: the Deployment controller adds a label.
 func TestTemplateOfItsReplicaSet(t *testing.T) {
 	t.Parallel()

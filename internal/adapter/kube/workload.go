@@ -74,6 +74,9 @@ type Workload struct {
 	// MovedAt is the API server's time of the patch of ours that wrote the versions
 	// which the template shows, zero when another writer did.
 	MovedAt time.Time
+	// TemplateAt is the latest time that the managed fields give for a write to the template; a
+	// removal from it may leave none.
+	TemplateAt time.Time
 	// MovedBy is the installation that moved it last, empty when none has said so.
 	MovedBy string
 	// HasAnnotations is true when the object that has the template has annotations.
@@ -128,7 +131,7 @@ func (w *Workload) Borrowing(lender *Workload) *Workload {
 	joined.Replaced = ""
 	joined.Status.Observed = w.Status.Observed && w.Status.BorrowedGeneration >= lender.Target.Generation
 	joined.MovedBy, joined.HasAnnotations = lender.MovedBy, lender.HasAnnotations
-	joined.MovedAt, joined.WrittenAt, joined.Annotated = lender.MovedAt, lender.WrittenAt, lender.Annotated
+	joined.MovedAt, joined.WrittenAt, joined.TemplateAt, joined.Annotated = lender.MovedAt, lender.WrittenAt, lender.TemplateAt, lender.Annotated
 	if joined.Selector == nil {
 		joined.Selector = lender.Selector
 	}
@@ -182,9 +185,10 @@ func (w *Workload) First(how mirror.Arrival) {
 	}
 }
 
-// SameAs reports whether the difference between two copies can matter to anyone.
+// SameAs reports whether the difference between two copies can matter to anyone. A template
+// that its controller has acted on keeps its number, unless another one came and went.
 func (w *Workload) SameAs(old *Workload) bool {
-	return w.UID == old.UID && w.templateSum == old.templateSum && w.Deleting == old.Deleting &&
+	return w.UID == old.UID && w.templateSum == old.templateSum && (w.Revision == old.Revision || !old.Status.Observed) && w.Deleting == old.Deleting &&
 		w.Borrows == old.Borrows && w.Status.Aborted == old.Status.Aborted && w.Status.Paused == old.Status.Paused && maps.Equal(w.Annotations, old.Annotations)
 }
 
@@ -235,16 +239,21 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.Shown = ShownIn(template)
 	_, w.Annotated = template.Annotations[settings.Inputs]
 	w.MovedBy, w.HasAnnotations = m.GetAnnotations()[settings.MovedBy], len(m.GetAnnotations()) > 0
-	w.MovedAt, w.WrittenAt, w.AskedAt = movedAt(m), writtenAt(m), askedAt(m)
+	w.MovedAt, w.WrittenAt, w.AskedAt, w.TemplateAt = movedAt(m), writtenAt(m), askedAt(m), TemplateWriter(m).At
 	return w, nil
 }
 
 // ShownIn reads the versions that a pod template shows, in either form.
 func ShownIn(template *corev1.PodTemplateSpec) input.Shown {
-	if shown := input.ParseShown(template.Annotations[settings.Inputs]); len(shown) > 0 {
-		return shown
+	return input.ParseShown(TextIn(template))
+}
+
+// TextIn is what was written into a pod template to show them.
+func TextIn(template *corev1.PodTemplateSpec) string {
+	if text := template.Annotations[settings.Inputs]; len(input.ParseShown(text)) > 0 {
+		return text
 	}
-	return shownInEnvironment(containersOf(&template.Spec))
+	return textInEnvironment(containersOf(&template.Spec))
 }
 
 // movedAt is when we wrote the versions that the template shows. Whoever writes a

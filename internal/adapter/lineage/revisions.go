@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,9 +16,8 @@ import (
 )
 
 // Revisions asks the API server for the revisions of a workload. It is a list by
-// label, so it is for rare questions: what happened while the controller was down. The
-// error is timeline.ErrNotActed while the status does not tell which of them makes pods.
-func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]timeline.Revision, error) {
+// label, so it is for rare questions: what happened while the controller was down.
+func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) (timeline.Past, error) {
 	var found []timeline.Revision
 	behind := false
 	current, err := eachRevision(ctx, c, w, func(o client.Object, template *corev1.PodTemplateSpec) {
@@ -25,16 +25,17 @@ func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) ([]timeli
 		behind = behind || isBehind(w, o, revision.Number)
 		found = append(found, revision)
 	})
-	if err != nil {
-		return nil, err
-	}
-	if behind {
-		return nil, timeline.ErrNotActed
-	}
-	if current >= 0 {
+	switch {
+	case apierrors.IsForbidden(err):
+		return timeline.Past{Asked: true, Refused: err}, nil
+	case err != nil:
+		return timeline.Past{}, err
+	case behind:
+		return timeline.Past{Asked: true, NotActed: true}, nil
+	case current >= 0:
 		found[current].Current = true
 	}
-	return found, nil
+	return timeline.Past{Asked: true, Revisions: found}, nil
 }
 
 // eachRevision lists the revisions of a workload, and returns the position of the one that
@@ -77,7 +78,7 @@ func eachRevision(ctx context.Context, c client.Reader, w *kube.Workload, see fu
 func newRevision(kind kube.Kind, o client.Object, template *corev1.PodTemplateSpec) timeline.Revision {
 	return timeline.Revision{
 		Name: o.GetName(), Created: o.GetCreationTimestamp().Time,
-		Number: kind.RevisionNumber(o), Earlier: kind.EarlierNumbers(o), Shown: kube.ShownIn(template),
+		Number: kind.RevisionNumber(o), Earlier: kind.EarlierNumbers(o), Shown: kube.ShownIn(template), Text: kube.TextIn(template),
 	}
 }
 

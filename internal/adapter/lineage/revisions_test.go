@@ -40,7 +40,7 @@ func move(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object, versi
 		if err != nil && !apierrors.IsConflict(err) {
 			t.Fatal(err)
 		}
-		return err == nil, "every move conflicts"
+		return err == nil, fmt.Sprintf("every move fails: %v", err)
 	})
 }
 
@@ -101,8 +101,8 @@ func awaitRevisions(t *testing.T, w *testkit.World, kind kube.Kind, object clien
 	t.Helper()
 	var found []timeline.Revision
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		var err error
-		found, err = Revisions(t.Context(), w.Client, read(t, w, kind, object))
+		past, err := Revisions(t.Context(), w.Client, read(t, w, kind, object))
+		found = past.Revisions
 		return err == nil && len(found) == count, fmt.Sprintf("%d revisions, want %d; error %v", len(found), count, err)
 	})
 	return found

@@ -44,6 +44,8 @@ type Options[K Key] struct {
 // Add adds the loop to the manager, which waits for its end.
 func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 	c, err := controller.NewTyped(o.Name, mgr, controller.TypedOptions[K]{
+		// The library wants a name once in a process; tests run several managers in one.
+		SkipNameValidation:      new(true),
 		Reconciler:              o.Reconciler,
 		MaxConcurrentReconciles: o.Workers,
 		ReconciliationTimeout:   timeout,

@@ -184,7 +184,8 @@ func TestMirrorThatMayOnlyList(t *testing.T) {
 	server := &listOnly{}
 	testkit.RunInBackground(t, func(ctx context.Context) { m.Run(ctx, server, Scope{List: &corev1.ConfigMapList{}}) })
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return server.lists() >= 3, "it is not listed again"
+		n := server.lists()
+		return n >= 3, fmt.Sprintf("it was listed %d times, want 3", n)
 	})
 	for len(told) > 0 {
 		if s := <-told; !s.Forbidden() {

@@ -56,7 +56,7 @@ func TestMirrorListsInPages(t *testing.T) {
 	t.Parallel()
 	m := newNotes()
 	server := &pagingServer{pages: 3}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	ended := make(chan struct{})
 	go func() {

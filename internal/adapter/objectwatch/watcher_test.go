@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -295,7 +296,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// The token file is read again, so that a rotated token is used.
+// The token file is read again: an agent whose token is no longer valid is unhealthy, and
+// goes on with the new one.
 func TestTokenFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")
@@ -305,11 +307,36 @@ func TestTokenFile(t *testing.T) {
 			}
 		}
 		write("one")
-		s := &server{lists: []http.HandlerFunc{page("")}, watches: []http.HandlerFunc{stream(5 * time.Second)}}
-		follow(t, s, newSink(), &rest.Config{BearerTokenFile: file})
+		var refused atomic.Value
+		refused.Store("")
+		checked := func(next http.HandlerFunc) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				handler := next
+				if r.Header.Get("Authorization") == refused.Load() {
+					handler = failing(http.StatusUnauthorized, "Unauthorized")
+				}
+				handler(w, r)
+			}
+		}
+		s := &server{
+			lists:   []http.HandlerFunc{checked(page("", configMap("a", "5", "1")))},
+			watches: []http.HandlerFunc{checked(stream(5*time.Second, event("BOOKMARK", configMap("", "20", ""))))},
+		}
+		to := newSink()
+		w := follow(t, s, to, &rest.Config{BearerTokenFile: file})
 		after(3 * time.Second)
+		refused.Store("Bearer one")
+		after(40 * time.Second)
+		to.wantFailure(t, "list configmap/")
+		if healthy(w) {
+			t.Error("healthy without access")
+		}
 		write("two")
 		after(3 * time.Minute)
+		to.wantFailure(t, "")
+		if !healthy(w) {
+			t.Error("unhealthy with the new token")
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		used := map[string]bool{}

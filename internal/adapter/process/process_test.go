@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func TestParseSignal(t *testing.T) {
 	for in, want := range map[string]unix.Signal{"HUP": 1, "SIGHUP": 1, "sighup": 1, "1": 1, "usr2": 12, "15": 15} {
@@ -149,7 +149,7 @@ func TestABlockedSignalIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Stop(t.Context())
-	labtest.Eventually(t, 10*time.Second, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		err := c.Notify(unix.SIGHUP)
 		return err == nil && c.Running(), fmt.Sprint(err)
 	})
@@ -303,10 +303,10 @@ func TestRestartAtTheEnd(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for _, err := os.Stat(ready); err != nil && time.Now().Before(deadline); _, err = os.Stat(ready) {
-		time.Sleep(10 * time.Millisecond)
-	}
+	labtest.Eventually(t, patience, func() (bool, string) {
+		_, err := os.Stat(ready)
+		return err == nil, fmt.Sprint(err)
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.Restart(ctx); !errors.Is(err, context.Canceled) {
@@ -319,34 +319,9 @@ func TestRestartAtTheEnd(t *testing.T) {
 }
 
 // Only pages that cannot have been written to may be given back.
-func TestProgramPages(t *testing.T) {
-	const program = "/bin/x"
-	for line, want := range map[string]bool{
-		"00400000-00401000 r-xp 00000000 fe:00 1 /bin/x": true,
-		"00400000-00401000 r--p 00000000 fe:00 1 /bin/x": true,
-		"00400000-00401000 rw-p 00000000 fe:00 1 /bin/x": false,
-		"00400000-00401000 r-xp 00000000 fe:00 1 /bin/y": false,
-		"00400000-00401000 rw-p 00000000 00:00 0":        false,
-		"00401000-00400000 r-xp 00000000 fe:00 1 /bin/x": false,
-	} {
-		if _, size, ok := programPages(line, program); ok != want || (ok && size != 0x1000) {
-			t.Errorf("%s: %v, size %x", line, ok, size)
-		}
-	}
-}
-
-func TestReturnMemoryLeavesTheProgramRunning(t *testing.T) {
-	for range 3 {
-		ReturnMemory()
-		if got := strings.Repeat("x", 3); got != "xxx" {
-			t.Fatal(got)
-		}
-	}
-}
-
 func TestSignalByNameWantsExactlyOne(t *testing.T) {
 	dir := t.TempDir()
-	name := "lockstep-victim"
+	name := fmt.Sprint("victim", os.Getpid()) // at most 15 bytes, and another run may go on beside
 	raw, err := os.ReadFile("/bin/sleep")
 	if err != nil {
 		t.Fatal(err)
@@ -366,10 +341,10 @@ func TestSignalByNameWantsExactlyOne(t *testing.T) {
 			done <- struct{}{}
 		}()
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for len(topmost(name)) != 2 && time.Now().Before(deadline) {
-		time.Sleep(10 * time.Millisecond)
-	}
+	labtest.Eventually(t, patience, func() (bool, string) {
+		found := topmost(name)
+		return len(found) == 2, fmt.Sprintf("processes %v, want 2", found)
+	})
 	if err := Signal(Target{Name: name}, unix.SIGTERM); err == nil || !strings.Contains(err.Error(), "2 processes match") {
 		t.Errorf("error %v", err)
 	}

@@ -102,7 +102,7 @@ func TestOneDocumentOnTheServer(t *testing.T) {
 				if err != nil && !apierrors.IsConflict(err) {
 					t.Fatal(err)
 				}
-				return err == nil, "every patch conflicts"
+				return err == nil, fmt.Sprintf("every patch fails: %v", err)
 			})
 			got := templateOf(t, tc.kind, asUnstructured(t, w, tc.kind, name))
 			want := map[string]string{settings.Inputs: "configmap/app~1", "example.com/empty": ""}

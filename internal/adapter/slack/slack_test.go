@@ -141,7 +141,9 @@ func TestLongMessages(t *testing.T) {
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	h, p := newWebhook(t), &problems{}
+	announced := make(chan struct{}) // closed when both messages are there
 	h.answer = func(w http.ResponseWriter, post int) {
+		<-announced
 		if post <= 2 {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -155,9 +157,13 @@ func TestRepeats(t *testing.T) {
 		a.Run(ctx)
 	}()
 	a.Announce(event(input.ReloadFailed, "first"))
-	labtest.Eventually(t, time.Minute, func() (bool, string) { return len(h.seen()) >= 1, "no post" })
+	labtest.Eventually(t, time.Minute, func() (bool, string) { return len(h.seen()) >= 1, "Slack has received no post" })
 	a.Announce(event(input.ReloadFailed, "second"))
-	labtest.Eventually(t, time.Minute, func() (bool, string) { return len(h.seen()) >= 3, "it is not sent again" })
+	close(announced)
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		posts := h.seen()
+		return len(posts) >= 3, fmt.Sprintf("it is not sent again; the posts are %q", posts)
+	})
 	cancel()
 	<-done
 	last := h.seen()[2]

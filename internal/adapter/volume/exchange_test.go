@@ -15,6 +15,7 @@ import (
 // A mount stays with its directory, so that no exchange can ever work. That is
 // said at the start, for another file system and for a part of the same.
 func TestExchangeRefusesAMountPoint(t *testing.T) {
+	needsRoot(t)
 	for name, mount := range map[string]func(root string) error{
 		"another file system": func(root string) error { return unix.Mount("none", root, "tmpfs", 0, "") },
 		"the same":            func(root string) error { return unix.Mount(root, root, "", unix.MS_BIND, "") },

@@ -125,6 +125,7 @@ func TestFilesOfTheApplicationInAnExchangedRoot(t *testing.T) {
 // A directory of another user cannot be moved. With links the sets go on, the
 // application keeps it, and so does a restart and the way back.
 func TestADirectoryOfAnotherUserStopsNoSet(t *testing.T) {
+	needsRoot(t)
 	grace := func(o *volume.Options) { o.Grace = 0 }
 	v, root := open(t, volume.Links, grace)
 	first := put(t, v, map[string]string{"conf.d/a": "1"})
@@ -161,6 +162,7 @@ func TestADirectoryOfAnotherUserStopsNoSet(t *testing.T) {
 // With exchange no link can stand in for it: the set is refused, and nothing
 // vanishes.
 func TestADirectoryOfAnotherUserInAnExchangedRoot(t *testing.T) {
+	needsRoot(t)
 	v, root := open(t, volume.Exchange, nil)
 	put(t, v, map[string]string{"a": "1"})
 	mkdir(t, filepath.Join(root, "cache"))

@@ -196,6 +196,7 @@ func (s skipExisting) ReadDir(name string) ([]fs.DirEntry, error) {
 // A stricter mode holds for directories that are there already, as far as they are
 // the agent's own.
 func TestFilesInDirectoriesOfAnEarlierMode(t *testing.T) {
+	needsRoot(t)
 	v, root := open(t, volume.Files, nil)
 	mkdir(t, filepath.Join(root, "theirs"))
 	if err := os.Chown(filepath.Join(root, "theirs"), 12345, -1); err != nil {
@@ -278,7 +279,8 @@ func TestFilesTakeOverLinks(t *testing.T) {
 
 // No reader ever sees half a file, nor misses one that both sets have.
 func TestFilesChangeInOneStepEach(t *testing.T) {
-	v, root := open(t, volume.Files, nil)
+	root := filepath.Join(memoryDir(t), "config")
+	v := reopen(t, root, volume.Files, nil)
 	sets := []map[string]string{{"team/a": strings.Repeat("1", 5000), "x": "1"}, {"team/a": strings.Repeat("2", 5000), "y": "1"}}
 	ids := []string{put(t, v, sets[0]), put(t, v, sets[1])}
 	stop := make(chan struct{})

@@ -84,6 +84,7 @@ func overwrite(o *volume.Options) { o.Overwrite = true }
 // A set that cannot be published has taken nothing over. Here a mount is in the
 // way of the swap.
 func TestOverwriteTakesNothingBeforeTheSwap(t *testing.T) {
+	needsRoot(t)
 	v, root := open(t, volume.Links, overwrite)
 	put(t, v, map[string]string{"a": "1"})
 	write(t, filepath.Join(root, "foreign"), "mine")

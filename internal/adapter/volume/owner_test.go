@@ -17,6 +17,7 @@ import (
 )
 
 func TestModesAndOwnerAreSetBeforePublishing(t *testing.T) {
+	needsRoot(t)
 	defer syscall.Umask(syscall.Umask(0o077)) // a strict umask must not matter
 	for _, layout := range wholeLayouts {
 		t.Run(string(layout), func(t *testing.T) {
@@ -46,6 +47,7 @@ func TestModesAndOwnerAreSetBeforePublishing(t *testing.T) {
 // The capability CHOWN is enough for files of another owner: to write them, to
 // use their contents again, also after a restart, and to remove them.
 func TestFilesAreGivenAwayWithOneCapability(t *testing.T) {
+	needsRoot(t)
 	for _, layout := range wholeLayouts {
 		t.Run(string(layout), func(t *testing.T) {
 			opts := volume.DefaultOptions(filepath.Join(t.TempDir(), "config"))

@@ -44,6 +44,7 @@ func TestStateIsNoMoreReadableThanTheFiles(t *testing.T) {
 
 // The group that may read the files may read the status as well, and not the key.
 func TestTheGroupOfTheState(t *testing.T) {
+	needsRoot(t)
 	v, root := open(t, volume.Links, func(o *volume.Options) { o.FileMode, o.GID = 0o640, 54321 })
 	if err := errors.Join(v.WriteState("key", []byte("k")), v.WriteState("status.json", []byte("{}"))); err != nil {
 		t.Fatal(err)
@@ -56,6 +57,7 @@ func TestTheGroupOfTheState(t *testing.T) {
 // A volume that is mounted again may have given the key to a group, and the
 // agent may have become another user of that group.
 func TestAnOpenKeyIsHidden(t *testing.T) {
+	needsRoot(t)
 	root := filepath.Join(t.TempDir(), "config")
 	state := filepath.Join(root, "..lockstep")
 	if err := os.MkdirAll(state, 0o755); err != nil {
@@ -77,6 +79,7 @@ func TestAnOpenKeyIsHidden(t *testing.T) {
 
 // What another user left closed is a clear error.
 func TestAnotherUsersState(t *testing.T) {
+	needsRoot(t)
 	v, root := open(t, volume.Links, nil)
 	v.Close()
 	for _, dir := range []string{filepath.Dir(filepath.Dir(root)), filepath.Dir(root)} {

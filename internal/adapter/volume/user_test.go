@@ -5,7 +5,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
+
+// needsRoot leaves a test that changes users, owners or mounts to "make test-all".
+func needsRoot(t *testing.T) {
+	t.Helper()
+	labtest.In(t, labtest.TierAll)
+}
 
 // onOwnThread runs f on a thread that is thrown away afterwards, so that it may
 // change what belongs to its thread.

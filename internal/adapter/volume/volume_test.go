@@ -285,9 +285,7 @@ func TestPathsThatLeaveAreRefusedByTheVolumeItself(t *testing.T) {
 }
 
 func TestUnwritableRootSaysWhatToDo(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Fatal("this test changes its user id: run it as root")
-	}
+	needsRoot(t)
 	parent := t.TempDir()
 	root := filepath.Join(parent, "config")
 	if err := errors.Join(os.Chmod(filepath.Dir(parent), 0o755), os.Mkdir(root, 0o555)); err != nil {

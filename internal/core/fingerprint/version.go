@@ -74,6 +74,11 @@ func (v Version) KeyID() string {
 	return id
 }
 
+// IsContentOf reports whether the version tells the content of these keys.
+func (v Version) IsContentOf(keys Keys) bool {
+	return strings.HasSuffix(v.Basis, ":"+keys.ID()) && v.Sum != absent && v.Sum != unknown
+}
+
 // Unknown is a version of the same basis that nothing has: whatever exists is a
 // change of it.
 func (v Version) Unknown() Version {

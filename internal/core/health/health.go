@@ -112,6 +112,12 @@ func (s Status) HasOlderPods() bool {
 	return !s.Observed || !s.Counted || s.Counts.older() > 0
 }
 
+// HasUpdatedPods reports whether a pod of the current template may run. Without numbers
+// nothing is known, and the answer is yes.
+func (s Status) HasUpdatedPods() bool {
+	return !s.Observed || !s.Counted || s.Counts.Updated > 0
+}
+
 // RollsByHand reports whether a new template reaches some pods only when a person acts.
 func (s Status) RollsByHand() bool {
 	return s.OnDelete || s.Partition > 0

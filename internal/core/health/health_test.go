@@ -75,20 +75,21 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestHasOlderPods(t *testing.T) {
+func TestWhichPodsMayRun(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		status health.Status
-		want   bool
+		status         health.Status
+		older, updated bool
 	}{
-		"None":        {counted(3, 3, 3, 0), false},
-		"One":         {counted(3, 3, 2, 3), true},
-		"Zero":        {counted(0, 0, 0, 0), false},
-		"NotObserved": {health.Status{Counted: true}, true},
-		"NotCounted":  {health.Status{Observed: true, Ready: health.True}, true},
+		"Done":        {counted(3, 3, 3, 0), false, true},
+		"OneOlder":    {counted(3, 3, 2, 3), true, true},
+		"Begun":       {counted(3, 3, 0, 3), true, false},
+		"Zero":        {counted(0, 0, 0, 0), false, false},
+		"NotObserved": {health.Status{Counted: true}, true, true},
+		"NotCounted":  {health.Status{Observed: true, Ready: health.True}, true, true},
 	} {
-		if got := tc.status.HasOlderPods(); got != tc.want {
-			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		if older, updated := tc.status.HasOlderPods(), tc.status.HasUpdatedPods(); older != tc.older || updated != tc.updated {
+			t.Errorf("%s: older %t (want %t), updated %t (want %t)", name, older, tc.older, updated, tc.updated)
 		}
 	}
 }

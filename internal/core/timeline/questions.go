@@ -52,7 +52,7 @@ func (t Timeline) RolledOutSince() bool {
 // it may have run all along: the rollout of another one was stuck, and undone. When the
 // content was undone with it, they have that.
 func (t Timeline) keptPods() bool {
-	return t.Workload.OlderPods && slices.ContainsFunc(t.Revisions, func(r Revision) bool {
+	return t.Workload.OlderPods && slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool {
 		undone := t.Record.Was != "" && t.Record.Was == t.Input.Version && t.Record.From.Is(r)
 		return r.Current && r.Created.Before(t.Input.WrittenAt) && !undone
 	})
@@ -64,6 +64,9 @@ func (t Timeline) keptPods() bool {
 // record tells that there was no rollout.
 func (t Timeline) OrderUnknown() bool {
 	template, content := t.Workload.Template, t.Input.Content
+	if t.Record.TakenOver { // its pods were made before it, perhaps in the gap that hid the change
+		return content.Min > 0 && !content.Exact() && !content.After(template)
+	}
 	if content.Max == 0 || t.Workload.Unrevised || template.After(content) || content.After(template) {
 		return false
 	}
@@ -74,7 +77,15 @@ func (t Timeline) OrderUnknown() bool {
 // not take into account. It may have changed before it too, and gone back: the pods of that
 // rollout have loaded what was between.
 func (t Timeline) MayHaveGivenAnother() bool {
-	return t.RolledOutUnaccounted() && t.Input.Content.After(t.Workload.Template)
+	return t.RolledOutUnaccounted() && (t.Input.Content.After(t.Workload.Template) || t.wroteAfterUnseen())
+}
+
+// wroteAfterUnseen: the controller was down during a rollout and during a later write of the
+// input, so only times tell. The write may have been to labels: Lockstep rolls out once for
+// nothing rather than miss a change.
+func (t Timeline) wroteAfterUnseen() bool {
+	unseen := t.Workload.Template.Min == 0 && t.Input.Content.Min == 0
+	return unseen && !t.HasUnrecordedPatch() && t.Input.WrittenAt.After(t.Workload.TemplateAt) && t.Input.WrittenAt.After(t.Record.MovedAt) && t.Input.WrittenAt.After(t.Record.AsOf)
 }
 
 // RolledOutUnaccounted reports whether another writer's rollout has begun that the record
@@ -107,7 +118,7 @@ func (t Timeline) ChangedAfterUnseenStart() bool {
 
 func (t Timeline) newestRevision() time.Time {
 	var newest time.Time
-	for _, r := range t.Revisions {
+	for _, r := range t.Past.Revisions {
 		if r.Created.After(newest) {
 			newest = r.Created
 		}
@@ -151,19 +162,15 @@ func (t Timeline) GaveThis() bool {
 
 // DeliveredUnrecorded reports whether we gave the workload what exists, and the process ended before
 // that was on record. What our last patch wrote is still in the template, unless
-// another writer has changed it since; then the revisions tell. They tell nothing of a
-// version that the template on record shows: another rollout may have kept that.
+// another writer has changed it since; then the revisions tell.
 func (t Timeline) DeliveredUnrecorded() bool {
-	if !t.RevisionsKnown {
+	if !t.Past.Asked {
 		return false
 	}
 	if t.HasUnrecordedPatch() {
 		return t.GaveThis()
 	}
-	if t.Record.Shown == t.Input.Shows {
-		return false
-	}
-	return slices.ContainsFunc(t.Revisions, t.deliveredBy)
+	return slices.ContainsFunc(t.Past.Revisions, t.deliveredBy)
 }
 
 // deliveredBy reports whether a revision was made for what exists, or became the
@@ -173,26 +180,29 @@ func (t Timeline) deliveredBy(r Revision) bool {
 		return false
 	}
 	made := r.Created.After(t.Record.MovedAt) && r.Created.After(t.Record.AsOf) && !t.keeps(r)
-	return made || t.usedAgain(r) && t.Workload.Shows != t.Input.Shows
+	return made || t.usedAgain(r) && t.Workload.Shows != t.Input.Shows && t.Record.Shown != t.Input.Shows
 }
 
-// keeps reports whether the revision was made from one that showed the same of the input.
-// A patch of ours changes that: another writer changed something else.
+// keeps reports whether the revision was made from one in which the same was written. A
+// patch of ours changes that, also when it gives the same versions again: another writer
+// changed something else. Where the one before is not known, it may have kept what the
+// template on record shows.
 func (t Timeline) keeps(r Revision) bool {
 	before := slices.Min(r.numbers()) - 1
-	return before > 0 && slices.ContainsFunc(t.Revisions, func(other Revision) bool {
-		return slices.Contains(other.numbers(), before) && other.Shown[t.ID] == r.Shown[t.ID]
-	})
+	i := slices.IndexFunc(t.Past.Revisions, func(other Revision) bool { return slices.Contains(other.numbers(), before) })
+	if before <= 0 || i < 0 {
+		return t.Record.Shown == t.Input.Shows
+	}
+	return t.Past.Revisions[i].Text == r.Text
 }
 
-// usedAgain: the revision has become the current one after the one that is on record,
-// which came after MovedFrom. Content that goes back to an earlier version finds that
+// usedAgain: the revision has become the current one after all that is on record. Content that goes back to an earlier version finds that
 // one's revision again, with a new number. (While the template still shows it, a
 // person may have gone back to it, and the content after them: then the pods have not
 // read it. Nor do they read anything while a pause lasts, in which a revision that is
 // used again gets its number all the same.)
 func (t Timeline) usedAgain(r Revision) bool {
-	return t.Record.MovedFrom > 0 && r.Number > t.Record.MovedFrom+1 && !t.Workload.Unrolled
+	return t.Record.Accounted > 0 && r.Number > t.Record.Accounted && !t.Workload.Unrolled
 }
 
 // ShowsEarlier reports whether our patch showed one version, and another writer's template now shows

@@ -1,6 +1,7 @@
 package timeline_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -49,24 +50,26 @@ func answers(t timeline.Timeline) []string {
 func madeUnseen() timeline.Timeline {
 	return timeline.Timeline{
 		ID: input.ConfigMap("app"), Following: at(5), Begun: true,
-		Workload:  timeline.Workload{Created: at(10), Template: upTo(40), Asked: upTo(40), AskedAt: at(10), Listed: upTo(60)},
-		Input:     timeline.Input{Created: at(1), WrittenAt: at(20), Content: upTo(50), Shows: shows("2")},
-		Revisions: []timeline.Revision{{Created: at(11)}}, RevisionsKnown: true,
+		Workload: timeline.Workload{Created: at(10), Template: upTo(40), Asked: upTo(40), AskedAt: at(10), Listed: upTo(60)},
+		Input:    timeline.Input{Created: at(1), WrittenAt: at(20), Content: upTo(50), Shows: shows("2")},
+		Past:     timeline.Past{Asked: true, Revisions: []timeline.Revision{{Created: at(11)}}},
 	}
 }
 
-// moved is a workload that was moved to version 1 at second 10, from revision 4.
+// moved is a workload that was moved to version 1 at second 10, as revision 5.
 func moved() timeline.Timeline {
 	return timeline.Timeline{
 		ID:       input.ConfigMap("app"),
 		Workload: timeline.Workload{Template: exactly(40), MovedAt: at(10), Shows: shows("1")},
 		Input:    timeline.Input{Content: exactly(30), Shows: shows("1")},
-		Record:   timeline.Record{Known: true, Shown: shows("1"), MovedAt: at(10), MovedFrom: 4},
+		Record:   timeline.Record{Known: true, Shown: shows("1"), MovedAt: at(10), Accounted: 5},
 	}
 }
 
+// revision shows a digest, after which a word may follow that a patch has added.
 func revision(number int64, created time.Time, digest string) timeline.Revision {
-	return timeline.Revision{Number: number, Created: created, Shown: input.Shown{input.ConfigMap("app"): shows(digest)}}
+	shown, again, _ := strings.Cut(digest, " ")
+	return timeline.Revision{Number: number, Created: created, Shown: input.Shown{input.ConfigMap("app"): shows(shown)}, Text: shown + again}
 }
 
 func TestQuestions(t *testing.T) {
@@ -80,25 +83,25 @@ func TestQuestions(t *testing.T) {
 		"InStep": {"the rollout came after the change", moved, func(*timeline.Timeline) {}, []string{"RolledOutSince"}},
 		"KeptPods": {"the rollout before it was stuck, and its revision is older than the content: its pods may have gone on", moved, func(t *timeline.Timeline) {
 			t.Workload.OlderPods, t.Input.WrittenAt = true, at(20)
-			t.Revisions = []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}
+			t.Past.Revisions = []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}
 		}, nil},
 		"UndoneTogether": {"the content was undone with the rollout, so that they have it", moved, func(t *timeline.Timeline) {
 			t.Workload.OlderPods, t.Input.WrittenAt, t.Input.Version = true, at(20), "1"
 			t.Record.From, t.Record.Was = timeline.AfterNumber(1), "1"
-			t.Revisions = []timeline.Revision{{Created: at(10), Number: 3, Earlier: []int64{1}, Current: true}, {Created: at(15), Number: 2}}
+			t.Past.Revisions = []timeline.Revision{{Created: at(10), Number: 3, Earlier: []int64{1}, Current: true}, {Created: at(15), Number: 2}}
 		}, []string{"RolledOutSince"}},
 		"UndoneFurther": {"to a revision before the one that had it", moved, func(t *timeline.Timeline) {
 			t.Workload.OlderPods, t.Input.WrittenAt, t.Input.Version = true, at(20), "1"
 			t.Record.From, t.Record.Was = timeline.AfterNumber(2), "1"
-			t.Revisions = []timeline.Revision{{Created: at(10), Number: 4, Earlier: []int64{1}, Current: true}, {Created: at(15), Number: 2}, {Created: at(16), Number: 3}}
+			t.Past.Revisions = []timeline.Revision{{Created: at(10), Number: 4, Earlier: []int64{1}, Current: true}, {Created: at(15), Number: 2}, {Created: at(16), Number: 3}}
 		}, nil},
 		"NewPods": {"the revision is new, and so is every pod of it", moved, func(t *timeline.Timeline) {
 			t.Workload.OlderPods, t.Input.WrittenAt = true, at(20)
-			t.Revisions = []timeline.Revision{{Created: at(10)}, {Created: at(20), Current: true}}
+			t.Past.Revisions = []timeline.Revision{{Created: at(10)}, {Created: at(20), Current: true}}
 		}, []string{"RolledOutSince"}},
 		"NoneLeft": {"no pod of it was left when it was used again", moved, func(t *timeline.Timeline) {
 			t.Input.WrittenAt = at(20)
-			t.Revisions = []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}
+			t.Past.Revisions = []timeline.Revision{{Created: at(10), Current: true}, {Created: at(15)}}
 		}, []string{"RolledOutSince"}},
 		"Giving": {"a series of evictions has begun for another version", moved, func(t *timeline.Timeline) {
 			t.Record.Giving = shows("2")
@@ -115,6 +118,18 @@ func TestQuestions(t *testing.T) {
 		"ChangedAfterAnothersRollout": {"its pods may have loaded what was before the change", moved, func(t *timeline.Timeline) {
 			t.Input.Content, t.Record.Unaccounted = exactly(50), true
 		}, []string{"ChangedSinceFollowed", "MayHaveGivenAnother"}},
+		"WrittenWhileDown": {"after a rollout, and the controller was down", moved, func(t *timeline.Timeline) {
+			t.Workload.Template, t.Workload.TemplateAt, t.Record.Unaccounted = upTo(40), at(20), true
+			t.Input.Content, t.Input.WrittenAt = upTo(50), at(21)
+		}, []string{"MayHaveGivenAnother", "IsUnwatched"}},
+		"WrittenInThatSecond": {"nothing tells that it came after the rollout", moved, func(t *timeline.Timeline) {
+			t.Workload.Template, t.Workload.TemplateAt, t.Record.Unaccounted = upTo(40), at(20), true
+			t.Input.Content, t.Input.WrittenAt = upTo(50), at(20)
+		}, []string{"IsUnwatched"}},
+		"WrittenBeforeItsRecord": {"an undo may leave no time, and the write is on record", moved, func(t *timeline.Timeline) {
+			t.Workload.Template, t.Workload.TemplateAt, t.Record.Unaccounted = upTo(40), at(2), true
+			t.Input.Content, t.Input.WrittenAt, t.Record.AsOf = upTo(50), at(8), at(9)
+		}, []string{"IsUnwatched"}},
 		"AnothersRolloutSince": {"they have loaded what exists", moved, func(t *timeline.Timeline) {
 			t.Record.Unaccounted = true
 		}, []string{"RolledOutSince"}},
@@ -151,41 +166,49 @@ func TestQuestions(t *testing.T) {
 			t.Input.Content, t.Input.Shows = upTo(50), shows("0")
 		}, []string{"IsUnwatched", "HasUnrecordedPatch", "GaveAnother"}},
 		"DeliveredByUnrecordedPatch": {"the template still shows it, and the revisions were asked for", moved, func(t *timeline.Timeline) {
-			t.Record.MovedAt, t.Record.Shown, t.Input.Content, t.RevisionsKnown = at(3), shows("0"), upTo(50), true
+			t.Record.MovedAt, t.Record.Shown, t.Input.Content, t.Past.Asked = at(3), shows("0"), upTo(50), true
 		}, []string{"IsUnwatched", "HasUnrecordedPatch", "DeliveredUnrecorded"}},
 		"DeliveredAndTakenBack": {"another writer has changed the template since; a newer revision shows it", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("2"), time.Time{}, upTo(50), true
-			t.Revisions = []timeline.Revision{revision(5, at(10), "1"), revision(6, at(15), "2")}
+			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("2"), time.Time{}, upTo(50), true
+			t.Past.Revisions = []timeline.Revision{revision(5, at(10), "1"), revision(6, at(15), "2")}
 		}, []string{"IsUnwatched", "DeliveredUnrecorded"}},
 		"OldRevision": {"a revision from before the record is no delivery after it", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), time.Time{}, upTo(50), true
-			t.Revisions = []timeline.Revision{revision(4, at(5), "0")}
+			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
+			t.Past.Revisions = []timeline.Revision{revision(4, at(5), "0")}
 		}, []string{"IsUnwatched"}},
 		"AsOf": {"nor one from before the last write that the record takes into account", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), time.Time{}, upTo(50), true
+			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
 			t.Record.AsOf = at(20)
-			t.Revisions = []timeline.Revision{revision(0, at(15), "0")}
+			t.Past.Revisions = []timeline.Revision{revision(0, at(15), "0")}
 		}, []string{"IsUnwatched"}},
 		"UsedAgain": {"an old revision that became current again got a new number", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), time.Time{}, upTo(50), true
-			t.Revisions = []timeline.Revision{revision(6, at(5), "0")}
+			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
+			t.Past.Revisions = []timeline.Revision{revision(6, at(5), "0")}
 		}, []string{"IsUnwatched", "DeliveredUnrecorded"}},
 		"UsedAgainByAPerson": {"while the template still shows it, a person may have gone back to it", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), shows("0"), time.Time{}, upTo(50), true
-			t.Revisions = []timeline.Revision{revision(6, at(5), "0")}
+			t.Input.Shows, t.Workload.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), shows("0"), time.Time{}, upTo(50), true
+			t.Past.Revisions = []timeline.Revision{revision(6, at(5), "0")}
 		}, []string{"IsUnwatched"}},
 		"UsedAgainDuringAPause": {"it got its number, and no pod was made from it", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), time.Time{}, upTo(50), true
+			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
 			t.Workload.Unrolled = true
-			t.Revisions = []timeline.Revision{revision(6, at(5), "0")}
+			t.Past.Revisions = []timeline.Revision{revision(6, at(5), "0")}
 		}, []string{"IsUnwatched"}},
 		"EditedByAnother": {"a person went back to a revision and changed something else: the pods have what existed then", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.Shows, t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = shows("0"), shows("0"), time.Time{}, upTo(50), true
-			t.Revisions = []timeline.Revision{revision(6, at(5), "0"), revision(5, at(10), "1"), revision(7, at(15), "0")}
+			t.Input.Shows, t.Workload.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), shows("0"), time.Time{}, upTo(50), true
+			t.Past.Revisions = []timeline.Revision{revision(6, at(5), "0"), revision(5, at(10), "1"), revision(7, at(15), "0")}
 		}, []string{"IsUnwatched"}},
 		"KeptByAnother": {"revisions tell nothing of the version that the record shows", moved, func(t *timeline.Timeline) {
-			t.Workload.MovedAt, t.Input.Content, t.RevisionsKnown = time.Time{}, upTo(50), true
-			t.Revisions = []timeline.Revision{revision(6, at(15), "1")}
+			t.Workload.MovedAt, t.Input.Content, t.Past.Asked = time.Time{}, upTo(50), true
+			t.Past.Revisions = []timeline.Revision{revision(6, at(15), "1")}
+		}, []string{"IsUnwatched"}},
+		"GivenAgain": {"but a patch of ours that gave it again added a word", moved, func(t *timeline.Timeline) {
+			t.Workload.MovedAt, t.Input.Content, t.Past.Asked = time.Time{}, upTo(50), true
+			t.Past.Revisions = []timeline.Revision{revision(5, at(10), "1"), revision(6, at(15), "1 again")}
+		}, []string{"IsUnwatched", "DeliveredUnrecorded"}},
+		"GivenAgainKept": {"and another writer keeps the word", moved, func(t *timeline.Timeline) {
+			t.Workload.MovedAt, t.Input.Content, t.Past.Asked = time.Time{}, upTo(50), true
+			t.Past.Revisions = []timeline.Revision{revision(5, at(10), "1 again"), revision(6, at(15), "1 again")}
 		}, []string{"IsUnwatched"}},
 		"MadeUnseen": {"and its input was written after its revision", madeUnseen, func(*timeline.Timeline) {}, []string{"MadeUnseen", "ChangedAfterUnseenStart", "IsUnwatched"}},
 		"MadeUnseenUnchanged": {"its input is as old as its revision", madeUnseen, func(t *timeline.Timeline) {
@@ -198,7 +221,7 @@ func TestQuestions(t *testing.T) {
 			t.Workload.AskedAt = at(30)
 		}, []string{"MadeUnseen", "IsUnwatched"}},
 		"MadeUnseenNoRevision": {"without a revision nothing is known", madeUnseen, func(t *timeline.Timeline) {
-			t.Revisions = nil
+			t.Past.Revisions = nil
 		}, []string{"MadeUnseen", "IsUnwatched"}},
 		"OnRecord": {"a workload on record was seen before", madeUnseen, func(t *timeline.Timeline) {
 			t.Record.Known = true
@@ -230,6 +253,7 @@ func TestQuestions(t *testing.T) {
 func TestOrderUnknown(t *testing.T) {
 	t.Parallel()
 	between := timeline.Bounds{Min: 35, Max: 50}
+	takenOver := func(t *timeline.Timeline) { t.Workload.Unrevised, t.Record.TakenOver = true, true }
 	cases := map[string]struct {
 		reason            string
 		template, content timeline.Bounds
@@ -243,6 +267,10 @@ func TestOrderUnknown(t *testing.T) {
 		"Start":       {"the template is on record: there was no rollout", upTo(60), upTo(50), nil, false},
 		"Unaccounted": {"the template is not on record", upTo(60), upTo(50), func(t *timeline.Timeline) { t.Record.Unaccounted = true }, true},
 		"Paused":      {"a template that leads to no revision restarts no pod", exactly(40), between, func(t *timeline.Timeline) { t.Workload.Unrevised = true }, false},
+		"TakenOver":   {"its pods were made for another workload, and may have loaded what was between", exactly(60), between, takenOver, true},
+		"Restarted":   {"so they may, but the record knows of no rollout", upTo(60), upTo(50), takenOver, false},
+		"SinceMade":   {"the change came after the workload, and so after its pods", exactly(30), between, takenOver, false},
+		"SeenBefore":  {"a watch saw the change, and so did a look at the other workload", exactly(60), exactly(50), takenOver, false},
 		"ReadLive":    {"a command knows no order at all", timeline.Bounds{}, timeline.Bounds{}, func(t *timeline.Timeline) { t.Record.Unaccounted = true }, false},
 	}
 	for name, tc := range cases {

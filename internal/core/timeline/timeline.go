@@ -1,19 +1,22 @@
 package timeline
 
 import (
-	"errors"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// ErrNoRight says that a workload's revisions may not be read. That is not to say that it
-// has none.
-var ErrNoRight = errors.New("the right to list revisions is missing")
-
-// ErrNotActed says that the status of a workload is about an earlier template, although its
-// controller calls the generation observed.
-var ErrNotActed = errors.New("the controller of the workload has not acted on its template yet")
+// Past is what the API server says of a workload's revisions.
+type Past struct {
+	// Asked is false while nobody has asked.
+	Asked     bool
+	Revisions []Revision
+	// Refused is why they may not be read. That is not to say that there are none.
+	Refused error
+	// NotActed is true when the status of the workload is about an earlier template, although
+	// its controller calls the generation observed. Nothing else is known then.
+	NotActed bool
+}
 
 // Timeline is what happened to one workload and one of its inputs, as far as it is
 // known. Bounds order writes with certainty. Times are those of the API server; they
@@ -31,17 +34,18 @@ type Timeline struct {
 	// followed; Begun is false when they were not before this process.
 	Following time.Time
 	Begun     bool
-	// Revisions of the workload; RevisionsKnown is true when they were asked for.
-	Revisions      []Revision
-	RevisionsKnown bool
+	// Past is what was asked for of the workload's revisions.
+	Past Past
 }
 
 // Workload is what a workload shows of its history.
 type Workload struct {
 	// Created is when the workload was made.
 	Created time.Time
-	// Template bounds the last change of its pod template.
-	Template Bounds
+	// Template bounds the last change of its pod template; TemplateAt is when another writer
+	// last wrote it, as far as its managed fields tell.
+	Template   Bounds
+	TemplateAt time.Time
 	// Unrevised is true when no revision was made of that template, and none will be
 	// before a person or a tool acts.
 	Unrevised bool
@@ -101,15 +105,17 @@ type Record struct {
 	// the beginning of the one before that.
 	From Origin
 	Was  string
+	// TakenOver is true when it is that of another workload, whose pods this one took over.
+	TakenOver bool
 	// Giving is what a series of evictions that has begun gives of the input, zero when
 	// there is none.
 	Giving input.Mark
 	// Searched is true when a pattern that means the input was resolved before, and the
 	// input was not there.
 	Searched bool
-	// MovedFrom is the number of the revision before that patch, zero for kinds
-	// without numbers.
-	MovedFrom int64
+	// Accounted is the number of the last revision that the record takes into account, zero
+	// for kinds without numbers.
+	Accounted int64
 }
 
 // Revision is what one ReplicaSet or ControllerRevision of a workload tells.
@@ -122,6 +128,8 @@ type Revision struct {
 	Earlier []int64
 	// Current is true for the one that new pods of the workload are made from.
 	Current bool
-	// Shown are the versions that its template shows.
+	// Shown are the versions that its template shows, and Text is what was written there for
+	// them.
 	Shown input.Shown
+	Text  string
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
@@ -175,7 +174,7 @@ func (p *planner) gatherer(view *cluster.State) *follow.Gatherer {
 	unknown := func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false }
 	return &follow.Gatherer{
 		Vocabulary: settings.Native{Defaults: p.Defaults}, View: view,
-		Families:  []follow.Family{configs.New(configs.Options{View: view, Since: unknown, Revisions: p.revisions})},
+		Families:  []follow.Family{configs.New(configs.Options{View: view, Since: unknown})},
 		Entry:     p.entry,
 		Revisions: p.revisions, Installation: p.Installation,
 		MaxDelay: math.MaxInt64, Now: func() time.Time { return p.Now },
@@ -184,16 +183,15 @@ func (p *planner) gatherer(view *cluster.State) *follow.Gatherer {
 
 // revisions are those of the cluster. A planned template that one of them has would make it
 // the current one again.
-func (p *planner) revisions(ctx context.Context, w *kube.Workload) ([]timeline.Revision, error) {
+func (p *planner) revisions(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
 	if w.UID == "" {
-		return nil, nil
+		return timeline.Past{Asked: true}, nil
 	}
-	found, err := lineage.Revisions(ctx, p.Client, w.ByTemplate())
-	if apierrors.IsForbidden(err) {
-		p.note("revisions cannot be read: " + err.Error())
-		return nil, timeline.ErrNoRight
+	past, err := lineage.Revisions(ctx, p.Client, w.ByTemplate())
+	if past.Refused != nil {
+		p.note("revisions cannot be read: " + past.Refused.Error())
 	}
-	return found, err
+	return past, err
 }
 
 func (p *planner) note(text string) {

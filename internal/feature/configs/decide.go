@@ -184,6 +184,8 @@ func rolledOutSince(o Observation) (Verdict, bool) {
 	return Verdict{input.Record, input.DeliveredByRollout}, o.Timeline.RolledOutSince()
 }
 
+// deliveredUnrecorded is not about a version on record: a revision of ours that shows it tells
+// nothing of what the pods loaded after that one.
 func deliveredUnrecorded(o Observation) (Verdict, bool) {
-	return Verdict{input.Record, input.DeliveredBefore}, o.Timeline.DeliveredUnrecorded()
+	return Verdict{input.Record, input.DeliveredBefore}, o.Given != o.Current && o.Timeline.DeliveredUnrecorded()
 }

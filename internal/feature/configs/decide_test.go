@@ -60,7 +60,7 @@ func (s seen) observation() configs.Observation {
 		Workload: timeline.Workload{Created: at(5), Template: s.Template, Asked: s.Followed, AskedAt: s.AskedAt, Shows: input.Tracked(s.ShownVersion)},
 		Input:    timeline.Input{Created: s.Created, WrittenAt: s.WrittenAt, Content: s.Content, New: s.New, Shows: input.Tracked(s.CurrentShown)},
 		Record:   timeline.Record{Known: !s.Given.IsZero(), Shown: input.Tracked(s.RecordedVersion)},
-		Begun:    s.Unseen, Revisions: s.Revisions, RevisionsKnown: s.Revisions != nil,
+		Begun:    s.Unseen, Past: timeline.Past{Asked: s.Revisions != nil, Revisions: s.Revisions},
 	}
 	if s.Unrecorded {
 		line.Workload.MovedAt = at(3)

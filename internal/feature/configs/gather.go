@@ -2,10 +2,8 @@ package configs
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -32,8 +30,6 @@ type View interface {
 // Options of the inputs.
 type Options struct {
 	View View
-	// Revisions asks the API server for a workload's revisions.
-	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
 	// Since is from when on the workload's kind and this kind of its sources are
 	// followed, by the API server's clock; false when they were not before.
 	Since func(w *kube.Workload, kind input.Kind) (since time.Time, begun bool)
@@ -44,23 +40,11 @@ type Options struct {
 // Inputs are the ConfigMaps and Secrets of workloads.
 type Inputs struct {
 	options Options
-
-	mu sync.Mutex
-	// looked holds revisions that were asked for while their workload waits, so
-	// that a quiet window does not ask again at each turn.
-	looked map[kube.Key]look
-}
-
-// look is what the API server said of one workload's revisions.
-type look struct {
-	uid       string
-	template  record.Template
-	revisions []timeline.Revision
 }
 
 // New makes the inputs.
 func New(o Options) *Inputs {
-	return &Inputs{options: o, looked: map[kube.Key]look{}}
+	return &Inputs{options: o}
 }
 
 // Kinds are the kinds of inputs that this family knows.
@@ -70,10 +54,9 @@ func (i *Inputs) Kinds() []input.Kind {
 
 // Assess tells, for each source that the workload follows, whether it was given
 // what exists.
-func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) (input.Assessment, error) {
+func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry, past kube.AskPast) (input.Assessment, error) {
 	refs := i.followed(w, intent, given)
 	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs)), Searched: i.searched(w.Key.Namespace, intent)}
-	asked := false
 	for _, ref := range refs {
 		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
 			all.Findings = append(all.Findings, input.Finding{ID: ref.Source, Reason: input.Unreadable, Given: given.Inputs[ref.Source].Version, Live: true})
@@ -84,20 +67,15 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		o.Timeline.Record.Searched = ref.Listed && wasSearched(ref.Source, intent, given)
 		v := Decide(o)
 		if o.needsRevisions(v) {
-			revisions, err := i.history(ctx, w)
-			if err != nil {
+			var err error
+			if o.Timeline.Past, err = past(ctx); err != nil {
 				return input.Assessment{}, err
 			}
-			asked = true
-			o.Timeline.Revisions, o.Timeline.RevisionsKnown = revisions, true
-			o.Timeline.Input.Shows = shows(source, w, given, revisions)
+			o.Timeline.Input.Shows = shows(source, w, given, o.Timeline.Past.Revisions)
 			v = Decide(o)
 		}
 		all.Findings = append(all.Findings, finding(ref, o, v, source, intent.Quiet))
 		all.Warnings = append(all.Warnings, warnings(ref, source)...)
-	}
-	if !asked {
-		i.Drop(w.Key)
 	}
 	return all, nil
 }
@@ -132,14 +110,14 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 	t := timeline.Timeline{
 		ID: id,
 		Workload: timeline.Workload{
-			Created: w.Created, Template: w.TemplateWritten, Unrevised: !w.HasRevision() || given.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
+			Created: w.Created, Template: w.TemplateWritten, TemplateAt: w.TemplateAt, Unrevised: !w.HasRevision() || given.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
 			Listed: w.Listed, MovedAt: w.MovedAt, Shows: w.Shown[id], Unrolled: w.IsUnrolled(),
 			OlderPods: w.OlderPods && !i.options.Original && !w.Status.Aborted,
 		},
 		Record: timeline.Record{
 			Known: given.IsKnown(), KnowsTemplate: given.Template != record.Template{}, Shown: given.Inputs[id].Shown,
-			MovedAt: given.MovedAt, AsOf: given.AsOf, MovedFrom: given.MovedFrom, Giving: input.ParseShown(given.EvictFor)[id],
-			From: given.Inputs[id].From, Was: given.Inputs[id].Was,
+			MovedAt: given.MovedAt, AsOf: given.AsOf, Accounted: given.Accounted, Giving: input.ParseShown(given.EvictFor)[id],
+			From: given.Inputs[id].From, Was: given.Inputs[id].Was, TakenOver: given.TakenOver,
 		},
 	}
 	t.Record.Unaccounted = given.Template.IsReplacedBy(w.Template()) && !w.Status.Paused
@@ -308,30 +286,5 @@ func (i *Inputs) ownSettings(namespace string, id input.ID, given record.Entry) 
 	return settings.Source{}
 }
 
-// history returns the workload's revisions, asking once while it waits.
-func (i *Inputs) history(ctx context.Context, w *kube.Workload) ([]timeline.Revision, error) {
-	i.mu.Lock()
-	known, ok := i.looked[w.Key]
-	i.mu.Unlock()
-	if ok && known.uid == w.UID && known.template == w.Template() {
-		return known.revisions, nil
-	}
-	revisions, err := i.options.Revisions(ctx, w)
-	if errors.Is(err, timeline.ErrNoRight) {
-		return nil, nil // a change is then delivered rather than missed
-	}
-	if err != nil {
-		return nil, err
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.looked[w.Key] = look{w.UID, w.Template(), revisions}
-	return revisions, nil
-}
-
-// Drop forgets what was asked about a workload that is gone or waits no more.
-func (i *Inputs) Drop(key kube.Key) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.looked, key)
-}
+// Drop has nothing to forget.
+func (i *Inputs) Drop(kube.Key) {}

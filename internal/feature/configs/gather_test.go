@@ -87,29 +87,29 @@ func given(values map[input.ID]string) record.Entry {
 	return e
 }
 
-// history counts the questions to the API server.
+// history counts the questions about the workload's past.
 type history struct {
 	revisions []timeline.Revision
 	err       error
 	asked     int
 }
 
-func (h *history) ask(context.Context, *kube.Workload) ([]timeline.Revision, error) {
+func (h *history) ask(context.Context) (timeline.Past, error) {
 	h.asked++
-	return h.revisions, h.err
+	return timeline.Past{Asked: true, Revisions: h.revisions}, h.err
 }
 
-func inputs(view configs.View, h *history) *configs.Inputs {
-	return configs.New(configs.Options{View: view, Revisions: h.ask, Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), true }})
+func inputs(view configs.View) *configs.Inputs {
+	return configs.New(configs.Options{View: view, Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), true }})
 }
 
 func reload(value string) settings.Intent {
 	return settings.ForWorkload(map[string]string{settings.Reload: value}, nil, settings.Defaults{Quiet: 5 * time.Second})
 }
 
-func assess(t *testing.T, in *configs.Inputs, intent settings.Intent, e record.Entry) map[input.ID]input.Reason {
+func assess(t *testing.T, in *configs.Inputs, intent settings.Intent, e record.Entry, h *history) map[input.ID]input.Reason {
 	t.Helper()
-	all, err := in.Assess(t.Context(), web(), intent, e)
+	all, err := in.Assess(t.Context(), web(), intent, e, h.ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestAssessFollowsWhatIsAskedFor(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := assess(t, inputs(tc.view, &history{}), reload(tc.reload), given(tc.given))
+			got := assess(t, inputs(tc.view), reload(tc.reload), given(tc.given), &history{})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 			}
@@ -166,31 +166,10 @@ func TestAssessUnreadable(t *testing.T) {
 	t.Parallel()
 	view := clusterOf(source(input.ConfigMap("app"), "1"))
 	view.unreadable = input.KindSecret
-	got := assess(t, inputs(view, &history{}), reload("auto,secret/db"), given(map[input.ID]string{input.ConfigMap("app"): "1", input.Secret("db"): "1"}))
+	got := assess(t, inputs(view), reload("auto,secret/db"), given(map[input.ID]string{input.ConfigMap("app"): "1", input.Secret("db"): "1"}), &history{})
 	want := map[input.ID]input.Reason{input.ConfigMap("app"): input.InStep, input.Secret("db"): input.Unreadable}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-// TestAssessForgetsWorkloadsThatAreGone: what was asked about one that is gone, or
-// about another of its name, says nothing.
-func TestAssessForgetsWorkloadsThatAreGone(t *testing.T) {
-	t.Parallel()
-	app := input.ConfigMap("app")
-	h := &history{}
-	in := inputs(clusterOf(source(app, "2")), h)
-	entry := given(map[input.ID]string{app: "1"})
-	assess(t, in, reload("auto"), entry)
-	in.Drop(web().Key)
-	assess(t, in, reload("auto"), entry)
-	if h.asked != 2 {
-		t.Errorf("the API server was asked %d times about a workload that had gone, want 2", h.asked)
-	}
-	namesake := web()
-	namesake.UID = "another"
-	if _, err := in.Assess(t.Context(), namesake, reload("auto"), entry); err != nil || h.asked != 3 {
-		t.Errorf("the API server was asked %d times, error %v; want once more for the namesake", h.asked, err)
 	}
 }
 
@@ -216,7 +195,7 @@ func TestAssessOptingInByTheSource(t *testing.T) {
 			s := source(app, "2")
 			s.Annotations = map[string]string{settings.Reload: "auto"}
 			s.ContentWritten, s.AskWritten = tc.content, tc.asks
-			got := assess(t, inputs(clusterOf(s), &history{}), reload("configmap/none"), record.Entry{})
+			got := assess(t, inputs(clusterOf(s)), reload("configmap/none"), record.Entry{}, &history{})
 			if got[app] != tc.want {
 				t.Errorf("%s: %s, want %s", tc.reason, got[app], tc.want)
 			}
@@ -250,10 +229,10 @@ func TestAssessKindThatIsFollowedNow(t *testing.T) {
 			w := web()
 			w.Created, w.TemplateWritten, w.SettingsWritten, w.Listed = tc.created, upTo(90), upTo(90), upTo(110)
 			in := configs.New(configs.Options{
-				View: clusterOf(s), Revisions: (&history{}).ask,
+				View:  clusterOf(s),
 				Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), tc.begun },
 			})
-			all, err := in.Assess(t.Context(), w, reload("auto"), record.Entry{})
+			all, err := in.Assess(t.Context(), w, reload("auto"), record.Entry{}, (&history{}).ask)
 			if err != nil || all.Findings[0].Reason != tc.want {
 				t.Errorf("%s: %+v, %v; want %s", tc.reason, all.Findings, err, tc.want)
 			}
@@ -281,7 +260,7 @@ func TestAssessClampsTheTimeOfAnUnseenChange(t *testing.T) {
 			t.Parallel()
 			s := source(input.ConfigMap("app"), "2")
 			s.ChangedAt, s.DataWrittenAt = tc.changed, tc.data
-			all, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{s.ID: "1"}))
+			all, err := inputs(clusterOf(s)).Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{s.ID: "1"}), (&history{}).ask)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +275,7 @@ func TestAssessBarsHeldSources(t *testing.T) {
 	t.Parallel()
 	s := source(input.ConfigMap("app"), "2")
 	s.Annotations = map[string]string{settings.Hold: "audit"}
-	all, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{s.ID: "1"}))
+	all, err := inputs(clusterOf(s)).Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{s.ID: "1"}), (&history{}).ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +307,7 @@ func TestAssessTellsHowFarARefreshReaches(t *testing.T) {
 			w := web()
 			tc.ref.Source, tc.ref.Keys = s.ID, fingerprint.AllKeys()
 			w.Refs = []podrefs.Ref{tc.ref}
-			all, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), w, reload("auto"), record.Entry{})
+			all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), record.Entry{}, (&history{}).ask)
 			if err != nil || all.Findings[0].Refresh != tc.want || !all.Findings[0].Live {
 				t.Errorf("%s: %+v, %v; want %d", tc.reason, all.Findings, err, tc.want)
 			}
@@ -341,7 +320,7 @@ func TestAssessWarns(t *testing.T) {
 	t.Parallel()
 	odd := source(input.ConfigMap("app"), "1")
 	odd.Annotations = map[string]string{settings.Reload: "yes"}
-	all, err := inputs(clusterOf(odd), &history{}).Assess(t.Context(), web(), reload("auto, secret/none"), record.Entry{})
+	all, err := inputs(clusterOf(odd)).Assess(t.Context(), web(), reload("auto, secret/none"), record.Entry{}, (&history{}).ask)
 	if err != nil {
 		t.Fatal(err)
 	}

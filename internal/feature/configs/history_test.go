@@ -35,10 +35,7 @@ func TestAssessAsksForHistoryOnlyWhenItMatters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := &history{}
-			in := inputs(clusterOf(tc.source), h)
-			for range 3 { // a quiet window looks again and again
-				assess(t, in, reload("auto"), given(map[input.ID]string{app: tc.given}))
-			}
+			assess(t, inputs(clusterOf(tc.source)), reload("auto"), given(map[input.ID]string{app: tc.given}), h)
 			if h.asked != tc.asked {
 				t.Errorf("%s: the API server was asked %d times, want %d", tc.reason, h.asked, tc.asked)
 			}
@@ -55,7 +52,7 @@ func TestAssessTellsWhatWasGiven(t *testing.T) {
 	e.MovedAt = at(30)
 	w := web()
 	w.Shown, w.MovedAt = input.Shown{app: input.Tracked(versionOf("2").Short())}, at(31)
-	all, err := inputs(clusterOf(source(app, "1")), &history{}).Assess(t.Context(), w, reload("auto"), e)
+	all, err := inputs(clusterOf(source(app, "1"))).Assess(t.Context(), w, reload("auto"), e, (&history{}).ask)
 	if err != nil || all.Findings[0].Standing != input.Due || all.Findings[0].Given.Short() != versionOf("2").Short() {
 		t.Errorf("%+v, %v; want it due, from what the template shows", all.Findings, err)
 	}
@@ -84,7 +81,7 @@ func TestAssessTellsWhatIsNotKnown(t *testing.T) {
 			w, s, e := web(), source(app, "2"), given(nil)
 			w.TemplateWritten, s.ContentWritten = exactly(40), tc.content
 			e.Inputs[app] = record.Given{Version: tc.onRecord}
-			all, err := inputs(clusterOf(s), &history{}).Assess(t.Context(), w, reload("auto"), e)
+			all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), e, (&history{}).ask)
 			if err != nil || all.Findings[0].Given != tc.want {
 				t.Errorf("%s: %+v, %v; want it given %s", tc.reason, all.Findings, err, tc.want)
 			}
@@ -130,11 +127,11 @@ func TestAssessBelievesWhatIsNewerThanTheRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := given(map[input.ID]string{app: "1"})
-			e.MovedAt, e.MovedFrom = at(30), 7
+			e.MovedAt, e.Accounted = at(30), 8
 			e.Inputs[app] = record.Given{Version: versionOf("1"), Shown: input.Tracked(tc.recorded)}
 			w := web()
 			w.Shown, w.MovedAt = input.Shown{app: input.Tracked(tc.shown)}, tc.movedAt
-			all, err := inputs(clusterOf(source(app, "2")), &history{revisions: tc.revisions}).Assess(t.Context(), w, reload("auto"), e)
+			all, err := inputs(clusterOf(source(app, "2"))).Assess(t.Context(), w, reload("auto"), e, (&history{revisions: tc.revisions}).ask)
 			if err != nil || all.Findings[0].Reason != tc.want {
 				t.Errorf("%s: %+v, %v; want %s", tc.reason, all.Findings, err, tc.want)
 			}
@@ -151,7 +148,7 @@ func TestAssessKnowsHowFarTheRecordGoes(t *testing.T) {
 	for asOf, want := range map[time.Time]input.Reason{at(30): input.DeliveredBefore, at(31): input.Changed, at(32): input.Changed} {
 		e := given(map[input.ID]string{app: "1"})
 		e.AsOf = asOf
-		if got := assess(t, inputs(clusterOf(source(app, "2")), h), reload("auto"), e); got[app] != want {
+		if got := assess(t, inputs(clusterOf(source(app, "2"))), reload("auto"), e, h); got[app] != want {
 			t.Errorf("a record as of %s, and a revision of %s: %s, want %s", asOf, at(31), got[app], want)
 		}
 	}
@@ -169,7 +166,7 @@ func TestAssessOlderPods(t *testing.T) {
 		changed := source(app, "2")
 		changed.ContentWritten, changed.DataWrittenAt = exactly(50), at(20)
 		h := &history{revisions: []timeline.Revision{{Created: at(10), Current: true}}}
-		all, err := inputs(clusterOf(changed), h).Assess(t.Context(), w, reload("auto"), given(map[input.ID]string{app: "1"}))
+		all, err := inputs(clusterOf(changed)).Assess(t.Context(), w, reload("auto"), given(map[input.ID]string{app: "1"}), h.ask)
 		if err != nil || all.Findings[0].Reason != want {
 			t.Errorf("aborted=%t: %+v, %v; want %s", aborted, all.Findings, err, want)
 		}
@@ -188,7 +185,7 @@ func TestAssessLostEntry(t *testing.T) {
 		s := source(app, "2")
 		s.DataWrittenAt = at(9)
 		h := &history{revisions: []timeline.Revision{{Created: at(7)}}}
-		all, err := inputs(clusterOf(s), h).Assess(t.Context(), w, reload("auto"), record.Entry{Lost: lost})
+		all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), record.Entry{Lost: lost}, h.ask)
 		if err != nil || all.Findings[0].Reason != want {
 			t.Errorf("lost=%t: %+v, %v; want %s", lost, all.Findings, err, want)
 		}
@@ -245,8 +242,8 @@ func TestAssessOptingIn(t *testing.T) {
 			view := clusterOf(changed)
 			view.namespace = s.namespace
 			h := &history{revisions: []timeline.Revision{{Created: at(7)}}}
-			in := configs.New(configs.Options{View: view, Revisions: h.ask, Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), s.begun }})
-			all, err := in.Assess(t.Context(), s.workload, reload("auto"), s.entry)
+			in := configs.New(configs.Options{View: view, Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return at(5), s.begun }})
+			all, err := in.Assess(t.Context(), s.workload, reload("auto"), s.entry, h.ask)
 			if err != nil || all.Findings[0].Reason != tc.want {
 				t.Errorf("%s: %+v, %v; want %s", tc.reason, all.Findings, err, tc.want)
 			}
@@ -257,8 +254,8 @@ func TestAssessOptingIn(t *testing.T) {
 func TestAssessFailsWhenHistoryCannotBeRead(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no answer")
-	in := inputs(clusterOf(source(input.ConfigMap("app"), "2")), &history{err: broken})
-	_, err := in.Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{input.ConfigMap("app"): "1"}))
+	in := inputs(clusterOf(source(input.ConfigMap("app"), "2")))
+	_, err := in.Assess(t.Context(), web(), reload("auto"), given(map[input.ID]string{input.ConfigMap("app"): "1"}), (&history{err: broken}).ask)
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v: what cannot be found out must not be guessed", err)
 	}

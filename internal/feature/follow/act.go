@@ -16,13 +16,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Pods are the pods of workloads, for the strategies that work on them.
-type Pods interface {
-	List(context.Context, *kube.Workload) ([]pods.Pod, error)
-	Evict(context.Context, pods.Pod) error
-	Touch(ctx context.Context, pod pods.Pod, shown string) error
-}
-
 // budgetCheck is how long to wait after a disruption budget refused.
 const budgetCheck = 10 * time.Second
 
@@ -43,7 +36,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		}
 		return d.Recheck, r.leave(w, in)
 	}
-	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, unrolled: in.Unrolled, release: in.Intent.Release, hold: in.holdOnRecord(), rollout: in.Rollout, healthy: in.Health.State == health.Done, before: before{w.Shown, w.Revision, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
+	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, unrolled: in.Unrolled, release: in.Intent.Release, hold: in.holdOnRecord(), rollout: in.Rollout, healthy: in.Health.State == health.Done, before: before{w.Shown, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
 	entry, recheck := in.Entry, d.Recheck
 	order := in.order(d)
 	err := in.PodsProblem
@@ -60,6 +53,9 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		recheck, err = r.evict(ctx, *d.Eviction.Victim, d.Recheck)
 	}
 	o.told = d.onRecord(in.Entry.Decision, in.Now, recheck)
+	if o.stillWaits = in.stillWaits(d); o.stillWaits {
+		o.told = in.Entry.Decision
+	}
 	if err != nil {
 		// What is due stays due, also for the next process.
 		entry, o = in.Entry, o.failed(in)

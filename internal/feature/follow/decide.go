@@ -1,114 +1,10 @@
 package follow
 
 import (
-	"slices"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
-	"github.com/lockstep-dev/lockstep/internal/core/pods"
-	"github.com/lockstep-dev/lockstep/internal/core/record"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
-
-// Input is everything that a decision depends on.
-type Input struct {
-	Intent settings.Intent
-	// Findings are what is known of each input, and Warnings what people should know
-	// of them.
-	Findings []input.Finding
-	Warnings []input.Warning
-	// StartsPods is true for a workload that starts new pods by itself, again and
-	// again: a CronJob.
-	StartsPods bool
-	// Rollout is what the workload says of its rollout, and Health what follows from it.
-	// A drop-in writes as its original did and asks neither.
-	Rollout health.Status
-	Health  health.Health
-	// NoTemplate says why the object has no pod template, empty when it has one.
-	NoTemplate string
-	// PodsOff says why the strategies that work on pods cannot be used and what to do
-	// about it, empty when they can.
-	PodsOff string
-	// Shown is what the pod template shows, Replicas how many pods the workload asks
-	// for, zero when it does not say.
-	Shown    input.Shown
-	Replicas int
-	// Pods are the workload's pods, gathered where NeedsPods; PodsProblem is why they
-	// could not be.
-	Pods        []pods.Pod
-	PodsProblem error
-	// Kinds are the kinds of inputs of the families that were asked, and Searched the
-	// patterns by which they looked for inputs.
-	Kinds    []input.Kind
-	Searched []string
-	// AwaitsStatus and Recheck are when a family wants to be asked again.
-	AwaitsStatus bool
-	Recheck      time.Duration
-	// OtherInstallation is the one that moved the workload last, empty when it was ours.
-	OtherInstallation string
-	// Template is what other writers made of the pod template, and Unrolled is true while
-	// pods are made from another.
-	Template Template
-	Unrolled bool
-	// Entry is what is on record, and RecordFull says why there is no room for more,
-	// empty when there is.
-	Entry      record.Entry
-	RecordFull string
-	// MaxDelay bounds the quiet window, counted from the first pending change, while the
-	// workload could have been moved.
-	MaxDelay time.Duration
-	Now      time.Time
-	Force    Force
-	// Estimate is true when bounds and times of changes are not known, because the
-	// input was read live and not followed.
-	Estimate bool
-}
-
-// Decision is what to do with a workload, and why.
-type Decision struct {
-	Verb   Verb
-	Reason input.Reason
-	// Message is one line for people, the same for the same situation.
-	Message string
-	// Moves are the inputs that are to be moved.
-	Moves []input.Finding
-	// Delivered is true when they count as given once the decision is carried out.
-	Delivered bool
-	// PendingSince is when the oldest undelivered change was first seen.
-	PendingSince time.Time
-	// DelaySince is since when the workload could have been moved for it, zero while
-	// something forbids that.
-	DelaySince time.Time
-	// Recheck is when to look again, zero when only an event can change anything.
-	Recheck time.Duration
-	// AwaitsStatus is true when a change of the workload's status is a reason to look
-	// again.
-	AwaitsStatus bool
-	// Eviction is the next step of a series of evictions.
-	Eviction Eviction
-	// Estimate is true when the decision rests on an Input that is one.
-	Estimate bool
-}
-
-// Eviction is one step of a series of evictions; the zero value waits.
-type Eviction struct {
-	// For is what the series delivers.
-	For string
-	// Begin puts the series on record, with the number of pods where the workload does
-	// not say how many it wants.
-	Begin bool
-	Pods  int
-	// Victim is the pod to evict, nil while an earlier step has not come to its end.
-	Victim *pods.Pod
-}
-
-// situation is an input with what follows from it at once.
-type situation struct {
-	Input
-	// draft is a decision about the inputs that are to be moved.
-	draft Decision
-}
 
 // check is one step of the rule: it answers, or leaves the question to the next.
 type check func(situation) (Decision, bool)
@@ -123,8 +19,8 @@ func Decide(in Input) Decision {
 		recordTooNew,         // a newer program knows what was given
 		tooManySources,       // one workload must not fill the record of others
 		recordFull,           // what is not on record would be given again and again
+		notActed,             // another writer was here, and its rollout has not begun
 		notFollowed,          // nothing asks for it
-		unobserved,           // another writer was here, and its rollout has not begun
 		awaitsPods,           // the template has it, and older pods are left
 		nothingDue,           // given what exists, or only the record changes
 		readByTheNextJob,     // new pods start by themselves
@@ -155,11 +51,6 @@ func (in Input) NeedsPods() bool {
 	return d.Verb == Evict && (!d.Eviction.Begin || in.Replicas == 0)
 }
 
-// order is what a decision gives the workload.
-func (in Input) order(d Decision) input.Order {
-	return input.Order{All: in.Findings, Due: d.Moves, Kinds: in.Kinds}
-}
-
 func (in Input) situation() situation {
 	moves, due := in.moves(), withStanding(in.Findings, input.Due)
 	s := situation{Input: in, draft: Decision{Moves: moves, Message: changes(moves)}}
@@ -188,52 +79,4 @@ func (s situation) delaySince() time.Time {
 		return d
 	}
 	return s.Now
-}
-
-// moves are the inputs that are due, without those that simply stay as the template
-// has them: barred ones, and those that the strategy cannot deliver. Whoever forces a
-// move gets everything that exists, and what comes with the template and is barred only
-// when that bar does not count.
-func (in Input) moves() []input.Finding {
-	return matching(in.Findings, func(f input.Finding) bool {
-		if in.Force != NoForce {
-			stays := slices.ContainsFunc(f.Bars, func(bar input.Bar) bool { return in.respects(f, bar) })
-			return f.Shows != input.Mark{} && (f.Live || !stays)
-		}
-		return f.Standing == input.Due && !f.IsWithheld() && (f.Live || !in.usesPods())
-	})
-}
-
-// pendingSince is when the oldest change that is due was first seen. A time to come
-// was written by a process whose clock is ahead of ours.
-func (in Input) pendingSince() time.Time {
-	if p := in.Entry.PendingSince; !p.IsZero() && !p.After(in.Now) {
-		return p
-	}
-	return in.Now
-}
-
-// as makes a decision of a draft.
-func (d Decision) as(verb Verb, reason input.Reason) Decision {
-	d.Verb, d.Reason = verb, reason
-	return d
-}
-
-// held is a change that something forbids. Who forces it knows what it would change.
-func (s situation) held(reason input.Reason, why string) Decision {
-	if s.Force == NoForce {
-		why += ": " + s.draft.Message
-	}
-	s.draft.Message = why
-	return s.draft.as(Hold, reason)
-}
-
-// delivered ends the pending change, unless something stays due.
-func (s situation) delivered(d Decision) Decision {
-	d.Delivered, d.DelaySince = true, time.Time{}
-	stays := matching(s.Findings, func(f input.Finding) bool { return f.Standing == input.Due && !contains(d.Moves, f.ID) })
-	if len(stays) == 0 {
-		d.PendingSince = time.Time{}
-	}
-	return d
 }

@@ -47,18 +47,3 @@ func awaitsPods(s situation) (Decision, bool) {
 func (t Template) isRedone(id input.ID, before record.Given, rollout health.Status) bool {
 	return before.Back != "" && t.Back[id] == "" && !slices.Contains(t.Released, id) && rollout.RollsByHand() && rollout.HasOlderPods()
 }
-
-// awaits reports whether pods of an older revision keep the workload from running the
-// input. That begins with a template that has it, ours or another writer's, and ends with
-// the last of those pods.
-func (o outcome) awaits(f input.Finding, given, before record.Given) bool {
-	switch {
-	case given.Back != "":
-		return false
-	case o.decision.Verb == Move && o.delivers(f):
-		return o.rollout.RollsByHand()
-	case f.Reason == input.DeliveredByRollout:
-		return o.rollout.RollsByHand() && o.rollout.HasOlderPods()
-	}
-	return given.Awaits && o.rollout.HasOlderPods() || o.template.isRedone(f.ID, before, o.rollout)
-}

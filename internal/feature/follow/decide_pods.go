@@ -21,11 +21,6 @@ func (in Input) strategyOff() string {
 	return fmt.Sprintf("annotation %s: %s is switched off here; %s", settings.Strategy, in.Intent.Strategy, in.PodsOff)
 }
 
-// usesPods reports whether the workload is moved by way of its pods.
-func (in Input) usesPods() bool {
-	return in.Force == NoForce && in.Intent.Strategy != settings.StrategyTemplate
-}
-
 // beyondStrategy: evict and refresh do not change the pod template, so they cannot
 // deliver what comes with it.
 func beyondStrategy(s situation) (Decision, bool) {

@@ -8,13 +8,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// unobserved: what another writer made of the template, or which pods run, cannot be
+// notActed: what another writer made of the template, or which pods run, cannot be
 // judged before the workload's controller has acted on it. Until then nothing is moved
 // and nothing is put on record.
-func unobserved(s situation) (Decision, bool) {
+func notActed(s situation) (Decision, bool) {
 	d := s.draft.as(Wait, input.GenerationNotObserved)
 	d.Message, d.AwaitsStatus = "the controller of the workload has not acted yet on what another writer made of it", true
-	return d, s.Template.Unobserved || slices.ContainsFunc(s.Findings, func(f input.Finding) bool { return f.Reason == input.GenerationNotObserved })
+	return d, s.NotActed || slices.ContainsFunc(s.Findings, func(f input.Finding) bool { return f.Reason == input.GenerationNotObserved })
 }
 
 // notFollowed: nothing asks for the workload. One whose patterns match nothing yet stays
@@ -118,21 +118,6 @@ func barredInput(s situation) (Decision, bool) {
 		}
 	}
 	return Decision{}, false
-}
-
-// respects reports whether a bar counts. A hold on a source that the pods have already
-// forbids nothing; what was taken back would be loaded again by any rollout. A person
-// who moves a workload overrules that it was taken back; holds, quarantine and contest only
-// when asked to.
-func (in Input) respects(f input.Finding, bar input.Bar) bool {
-	switch in.Force {
-	case ForceNow:
-		return false
-	case ForceMove:
-		return slices.Contains([]input.Reason{input.Held, input.Missing, input.Quarantined, input.Contested}, bar.Reason)
-	case NoForce:
-	}
-	return f.Standing == input.Due || bar.Reason != input.Held
 }
 
 func because(f input.Finding, bar input.Bar) string {

@@ -26,6 +26,7 @@ type decideCase struct {
 	full     string // why the record has no room
 	force    Force
 	template Template
+	notActed bool
 	rollout  health.Status
 	awaits   bool
 	stuck    bool            // until now something forbade to move it
@@ -173,7 +174,7 @@ func decideCases() map[string]decideCase {
 		},
 		"Unobserved": {
 			reason:   "nobody can tell yet what another writer took back",
-			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), template: Template{Unobserved: true},
+			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), notActed: true,
 			want: Decision{Verb: Wait, Reason: input.GenerationNotObserved, PendingSince: ago(time.Hour), AwaitsStatus: true},
 		},
 		"Released": {
@@ -459,7 +460,7 @@ func (tc decideCase) input() Input {
 	}
 	in := Input{
 		Intent: intent, Findings: tc.findings, StartsPods: tc.cronjob,
-		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force, Template: tc.template, Rollout: tc.rollout,
+		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force, Template: tc.template, NotActed: tc.notActed, Rollout: tc.rollout,
 		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, RecordFull: tc.full, MaxDelay: time.Minute, Now: now,
 	}
 	if !tc.stuck {

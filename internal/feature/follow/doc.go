@@ -6,6 +6,7 @@
 // arriving twice, late, or after a restart leads to the same decision.
 //
 //	gather   workload, settings, record, and a finding for each input
+//	judge    which inputs another writer reverted: pure, the last step of [Gatherer.Gather]
 //	decide   [Decide]: leave, remember, wait, hold or move
 //	act      one patch with the resource version that was decided on, then the record
 //	report   one log line, one event, one count

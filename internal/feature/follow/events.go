@@ -154,3 +154,8 @@ func failureEvent(w *kube.Workload, d Decision, err error) announce.Event {
 		Note: d.failure(err).Message,
 	}
 }
+
+// failure is a decision that the API server refused.
+func (d Decision) failure(err error) Decision {
+	return Decision{Verb: Hold, Reason: input.ReloadFailed, Message: "could not roll out " + d.Message + ": " + err.Error()}
+}

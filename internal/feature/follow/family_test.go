@@ -49,7 +49,7 @@ func (m *madeUp) Wake(f func(kube.Key)) {
 	m.wake = f
 }
 
-func (m *madeUp) Assess(_ context.Context, _ *kube.Workload, _ settings.Intent, given record.Entry) (input.Assessment, error) {
+func (m *madeUp) Assess(_ context.Context, _ *kube.Workload, _ settings.Intent, given record.Entry, _ kube.AskPast) (input.Assessment, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := input.Finding{

@@ -1,7 +1,7 @@
 package follow
 
 import (
-	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -32,17 +32,17 @@ func TestUndoKeepsHold(t *testing.T) {
 		template  record.Template // on record
 		workload  *kube.Workload
 		revisions []timeline.Revision
-		err       error
+		refused   error
 		held      string // the annotation
 		release   int64
 		want      record.Hold // on record afterwards
-		asks      int
+		asks      bool
 		waits     bool
 	}{
-		"Undone":        {reason: "the workload went back to an earlier revision", onRecord: seen, template: before, want: undone, asks: 1},
+		"Undone":        {reason: "the workload went back to an earlier revision", onRecord: seen, template: before, want: undone, asks: true},
 		"Removed":       {reason: "only the annotation is gone: a person or a tool removed it", onRecord: seen, template: there},
 		"Scaled":        {reason: "it was removed and the workload scaled", onRecord: seen, template: record.Template{Generation: 8, Sum: there.Sum}},
-		"NewTemplate":   {reason: "a tool that removes it with a new template ends it", onRecord: seen, template: before, revisions: made, asks: 1},
+		"NewTemplate":   {reason: "a tool that removes it with a new template ends it", onRecord: seen, template: before, revisions: made, asks: true},
 		"StillThere":    {reason: "the undo left the annotation", onRecord: seen, template: before, held: "incident 42", want: seen},
 		"Anew":          {reason: "a person holds it again", onRecord: undone, template: there, held: "incident 43", want: record.Hold{On: true, By: "incident 43"}},
 		"AnewRemoved":   {reason: "and removes that", onRecord: record.Hold{On: true, By: "incident 43"}, template: there},
@@ -50,37 +50,36 @@ func TestUndoKeepsHold(t *testing.T) {
 		"StaysRolled":   {reason: "another rollout does not end it", onRecord: undone, template: before, revisions: made, want: undone},
 		"Released":      {reason: "a release ends it", onRecord: undone, template: there, release: 12},
 		"ReleasedOnce":  {reason: "the undo brought an earlier release back", onRecord: undone, template: there, release: 11, want: undone},
-		"ReleasedFirst": {reason: "a release after an undo that is seen only now", onRecord: seen, template: before, release: 12, asks: 1},
+		"ReleasedFirst": {reason: "a release after an undo that is seen only now", onRecord: seen, template: before, release: 12, asks: true},
 		"Unobserved":    {reason: "its controller has not acted yet", onRecord: seen, template: before, workload: unobserved, waits: true},
 		"ByRoll":        {reason: "a person removed it, and a patch of ours used an earlier revision", onRecord: seen, template: before, workload: rolled},
 		"Aborted":       {reason: "an abort removes no annotation", onRecord: seen, template: there, workload: aborted},
-		"NoRight":       {reason: "nobody knows whether it was an undo", onRecord: seen, template: before, err: timeline.ErrNoRight, asks: 1},
+		"NoRight":       {reason: "nobody knows whether it was an undo", onRecord: seen, template: before, refused: errors.New("forbidden"), asks: true},
 		"OlderProgram":  {reason: "the template on record is not known", onRecord: seen},
 		"None":          {reason: "there was none", template: before},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			asked, w, history := 0, tc.workload, tc.revisions
+			w, history := tc.workload, tc.revisions
 			if w == nil {
 				w = templated()
 			}
 			if history == nil {
 				history = undoneHistory()
 			}
-			g := &Gatherer{Revisions: func(context.Context, *kube.Workload) ([]timeline.Revision, error) {
-				asked++
-				return history, tc.err
-			}}
 			in := Input{Intent: auto(), Findings: []input.Finding{inStep(app)}, Entry: record.Entry{
 				Template: tc.template, Hold: tc.onRecord, Released: 11, MovedAt: ago(time.Hour), Inputs: map[input.ID]record.Given{app: {Version: v1}},
 			}}
 			in.Intent.Release, in.Intent.Held, in.Intent.HeldBy = tc.release, tc.held != "", tc.held
-			if err := g.judge(t.Context(), w, &in); err != nil {
-				t.Fatal(err)
+			asks := needsPast(w, in)
+			if asks {
+				in.Past = timeline.Past{Asked: true, Revisions: history, Refused: tc.refused}
 			}
-			if diff := cmp.Diff(tc.want, in.holdOnRecord()); diff != "" || asked != tc.asks || in.Template.Unobserved != tc.waits {
-				t.Errorf("%s: %d requests, waits %t, on record (-want +got)\n%s", tc.reason, asked, in.Template.Unobserved, diff)
+			in = judge(w, in)
+			if diff := cmp.Diff(tc.want, in.holdOnRecord()); diff != "" || asks != tc.asks || in.NotActed != tc.waits {
+				t.Errorf("%s: reads revisions %t (want %t), waits for the controller %t (want %t), on record (-want +got)\n%s",
+					tc.reason, asks, tc.asks, in.NotActed, tc.waits, diff)
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
@@ -111,11 +110,6 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 	if !last.IsZero() { // what is put back has not changed
 		m.delivery.Observe(now.Sub(last).Seconds())
 	}
-}
-
-// ForgetNamespaces drops the counts of namespaces that are not known.
-func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
-	cluster.DropNamespaces(known, r.metrics.reloads, r.metrics.invalid, r.metrics.given)
 }
 
 // countConflict counts an attempt that met another writer's: a few are normal,

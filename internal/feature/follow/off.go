@@ -26,7 +26,7 @@ func (Off) Kinds() []input.Kind { return nil }
 func (Off) Drop(kube.Key) {}
 
 // Assess warns of every request.
-func (o Off) Assess(_ context.Context, w *kube.Workload, intent settings.Intent, _ record.Entry) (input.Assessment, error) {
+func (o Off) Assess(_ context.Context, w *kube.Workload, intent settings.Intent, _ record.Entry, _ kube.AskPast) (input.Assessment, error) {
 	var all input.Assessment
 	for _, key := range o.Asked(w, intent) {
 		all.Warnings = append(all.Warnings, input.Warning{Reason: o.Reason, Text: "annotation " + key + " has no effect: " + o.Advice})

@@ -17,7 +17,7 @@ func TestOff(t *testing.T) {
 	off := follow.Off{Reason: input.ReloadOff, Advice: "switch it on", Asked: func(*kube.Workload, settings.Intent) []string {
 		return []string{settings.Reload}
 	}}
-	got, err := off.Assess(t.Context(), &kube.Workload{}, settings.Intent{}, record.Entry{})
+	got, err := off.Assess(t.Context(), &kube.Workload{}, settings.Intent{}, record.Entry{}, nil)
 	if err != nil || len(got.Warnings) != 1 || len(got.Findings) != 0 || len(off.Kinds()) != 0 {
 		t.Fatalf("%+v, error %v, kinds %v", got, err, off.Kinds())
 	}

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,9 +53,17 @@ func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.D
 	return told
 }
 
-// failure is a decision that the API server refused.
-func (d Decision) failure(err error) Decision {
-	return Decision{Verb: Hold, Reason: input.ReloadFailed, Message: "could not roll out " + d.Message + ": " + err.Error()}
+// stillWaits reports whether the record says already that these inputs wait for the quiet window. While their content
+// keeps changing, the version that is due is put on record with the look that was announced, at most once per window. At
+// every change it would cost a write a second for each ConfigMap of the record.
+func (in Input) stillWaits(d Decision) bool {
+	before := in.Entry.Decision
+	if d.Reason != input.QuietWindow || before.Reason != input.QuietWindow || !before.Next.After(in.Now) {
+		return false
+	}
+	return !slices.ContainsFunc(in.Findings, func(f input.Finding) bool {
+		return (f.Standing == input.Due) != (in.Entry.Inputs[f.ID].Due != "")
+	})
 }
 
 // isOvertaken reports whether another writer changed or deleted the workload meanwhile; the
@@ -83,7 +92,7 @@ func (r *Reconciler) note(w *kube.Workload, in Input, d Decision) error {
 // noteMistake puts on record what a person has to correct, and stops the maximum delay:
 // until then the workload cannot be moved. Everything else on record stays as it is.
 func (r *Reconciler) noteMistake(w *kube.Workload, in Input, d Decision) error {
-	if in.Entry.TooNew || in.Entry.Lost || !in.Entry.IsKnown() && (in.RecordFull != "" || !r.hasRoomFor(w, in.Entry)) {
+	if in.Entry.TooNew || in.Entry.Lost || !in.Entry.IsKnown() && (in.RecordFull != "" || !r.reserveForNew(w, in.Entry)) {
 		return nil
 	}
 	e := in.Entry.Clone()
@@ -91,21 +100,21 @@ func (r *Reconciler) noteMistake(w *kube.Workload, in Input, d Decision) error {
 	return r.putNote(w, in, d, e)
 }
 
-// hasRoomFor reports whether a workload that was not followed yet can be put on record. The
-// entry of an earlier one of its name may still be needed.
-func (r *Reconciler) hasRoomFor(w *kube.Workload, e record.Entry) bool {
+// reserveForNew reserves room for a workload that was not followed yet, and reports whether it can
+// be put on record. The entry of an earlier one of its name may still be needed.
+func (r *Reconciler) reserveForNew(w *kube.Workload, e record.Entry) bool {
 	if r.Room == nil {
 		return false
 	}
 	if stored, ok := r.Records.Entry(w.Key); ok && (stored.UID != w.UID || stored.Left) {
 		return false
 	}
-	return r.Room.Full(w.Key, e.Room()) == ""
+	return r.Room.Reserve(w.Key, e.Room()) == ""
 }
 
 func (r *Reconciler) putNote(w *kube.Workload, in Input, d Decision, e record.Entry) error {
 	e.Decision = d.onRecord(in.Entry.Decision, in.Now, d.Recheck)
-	if r.Room != nil && r.Room.Full(w.Key, e.Room()) != "" {
+	if r.Room != nil && r.Room.Reserve(w.Key, e.Room()) != "" {
 		e.Decision.Message = "" // what all others have on record comes first
 	}
 	if e.Equal(in.Entry) {

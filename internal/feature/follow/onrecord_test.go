@@ -3,6 +3,7 @@ package follow
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,42 @@ func TestADecisionIsWrittenOnce(t *testing.T) {
 	if got := s.entry.Decision; !strings.Contains(got.Message, "holidays") || got.Since != first.Since {
 		t.Errorf("the reason is the same, and on record is %+v, where it was %+v", got, first)
 	}
+}
+
+// TestABurstIsWrittenOncePerWindow: while the content keeps changing, the record says which version is due as of the look
+// that it announced last. Another input that is due, or one that no longer is, is written at once.
+func TestABurstIsWrittenOncePerWindow(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}, db: {Version: v1}}}
+	loop := s.loop()
+	look := func(after time.Duration, wrote bool, dueNow ...input.Finding) {
+		t.Helper()
+		s.clock, s.recorded, s.findings = now.Add(after), 0, nil
+		content := strings.Repeat(fmt.Sprintf("%02.0f", after.Seconds()), 16)
+		for _, f := range dueNow {
+			f.ChangedAt, f.Current.Sum = s.clock, content
+			s.findings = append(s.findings, f)
+		}
+		if len(dueNow) == 1 {
+			s.findings = append(s.findings, inStep(db))
+		}
+		if _, err := loop.Reconcile(t.Context(), web("web")); err != nil {
+			t.Fatal(err)
+		}
+		current := content[:10]
+		if got := s.entry.Inputs[app].Due == current && strings.Contains(s.entry.Decision.Message, current); (s.recorded > 0) != wrote || got != wrote {
+			t.Errorf("after %s: written %d times, want %t; on record is %+v", after, s.recorded, wrote, *s.entry)
+		}
+	}
+	look(0, true, due(app, 0))
+	look(time.Second, false, due(app, 0))
+	look(4*time.Second, false, due(app, 0))
+	look(5*time.Second, true, due(app, 0))
+	look(6*time.Second, false, due(app, 0))
+	look(7*time.Second, true, due(app, 0), due(db, 0))
+	look(8*time.Second, false, due(app, 0), due(db, 0))
+	look(9*time.Second, true, due(app, 0))
 }
 
 // TestNextLook: a time is on record only where time alone changes something, and a look that

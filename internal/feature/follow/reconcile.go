@@ -7,105 +7,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/loop"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
-
-// Cluster is what the loop reads.
-type Cluster interface {
-	View
-	// Lists reports whether workloads of this kind and namespace have been listed.
-	// Without that, one that is not found may well exist.
-	Lists(kube.Key) bool
-	// KnowsNamespaces reports whether the defaults of namespaces are known.
-	KnowsNamespaces() bool
-	// LacksNamespace reports whether the namespace is certainly gone, or on its way.
-	LacksNamespace(name string) bool
-	// Await wakes the workload once, with the next change that its controller notes; at once
-	// when there was one since this copy.
-	Await(*kube.Workload)
-}
-
-// Records is what the loop remembers.
-type Records interface {
-	Entry(kube.Key) (record.Entry, bool)
-	Put(kube.Key, record.Entry) error
-	Forget(kube.Key)
-}
-
-// Room is how much the record can take.
-type Room interface {
-	// Full says why the record has no room for an entry of that size, empty when it has.
-	// The room is then kept until Release.
-	Full(key kube.Key, room int) string
-	Release(kube.Key)
-}
-
-// PromptRecords write an entry at once, for the strategies that work on pods.
-type PromptRecords interface {
-	// PutNow returns the API server's time of the write.
-	PutNow(context.Context, kube.Key, record.Entry) (time.Time, error)
-}
-
-// Mover changes a workload's pod template.
-type Mover interface {
-	// Move gives the workload what is ordered and returns what the API server says of
-	// the write.
-	Move(ctx context.Context, w *kube.Workload, order input.Order) (kube.Moved, error)
-}
-
-// Announcer tells people.
-type Announcer interface {
-	Announce(announce.Event)
-}
-
-// Dependencies are the parts that the loop works with.
-type Dependencies struct {
-	Vocabulary settings.Vocabulary
-	Cluster    Cluster
-	Families   []Family
-	Records    Records
-	Mover      Mover
-	// Room is nil for a record without bounds.
-	Room Room
-	// Pods is nil when the strategies that work on pods are switched off; PodsOff says
-	// then what to do about it. Prompt is what they note.
-	Pods      Pods
-	Prompt    PromptRecords
-	PodsOff   string
-	Announcer Announcer
-	// Advice says what a person can do about what was taken back, in the words of the
-	// command line.
-	Advice func(w *kube.Workload, live bool) string
-	// Revisions asks the API server for a workload's revisions. Without it the loop does not
-	// find out what other writers took back.
-	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
-	// Installation is the namespace in which this one keeps its record, empty where that
-	// does not matter.
-	Installation string
-	Metrics      prometheus.Registerer
-	Log          logr.Logger
-	Now          func() time.Time
-}
-
-// Reconciler brings workloads in step with their inputs, one at a time.
-type Reconciler struct {
-	Dependencies
-	options   Options
-	gatherer  *Gatherer
-	metrics   *metrics
-	reported  *reported
-	conflicts *conflicts
-}
 
 // New makes a Reconciler.
 func New(o Options, d Dependencies) *Reconciler {
@@ -118,9 +28,6 @@ func New(o Options, d Dependencies) *Reconciler {
 
 			Revisions: d.Revisions, Installation: d.Installation, MaxDelay: o.MaxDelay, Now: d.Now,
 		},
-	}
-	if d.Room != nil {
-		r.gatherer.Full = d.Room.Full
 	}
 	if d.Advice == nil {
 		r.Advice = func(*kube.Workload, bool) string { return "" }
@@ -159,6 +66,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 		return ctrl.Result{}, nil
 	}
 	d := Decide(got.Input)
+	if full := r.reserve(key, got.Input, d); full != "" {
+		got.Input.RecordFull = full
+		d = Decide(got.Input)
+	}
 	recheck, err := r.act(ctx, got, d)
 	if err != nil {
 		return r.failed(got.Workload, d, err)
@@ -176,12 +87,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	return ctrl.Result{RequeueAfter: sooner(recheck, got.Input.Recheck)}, nil
 }
 
-// sooner is the shorter of two times, of which zero means never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
+// reserve keeps room on record for everything that the workload follows, before anything is
+// rolled out. It says why when there is none. A decision that only writes a note reserves for
+// itself.
+func (r *Reconciler) reserve(key kube.Key, in Input, d Decision) (full string) {
+	if r.Room == nil || len(in.Findings) == 0 || d.isMistake() || d.Reason == input.GenerationNotObserved {
+		return ""
 	}
-	return min(a, b)
+	return r.Room.Reserve(key, in.room())
 }
 
 // welcome tells once that a workload begins to be followed.
@@ -280,4 +193,35 @@ func (d Decision) level() int {
 		return 0
 	}
 	return 1
+}
+
+// ForgetNamespaces drops the counts of namespaces that are not known.
+func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
+	cluster.DropNamespaces(known, r.metrics.reloads, r.metrics.invalid, r.metrics.given)
+}
+
+// forgetGone drops what is remembered of a workload that is certainly gone, and returns
+// when to look again. Of one that is only no longer watched, because its namespace left
+// the selector, the record stays; people are told anew when it is back.
+func (r *Reconciler) forgetGone(key kube.Key) (time.Duration, error) {
+	r.reported.forget(key)
+	r.conflicts.forget(key)
+	for _, family := range r.Families {
+		family.Drop(key)
+	}
+	if !r.Cluster.Lists(key) {
+		return 0, nil
+	}
+	e, ok := r.Records.Entry(key)
+	now := r.Now()
+	switch {
+	case !ok, r.Revisions == nil, len(e.Inputs) == 0, r.gatherer.isOver(e), r.Cluster.LacksNamespace(key.Namespace):
+		r.Records.Forget(key)
+		return 0, nil
+	case e.GoneAt.IsZero() || e.GoneAt.After(now):
+		e = e.Clone()
+		e.GoneAt = now
+		return goneFor, r.Records.Put(key, e)
+	}
+	return e.GoneAt.Add(goneFor).Sub(now), nil
 }

@@ -34,6 +34,7 @@ type scene struct {
 	kept     int     // how often room was kept and not given back
 
 	moved    []input.Order
+	secured  int // how much room was kept when the last patch was sent
 	entry    *record.Entry
 	recorded int
 	blind    bool
@@ -64,13 +65,13 @@ func (s *scene) Await(*kube.Workload)                     { s.awaited++ }
 func (s *scene) LacksNamespace(string) bool               { return false }
 func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
 func (s *scene) Announce(e announce.Event)                { s.told = append(s.told, e) }
-func (s *scene) Full(kube.Key, int) string                { s.kept++; return s.full }
+func (s *scene) Reserve(kube.Key, int) string             { s.kept++; return s.full }
 func (s *scene) Release(kube.Key)                         { s.kept = 0 }
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }
 func (s *scene) Drop(key kube.Key)                        { s.dropped = append(s.dropped, key) }
 func (s *scene) Kinds() []input.Kind                      { return []input.Kind{input.KindConfigMap, input.KindSecret} }
 
-func (s *scene) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry) (input.Assessment, error) {
+func (s *scene) Assess(context.Context, *kube.Workload, settings.Intent, record.Entry, kube.AskPast) (input.Assessment, error) {
 	return input.Assessment{Findings: s.findings}, s.assess
 }
 
@@ -102,7 +103,7 @@ func (s *scene) Move(_ context.Context, _ *kube.Workload, o input.Order) (kube.M
 			return kube.Moved{}, answer
 		}
 	}
-	s.moved = append(s.moved, o)
+	s.moved, s.secured = append(s.moved, o), s.kept
 	s.clock = s.clock.Add(s.moving)
 	return kube.Moved{At: now}, nil
 }

@@ -6,64 +6,16 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
-
-// outcome is what a decision left behind, once it was carried out.
-type outcome struct {
-	decision Decision
-	findings []input.Finding
-	// kinds are those of the families that were asked.
-	kinds []input.Kind
-	// searched are the patterns by which they looked for inputs.
-	searched []string
-	// template is what is known of the pod template, and unrolled is true when the pods are
-	// made from another; release is the last release that a person asked for,
-	// and hold the hold that counts.
-	template Template
-	unrolled bool
-	release  int64
-	hold     record.Hold
-	// moved is what the API server said of the patch, zero when there was none, and from
-	// tells which revisions the workload had before it.
-	moved kube.Moved
-	from  timeline.Origin
-	// rollout is what the workload said of its rollout, and healthy is true when that was
-	// done.
-	rollout health.Status
-	healthy bool
-	// told is what people can read of the decision on record.
-	told record.Decision
-	// before is the workload that was decided on.
-	before before
-}
-
-// before is what a workload shows of its history.
-type before struct {
-	// template is what the pod template shows.
-	template input.Shown
-	// revision is the number of the current one.
-	revision int64
-	// writtenAt is when the workload was last written by anybody, movedAt when we
-	// wrote what the template shows, by the API server's clock.
-	writtenAt, movedAt time.Time
-	// startsFrom is the template that pods were made from.
-	startsFrom string
-}
 
 // failed is the outcome when the decision could not be carried out.
 func (o outcome) failed(in Input) outcome {
 	o.decision.PendingSince, o.decision.DelaySince = in.pendingSince(), in.situation().draft.DelaySince
 	o.decision.Delivered, o.moved = false, kube.Moved{}
 	return o
-}
-
-// moves reports whether the decision moves an input.
-func (o outcome) moves(f input.Finding) bool {
-	return contains(o.decision.Moves, f.ID)
 }
 
 // remember is the entry after a decision. Inputs that the workload no longer
@@ -79,17 +31,21 @@ func remember(e record.Entry, o outcome) record.Entry {
 	}
 	switch {
 	case !o.moved.At.IsZero():
-		next.MovedAt, next.AsOf, next.MovedFrom = o.moved.At, time.Time{}, o.before.revision
-		if (next.Template != record.Template{}) {
+		next.MovedAt, next.AsOf = o.moved.At, time.Time{}
+		if number := o.template.Now.Number; (next.Template != record.Template{}) {
 			next.Template = o.moved.Template
+			if number > 0 {
+				next.Template.Number = number + 1
+			}
 		}
+		next.Accounted = next.Template.Number
 	case o.takesAllIntoAccount(e):
 		next.MovedAt = later(e.MovedAt, o.before.movedAt)
-		next.AsOf, next.MovedFrom = later(e.AsOf, o.before.writtenAt), o.before.revision
-	case o.template.Now != e.Template:
+		next.AsOf, next.Accounted = later(e.AsOf, o.before.writtenAt), next.Template.Number
+	case o.template.Now.Sum != e.Template.Sum:
 		// A revision that another writer uses again was not made for what it shows, whatever
 		// is left open.
-		next.MovedFrom = max(e.MovedFrom, o.before.revision)
+		next.Accounted = max(e.Accounted, next.Template.Number)
 	}
 	if !slices.Contains([]Verb{Evict, Hold, Wait}, o.decision.Verb) || o.decision.Delivered {
 		// A hold in the middle of a series does not begin it again; and should the content go
@@ -133,13 +89,11 @@ func (o outcome) takesAllIntoAccount(e record.Entry) bool {
 	if e.MovedAt.IsZero() && e.AsOf.IsZero() {
 		return true
 	}
-	news := o.before.movedAt.After(e.MovedAt) || o.template.Now != e.Template || o.missedRevisions(e)
+	news := o.before.movedAt.After(e.MovedAt) || !o.template.Now.IsSame(e.Template)
 	for _, f := range o.findings {
 		switch {
 		case f.Reason == input.Unreadable, f.Reason == input.Unresolved, f.Standing == input.Due && !o.delivers(f):
 			return false
-		case f.Reason == input.Missing && f.Standing == input.Settled:
-			return false // what the patch gave of it shows when it is back
 		case f.Standing != input.Settled:
 			news = true
 		}
@@ -147,23 +101,11 @@ func (o outcome) takesAllIntoAccount(e record.Entry) bool {
 	return news
 }
 
-// missedRevisions reports whether the workload has had more revisions than the one that our
-// patch on record led to. One that came and went may be that of a patch which is not on
-// record: should what it gave exist again, pods do not have it.
-func (o outcome) missedRevisions(e record.Entry) bool {
-	return e.MovedFrom > 0 && o.before.revision > e.MovedFrom+1
-}
-
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
-}
-
-// delivers reports whether the decision gives the workload an input that is due.
-func (o outcome) delivers(f input.Finding) bool {
-	return o.decision.Delivered && o.moves(f)
 }
 
 // origin tells which revisions the workload had before it was given the input, as far
@@ -228,20 +170,22 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	if given.Version == f.Current {
 		given.Sealed = f.Sealed
 	}
-	if o.loads(f) && f.Reason == input.Missing {
+	switch {
+	case o.loads(f) && f.Reason == input.Missing:
 		given.Take(f.Current) // the new pods start without it
+	case known && f.Reason == input.Missing && o.before.movedAt.After(e.MovedAt) && o.before.template[f.ID] != given.Mark():
+		given.Take(given.Version.Unknown()) // a patch that is not on record gave another one
 	}
 	given.Shown = o.shown(f, given.Shown, known)
-	given.Due = ""
-	if f.Standing == input.Due && !o.delivers(f) {
+	switch {
+	case o.stillWaits:
+		given.Due = e.Inputs[f.ID].Due
+	case f.Standing == input.Due && !o.delivers(f):
 		given.Due = f.Current.Short()
+	default:
+		given.Due = ""
 	}
 	return given, known
-}
-
-// loads reports whether the decision's patch starts pods that load the input as it is.
-func (o outcome) loads(f input.Finding) bool {
-	return o.decision.Verb == Move && o.decision.Delivered && (f.Live || o.moves(f))
 }
 
 // shown is what a template of ours shows of the input.

@@ -209,10 +209,11 @@ func TestRemember(t *testing.T) {
 
 // TestRememberHowFarItKnows: what was written to the workload by the time of the
 // record is no news to the next process. Revision 7 was written at now, and the
-// entry knows of our patch after revision 6, an hour ago.
+// entry knows of our patch that led to revision 6, an hour ago.
 func TestRememberHowFarItKnows(t *testing.T) {
 	t.Parallel()
 	unreadable := input.Finding{ID: db, Reason: input.Unreadable}
+	known := record.Template{Generation: 1, Sum: "a", Number: 6}
 	cases := map[string]struct {
 		reason   string
 		decision Decision
@@ -220,35 +221,60 @@ func TestRememberHowFarItKnows(t *testing.T) {
 		movedAt  time.Time // of our patch in the template
 		want     int64
 	}{
-		"Moved":         {"the revision before the patch", Decision{Verb: Move, Delivered: true}, []input.Finding{due(app, 0)}, ago(time.Hour), 7},
+		"Moved":         {"the revision that the patch leads to", Decision{Verb: Move, Delivered: true}, []input.Finding{due(app, 0)}, ago(time.Hour), 8},
 		"Taken":         {"a baseline: revisions of before say nothing", Decision{Verb: Remember}, []input.Finding{recorded(app, input.Baseline)}, time.Time{}, 7},
 		"Observed":      {"counts as given", Decision{Verb: Observe, Delivered: true}, []input.Finding{due(app, 0)}, time.Time{}, 7},
 		"RolledByHand":  {"a patch that it did not know, and all is well", Decision{Verb: Leave}, []input.Finding{inStep(app)}, now, 7},
 		"InStep":        {"nothing new", Decision{Verb: Leave}, []input.Finding{inStep(app)}, ago(time.Hour), 6},
 		"StillDue":      {"a patch that is not on record may have delivered it", Decision{Verb: Wait}, []input.Finding{due(app, 0), recorded(db, input.Baseline)}, now, 6},
-		"MissingByNow":  {"or that of a source which is missing", Decision{Verb: Remember}, []input.Finding{recorded(app, input.DeliveredBefore), missing(db)}, now, 6},
-		"NotReadByNow":  {"or what cannot be read yet", Decision{Verb: Remember}, []input.Finding{recorded(app, input.Baseline), unreadable}, now, 6},
+		"MissingByNow":  {"what it gave of a source that is missing is unknown from now on", Decision{Verb: Remember}, []input.Finding{recorded(app, input.DeliveredBefore), missing(db)}, now, 7},
+		"NotReadByNow":  {"the same of what cannot be read yet", Decision{Verb: Remember}, []input.Finding{recorded(app, input.Baseline), unreadable}, now, 6},
 		"RefusedByNow":  {"or what was refused", Decision{Verb: Move}, []input.Finding{due(app, 0)}, now, 6},
 		"NothingOfOurs": {"nobody's write matters while nothing is taken", Decision{Verb: Leave}, []input.Finding{inStep(app)}, time.Time{}, 6},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := outcome{decision: tc.decision, findings: tc.findings, before: before{revision: 7, writtenAt: now, movedAt: tc.movedAt}}
+			there := known
+			if tc.want > 6 || tc.movedAt.Equal(now) {
+				there.Number = 7
+			}
+			o := outcome{decision: tc.decision, findings: tc.findings, template: Template{Now: there}, before: before{writtenAt: now, movedAt: tc.movedAt}}
 			if tc.decision.Delivered {
 				o.decision.Moves = withStanding(tc.findings, input.Due)
 			}
 			if tc.decision.Verb == Move && tc.decision.Delivered {
-				o.moved.At = now
+				o.moved = kube.Moved{At: now, Template: record.Template{Generation: 2, Sum: "b"}}
 			}
-			got := remember(record.Entry{MovedAt: ago(time.Hour), MovedFrom: 6}, o)
-			if got.MovedFrom != tc.want || got.IsBefore(now) != (tc.want == 6) {
-				t.Errorf("%s: it knows revision %d as of %s and %s, want %d", tc.reason, got.MovedFrom, got.MovedAt, got.AsOf, tc.want)
+			got := remember(record.Entry{MovedAt: ago(time.Hour), Accounted: 6, Template: known}, o)
+			if got.Accounted != tc.want || got.IsBefore(now) != (tc.want == 6) {
+				t.Errorf("%s: it knows revision %d as of %s and %s, want %d", tc.reason, got.Accounted, got.MovedAt, got.AsOf, tc.want)
 			}
 			if want := later(ago(time.Hour), tc.movedAt); tc.want == 7 && o.moved.At.IsZero() && !got.MovedAt.Equal(want) {
 				t.Errorf("%s: it knows our patch of %s, want that of %s", tc.reason, got.MovedAt, want)
 			}
 		})
+	}
+}
+
+// TestMissingAfterAnUnrecordedPatch: the process ended between a patch and the record, and a
+// source that the patch gave is missing. What the pods have of it is not what is on record.
+func TestMissingAfterAnUnrecordedPatch(t *testing.T) {
+	t.Parallel()
+	e := record.Entry{MovedAt: ago(time.Hour), Inputs: map[input.ID]record.Given{db: {Version: v1}}}
+	for name, tc := range map[string]struct {
+		shows   input.Mark
+		movedAt time.Time
+		want    fingerprint.Version
+	}{
+		"Another": {input.Tracked(v2.Short()), now, v1.Unknown()},
+		"Same":    {input.Tracked(v1.Short()), now, v1},
+		"NoPatch": {input.Tracked(v2.Short()), ago(time.Hour), v1},
+	} {
+		o := outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{missing(db)}, before: before{template: input.Shown{db: tc.shows}, movedAt: tc.movedAt}}
+		if got := remember(e, o).Inputs[db].Version; got != tc.want {
+			t.Errorf("%s: on record is %s, want %s", name, got, tc.want)
+		}
 	}
 }
 
@@ -260,11 +286,11 @@ func TestRememberBeginsWithWhatThereIs(t *testing.T) {
 	o := outcome{
 		decision: Decision{Verb: Remember},
 		findings: []input.Finding{recorded(app, input.Baseline), {ID: db, Reason: input.Unreadable}},
-		before:   before{revision: 7, writtenAt: now, movedAt: ago(time.Hour)},
+		template: Template{Now: record.Template{Number: 7}}, before: before{writtenAt: now, movedAt: ago(time.Hour)},
 	}
 	got := remember(record.Entry{}, o)
-	if !got.MovedAt.Equal(ago(time.Hour)) || !got.AsOf.Equal(now) || got.MovedFrom != 7 {
-		t.Errorf("it knows revision %d, our patch of %s and all as of %s", got.MovedFrom, got.MovedAt, got.AsOf)
+	if !got.MovedAt.Equal(ago(time.Hour)) || !got.AsOf.Equal(now) || got.Accounted != 7 {
+		t.Errorf("it knows revision %d, our patch of %s and all as of %s", got.Accounted, got.MovedAt, got.AsOf)
 	}
 }
 
@@ -280,32 +306,34 @@ func missing(id input.ID) input.Finding {
 // knows of them from now on.
 func TestRememberOthersRevision(t *testing.T) {
 	t.Parallel()
-	known, other := record.Template{Generation: 1, Sum: "a"}, record.Template{Generation: 1, Sum: "b"}
+	at := func(sum string, number int64) record.Template {
+		return record.Template{Generation: 1, Sum: sum, Number: number}
+	}
 	cases := map[string]struct {
 		reason   string
-		from     int64 // before our patch on record; the workload has revision 7
+		from     int64 // the number on record; the workload has 7
 		template record.Template
 		finding  input.Finding
 		want     int64
 		asOf     time.Time
 	}{
-		"Ours":        {"the revision of our patch", 6, known, inStep(app), 6, time.Time{}},
-		"Another":     {"another writer's template", 6, other, inStep(app), 7, now},
-		"CameAndWent": {"the template of before, after another one", 5, known, inStep(app), 7, now},
-		"NotKnown":    {"the entry does not tell after which revision", 0, known, inStep(app), 0, time.Time{}},
-		"AnotherDue":  {"a revision may still tell that it was delivered", 5, other, due(app, 0), 7, time.Time{}},
-		"WentDue":     {"the same of one that came and went", 5, known, due(app, 0), 5, time.Time{}},
+		"Ours":        {"the revision of our patch", 7, at("a", 7), inStep(app), 7, time.Time{}},
+		"Another":     {"another writer's template", 6, at("b", 7), inStep(app), 7, now},
+		"CameAndWent": {"the template of before, after another one", 5, at("a", 7), inStep(app), 7, now},
+		"NotKnown":    {"the entry does not tell which revision it knows", 0, at("a", 0), inStep(app), 0, time.Time{}},
+		"AnotherDue":  {"a revision that another writer uses was not made for what is due", 5, at("b", 7), due(app, 0), 7, time.Time{}},
+		"WentDue":     {"one that came and went may still tell that it was delivered", 5, at("a", 7), due(app, 0), 5, time.Time{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := outcome{
 				decision: Decision{Verb: Leave}, findings: []input.Finding{tc.finding},
-				template: Template{Now: tc.template}, before: before{revision: 7, writtenAt: now},
+				template: Template{Now: tc.template}, before: before{writtenAt: now},
 			}
-			got := remember(record.Entry{MovedAt: ago(time.Hour), MovedFrom: tc.from, Template: known}, o)
-			if got.MovedFrom != tc.want || !got.AsOf.Equal(tc.asOf) {
-				t.Errorf("%s: it knows revision %d and all as of %s, want %d and %s", tc.reason, got.MovedFrom, got.AsOf, tc.want, tc.asOf)
+			got := remember(record.Entry{MovedAt: ago(time.Hour), Accounted: tc.from, Template: at("a", tc.from)}, o)
+			if got.Accounted != tc.want || !got.AsOf.Equal(tc.asOf) {
+				t.Errorf("%s: it knows revision %d and all as of %s, want %d and %s", tc.reason, got.Accounted, got.AsOf, tc.want, tc.asOf)
 			}
 		})
 	}
@@ -328,18 +356,21 @@ func TestTookOver(t *testing.T) {
 		reason   string
 		workload kube.Workload
 		current  int
+		gone     time.Time
 		want     bool
 	}{
-		"Same":   {"the revision is older than the workload", kube.Workload{Created: made}, 0, true},
-		"New":    {"its pods are as new as itself", kube.Workload{Created: made}, 1, false},
-		"Paused": {"it starts no pods, whatever its template", kube.Workload{Created: made, Status: paused}, -1, true},
-		"Moved":  {"our patch, which is not on record, made the new revision", kube.Workload{Created: made, MovedAt: now}, 1, true},
-		"Copied": {"our patch is older than the workload", kube.Workload{Created: made, MovedAt: ago(time.Hour)}, 1, false},
+		"Same":   {"the revision is older than the workload", kube.Workload{Created: made}, 0, time.Time{}, true},
+		"New":    {"its pods are as new as itself", kube.Workload{Created: made}, 1, time.Time{}, false},
+		"Paused": {"it starts no pods, whatever its template", kube.Workload{Created: made, Status: paused}, -1, time.Time{}, true},
+		"Moved":  {"our patch, which is not on record, made the new revision", kube.Workload{Created: made, MovedAt: now}, 1, time.Time{}, true},
+		"Copied": {"our patch is older than the workload", kube.Workload{Created: made, MovedAt: ago(time.Hour)}, 1, time.Time{}, false},
+		"Before": {"the revision is from before the one that is on record was gone", kube.Workload{Created: made}, 0, ago(time.Hour), true},
+		"Third":  {"another one of its name came between, and left the revision", kube.Workload{Created: made}, 0, ago(2 * time.Hour), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := tookOver(&tc.workload, revisions(tc.current)); got != tc.want {
+			if got := tookOver(&tc.workload, revisions(tc.current), tc.gone); got != tc.want {
 				t.Errorf("%s: %t, want %t", tc.reason, got, tc.want)
 			}
 		})
@@ -356,8 +387,8 @@ func TestTakenOverIsOnRecord(t *testing.T) {
 	s.workload.Created, s.workload.Status.Observed = ago(time.Minute), true
 	s.entry = &record.Entry{ID: web("web").ID(), UID: "0815", Inputs: map[input.ID]record.Given{app: {Version: v1}}, MovedAt: ago(time.Hour), Template: s.workload.Template(), Inherited: s.workload.StartsFrom()}
 	d := s.dependencies()
-	d.Revisions = func(context.Context, *kube.Workload) ([]timeline.Revision, error) {
-		return []timeline.Revision{{Name: "web-a", Number: 1, Created: ago(time.Hour), Current: true}}, nil
+	d.Revisions = func(context.Context, *kube.Workload) (timeline.Past, error) {
+		return timeline.Past{Asked: true, Revisions: []timeline.Revision{{Name: "web-a", Number: 1, Created: ago(time.Hour), Current: true}}}, nil
 	}
 	loop := New(DefaultOptions(), d)
 	for range 2 {

@@ -35,6 +35,20 @@ func TestNothingIsGivenWithoutRoom(t *testing.T) {
 	if _, err := l.Reconcile(t.Context(), s.workload.Key); err != nil || len(s.moved) != 1 {
 		t.Errorf("moved %d times, error %v; want once now that there is room", len(s.moved), err)
 	}
+	if s.secured != 1 || s.kept != 0 {
+		t.Errorf("room was reserved %d times when the patch was sent, and %d times after the look; want once and not at all", s.secured, s.kept)
+	}
+}
+
+// TestNoRoomForWhatCannotBeJudgedYet: what the record has to take is known when the
+// workload's controller has acted.
+func TestNoRoomForWhatCannotBeJudgedYet(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.full, s.findings = "the record has no room left", []input.Finding{{Reason: input.GenerationNotObserved}}
+	if _, err := s.loop().Reconcile(t.Context(), s.workload.Key); err != nil || len(s.told) != 0 {
+		t.Errorf("told %+v, error %v; want nothing yet", s.told, err)
+	}
 }
 
 // TestCountsOfGoneNamespaces: a thousand namespaces that are gone leave no series

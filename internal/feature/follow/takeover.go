@@ -2,7 +2,6 @@ package follow
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -19,7 +18,7 @@ const goneFor = 10 * time.Minute
 
 // entry is what is on record. Of another UID under the same name nothing is known, unless
 // it took over the pods; that cannot be told before its controller has acted.
-func (g *Gatherer) entry(ctx context.Context, w *kube.Workload) (e record.Entry, undecided bool, err error) {
+func (g *Gatherer) entry(ctx context.Context, w *kube.Workload, past kube.AskPast) (e record.Entry, notActed bool, err error) {
 	e, ok := g.Entry(w.Key)
 	unknown := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Given{}, Lost: e.Lost, TooNew: e.TooNew}
 	switch {
@@ -32,15 +31,9 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload) (e record.Entry,
 	case !w.Status.Observed:
 		return unknown, true, nil
 	}
-	revisions, err := g.Revisions(ctx, w)
-	switch {
-	case errors.Is(err, timeline.ErrNoRight):
-		return unknown, false, nil
-	case errors.Is(err, timeline.ErrNotActed):
-		return unknown, true, nil
-	}
-	if err != nil || !tookOver(w, revisions) {
-		return unknown, false, err
+	before, err := past(ctx)
+	if err != nil || before.NotActed || !tookOver(w, before.Revisions, e.GoneAt) {
+		return unknown, before.NotActed, err
 	}
 	e = e.Clone()
 	// The new object counts its generations anew, and may have another template.
@@ -70,37 +63,11 @@ func (g *Gatherer) isOver(e record.Entry) bool {
 // tookOver reports whether new pods are made from a revision that is older than the
 // workload: then its pods are those of the one before. So they are while it is paused, and
 // so they were when a patch of ours has replaced them since, and the process ended before
-// that was on record.
-func tookOver(w *kube.Workload, revisions []timeline.Revision) bool {
+// that was on record. A revision that was made after the one before was gone is not its own.
+func tookOver(w *kube.Workload, revisions []timeline.Revision, gone time.Time) bool {
 	return slices.ContainsFunc(revisions, func(r timeline.Revision) bool {
-		return r.Created.Before(w.Created) && (r.Current || w.Status.Paused || w.MovedSinceMade())
+		return r.Created.Before(w.Created) && (gone.IsZero() || !r.Created.After(gone)) && (r.Current || w.Status.Paused || w.MovedSinceMade())
 	})
-}
-
-// forgetGone drops what is remembered of a workload that is certainly gone, and returns
-// when to look again. Of one that is only no longer watched, because its namespace left
-// the selector, the record stays; people are told anew when it is back.
-func (r *Reconciler) forgetGone(key kube.Key) (time.Duration, error) {
-	r.reported.forget(key)
-	r.conflicts.forget(key)
-	for _, family := range r.Families {
-		family.Drop(key)
-	}
-	if !r.Cluster.Lists(key) {
-		return 0, nil
-	}
-	e, ok := r.Records.Entry(key)
-	now := r.Now()
-	switch {
-	case !ok, r.Revisions == nil, len(e.Inputs) == 0, r.gatherer.isOver(e), r.Cluster.LacksNamespace(key.Namespace):
-		r.Records.Forget(key)
-		return 0, nil
-	case e.GoneAt.IsZero() || e.GoneAt.After(now):
-		e = e.Clone()
-		e.GoneAt = now
-		return goneFor, r.Records.Put(key, e)
-	}
-	return e.GoneAt.Add(goneFor).Sub(now), nil
 }
 
 // own returns the workload as this installation sees it, and the other one that moved it

@@ -25,3 +25,18 @@ func (o outcome) trial(f input.Finding, before record.Given) (template string, m
 	live := slices.ContainsFunc(o.decision.Moves, func(f input.Finding) bool { return f.Live })
 	return o.moved.Template.Sum, live || before.Mixed || !o.healthy && f.Reason != input.PutBack
 }
+
+// awaits reports whether pods of an older revision keep the workload from running the
+// input. That begins with a template that has it, ours or another writer's, and ends with
+// the last of those pods.
+func (o outcome) awaits(f input.Finding, given, before record.Given) bool {
+	switch {
+	case given.Back != "":
+		return false
+	case o.decision.Verb == Move && o.delivers(f):
+		return o.rollout.RollsByHand()
+	case f.Reason == input.DeliveredByRollout:
+		return o.rollout.RollsByHand() && o.rollout.HasOlderPods()
+	}
+	return given.Awaits && o.rollout.HasOlderPods() || o.template.isRedone(f.ID, before, o.rollout)
+}

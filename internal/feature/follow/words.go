@@ -81,3 +81,14 @@ func quoted(text string) string {
 	}
 	return fmt.Sprintf(" (%q)", settings.Shorten(text))
 }
+
+// takenBack says which inputs were taken back, and to what; empty when none was.
+func takenBack(findings []input.Finding) string {
+	var parts []string
+	for _, f := range findings {
+		if to, back := f.BarredFor(input.Undone); back {
+			parts = append(parts, fmt.Sprintf("%s %s was taken back: new pods are made from revision %s", f.ID, f.Current.Short(), to))
+		}
+	}
+	return strings.Join(parts, "; ")
+}

@@ -28,8 +28,6 @@ type Options struct {
 	// Platforms are those for which the workload's images are needed; none asks for no
 	// platform. It is false while that is not known.
 	Platforms func(*kube.Workload) ([]v1.Platform, bool)
-	// Revisions asks the API server for a workload's revisions.
-	Revisions func(context.Context, *kube.Workload) ([]timeline.Revision, error)
 	// Enforced is true where nothing is remembered: the rule is Enforce.
 	Enforced bool
 	Now      func() time.Time
@@ -64,7 +62,7 @@ func (i *Inputs) Kinds() []input.Kind { return []input.Kind{input.KindImage} }
 
 // Assess tells, for each container that an annotation names, whether the pod template has
 // the digest that the annotation stands for.
-func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry) (input.Assessment, error) {
+func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry, past kube.AskPast) (input.Assessment, error) {
 	var all input.Assessment
 	i.keep(w.Key, intent.Images)
 	if w.Problem != "" {
@@ -79,9 +77,12 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		answer := i.ask(w, request, o.Has)
 		o.Found = Pin{Tag: answer.Tag, Digest: answer.Digest}
 		o.Shown = w.Shown[input.Image(request.Container)] == markOf(o.Found) && o.Found != (Pin{})
-		var err error
-		if o.GivenBefore, err = i.givenBefore(ctx, w, o, given, answer); err != nil {
-			return input.Assessment{}, err
+		if answer.first && o.mayBeGivenBefore() {
+			before, err := past(ctx)
+			if err != nil {
+				return input.Assessment{}, err
+			}
+			o.GivenBefore = wasGiven(w, o, given, before)
 		}
 		v := i.decide(&o)
 		all.Findings = append(all.Findings, finding(w, o, v, answer))
@@ -127,23 +128,21 @@ func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.In
 	}
 }
 
-// givenBefore asks the revisions whether a digest was given before the controller stopped
-// and undone before it came back: once, for the first answer that this process got.
-func (i *Inputs) givenBefore(ctx context.Context, w *kube.Workload, o Observation, given record.Entry, answer answer) (bool, error) {
+// mayBeGivenBefore reports whether revisions can tell of a digest that is not on record.
+func (o Observation) mayBeGivenBefore() bool {
+	return !o.isNew() && o.Found != (Pin{}) && o.Given != versionOf(o.Found)
+}
+
+// wasGiven reports whether a digest was given before the controller stopped and undone
+// before it came back. That is asked once, for the first answer that this process got.
+func wasGiven(w *kube.Workload, o Observation, given record.Entry, past timeline.Past) bool {
 	id := input.Image(o.Request.Container)
-	if !answer.first || o.isNew() || o.Found == (Pin{}) || o.Given == versionOf(o.Found) || i.options.Revisions == nil {
-		return false, nil
-	}
-	revisions, err := i.options.Revisions(ctx, w)
-	if err != nil {
-		return false, err
-	}
 	return timeline.Timeline{
 		ID:       id,
 		Workload: timeline.Workload{MovedAt: w.MovedAt, Shows: w.Shown[id]},
-		Record:   timeline.Record{Known: true, Shown: given.Inputs[id].Shown, MovedAt: given.MovedAt, AsOf: given.AsOf, MovedFrom: given.MovedFrom},
-		Input:    timeline.Input{Shows: markOf(o.Found)}, Revisions: revisions, RevisionsKnown: true,
-	}.DeliveredUnrecorded(), nil
+		Record:   timeline.Record{Known: true, Shown: given.Inputs[id].Shown, MovedAt: given.MovedAt, AsOf: given.AsOf, Accounted: given.Accounted},
+		Input:    timeline.Input{Shows: markOf(o.Found)}, Past: past,
+	}.DeliveredUnrecorded()
 }
 
 // untilDeadline is when pods that are not there yet count as failed, zero where the

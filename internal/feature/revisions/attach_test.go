@@ -2,6 +2,7 @@ package revisions_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ func (l *lab) settled() {
 	labtest.Eventually(l.t, time.Minute, func() (bool, string) {
 		d := &appsv1.Deployment{}
 		err := l.admin.Get(l.t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "web"}, d)
-		return err == nil && d.Status.ObservedGeneration == d.Generation, "the Deployment is not observed"
+		return err == nil && d.Status.ObservedGeneration == d.Generation, fmt.Sprintf("generation %d of the Deployment is not observed, only %d (error %v)", d.Generation, d.Status.ObservedGeneration, err)
 	})
 }
 

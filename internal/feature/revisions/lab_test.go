@@ -42,7 +42,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := newLabOn(t, labtest.Shared(t, labtest.ArgoRollouts))
 	// The API server lists a new kind a moment after it accepts it.
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
+	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
 		_, err := l.admin.RESTMapper().RESTMapping(schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}, "v1alpha1")
 		return err == nil, fmt.Sprint(err)
 	})
@@ -178,7 +178,7 @@ func (w *wire) awaitAfter(t *testing.T, first int, request string, ended <-chan 
 		case <-w.changed:
 		case err := <-ended:
 			t.Fatalf("ended with error %v before it sent %s", err, request)
-		case <-time.After(time.Minute):
+		case <-time.After(3 * time.Minute):
 			t.Fatalf("not sent within a minute: %s", request)
 		}
 	}

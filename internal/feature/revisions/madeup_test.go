@@ -69,7 +69,7 @@ func TestAMadeUpKind(t *testing.T) {
 
 	cached := func() *kube.Workload {
 		var w *kube.Workload
-		labtest.Eventually(t, time.Minute, func() (bool, string) {
+		labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
 			var ok bool
 			w, ok = cache.Workload(key)
 			return ok && w.ResourceVersion == c.read().GetResourceVersion(), fmt.Sprintf("the cache has %+v", w)
@@ -92,9 +92,9 @@ func TestAMadeUpKind(t *testing.T) {
 	}
 
 	c.act("7")
-	history, err := lineage.Revisions(t.Context(), c.admin, cached())
-	if err != nil || len(history) != 1 || history[0].Number != 7 || history[0].Shown.String() != "configmap/cm~1111111111" {
-		t.Errorf("history %+v, error %v", history, err)
+	past, err := lineage.Revisions(t.Context(), c.admin, cached())
+	if history := past.Revisions; err != nil || len(history) != 1 || history[0].Number != 7 || history[0].Shown.String() != "configmap/cm~1111111111" {
+		t.Errorf("past %+v, error %v", past, err)
 	}
 	if _, err := c.attach(c.request(kind, cm)); err != nil || c.owners(cm) != "ReplicaSet/web-7" {
 		t.Errorf("attached to %q, error %v", c.owners(cm), err)
@@ -106,7 +106,7 @@ func TestAMadeUpKind(t *testing.T) {
 	if err := c.admin.Patch(t.Context(), change, client.MergeFrom(c.get(cm))); err != nil {
 		t.Fatal(err)
 	}
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
+	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
 		users := ownership.Users(lineage.ObjectKey{Namespace: c.namespace, Source: cm})
 		return len(users) == 1 && users[0].String() == "ReplicaSet/web-7", fmt.Sprint("users ", users)
 	})

@@ -120,7 +120,7 @@ func (l *loop) revisioned(id input.ID) {
 // until reconciles what the cluster brings until check is content.
 func (l *loop) until(check func() bool) {
 	l.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(3 * time.Minute)
 	for {
 		select {
 		case key := <-l.fed:
@@ -305,7 +305,7 @@ func TestBlindWhileRevisionsCannotBeFollowed(t *testing.T) {
 	l.until(func() bool { return true })
 	l.now = l.now.Add(revisions.DefaultOptions().Grace + time.Minute)
 	l.wire.hangUp(http.StatusForbidden)
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
+	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
 		unreadable := l.ownership.UnreadableKinds(l.namespace)
 		return len(unreadable) == 4, fmt.Sprint("unreadable for ", unreadable)
 	})
@@ -314,7 +314,7 @@ func TestBlindWhileRevisionsCannotBeFollowed(t *testing.T) {
 		t.Fatalf("result %v, error %v, events %v", result, err, l.events)
 	}
 	l.wire.hangUp(0)
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
+	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
 		unreadable := l.ownership.UnreadableKinds(l.namespace)
 		return len(unreadable) == 0, fmt.Sprint("unreadable for ", unreadable)
 	})

@@ -24,7 +24,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // child takes note of what it is told.
 type child struct{ signals []unix.Signal }

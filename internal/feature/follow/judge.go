@@ -1,9 +1,6 @@
 package follow
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,71 +11,77 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// Template is what is known of a workload's pod template, and of what other writers
-// made of it.
-type Template struct {
-	// Now is the one that the entry takes into account after the decision.
-	Now record.Template
-	// Unobserved is true when another writer changed the template and the workload's
-	// controller has not acted on it yet, so that it cannot be told what was taken back.
-	Unobserved bool
-	// Back are the inputs that were taken back, each with the revision that new pods
-	// are made from.
-	Back map[input.ID]string
-	// From tells, of inputs that another rollout gave, which revisions the workload had
-	// before it.
-	From map[input.ID]timeline.Origin
-	// Released are inputs that were taken back until a person accepted them.
-	Released []input.ID
-	// Hold is a hold that counts although an undo removed its annotation.
-	Hold record.Hold
+// judge finds out which inputs other writers took back, and bars them.
+func judge(w *kube.Workload, in Input) Input {
+	t, open := in.compare(w)
+	switch {
+	case in.Past.NotActed, (open || in.isReleased() && len(t.Back) > 0) && !w.Status.Observed, !in.MarksOnly && in.awaitsRevision(w):
+		in.NotActed = true
+	case !open:
+	case in.Past.Refused != nil:
+		t.Now = in.Entry.Template // to be judged when there is the right
+	default:
+		t.Back = in.takenBack(w, t.From)
+		t.nameGiver(in, w)
+		if in.lostHoldTo(t.Now) && timeline.IsUsedAgain(in.Past.Revisions) {
+			t.Hold = record.Hold{On: true, By: in.Entry.Hold.By, Undone: true}
+		}
+	}
+	in.AwaitsStatus = in.AwaitsStatus || in.awaitsNumber(w)
+	in.Template = t
+	in.release(w)
+	in.bar(w)
+	return in
 }
 
-// earlierRevision stands for the name of a revision that is not known.
-const earlierRevision = "unknown"
-
-// judge finds out which inputs other writers took back, and bars them. It asks for
-// revisions only when another writer has changed the template since the last look, and
-// when it is known of an input which revisions came before it, or a hold is gone.
-func (g *Gatherer) judge(ctx context.Context, w *kube.Workload, in *Input) error {
+// awaitsNumber reports whether the workload's controller is about to note the number of the
+// template: it has noted that of another one since, or notes during a pause of a Deployment that
+// it has acted, and then the number.
+func (in Input) awaitsNumber(w *kube.Workload) bool {
 	known := in.Entry.Template
-	t := Template{Now: w.Template(), Back: in.backOnRecord(), From: in.origins(w), Hold: in.undoneHold()}
-	if t.Now.Sum == known.Sum || t.Now.IsOlder(known) {
-		// Another writer changed nothing, or the cache does not have our own patch yet.
-		t.Now = known
+	if w.Status.Paused {
+		return w.Revision > 0 && known.IsOther(w.Template())
 	}
-	changed, holdGone := t.Now != known, in.lostHoldTo(t.Now)
+	return !w.Status.Observed && known.Number > 0 && known.Number < w.Revision
+}
+
+// needsPast reports whether revisions have to be read before the workload can be judged.
+func needsPast(w *kube.Workload, in Input) bool {
+	_, open := in.compare(w)
+	return open && w.Status.Observed
+}
+
+// compare compares the workload's template with the one on record. What was taken back is
+// open, and only revisions tell, when another writer has changed the template since the last
+// look and it is known of an input which revisions came before it; and when a hold is gone.
+func (in Input) compare(w *kube.Workload) (t Template, open bool) {
+	known := in.Entry.Template
+	t = Template{Now: w.Template(), Back: in.backOnRecord(), From: in.origins(w), Hold: in.undoneHold()}
+	changed := known.IsReplacedBy(t.Now)
 	switch {
-	case g.Revisions == nil:
+	case t.Now.IsOlder(known):
+		t.Now = known // the cache does not have our own patch yet
+	case w.Status.Observed && !w.Status.Paused || w.Revision == 0:
+	case known.IsOther(t.Now):
+		t.Now.Number = w.Revision + 1 // the one that its controller is about to make, or makes after the pause
+	case t.Now.Number <= known.Number:
+		t.Now.Number, t.Now.Made = known.Number, known.Made
+	}
+	changed = changed || known.IsStopped(t.Now)
+	switch {
+	case in.MarksOnly:
 		t.Now, t.Back = record.Template{}, in.backByMarks()
 	case known == record.Template{}:
 		t.Back = in.backByMarks()
 	case changed && w.MovedAt.After(in.Entry.MovedAt) && !w.Status.Aborted:
 		// A patch of ours that is not on record, or a person's "lockstep roll".
 		t.Back = map[input.ID]string{}
-	case !in.deliveredAndGone(w) && !holdGone && (!changed || !in.hasOrigins() && !in.deliveredBefore() && !t.lacksGiver()):
-	case !w.Status.Observed:
-		t.Unobserved = true
-	default:
-		revisions, err := g.Revisions(ctx, w)
-		switch {
-		case errors.Is(err, timeline.ErrNoRight):
-			t.Now = known // to be judged when there is the right
-		case err != nil:
-			return err
-		default:
-			t.Back = in.takenBack(w, t.From, revisions)
-			t.nameGiver(*in, w, revisions)
-			if holdGone && timeline.IsUsedAgain(revisions) {
-				t.Hold = record.Hold{On: true, By: in.Entry.Hold.By, Undone: true}
-			}
-		}
+	case in.deliveredAndGone(w), in.lostHoldTo(t.Now):
+		return t, true
+	case changed:
+		return t, in.hasOrigins() || in.deliveredBefore() || t.lacksGiver()
 	}
-	t.Unobserved = t.Unobserved || g.Revisions != nil && in.awaitsRevision(w)
-	in.Template = t
-	in.release(w)
-	in.bar(w)
-	return nil
+	return t, false
 }
 
 // lacksGiver reports whether only a revision tells what another rollout has made current: a
@@ -89,13 +92,14 @@ func (t Template) lacksGiver() bool {
 
 // nameGiver tells of each input which revision gave it: the current one, unless the
 // revisions tell of an earlier one.
-func (t Template) nameGiver(in Input, w *kube.Workload, revisions []timeline.Revision) {
+func (t Template) nameGiver(in Input, w *kube.Workload) {
+	revisions := in.Past.Revisions
 	current := slices.IndexFunc(revisions, func(r timeline.Revision) bool { return r.Current })
 	for _, f := range in.Findings {
 		from, given := t.From[f.ID]
 		switch {
 		case isDeliveredAndGone(w, f), f.Reason == input.DeliveredBefore && w.Revision > 0:
-			t.From[f.ID] = in.deliveredAfter(f, from, revisions)
+			t.From[f.ID] = in.deliveredAfter(f, from)
 		case given && current >= 0:
 			t.From[f.ID] = from.By(revisions[current].Name)
 		}
@@ -130,9 +134,12 @@ func (in Input) hasOrigins() bool {
 }
 
 // awaitsRevision reports whether an input is delivered by another rollout that has not
-// begun: a template that is changed back before it begins delivers nothing.
+// begun: a template that is changed back before it begins delivers nothing. Of a patch that
+// is not on record the revision tells what came before.
 func (in Input) awaitsRevision(w *kube.Workload) bool {
-	return !w.Status.Observed && w.Replaced != "" && slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return f.Reason == input.DeliveredByRollout })
+	return !w.Status.Observed && slices.ContainsFunc(in.Findings, func(f input.Finding) bool {
+		return f.Reason == input.DeliveredByRollout && w.Replaced != "" || f.Reason == input.DeliveredBefore
+	})
 }
 
 // deliveredAndGone reports whether an input was delivered, and pods are made from another
@@ -155,18 +162,19 @@ func isDeliveredAndGone(w *kube.Workload, f input.Finding) bool {
 }
 
 // takenBack asks the revisions about every input that the workload was given.
-func (in Input) takenBack(w *kube.Workload, origins map[input.ID]timeline.Origin, revisions []timeline.Revision) map[input.ID]string {
+func (in Input) takenBack(w *kube.Workload, origins map[input.ID]timeline.Origin) map[input.ID]string {
 	back := map[input.ID]string{}
 	for _, f := range in.Findings {
 		given := in.Entry.Inputs[f.ID]
-		from, shows := given.From, given.Shown
+		from, shows := given.From, given.Mark()
 		if f.Current == f.Given {
 			shows = f.Shows
 		}
 		if isDeliveredAndGone(w, f) {
-			from, shows = in.deliveredAfter(f, origins[f.ID], revisions), f.Shows
+			from, shows = in.deliveredAfter(f, origins[f.ID]), f.Shows
 		}
-		if to, is := from.TakenBack(f.ID, shows, revisions); is {
+		to, is := from.TakenBack(f.ID, shows, in.Past.Revisions)
+		if is && (f.Reason != input.DeliveredByRollout || !given.HadBefore(f.Current, in.Past.Revisions)) {
 			back[f.ID] = to
 		}
 	}
@@ -181,20 +189,20 @@ func (in Input) deliveredBefore() bool {
 // deliveredAfter is the origin of an input that our own rollout gave, by the first use of a
 // revision that shows it, after all that is on record; where nothing tells that, by the
 // newest. What another writer's rollout gave no revision shows.
-func (in Input) deliveredAfter(f input.Finding, from timeline.Origin, revisions []timeline.Revision) timeline.Origin {
+func (in Input) deliveredAfter(f input.Finding, from timeline.Origin) timeline.Origin {
 	if f.Reason == input.DeliveredByRollout {
 		return from
 	}
 	var newest timeline.Revision
 	var first int64
-	for _, r := range revisions {
+	for _, r := range in.Past.Revisions {
 		if r.Shown[f.ID] != f.Shows {
 			continue
 		}
 		if r.Number > newest.Number || r.Created.After(newest.Created) {
 			newest = r
 		}
-		if n := r.FirstAfter(in.Entry.MovedFrom); n > 0 && (first == 0 || n < first) {
+		if n := r.FirstAfter(in.Entry.Accounted); n > 0 && (first == 0 || n < first) {
 			first = n
 		}
 	}
@@ -212,7 +220,7 @@ func (in Input) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 		switch {
 		case (f.Reason == input.DeliveredByRollout || f.Reason == input.NewBasis) && w.Borrows == kube.Key{}:
 			// A template that uses other keys has loaded it too.
-			from[f.ID] = w.Replaced.By(w.Status.UpdateRevision)
+			from[f.ID] = in.replaced(w).By(w.Status.UpdateRevision)
 		case f.Reason == input.DeliveredByRollout, f.Reason == input.DeliveredBefore:
 			from[f.ID] = w.BeforeLast()
 		}
@@ -220,10 +228,23 @@ func (in Input) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 	return from
 }
 
+// replaced tells which revisions the workload had before its template. Of one that our own
+// patch made, the record tells.
+func (in Input) replaced(w *kube.Workload) timeline.Origin {
+	known, own := in.Entry.Template, !w.MovedAt.IsZero() && w.MovedAt.Equal(in.Entry.MovedAt)
+	if w.Replaced == "" && own && known.Number > 0 && known.Sum == w.Template().Sum {
+		return timeline.AfterNumber(known.Number - 1)
+	}
+	return w.Replaced
+}
+
+// isReleased reports whether a person has asked for a release that was not carried out yet.
+func (in Input) isReleased() bool { return in.Intent.Release > in.Entry.Released }
+
 // release ends what a person has accepted since. A release from before the template was
 // written is only about what is on record: an undo may have brought its annotation back.
 func (in *Input) release(w *kube.Workload) {
-	if in.Intent.Release <= in.Entry.Released || in.Template.Unobserved {
+	if !in.isReleased() || in.NotActed {
 		return
 	}
 	accepted, isEarlier := maps.Clone(in.Template.Back), w.HasTemplateSince(in.Intent.Release)
@@ -262,15 +283,4 @@ func (in *Input) bar(w *kube.Workload) {
 		}
 		in.Findings[i] = f
 	}
-}
-
-// takenBack says which inputs were taken back, and to what; empty when none was.
-func takenBack(findings []input.Finding) string {
-	var parts []string
-	for _, f := range findings {
-		if to, back := f.BarredFor(input.Undone); back {
-			parts = append(parts, fmt.Sprintf("%s %s was taken back: new pods are made from revision %s", f.ID, f.Current.Short(), to))
-		}
-	}
-	return strings.Join(parts, "; ")
 }

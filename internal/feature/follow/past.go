@@ -1,0 +1,67 @@
+package follow
+
+import (
+	"context"
+	"sync"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/record"
+	"github.com/lockstep-dev/lockstep/internal/core/timeline"
+)
+
+// past is what one look finds out of a workload's revisions. Whoever needs them asks here:
+// the API server is asked once in a look, and not again while the workload waits.
+type past struct {
+	workload *kube.Workload
+	// request is nil where nobody asks for revisions.
+	request func(context.Context, *kube.Workload) (timeline.Past, error)
+	waiting *sync.Map
+	known   timeline.Past
+}
+
+// moment is all of a workload that its past depends on.
+type moment struct {
+	uid      string
+	template record.Template
+	observed bool
+	number   int64
+	update   string
+}
+
+type waiting struct {
+	moment
+	timeline.Past
+}
+
+func (p *past) moment() moment {
+	w := p.workload
+	return moment{w.UID, w.Template(), w.Status.Observed, w.Revision, w.Status.UpdateRevision}
+}
+
+// ask returns the past of the workload. Without the right to it, or where nobody asks, there
+// are no revisions.
+func (p *past) ask(ctx context.Context) (timeline.Past, error) {
+	if p.known.Asked {
+		return p.known, nil
+	}
+	if before, ok := p.waiting.Load(p.workload.Key); ok && before.(waiting).moment == p.moment() {
+		p.known = before.(waiting).Past
+		return p.known, nil
+	}
+	if p.request == nil {
+		return timeline.Past{Asked: true}, nil
+	}
+	var err error
+	p.known, err = p.request(ctx, p.workload)
+	return p.known, err
+}
+
+// close keeps what was asked for until the next look when the workload waits for that. What
+// could not be told is asked for again.
+func (p *past) close(waits bool) {
+	if !waits || !p.known.Asked || p.known.NotActed || p.known.Refused != nil {
+		p.waiting.Delete(p.workload.Key)
+		return
+	}
+	p.waiting.Store(p.workload.Key, waiting{p.moment(), p.known})
+}

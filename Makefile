@@ -1,6 +1,6 @@
 # Everything a person or CI does with this repository. CI calls only these
-# targets, so a laptop and CI agree. Needed: Go, make and git; for "make test" also
-# root, because of the tests on a real node. SHORT=1 leaves those out.
+# targets, so a laptop and CI agree. "make test" needs Go, make and git; "make test-all"
+# also needs root and Debian packages, which "make packages" installs.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,42 +12,43 @@ LDFLAGS := -X main.version=$(VERSION)
 # The agent works on files and processes as only Linux has them.
 PROGRAMS := $(if $(filter Darwin,$(shell uname -s)),./cmd/lockstep,./cmd/...)
 
-# What the shared control plane of the tests has besides the bare minimum, and
-# the programs which that takes, in the order of need.
-LAB_WITH ?= kwok,argo-rollouts
-LAB_CONTROL_PLANE := etcd kube-apiserver kube-controller-manager
-LAB_TESTS := $(LAB_CONTROL_PLANE) kube-scheduler kwok argo-rollouts kubelet registry helm helm3 gitops-agent kubectl
+# Everything is compiled in the same way, apart from the race detector's build: the tests, the
+# programs that they start, the linters' view of them and the images share each compiled package.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 
-# The release of the tests' shared control plane: 1.36 or 1.34.
+LAB_CONTROL_PLANE := etcd kube-apiserver kube-controller-manager
+
+# What "make lab" and "make test-all" start beside the control plane.
+LAB_WITH ?= kwok,argo-rollouts
+
+# The Kubernetes release of the tests' shared control plane: 1.36 or 1.34.
 KUBERNETES ?= 1.36
 
 # What "make bench" measures: every command under bench/.
 BENCH ?= $(notdir $(patsubst %/,%,$(dir $(wildcard bench/*/main.go))))
 
-# Packages and further flags of "make test" and "make deflake". The packages that
-# take longest come first, so that none is left alone at the end. SHORT=1 leaves out
-# what needs root or programs that are not installed.
-PKG ?= ./test/node ./internal/synccli ./...
+# The packages and further flags of the tests.
+PKG ?= ./...
 TESTFLAGS ?=
-ifneq ($(SHORT),)
-override TESTFLAGS += -short
-endif
 
-# Most tests wait for other programs most of the time, so that more of them run
-# side by side than there are cores.
+# Directories of test/ whose tests all need a later tier: "make test" doesn't link them.
+LATER := apps|ask|charts|doctor|images|install|node|oldest|reload
+
+# Directories of test/ whose tests only run built programs, where the race detector would see
+# nothing. All other packages run with it in "make test-all".
+APART := apps|charts|docs|images|install|monitoring|node|oldest
+
+# Most tests wait for other programs most of the time, so more of them run side by side
+# than there are cores. The linters vet the code, so the tests don't.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-# A first run also compiles programs inside the tests.
 SIDE_BY_SIDE := -timeout 30m -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) '*' 2)
+GOTEST := go test -json -vet=off -shuffle=on $(SIDE_BY_SIDE)
+SUMMARY := bin/summary$(if $(CI), -strict)
 
-# The race detector takes a C compiler and twice the time: it is on in CI, and for who
-# asks with RACE=1.
-ifneq ($(filter true,$(CI))$(RACE),)
-DETECTOR := -race
-export CGO_ENABLED := 1
-# Without this every program with the detector in it waits a second at its end, for
-# races of threads that are gone by then.
-export GORACE ?= atexit_sleep_ms=0
-endif
+# The race detector needs a C compiler and twice the time. What the tests themselves compile
+# stays without both.
+RACE_TEST := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GOTEST) -race -exec "env CGO_ENABLED=0"
 
 LINT := go tool -modfile=go.tools.mod golangci-lint
 
@@ -59,7 +60,7 @@ help: ## Show this list
 
 .PHONY: build
 build: ## Build the product into bin/, static: the programs run in an empty image
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o bin/ $(PROGRAMS)
+	go build -ldflags '-s -w $(LDFLAGS)' -o bin/ $(PROGRAMS)
 
 # What makes one build the same as the next: the images have the time of the commit.
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -85,7 +86,7 @@ release: bin/release bin/lab ## Build all files of a release into dist/VERSION: 
 
 .PHONY: bin/release
 bin/release:
-	@CGO_ENABLED=0 go build -o bin/release ./release
+	@go build -ldflags '-s -w' -o bin/release ./release
 
 # On a control plane of its own the first chapter needs programs of the lab; the reader's
 # cluster needs none, and the programs of the last chapters are built when they come.
@@ -104,37 +105,67 @@ lab: bin/lab ## Start a control plane and leave it up; it prints the command tha
 lab-down: bin/lab ## End every control plane that "make lab" or "make demo KEEP=1" left up; bin/lab down KUBECONFIG ends one
 	@bin/lab down
 
-.PHONY: lab-programs
-lab-programs: bin/lab ## Build what the tests' control plane needs (first time about 12 minutes)
-	@bin/lab build $(LAB_TESTS) >/dev/null
-
-.PHONY: lab-oldest
-lab-oldest: bin/lab ## Build the control plane of the oldest supported Kubernetes, for test/oldest (first time about 7 minutes)
-	@bin/lab build $(addsuffix @1.34,$(LAB_CONTROL_PLANE)) >/dev/null
-
 # Always asked for: go build finds by itself whether there is anything to do.
 .PHONY: bin/lab
 bin/lab:
 	@[[ -e bin/lab ]] || echo "building the command that starts control planes" >&2
-	@CGO_ENABLED=0 go build -o bin/lab ./lab
+	@go build -ldflags '-s -w' -o bin/lab ./lab
 
 ##@ Check
 
+# Each tier contains the one before it. The programs that a test asks for decide its tier, or
+# it calls labtest.In: internal/labtest/tier.go.
 .PHONY: test
-test: compiler lab-programs $(if $(filter ./... ./test/... ./test/oldest,$(PKG)),lab-oldest) $(if $(filter ./...,$(PKG)),compiled) ## Run every test on one shared control plane; PKG=./internal/core/... for some, SHORT=1 without a real node, RACE=1 with the race detector
-	@if [[ "$(KUBERNETES)" != 1.36 ]]; then echo "KUBERNETES=$(KUBERNETES): the tests on a real node stay on 1.36, the release of their kubelet"; fi
-	@if [[ -n "$(SHORT)" ]]; then echo "SHORT=$(SHORT): left out are the tests on a real node, and those of applications that are not installed"; fi
-	@bin/lab exec --kubernetes $(KUBERNETES) --with $(LAB_WITH) -- go test $(DETECTOR) -shuffle=on $(SIDE_BY_SIDE) $(TESTFLAGS) $(PKG)
+test: $(if $(RACE),packages) bin/lab bin/summary ## Run the tests for every day, on a bare control plane; PKG=./internal/core/... for some, RACE=1 with the race detector
+	@bin/lab build --tier test >/dev/null
+	@$(call RUN,test,) $(if $(RACE),$(RACE_TEST),$(GOTEST)) $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$$(go list ./... | grep -vE '/test/($(LATER))$$'),$(PKG)) | $(SUMMARY)
 
-# The packages of the programs that go into images, for the tests of the images and those on
-# a real node: on a first run both would compile them at the same time, each for itself.
-.PHONY: compiled
-compiled:
-	@for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go list -export -deps -trimpath ./cmd/... >/dev/null || exit 1; done
+.PHONY: test-all
+test-all: root packages bin/lab bin/summary ## Run what CI runs: adds a real node (root), Argo Rollouts, Helm, images, real applications, the pages; with the race detector
+	@bin/lab build --tier all >/dev/null
+	@$(call SPLIT,all)
+
+.PHONY: test-release
+test-release: root packages bin/lab bin/summary ## Run what a release has to pass: adds the oldest Kubernetes, GitOps, images for every platform, all breaks, fuzzing
+	@bin/lab build --tier release >/dev/null
+	@$(call SPLIT,release)
+	@$(MAKE) fuzz breaks
+
+# Said before half an hour of compiling, not after it.
+.PHONY: root
+root:
+	@[ "$(PKG)" != ./... ] || [ "$$(id -u)" = 0 ] || { echo "the tests on a real node need root: run this as root, or choose packages: PKG=./internal/..." >&2; exit 1; }
+
+# RUN starts a command on the control plane of a tier, SPLIT the tests of a tier: those of
+# the product's own packages with the race detector, and those of built programs without.
+RUN = LOCKSTEP_TIER=$(1) bin/lab exec --kubernetes $(KUBERNETES) $(if $(2),--with $(2)) -- env
+SPLIT = $(call RUN,$(1),$(LAB_WITH)) bash -c 'failed=0; \
+	apart=$$(go list $(PKG) | grep -E "/test/($(APART))$$" || true); \
+	inside=$$(go list $(PKG) | grep -vE "/test/($(APART))$$" || true); \
+	[[ -z $$apart ]] || $(GOTEST) $(TESTFLAGS) $$apart || failed=1; \
+	[[ -z $$inside ]] || $(RACE_TEST) $(TESTFLAGS) $$inside || failed=1; \
+	exit $$failed' | $(SUMMARY)
+
+# The only place that installs anything: TIER=test needs nothing.
+TIER ?= all
+.PHONY: packages
+packages: bin/lab ## Install the Debian packages that "make test-all" needs, and say why; without root or apt, print the command
+	@bin/lab packages $(TIER)
+
+.PHONY: bin/summary
+bin/summary:
+	@go build -ldflags '-s -w' -o bin/summary ./test/summary
 
 .PHONY: deflake
-deflake: ## Run the tests ten times; PKG and TESTFLAGS choose which
-	@$(MAKE) test TESTFLAGS='-count=10 $(TESTFLAGS)'
+deflake: ## Run the tests of "make test-all" ten times; PKG and TESTFLAGS choose which
+	@$(MAKE) test-all TESTFLAGS='-count=10 $(TESTFLAGS)'
+
+# How long each target runs: 23 targets take about 23 times as long, and the time to compile.
+FUZZTIME ?= 10s
+.PHONY: fuzz
+fuzz: ## Fuzz every parser, each for FUZZTIME (10s); FUZZ=FuzzParseImage for one
+	@CGO_ENABLED=0 go build -o bin/fuzz ./test/fuzz
+	@bin/fuzz --time '$(FUZZTIME)' $(FUZZ)
 
 .PHONY: bench
 bench: bin/lab ## Measure on a real control plane; BENCH=reload for one, and then ARGS='--scenario burst' for its flags
@@ -143,18 +174,15 @@ bench: bin/lab ## Measure on a real control plane; BENCH=reload for one, and the
 	@for name in $(BENCH); do echo "bench $$name"; go run ./bench/$$name $(ARGS) || exit 1; done
 
 .PHONY: breaks
-breaks: lab-programs ## Bring each predecessor's defect back and see its test fail; BREAKS=KR for some
-	@bin/lab exec --with $(LAB_WITH) -- go run ./test/breaks $(BREAKS)
+breaks: packages bin/lab ## Bring each predecessor's defect back and see its test fail; BREAKS=KR for some; a second run continues the first, FRESH=1 begins anew
+	@bin/lab build --tier all >/dev/null
+	@CGO_ENABLED=0 go build -o bin/breaks ./test/breaks
+	@bin/breaks $(if $(FRESH),--fresh) $(BREAKS)
 
 .PHONY: histories
-histories: lab-programs ## Play 26 random histories to the built controller, and 260 to its decisions; HISTORY_SEED=7 or 1-5000 for others
-	@HISTORIES=all bin/lab exec --with $(LAB_WITH) -- go test -count=1 -timeout 30m -parallel 4 ./test/histories
-
-.PHONY: compiler
-compiler: # The C compiler of the race detector
-	@if [[ -z "$(DETECTOR)" ]] || command -v "$$(go env CC)" >/dev/null; then exit 0; fi; \
-	if [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq gcc libc6-dev >/dev/null; exit 0; fi; \
-	echo "the race detector needs a C compiler: install gcc and libc6-dev (Debian) or gcc and glibc-devel (Fedora)" >&2; exit 1
+histories: bin/lab ## Play 26 random histories to the built controller, and 350 to its decisions; HISTORY_SEED=7 or 1-5000 for others
+	@bin/lab build --tier all >/dev/null
+	@$(call RUN,all,$(LAB_WITH)) HISTORIES=all go test -count=1 -timeout 30m -parallel 4 ./test/histories
 
 .PHONY: lint
 lint: ## Run the linters; .golangci.yml says which and why
@@ -209,7 +237,6 @@ verify-product:
 .PHONY: verify-darwin
 verify-darwin: export GOOS := darwin
 verify-darwin: export GOARCH := arm64
-verify-darwin: export CGO_ENABLED := 0
 verify-darwin:
 	@go vet -gcflags='all=-N -l' ./cmd/lockstep ./internal/cli/... ./lab/... ./internal/labtest/...
 	@go build -gcflags='all=-N -l' -o /dev/null ./cmd/lockstep

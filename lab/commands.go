@@ -164,11 +164,19 @@ func ownership(run *labtest.Run) string {
 
 func build(ctx context.Context, args []string, std streams) error {
 	flags := newFlags()
+	tier := flags.String("tier", "", "")
 	if err := parseFlags(flags, args); err != nil {
 		return err
 	}
 	names := flags.Args()
-	if len(names) == 0 {
+	switch {
+	case *tier != "":
+		t, err := labtest.ParseTier(*tier)
+		if err != nil {
+			return usageError{err}
+		}
+		names = append(names, labtest.TierPrograms(t)...)
+	case len(names) == 0:
 		names = labtest.Options{With: labtest.Components()}.Programs()
 	}
 	for _, name := range names {
@@ -190,6 +198,24 @@ func build(ctx context.Context, args []string, std streams) error {
 		fmt.Fprintln(std.out, built[name].Path)
 	}
 	return nil
+}
+
+// packages installs what the tests of a tier take from Debian packages.
+func packages(ctx context.Context, args []string, std streams) error {
+	flags := newFlags()
+	if err := parseFlags(flags, args); err != nil {
+		return err
+	}
+	if len(flags.Args()) != 1 {
+		return usagef("packages needs the tier of tests: test, all or release")
+	}
+	tier, err := labtest.ParseTier(flags.Arg(0))
+	if err != nil {
+		return usageError{err}
+	}
+	ctx, cancel := interruptible(ctx)
+	defer cancel()
+	return labtest.Install(ctx, tier, std.err)
 }
 
 // execute runs a command against a control plane of its own and returns the

@@ -26,7 +26,9 @@ Usage:
   lab down   [KUBECONFIG…]                    end what "lab up" started, from any clone of this
                                               user, or only those with these kubeconfigs
   lab exec   [FLAGS] -- COMMAND [ARGUMENT…]   start one, run COMMAND against it, end it
-  lab build  [PROGRAM…]                       build programs without starting them
+  lab build  [--tier TIER] [PROGRAM…]         build programs without starting them
+  lab packages TIER                           install the Debian packages that the tests of a
+                                              tier need: test (none), all or release
   lab demo                                    say how long "make demo" takes to begin here, and
                                               build what its first chapter needs
 
@@ -46,8 +48,7 @@ The control plane is etcd, kube-apiserver and kube-controller-manager. LIST adds
 
 Programs are built once, from Go modules only, and kept in the user's cache folder
 (LOCKSTEP_LAB_CACHE moves it). The first build of a bare control plane took seven minutes
-on two cores. A real node takes packages of Debian, which are installed when they are missing;
-LOCKSTEP_LAB_INSTALL=no refuses that.
+on two cores. A real node needs Debian packages: "lab packages all" installs them.
 
 Examples:
   eval "$(go run ./lab up --node real)"      then use any client: KUBECONFIG is set
@@ -111,6 +112,8 @@ func dispatch(ctx context.Context, args []string, std streams) (code int, err er
 		return 0, status(args, std)
 	case "demo":
 		return 0, demo(ctx, args, std)
+	case "packages":
+		return 0, packages(ctx, args, std)
 	case "build":
 		return 0, build(ctx, args, std)
 	case "exec":

@@ -17,6 +17,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
+// patience is how long a test waits for something that takes seconds on an idle machine.
+const patience = 3 * time.Minute
+
 // lab runs the command in this process.
 func lab(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
@@ -29,13 +32,7 @@ func lab(t *testing.T, args ...string) (stdout, stderr string, code int) {
 // programs of the user's cache.
 func ownRuns(t *testing.T) {
 	t.Helper()
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := builder.Build(t.Context(), labtest.Options{}.Programs()...); err != nil {
-		t.Fatal(err)
-	}
+	labtest.Programs(t, labtest.Options{}.Programs()...)
 	cache, err := program.Cache()
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +102,7 @@ func TestKilledExecTakesEverythingWithIt(t *testing.T) {
 	exec := labtest.StartCommand(t, labtest.Command{
 		Path: labtest.Binary(t, "./lab"), Args: []string{"exec", "--", "bash", "-c", "set -m; sleep 600 & echo $!; wait"},
 	})
-	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		return strings.HasSuffix(exec.Stdout(), "\n"), "the command does not run: " + exec.Stderr()
 	})
 	pid, err := strconv.Atoi(strings.TrimSpace(exec.Stdout()))
@@ -118,7 +115,7 @@ func TestKilledExecTakesEverythingWithIt(t *testing.T) {
 		t.Fatalf("%d control planes, error %v, want 1; the command's process runs: %t", len(runs), err, grandchild.Alive())
 	}
 	exec.Signal(t, syscall.SIGKILL)
-	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		_, err := os.Stat(runs[0].Dir)
 		return !grandchild.Alive() && errors.Is(err, os.ErrNotExist),
 			fmt.Sprintf("the command's process runs: %t; the control plane's folder: %v", grandchild.Alive(), err)

@@ -15,11 +15,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
-// Version is what programs made by [Binary] say of themselves. It is set as the
-// Makefile sets it, so that a test sees when that no longer works.
+// Version is the version that programs built by [Binary] report. It is
+// set as the Makefile sets it, so a test notices when that stops working.
 const Version = "0.0.0-test"
 
-const versioned = "-ldflags=-X main.version=" + Version
+// linked are the linker flags of "make build". Without debugging information linking takes
+// half the time.
+const linked = "-ldflags=-s -w -X main.version=" + Version
 
 // built are the programs that this test process has built: what they are made of
 // does not change while it runs, and to ask go build costs a second each time.
@@ -27,30 +29,17 @@ const versioned = "-ldflags=-X main.version=" + Version
 //nolint:gochecknoglobals // It is the memory of the process.
 var built sync.Map
 
-// Binary builds a main package of the repository, given as "./cmd/lockstep", and
-// returns the path of the program. It has the race detector when the test has.
+// Binary builds a main package of the repository, given as "./cmd/lockstep", and returns
+// the path of the program. It is built as "make build" and "make images" build it, so
+// everything shares the compiled packages, and the program runs in an empty image. It
+// never has the race detector: a test that runs the product in its own process has it.
 func Binary(t testing.TB, pkg string) string {
-	t.Helper()
-	if raceEnabled {
-		return build(t, pkg, "test-race", nil, versioned, "-race")
-	}
-	return build(t, pkg, "test", nil, versioned)
-}
-
-// StaticBinary builds a main package of the repository without C, as it goes into
-// an image, and returns the path of the program.
-func StaticBinary(t testing.TB, pkg string) string {
-	t.Helper()
-	return build(t, pkg, "test-static", []string{"CGO_ENABLED=0"}, "-ldflags=-s -w")
-}
-
-func build(t testing.TB, pkg, folder string, env []string, flags ...string) string {
 	t.Helper()
 	root, err := program.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := goBuild(t.Context(), filepath.Join(root, "bin", folder), pkg, env, flags...)
+	file, err := goBuild(t.Context(), filepath.Join(root, "bin", "test"), pkg, linked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +49,7 @@ func build(t testing.TB, pkg, folder string, env []string, flags ...string) stri
 // goBuild builds a program into a folder of the checkout's bin folder, where go
 // build finds by itself that nothing has changed; a lock lets the processes of one
 // test run build it only once.
-func goBuild(ctx context.Context, dir, pkg string, env []string, flags ...string) (string, error) {
+func goBuild(ctx context.Context, dir, pkg, linker string) (string, error) {
 	root, err := program.Root()
 	if err != nil {
 		return "", err
@@ -74,14 +63,18 @@ func goBuild(ctx context.Context, dir, pkg string, env []string, flags ...string
 		return "", err
 	}
 	defer unlock()
+	// Another test of this process may have built it while this one waited.
+	if _, done := built.Load(file); done {
+		return file, nil
+	}
 	tool, err := exec.LookPath("go")
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", pkg, err)
 	}
 	var out output
 	p, err := process.Start(process.Spec{
-		Path: tool, Args: append(append([]string{"build"}, flags...), "-o", file, pkg),
-		Dir: root, Env: append(os.Environ(), env...), Stdout: &out, Stderr: &out,
+		Path: tool, Args: []string{"build", "-trimpath", linker, "-o", file, pkg},
+		Dir: root, Env: append(os.Environ(), "CGO_ENABLED=0"), Stdout: &out, Stderr: &out,
 	})
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", pkg, err)

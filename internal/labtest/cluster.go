@@ -17,7 +17,7 @@ import (
 
 // startTimeout bounds the start of a control plane whose programs are built. It
 // takes about six seconds on two idle cores; tests run on busy ones.
-const startTimeout = 2 * time.Minute
+const startTimeout = 5 * time.Minute
 
 // errNotOurs is what the users of a shared control plane hear when they try to
 // take it from the others.
@@ -46,7 +46,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	options.With = options.components()
 	if slices.Contains(options.With, Node) {
-		if err := prepareNode(ctx, options.progress()); err != nil {
+		if err := prepareNode(); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +160,7 @@ func (c *Cluster) Add(ctx context.Context, component Component) error {
 		return fmt.Errorf("start %s: %w", component, err)
 	}
 	if component == Node {
-		if err := prepareNode(ctx, c.options.progress()); err != nil {
+		if err := prepareNode(); err != nil {
 			return err
 		}
 	}

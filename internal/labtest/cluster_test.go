@@ -36,7 +36,7 @@ func TestNamespaceIsReadyForPodsAndGoesWithTheTest(t *testing.T) {
 	if !strings.HasPrefix(name, "namespaceisreadyforpodsandgoeswiththetest"[:20]) {
 		t.Errorf("namespace %s does not show the test's name", name)
 	}
-	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		var namespace struct {
 			Metadata struct{ DeletionTimestamp string }
 		}
@@ -61,7 +61,7 @@ func TestRolloutBecomesReadyOnTheFakeNode(t *testing.T) {
 
 func awaitReady(t *testing.T, cluster *labtest.Cluster, path string) {
 	t.Helper()
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		var workload struct{ Status struct{ ReadyReplicas int } }
 		get(t, cluster, path, &workload)
 		ready := workload.Status.ReadyReplicas
@@ -91,7 +91,7 @@ func TestAccountMayDoWhatItIsAllowedTo(t *testing.T) {
 // small delay.
 func awaitAccess(t *testing.T, account *labtest.Account, namespace, resource string, want bool) {
 	t.Helper()
-	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		status := statusAs(t, account, "/api/v1/namespaces/"+namespace+"/"+resource)
 		allowed := map[int]bool{200: true, 403: false}
 		got, known := allowed[status]
@@ -99,8 +99,17 @@ func awaitAccess(t *testing.T, account *labtest.Account, namespace, resource str
 	})
 }
 
-func TestAPIServerGoesAwayAndComesBack(t *testing.T) {
-	cluster := labtest.Private(t, labtest.Options{})
+// TestPrivate does to one control plane what tests may do to a private one, and stops it last.
+func TestPrivate(t *testing.T) {
+	runs := ownRuns(t)
+	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.Registry}})
+	t.Run("APIServerGoesAwayAndComesBack", func(t *testing.T) { apiServerGoesAwayAndComesBack(t, cluster) })
+	t.Run("RegistryServesWhatIsPushed", func(t *testing.T) { registryServesWhatIsPushed(t, cluster) })
+	t.Run("StopLeavesNothing", func(t *testing.T) { stopLeavesNothing(t, cluster, runs) })
+}
+
+func apiServerGoesAwayAndComesBack(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
 	namespace := labtest.Namespace(t, cluster)
 	path := "/api/v1/namespaces/" + namespace
 
@@ -124,14 +133,14 @@ func TestAPIServerGoesAwayAndComesBack(t *testing.T) {
 	if err := cluster.ThawAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		err := try(t, cluster, path, nil)
 		return err == nil, fmt.Sprintf("the thawed API server answers %v", err)
 	})
 }
 
-func TestRegistryServesWhatIsPushed(t *testing.T) {
-	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.Registry}})
+func registryServesWhatIsPushed(t *testing.T, cluster *labtest.Cluster) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("content"), 0o600); err != nil {
 		t.Fatal(err)
@@ -156,12 +165,8 @@ func TestRegistryServesWhatIsPushed(t *testing.T) {
 	}
 }
 
-func TestStopLeavesNothing(t *testing.T) {
-	runs := ownRuns(t)
-	cluster, err := labtest.Start(t.Context(), labtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+func stopLeavesNothing(t *testing.T, cluster *labtest.Cluster, runs string) {
+	t.Helper()
 	record := oneRun(t)
 	if err := cluster.Stop(); err != nil {
 		t.Fatal(err)

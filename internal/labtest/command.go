@@ -14,8 +14,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/process"
 )
 
-// exitTimeout bounds the wait for a program that was told to end.
-const exitTimeout = 30 * time.Second
+// exitTimeout bounds the wait for a program to end. It is long because tests share the cores
+// with each other.
+const exitTimeout = 2 * time.Minute
 
 // Command is a program to run in a test.
 type Command struct {
@@ -25,11 +26,20 @@ type Command struct {
 	Dir  string   // empty means that of the test
 }
 
-// Running is a started command.
+// Running is a started command: a process, or a function of the test process.
 type Running struct {
-	process *process.Process
-	stdout  output
-	stderr  output
+	running
+	stdout output
+	stderr output
+}
+
+// running is what a process and a function have in common.
+type running interface {
+	Name() string
+	Done() <-chan struct{}
+	// ExitCode waits for the end.
+	ExitCode() int
+	Signal(signal syscall.Signal) error
 }
 
 // output collects what a program writes, while it may be read.
@@ -61,7 +71,7 @@ func StartCommand(t testing.TB, command Command) *Running {
 		t.Fatal(err)
 	}
 	r := &Running{}
-	r.process, err = process.Start(process.Spec{
+	p, err := process.Start(process.Spec{
 		Path: command.Path, Args: command.Args, Dir: command.Dir,
 		Env:    append(os.Environ(), command.Env...),
 		Stdout: &r.stdout, Stderr: &r.stderr,
@@ -69,19 +79,26 @@ func StartCommand(t testing.TB, command Command) *Running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := sessionOf(r.process.ID())
+	r.running = p
+	session := sessionOf(p.ID())
 	t.Cleanup(func() {
-		if err := errors.Join(r.process.Kill(), guard.drop(session)); err != nil {
+		if err := errors.Join(p.Kill(), guard.drop(session)); err != nil {
 			t.Error(err)
 		}
-		if t.Failed() {
-			t.Logf("%s %q wrote\n%s%s", r.process.Name(), withoutSecrets(command.Args), r.Stdout(), r.Stderr())
-		}
+		r.showIfFailed(t, command.Args)
 	})
 	if err := guard.hold(session); err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// showIfFailed shows the output of a command with these arguments when the test has failed.
+func (r *Running) showIfFailed(t testing.TB, args []string) {
+	t.Helper()
+	if t.Failed() {
+		t.Logf("%s %q wrote\n%s%s", r.Name(), withoutSecrets(args), r.Stdout(), r.Stderr())
+	}
 }
 
 // withoutSecrets is a command line as it may be shown: what follows a flag that
@@ -116,17 +133,20 @@ func (r *Running) Stdout() string { return r.stdout.String() }
 // Stderr is what the program has written to its standard error so far.
 func (r *Running) Stderr() string { return r.stderr.String() }
 
-// Done is closed when the program has ended.
-func (r *Running) Done() <-chan struct{} { return r.process.Done() }
-
-// PID is the id of the process.
-func (r *Running) PID() int { return r.process.ID().PID }
+// PID is the id of the process. A function has none.
+func (r *Running) PID() int {
+	p, ok := r.running.(*process.Process)
+	if !ok {
+		return 0
+	}
+	return p.ID().PID
+}
 
 // Signal sends a signal, such as SIGTERM, SIGSTOP or SIGKILL, to the program but
-// not to processes that it has started.
+// not to processes that it has started. A function only takes those that ask it to end.
 func (r *Running) Signal(t testing.TB, signal syscall.Signal) {
 	t.Helper()
-	if err := r.process.Signal(signal); err != nil {
+	if err := r.running.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -144,10 +164,10 @@ func (r *Running) Stop(t testing.TB) int {
 func (r *Running) ExitCode(t testing.TB, timeout time.Duration) int {
 	t.Helper()
 	select {
-	case <-r.process.Done():
-		return r.process.ExitCode()
+	case <-r.Done():
+		return r.running.ExitCode()
 	case <-time.After(timeout):
-		t.Fatalf("%s still runs after %s", r.process.Name(), timeout)
+		t.Fatalf("%s still runs after %s", r.Name(), timeout)
 		return -1
 	}
 }

@@ -1,7 +1,9 @@
 package labtest_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -24,6 +26,8 @@ func (f *failing) Fatalf(format string, args ...any) {
 	f.message = fmt.Sprintf(format, args...)
 	panic(f) // Like the real one, it does not return.
 }
+
+func (f *failing) Fatal(args ...any) { f.Fatalf("%s", fmt.Sprint(args...)) }
 
 // failure is what a helper that must fail says.
 func failure(t *testing.T, helper func(t testing.TB)) string {
@@ -63,27 +67,10 @@ func TestEventuallyEndsWhenDone(t *testing.T) {
 	}
 }
 
-func TestNeverFailsWhenItHappens(t *testing.T) {
-	got := failure(t, func(t testing.TB) {
-		t.Helper()
-		labtest.Never(t, time.Minute, func() (bool, string) { return true, "a second rollout" })
-	})
-	if want := "must not happen: a second rollout"; got != want {
-		t.Errorf("the failure is %q, want %q", got, want)
-	}
-	quiet := failure(t, func(t testing.TB) {
-		t.Helper()
-		labtest.Never(t, 50*time.Millisecond, func() (bool, string) { return false, "" })
-	})
-	if quiet != "" {
-		t.Errorf("failure %q although nothing happened", quiet)
-	}
-}
-
 func TestCommandOutputAndExitCode(t *testing.T) {
 	script := `trap 'echo bye >&2; exit 3' TERM; echo "$GREETING"; while :; do sleep 0.01; done`
 	r := labtest.StartCommand(t, labtest.Command{Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"GREETING=hello"}})
-	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		return r.Stdout() == "hello\n", fmt.Sprintf("stdout is %q", r.Stdout())
 	})
 	if code := r.Stop(t); code != 3 || r.Stderr() != "bye\n" {
@@ -130,5 +117,39 @@ func TestRunTestsFailsWhenAProcessIsLeft(t *testing.T) {
 		if code := labtest.RunTests(leaving{t, leave}); code != want {
 			t.Errorf("exit code %d when a process is left: %t, want %d", code, leave, want)
 		}
+	}
+}
+
+// TestFunction: a command in the test process has the output, the exit code and the end of
+// a process, and refuses what only a process can do.
+func TestFunction(t *testing.T) {
+	run := func(ctx context.Context, stdout, stderr io.Writer) int {
+		_, _ = io.WriteString(stdout, "hello\n")
+		<-ctx.Done()
+		_, _ = io.WriteString(stderr, "bye\n")
+		return 3
+	}
+	var left *labtest.Running
+	t.Run("inner", func(t *testing.T) {
+		left = labtest.StartFunction(t, labtest.Function{Name: "greeter", Run: run})
+		r := labtest.StartFunction(t, labtest.Function{Name: "greeter", Run: run})
+		labtest.Eventually(t, patience, func() (bool, string) {
+			return r.Stdout() == "hello\n", fmt.Sprintf("stdout is %q", r.Stdout())
+		})
+		says := failure(t, func(t testing.TB) {
+			t.Helper()
+			r.Signal(t, syscall.SIGKILL)
+		})
+		if !strings.Contains(says, "start it as a process") {
+			t.Errorf("a signal that only a process can take: %q", says)
+		}
+		if code := r.Stop(t); code != 3 || r.Stderr() != "bye\n" {
+			t.Errorf("exit code %d, stderr %q, want 3 and bye", code, r.Stderr())
+		}
+	})
+	select {
+	case <-left.Done():
+	default:
+		t.Error("it still runs after its test")
 	}
 }

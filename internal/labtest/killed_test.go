@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,7 +17,7 @@ import (
 func TestKilledTestLeavesNothing(t *testing.T) {
 	ownRuns(t)
 	victim := labtest.StartCommand(t, labtest.Command{Path: os.Args[0], Env: []string{victimEnv + "=1"}})
-	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		return strings.HasSuffix(victim.Stdout(), "\n"), "the control plane is not up: " + victim.Stderr()
 	})
 	record := oneRun(t)
@@ -46,7 +45,7 @@ func TestKilledTestLeavesNothing(t *testing.T) {
 // the folder with its keys.
 func awaitNothing(t *testing.T, record *labtest.Run) {
 	t.Helper()
-	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		for _, p := range record.Processes {
 			if p.Alive() {
 				return false, p.Name + " still runs after its starter was killed"
@@ -80,7 +79,7 @@ func TestKilledStartOfADetachedPlaneLeavesNothing(t *testing.T) {
 func killStart(t *testing.T) (record *labtest.Run, up bool) {
 	t.Helper()
 	victim := labtest.StartCommand(t, labtest.Command{Path: os.Args[0], Env: []string{victimEnv + "=detached"}})
-	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		runs, err := labtest.Runs()
 		if err == nil && len(runs) == 1 && len(runs[0].Processes) > 0 {
 			record = runs[0]
@@ -95,9 +94,12 @@ func killStart(t *testing.T) (record *labtest.Run, up bool) {
 // TestKilledTestTakesGrandchildrenWithIt: the parent-death signal reaches the command
 // of the test, but not what that command has started in a process group of its own.
 func TestKilledTestTakesGrandchildrenWithIt(t *testing.T) {
-	victim := labtest.StartCommand(t, labtest.Command{Path: os.Args[0], Args: []string{"-test.run=^TestVictim$"}, Env: []string{grandchildEnv + "=1"}})
+	if os.Getenv(grandchildEnv) != "" {
+		beTestWithAGrandchild(t)
+	}
+	victim := labtest.StartCommand(t, labtest.Command{Path: os.Args[0], Args: []string{"-test.run=^" + t.Name() + "$"}, Env: []string{grandchildEnv + "=1"}})
 	var pid int
-	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		_, err := fmt.Sscanf(victim.Stdout(), "grandchild %d\n", &pid)
 		return err == nil, "no grandchild yet: " + victim.Stdout() + victim.Stderr()
 	})
@@ -107,20 +109,18 @@ func TestKilledTestTakesGrandchildrenWithIt(t *testing.T) {
 	}
 	victim.Signal(t, syscall.SIGKILL)
 	<-victim.Done()
-	labtest.Eventually(t, 30*time.Second, func() (bool, string) {
+	labtest.Eventually(t, patience, func() (bool, string) {
 		return !grandchild.Alive(), "the grandchild still runs after the test was killed"
 	})
 }
 
-// TestVictim is the test that TestKilledTestTakesGrandchildrenWithIt kills.
-func TestVictim(t *testing.T) {
-	if os.Getenv(grandchildEnv) == "" {
-		t.Skip("only a part of another test")
-	}
-	// The child tells its grandchild's id and forgets its environment, as daemons do
-	// that show their state in it.
+// beTestWithAGrandchild makes this process the test that is killed.
+func beTestWithAGrandchild(t *testing.T) {
+	t.Helper()
+	// The child prints its grandchild's id and drops its environment, as daemons do that
+	// show their state in it.
 	r := labtest.StartCommand(t, labtest.Command{Path: "/bin/bash", Args: []string{"-c", "set -m; env -i sleep 600 & echo $!; wait"}})
-	labtest.Eventually(t, time.Minute, func() (bool, string) { return r.Stdout() != "", "no id yet" })
+	labtest.Eventually(t, patience, func() (bool, string) { return r.Stdout() != "", "no id yet" })
 	fmt.Print("grandchild ", r.Stdout())
 	select {}
 }

@@ -6,16 +6,20 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
+// patience is how long a test waits for something that takes seconds on an idle machine.
+const patience = 3 * time.Minute
+
 const (
 	// victimEnv makes the test binary a process that starts a control plane, a
 	// detached one when it is "detached", and waits to be killed.
 	victimEnv = "LOCKSTEP_TEST_VICTIM"
-	// grandchildEnv lets TestVictim run.
+	// grandchildEnv makes TestKilledTestTakesGrandchildrenWithIt the test that it kills.
 	grandchildEnv = "LOCKSTEP_TEST_GRANDCHILD"
 )
 
@@ -40,13 +44,7 @@ func beVictim() {
 // them, but shares the built programs.
 func ownRuns(t *testing.T) (runs string) {
 	t.Helper()
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := builder.Build(t.Context(), labtest.Options{}.Programs()...); err != nil {
-		t.Fatal(err)
-	}
+	labtest.Programs(t, labtest.Options{}.Programs()...)
 	cache, err := program.Cache()
 	if err != nil {
 		t.Fatal(err)

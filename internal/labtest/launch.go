@@ -19,6 +19,10 @@ import (
 // pollInterval is short: most of a start is spent waiting for readiness.
 const pollInterval = 25 * time.Millisecond
 
+// relaxedGC has the programs of a control plane collect garbage a quarter as often: tests
+// make many objects, and memory is cheaper than cores.
+const relaxedGC = "GOGC=400"
+
 // spawn starts a program of the control plane.
 func (c *Cluster) spawn(name string, args ...string) error {
 	built := c.programs[name]
@@ -39,7 +43,7 @@ func (c *Cluster) begin(name, version string, spec process.Spec) error {
 	}
 	defer log.Close() //nolint:errcheck // The process has its own handle.
 	if spec.Env == nil {
-		spec.Env = os.Environ()
+		spec.Env = append(os.Environ(), relaxedGC)
 	}
 	spec.Dir, spec.Env = c.run.Dir, append(spec.Env, remains.Mark(c.run.Dir))
 	spec.Stdout, spec.Stderr, spec.Detached = log, log, c.options.Detached

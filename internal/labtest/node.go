@@ -25,6 +25,10 @@ const (
 	gatewayProcess = "gateway"
 )
 
+// loadTimeout bounds the time in which containerd takes an image. It takes a second or
+// two on two idle cores; tests run on busy ones.
+const loadTimeout = 3 * time.Minute
+
 // launchNode starts the scheduler and a real node, and waits until it is ready.
 func (c *Cluster) launchNode(ctx context.Context) error {
 	ports, err := freePorts(1)
@@ -80,6 +84,10 @@ func (c *Cluster) copyHelper(ctx context.Context) error {
 
 // loadPause gives containerd the image that holds a pod's namespaces.
 func (c *Cluster) loadPause(ctx context.Context) error {
+	// Without the socket ctr would wait, and longer than containerd needs to make it.
+	if _, err := os.Stat(c.file("containerd.sock")); err != nil {
+		return err
+	}
 	return c.LoadImage(ctx, image.Image{
 		Name: PauseImage, Files: map[string]string{"/lab-node": c.Helper()}, Entrypoint: []string{"/lab-node", "pause"},
 	})
@@ -100,7 +108,7 @@ func (c *Cluster) LoadImage(ctx context.Context, spec image.Image) error {
 	if err := spec.Write(file.Name()); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	load := exec.CommandContext(ctx, "ctr", "--address", c.file("containerd.sock"), "--namespace", "k8s.io", "images", "import", file.Name()) //nolint:gosec // Paths of ours.
 	if out, err := load.CombinedOutput(); err != nil {

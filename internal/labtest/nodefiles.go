@@ -46,7 +46,8 @@ const networkConfig = `{"cniVersion": "0.4.0", "name": "lab", "plugins": [{
 `
 
 // kubeletConfig leaves kubelet's defaults alone where a test could depend on
-// them, above all how often and how it looks at ConfigMaps. Only holders of a
+// them, above all how often and how it looks at ConfigMaps; a test that needs others
+// sets [Options.KubeletConfig]. Only holders of a
 // certificate of the lab may use it: it lets them run anything.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -95,7 +96,7 @@ func (c *Cluster) writeNodeFiles(kubeletPort string) error {
 	for name, content := range map[string][]byte{
 		"containerd.toml":     fmt.Appendf(nil, containerdConfig, dir, PauseImage, pluginFolder),
 		"cni/10-lab.conflist": fmt.Appendf(nil, networkConfig, dir),
-		"kubelet.yaml":        fmt.Appendf(nil, kubeletConfig, c.file(caFile), kubeletPort, dir, remains.Group(dir)),
+		"kubelet.yaml":        fmt.Appendf(nil, kubeletConfig+c.options.KubeletConfig, c.file(caFile), kubeletPort, dir, remains.Group(dir)),
 		"kubelet.kubeconfig":  kubeconfig("https://"+serviceAddress+":443", ca, user),
 		registryHostsFile:     []byte(registryHosts),
 

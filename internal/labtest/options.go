@@ -64,6 +64,8 @@ type Options struct {
 	With []Component
 	// APIServerFlags are given to the API server after the lab's own flags.
 	APIServerFlags []string
+	// KubeletConfig is added to the real node's kubelet configuration: "syncFrequency: 1h\n".
+	KubeletConfig string
 	// Detached lets the control plane, once it is up, outlive this process, until
 	// [Cluster.Stop] or [Run.End].
 	Detached bool

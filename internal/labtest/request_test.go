@@ -56,7 +56,7 @@ func send(ctx context.Context, kubeconfig, method, path, body string) (status in
 // try reads an object into a value, with the patience that a busy machine needs.
 func try(t *testing.T, cluster *labtest.Cluster, path string, into any) error {
 	t.Helper()
-	return tryFor(t, 30*time.Second, cluster, path, into)
+	return tryFor(t, patience, cluster, path, into)
 }
 
 // tryFor reads an object into a value within a time.

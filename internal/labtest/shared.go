@@ -9,6 +9,10 @@ import (
 	"testing"
 )
 
+// StartReason begins the message of every test that fails for want of the shared control
+// plane.
+const StartReason = "shared control plane: "
+
 // Env names the environment variable that holds the folder of the control plane
 // to share. The lab's exec command sets it for the command that it runs.
 const Env = "LOCKSTEP_LAB"
@@ -26,18 +30,19 @@ var sharedGrows sync.Mutex
 // Shared returns the control plane of this test run, with the needed components:
 // the one that the lab's exec command made for it or else one that this test
 // process starts on first use and that ends with the process. Tests must keep to
-// namespaces of their own.
+// namespaces of their own. A run whose tier doesn't build the components skips the test.
 func Shared(t testing.TB, needs ...Component) *Cluster {
 	t.Helper()
+	inTierOf(t, Options{With: needs}.Programs())
 	cluster, err := sharedOnce()
 	if err != nil {
-		t.Fatalf("shared control plane: %v", err)
+		t.Fatalf("%s%v", StartReason, err)
 	}
 	sharedGrows.Lock()
 	defer sharedGrows.Unlock()
 	for _, component := range needs {
 		if err := cluster.Add(t.Context(), component); err != nil {
-			t.Fatalf("shared control plane: %v", err)
+			t.Fatalf("%s%v", StartReason, err)
 		}
 	}
 	return cluster
@@ -86,6 +91,7 @@ func releaseOfRun() string {
 // there is for one release only.
 func Private(t testing.TB, options Options) *Cluster {
 	t.Helper()
+	inTierOf(t, options.Programs())
 	if options.Kubernetes == "" && !slices.Contains(options.With, Node) {
 		options.Kubernetes = releaseOfRun()
 	}

@@ -97,7 +97,7 @@ func (i Image) build() (v1.Image, error) {
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(files)), nil
-	})
+	}, tarball.WithCompressedCaching) // else each use compresses it again
 	if err != nil {
 		return nil, err
 	}

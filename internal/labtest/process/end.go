@@ -8,7 +8,7 @@ import (
 )
 
 // endTimeout bounds the wait for processes that were sent SIGKILL.
-const endTimeout = 10 * time.Second
+const endTimeout = 2 * time.Minute
 
 // EndSession ends every process of the session that the given one began, and waits
 // until they are gone. Nobody of it is left once another process has the same id: the

@@ -232,9 +232,9 @@ func readPID(t *testing.T, from io.Reader) process.Identity {
 
 func waitGone(t *testing.T, id process.Identity) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); id.Alive(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); id.Alive(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("process %d still runs", id.PID)
+			t.Fatalf("process %d still runs after three minutes", id.PID)
 		}
 	}
 }

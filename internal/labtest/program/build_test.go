@@ -158,7 +158,7 @@ func TestRecipesComeInTheOrderOfNeed(t *testing.T) {
 		}
 		got = append(got, programs)
 	}
-	want := [][]string{{Etcd, APIServer, ControllerManager}, {KWOK}, {ArgoRollouts}, {Helm}, {Helm3}}
+	want := [][]string{{Etcd, APIServer, ControllerManager, ArgoRollouts}, {KWOK}, {Helm}, {Helm3}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("batches (-want +got):\n%s", diff)
 	}

@@ -1,6 +1,0 @@
-//go:build race
-
-package labtest
-
-// raceEnabled tells that this test was built with the race detector.
-const raceEnabled = true

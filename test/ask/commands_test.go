@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 )
 
 // The answers, as programs read them.
@@ -45,10 +45,10 @@ type (
 	}
 )
 
-// ask runs a command of the built program, and returns what it wrote.
+// ask runs a command, and returns what it wrote.
 func (s *stage) ask(t testing.TB, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	return labtest.RunCommand(t, labtest.Command{Path: labtest.Binary(t, "./cmd/lockstep"), Args: s.arguments(args...)})
+	return inprocess.Run(t, s.arguments(args...)...)
 }
 
 func (s *stage) arguments(args ...string) []string {
@@ -102,8 +102,5 @@ func (e explanation) input(name string) used {
 // release is "lockstep release".
 func (s *stage) release(t testing.TB, ref string) (stdout, stderr string, code int) {
 	t.Helper()
-	return labtest.RunCommand(t, labtest.Command{
-		Path: labtest.Binary(t, "./cmd/lockstep"),
-		Args: []string{"release", ref, "-n", s.Namespace, "--kubeconfig", s.kubeconfig},
-	})
+	return inprocess.Run(t, "release", ref, "-n", s.Namespace, "--kubeconfig", s.kubeconfig)
 }

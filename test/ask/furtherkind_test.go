@@ -30,7 +30,7 @@ spec: {replicas: 0, selector: {app: old}, template: {metadata: {labels: {app: ol
 	if code != 2 || !strings.Contains(stderr, "--kind adds another kind") {
 		t.Errorf("before a Deployment says it, explain ended with %d: %s", code, stderr)
 	}
-	s.MakeDeployed(t, "lockstep", "--kind="+further)
+	s.MakeDeployed(t, "lockstep", "--namespaces="+s.Namespace, "--kind="+further)
 	if e := s.explain(t, old); e.State.Reason != string(input.InStep) || e.State.From != "record" || e.input("configmap/old").Delivered == "" {
 		t.Errorf("the state is %+v with the inputs %+v", e.State, e.Inputs)
 	}

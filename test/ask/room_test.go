@@ -8,6 +8,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -21,7 +22,7 @@ func large(configMap string) string {
 	return settings.Reload + ": '" + strings.Join(names, ",") + "'"
 }
 
-// roomScenes are a record that has no room for a workload, and one that cannot be written.
+// roomScenes are a record that has no room for a workload.
 func roomScenes() group {
 	return group{
 		run: func(t testing.TB, s *stage) {
@@ -65,16 +66,30 @@ func roomScenes() group {
 					s.annotate(t, "deployment/"+name, settings.Reload, large(name)[len(settings.Reload+": '"):len(large(name))-1])
 				},
 			},
+		},
+	}
+}
+
+// unwritableScenes are a record that cannot be written. The ConfigMap in the way is there before
+// the controller, which may have something else to keep in it.
+func unwritableScenes() group {
+	return group{
+		open: func(t testing.TB, s *stage) {
+			t.Helper()
+			foreign := testkit.ConfigMap(s.shardName("recordunwritable"), "theirs", "1")
+			foreign.Namespace = s.Own
+			s.Create(t, foreign)
+		},
+		run: func(t testing.TB, s *stage) {
+			t.Helper()
+			s.runAs(t, s.Cluster.Kubeconfig())
+		},
+		scenes: []scene{
 			{
 				reason: input.RecordUnwritable, where: inInputs, unseen: true,
 				bring: func(t testing.TB, s *stage, name string) {
 					t.Helper()
-					foreign := testkit.ConfigMap(s.shardName(name), "theirs", "1")
-					foreign.Namespace = s.Own
-					s.Create(t, foreign)
 					s.make(t, configMap(name)+deployment(name, auto, reads(name)))
-					own := &testkit.World{Cluster: s.Cluster, Client: s.Client, Namespace: s.Own, Own: s.Own}
-					own.AwaitEvent(t, foreign.Name, string(input.RecordUnwritable))
 				},
 				also: func(t testing.TB, s *stage, e explanation) string {
 					t.Helper()
@@ -98,7 +113,7 @@ func twoInstallations() group {
 			s.run(t)
 			other := *s.World
 			other.Own = labtest.Namespace(t, s.Cluster)
-			other.StartReady(t, "--quiet", testkit.Quiet)
+			inprocess.StartReady(t, &other, "--quiet", testkit.Quiet)
 			second := &stage{World: &other}
 			second.awaitOnRecord(t, "deployment/otherinstallation")
 		},

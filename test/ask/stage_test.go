@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -29,6 +30,7 @@ type stage struct {
 
 func newStage(t testing.TB, needs ...labtest.Component) *stage {
 	t.Helper()
+	labtest.In(t, labtest.TierAll)
 	w := testkit.NewWorldOn(t, labtest.Shared(t, needs...))
 	return &stage{World: w, kubeconfig: w.Cluster.Kubeconfig()}
 }
@@ -43,7 +45,7 @@ func (s *stage) run(t testing.TB, flags ...string) {
 // runAs does the same with the rights of a kubeconfig, and does not wait.
 func (s *stage) runAs(t testing.TB, kubeconfig string, flags ...string) {
 	t.Helper()
-	s.controller = s.StartControllerAs(t, kubeconfig, append([]string{"--quiet", testkit.Quiet, "--log-level", "debug", "--log-format", "json"}, flags...)...)
+	s.controller = inprocess.StartControllerAs(t, s.World, kubeconfig, append([]string{"--quiet", testkit.Quiet, "--log-level", "debug", "--log-format", "json"}, flags...)...)
 }
 
 // make creates the objects of a YAML text.

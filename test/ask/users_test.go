@@ -34,7 +34,7 @@ func held(t *testing.T) *stage {
 	s := newStage(t)
 	s.CreateApp(t)
 	s.Annotate(t, testkit.Web, settings.Hold, "release freeze")
-	s.run(t, "--leader-elect=true", "--lease-duration", "5s")
+	s.run(t, "--leader-elect=true", "--lease-duration", "1m")
 	s.awaitOnRecord(t, web, "configmap/app", "secret/db")
 	s.touch(t, "app")
 	s.awaitOnRecord(t, web, string(input.Held))
@@ -118,7 +118,7 @@ func TestControllerIsDown(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.CreateApp(t)
-	s.run(t, "--leader-elect=true", "--lease-duration", "5s")
+	s.run(t, "--leader-elect=true", "--lease-duration", "1m")
 	s.awaitOnRecord(t, web, "configmap/app", "secret/db")
 	began := s.explain(t, web)
 	if code := s.controller.Stop(t); code != 0 {

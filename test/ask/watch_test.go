@@ -4,11 +4,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -23,9 +23,7 @@ func TestWatch(t *testing.T) {
 	s.awaitOnRecord(t, web, "configmap/app", "secret/db")
 	commands := map[string]*labtest.Running{}
 	for _, command := range []string{"explain " + web, "status"} {
-		commands[command] = labtest.StartCommand(t, labtest.Command{
-			Path: labtest.Binary(t, "./cmd/lockstep"), Args: s.arguments(append(strings.Fields(command), "-w")...),
-		})
+		commands[command] = inprocess.Start(t, inprocess.Command{Args: s.arguments(append(strings.Fields(command), "-w")...)})
 	}
 	await := func(reason input.Reason) {
 		t.Helper()
@@ -43,7 +41,7 @@ func TestWatch(t *testing.T) {
 			t.Errorf("status wrote its header %d times:\n%s", times, running.Stdout())
 		}
 		running.Signal(t, syscall.SIGINT)
-		if code := running.ExitCode(t, 30*time.Second); code != 0 {
+		if code := running.ExitCode(t, testkit.Patience); code != 0 {
 			t.Errorf("%s ended with %d: %s", name, code, running.Stderr())
 		}
 	}

@@ -9,8 +9,8 @@
 //	+	if false {
 //
 // Lines with - are the text to find, exactly once; lines with + replace it. The
-// changes are made in a copy of the working tree. Everything must still compile:
-// a test that builds the program would fail for any text that is not Go.
+// changes are made in copies of the working tree. The product must still compile:
+// a test that builds a program would fail for any text that isn't Go.
 //
 //	go run ./test/breaks            all
 //	go run ./test/breaks CC-14 KR   some, by name or by the beginning of it
@@ -19,175 +19,102 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
-	"log"
+	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
+	"os/signal"
+	"runtime"
+	"syscall"
 )
 
-// Break is one defect and how to bring it back.
-type Break struct {
-	ID, Title     string
-	File          string
-	Package, Test string
-	Find, Replace string
-}
+const usage = `Brings defects back, each in a copy of the working tree, and sees the named test fail.
+
+Usage:
+  go run ./test/breaks [FLAGS] [NAME…]
+
+A NAME is a break, such as CC-14, or the beginning of some, such as KR. Without one all run.
+"make breaks BREAKS=KR" first installs and builds everything that the tests need.
+
+Flags:
+  --fresh      run every break again, even if an earlier run has seen it noticed
+  --workers N  how many breaks run side by side, each worker with a copy of the tree and a
+               control plane of its own (%d here)
+
+Noticed breaks are kept in %s. The next run of the same tree takes them over, so an
+interrupted run continues where it ended. A change to any file of the tree, or to the
+break itself, makes it run again. A break that was missed always runs again.
+
+Examples:
+  go run ./test/breaks                 all of them, or what an earlier run has left
+  go run ./test/breaks --fresh CC-14   one, even if it was noticed before
+  go run ./lab exec --kubernetes 1.34 -- go run ./test/breaks KR
+                                       on a given control plane, for all workers
+
+Exit codes: 0 all are noticed, 1 some are not, 2 the command line is wrong, 130 interrupted.
+`
+
+const (
+	exitMissed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
 
 func main() {
-	log.SetFlags(0)
-	if slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
-		fmt.Println("usage: go run ./test/breaks [NAME…]\n\nBrings defects back in a copy of the tree and sees their tests fail: all of them, or those with\n" +
-			"a name or the beginning of it, such as CC-14 or KR. \"make breaks BREAKS=KR\" builds what they need first.")
-		return
-	}
-	if err := run(context.Background(), os.Args[1:]); err != nil {
-		log.Fatal(err)
-	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop) // A second Ctrl-C ends it at once.
+	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, wanted []string) error {
-	breaks, err := load("test/breaks", wanted)
+// options are what the command line says.
+type options struct {
+	fresh   bool
+	workers int
+	wanted  []string
+}
+
+// command executes the command line and returns the exit code.
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parseArgs(args)
+	help := fmt.Sprintf(usage, defaultWorkers(), resultsFile)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(stdout, help)
+		return 0
+	}
 	if err != nil {
-		return err
+		fmt.Fprintf(stderr, "breaks: %v\n\n%s", err, help)
+		return exitUsage
 	}
-	dir, err := os.MkdirTemp("", "lockstep-breaks-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := copyTree(ctx, dir); err != nil {
-		return err
-	}
-	var missed []error
-	for _, b := range breaks {
-		if err := b.try(ctx, dir); err != nil {
-			missed = append(missed, err)
-			log.Printf("%-8s MISSED  %v", b.ID, err)
-			continue
-		}
-		log.Printf("%-8s noticed by %s", b.ID, b.Test)
-	}
-	log.Printf("%d of %d defects are noticed", len(breaks)-len(missed), len(breaks))
-	return errors.Join(missed...)
-}
-
-func load(dir string, wanted []string) ([]Break, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*.break"))
-	if err != nil {
-		return nil, err
-	}
-	var breaks []Break
-	for _, name := range names {
-		id := strings.TrimSuffix(filepath.Base(name), ".break")
-		if len(wanted) > 0 && !slices.ContainsFunc(wanted, func(w string) bool { return id == w || strings.HasPrefix(id, w+"-") }) {
-			continue
-		}
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		b, err := Parse(id, string(raw))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		breaks = append(breaks, b)
-	}
-	if len(breaks) == 0 {
-		return nil, fmt.Errorf("no break matches %v", wanted)
-	}
-	return breaks, nil
-}
-
-// Parse reads one file.
-func Parse(id, text string) (Break, error) {
-	b := Break{ID: id}
-	var find, replace []string
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		switch {
-		case strings.HasPrefix(line, "# "):
-			b.Title = line[2:]
-		case strings.HasPrefix(line, "file: "):
-			b.File = line[6:]
-		case strings.HasPrefix(line, "test: "):
-			b.Package, b.Test, _ = strings.Cut(line[6:], " ")
-		case strings.HasPrefix(line, "-"):
-			find = append(find, line[1:])
-		case strings.HasPrefix(line, "+"):
-			replace = append(replace, line[1:])
-		default:
-			return b, fmt.Errorf("line %q is not understood", line)
-		}
-	}
-	b.Find, b.Replace = strings.Join(find, "\n"), strings.Join(replace, "\n")
-	if b.File == "" || b.Package == "" || b.Test == "" || b.Find == "" {
-		return b, errors.New("want # title, file:, test: PACKAGE TEST, and a - line")
-	}
-	return b, nil
-}
-
-// copyTree copies what git knows or would take, so that nothing built is copied.
-func copyTree(ctx context.Context, dir string) error {
-	command := exec.CommandContext(ctx, "sh", "-c", `git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$1"`, "sh", dir)
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("copy the working tree: %w\n%s", err, output)
-	}
-	return nil
-}
-
-// try makes the change, runs the test, and takes the change back.
-func (b Break) try(ctx context.Context, dir string) error {
-	name := filepath.Join(dir, b.File)
-	whole, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("%s: %w", b.ID, err)
-	}
-	if n := strings.Count(string(whole), b.Find); n != 1 {
-		return fmt.Errorf("%s: %s holds the text %d times, want once", b.ID, b.File, n)
-	}
-	broken := strings.Replace(string(whole), b.Find, b.Replace, 1)
-	if err := os.WriteFile(name, []byte(broken), 0o644); err != nil {
-		return err
-	}
-	buildErr := build(ctx, dir)
-	var output string
-	var testErr error
-	if buildErr == nil {
-		output, testErr = b.test(ctx, dir)
-	}
-	if err := os.WriteFile(name, whole, 0o644); err != nil {
-		return err
-	}
+	err = run(ctx, o, stdout)
 	switch {
-	case buildErr != nil:
-		return fmt.Errorf("%s: the change does not compile, so no test says anything: %w", b.ID, buildErr)
-	case testErr == nil:
-		return fmt.Errorf("%s: %s passes although %q is back", b.ID, b.Test, b.Title)
-	case !strings.Contains(output, "--- FAIL"):
-		return fmt.Errorf("%s: the test did not run:\n%s", b.ID, output)
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "breaks: interrupted. The same command continues here.")
+		return exitInterrupted
+	case errors.As(err, &unknownError{}):
+		fmt.Fprintf(stderr, "breaks: %v\n\n%s", err, help)
+		return exitUsage
+	case err != nil:
+		fmt.Fprintf(stderr, "breaks: %v\n", err)
+		return exitMissed
 	}
-	return nil
+	return 0
 }
 
-// build compiles every package; it links none.
-func build(ctx context.Context, dir string) error {
-	command := exec.CommandContext(ctx, "go", "build", "./...")
-	command.Dir = dir
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, output)
+func parseArgs(args []string) (options, error) {
+	o := options{}
+	flags := flag.NewFlagSet("breaks", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // command prints the usage instead.
+	flags.BoolVar(&o.fresh, "fresh", false, "")
+	flags.IntVar(&o.workers, "workers", defaultWorkers(), "")
+	if err := flags.Parse(args); err != nil {
+		return o, err
 	}
-	return nil
+	if o.workers < 1 {
+		return o, fmt.Errorf("--workers %d: at least one has to run", o.workers)
+	}
+	o.wanted = flags.Args()
+	return o, nil
 }
 
-func (b Break) test(ctx context.Context, dir string) (string, error) {
-	var parts []string
-	for part := range strings.SplitSeq(b.Test, "/") {
-		parts = append(parts, "^"+part+"$")
-	}
-	command := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-timeout=5m", "-run", strings.Join(parts, "/"), b.Package)
-	command.Dir = dir
-	output, err := command.CombinedOutput()
-	return string(output), err
-}
+// defaultWorkers is two even on one core, because many tests wait more than they compute.
+func defaultWorkers() int { return max(2, runtime.NumCPU()) }

@@ -107,7 +107,7 @@ func TestAPIServerAcceptsEveryObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The API server lists a new kind a moment after it accepts it.
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
+	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
 		_, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}, "v1alpha1")
 		return err == nil, fmt.Sprint(err)
 	})

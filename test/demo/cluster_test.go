@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,7 +109,7 @@ func TestInterruptedStoryRemovesItsNamespace(t *testing.T) {
 	cluster := labtest.Shared(t)
 	demo := startOnCluster(t, labtest.Binary(t, "./cmd/lockstep"), cluster.Kubeconfig(), "KEEP=1")
 	namespace := namespaceOf(t, demo)
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
+	labtest.Eventually(t, ending, func() (bool, string) {
 		return strings.Contains(demo.Stdout(), "Baseline"), "Lockstep has not decided anything"
 	})
 	demo.Signal(t, syscall.SIGINT)

@@ -82,11 +82,11 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 	t.Parallel()
 	demo := start(t, labtest.Binary(t, "./cmd/lockstep"))
 	stage := awaitStage(t, demo)
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
+	labtest.Eventually(t, ending, func() (bool, string) {
 		return strings.Contains(demo.Stdout(), "Baseline"), "Lockstep has not decided anything"
 	})
 	demo.Signal(t, syscall.SIGINT)
-	if code := demo.ExitCode(t, time.Minute); code != 130 {
+	if code := demo.ExitCode(t, ending); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}
 	stage.mustBeClear(t)
@@ -107,9 +107,10 @@ func TestDemoFailsWhenLockstepDoes(t *testing.T) {
 
 func start(t *testing.T, lockstep string, env ...string) *labtest.Running {
 	t.Helper()
+	labtest.In(t, labtest.TierAll)
 	return labtest.StartCommand(t, labtest.Command{
 		Path: labtest.Binary(t, "./test/demo"),
-		Env:  append([]string{"LOCKSTEP_BINARY=" + lockstep, "KEEP=", "CLUSTER=", "CHAPTERS=", "KUBEBUILDER_ASSETS=", "DEMO_QUIET=12s"}, env...),
+		Env:  append([]string{"LOCKSTEP_BINARY=" + lockstep, "KEEP=", "CLUSTER=", "CHAPTERS=", "KUBEBUILDER_ASSETS=", "DEMO_GATHER=12s", "DEMO_UNREAD=1"}, env...),
 	})
 }
 

@@ -14,14 +14,7 @@ import (
 // lab is built; with a cache that is empty, building would show.
 func TestStoryWithDownloadedPrograms(t *testing.T) {
 	t.Parallel()
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := builder.Build(t.Context(), program.Etcd, program.APIServer, program.Kubectl)
-	if err != nil {
-		t.Fatal(err)
-	}
+	built := labtest.Programs(t, program.Etcd, program.APIServer, program.Kubectl)
 	assets, cache := t.TempDir(), t.TempDir()
 	for name, p := range built {
 		if err := os.Symlink(p.Path, filepath.Join(assets, name)); err != nil {

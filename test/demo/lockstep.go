@@ -23,7 +23,7 @@ func buildLockstep(ctx context.Context) (string, error) {
 		return "", err
 	}
 	file := filepath.Join(root, "bin", "lockstep")
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-X main.version="+version(ctx, root), "-o", file, "./cmd/lockstep")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w -X main.version="+version(ctx, root), "-o", file, "./cmd/lockstep")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build lockstep: %w\n%s", err, out)

@@ -75,7 +75,8 @@ func main() {
 		chapters:   os.Getenv("CHAPTERS"),
 		downloaded: os.Getenv(program.DownloadedEnv),
 		binary:     os.Getenv("LOCKSTEP_BINARY"),
-		quiet:      quietWindow(os.Getenv("DEMO_QUIET")),
+		gather:     gatherWindow(os.Getenv("DEMO_GATHER")),
+		unread:     isSet("DEMO_UNREAD"),
 		colour:     isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
 	})
 	stop()
@@ -103,20 +104,21 @@ type options struct {
 	downloaded string
 	// binary is the lockstep to play with; empty means to build this checkout's.
 	binary string
-	// quiet is the quiet window of the story.
-	quiet time.Duration
+	// gather is the quiet window of the chapters in which two changes make one rollout.
+	gather time.Duration
+	// unread leaves out the pauses for reading.
+	unread bool
 	// colour is for terminals.
 	colour bool
 }
 
-// quietWindow is short for a reader, who has to wait for it; the product's default
-// is 5 s. The test asks for another, in which the changes of a chapter fall also on
-// a machine that is seconds late.
-func quietWindow(asked string) time.Duration {
+// gatherWindow is usually [quietWindow]. A test sets a longer one: on a busy machine the
+// second change can be seconds late and still has to fall into the window of the first.
+func gatherWindow(asked string) time.Duration {
 	if d, err := time.ParseDuration(asked); err == nil {
 		return d
 	}
-	return 2 * time.Second
+	return quietWindow
 }
 
 // run plays the story and returns the exit code.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
@@ -111,11 +110,20 @@ func (l logLine) ofSource() string {
 // hasDecision reports whether a decision about the application was read after
 // the mark: with the verb, or any when that is empty.
 func (n *narrator) hasDecision(mark int, verb string) bool {
+	return n.decision(mark, verb).Message != ""
+}
+
+// decision is the first one about the application after the mark, with the verb, or any when
+// that is empty. It is empty when there is none.
+func (n *narrator) decision(mark int, verb string) logLine {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.ContainsFunc(n.lines[mark:], func(l logLine) bool {
-		return l.Message == "decided" && l.Workload == n.workload && (verb == "" || l.Verb == verb)
-	})
+	for _, l := range n.lines[mark:] {
+		if l.Message == "decided" && l.Workload == n.workload && (verb == "" || l.Verb == verb) {
+			return l
+		}
+	}
+	return logLine{}
 }
 
 // mark is a place in the log.

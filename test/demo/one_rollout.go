@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -62,6 +63,7 @@ func oneRollout(ctx context.Context, s *story) error {
 	if err := s.say(ctx, "Lockstep is started here for the first time. That must restart no pod:"); err != nil {
 		return err
 	}
+	s.quiet = s.gather
 	if err := s.startLockstep(ctx); err != nil {
 		return err
 	}
@@ -127,15 +129,22 @@ func (s *story) changeBoth(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return s.rolledOnce(ctx, mark)
+	return s.rolledOnce(ctx, mark, "configmap/web-settings", "secret/web-password")
 }
 
-// rolledOnce waits for one rollout. A second one would come within another quiet window.
-func (s *story) rolledOnce(ctx context.Context, mark int) error {
+// rolledOnce waits for a rollout that delivers all of these changes, and a little longer for
+// a second one, which must not follow.
+func (s *story) rolledOnce(ctx context.Context, mark int, changes ...string) error {
 	if err := s.decided(ctx, mark, "move"); err != nil {
 		return err
 	}
-	if err := pause(ctx, s.quiet+moment); err != nil {
+	delivered := s.log.decision(mark, "move").Detail
+	for _, change := range changes {
+		if !strings.Contains(delivered, change) {
+			return fmt.Errorf("the rollout delivers %s, and not %s", delivered, change)
+		}
+	}
+	if err := pause(ctx, quietWindow+moment); err != nil {
 		return err
 	}
 	return s.settled(ctx)

@@ -59,6 +59,7 @@ func (s *story) firstPin(ctx context.Context, spec string) error {
 		if err := s.stopLockstep(); err != nil {
 			return err
 		}
+		s.quiet = s.gather
 		return s.startLockstep(ctx)
 	}); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (s *story) pushAndChange(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return s.rolledOnce(ctx, mark)
+	return s.rolledOnce(ctx, mark, "image/web", "configmap/web-settings")
 }
 
 // openRegistry starts a registry of its own, and lets the next Lockstep ask it.

@@ -20,8 +20,11 @@ const (
 	deployment = "web"
 	// moment is what the reader gets between two things that happen.
 	moment = time.Second
+	// quietWindow is the quiet window of the story: short, because the reader waits for it.
+	// The product's default is 5 s.
+	quietWindow = 2 * time.Second
 	// patience bounds every wait for something that must happen.
-	patience = time.Minute
+	patience = 3 * time.Minute
 )
 
 // site is where the story is played: a control plane of its own, or the reader's cluster.
@@ -47,7 +50,10 @@ type stage struct {
 	site    site
 	keep    bool
 	binary  string
-	quiet   time.Duration
+	// quiet is the quiet window of the Lockstep that runs, or of the next one, and gather the
+	// one for chapters in which two changes make one rollout.
+	quiet, gather time.Duration
+	unread        bool
 
 	// These are the site's.
 	kubeconfig   string // as the environment variable has it: one file or more
@@ -73,7 +79,7 @@ type stage struct {
 // openStage finds the site, builds Lockstep and opens the site. A stage that it returns
 // is to be closed, also with an error.
 func openStage(ctx context.Context, p *printer, o options) (*stage, error) {
-	st := &stage{printer: p, keep: o.keep, binary: o.binary, quiet: o.quiet}
+	st := &stage{printer: p, keep: o.keep, binary: o.binary, quiet: quietWindow, gather: o.gather, unread: o.unread}
 	var err error
 	if o.cluster {
 		st.site, err = chooseCluster(ctx, p, o)

@@ -25,6 +25,9 @@ func (s *story) say(ctx context.Context, text string) error {
 	for line := range strings.Lines(text) {
 		s.line(strings.TrimRight(line, "\n"))
 	}
+	if s.unread {
+		return nil
+	}
 	words := len(strings.Fields(text))
 	return pause(ctx, min(time.Duration(words)*60*time.Millisecond, 2*time.Second))
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // application stands in for the program beside the agent: it counts how often it is
-// told to reload, and says that it has. Real ones are in internal/synccli and test/node.
+// told to reload, and says that it has. Real ones are in test/apps and test/node.
 type application struct {
 	*httptest.Server
 

@@ -186,14 +186,7 @@ func makeTargets(t *testing.T) []string {
 // tools are the programs that the pages call, by name.
 func tools(t *testing.T) map[string]string {
 	t.Helper()
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := builder.Build(t.Context(), program.Helm, program.Kubectl)
-	if err != nil {
-		t.Fatal(err)
-	}
+	built := labtest.Programs(t, program.Helm, program.Kubectl)
 	return map[string]string{
 		"lockstep":      labtest.Binary(t, "./cmd/lockstep"),
 		"lockstep-sync": labtest.Binary(t, "./cmd/lockstep-sync"),

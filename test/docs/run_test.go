@@ -44,6 +44,23 @@ func TestPagesRun(t *testing.T) {
 	}
 }
 
+// TestNoSessionSleeps: how long to wait depends on the machine. A session waits with a
+// command that ends, such as "kubectl rollout status", or shows a command that a reader can
+// repeat.
+func TestNoSessionSleeps(t *testing.T) {
+	t.Parallel()
+	for _, p := range pages(t) {
+		for _, f := range p.fences("console") {
+			for _, s := range f.steps() {
+				sleeps := slices.ContainsFunc(calls(t, f.String(), s.command), func(c call) bool { return c.words[0] == "sleep" })
+				if sleeps && f.isPlayed() {
+					t.Errorf("%s: the session sleeps: %s", f, s.command)
+				}
+			}
+		}
+	}
+}
+
 func play(t *testing.T, sessions []fence) {
 	t.Helper()
 	r := newReader(t)
@@ -185,18 +202,20 @@ func (r *reader) background(t *testing.T, command string) {
 	testkit.Started(t, r.controller).AwaitReady(t, true)
 }
 
-// do runs a command, and compares what it prints if the page shows that. A command
-// that only reads is run again until its output is as the page says: a person looks
-// again, too.
+// do runs a command, and compares its output with the one on the page, if there is one. A
+// command that only reads is repeated until it prints what the page shows, as a reader
+// would: Lockstep acts after a quiet window, and Kubernetes has no command that waits for it.
 func (r *reader) do(t *testing.T, f fence, s step) {
 	t.Helper()
+	want := r.named(strings.Join(s.output, "\n"))
 	try := func() (bool, string) {
 		got, ok := r.run(t, s.command)
-		if ok == wantsRefusal(s) {
-			return false, fmt.Sprintf("%s: %s: it ended with success: %v\n%s", f, s.command, ok, got)
+		ending := "ends without an error"
+		if !ok {
+			ending = "ends with an error"
 		}
-		return matches(r.named(strings.Join(s.output, "\n")), got),
-			fmt.Sprintf("%s: %s prints\n%s\nthe page says\n%s", f, s.command, got, strings.Join(s.output, "\n"))
+		return ok != wantsRefusal(s) && matches(want, got),
+			fmt.Sprintf("%s: $ %s\n%s and prints:\n%s\nthe page shows:\n%s", f, s.command, ending, indented(got), indented(want))
 	}
 	if reads(s.command) {
 		labtest.Eventually(t, testkit.Patience, try)
@@ -221,19 +240,27 @@ func (r *reader) settle(t *testing.T) {
 	t.Helper()
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		got, _ := r.run(t, "lockstep status -n shop")
-		return !strings.Contains(got, "NotOnRecord"), got
+		return !strings.Contains(got, "NotOnRecord"), "the controller has not seen every workload:\n" + indented(got)
 	})
 }
 
-// matches compares an output with the one of a page. "…" stands for any text; times,
-// digests and the width of columns may differ. A page that shows nothing says nothing.
+// matches compares an output with the one of a page. "…" stands for any text, and in a line
+// of its own for any number of lines. Times, digests and the width of columns may differ.
+// A page that shows nothing says nothing.
 func matches(page, got string) bool {
 	page, got = plain(page), plain(got)
 	if page == "" {
 		return true
 	}
-	pattern := strings.ReplaceAll(regexp.QuoteMeta(page), "…", `(?s:.*)`)
+	pattern := regexp.QuoteMeta(page)
+	pattern = regexp.MustCompile(`(?m)^…\n`).ReplaceAllString(pattern, `(?s:.*\n)?`)
+	pattern = regexp.MustCompile(`\n…$`).ReplaceAllString(pattern, `(?s:\n.*)?`)
+	pattern = strings.ReplaceAll(pattern, "…", `(?s:.*)`)
 	return regexp.MustCompile(`^` + pattern + `$`).MatchString(got)
+}
+
+func indented(text string) string {
+	return "\t" + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n\t")
 }
 
 // plain takes from an output what differs between two runs.
@@ -259,16 +286,18 @@ func TestMatches(t *testing.T) {
 		page, got string
 		want      bool
 	}{
-		"the same":            {"a b", "a b\n", true},
-		"another word":        {"a b", "a c", false},
-		"columns":             {"NAME  AGE\nweb   5s", "NAME   AGE\nweb    1m20s", true},
-		"a digest":            {"configmap/a 59f38cffe8", "configmap/a 36076b386a", true},
-		"a line more":         {"a", "a\nb", false},
-		"a measured number":   {"seconds_sum 24.637246650999998", "seconds_sum 9.00123", true},
-		"a counted number":    {"seconds_count 4", "seconds_count 5", false},
-		"left out":            {"a\n…\nz", "a\nb\nc\nz", true},
-		"nothing is shown":    {"", "anything", true},
-		"what must not be in": {"State: InStep", "State: Held", false},
+		"the same":             {"a b", "a b\n", true},
+		"another word":         {"a b", "a c", false},
+		"columns":              {"NAME  AGE\nweb   5s", "NAME   AGE\nweb    1m20s", true},
+		"a digest":             {"configmap/a 59f38cffe8", "configmap/a 36076b386a", true},
+		"a line more":          {"a", "a\nb", false},
+		"a measured number":    {"seconds_sum 24.637246650999998", "seconds_sum 9.00123", true},
+		"a counted number":     {"seconds_count 4", "seconds_count 5", false},
+		"left out":             {"a\n…\nz", "a\nb\nc\nz", true},
+		"nothing to leave out": {"…\na\n…\nz\n…", "a\nz", true},
+		"half a line":          {"…\na\n…", "xa\nay", false},
+		"nothing is shown":     {"", "anything", true},
+		"what must not be in":  {"State: InStep", "State: Held", false},
 	} {
 		if got := matches(c.page, c.got); got != c.want {
 			t.Errorf("%s: %v", name, got)

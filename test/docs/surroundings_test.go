@@ -33,7 +33,7 @@ func (r *reader) surround(t *testing.T, sessions []fence) {
 	}
 	for _, tool := range []string{"curl", "jq"} {
 		if speakOf(tool + " ") {
-			labtest.Need(t, tool, tool)
+			labtest.Need(t, tool)
 		}
 	}
 	if speakOf(settings.ImagePrefix) {

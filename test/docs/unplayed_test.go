@@ -44,7 +44,7 @@ func unplayedSessions() []unplayed {
 		{"docs/real-node.md", "", realNode, "TestRealNode"},
 		{"docs/doctor.md", "lockstep doctor", aDoctor, "TestDoctor"},
 		{"docs/troubleshooting.md", "kubectl -n lockstep-system port-forward", noPods, "TestMissingRightsToWrite"},
-		{"docs/sync.md", "lockstep-sync status", "it needs Unbound and a set that it refused", "TestUnboundIsSavedByTheCheckOrByTheRollBack"},
+		{"docs/sync.md", "lockstep-sync status", "it needs Unbound and a set that it refused", "TestUnbound"},
 		{"docs/migrate/kubernetes-reloader.md", "kubectl logs", noPods, "TestExample"},
 		{"docs/migrate/kube-image-deployer.md", "kubectl logs", noPods, "TestExample"},
 		{"docs/migrate/kube-image-deployer.md", "kube-image-deployer-cli", "it is the entry point of an image", "TestCommand"},

@@ -63,12 +63,18 @@ spec:
     spec: {containers: [{name: reloader, image: 'ghcr.io/stakater/reloader:v1.4.0'}]}
 `)
 	i.examine(t).expect(t, "reloaders", "problem", "Stakater Reloader too, which runs", "Stakater Reloader runs: deployment/reloader in "+i.Own)
+
+	for _, defect := range []struct {
+		name string
+		find func(*testing.T, *installation)
+	}{{"Metadata", metadata}, {"Leftovers", leftovers}, {"Rights", rights}, {"Arguments", arguments}} {
+		t.Run(defect.name, func(t *testing.T) { defect.find(t, i) })
+	}
 }
 
-// TestRights: a right that is taken away is named, and what it is for.
-func TestRights(t *testing.T) {
-	t.Parallel()
-	i := install(t)
+// rights: a right that is taken away is named, and what it is for.
+func rights(t *testing.T, i *installation) {
+	t.Helper()
 	i.account.Allow(t, append(testkit.OwnRules(), leases())...)
 	i.AwaitRecordRight(t, i.account, false)
 	a := i.examine(t)
@@ -90,14 +96,17 @@ func TestDown(t *testing.T) {
 	a.expect(t, "clock", "ok")
 }
 
-// TestArguments: a Deployment whose controller would not start.
-func TestArguments(t *testing.T) {
-	t.Parallel()
-	i := install(t)
+// arguments: a Deployment whose controller would not start, for an unknown flag, and for flags
+// that are right each by itself, and not together.
+func arguments(t *testing.T, i *installation) {
+	t.Helper()
 	i.own().Patch(t, &appsv1.Deployment{}, "lockstep", `{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["controller","--quite=5s"]}]}}}}`)
 	a := i.examine(t)
 	a.expect(t, "controller", "problem", "unknown flag: --quite; did you mean --quiet?")
 	a.expect(t, "permissions", "unknown")
+
+	i.args(t, "--quiet=1h")
+	i.examine(t).expect(t, "controller", "problem", "would not start", "maximum delay")
 }
 
 // TestNoRights: what could not be checked is told, with the right that is missing.

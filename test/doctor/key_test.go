@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestReplacedKey(t *testing.T) {
 		replacement := testkit.Secret(name, "key", string(other))
 		replacement.Namespace = i.Own
 		err := i.Client.Create(t.Context(), replacement) // the leader may have been faster
-		return err == nil, "the key cannot be replaced"
+		return err == nil, fmt.Sprintf("replace the key: %v", err)
 	})
 	a := i.examine(t)
 	a.expect(t, "key", "problem", "was replaced", "Deployment/"+i.Namespace+"/"+testkit.Web, "delete the Secret")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -20,14 +21,6 @@ func (i *installation) args(t *testing.T, flags ...string) {
 	t.Helper()
 	words := strings.Join(append([]string{"controller", "--revisions=false"}, flags...), `","`)
 	i.own().Patch(t, &appsv1.Deployment{}, "lockstep", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"lockstep","image":"lockstep","args":["%s"]}]}}}}`, words))
-}
-
-// TestWouldNotStart: flags that are right each by itself, and not together.
-func TestWouldNotStart(t *testing.T) {
-	t.Parallel()
-	i := install(t)
-	i.args(t, "--quiet=1h")
-	i.examine(t).expect(t, "controller", "problem", "would not start", "maximum delay")
 }
 
 // TestWhatIsLookedAt: only the namespaces that the controller watches, and those by their names.
@@ -69,9 +62,7 @@ func TestAskedOfFlags(t *testing.T) {
 	i := install(t)
 	ask := func(says []string, command ...string) {
 		t.Helper()
-		stdout, stderr, code := labtest.RunCommand(t, labtest.Command{
-			Path: labtest.Binary(t, "./cmd/lockstep"), Args: append(command, "--kubeconfig", i.Cluster.Kubeconfig(), "--own-namespace", i.Own, "-n", i.Namespace),
-		})
+		stdout, stderr, code := inprocess.Run(t, append(command, "--kubeconfig", i.Cluster.Kubeconfig(), "--own-namespace", i.Own, "-n", i.Namespace)...)
 		if code != 0 || strings.Contains(stdout, "Estimate:") || slices.ContainsFunc(says, func(text string) bool { return !strings.Contains(stdout, text) }) {
 			t.Errorf("%q ended with %d and wrote, instead of %q:\n%s%s", command, code, says, stdout, stderr)
 		}
@@ -103,19 +94,17 @@ func TestAskedOfFlags(t *testing.T) {
 	ask([]string{"ImagesOff", "app:1"}, "images")
 }
 
-// TestMetadata: what people wrote on ConfigMaps and namespaces is looked at too.
-func TestMetadata(t *testing.T) {
-	t.Parallel()
-	i := install(t)
+// metadata: what people wrote on ConfigMaps and namespaces is looked at too.
+func metadata(t *testing.T, i *installation) {
+	t.Helper()
 	i.Patch(t, &corev1.ConfigMap{}, "app", `{"metadata":{"annotations":{"lockstep.dev/relod":"never"}}}`)
 	i.Patch(t, &corev1.Namespace{}, i.Namespace, `{"metadata":{"annotations":{"lockstep.dev/reload":"maybe"}}}`)
 	i.examine(t).expect(t, "settings", "problem", "configmap/app in "+i.Namespace+": annotation lockstep.dev/relod is unknown", "namespace/"+i.Namespace+": annotation lockstep.dev/reload: \"maybe\"")
 }
 
-// TestLeftovers: a pod that was evicted, and whose place another one has taken.
-func TestLeftovers(t *testing.T) {
-	t.Parallel()
-	i := install(t)
+// leftovers: a pod that was evicted, and whose place another one has taken.
+func leftovers(t *testing.T, i *installation) {
+	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "evicted", Namespace: i.Own, Labels: map[string]string{"app": "lockstep"}},
 		Spec:       corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: "lockstep", Image: "lockstep"}}},

@@ -1,28 +1,25 @@
 // Package doctor_test makes the defects that "lockstep doctor" looks for on a real API server,
-// beside the built controller, and sees that it finds them.
+// beside the controller, and sees that it finds them.
 package doctor_test
 
 import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard()) // the tests' own clients have nothing to tell
-	os.Exit(m.Run())
+	inprocess.Main(m, 4)
 }
 
 // installation is an installation that a person would have: a Deployment with its service
@@ -49,10 +46,11 @@ func leases() labtest.Rule {
 	return labtest.Rule{Groups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}}
 }
 
-// install runs the controller as a process. Its Deployment is there too, with its arguments; the
+// install runs the controller. Its Deployment is there too, with its arguments; the
 // test stands in for the kubelet that no pod has here, and says where its probes are.
 func install(t *testing.T) *installation {
 	t.Helper()
+	labtest.In(t, labtest.TierAll)
 	w := testkit.NewWorldOn(t, labtest.Shared(t))
 	i := &installation{World: w, account: labtest.NewAccount(t, w.Cluster, w.Own)}
 	i.account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules())...)
@@ -60,7 +58,7 @@ func install(t *testing.T) *installation {
 	w.AwaitRecordRight(t, i.account, true)
 	i.CreateApp(t)
 	ip := address(t)
-	i.controller = w.StartControllerAs(t, i.account.Kubeconfig, "--revisions=false", "--leader-elect=true", "--lease-duration", "5s", "--probe-addr", net.JoinHostPort(ip, "0"))
+	i.controller = inprocess.StartControllerAs(t, w, i.account.Kubeconfig, "--revisions=false", "--leader-elect=true", "--lease-duration", "1m", "--probe-addr", net.JoinHostPort(ip, "0"))
 	i.controller.AwaitReady(t, true)
 	i.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
 	i.deploy(t, ip)
@@ -107,7 +105,7 @@ spec:
 		if err := i.Client.List(t.Context(), &pods, client.InNamespace(i.Own), client.MatchingLabels{"app": "lockstep"}); err != nil {
 			return false, err.Error()
 		}
-		return len(pods.Items) == 1, "the Deployment controller has made no pod"
+		return len(pods.Items) == 1, fmt.Sprintf("the Deployment controller has made %d pods, want 1", len(pods.Items))
 	})
 	pod := &pods.Items[0]
 	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, ip, []corev1.PodIP{{IP: ip}}
@@ -146,7 +144,7 @@ func (i *installation) examineAs(t *testing.T, kubeconfig string, args ...string
 	t.Helper()
 	all := slices.Concat([]string{"doctor", "--kubeconfig", kubeconfig, "--own-namespace", i.Own, "-o", "json"}, args)
 	a := answer{checks: map[string]check{}}
-	a.stdout, a.stderr, a.code = labtest.RunCommand(t, labtest.Command{Path: labtest.Binary(t, "./cmd/lockstep"), Args: all})
+	a.stdout, a.stderr, a.code = inprocess.Run(t, all...)
 	var got struct{ Checks []check }
 	if a.stdout != "" {
 		if err := json.Unmarshal([]byte(a.stdout), &got); err != nil {

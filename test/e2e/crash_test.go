@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -66,7 +67,7 @@ func TestKilledBetweenPatchAndRecord(t *testing.T) {
 	}
 	undo(t, w, "")
 
-	w.StartReady(t)
+	inprocess.StartReady(t, w)
 	witness.Pass(t)
 	if got := w.Shown(t, testkit.Web); got != "" {
 		t.Errorf("the undone Deployment shows %q: it was pushed again", got)
@@ -105,7 +106,7 @@ func TestKilledBetweenPatchAndRecordOfAnOldVersion(t *testing.T) {
 	undo(t, w, shown["3"])
 	w.Revisions(t, testkit.Web)
 
-	w.StartReady(t, "--quiet", testkit.Quiet)
+	inprocess.StartReady(t, w, "--quiet", testkit.Quiet)
 	witness.Pass(t)
 	if got := w.Shown(t, testkit.Web); got != shown["3"] {
 		t.Errorf("the Deployment was taken back to %q and shows %q: it was pushed again", shown["3"], got)
@@ -135,7 +136,7 @@ func TestKilledBetweenPatchAndRecordThenContentGoesBack(t *testing.T) {
 			c.kill(t)
 			w.SetConfig(t, "app", "key", first)
 
-			w.StartReady(t, "--quiet", testkit.Quiet)
+			inprocess.StartReady(t, w, "--quiet", testkit.Quiet)
 			shown := w.AwaitRollout(t, testkit.Web, unwritten)
 			if before != "" && shown != before {
 				t.Errorf("the template shows %q, want what was there before, %q", shown, before)
@@ -157,7 +158,10 @@ func digest(shown string) string {
 
 func TestTerminationFlushesTheRecord(t *testing.T) {
 	t.Parallel()
-	w, _, c := followed(t)
+	w := testkit.NewWorld(t)
+	w.CreateApp(t)
+	c := w.StartReady(t)
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
 	w.SetConfig(t, "app", "key", "2")
 	shown := w.AwaitRollout(t, testkit.Web, "")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // the answer to its patch may still be on its way

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -22,10 +23,25 @@ func followed(t *testing.T) (*testkit.World, *testkit.Witness, *testkit.Controll
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
 	witness := w.NewWitness(t)
-	c := w.StartReady(t)
+	c := inprocess.StartReady(t, w)
 	witness.AwaitKnown(t)
 	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
 	return w, witness, c
+}
+
+// patient is a followed world whose application is rolled out an hour after a change, which
+// is when a test shortens its quiet window.
+func patient(t *testing.T) (*testkit.World, *testkit.Witness) {
+	t.Helper()
+	w := testkit.NewWorld(t)
+	web := testkit.Deployment(testkit.Web, "app", "db")
+	web.Annotations[settings.Quiet] = "1h"
+	w.Create(t, testkit.ConfigMap("app", "key", "1"), testkit.Secret("db", "key", "1"), web)
+	witness := w.NewWitness(t)
+	w.StartReady(t, "--max-delay", "1h")
+	witness.AwaitKnown(t)
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	return w, witness
 }
 
 // checkUntouched fails when the Deployment was rolled out at all.
@@ -38,11 +54,11 @@ func checkUntouched(t *testing.T, w *testkit.World, why string) {
 
 func TestOneRolloutForConfigMapAndSecret(t *testing.T) {
 	t.Parallel()
-	w, _, _ := followed(t)
-	// A window in which both changes fall however slow the machine is.
-	w.Annotate(t, testkit.Web, settings.Quiet, "15s")
+	w, witness := patient(t)
 	w.SetConfig(t, "app", "key", "2")
 	w.SetSecret(t, "db", "key", "2")
+	witness.Pass(t) // the controller has heard of both
+	w.Annotate(t, testkit.Web, settings.Quiet, testkit.Quiet)
 
 	shown := w.AwaitRollout(t, testkit.Web, "")
 	for _, source := range []string{"configmap/app~", "secret/db~"} {
@@ -85,7 +101,7 @@ func TestNothingIsRestartedForNothing(t *testing.T) {
 	if code := c.Stop(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	w.StartReady(t)
+	inprocess.StartReady(t, w)
 	witness.Pass(t)
 	checkUntouched(t, w, "restart")
 
@@ -117,7 +133,7 @@ func TestChangeWhileAwayIsDelivered(t *testing.T) {
 	}
 	recreate(t, w, "app", map[string]string{"key": "2"})
 	w.SetSecret(t, "db", "key", "2")
-	w.StartReady(t)
+	inprocess.StartReady(t, w)
 	w.AwaitRollout(t, testkit.Web, "")
 	w.AwaitEvent(t, testkit.Web, "Normal Reloaded", "configmap/app", "secret/db")
 	if got := w.Revisions(t, testkit.Web); got != 2 {
@@ -168,8 +184,7 @@ func undo(t *testing.T, w *testkit.World, shown string) {
 
 func TestConfigMapAndTemplateTogetherAreOneRollout(t *testing.T) {
 	t.Parallel()
-	w, witness, _ := followed(t)
-	w.Annotate(t, testkit.Web, settings.Quiet, "1m") // an upgrade writes one object after the other
+	w, witness := patient(t) // an upgrade writes one object after the other
 	w.SetConfig(t, "app", "key", "2")
 	w.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"spec":{"template":{"metadata":{"labels":{"release":"2"}}}}}`)
 	second := fingerprint.Hasher{}.Content(map[string]string{"key": "2"}, nil).Version(fingerprint.AllKeys())

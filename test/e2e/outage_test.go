@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -18,15 +20,14 @@ import (
 // not renewed for two thirds of this time.
 var lease = []string{"--leader-elect=true", "--lease-duration=20s"}
 
-// overLine is a followed world whose controller is connected by a line.
-func overLine(t *testing.T, flags ...string) (*testkit.World, *testkit.Line, *testkit.Controller) {
+// overLine is a world with an app, and a line to its API server with the kubeconfig that
+// goes through it.
+func overLine(t *testing.T) (w *testkit.World, line *testkit.Line, kubeconfig string) {
 	t.Helper()
-	w := testkit.NewWorld(t)
+	w = testkit.NewWorld(t)
 	w.CreateApp(t)
-	line, kubeconfig := testkit.NewLine(t, w.Cluster.Kubeconfig(), w.Cluster.Server())
-	c := w.StartControllerAs(t, kubeconfig, flags...)
-	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
-	return w, line, c
+	line, kubeconfig = testkit.NewLine(t, w.Cluster.Kubeconfig(), w.Cluster.Server())
+	return w, line, kubeconfig
 }
 
 func TestOutageIsSurvived(t *testing.T) {
@@ -41,7 +42,9 @@ func TestOutageIsSurvived(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, line, c := overLine(t)
+			w, line, kubeconfig := overLine(t)
+			c := inprocess.StartControllerAs(t, w, kubeconfig)
+			w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
 			c.AwaitReady(t, true)
 			tc.begin(line)
 			c.AwaitReady(t, false)
@@ -62,11 +65,9 @@ func TestOutageIsSurvived(t *testing.T) {
 
 func TestNotReadyUntilSynced(t *testing.T) {
 	t.Parallel()
-	w := testkit.NewWorld(t)
-	w.CreateApp(t)
-	line, kubeconfig := testkit.NewLine(t, w.Cluster.Kubeconfig(), w.Cluster.Server())
+	w, line, kubeconfig := overLine(t)
 	line.Cut()
-	c := w.StartControllerAs(t, kubeconfig)
+	c := inprocess.StartControllerAs(t, w, kubeconfig)
 	c.AwaitReady(t, false)
 	if _, text := c.Probe(t, "/readyz"); !strings.Contains(text, "[-]") || !strings.Contains(text, "not ready") {
 		t.Errorf("/readyz does not say what is missing: %q", text)
@@ -80,7 +81,9 @@ func TestNotReadyUntilSynced(t *testing.T) {
 
 func TestLostLeaseEndsTheProcess(t *testing.T) {
 	t.Parallel()
-	w, line, c := overLine(t, lease...)
+	w, line, kubeconfig := overLine(t)
+	c := w.StartControllerAs(t, kubeconfig, lease...)
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
 	line.Cut()
 	awaitLost(t, c)
 	w.SetConfig(t, "app", "key", "2")
@@ -95,7 +98,7 @@ func TestLeaseOfAnotherHolderEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
-	c := w.StartController(t, lease...)
+	c := inprocess.StartController(t, w, lease...)
 	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
 	taken := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: w.Own, Name: "lockstep"}}
 	if err := w.Client.Patch(t.Context(), taken, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"another"}}`))); err != nil {
@@ -138,7 +141,7 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 	leader := w.StartController(t, lease...)
 	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
 	holder := holderOf(t, w)
-	standby := w.StartController(t, lease...)
+	standby := inprocess.StartController(t, w, lease...)
 	standby.AwaitReady(t, true)
 
 	w.SetConfig(t, "app", "key", "2")
@@ -173,41 +176,30 @@ func holderOf(t *testing.T, w *testkit.World) string {
 func TestAPIServerRestarts(t *testing.T) {
 	t.Parallel()
 	cluster := labtest.Private(t, labtest.Options{})
-	staying, ending := testkit.NewWorldOn(t, cluster), testkit.NewWorldOn(t, cluster)
-	staying.CreateApp(t)
-	ending.CreateApp(t)
-	stays := staying.StartReady(t)
-	ends := ending.StartController(t, lease...)
-	staying.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
-	ending.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
+	w := testkit.NewWorldOn(t, cluster)
+	w.CreateApp(t)
+	c := inprocess.StartReady(t, w)
+	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
 
 	if err := cluster.StopAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	stays.AwaitReady(t, false)
-	if code := ends.ExitCode(t, testkit.Patience); code != 1 {
-		t.Errorf("exit code %d after the lease was lost, want 1", code)
-	}
+	c.AwaitReady(t, false)
 	if err := cluster.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range []*testkit.World{staying, ending} {
-		w.SetConfig(t, "app", "key", "2")
+	w.SetConfig(t, "app", "key", "2")
+	w.AwaitRollout(t, testkit.Web, "")
+	if got := w.Revisions(t, testkit.Web); got != 2 {
+		t.Errorf("%d revisions after the API server's restart and one change, want 2", got)
 	}
-	ending.StartController(t)
-	for _, w := range []*testkit.World{staying, ending} {
-		w.AwaitRollout(t, testkit.Web, "")
-		if got := w.Revisions(t, testkit.Web); got != 2 {
-			t.Errorf("%d revisions after the API server's restart and one change, want 2", got)
-		}
-	}
-	stays.AwaitReady(t, true)
+	c.AwaitReady(t, true)
 	select {
-	case <-stays.Done():
+	case <-c.Done():
 		t.Error("the process without leader election ended")
 	default:
 	}
-	freezeAndThaw(t, cluster, staying, stays)
+	freezeAndThaw(t, cluster, w, c)
 }
 
 // freezeAndThaw: an API server that hangs is worse than one that is gone.
@@ -223,7 +215,7 @@ func freezeAndThaw(t *testing.T, cluster *labtest.Cluster, w *testkit.World, c *
 	}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Own, Name: "lockstep"}, &coordinationv1.Lease{})
-		return client.IgnoreNotFound(err) == nil, "the thawed API server does not answer"
+		return client.IgnoreNotFound(err) == nil, fmt.Sprintf("the thawed API server answers %v", err)
 	})
 	w.SetConfig(t, "app", "key", "3")
 	w.AwaitRollout(t, testkit.Web, before)

@@ -19,18 +19,11 @@ const completeScript = "#!/bin/sh\nexec kubectl lockstep __complete \"$@\"\n"
 // arguments through a script of one line.
 func TestKubectlPlugin(t *testing.T) {
 	t.Parallel()
+	binary := labtest.Program(t, program.Kubectl)
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := builder.Build(t.Context(), program.Kubectl)
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder := t.TempDir()
-	for name, file := range map[string]string{"kubectl": built[program.Kubectl].Path, "kubectl-lockstep": labtest.Binary(t, "./cmd/lockstep")} {
+	for name, file := range map[string]string{"kubectl": binary, "kubectl-lockstep": labtest.Binary(t, "./cmd/lockstep")} {
 		if err := os.Symlink(file, filepath.Join(folder, name)); err != nil {
 			t.Fatal(err)
 		}

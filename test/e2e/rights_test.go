@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -27,7 +28,7 @@ func TestMissingRightForSecrets(t *testing.T) {
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
 	w.AwaitRecordRight(t, account, true)
 
-	c := w.StartControllerAs(t, account.Kubeconfig)
+	c := inprocess.StartControllerAs(t, w, account.Kubeconfig)
 	c.AwaitReady(t, true)
 	c.AwaitVerbose(t,
 		"[-] secrets in "+w.Namespace+": permission is missing",
@@ -68,7 +69,7 @@ func TestMissingRightForNamespaces(t *testing.T) {
 	account.AllowEverywhere(t, everything...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
 	w.AwaitRecordRight(t, account, true)
-	c := w.StartControllerAs(t, account.Kubeconfig)
+	c := inprocess.StartControllerAs(t, w, account.Kubeconfig)
 	w.AwaitRecord(t, testkit.Web, "configmap/app")
 	c.Stop(t)
 
@@ -76,7 +77,7 @@ func TestMissingRightForNamespaces(t *testing.T) {
 	everything[0].Resources = []string{"configmaps"}
 	account.AllowEverywhere(t, everything...)
 	testkit.AwaitListing(t, account, false, &corev1.NamespaceList{})
-	c = w.StartControllerAs(t, account.Kubeconfig)
+	c = inprocess.StartControllerAs(t, w, account.Kubeconfig)
 	c.AwaitVerbose(t, "[-] namespaces: permission is missing", "[+] deployments in "+w.Namespace)
 	witness := w.NewWitness(t)
 	witness.AwaitKnown(t)
@@ -105,7 +106,7 @@ func TestMissingRightsToWrite(t *testing.T) {
 	account := labtest.NewAccount(t, w.Cluster, w.Own)
 	account.AllowEverywhere(t, reads...)
 	account.Allow(t, testkit.OwnRules()...)
-	c := w.StartControllerAs(t, account.Kubeconfig, "--leader-elect=true", "--pod-strategies", "--kind=apps/v1/ReplicaSet=spec.template")
+	c := inprocess.StartControllerAs(t, w, account.Kubeconfig, "--leader-elect=true", "--pod-strategies", "--kind=apps/v1/ReplicaSet=spec.template")
 	const missing = ": permission is missing; it is needed for "
 	c.AwaitVerbose(t,
 		"[-] right to create configmaps in "+w.Own+missing+"remembering what was delivered",

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -21,7 +21,7 @@ func TestReloadIsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
-	first := w.StartReady(t)
+	first := inprocess.StartReady(t, w)
 	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
 	first.Stop(t)
 	known := w.Record(t, testkit.Web)
@@ -35,7 +35,7 @@ func TestReloadIsSwitchedOff(t *testing.T) {
 	}, testkit.RecordRules())...)
 	w.AwaitRecordRight(t, account, true)
 	w.SetConfig(t, "app", "key", "2")
-	off := w.StartControllerAs(t, account.Kubeconfig, "--reload=false", "--images", "--revisions=false", "--image-platforms=linux/amd64")
+	off := inprocess.StartControllerAs(t, w, account.Kubeconfig, "--reload=false", "--images", "--revisions=false", "--image-platforms=linux/amd64")
 	off.AwaitReady(t, true)
 	w.AwaitEvent(t, testkit.Web, "Warning ReloadOff", settings.Reload, "--reload")
 	off.Stop(t)
@@ -43,7 +43,7 @@ func TestReloadIsSwitchedOff(t *testing.T) {
 		t.Errorf("on record is\n%s\nwant it as it was:\n%s", got, known)
 	}
 
-	w.StartReady(t)
+	inprocess.StartReady(t, w)
 	w.AwaitRollout(t, testkit.Web, "")
 	if got := w.Revisions(t, testkit.Web); got != 2 {
 		t.Errorf("%d revisions after one change, want 2", got)
@@ -56,7 +56,7 @@ func TestEverythingIsSwitchedOff(t *testing.T) {
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
 	account := labtest.NewAccount(t, w.Cluster, w.Own) // it has no right at all
-	c := w.StartControllerAs(t, account.Kubeconfig, "--reload=false", "--revisions=false")
+	c := inprocess.StartControllerAs(t, w, account.Kubeconfig, "--reload=false", "--revisions=false")
 	c.AwaitReady(t, true)
 	c.AwaitVerbose(t, "[+] rights")
 	if got := w.Record(t, testkit.Web); got != "" {
@@ -82,9 +82,9 @@ func TestSecretsAreAttachedWhereListed(t *testing.T) {
 		labtest.Rule{Groups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	)
 	testkit.AwaitListing(t, account, true, &appsv1.ReplicaSetList{})
-	c := w.StartControllerAs(t, account.Kubeconfig, "--reload=false", "--revisions-secret-namespaces=elsewhere")
+	c := inprocess.StartControllerAs(t, w, account.Kubeconfig, "--reload=false", "--revisions-secret-namespaces=elsewhere")
 	c.AwaitReady(t, true)
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		w.Get(t, "app", configMap)
 		return len(configMap.OwnerReferences) == 1, fmt.Sprintf("the ConfigMap has the owners %v", configMap.OwnerReferences)
 	})

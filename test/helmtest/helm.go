@@ -40,20 +40,13 @@ func New3(t testing.TB) *Helm {
 
 func newHelm(t testing.TB, name, kubeconfig string) *Helm {
 	t.Helper()
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := builder.Build(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := labtest.Program(t, name)
 	root, err := program.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	return &Helm{path: built[name].Path, root: root, env: []string{
+	return &Helm{path: path, root: root, env: []string{
 		"KUBECONFIG=" + kubeconfig,
 		"HELM_CACHE_HOME=" + filepath.Join(home, "cache"),
 		"HELM_CONFIG_HOME=" + filepath.Join(home, "config"),
@@ -82,11 +75,12 @@ func (h *Helm) Run(t testing.TB, args ...string) string {
 	return stdout
 }
 
-// Try runs a command that may fail. It may take long: Helm waits for its hooks.
+// Try runs a command that may fail. It may take long: Helm waits for its hooks, at most five
+// minutes.
 func (h *Helm) Try(t testing.TB, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	running := labtest.StartCommand(t, labtest.Command{Path: h.path, Args: args, Env: h.env})
-	code = running.ExitCode(t, 3*time.Minute)
+	code = running.ExitCode(t, 6*time.Minute)
 	return running.Stdout(), running.Stderr(), code
 }
 

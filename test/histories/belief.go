@@ -10,8 +10,16 @@ type source struct {
 	// after a rollout: Lockstep may not have seen what the pods of that have loaded.
 	// arrived is true when pods have waited for it until then.
 	touched, rewritten, arrived bool
+	// unshown is true when it was written since then, and no patch of Lockstep has shown that
+	// since: Lockstep may have decided before the write. What a patch has shown it knows.
+	unshown bool
+	// saw is the content that a process saw last whose watches have ended, empty otherwise.
+	saw string
 	// unseen is true for what was first seen while Lockstep could not see its changes.
 	unseen bool
+	// doubted is what the last rollout of another writer delivered, if pods of its revision may
+	// have run all along.
+	doubted belief
 	// beliefs are what Lockstep can have on record.
 	beliefs []belief
 	// unrecorded are versions that can still be on record although a rollout of Lockstep
@@ -30,6 +38,10 @@ type belief struct {
 	// late is the version that a rollout has given since, when Lockstep may not have looked
 	// before the next change; empty otherwise.
 	late string
+	// guessed is true for the content that Lockstep saw last when there was a rollout, and that
+	// was another one by then. It is not on record at a settlement unless the rollout was taken
+	// back meanwhile.
+	guessed bool
 	// gave is what Lockstep's patch gave when the record says Unknown: the process ended before
 	// the patch was on record, and the content went back. Should that content return, the
 	// template tells that pods were given it.
@@ -44,6 +56,14 @@ func (b belief) differs(content string) bool {
 // isTakenBack reports whether the content was taken back.
 func (b belief) isTakenBack(content string) bool {
 	return b.back && b.given == content
+}
+
+// canStay reports whether Lockstep can have kept it until a settlement, at which it is on
+// record as taken back or not. What was taken back stays so after a detour, whatever was
+// loaded meanwhile.
+func (b belief) canStay(content string, back bool) bool {
+	seen := b.late == "" || b.late != content && b.given != content || back && b.isTakenBack(content)
+	return seen && (back || !b.guessed)
 }
 
 // isBack reports whether the content is again what Lockstep's patch gave.
@@ -77,14 +97,15 @@ func (s *source) mustBe(is func(belief, string) bool, content string) bool {
 
 // write: the content changes, and what was given does not.
 func (s *source) write(f Fact, blind bool) {
-	if s.content != f.Content {
-		s.touched = true
-	}
-	if s.held != f.Held {
-		s.touched = true
+	if s.content != f.Content || s.held != f.Held {
+		s.touched, s.unshown = true, true
 	}
 	s.content, s.held = f.Content, f.Held
 	if f.Content == "" {
+		if blind && s.unseen { // it is missing at first sight, and its pods may still wait for it
+			s.add(belief{})
+			s.add(belief{given: Unknown})
+		}
 		return
 	}
 	if s.arrived { // Lockstep may not have looked in between
@@ -101,6 +122,28 @@ func (s *source) write(f Fact, blind bool) {
 		s.add(belief{given: f.Content})
 		s.add(belief{given: Unknown})
 	}
+}
+
+// patched is what can be on record after a patch of Lockstep that shows a content of the
+// source. Pods load what exists, which Lockstep may see later than the next rollout. Until
+// then, or if the source is gone, it is what the template shows.
+func (s *source) patched(b belief, shows string, before int64) []belief {
+	same := belief{given: b.given, from: b.from} // a later revision is current
+	shown := belief{given: shows, from: before, guessed: s.content != ""}
+	if shows == "" || shows == b.given {
+		shown = belief{given: b.given, from: b.from, guessed: s.content != ""}
+	}
+	switch {
+	case s.content == "":
+		return []belief{same, shown}
+	case b.given == s.content && s.touched: // it may have been given what was between, and this by the same rollout
+		return []belief{same, {given: b.given, from: before}}
+	case b.given == s.content:
+		return []belief{same}
+	case shows != s.content:
+		return []belief{shown, {given: s.content, from: before}}
+	}
+	return []belief{{given: s.content, from: before}}
 }
 
 // each replaces every belief by those that can follow from it.
@@ -134,11 +177,10 @@ func (s *source) learn(given string, back bool, shows string) {
 	}
 	s.each(func(b belief) []belief {
 		settled := b.back == back || b.given != s.content && !back || len(s.overwritten) > 0
-		seen := b.late == "" || b.late != s.content && b.given != s.content
-		if !seen || !known(b) || !settled {
+		if !b.canStay(s.content, back) || !known(b) || !settled {
 			return nil
 		}
-		b.back, b.late = back, ""
+		b.back, b.late, b.guessed = back, "", false
 		return []belief{b.recorded(given, shows)}
 	})
 	if slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.given == given }) {

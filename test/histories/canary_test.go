@@ -1,6 +1,7 @@
 package histories_test
 
 import (
+	"maps"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,14 +14,22 @@ import (
 )
 
 // A Rollout has no Go type here. But for its strategy and its status it has the fields of a
-// Deployment, so whoever reads or changes one does that with a Deployment.
+// Deployment, so whoever reads or changes one does that with a Deployment. So it is with a
+// StatefulSet.
 
 const (
 	canaryRevisionKey = "rollout.argoproj.io/revision"
 	canaryHashLabel   = "rollouts-pod-template-hash"
 )
 
-// kindOf is the kind of the workload of a history.
+// kindFor is the kind of the workload of a history.
+func kindFor(h histories.History) kube.Kind {
+	if h.Stateful {
+		return kube.StatefulSet()
+	}
+	return kindOf(h.Canary)
+}
+
 func kindOf(canary bool) kube.Kind {
 	if canary {
 		return kube.Rollout()
@@ -33,12 +42,16 @@ func asDeployment(o client.Object) *appsv1.Deployment {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
 		return o
+	case *appsv1.StatefulSet:
+		return fromStatefulSet(o)
 	case *unstructured.Unstructured:
-		plain := o.DeepCopy()
-		delete(plain.Object, "status")
-		unstructured.RemoveNestedField(plain.Object, "spec", "strategy")
+		fields := maps.Clone(o.Object) // the converter copies what is below
+		delete(fields, "status")
+		spec := maps.Clone(fields["spec"].(map[string]any))
+		delete(spec, "strategy")
+		fields["spec"] = spec
 		d := &appsv1.Deployment{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(plain.Object, d); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, d); err != nil {
 			panic(err)
 		}
 		return d
@@ -77,7 +90,7 @@ type canaryStatus struct {
 
 func statusOf(o *unstructured.Unstructured) canaryStatus {
 	status := canaryStatus{}
-	fields, _, _ := unstructured.NestedMap(o.Object, "status")
+	fields, _ := o.Object["status"].(map[string]any)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &status); err != nil {
 		panic(err)
 	}
@@ -99,13 +112,19 @@ func hasActed(o *unstructured.Unstructured) bool {
 // template that its controller has acted on.
 func addCanary(w *histories.Workload, o *unstructured.Unstructured, sets []*appsv1.ReplicaSet) {
 	status := statusOf(o)
-	w.Older = status.Replicas > status.UpdatedReplicas
+	w.Older, w.Running = status.Replicas > status.UpdatedReplicas, status.UpdatedReplicas > 0
+	if status.StableRS == status.CurrentPodHash {
+		return
+	}
 	templates := map[string]string{}
 	for _, rs := range sets {
 		templates[rs.Labels[canaryHashLabel]] = templateOf(rs)
 	}
-	if status.Abort && status.StableRS != status.CurrentPodHash && templates[status.CurrentPodHash] == w.Template {
+	switch {
+	case status.Abort && templates[status.CurrentPodHash] == w.Template:
 		w.Stable = templates[status.StableRS]
+	case !status.Abort && w.Older:
+		w.Beside = templates[status.StableRS]
 	}
 }
 

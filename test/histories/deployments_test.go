@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,8 +51,8 @@ func (s *server) current() *appsv1.Deployment {
 
 // isObserved reports whether everything was done for the Deployment as it is.
 func (c *deployments) isObserved() bool {
-	d := c.current()
-	return d == nil || !c.queued && d.Status.ObservedGeneration >= d.Generation
+	d, ok := c.objects[nameOf(&appsv1.Deployment{}, "web")].(*appsv1.Deployment)
+	return !ok || !c.queued && d.Status.ObservedGeneration >= d.Generation
 }
 
 func (c *deployments) sync() {
@@ -126,14 +124,25 @@ func (s *server) adopt(writer string, d *appsv1.Deployment) {
 
 // find finds the ReplicaSet of the template and the number that it gets.
 func (s *server) find(d *appsv1.Deployment) (found *appsv1.ReplicaSet, number int64) {
+	hash := hashOf(d)
 	for _, rs := range s.sets() {
-		if apiequality.Semantic.DeepEqual(plain(rs.Spec.Template), plain(d.Spec.Template)) {
+		if rs.Labels[marksOf(d).hash] == hash {
 			found = rs.DeepCopy()
 			continue
 		}
 		number = max(number, numberOf(rs))
 	}
 	return found, number + 1
+}
+
+// hasRevision reports whether the controller of a workload has acted on its template.
+func (s *server) hasRevision(o client.Object) bool {
+	if o, ok := o.(*appsv1.StatefulSet); ok {
+		r, next := s.revisionOf(o)
+		return r != nil && r.Revision >= next
+	}
+	rs, next := s.find(asDeployment(o))
+	return rs != nil && numberOf(rs) >= next
 }
 
 func numberOf(o client.Object) int64 {
@@ -149,13 +158,14 @@ func plain(t corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	return c
 }
 
+// hashOf is the hash of a workload's template. The same template has the same one.
+func hashOf(d *appsv1.Deployment) string {
+	sum := sha256.Sum256([]byte(templateText(d)))
+	return hex.EncodeToString(sum[:4])
+}
+
 func newReplicaSet(d *appsv1.Deployment) *appsv1.ReplicaSet {
-	text, err := json.Marshal(d.Spec.Template)
-	if err != nil {
-		panic(err)
-	}
-	sum := sha256.Sum256(text)
-	hash := hex.EncodeToString(sum[:4])
+	hash := hashOf(d)
 	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-" + hash, OwnerReferences: ownedBy(d)}}
 	rs.Spec.Template = *d.Spec.Template.DeepCopy()
 	rs.Spec.Template.Labels = maps.Clone(rs.Spec.Template.Labels)

@@ -16,8 +16,9 @@ type Fact struct {
 	// revisions stay.
 	Workload *Workload
 	Orphaned bool
-	// Lockstep is true when Lockstep wrote the template.
-	Lockstep bool
+	// Lockstep is true when Lockstep wrote the template, and Early when the workload's
+	// controller had made no revision of the one before yet: it never will.
+	Lockstep, Early bool
 }
 
 // Workload is what a history needs to know of a Deployment or Rollout.
@@ -28,10 +29,14 @@ type Workload struct {
 	Template     string
 	Shows        map[string]string
 	Paused, Held bool
+	// Left is true when nothing asks Lockstep to follow it.
+	Left bool
 	// Stable is the template that pods are made from while a Rollout is aborted, empty
-	// while it is not; Older is true while pods of another template than its own run.
-	Stable string
-	Older  bool
+	// while it is not; Older is true while pods of another template than its own run, Running
+	// while pods of its own do, and Beside is the other template while they run beside those
+	// of a canary.
+	Stable, Beside string
+	Older, Running bool
 	// Release is the number of the last release that a person asked for.
 	Release int64
 }

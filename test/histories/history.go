@@ -24,6 +24,9 @@ const (
 	Change     Verb = "change"
 	ChangeBack Verb = "change back"
 	Remove     Verb = "remove"
+	// Restore makes a source again with the content that it had last. Nothing else is put
+	// back: not the hold.
+	Restore Verb = "restore"
 	// HoldSource and FreeSource put the hold on a source and take it away.
 	HoldSource Verb = "hold"
 	FreeSource Verb = "free"
@@ -41,6 +44,11 @@ const (
 	Free    Verb = "free the workload"
 	Release Verb = "release"
 	Scale   Verb = "scale"
+	// Leave takes away the annotation that asks for the workload, Refuse writes "never" there,
+	// and Ask puts the wish back. No seed leads to these three, nor to Restore.
+	Leave  Verb = "leave"
+	Refuse Verb = "refuse"
+	Ask    Verb = "ask"
 
 	// Abort makes pods from the stable revision again, Retry ends that, and Promote makes the
 	// canary the stable one. All are of a Rollout that is not paused by its specification.
@@ -59,9 +67,16 @@ const (
 	Kill           Verb = "kill -9"
 	KillAfterPatch Verb = "kill -9 after the next patch"
 	Start          Verb = "start"
+	// Upgrade ends Lockstep like Kill. The next one digests templates in another way, or the
+	// API server fills them in otherwise. Options.Upgrades asks for it.
+	Upgrade Verb = "upgrade"
 	// Gap ends the watches. With Look they begin again, with a list.
 	Gap  Verb = "watch gap"
 	Look Verb = "end of the gap"
+	// Busy keeps Lockstep from deciding until the next settlement. Its watches go on. Late makes
+	// the watches of sources two seconds late until then. No seed leads to these.
+	Busy Verb = "no look"
+	Late Verb = "sources are seen late"
 	// Later lets so much time pass that the record of a workload that is gone is over.
 	Later Verb = "11 minutes pass"
 
@@ -100,8 +115,8 @@ type History struct {
 	Seed    uint64
 	Actions []Action
 	// Canary is true when the workload is an Argo Rollout whose canary waits for a person,
-	// and false when it is a Deployment.
-	Canary bool
+	// Stateful when it is a StatefulSet. Otherwise it is a Deployment.
+	Canary, Stateful bool
 }
 
 // String is the history as people read it, an action a line.
@@ -113,17 +128,22 @@ func (h History) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Reduce leaves out of a history that fails whatever does not matter to the failure.
+// Reduce leaves out of a history that fails whatever does not matter to the failure. What
+// matters at first may not once other actions are left out, so it begins again.
 func Reduce(h History, fails func(History) bool) History {
+	before := len(h.Actions)
 	for size := len(h.Actions) / 2; size > 0; size /= 2 {
 		for i := 1; i+size <= len(h.Actions); { // the first look at the workload stays
-			shorter := History{Seed: h.Seed, Actions: slices.Concat(h.Actions[:i], h.Actions[i+size:]), Canary: h.Canary}
+			shorter := History{Seed: h.Seed, Actions: slices.Concat(h.Actions[:i], h.Actions[i+size:]), Canary: h.Canary, Stateful: h.Stateful}
 			if fails(shorter) {
 				h = shorter
 			} else {
 				i += size
 			}
 		}
+	}
+	if len(h.Actions) < before {
+		return Reduce(h, fails)
 	}
 	return h
 }
@@ -136,7 +156,7 @@ type generator struct {
 	paused, held, aborted  bool
 	removed, heldSource    map[string]bool
 
-	canary bool
+	canary, stateful, upgrades bool
 }
 
 // Options of a history.
@@ -145,15 +165,17 @@ type Options struct {
 	Length int
 	// Without are verbs that must not occur.
 	Without []Verb
-	// Canary is that of the history.
-	Canary bool
+	// Canary and Stateful are those of the history.
+	Canary, Stateful bool
+	// Upgrades is true when Upgrade may occur.
+	Upgrades bool
 }
 
 // New makes up the history of a seed. It ends with Lockstep running and everything
 // settled, first as it is, then without holds and pauses, then with everything accepted.
 func New(seed uint64, o Options) History {
-	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), removed: map[string]bool{}, heldSource: map[string]bool{}, canary: o.Canary}
-	h := History{Seed: seed, Actions: []Action{{Verb: Settle}}, Canary: o.Canary}
+	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), removed: map[string]bool{}, heldSource: map[string]bool{}, canary: o.Canary, stateful: o.Stateful, upgrades: o.Upgrades}
+	h := History{Seed: seed, Actions: []Action{{Verb: Settle}}, Canary: o.Canary, Stateful: o.Stateful}
 	without := map[Verb]bool{}
 	for _, v := range o.Without {
 		without[v] = true
@@ -227,6 +249,9 @@ func (g *generator) aboutLockstep() []choice {
 	if !g.armed {
 		all = append(all, choice{Action{Verb: KillAfterPatch}, 4})
 	}
+	if g.upgrades {
+		all = append(all, choice{Action{Verb: Upgrade}, 4})
+	}
 	return all
 }
 
@@ -240,9 +265,10 @@ func (g *generator) aboutWorkload() []choice {
 		{Action{Verb: Orphan}, 2},
 		{Action{Verb: Delete}, 1},
 	}
-	if g.paused {
+	switch {
+	case g.paused:
 		all = append(all, choice{Action{Verb: Resume}, 12})
-	} else {
+	case !g.stateful: // a StatefulSet has no such field
 		all = append(all, choice{Action{Verb: Pause}, 3})
 	}
 	if g.held {
@@ -281,20 +307,20 @@ func (g *generator) note(a Action) {
 		g.held = a.Verb == Hold
 	case Orphan, Delete, Make:
 		g.gone, g.aborted = a.Verb != Make, false
-	case Kill, Start:
-		g.down, g.armed = a.Verb == Kill, false
+	case Kill, Upgrade, Start:
+		g.down, g.armed = a.Verb != Start, false
 	case KillAfterPatch:
 		g.armed = true
 	case Gap, Look:
 		g.gap = a.Verb == Gap
 	case Undo: // with the annotations of then
-		g.held = g.held && g.canary
+		g.held = g.held && (g.canary || g.stateful)
 		g.aborted = false
 	case Abort:
 		g.aborted = true
 	case Retry, Promote, Rollout, Strip:
 		g.aborted = false
-	case Release, Scale, Later, Settle:
+	case Release, Scale, Later, Settle, Restore, Leave, Refuse, Ask, Busy, Late:
 	}
 }
 

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,14 +29,23 @@ type inProcess struct {
 	*agenda
 	server  *server
 	cluster controller
-	canary  bool
+	kind    kube.Kind
 	person  *person
 	process *process
 	disk    map[kube.Key]string
 	began   time.Time
+	// salt is part of every template digest from the next start on.
+	salt string
 
-	known []histories.Fact
-	trace []string
+	digests kube.Hashers
+	known   []histories.Fact
+	tells   bool
+	trace   []string
+	// rollouts is how many Lockstep has made, and waited how long after the last change of a
+	// source it made the last one.
+	rollouts int
+	changed  time.Time
+	waited   time.Duration
 }
 
 // controller is that of the workload.
@@ -44,13 +55,20 @@ type controller interface {
 	isObserved() bool
 }
 
-func newInProcess(seed uint64, canary bool) (*inProcess, error) {
-	s, a := newServer(), &agenda{random: rand.New(rand.NewPCG(seed, 1))}
-	w := &inProcess{agenda: a, server: s, cluster: &deployments{server: s, agenda: a}, canary: canary, disk: map[kube.Key]string{}}
-	if canary {
+func newInProcess(h histories.History, tells bool) (*inProcess, error) {
+	// The API server's times are a second coarse. A history that is played again, to be
+	// reduced or traced, has to meet the same ones.
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+	s, a := newServer(), &agenda{random: rand.New(rand.NewPCG(h.Seed, 1))}
+	w := &inProcess{agenda: a, server: s, cluster: &deployments{server: s, agenda: a}, kind: kindFor(h), disk: map[kube.Key]string{}, digests: hashers(), tells: tells}
+	switch {
+	case h.Canary:
 		w.cluster = &rollouts{server: s, agenda: a}
+	case h.Stateful:
+		w.cluster = &statefulSets{server: s, agenda: a}
 	}
-	w.person = newPerson(s.as("person"), namespace, canary)
+	w.person = newPerson(s.as("person"), namespace, w.kind)
+	w.person.digests = map[string]string{}
 	s.written = append(s.written, w.note, w.cluster.see, func(writer string, old, now client.Object) {
 		if w.process != nil {
 			w.process.see(writer, old, now)
@@ -66,12 +84,14 @@ func newInProcess(seed uint64, canary bool) (*inProcess, error) {
 }
 
 func (w *inProcess) start() {
-	w.process = start(&process{agenda: w.agenda, server: w.server, kind: kindOf(w.canary), disk: w.disk, began: w.began, log: w.say})
+	w.process = start(&process{agenda: w.agenda, server: w.server, kind: w.kind, salt: w.salt, disk: w.disk, began: w.began, digests: w.digests, tells: w.tells, log: w.say})
 }
 
-// say keeps what happened, for whoever looks at a failure.
+// say keeps what happened. A history that fails is played once more for that.
 func (w *inProcess) say(text string) {
-	w.trace = append(w.trace, time.Now().Format("15:04:05.000 ")+text)
+	if w.tells {
+		w.trace = append(w.trace, time.Now().Format("15:04:05.000 ")+text)
+	}
 }
 
 // note makes facts of writes.
@@ -80,8 +100,8 @@ func (w *inProcess) note(writer string, old, now client.Object) {
 	if o == nil {
 		o = old
 	}
-	d := asDeployment(o)
-	if d == nil && !isSource(o) {
+	switch o.(type) {
+	case *appsv1.ReplicaSet, *appsv1.ControllerRevision:
 		return
 	}
 	f := factOf(o)
@@ -90,15 +110,25 @@ func (w *inProcess) note(writer string, old, now client.Object) {
 		f.Content, f.Held, f.Workload, f.Orphaned = "", false, nil, w.server.orphaning
 	}
 	f.Lockstep = writer == kube.FieldManager
+	f.Early = f.Lockstep && !w.server.hasRevision(old)
+	switch {
+	case f.Lockstep:
+		w.rollouts, w.waited = w.rollouts+1, f.At.Sub(w.changed)
+	case f.Source != "":
+		w.changed = f.At
+	}
 	if f.Workload != nil {
-		f.Workload.Shows = showsOf(d.Spec.Template.Annotations[settings.Inputs], w.person, hashers())
+		f.Workload.Shows = showsOf(noted(o, settings.Inputs), w.person, w.digests)
 	}
 	rollout, isRollout := now.(*unstructured.Unstructured)
 	if isRollout {
 		addCanary(f.Workload, rollout, w.server.sets())
 	}
 	w.known = append(w.known, f)
-	if d != nil && now != nil {
+	if !w.tells {
+		return
+	}
+	if d := asDeployment(o); d != nil && now != nil {
 		status := strconv.FormatInt(d.Status.ObservedGeneration, 10)
 		if isRollout {
 			status = fmt.Sprintf("%+v", statusOf(rollout))
@@ -114,6 +144,9 @@ func (w *inProcess) do(a histories.Action) error {
 	switch a.Verb { //nolint:exhaustive // the rest is a person's
 	case histories.Kill:
 		w.process.kill()
+	case histories.Upgrade:
+		w.process.kill()
+		w.salt += "+"
 	case histories.KillAfterPatch:
 		w.process.armed = true
 	case histories.Start:
@@ -126,6 +159,10 @@ func (w *inProcess) do(a histories.Action) error {
 	case histories.Look:
 		w.process.look()
 		w.passUntil(w.sees)
+	case histories.Busy:
+		w.process.busy = true
+	case histories.Late:
+		w.process.late = 2 * time.Second
 	case histories.Later:
 		w.pass(11 * time.Minute)
 	case histories.Orphan:
@@ -143,6 +180,7 @@ func (w *inProcess) do(a histories.Action) error {
 
 func (w *inProcess) settle() error {
 	w.say("settle")
+	w.process.busy, w.process.late = false, 0
 	w.pass(3 * time.Minute)
 	w.process.bookmarks()
 	return nil
@@ -172,7 +210,7 @@ func (w *inProcess) eventually(try func() error) error { return try() }
 
 func (w *inProcess) word() (histories.Word, error) {
 	entry, _ := w.process.Entry(w.process.key())
-	return wordOf(w.process.last, entry, w.person, hashers()), nil
+	return wordOf(w.process.last, entry, w.person, w.digests), nil
 }
 
 // TestInProcess plays 200 histories to the product's decisions. HISTORY_SEED=7 plays one,
@@ -186,6 +224,18 @@ func TestInProcess(t *testing.T) {
 func TestCanaryInProcess(t *testing.T) {
 	t.Parallel()
 	playSeeds(t, seeds(t, 1, 60), histories.Options{Length: 25, Canary: true})
+}
+
+// TestStatefulSetInProcess plays 60 histories of a StatefulSet.
+func TestStatefulSetInProcess(t *testing.T) {
+	t.Parallel()
+	playSeeds(t, seeds(t, 1, 60), histories.Options{Length: 25, Stateful: true, Upgrades: true})
+}
+
+// TestUpgradesInProcess plays 30 histories in which the digest of templates changes.
+func TestUpgradesInProcess(t *testing.T) {
+	t.Parallel()
+	playSeeds(t, seeds(t, 1, 30), histories.Options{Length: 25, Upgrades: true})
 }
 
 func playSeeds(t *testing.T, seeds []uint64, o histories.Options) {
@@ -223,24 +273,35 @@ func seeds(t *testing.T, first, last uint64) []uint64 {
 	return all
 }
 
-// playInProcess plays a history. One that fails is reduced to what it takes to fail.
+// playInProcess plays a history. One that fails is reduced to what it takes to fail in that
+// way.
 func playInProcess(t *testing.T, h histories.History) (rollouts int) {
 	t.Helper()
-	m, _, err := playOnce(h)
+	m, _, err := playOnce(h, false)
 	if err == nil {
 		return m.Rollouts()
 	}
+	way := wayOf(err)
 	h = histories.Reduce(h, func(h histories.History) bool {
-		_, _, err := playOnce(h)
-		return err != nil
+		_, _, err := playOnce(h, false)
+		return err != nil && wayOf(err) == way
 	})
-	_, trace, err := playOnce(h)
+	_, trace, err := playOnce(h, true)
 	t.Errorf("%v\n\nThe shortest history of seed %d (HISTORY_SEED=%d) that fails:\n%s\n\n%s", err, h.Seed, h.Seed, h, strings.Join(trace, "\n"))
 	return 0
 }
 
-func playOnce(h histories.History) (*histories.Model, []string, error) {
-	w, err := newInProcess(h.Seed, h.Canary)
+// wayOf is in which way a history fails: the first line of the error, without the position
+// and the contents.
+func wayOf(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	_, line, _ = strings.Cut(line, ":")
+	return regexp.MustCompile(`"[^"]*"`).ReplaceAllString(line, "")
+}
+
+// playOnce plays a history, and tells what happened if it is to.
+func playOnce(h histories.History, tells bool) (*histories.Model, []string, error) {
+	w, err := newInProcess(h, tells)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -27,8 +27,12 @@ type Model struct {
 	// what Lockstep wrote into each template.
 	numbers map[string][]int64
 	shows   map[string]map[string]string
-	// canary is true for a Rollout.
-	canary bool
+	// loaded are the contents that pods of each template have loaded.
+	loaded map[string]map[string]string
+	// canary is true for a Rollout. stateful is true for a StatefulSet: its revisions have
+	// names and the times when they were made, and no numbers that stay.
+	canary, stateful bool
+	made             map[string]time.Time
 	// gone is when the workload was deleted and its revisions were left; takenOver is true
 	// when another one took them over since the last settlement. After a further rollout
 	// nothing tells that any more.
@@ -36,6 +40,9 @@ type Model struct {
 	// One that is made again after an abort is rolled out as a whole.
 	gone                               time.Time
 	goneUnseen, goneAborted, takenOver bool
+	// unsettled is true from when a workload is made until the next settlement; goneUnsettled
+	// when it was gone by then, so that the record may still be that of an earlier one.
+	unsettled, goneUnsettled bool
 	// released is the last release that counted; accepting is true when it was asked for
 	// since the last settlement, so that it may be carried out before what was done since
 	// or after it.
@@ -58,8 +65,11 @@ type Model struct {
 }
 
 // NewModel makes the model of a workload that Lockstep has not seen yet.
-func NewModel(canary bool) *Model {
-	m := &Model{numbers: map[string][]int64{}, shows: map[string]map[string]string{}, sources: map[string]*source{}, canary: canary}
+func NewModel(h History) *Model {
+	m := &Model{
+		numbers: map[string][]int64{}, loaded: map[string]map[string]string{}, shows: map[string]map[string]string{}, made: map[string]time.Time{}, sources: map[string]*source{},
+		canary: h.Canary, stateful: h.Stateful,
+	}
 	for _, name := range []string{ConfigMap, Secret} {
 		m.sources[name] = &source{}
 	}
@@ -73,11 +83,19 @@ func (m *Model) SetBlind(blind bool) {
 }
 
 // Interrupt says that Lockstep was killed, or that its watches ended: what happened since
-// the last settlement may not be on record, or was not seen.
-func (m *Model) Interrupt() error {
+// the last settlement may not be on record, or was not seen. One that goes on decides by
+// what it saw last.
+func (m *Model) Interrupt(killed bool) error {
 	if m.settled == nil {
 		return nil
 	}
+	defer func() {
+		for _, s := range m.sources {
+			if s.saw = ""; !killed {
+				s.saw = s.content
+			}
+		}
+	}()
 	again := m.settled.clone()
 	again.settled, again.blind, again.rollouts = m.settled, true, m.settled.rollouts
 	facts := m.since
@@ -98,14 +116,10 @@ func (m *Model) Rollouts() int {
 // Observe takes a fact into account. The error says which rule Lockstep has broken.
 func (m *Model) Observe(f Fact) error {
 	m.since = append(m.since, f)
-	if f.Workload != nil {
-		m.shows[f.Workload.Template] = f.Workload.Shows
-	}
+	m.note(f)
 	switch {
 	case f.Source != "":
-		s := m.sources[f.Source]
-		s.rewritten = s.rewritten || m.rolledOut && s.content != f.Content
-		s.write(f, m.blind)
+		m.write(f)
 		return nil
 	case f.Workload == nil:
 		m.delete(f)
@@ -116,52 +130,102 @@ func (m *Model) Observe(f Fact) error {
 	}
 	old := *m.workload
 	m.workload = f.Workload
+	if m.pauseUnseen && !f.Workload.Paused {
+		m.doubt()
+	}
 	m.pauseUnseen = m.pauseUnseen && old.Paused || m.blind && f.Workload.Paused
 	if !f.Lockstep {
 		m.hold.write(old, *f.Workload, len(m.numbers[f.Workload.Template]) > 0)
 	}
 	switch {
 	case f.Lockstep:
-		return m.moved(old)
+		return m.moved(old, f.Early)
 	case old.Template != f.Workload.Template:
 		used := len(m.numbers[f.Workload.Template]) > 0
 		m.number(f.Workload.Template, !f.Workload.Paused)
 		if f.Workload.Paused {
 			m.edited()
 		} else {
-			m.rolled(m.last(old.Template), old.Older && used)
+			m.rolled(rollout{m.last(old.Template), old.Older && used, old.Beside == f.Workload.Template})
 		}
 	case old.Paused && !f.Workload.Paused && m.running != f.Workload.Template:
 		before := m.last(m.running)
 		m.number(f.Workload.Template, true)
-		m.rolled(before, old.Older)
+		m.rolled(rollout{before: before, kept: old.Running})
 	case old.Stable != f.Workload.Stable:
 		m.aborted()
 	}
 	if f.Workload.Release > m.released {
 		m.release()
 	}
+	if old.Left && !f.Workload.Left {
+		m.ask()
+	}
 	return nil
+}
+
+// write is one of a source.
+func (m *Model) write(f Fact) {
+	s := m.sources[f.Source]
+	s.rewritten = s.rewritten || m.rolledOut && s.content != f.Content
+	s.write(f, m.blind)
+	if m.blind && m.rolledOut && s.content != "" { // pods may have loaded another content that has gone back
+		s.add(belief{given: Unknown})
+	}
+}
+
+// note keeps what a template shows, and when it was new.
+func (m *Model) note(f Fact) {
+	if f.Workload == nil {
+		return
+	}
+	m.shows[f.Workload.Template] = f.Workload.Shows
+	if len(m.numbers[f.Workload.Template]) == 0 {
+		m.made[f.Workload.Template] = f.At
+	}
+}
+
+// doubt: a pause ends during which Lockstep could not see which template pods were made from.
+// A content that has changed may have been loaded, and any other one before it.
+func (m *Model) doubt() {
+	for _, s := range m.sources {
+		if s.mayBe(belief.differs, s.content) {
+			s.add(belief{given: Unknown})
+		}
+	}
+}
+
+// ask: what exists when a workload begins to be followed is taken as given.
+func (m *Model) ask() {
+	for _, s := range m.sources {
+		s.beliefs = []belief{{given: s.content}}
+	}
 }
 
 // make: a workload that took over the revisions of another one goes on with its record;
 // of any other what exists is taken as given.
 func (m *Model) make(f Fact) {
-	m.workload = f.Workload
+	m.workload, m.unsettled = f.Workload, true
 	m.hold.make()
 	if m.gone.IsZero() {
-		m.numbers = map[string][]int64{}
+		m.numbers, m.made = map[string][]int64{}, map[string]time.Time{f.Workload.Template: f.At}
 	}
 	inTime, usedBefore := f.At.Sub(m.gone) < goneFor, len(m.numbers[f.Workload.Template]) > 0 || f.Workload.Paused
 	m.takenOver = !m.gone.IsZero() && inTime && usedBefore
 	maybe := m.goneUnseen
 	m.number(f.Workload.Template, !f.Workload.Paused)
+	if !m.takenOver {
+		m.load()
+	}
 	// Versions only grow: an undo may bring back a release from before.
 	m.released, m.pauseUnseen = max(m.released, f.Workload.Release), f.Workload.Paused
 	for name, s := range m.sources {
 		s.overwritten = append(s.overwritten, s.unrecorded...) // nothing tells who wrote its template
 		s.each(func(b belief) []belief {
 			switch {
+			case m.takenOver && m.goneUnsettled:
+				// The baseline of that one may be what a broken watch saw last.
+				return []belief{b, m.judged(name, b), {given: s.content}, {given: m.settled.sources[name].content}}
 			case m.takenOver && m.blind:
 				return []belief{b, m.judged(name, b)}
 			case m.takenOver && m.goneAborted:
@@ -176,70 +240,45 @@ func (m *Model) make(f Fact) {
 		if len(s.beliefs) == 0 { // the first one
 			s.add(belief{given: s.content})
 		}
-		if m.blind && s.touched { // each kind is listed by itself: which of the two came first cannot be told
+		if s.touched && (m.blind || m.takenOver) { // each kind is listed by itself: which of the two came first cannot be told
 			s.add(belief{given: Unknown})
 		}
-		s.unseen = !m.takenOver
+		s.unseen = !m.takenOver || m.goneUnsettled
 	}
 }
 
 func (m *Model) delete(f Fact) {
-	m.goneAborted = m.workload.Stable != ""
+	m.goneAborted, m.goneUnsettled = m.workload.Stable != "", m.blind && m.unsettled
 	m.workload, m.gone, m.goneUnseen = nil, time.Time{}, m.blind
 	if f.Orphaned {
 		m.gone = f.At
 	}
 }
 
-// number gives the revision of a template its number, as the workload's controller does.
-// That of Deployments makes none during a pause, but one that exists is the current one at
-// once. That of Rollouts makes one, and no pods from it.
-func (m *Model) number(template string, makes bool) {
-	if makes {
-		m.running = template
-	}
-	if len(m.numbers[template]) == 0 && !makes && !m.canary {
-		return
-	}
-	next := int64(1)
-	for other, numbers := range m.numbers {
-		if other != template {
-			next = max(next, numbers[len(numbers)-1]+1)
-		}
-	}
-	if m.last(template) < next {
-		m.numbers[template] = append(m.numbers[template], next)
-	}
-}
-
-// last is the number of a template's revision, zero when there is none.
-func (m *Model) last(template string) int64 {
-	if numbers := m.numbers[template]; len(numbers) > 0 {
-		return numbers[len(numbers)-1]
-	}
-	return 0
+// rollout is one of another writer, after the revision of that number.
+type rollout struct {
+	before int64
+	// kept is true when it uses a revision of which pods may have run all along, and goesOn
+	// when they did: it ends a canary, whose stable pods go on.
+	kept, goesOn bool
 }
 
 // rolled: another writer's rollout loads what exists, and so delivers what is due. What it
 // does not deliver was taken back when pods are made from a revision that was there
-// before, and that shows another version. Lockstep cannot know what a rollout delivered
-// that it did not see, nor whether one delivered anything that uses a revision of which
-// pods may have run all along (kept).
-func (m *Model) rolled(before int64, kept bool) {
+// before, and that shows another version.
+func (m *Model) rolled(r rollout) {
 	m.rolledOut = true
+	if !r.goesOn {
+		m.load()
+	}
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief {
 			b.gave = "" // pods of this rollout have loaded what exists
-			judged := m.judgements(name, b)
-			if b.given == s.content || s.content == "" {
-				return judged
+			next := m.delivered(name, m.judgements(name, b), r)
+			if s.saw != "" && s.saw != s.content && s.saw != b.given { // not all watches need to have ended
+				next = append(next, belief{given: s.saw, from: r.before, guessed: true})
 			}
-			if !m.blind && !m.pauseUnseen && !kept {
-				for i := range judged {
-					judged[i].late = s.content
-				}
-			}
-			return append(judged, belief{given: s.content, from: before})
+			return next
 		})
 		m.forget(name, s)
 		m.mistake(name, s)
@@ -250,10 +289,52 @@ func (m *Model) rolled(before int64, kept bool) {
 	}
 }
 
-// aborted: pods are made from the stable revision, or no longer. That delivers nothing.
+// delivered adds to the judgements of a belief that the rollout delivered what exists.
+// Lockstep cannot know what a rollout delivered that it did not see, nor whether one
+// delivered anything of which pods may have run all along. Pods that went on have what they
+// had.
+func (m *Model) delivered(name string, judged []belief, r rollout) []belief {
+	s := m.sources[name]
+	goOn, isGiven := r.goesOn && !m.blind, judged[0].given == s.content || s.content == ""
+	if isGiven && m.blind && s.touched && s.content != "" && !judged[0].back {
+		// Each kind is listed by itself: at the rollout the content may have been another one.
+		judged = append(judged, belief{given: Unknown})
+	}
+	for i := range judged {
+		switch {
+		case goOn:
+			judged[i].late = ""
+		case !isGiven && !m.blind && !m.pauseUnseen && !r.kept:
+			judged[i].late = s.content
+		}
+	}
+	if isGiven || goOn && m.loaded[m.workload.Template][name] != s.content {
+		return judged
+	}
+	delivers := belief{given: s.content, from: r.before}
+	if s.doubted = (belief{}); r.kept {
+		s.doubted = delivers
+	}
+	return append(judged, delivers)
+}
+
+// load: pods of the template start, and load what exists.
+func (m *Model) load() {
+	contents := map[string]string{}
+	for name, s := range m.sources {
+		contents[name] = s.content
+	}
+	m.loaded[m.workload.Template] = contents
+}
+
+// aborted: pods are made from the stable revision, or no longer. That delivers nothing. What
+// the canary may have delivered it did: its pods were not those that went on.
 func (m *Model) aborted() {
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief { return m.judgements(name, b) })
+		if s.doubted.given != "" && s.doubted.given == s.content {
+			s.add(m.judged(name, s.doubted))
+		}
 	}
 }
 
@@ -261,17 +342,18 @@ func (m *Model) aborted() {
 // revision: a release may be carried out before that or after it.
 func (m *Model) judgements(name string, b belief) []belief {
 	all := []belief{m.judged(name, b)}
-	if m.accepting || m.accepted == m.workload.Template {
+	if m.accepting || m.accepted == m.workload.Template || all[0].back && m.inDoubt(b.from) {
 		all = append(all, belief{given: b.given, from: b.from, late: b.late})
 	}
 	return all
 }
 
 // mistake: a rollout that Lockstep did not see, and that led to the template of before,
-// looks as if nothing had happened.
+// looks as if nothing had happened. It does not after a patch of Lockstep that is not on
+// record: the revision of that one is left.
 func (m *Model) mistake(name string, s *source) {
 	before := m.settled
-	if !m.blind || before == nil || before.workload == nil || before.workload.Template != m.workload.Template {
+	if !m.blind || before == nil || before.workload == nil || before.workload.Template != m.workload.Template || before.rollouts < m.rollouts {
 		return
 	}
 	for _, b := range before.sources[name].beliefs {
@@ -313,6 +395,22 @@ func (m *Model) judged(name string, b belief) belief {
 	return b
 }
 
+// inDoubt reports whether names and times do not tell that the workload had its revision
+// before the rollout that came after that number: the revision before that rollout is another
+// one, and was not certainly made later. Times are a second coarse, and those of the
+// revisions a little later than those of the templates.
+func (m *Model) inDoubt(from int64) bool {
+	if !m.stateful || slices.Contains(m.numbers[m.workload.Template], from) {
+		return false
+	}
+	for template, numbers := range m.numbers {
+		if slices.Contains(numbers, from) {
+			return m.made[template].Sub(m.made[m.workload.Template]) < 2*time.Second
+		}
+	}
+	return true
+}
+
 // release: a person accepts what was taken back.
 func (m *Model) release() {
 	m.released, m.accepting, m.accepted = m.workload.Release, true, m.workload.Template
@@ -330,12 +428,24 @@ func (m *Model) release() {
 
 // moved: Lockstep has written the template, which is against the rules when nothing was
 // due, or when something stood in the way.
-func (m *Model) moved(old Workload) error {
+func (m *Model) moved(old Workload, early bool) error {
 	m.rollouts++
 	err := m.forbidden(old)
-	before := m.last(old.Template)
+	if err == nil && old.Stable != "" && old.Stable == m.workload.Template {
+		err = fmt.Errorf("the controller went back to the stable template of an aborted canary, whose pods may have loaded what was between:\n%s", m)
+	}
+	if early {
+		m.unnumber(old.Template)
+	}
+	// A ControllerRevision that is used again keeps its name and its time, and without numbers
+	// nothing tells that one which shows the same as another was not made by another writer:
+	// when the process ends, and the patch is undone, nothing is left of it.
+	leavesNoTrace := m.stateful && m.blind && (len(m.numbers[m.workload.Template]) > 0 || maps.Equal(old.Shows, m.workload.Shows))
+	before := m.newest()
 	m.number(m.workload.Template, true)
-	for _, s := range m.sources {
+	m.load()
+	for name, s := range m.sources {
+		s.unshown = s.unshown && m.workload.Shows[name] != s.content
 		if s.content == "" { // pods wait for it, and load what comes back
 			s.overwritten = append(s.overwritten, s.unrecorded...)
 		}
@@ -346,12 +456,9 @@ func (m *Model) moved(old Workload) error {
 			})
 		}
 		s.each(func(b belief) []belief {
-			if b.given != s.content && s.content != "" {
-				return []belief{{given: s.content, from: before}}
-			}
-			next := []belief{{given: b.given, from: b.from}} // a later revision is current
-			if s.touched && s.content != "" {                // it may have been given what was between, and this by the same rollout
-				next = append(next, belief{given: b.given, from: before})
+			next := s.patched(b, m.workload.Shows[name], before)
+			if leavesNoTrace {
+				next = append(next, b)
 			}
 			return next
 		})
@@ -367,7 +474,7 @@ func (m *Model) clone() *Model {
 		copied.beliefs, copied.unrecorded, copied.overwritten = slices.Clone(s.beliefs), slices.Clone(s.unrecorded), slices.Clone(s.overwritten)
 		c.sources[name] = &copied
 	}
-	c.shows = maps.Clone(m.shows)
+	c.shows, c.made, c.loaded = maps.Clone(m.shows), maps.Clone(m.made), maps.Clone(m.loaded)
 	c.numbers = map[string][]int64{}
 	for template, numbers := range m.numbers {
 		c.numbers[template] = slices.Clone(numbers)

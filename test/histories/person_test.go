@@ -31,17 +31,20 @@ import (
 type person struct {
 	client    client.Client
 	namespace string
-	// canary is true when the workload is a Rollout.
+	// kind is that of the workload, and canary is true when that is a Rollout.
+	kind   kube.Kind
 	canary bool
 	// contents are those that each source has had.
 	contents map[string][]string
 	// last is the workload as it was deleted; nil after one that took everything along.
 	last  *appsv1.Deployment
 	turns int
+	// digests are those of contents, nil where they can change.
+	digests map[string]string
 }
 
-func newPerson(c client.Client, namespace string, canary bool) *person {
-	return &person{client: c, namespace: namespace, canary: canary, contents: map[string][]string{}}
+func newPerson(c client.Client, namespace string, kind kube.Kind) *person {
+	return &person{client: c, namespace: namespace, kind: kind, canary: kind.Kind == kube.Rollout().Kind, contents: map[string][]string{}}
 }
 
 // begin makes the sources and the workload.
@@ -90,6 +93,8 @@ func (p *person) do(ctx context.Context, a histories.Action) error {
 		return p.setContent(ctx, a.Source, p.fresh(a.Source))
 	case histories.ChangeBack:
 		return p.setContent(ctx, a.Source, p.before(a.Source))
+	case histories.Restore:
+		return p.write(ctx, a.Source, p.contents[a.Source][len(p.contents[a.Source])-1])
 	case histories.Remove:
 		return client.IgnoreNotFound(p.client.Delete(ctx, p.source(a.Source, "")))
 	case histories.HoldSource, histories.FreeSource:
@@ -133,6 +138,11 @@ func (p *person) changeOf(verb histories.Verb) func(*appsv1.Deployment) {
 		return mark(settings.Hold, verb == histories.Hold)
 	case histories.Release:
 		return func(d *appsv1.Deployment) { d.Annotations[settings.Release] = d.ResourceVersion }
+	case histories.Leave:
+		return func(d *appsv1.Deployment) { delete(d.Annotations, settings.Reload) }
+	case histories.Refuse, histories.Ask:
+		wish := map[histories.Verb]string{histories.Refuse: "never", histories.Ask: "auto"}[verb]
+		return func(d *appsv1.Deployment) { d.Annotations[settings.Reload] = wish }
 	case histories.Scale:
 		p.turns++
 		return func(d *appsv1.Deployment) { *d.Spec.Replicas = int32(p.turns % 2) }
@@ -171,7 +181,11 @@ func same(a, b *appsv1.Deployment) bool {
 }
 
 func templateText(d *appsv1.Deployment) string {
-	text, err := json.Marshal(plain(d.Spec.Template))
+	t := &d.Spec.Template
+	if t.Labels[hashLabel] != "" || t.Labels[canaryHashLabel] != "" {
+		t = plain(*t)
+	}
+	text, err := json.Marshal(t)
 	if err != nil {
 		panic(err)
 	}
@@ -196,6 +210,11 @@ func (p *person) before(source string) string {
 
 func (p *person) setContent(ctx context.Context, source, content string) error {
 	p.contents[source] = append(p.contents[source], content)
+	return p.write(ctx, source, content)
+}
+
+// write gives a source that content, and makes one that is not there.
+func (p *person) write(ctx context.Context, source, content string) error {
 	o := p.source(source, content)
 	old := p.source(source, "")
 	err := p.client.Get(ctx, client.ObjectKeyFromObject(o), old)
@@ -241,7 +260,7 @@ func (p *person) remove(ctx context.Context, orphan bool) error {
 
 // get reads the workload, nil when there is none.
 func (p *person) get(ctx context.Context) (*appsv1.Deployment, error) {
-	o := kindOf(p.canary).NewObject()
+	o := p.kind.NewObject()
 	if err := p.client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: testkit.Web}, o); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
@@ -250,8 +269,11 @@ func (p *person) get(ctx context.Context) (*appsv1.Deployment, error) {
 
 // written is the workload in the form of its kind.
 func (p *person) written(d *appsv1.Deployment) client.Object {
-	if p.canary {
+	switch p.kind.Kind {
+	case kube.Rollout().Kind:
 		return asRollout(d)
+	case kube.StatefulSet().Kind:
+		return asStatefulSet(d)
 	}
 	return d
 }
@@ -297,6 +319,9 @@ func (p *person) create(ctx context.Context, d *appsv1.Deployment) error {
 // annotations of the Deployment as they were then. kubectl refuses a paused one; other
 // tools write its template alone, and so does Argo's plugin.
 func (p *person) undo(ctx context.Context, choice int) error {
+	if p.kind.Kind == kube.StatefulSet().Kind {
+		return p.undoStatefulSet(ctx, choice)
+	}
 	sets := &appsv1.ReplicaSetList{}
 	if err := p.client.List(ctx, sets, client.InNamespace(p.namespace), client.MatchingLabels{"app": testkit.Web}); err != nil {
 		return err
@@ -323,6 +348,25 @@ func (p *person) undo(ctx context.Context, choice int) error {
 	})
 }
 
+// undoStatefulSet goes to another revision as "kubectl rollout undo" does: the template alone.
+func (p *person) undoStatefulSet(ctx context.Context, choice int) error {
+	list := &appsv1.ControllerRevisionList{}
+	if err := p.client.List(ctx, list, client.InNamespace(p.namespace), client.MatchingLabels{"app": testkit.Web}); err != nil {
+		return err
+	}
+	return p.change(ctx, func(d *appsv1.Deployment) {
+		var others []*appsv1.Deployment
+		for i := range list.Items {
+			if to := storedIn(&list.Items[i]); templateText(to) != templateText(d) {
+				others = append(others, to)
+			}
+		}
+		if len(others) > 0 {
+			d.Spec.Template = others[choice%len(others)].Spec.Template
+		}
+	})
+}
+
 // factOf is what a write says, of a workload or a source.
 func factOf(o client.Object) histories.Fact {
 	f := histories.Fact{}
@@ -335,9 +379,10 @@ func factOf(o client.Object) histories.Fact {
 	default:
 		d := asDeployment(o)
 		release, _ := strconv.ParseInt(d.Annotations[settings.Release], 10, 64)
+		wish := d.Annotations[settings.Reload]
 		f.Workload = &histories.Workload{
 			UID: string(d.UID), Template: templateText(d),
-			Paused: d.Spec.Paused, Held: f.Held, Release: release,
+			Paused: d.Spec.Paused, Held: f.Held, Release: release, Left: wish == "" || wish == "never",
 		}
 	}
 	return f
@@ -361,9 +406,9 @@ func wordOf(reason string, entry record.Entry, p *person, digests kube.Hashers) 
 
 // showsOf is what Lockstep shows in a template: the content of each source.
 func showsOf(text string, p *person, digests kube.Hashers) map[string]string {
-	shows := map[string]string{}
+	shows, shown := map[string]string{}, input.ParseShown(text)
 	for id, versions := range p.versions(digests) {
-		if content, known := versions[input.ParseShown(text)[id].Digest]; known {
+		if content, known := versions[shown[id].Digest]; known {
 			shows[id.String()] = content
 		}
 	}
@@ -374,16 +419,32 @@ func showsOf(text string, p *person, digests kube.Hashers) map[string]string {
 func (p *person) versions(digests kube.Hashers) map[input.ID]map[string]string {
 	all := map[input.ID]map[string]string{}
 	for name, contents := range p.contents {
+		id, err := input.ParseSource(name)
+		if err != nil {
+			panic(err)
+		}
 		for _, content := range contents {
-			source, err := digests.Slim(p.source(name, content), settings.Native{})
-			if err != nil {
-				panic(err)
+			if all[id] == nil {
+				all[id] = map[string]string{}
 			}
-			if all[source.ID] == nil {
-				all[source.ID] = map[string]string{}
-			}
-			all[source.ID][source.Content.Version(fingerprint.AllKeys()).Short()] = content
+			all[id][p.digest(name, content, digests)] = content
 		}
 	}
 	return all
+}
+
+// digest is that of a content of a source.
+func (p *person) digest(name, content string, digests kube.Hashers) string {
+	if known, ok := p.digests[content]; ok {
+		return known
+	}
+	source, err := digests.Slim(p.source(name, content), settings.Native{})
+	if err != nil {
+		panic(err)
+	}
+	digest := source.Content.Version(fingerprint.AllKeys()).Short()
+	if p.digests != nil {
+		p.digests[content] = digest
+	}
+	return digest
 }

@@ -54,7 +54,7 @@ func newOnPlane(t *testing.T, canary bool) *onPlane {
 		return err == nil, fmt.Sprint(err)
 	})
 	w.writes = newWrites(t, w.World, canary)
-	w.person = newPerson(w.Client, w.Namespace, canary)
+	w.person = newPerson(w.Client, w.Namespace, kindOf(canary))
 	w.witness = w.NewWitness(t)
 	if err := w.person.begin(t.Context()); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func (w *onPlane) do(a histories.Action) error {
 	w.t.Helper()
 	w.awaitObserved()
 	switch a.Verb { //nolint:exhaustive // the rest is a person's
-	case histories.Kill:
+	case histories.Kill, histories.Upgrade:
 		w.writes.arm(nil)
 		w.kill()
 	case histories.KillAfterPatch:
@@ -302,6 +302,7 @@ func (w *onPlane) eventually(try func() error) error {
 // HISTORIES=all.
 func TestOnPlane(t *testing.T) {
 	t.Parallel()
+	labtest.In(t, labtest.TierAll)
 	last := uint64(3)
 	if os.Getenv("HISTORIES") == "all" {
 		last = 20

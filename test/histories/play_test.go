@@ -25,7 +25,7 @@ type world interface { //nolint:interfacebloat // two worlds, and all of it is n
 
 // play plays a history and returns how Lockstep broke the rules.
 func play(h histories.History, w world) (*histories.Model, error) {
-	m := histories.NewModel(h.Canary)
+	m := histories.NewModel(h)
 	for i, a := range h.Actions {
 		if err := step(a, w, m); err != nil {
 			return m, fmt.Errorf("at %d, %s: %w", i, a, err)
@@ -54,7 +54,7 @@ func step(a histories.Action, w world, m *histories.Model) error {
 		return err
 	}
 	if wasUp && !w.isUp() || saw && !w.sees() {
-		if err := m.Interrupt(); err != nil {
+		if err := m.Interrupt(!w.isUp()); err != nil {
 			return err
 		}
 	}

@@ -2,11 +2,12 @@ package histories_test
 
 import (
 	"context"
-	"regexp"
+	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +33,7 @@ type process struct {
 	*agenda
 	server *server
 	kind   kube.Kind
+	salt   string
 
 	workloads *mirror.Mirror[*kube.Workload]
 	sources   map[input.Kind]*mirror.Mirror[*kube.Source]
@@ -42,13 +44,26 @@ type process struct {
 	// disk is the record as it is written, memory what was put there since.
 	disk   map[kube.Key]string
 	memory map[kube.Key]*string
+	// read is the text that was decoded last. All looks share its entry, as those of the product
+	// do, and copied shows whether one of them has changed it.
+	read struct {
+		text          string
+		entry, copied record.Entry
+	}
 	// began is since when workloads are followed.
 	began time.Time
 
 	dead, armed, queued, awaited bool
+	// busy is true while its workers have other work, so that the queue waits. late is how
+	// much later the watches of sources are than that of the workload.
+	busy bool
+	late time.Duration
 	// last is the reason of the last decision, and log all that it has said.
-	last string
-	log  func(string)
+	last  string
+	log   func(string)
+	tells bool
+	// digests are made with the key of the installation.
+	digests kube.Hashers
 }
 
 // watch is a stream of events of one resource. It delivers in order, and late.
@@ -75,19 +90,20 @@ func hashers() kube.Hashers {
 // start runs Lockstep from what is on disk, and lists what there is.
 func start(p *process) *process {
 	s := p.server
-	p.memory, p.sources, p.watches, p.client = map[kube.Key]*string{}, map[input.Kind]*mirror.Mirror[*kube.Source]{}, map[string]*watch{}, s.as(kube.FieldManager)
+	p.memory, p.sources, p.watches, p.client = map[kube.Key]*string{}, map[input.Kind]*mirror.Mirror[*kube.Source]{}, map[string]*watch{}, caller{server: s, manager: kube.FieldManager, salt: p.salt}
 	words := settings.Native{Defaults: settings.Defaults{Quiet: quiet}}
 	p.workloads = mirror.New(mirror.Options[*kube.Workload]{
 		Slim:    func(o any) (*kube.Workload, error) { return kube.SlimWorkload(p.kind, o, words) },
 		Changed: func(_, _ *kube.Workload) { p.wake() }, Seen: p.seen, Now: time.Now,
 	})
-	p.watches[nameOf(p.kind.NewObject(), "")] = follows(p.workloads, s, func(o client.Object) bool { return asDeployment(o) != nil })
+	workloads := nameOf(p.kind.NewObject(), "")
+	p.watches[workloads] = follows(p.workloads, p, func(o client.Object) bool { return nameOf(o, "") == workloads })
 	for kind, object := range map[input.Kind]client.Object{input.KindConfigMap: &corev1.ConfigMap{}, input.KindSecret: &corev1.Secret{}} {
 		p.sources[kind] = mirror.New(mirror.Options[*kube.Source]{
-			Slim:    func(o any) (*kube.Source, error) { return hashers().Slim(o, words) },
+			Slim:    func(o any) (*kube.Source, error) { return p.digests.Slim(o, words) },
 			Changed: func(_, _ *kube.Source) { p.wake() }, Now: time.Now,
 		})
-		p.watches[nameOf(object, "")] = follows(p.sources[kind], s, func(o client.Object) bool { return nameOf(o, "") == nameOf(object, "") })
+		p.watches[nameOf(object, "")] = follows(p.sources[kind], p, func(o client.Object) bool { return nameOf(o, "") == nameOf(object, "") })
 	}
 	p.loop = p.newLoop(words)
 	for _, w := range p.watches {
@@ -98,20 +114,21 @@ func start(p *process) *process {
 }
 
 // follows makes the watch of a mirror.
-func follows[T mirror.Slim[T]](m *mirror.Mirror[T], s *server, is func(client.Object) bool) *watch {
+func follows[T mirror.Slim[T]](m *mirror.Mirror[T], p *process, is func(client.Object) bool) *watch {
+	s := p.server
 	return &watch{
 		deliver: func(o client.Object, gone bool) error {
 			if gone {
 				return m.Delete(o)
 			}
 			defer m.UpdateResourceVersion(o.GetResourceVersion())
-			return m.Update(o)
+			return m.Update(salted(o, p.salt))
 		},
 		list: func() error {
 			var all []any
 			for _, o := range s.objects {
 				if is(o) {
-					all = append(all, o)
+					all = append(all, salted(o, p.salt))
 				}
 			}
 			return m.Replace(all, strconv.FormatUint(s.version, 10))
@@ -121,24 +138,46 @@ func follows[T mirror.Slim[T]](m *mirror.Mirror[T], s *server, is func(client.Ob
 }
 
 func (p *process) newLoop(words settings.Vocabulary) *follow.Reconciler {
-	revisions := func(ctx context.Context, w *kube.Workload) ([]timeline.Revision, error) {
+	revisions := func(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
 		return lineage.Revisions(ctx, p.client, w)
 	}
 	since := func(*kube.Workload, input.Kind) (time.Time, bool) { return p.began, true }
 	return follow.New(follow.Options{Quiet: quiet, MaxDelay: time.Minute, Workers: 1}, follow.Dependencies{
 		Vocabulary: words, Cluster: p, Records: p, Mover: p, Announcer: p, Revisions: revisions, Installation: "lockstep",
-		Families: []follow.Family{configs.New(configs.Options{View: p, Revisions: revisions, Since: since})},
+		Families: []follow.Family{configs.New(configs.Options{View: p, Since: since})},
 		Metrics:  prometheus.NewRegistry(), Now: time.Now,
-		Log: funcr.New(p.note, funcr.Options{Verbosity: 1}),
+		Log: logr.New(&decisions{process: p}),
 	})
 }
 
-// note reads the reason of each decision from the log.
-func (p *process) note(_, text string) {
-	if found := regexp.MustCompile(`"reason"="(\w+)"`).FindStringSubmatch(text); found != nil {
-		p.last = found[1]
+// decisions is the log, which says the reason of each decision.
+type decisions struct {
+	process *process
+	values  []any
+}
+
+func (l *decisions) Init(logr.RuntimeInfo)  {}
+func (l *decisions) Enabled(level int) bool { return level <= 1 }
+
+func (l *decisions) Info(_ int, text string, values ...any) {
+	for i := 0; i+1 < len(values); i += 2 {
+		if values[i] == "reason" {
+			l.process.last = fmt.Sprint(values[i+1])
+		}
 	}
-	p.log(text)
+	if l.process.tells {
+		l.process.log(fmt.Sprint(text, l.values, values))
+	}
+}
+
+func (l *decisions) Error(err error, text string, values ...any) {
+	l.Info(0, text, slices.Concat(values, []any{"error", err})...)
+}
+
+func (l *decisions) WithName(string) logr.LogSink { return l }
+
+func (l *decisions) WithValues(values ...any) logr.LogSink {
+	return &decisions{process: l.process, values: slices.Concat(l.values, values)}
 }
 
 func (p *process) must(err error) {
@@ -158,6 +197,9 @@ func (p *process) see(_ string, old, now client.Object) {
 		return
 	}
 	at := time.Now().Add(p.soon())
+	if asDeployment(o) == nil {
+		at = at.Add(p.late)
+	}
 	if at.Before(w.busy) {
 		at = w.busy
 	}
@@ -222,7 +264,11 @@ func (p *process) wake() {
 }
 
 func (p *process) reconcile() {
-	if p.dead {
+	switch {
+	case p.dead:
+		return
+	case p.busy:
+		p.after(time.Second, p.reconcile)
 		return
 	}
 	p.queued = false
@@ -256,7 +302,7 @@ func (p *process) LacksNamespace(string) bool                             { retu
 func (p *process) Announce(announce.Event)                                {}
 
 func (p *process) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Version {
-	return hashers().Kinds[kind].AbsentVersion(keys)
+	return p.digests.Kinds[kind].AbsentVersion(keys)
 }
 
 // Await wakes the workload with the next change that its controller notes.
@@ -298,9 +344,15 @@ func (p *process) Entry(k kube.Key) (record.Entry, bool) {
 	if !ok {
 		return record.Entry{}, false
 	}
-	e, err := record.Decode(text)
-	p.must(err)
-	return e, true
+	if text != p.read.text {
+		e, err := record.Decode(text)
+		p.must(err)
+		p.read.text, p.read.entry, p.read.copied = text, e, e.Clone()
+	}
+	if !p.read.entry.Equal(p.read.copied) {
+		panic("a look has changed the entry that others share")
+	}
+	return p.read.entry, true
 }
 
 func (p *process) Put(k kube.Key, e record.Entry) error {

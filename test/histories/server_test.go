@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,13 +55,14 @@ type caller struct {
 
 	server  *server
 	manager string
+	salt    string
 }
 
 const namespace = "shop"
 
 // nameOf names an object among all objects.
 func nameOf(o client.Object, name string) string {
-	return fmt.Sprintf("%T/%s", o, name)
+	return reflect.TypeOf(o).String() + "/" + name
 }
 
 func notFound(o client.Object, name string) error {
@@ -77,20 +79,22 @@ func (c caller) Get(_ context.Context, key client.ObjectKey, into client.Object,
 
 // fill copies a stored object into one of a caller.
 func fill(into, stored client.Object) error {
-	text, err := json.Marshal(stored)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(stored.DeepCopyObject()).Elem())
+	return nil
 }
 
 func (c caller) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	sets, ok := list.(*appsv1.ReplicaSetList)
-	if !ok {
+	switch list := list.(type) {
+	case *appsv1.ReplicaSetList:
+		for _, rs := range c.server.sets() {
+			list.Items = append(list.Items, *salted(rs, c.salt).(*appsv1.ReplicaSet).DeepCopy())
+		}
+	case *appsv1.ControllerRevisionList:
+		for _, r := range c.server.revisions() {
+			list.Items = append(list.Items, *salted(r, c.salt).(*appsv1.ControllerRevision).DeepCopy())
+		}
+	default:
 		return fmt.Errorf("the histories list no %T", list)
-	}
-	for _, rs := range c.server.sets() {
-		sets.Items = append(sets.Items, *rs.DeepCopy())
 	}
 	return nil
 }
@@ -142,6 +146,9 @@ func (c caller) Update(_ context.Context, o client.Object, _ ...client.UpdateOpt
 	if rollout, ok := o.(*unstructured.Unstructured); ok { // its status is written by itself
 		rollout.Object["status"] = old.DeepCopyObject().(*unstructured.Unstructured).Object["status"]
 	}
+	if set, ok := o.(*appsv1.StatefulSet); ok {
+		set.Status = old.(*appsv1.StatefulSet).Status
+	}
 	o.SetManagedFields(old.GetManagedFields())
 	o.SetGeneration(old.GetGeneration())
 	if hasNewSpec(old, o) {
@@ -152,10 +159,13 @@ func (c caller) Update(_ context.Context, o client.Object, _ ...client.UpdateOpt
 }
 
 // hasNewSpec: the API server counts the annotations of a Deployment too, unless its
-// controller writes them with the status; of a Rollout only the specification.
+// controller writes them with the status; of the others only the specification.
 func hasNewSpec(old, now client.Object) bool {
 	if rollout, ok := old.(*unstructured.Unstructured); ok {
 		return !apiequality.Semantic.DeepEqual(rollout.Object["spec"], now.(*unstructured.Unstructured).Object["spec"])
+	}
+	if set, ok := old.(*appsv1.StatefulSet); ok {
+		return !apiequality.Semantic.DeepEqual(set.Spec, now.(*appsv1.StatefulSet).Spec)
 	}
 	before, ok := old.(*appsv1.Deployment)
 	after, _ := now.(*appsv1.Deployment)
@@ -180,7 +190,7 @@ func (c caller) Patch(ctx context.Context, o client.Object, p client.Patch, _ ..
 	if err := c.Update(ctx, patched); err != nil {
 		return err
 	}
-	return fill(o, patched)
+	return fill(o, salted(patched, c.salt))
 }
 
 // merge is the object with a JSON merge patch.
@@ -243,6 +253,13 @@ func (c caller) Delete(_ context.Context, o client.Object, options ...client.Del
 			}
 			rs.OwnerReferences = nil
 		}
+		for _, r := range c.server.revisions() {
+			if !orphan {
+				delete(c.server.objects, nameOf(r, r.Name))
+				continue
+			}
+			r.OwnerReferences = nil
+		}
 	}
 	c.server.orphaning = orphan
 	for _, tell := range c.server.written {
@@ -263,59 +280,62 @@ func (s *server) store(writer string, old, o client.Object) {
 	}
 }
 
-// manage keeps the managed fields: who writes a field last owns it.
+// managed are the fields of an object whose writers Lockstep reads, with their values.
+func managed(o client.Object) map[string]string {
+	switch o.(type) {
+	case *appsv1.Deployment, *appsv1.StatefulSet, *unstructured.Unstructured:
+		return map[string]string{settings.Reload: o.GetAnnotations()[settings.Reload], settings.Inputs: noted(o, settings.Inputs), "template": noted(o, "edited")}
+	}
+	return map[string]string{"data": ""}
+}
+
+// noted is an annotation of a workload's template.
+func noted(o client.Object, key string) string {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		return o.Spec.Template.Annotations[key]
+	case *appsv1.StatefulSet:
+		return o.Spec.Template.Annotations[key]
+	}
+	text, _, _ := unstructured.NestedString(o.(*unstructured.Unstructured).Object, "spec", "template", "metadata", "annotations", key)
+	return text
+}
+
+// manage keeps the managed fields: the last writer of a field owns it.
 func manage(writer string, old, o client.Object) {
-	fields := map[string]bool{}
-	if d := asDeployment(o); d != nil {
-		before := asDeployment(old)
-		if before == nil || before.Annotations[settings.Reload] != d.Annotations[settings.Reload] {
-			fields[settings.Reload] = true
+	values := managed(o)
+	var before map[string]string
+	if _, isData := values["data"]; old != nil && !isData {
+		before = managed(old)
+	}
+	owners, times := map[string]string{}, map[string]metav1.Time{}
+	for _, e := range o.GetManagedFields() {
+		times[e.Manager] = *e.Time
+		for field := range values {
+			if strings.Contains(e.FieldsV1.GetRawString(), fieldText(field)) {
+				owners[field] = e.Manager
+			}
 		}
-		if before == nil || before.Spec.Template.Annotations[settings.Inputs] != d.Spec.Template.Annotations[settings.Inputs] {
-			fields[settings.Inputs] = true
+	}
+	times[writer] = now()
+	for field, value := range values {
+		if before == nil || before[field] != value {
+			owners[field] = writer
 		}
-	} else {
-		fields["data"] = true
 	}
 	var entries []metav1.ManagedFieldsEntry
-	for _, e := range o.GetManagedFields() {
-		owned := map[string]map[string]any{}
-		if json.Unmarshal(e.FieldsV1.GetRawBytes(), &owned) != nil {
-			continue
-		}
-		for field := range fields {
-			delete(owned["f:all"], "f:"+field)
-		}
-		if e.Manager == writer {
-			for field := range owned["f:all"] {
-				fields[field[2:]] = true
+	for _, manager := range slices.Sorted(maps.Keys(times)) {
+		at, owned := times[manager], []string{}
+		for _, field := range slices.Sorted(maps.Keys(owners)) {
+			if owners[field] == manager {
+				owned = append(owned, fieldText(field)+"{}")
 			}
-			continue
 		}
-		entries = append(entries, entry(e.Manager, *e.Time, owned["f:all"]))
+		entries = append(entries, metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: metav1.NewFieldsV1(`{"f:all":{` + strings.Join(owned, ",") + `}}`)})
 	}
-	owned := map[string]any{}
-	for field := range fields {
-		owned["f:"+field] = map[string]any{}
-	}
-	o.SetManagedFields(append(entries, entry(writer, now(), owned)))
+	o.SetManagedFields(entries)
 }
 
-func entry(manager string, at metav1.Time, owned map[string]any) metav1.ManagedFieldsEntry {
-	text, err := json.Marshal(map[string]any{"f:all": owned})
-	if err != nil {
-		panic(err)
-	}
-	return metav1.ManagedFieldsEntry{Manager: manager, Time: &at, FieldsV1: metav1.NewFieldsV1(string(text))}
-}
-
-// isSource reports whether the object is a ConfigMap or Secret.
-func isSource(o client.Object) bool {
-	switch o.(type) {
-	case *corev1.ConfigMap, *corev1.Secret:
-		return true
-	}
-	return false
-}
+func fieldText(field string) string { return `"f:` + field + `":` }
 
 var _ client.Client = caller{manager: kube.FieldManager}

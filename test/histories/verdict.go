@@ -1,6 +1,7 @@
 package histories
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,19 +11,20 @@ import (
 // The model stays as it was when they do not agree.
 func (m *Model) Settle(w Word) error {
 	next := m.clone()
-	if m.workload != nil {
+	if m.workload != nil && !m.workload.Left {
 		if err := next.agree(w); err != nil {
 			return err
 		}
 	}
 	for _, s := range next.sources {
-		s.touched, s.arrived = false, false
+		s.touched, s.unshown, s.arrived, s.saw = false, false, false, ""
 		s.rewritten = s.rewritten && m.workload == nil // what is on record of it is compared when it is back
 	}
 	if next.accepting && next.workload != nil { // it was carried out by now
 		next.accepted = next.workload.Template
 	}
 	next.accepting, next.takenOver, next.rolledOut = false, false, false
+	next.unsettled = next.unsettled && next.workload == nil
 	next.settled = next.clone()
 	next.settled.settled = nil
 	*m = *next
@@ -83,6 +85,9 @@ func (m *Model) checkReason(reason string) error {
 // forbidden says why Lockstep must not have moved the workload. What was written to a
 // source since the last settlement may have come after its decision.
 func (m *Model) forbidden(old Workload) error {
+	if m.workload.Left {
+		return errors.New("the controller rolled out a workload that does not ask for it")
+	}
 	if old.Held || old.Paused {
 		return fmt.Errorf("the controller rolled out a workload that was held=%t, paused=%t", old.Held, old.Paused)
 	}
@@ -93,7 +98,13 @@ func (m *Model) forbidden(old Workload) error {
 	for _, name := range []string{ConfigMap, Secret} {
 		s := m.sources[name]
 		due = due || s.touched || len(s.unrecorded) > 0 || s.mayBe(belief.differs, s.content)
-		if s.touched || m.accepting {
+		if m.accepting {
+			continue
+		}
+		if !s.unshown && s.mustBe(belief.isTakenBack, s.content) {
+			return fmt.Errorf("the controller rolled out %s again, which was taken back", name)
+		}
+		if s.touched {
 			continue
 		}
 		if s.content == "" {
@@ -101,9 +112,6 @@ func (m *Model) forbidden(old Workload) error {
 		}
 		if s.held && s.mustBe(belief.differs, s.content) && !slices.Contains(s.overwritten, s.content) {
 			return fmt.Errorf("the controller rolled out %s, which is held", name)
-		}
-		if s.mustBe(belief.isTakenBack, s.content) {
-			return fmt.Errorf("the controller rolled out %s again, which was taken back", name)
 		}
 	}
 	if !due {

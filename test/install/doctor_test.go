@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/helmtest"
@@ -65,7 +64,7 @@ func wantPermissions(t *testing.T, w *testkit.World, about string) {
 			Path: labtest.Binary(t, "./cmd/lockstep"),
 			Args: []string{"doctor", "--kubeconfig", w.Cluster.Kubeconfig(), "--own-namespace", w.Own, "-n", w.Namespace, "-o", "json"},
 		})
-		doctor.ExitCode(t, time.Minute)
+		doctor.ExitCode(t, testkit.Patience)
 		var answer struct{ Checks []check }
 		if err := json.Unmarshal([]byte(doctor.Stdout()), &answer); err != nil {
 			t.Fatalf("%v: %s%s", err, doctor.Stdout(), doctor.Stderr())

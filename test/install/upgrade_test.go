@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -120,22 +119,14 @@ func (u *upgrade) applyManifests(t *testing.T) {
 func kubectl(t *testing.T, args ...string) {
 	t.Helper()
 	running := labtest.StartCommand(t, labtest.Command{Path: kubectlPath(t), Args: args})
-	if code := running.ExitCode(t, time.Minute); code != 0 {
+	if code := running.ExitCode(t, testkit.Patience); code != 0 {
 		t.Fatalf("kubectl %q: exit %d\n%s", args, code, running.Stderr())
 	}
 }
 
 func kubectlPath(t *testing.T) string {
 	t.Helper()
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := builder.Build(t.Context(), program.Kubectl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return built[program.Kubectl].Path
+	return labtest.Program(t, program.Kubectl)
 }
 
 // controller is the Deployment of the controller, as it is in the cluster.

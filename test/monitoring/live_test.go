@@ -19,6 +19,7 @@ import (
 // alert or a panel names exists. Other programs that it scrapes show in no panel.
 func TestLive(t *testing.T) {
 	t.Parallel()
+	labtest.Need(t, "prometheus") // before anything is started
 	l := newLoad(t)
 	d := readDashboard(t)
 	p := startPrometheus(t, l.Own, l.metrics[:], startForeign(t, d))

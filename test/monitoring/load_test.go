@@ -26,9 +26,9 @@ import (
 // How much there is to do: each ConfigMap is used by some of the workloads, and changed in
 // every round.
 const (
-	workloads  = 30
+	workloads  = 12
 	configMaps = 6
-	rounds     = 4
+	rounds     = 2
 )
 
 // load is a controller of two replicas that has something of everything to do.

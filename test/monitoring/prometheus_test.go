@@ -55,7 +55,7 @@ func startPrometheus(t testing.TB, namespace string, replicas []string, others .
 		t.Fatal(err)
 	}
 	p := &prometheus{address: address, foreign: foreign, Running: labtest.StartCommand(t, labtest.Command{
-		Path: labtest.Need(t, "prometheus", "prometheus"),
+		Path: labtest.Need(t, "prometheus"),
 		Args: []string{
 			"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(folder, "data"),
 			"--web.listen-address=" + address, "--log.level=warn",

@@ -15,6 +15,7 @@ import (
 // ConfigMaps, attaches nothing. An alert says so.
 func TestRevisionsOnly(t *testing.T) {
 	t.Parallel()
+	labtest.Need(t, "prometheus") // before anything is started
 	w, metrics := testkit.NewWorld(t), freeAddress(t)
 	account := labtest.NewAccount(t, w.Cluster, w.Own)
 	account.AllowEverywhere(t,

@@ -18,7 +18,7 @@ import (
 // TestRules has promtool check the rules and run their cases.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	promtool := labtest.Need(t, "promtool", "prometheus")
+	promtool := labtest.Need(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", "--lint-fatal", rulesFile}, {"test", "rules", casesFile}} {
 		run := labtest.StartCommand(t, labtest.Command{Path: promtool, Args: args})
 		// The cases are days of samples, which take long on a busy machine.

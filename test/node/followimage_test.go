@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -45,7 +46,6 @@ func pushEndsInAPod(t *testing.T, cluster *labtest.Cluster) {
 	pull := testkit.Secret("pull", corev1.DockerConfigJsonKey, string(credentials))
 	pull.Type = corev1.SecretTypeDockerConfigJson
 	app := application(map[string]string{settings.ImagePrefix + "app": tag})
-	app.Spec.ProgressDeadlineSeconds = new(int32(20))
 	pod := &app.Spec.Template.Spec
 	pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 	pod.Containers[0].Image, pod.Containers[0].ImagePullPolicy = tag, corev1.PullIfNotPresent
@@ -59,12 +59,15 @@ func pushEndsInAPod(t *testing.T, cluster *labtest.Cluster) {
 	awaitOutput(t, w, "env hello", "file one")
 	w.AwaitRecord(t, "app", "ok=latest@"+strings.TrimPrefix(second, "sha256:"))
 
+	// Only the one that can't start is given a short time to start.
+	w.Patch(t, &appsv1.Deployment{}, "app", `{"spec":{"progressDeadlineSeconds":2}}`)
 	broken := push("65503", "/no-such-program")
 	w.AwaitEvent(t, "app", "Warning PutBack", "quarantined", strings.TrimPrefix(broken, "sha256:")[:10])
 	awaitRunning(t, w, second)
 	w.AwaitEvent(t, "app", "Warning Quarantined", "not rolled out")
 	w.AwaitRecord(t, "app", "bad="+strings.TrimPrefix(broken, "sha256:")[:20])
 
+	w.Patch(t, &appsv1.Deployment{}, "app", `{"spec":{"progressDeadlineSeconds":null}}`)
 	awaitRunning(t, w, push("65504"))
 }
 

@@ -24,10 +24,10 @@ import (
 func loadGrafana(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
 	load(t, cluster, image.Image{
-		Name: "lab.local/k8s-sidecar:1", Files: map[string]string{"/k8s-sidecar": labtest.StaticBinary(t, "./cmd/lockstep-sync")}, Entrypoint: []string{"/k8s-sidecar"},
+		Name: "lab.local/k8s-sidecar:1", Files: map[string]string{"/k8s-sidecar": labtest.Binary(t, "./cmd/lockstep-sync")}, Entrypoint: []string{"/k8s-sidecar"},
 	})
 	load(t, cluster, image.Image{
-		Name: "lab.local/grafana:1", Files: map[string]string{"/grafana": labtest.StaticBinary(t, "./test/node/standin")}, Entrypoint: []string{"/grafana"},
+		Name: "lab.local/grafana:1", Files: map[string]string{"/grafana": labtest.Binary(t, "./test/node/standin")}, Entrypoint: []string{"/grafana"},
 	})
 }
 
@@ -36,7 +36,6 @@ func loadGrafana(t *testing.T, cluster *labtest.Cluster) {
 // enters no links, and nothing is deleted that is still there.
 func grafanaKeepsItsDashboards(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
-	t.Parallel()
 	w := testkit.NewWorldOn(t, cluster)
 	provision(t, w)
 	applyGrafana(t, w, func(*corev1.PodSpec) {})
@@ -50,7 +49,6 @@ func grafanaKeepsItsDashboards(t *testing.T, cluster *labtest.Cluster) {
 // start before Grafana and make no request for the first set.
 func grafanaWithNativeSidecars(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
-	t.Parallel()
 	w := testkit.NewWorldOn(t, cluster)
 	provision(t, w)
 	applyGrafana(t, w, func(pod *corev1.PodSpec) {

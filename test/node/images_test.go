@@ -22,15 +22,23 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// imagesTakeThePlaceOfOthers pushes the images as a user does, with "make push", to a
-// registry with TLS and credentials. From there the node pulls them for the manifests
-// of the programs that they replace, in which only the image is another one. What is
-// taken over and what is added is said in testdata/seeds; the pods of k8s-sidecar and
-// configmap-reload are the test's own.
+// imagesTakeThePlaceOfOthers pushes the images of a release to a registry with TLS and
+// credentials. From there the node pulls them for the manifests of the programs that they
+// replace, in which only the image is another one. What is taken over and what is added is
+// said in testdata/seeds; the pods of k8s-sidecar and configmap-reload are the test's own.
 func imagesTakeThePlaceOfOthers(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
-	t.Parallel()
-	images := pushImages(t, cluster)
+	stdout, stderr, code := pushFrom(t, cluster, labtest.RegistryPassword, labtest.Command{
+		Path: labtest.Binary(t, "./test/node/hostpush"),
+		Args: []string{
+			cluster.SecureRegistry() + "/team/lockstep", testTag,
+			labtest.Binary(t, "./cmd/lockstep"), labtest.Binary(t, "./cmd/lockstep-sync"),
+		},
+	})
+	if code != 0 {
+		t.Fatalf("hostpush ends with %d: %s", code, stderr)
+	}
+	images := referencesIn(stdout, cluster.SecureRegistry()+"/team")
 	for name, play := range map[string]func(*testing.T, *testkit.World, string){
 		"kubernetes-reloader": seedOfKubernetesReloader,
 		"configmap-attacher":  seedOfConfigmapAttacher,
@@ -43,57 +51,69 @@ func imagesTakeThePlaceOfOthers(t *testing.T, cluster *labtest.Cluster) {
 			t.Parallel()
 			reference, found := images["lockstep-"+name]
 			if !found {
-				t.Fatalf("make push printed no such image: %v", images)
+				t.Fatalf("no such image was pushed: %v", images)
 			}
 			play(t, testkit.NewWorldOn(t, cluster), reference)
 		})
 	}
 }
 
-// pushImages runs make push and returns the references that it prints, by the names of
-// the images.
-func pushImages(t *testing.T, cluster *labtest.Cluster) map[string]string {
+// pushedByMake pushes as a user does, with "make push", which compiles for every platform.
+// A pod runs one of the images.
+func pushedByMake(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
-	login := t.TempDir()
-	if err := cluster.RegistryLogin(login, labtest.RegistryUser, "wrong"); err != nil {
-		t.Fatal(err)
-	}
-	if _, stderr, code := makePush(t, cluster, login); code == 0 || !strings.Contains(stderr, "refuses the credentials") {
-		t.Fatalf("with a wrong password make ends with %d: %s", code, stderr)
-	}
-	if err := cluster.RegistryLogin(login, labtest.RegistryUser, labtest.RegistryPassword); err != nil {
-		t.Fatal(err)
-	}
-	stdout, stderr, code := makePush(t, cluster, login)
-	if code != 0 {
-		t.Fatalf("make push ends with %d: %s", code, stderr)
-	}
-	images := map[string]string{}
-	printed := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(cluster.SecureRegistry()) + `/team/(\S+):v0\.0\.0-test@sha256:[0-9a-f]{64}$`)
-	for _, match := range printed.FindAllStringSubmatch(stdout, -1) {
-		images[match[1]] = match[0]
-	}
-	_, digest, _ := strings.Cut(images["lockstep"], "@")
-	if !strings.Contains(stdout, "--set image.repository="+cluster.SecureRegistry()+"/team/lockstep,image.digest="+digest+"\n") {
-		t.Errorf("make push does not print how to install the controller:\n%s", stdout)
-	}
-	return images
-}
-
-func makePush(t *testing.T, cluster *labtest.Cluster, login string) (stdout, stderr string, code int) {
-	t.Helper()
+	labtest.In(t, labtest.TierRelease)
 	tool, err := exec.LookPath("make")
 	if err != nil {
 		t.Fatal(err)
 	}
-	running := labtest.StartCommand(t, labtest.Command{
-		Path: tool, Dir: "../..",
-		Args: []string{"push", "IMAGE=" + cluster.SecureRegistry() + "/team/lockstep", "VERSION=v0.0.0-test", "OUT=" + t.TempDir() + "/images"},
+	const repository = "/made/lockstep"
+	push := labtest.Command{
+		Path: tool, Args: []string{"push", "IMAGE=" + cluster.SecureRegistry() + repository, "VERSION=" + testTag, "OUT=" + t.TempDir() + "/images"},
 		// This test may be started by make, whose settings are not for another one.
-		Env: []string{"DOCKER_CONFIG=" + login, "SSL_CERT_FILE=" + cluster.Authority(), "MAKEFLAGS=", "MFLAGS=", "MAKELEVEL="},
-	})
+		Env: []string{"MAKEFLAGS=", "MFLAGS=", "MAKELEVEL="},
+	}
+	if _, stderr, code := pushFrom(t, cluster, "wrong", push); code == 0 || !strings.Contains(stderr, "refuses the credentials") {
+		t.Fatalf("with a wrong password make ends with %d: %s", code, stderr)
+	}
+	stdout, stderr, code := pushFrom(t, cluster, labtest.RegistryPassword, push)
+	if code != 0 {
+		t.Fatalf("make push ends with %d: %s", code, stderr)
+	}
+	images := referencesIn(stdout, cluster.SecureRegistry()+"/made")
+	_, digest, _ := strings.Cut(images["lockstep"], "@")
+	if !strings.Contains(stdout, "--set image.repository="+cluster.SecureRegistry()+repository+",image.digest="+digest+"\n") {
+		t.Errorf("make push does not print how to install the controller:\n%s", stdout)
+	}
+	credentialsAreReadable(t, testkit.NewWorldOn(t, cluster), images["lockstep-sync"])
+}
+
+// testTag is the tag of the images.
+const testTag = "v0.0.0-test"
+
+// pushFrom runs a command that pushes, in the folder of the repository and with a password
+// for the registry.
+func pushFrom(t *testing.T, cluster *labtest.Cluster, password string, push labtest.Command) (stdout, stderr string, code int) {
+	t.Helper()
+	login := t.TempDir()
+	if err := cluster.RegistryLogin(login, labtest.RegistryUser, password); err != nil {
+		t.Fatal(err)
+	}
+	push.Dir = "../.."
+	push.Env = append(push.Env, "DOCKER_CONFIG="+login, "SSL_CERT_FILE="+cluster.Authority())
+	running := labtest.StartCommand(t, push)
 	code = running.ExitCode(t, 20*time.Minute)
 	return running.Stdout(), running.Stderr(), code
+}
+
+// referencesIn finds the references that were printed, by the names of the images.
+func referencesIn(stdout, folder string) map[string]string {
+	images := map[string]string{}
+	printed := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(folder) + `/(\S+):` + regexp.QuoteMeta(testTag) + `@sha256:[0-9a-f]{64}$`)
+	for _, match := range printed.FindAllStringSubmatch(stdout, -1) {
+		images[match[1]] = match[0]
+	}
+	return images
 }
 
 // seed reads a predecessor's manifest with one image replaced, and with what the user
@@ -271,9 +291,17 @@ func configmapReloadTellsOfAMount(t *testing.T, w *testkit.World, image string) 
 	awaitLog(t, w, "prometheus", "started with one")
 	labtest.Eventually(t, 3*testkit.Patience, func() (bool, string) { return ready(pod(t, w)), state(t, w) })
 	w.SetConfig(t, "prometheus", "prometheus.yml", "two")
-	// The kubelet looks at a pod's volumes when the pod changes; else a minute later.
-	w.Patch(t, &corev1.Pod{}, "app", `{"metadata":{"annotations":{"look":"now"}}}`)
-	awaitLog(t, w, "prometheus", "reloaded with two")
+	// The kubelet looks at a pod's volumes when the pod changes, and may hear of that before
+	// it hears of the ConfigMap.
+	changes, last := 0, time.Time{}
+	labtest.Eventually(t, 3*testkit.Patience, func() (bool, string) {
+		if time.Since(last) > 5*time.Second {
+			changes, last = changes+1, time.Now()
+			w.Patch(t, &corev1.Pod{}, "app", fmt.Sprintf(`{"metadata":{"annotations":{"look":"%d"}}}`, changes))
+		}
+		log := logOf(t, w, "prometheus")
+		return containsLines(log, []string{"reloaded with two"}), fmt.Sprintf("after %d changes of the pod the application has written\n%s\n%s", changes, log, state(t, w))
+	})
 	wantPulled(t, w, w.Namespace, image)
 }
 

@@ -32,7 +32,6 @@ configmapAttacher: {repository: lab.local/lockstep, tag: "1", imagePullPolicy: N
 // hook, in a pod, with the rights that the chart gives it.
 func podsKeepTheConfigurationOfTheirRevision(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
-	t.Parallel()
 	w := walkthrough.NewWorld(t, cluster)
 	w.AwaitRolloutKind()
 	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())

@@ -25,7 +25,7 @@ import (
 // loadSync gives the node the agent, and the applications of examples/sync.
 func loadSync(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
-	agent, standin := labtest.StaticBinary(t, "./cmd/lockstep-sync"), labtest.StaticBinary(t, "./test/node/standin")
+	agent, standin := labtest.Binary(t, "./cmd/lockstep-sync"), labtest.Binary(t, "./test/node/standin")
 	load(t, cluster, image.Image{
 		Name: "lab.local/lockstep-sync:1", Files: map[string]string{"/lockstep-sync": agent}, Entrypoint: []string{"/lockstep-sync"},
 	})
@@ -43,7 +43,6 @@ func loadSync(t *testing.T, cluster *labtest.Cluster) {
 // liveness probe asks the agent. The agent goes on all the while.
 func failedReloadRestartsTheApplication(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
-	t.Parallel()
 	w := testkit.NewWorldOn(t, cluster)
 	configMap := applySync(t, w, "../../examples/sync/prometheus.yaml", func(pod *corev1.PodSpec) {
 		agent, app := &pod.InitContainers[0], &pod.Containers[0]
@@ -53,6 +52,8 @@ func failedReloadRestartsTheApplication(t *testing.T, cluster *labtest.Cluster) 
 		agent.Args = slices.DeleteFunc(agent.Args, func(arg string) bool { return arg == "--roll-back" })
 		agent.Args = append(agent.Args, "--wait-for-sources", "--max-failures=2", "--retry=100ms", "--max-retry=1s")
 		app.LivenessProbe.PeriodSeconds, app.LivenessProbe.FailureThreshold = 1, 30
+		// The probes that aren't the story wait for a slow machine, and not for a fast one.
+		agent.StartupProbe.FailureThreshold, app.ReadinessProbe.PeriodSeconds = 600, 1
 	})
 	awaitEvent(t, w, "Startup probe failed")
 	if p := pod(t, w); p.Status.ContainerStatuses[0].State.Waiting == nil {
@@ -86,7 +87,6 @@ func failedReloadRestartsTheApplication(t *testing.T, cluster *labtest.Cluster) 
 // application's parent.
 func agentIsTheFirstProcess(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
-	t.Parallel()
 	w := testkit.NewWorldOn(t, cluster)
 	configMap := applySync(t, w, "../../examples/sync/nginx.yaml", func(pod *corev1.PodSpec) {
 		app := &pod.Containers[0]

@@ -23,9 +23,7 @@ import (
 // TestNodeLeavesNoTrace compares the host with what it was before, while a node
 // runs a pod and after the node's end, however that comes.
 func TestNodeLeavesNoTrace(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short asks for the tests without a real node")
-	}
+	labtest.In(t, labtest.TierAll)
 	lab := labtest.Binary(t, "./lab")
 	t.Run("exec is killed", func(t *testing.T) {
 		ownRuns(t)
@@ -169,7 +167,7 @@ func playOn(t *testing.T, run *labtest.Run) {
 // control group, no folder.
 func awaitNothing(t *testing.T, run *labtest.Run) {
 	t.Helper()
-	labtest.Eventually(t, time.Minute, func() (bool, string) {
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		for _, p := range run.Processes {
 			if p.Alive() {
 				return false, p.Name + " still runs"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -126,7 +127,7 @@ func TestMissingRightForAKind(t *testing.T) {
 	s.AwaitRecordRight(t, account, true)
 	testkit.AwaitListing(t, account, true, &appsv1.DeploymentList{}, client.InNamespace(s.Namespace))
 	address := freeAddress(t)
-	c := s.StartControllerAs(t, account.Kubeconfig, "--quiet", testkit.Quiet, "--metrics-addr", address)
+	c := inprocess.StartControllerAs(t, s.World, account.Kubeconfig, "--quiet", testkit.Quiet, "--metrics-addr", address)
 	c.AwaitReady(t, true)
 	s.awaitKnown(t, deploy, "web", "configmap/app")
 	c.AwaitVerbose(t, "[-] statefulsets in "+s.Namespace+": permission is missing")

@@ -88,7 +88,7 @@ func TestOnDelete(t *testing.T) {
 	s.awaitPods(t, "statefulset/db", "updatedReplicas", 1)
 	s.checkRollouts(t, "one pod is left", 1, "statefulset/db")
 	s.checkNoEvent(t, "db", "Reloaded")
-	kill(t, c)
+	stop(t, c)
 	s.run(t)
 	s.deletePods(t, "db", "db-0")
 	s.AwaitEvent(t, "db", "Normal Reloaded", "configmap/app "+short("two"))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -25,7 +26,7 @@ func TestPatternWhileAway(t *testing.T) {
 		deployment("web", settings.Reload+": configmap/rules-*", "containers: [{name: app, image: app}]")+
 		deployment("rolled", settings.Reload+": configmap/rules-*", "containers: [{name: app, image: app}]")+
 		deployment("widened", settings.Reload+": configmap/other-*", "containers: [{name: app, image: app}]"))
-	c := s.run(t)
+	c := s.runProcess(t)
 	for _, name := range []string{"web", "rolled"} {
 		s.awaitKnown(t, deploy, name, "configmap/rules-a", `"searched":`)
 	}
@@ -122,7 +123,7 @@ func orphanedAndMadeAgain(t *testing.T, watched bool) {
 	for ref := range all {
 		s.awaitObserved(t, ref)
 	}
-	c := s.run(t)
+	c := s.runProcess(t)
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
 		s.awaitKnown(t, kind+".apps", strings.ToLower(kind), "configmap/app")
 	}
@@ -218,7 +219,7 @@ func TestTwoInstallations(t *testing.T) {
 	s.run(t)
 	other := *s.World
 	other.Own = labtest.Namespace(t, s.Cluster)
-	other.StartReady(t, "--quiet", testkit.Quiet)
+	inprocess.StartReady(t, &other, "--quiet", testkit.Quiet)
 	second := &stage{World: &other}
 	for _, each := range []*stage{s, second} {
 		each.awaitKnown(t, deploy, "db", "secret/db")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -18,7 +19,7 @@ func TestPatternThatMatchesNothingYet(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, deployment("web", settings.Reload+": configmap/rules-*", plainPod))
 	s.awaitObserved(t, web)
-	c := s.run(t)
+	c := s.runProcess(t)
 	s.awaitKnown(t, deploy, "web", `"searched":`)
 	kill(t, c)
 	s.awaitLaterSecond(t)
@@ -75,7 +76,7 @@ func TestUndoWithoutTheRightToRevisions(t *testing.T) {
 	account.AllowEverywhere(t, slices.Concat(rest, testkit.SecretRules())...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
 	s.AwaitRecordRight(t, account, true)
-	s.StartControllerAs(t, account.Kubeconfig, "--quiet", testkit.Quiet)
+	inprocess.StartControllerAs(t, s.World, account.Kubeconfig, "--quiet", testkit.Quiet)
 	s.witness.AwaitKnown(t)
 	s.awaitKnown(t, deploy, "web", "configmap/app", "secret/db")
 	s.change(t, "configmap/app", "{data: {key: two}}")

@@ -18,6 +18,7 @@ import (
 // only looks new because it was listed again restarts nobody.
 func TestExpiredWatch(t *testing.T) {
 	t.Parallel()
+	labtest.In(t, labtest.TierAll)
 	cluster := labtest.Private(t, labtest.Options{})
 	w := testkit.NewWorldOn(t, cluster)
 	s := &stage{World: w, witness: w.NewWitness(t)}
@@ -25,7 +26,7 @@ func TestExpiredWatch(t *testing.T) {
 	s.make(t, simple()+secret("db", "key: one")+configMap("calm", "key: one")+configMap("reborn", "key: one")+
 		workload("StatefulSet", "db", auto, uses("configmap/app", "secret/db"))+
 		workload("StatefulSet", "calm", auto, uses("configmap/calm", "configmap/reborn")))
-	c := s.run(t)
+	c := s.runProcess(t)
 	s.awaitKnown(t, "StatefulSet.apps", "db", "configmap/app", "secret/db")
 	s.awaitKnown(t, "StatefulSet.apps", "calm", "configmap/calm", "configmap/reborn")
 	before := s.given(t, "StatefulSet.apps", "db", input.Secret("db"))

@@ -8,6 +8,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 // chart has a ConfigMap and a Deployment whose template changes with each release,
@@ -18,7 +19,7 @@ func chart(t *testing.T) string {
 	files := map[string]string{
 		"Chart.yaml":               "{apiVersion: v2, name: shop, version: 1.0.0}\n",
 		"templates/configmap.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}, data: {key: {{ .Values.key }}}}\n",
-		"templates/deployment.yaml": deployment("web", auto+", "+settings.Quiet+": 10s",
+		"templates/deployment.yaml": deployment("web", auto+", "+settings.Quiet+": {{ .Values.quiet }}",
 			"containers: [{name: app, image: 'app:{{ .Values.image }}', envFrom: [{configMapRef: {name: app}}]}]"),
 	}
 	for name, text := range files {
@@ -37,41 +38,35 @@ func chart(t *testing.T) string {
 // one of the ConfigMap alone is one of ours, and neither undoes the other.
 func TestHelmUpgrade(t *testing.T) {
 	t.Parallel()
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := builder.Build(t.Context(), program.Helm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	helm := labtest.Program(t, program.Helm)
 	s := newStage(t, "")
 	dir := chart(t)
-	release := func(key, image string) {
+	// The window of a release of both is longer than Helm takes to write one after the other.
+	release := func(key, image, quiet string) {
 		t.Helper()
 		args := []string{
 			"upgrade", "--install", "shop", dir, "--namespace", s.Namespace, "--kubeconfig", s.Cluster.Kubeconfig(),
-			"--set", "key=" + key, "--set", "image=" + image,
+			"--set", "key=" + key, "--set", "image=" + image, "--set", "quiet=" + quiet,
 		}
-		_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: built[program.Helm].Path, Args: args, Env: []string{"HOME=" + dir}})
+		_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: helm, Args: args, Env: []string{"HOME=" + dir}})
 		if code != 0 {
 			t.Fatalf("helm %q: exit code %d\n%s", args, code, stderr)
 		}
 	}
 	s.run(t)
-	release("one", "v1")
+	release("one", "v1", "1h")
 	s.awaitKnown(t, deploy, "web", versionOf("one"))
 	s.checkRollouts(t, "installed", 0, web)
 
-	release("two", "v2")
+	release("two", "v2", "1h")
 	s.awaitKnown(t, deploy, "web", versionOf("two"))
 	s.checkRollouts(t, "ConfigMap and template in one release", 1, web)
 
-	release("three", "v2")
+	release("three", "v2", testkit.Quiet)
 	s.awaitRollouts(t, web, 2)
 	s.awaitKnown(t, deploy, "web", versionOf("three"))
 	shown := s.shown(t, web)
-	release("three", "v2")
+	release("three", "v2", testkit.Quiet)
 	s.checkRollouts(t, "the same release again", 2, web)
 	if got := s.shown(t, web); got != shown {
 		t.Errorf("the template shows %q after the same release again, was %q", got, shown)

@@ -1,7 +1,6 @@
 package reload_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -56,16 +55,8 @@ func (s *stage) hold(t testing.TB, why string) {
 func (s *stage) undoByKubectl(t testing.TB) {
 	t.Helper()
 	s.awaitObserved(t, web)
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := builder.Build(t.Context(), program.Kubectl)
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, stderr, code := labtest.RunCommand(t, labtest.Command{
-		Path: built[program.Kubectl].Path, Args: []string{"rollout", "undo", web, "-n", s.Namespace, "--kubeconfig", s.Cluster.Kubeconfig()},
+		Path: labtest.Program(t, program.Kubectl), Args: []string{"rollout", "undo", web, "-n", s.Namespace, "--kubeconfig", s.Cluster.Kubeconfig()},
 	})
 	if code != 0 {
 		t.Fatalf("kubectl rollout undo: exit code %d\n%s", code, stderr)
@@ -81,7 +72,7 @@ func (s *stage) undoByKubectl(t testing.TB) {
 func TestHoldOutlivesUndo(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, simple())
-	c := s.run(t)
+	c := s.runProcess(t)
 	s.awaitKnown(t, deploy, "web", "configmap/app")
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.awaitRollouts(t, web, 1)
@@ -107,28 +98,4 @@ func TestHoldOutlivesUndo(t *testing.T) {
 	s.AwaitEvent(t, "web", "Warning Held", `"incident 43"`)
 	s.annotate(t, web, settings.Hold)
 	s.awaitRollouts(t, web, 4)
-}
-
-// TestHoldOutlivesUndoOfAnothersRollout: the same of a rollout that gave no source, undone
-// while the controller is down. A person who holds the Deployment anew ends it by removing
-// that hold.
-func TestHoldOutlivesUndoOfAnothersRollout(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, simple())
-	c := s.run(t)
-	s.awaitKnown(t, deploy, "web", "configmap/app")
-	s.change(t, web, "{spec: {template: {metadata: {annotations: {image: bad}}}}}")
-	s.awaitObserved(t, web)
-	s.hold(t, "incident 42")
-	kill(t, c)
-	s.undoByKubectl(t)
-	s.run(t)
-	s.awaitKnown(t, deploy, "web", `"undone":true`)
-	s.change(t, "configmap/app", "{data: {key: two}}")
-	s.AwaitEvent(t, "web", "Warning Held", `"incident 42"`, "an undo removed the annotation")
-	s.checkRollouts(t, "the bad image, the undo, and nothing while it is held", 2, web)
-
-	s.hold(t, "incident 43")
-	s.annotate(t, web, settings.Hold)
-	s.awaitRollouts(t, web, 3)
 }

@@ -44,13 +44,13 @@ spec:
   template: {metadata: {labels: {app: canary}}, spec: {%s}}
 `, g.wants("app", "app:latest"), g.runs("app:latest@"+digestIn(first))))
 	const canary, groupKind = "rollout/canary", "Rollout.argoproj.io"
-	g.awaitPhase(t, canary, "Healthy")
+	g.awaitPhase(t, "Healthy")
 	g.open(t)
 	g.awaitKnown(t, groupKind, "canary", digestIn(first))
 	second := g.push(t, "app:latest", "two")
 	g.awaitImage(t, canary, "app", second)
 	g.awaitKnown(t, groupKind, "canary", digestIn(second))
-	g.awaitPhase(t, canary, "Paused")
+	g.awaitPhase(t, "Paused")
 	g.abort(t, true)
 	g.AwaitEvent(t, "canary", "Warning Undone", "image/app", "was taken back")
 	g.awaitKnown(t, groupKind, "canary", "back:")

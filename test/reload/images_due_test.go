@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -31,13 +32,10 @@ func (g *gallery) set(t testing.TB, image string) {
 	g.awaitObserved(t, web)
 }
 
-// release is "lockstep release", the built program.
+// release is "lockstep release".
 func (g *gallery) release(t testing.TB, ref string) {
 	t.Helper()
-	_, stderr, code := labtest.RunCommand(t, labtest.Command{
-		Path: labtest.Binary(t, "./cmd/lockstep"),
-		Args: []string{"release", ref, "-n", g.Namespace, "--kubeconfig", g.Cluster.Kubeconfig()},
-	})
+	_, stderr, code := inprocess.Run(t, "release", ref, "-n", g.Namespace, "--kubeconfig", g.Cluster.Kubeconfig())
 	if code != 0 {
 		t.Fatalf("release: exit code %d\n%s", code, stderr)
 	}
@@ -168,7 +166,7 @@ func TestImageUndoneWhileDown(t *testing.T) {
 	g.awaitImage(t, web, "app", second)
 	g.awaitKnown(t, deploy, "web", digestIn(second))
 	g.awaitObserved(t, web)
-	kill(t, c)
+	stop(t, c)
 	for _, shard := range before { // as if the process had ended between patch and record
 		o := shard.DeepCopy()
 		o.ResourceVersion = ""
@@ -213,10 +211,14 @@ func TestFailedImage(t *testing.T) {
 func TestFailedTogether(t *testing.T) {
 	t.Parallel()
 	metrics := freeAddress(t)
-	g, _ := running(t, ", "+auto+", "+settings.Quiet+": 4s", "--metrics-addr", metrics)
+	g, _ := running(t, ", "+auto, "--metrics-addr", metrics)
 	g.full(t, true)
+	g.annotate(t, web, settings.Quiet, "1h") // until both are known, however slow the machine is
 	g.change(t, "configmap/app", "{data: {key: two}}")
 	second := g.push(t, "app:latest", "two")
+	g.awaitPolls(t, 3)
+	g.pass(t)
+	g.annotate(t, web, settings.Quiet, testkit.Quiet)
 	g.AwaitEvent(t, "web", "Normal Reloaded", "configmap/app", "image/app")
 	g.AwaitEvent(t, "web", "Warning RolloutFailed", "image/app", "configuration was given together with it")
 	g.checkImage(t, "it stays", second)

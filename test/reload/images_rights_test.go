@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -29,7 +30,7 @@ func TestImagesWithoutNodes(t *testing.T) {
 	g.AwaitRecordRight(t, account, true)
 	testkit.AwaitListing(t, account, true, &appsv1.DeploymentList{}, client.InNamespace(g.Namespace))
 	address := freeAddress(t)
-	c := g.StartControllerAs(t, account.Kubeconfig, append(g.flags, "--quiet", testkit.Quiet, "--metrics-addr", address)...)
+	c := inprocess.StartControllerAs(t, g.World, account.Kubeconfig, append(g.flags, "--quiet", testkit.Quiet, "--metrics-addr", address)...)
 	c.AwaitReady(t, true)
 	g.awaitImage(t, web, "app", first)
 	if n := strings.Count(c.Stderr(), "cannot look at nodes"); n != 1 {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 // TestImageIsFollowed: a container is pinned to the newest tag that the annotation asks
@@ -36,7 +38,7 @@ func TestImageIsFollowed(t *testing.T) {
 	g.awaitPolls(t, 10)
 	g.checkRollouts(t, "first pin and one move", 2, web)
 
-	kill(t, c)
+	stop(t, c)
 	g.open(t)
 	g.awaitPolls(t, 10)
 	g.checkRollouts(t, "a restart rolls nothing", 2, web)
@@ -60,14 +62,18 @@ func TestImageAndConfigMap(t *testing.T) {
 	t.Parallel()
 	g := newGallery(t)
 	first := g.push(t, "app:latest", "one")
-	g.make(t, configMap("app", "key: one")+deployment("web", auto+", "+settings.Quiet+": 5s, "+g.wants("app", "app:latest"),
+	g.make(t, configMap("app", "key: one")+deployment("web", auto+", "+g.wants("app", "app:latest"),
 		g.runs("app:latest")+", volumes: [{name: config, configMap: {name: app}}]"))
 	g.open(t)
 	g.awaitImage(t, web, "app", first)
 	g.awaitKnown(t, deploy, "web", "configmap/app", digestIn(first))
 
+	g.annotate(t, web, settings.Quiet, "1h") // until both are known, however slow the machine is
 	g.change(t, "configmap/app", "{data: {key: two}}")
 	second := g.push(t, "app:latest", "two")
+	g.awaitPolls(t, 3)
+	g.checkRollouts(t, "within the window", 1, web)
+	g.annotate(t, web, settings.Quiet, testkit.Quiet)
 	g.awaitImage(t, web, "app", second)
 	g.awaitKnown(t, deploy, "web", versionOf("two"), digestIn(second))
 	g.checkRollouts(t, "the first pin, and one for both", 2, web)
@@ -199,7 +205,7 @@ func TestImagesTable(t *testing.T) {
 func (g *gallery) table(t testing.TB, flags ...string) string {
 	t.Helper()
 	args := append([]string{"images", "-n", g.Namespace, "--kubeconfig", g.Cluster.Kubeconfig(), "--own-namespace", g.Own}, g.flags[3:]...)
-	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: labtest.Binary(t, "./cmd/lockstep"), Args: append(args, flags...)})
+	stdout, stderr, code := inprocess.Run(t, append(args, flags...)...)
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}

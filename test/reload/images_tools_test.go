@@ -115,14 +115,7 @@ func TestServerSideApplyAfterAnImage(t *testing.T) {
 // Lockstep has moved the image is refused; without the image in the chart it is not.
 func TestHelmUpgradeAfterAnImage(t *testing.T) {
 	t.Parallel()
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := builder.Build(t.Context(), program.Helm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	helm := labtest.Program(t, program.Helm)
 	g := newGallery(t)
 	first := g.push(t, "app:latest", "one")
 	dir := t.TempDir()
@@ -140,7 +133,7 @@ func TestHelmUpgradeAfterAnImage(t *testing.T) {
 	upgrade := func(flags ...string) (string, int) {
 		t.Helper()
 		args := append([]string{"upgrade", "--install", "shop", dir, "--namespace", g.Namespace, "--kubeconfig", g.Cluster.Kubeconfig()}, flags...)
-		_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: built[program.Helm].Path, Args: args, Env: []string{"HOME=" + dir}})
+		_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: helm, Args: args, Env: []string{"HOME=" + dir}})
 		return stderr, code
 	}
 	if stderr, code := upgrade("--set", "grace=1"); code != 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -126,7 +127,7 @@ func TestNotificationAtAReplica(t *testing.T) {
 	election := []string{"--leader-elect=true", "--lease-duration", "5s"}
 	leader := g.open(t, append(webhookFlags(t, addresses[0]), election...)...)
 	g.awaitImage(t, web, "app", first)
-	g.StartController(t, append(append(g.flags, webhookFlags(t, addresses[1])...), election...)...)
+	inprocess.StartController(t, g.World, append(append(g.flags, webhookFlags(t, addresses[1])...), election...)...)
 	send := func(address string) int {
 		return notify(t, "http://"+address+"/generic/"+webhookSecret, fmt.Sprintf(`{"image":%q}`, g.at("app")))
 	}
@@ -138,7 +139,7 @@ func TestNotificationAtAReplica(t *testing.T) {
 		t.Errorf("the leader answers %d", code)
 	}
 	g.awaitImage(t, web, "app", second)
-	kill(t, leader)
+	stop(t, leader)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		code := send(addresses[1])
 		return code == http.StatusAccepted, fmt.Sprintf("the new leader answers %d", code)

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -226,7 +227,7 @@ func TestBrokenKind(t *testing.T) {
 	v2.SetKind("Worker")
 	s.AwaitServed(t, v2)
 
-	c := s.StartController(t, "--quiet", testkit.Quiet, "--kind", group+"/v2/Worker=spec.template")
+	c := inprocess.StartController(t, s.World, "--quiet", testkit.Quiet, "--kind", group+"/v2/Worker=spec.template")
 	s.awaitKnown(t, deploy, "web", "configmap/app")
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.awaitRollouts(t, web, 1)

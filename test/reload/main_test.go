@@ -1,27 +1,11 @@
-// Package reload_test runs the built controller through what is promised of
-// following ConfigMaps and Secrets.
+// Package reload_test runs the controller through what is promised of following
+// ConfigMaps and Secrets.
 package reload_test
 
 import (
-	"flag"
-	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 )
 
-// TestMain lets more tests run at once than there are cores: they mostly wait for
-// the control plane and for quiet windows.
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard()) // the tests' own clients have nothing to tell
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", "8"); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { inprocess.Main(m, 8) }

@@ -113,55 +113,6 @@ func TestSourceArrivesAfterItsWorkload(t *testing.T) {
 	s.awaitRollouts(t, "deployment/at-once-0", 1)
 }
 
-// TestRecreatedWithOtherContent: what counts is what is in it.
-func TestRecreatedWithOtherContent(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, configMap("app", "key: one")+secret("db", "key: one")+deployment("web", auto, uses("configmap/app", "secret/db")))
-	c := s.run(t)
-	s.awaitKnown(t, deploy, "web", "configmap/app", "secret/db")
-	s.delete(t, "configmap/app")
-	s.make(t, configMap("app", "key: two"))
-	s.awaitRollouts(t, web, 1)
-	s.checkRollouts(t, "recreated with other content", 1, web)
-	s.awaitKnown(t, deploy, "web", digest(t, s.shown(t, web), "configmap/app"))
-
-	kill(t, c)
-	s.delete(t, "configmap/app")
-	s.make(t, configMap("app", "key: three"))
-	s.delete(t, "secret/db")
-	s.make(t, secret("db", "key: two"))
-	c = s.run(t)
-	s.awaitRollouts(t, web, 2)
-	s.checkRollouts(t, "both recreated while nobody watched", 2, web)
-	s.awaitKnown(t, deploy, "web", digest(t, s.shown(t, web), "configmap/app"))
-
-	kill(t, c)
-	s.delete(t, "configmap/app")
-	c = s.run(t)
-	s.checkRollouts(t, "deleted while nobody watched", 2, web)
-	kill(t, c)
-	s.make(t, configMap("app", "key: four"))
-	s.run(t)
-	s.awaitRollouts(t, web, 3)
-	s.checkRollouts(t, "came back with other content, seen missing in between", 3, web)
-}
-
-// TestWorkloadMadeWhileAway: what changed after its revision was made is due when
-// somebody looks again, and nothing else is.
-func TestWorkloadMadeWhileAway(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, configMap("app", "key: one")+configMap("calm", "key: one"))
-	c := s.run(t)
-	s.awaitBegun(t)
-	kill(t, c)
-	s.awaitSecondAfter(t, s.recordBegan(t))
-	s.make(t, deployment("missed", auto, uses("configmap/app"))+deployment("calm", auto, uses("configmap/calm")))
-	s.changeAfter(t, s.awaitRevision(t, "missed"), "configmap/app")
-	s.run(t)
-	s.awaitRollouts(t, "deployment/missed", 1)
-	s.checkRollouts(t, "its source is as it was", 0, "deployment/calm")
-}
-
 // TestOptingInRestartsNobody: a workload that has run for a while, and whose
 // ConfigMap has changed since, is not restarted by whatever makes us follow it.
 func TestOptingInRestartsNobody(t *testing.T) {
@@ -270,7 +221,15 @@ func (s *stage) awaitRevision(t testing.TB, name string) time.Time {
 	return newest
 }
 
-// kill ends the controller as a crash would.
+// stop ends the controller as an upgrade would.
+func stop(t testing.TB, c *testkit.Controller) {
+	t.Helper()
+	if code := c.Stop(t); code != 0 {
+		t.Fatalf("exit code %d of a controller that was asked to end", code)
+	}
+}
+
+// kill ends a controller that has a process of its own, as a crash would.
 func kill(t testing.TB, c *testkit.Controller) {
 	t.Helper()
 	c.Signal(t, syscall.SIGKILL)

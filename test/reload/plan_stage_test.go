@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 )
 
 // planned is a line of what "lockstep plan" says, without what differs between runs.
@@ -25,14 +25,14 @@ type planned struct {
 	Estimate               bool
 }
 
-// ask runs a command of the built program in the stage's namespace, as who has the kubeconfig.
+// ask runs a command in the stage's namespace, as who has the kubeconfig.
 func (s *stage) ask(t testing.TB, kubeconfig string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	flags := []string{"--kubeconfig", kubeconfig, "--namespace", s.Namespace}
 	if args[0] == "plan" {
 		flags = append(flags, "--own-namespace", s.Own)
 	}
-	return labtest.RunCommand(t, labtest.Command{Path: labtest.Binary(t, "./cmd/lockstep"), Args: append(args, flags...)})
+	return inprocess.Run(t, append(args, flags...)...)
 }
 
 // planAs asks for a plan of the manifests, by workload.

@@ -95,7 +95,7 @@ func TestEvict(t *testing.T) {
 		fmt.Sprintf(budget, 3), labtest.KWOK)
 	s.change(t, "statefulset/db", "{spec: {replicas: 3, podManagementPolicy: OrderedReady}}")
 	s.awaitReady(t, "db", 3)
-	c := s.run(t, "--pod-strategies")
+	c := s.runProcess(t, "--pod-strategies")
 	s.awaitKnown(t, "StatefulSet.apps", "db", "configmap/app")
 	first := s.pods(t, "db")
 	stop := s.watchEvictions(t, "db")
@@ -113,7 +113,7 @@ func TestEvict(t *testing.T) {
 	kill(t, c)
 	s.delete(t, "budget/keep")
 	s.make(t, fmt.Sprintf(budget, 2))
-	c = s.run(t, "--pod-strategies")
+	c = s.runProcess(t, "--pod-strategies")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // until the first has gone
 		gone := 0
 		for i, pod := range s.pods(t, "db") {

@@ -145,69 +145,13 @@ func (s *stage) undo(t testing.TB, name, shown string) {
 	s.Undo(t, name, shown)
 }
 
-// TestUndoneAndThenTheContentGoesBack: the template shows already what is to be
-// delivered, and the pods have not loaded it: that is a rollout all the same.
-func TestUndoneAndThenTheContentGoesBack(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, simple())
-	c := s.run(t)
-	s.awaitKnown(t, deploy, "web", "configmap/app")
-	s.change(t, "configmap/app", "{data: {key: two}}")
-	s.awaitRollouts(t, web, 1)
-	second := s.shown(t, web)
-	s.Revisions(t, "web") // it is to have its ReplicaSet, for the undo
-	s.change(t, "configmap/app", "{data: {key: three}}")
-	s.awaitRollouts(t, web, 2)
-	s.awaitKnown(t, deploy, "web", digest(t, s.shown(t, web), "configmap/app"))
-	s.undo(t, "web", second)
-	s.checkRollouts(t, "the person's undo, and nothing after it", 3, web)
-
-	s.change(t, "configmap/app", "{data: {key: two}}")
-	s.awaitRollouts(t, web, 4)
-	if shown := s.shown(t, web); !strings.HasPrefix(shown, second+",again:") {
-		t.Errorf("the template shows %q, want %q once more", shown, second)
-	}
-	s.checkRollouts(t, "the content went back to what the template shows", 4, web)
-
-	kill(t, c)
-	s.run(t)
-	s.checkRollouts(t, "a restart", 4, web)
-	s.change(t, "configmap/app", "{data: {key: three}}")
-	s.awaitRollouts(t, web, 5)
-}
-
-// TestBaselineBelievesNoOldRevision: what Lockstep delivered before it was told to
-// stop, and to begin again, is no delivery after that.
-func TestBaselineBelievesNoOldRevision(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, simple())
-	c := s.run(t)
-	s.awaitKnown(t, deploy, "web", "configmap/app")
-	for i, value := range []string{"two", "three"} {
-		s.change(t, "configmap/app", "{data: {key: "+value+"}}")
-		s.awaitRollouts(t, web, i+1)
-		s.awaitKnown(t, deploy, "web", versionOf(value))
-		s.awaitObserved(t, web)
-	}
-	s.annotate(t, web, settings.Reload, "never")
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return s.remembered(t, deploy, "web") == "", "who refuses is still on record"
-	})
-	s.annotate(t, web, settings.Reload, "auto")
-	s.awaitKnown(t, deploy, "web", versionOf("three"))
-	kill(t, c)
-	s.change(t, "configmap/app", "{data: {key: two}}")
-	s.run(t)
-	s.awaitRollouts(t, web, 3)
-}
-
 // TestDueAtFirstSight: a source that a pattern means appears while the workload is
 // held, and the controller is killed before the release.
 func TestDueAtFirstSight(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, configMap("app-a", "key: one")+
 		deployment("web", settings.Reload+`: "configmap/app-*", `+settings.Hold+": freeze", plain))
-	c := s.run(t)
+	c := s.runProcess(t)
 	s.awaitKnown(t, deploy, "web", "configmap/app-a")
 	s.make(t, configMap("app-b", "key: one"))
 	s.AwaitEvent(t, "web", "Warning Held", "configmap/app-b")

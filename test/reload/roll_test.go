@@ -10,16 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 )
 
 // roll runs "lockstep roll" in the stage's namespace.
 func (s *stage) roll(t testing.TB, args ...string) (output string, code int) {
 	t.Helper()
-	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{
-		Path: labtest.Binary(t, "./cmd/lockstep"),
-		Args: append([]string{"roll", "--kubeconfig", s.Cluster.Kubeconfig(), "--namespace", s.Namespace, "--own-namespace", s.Own}, args...),
-	})
+	stdout, stderr, code := inprocess.Run(t, append([]string{"roll", "--kubeconfig", s.Cluster.Kubeconfig(), "--namespace", s.Namespace, "--own-namespace", s.Own}, args...)...)
 	return stdout + stderr, code
 }
 

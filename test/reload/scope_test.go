@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -208,7 +209,7 @@ subjects: [{kind: ServiceAccount, name: %s, namespace: %s}]
 // runSelected runs the controller on the namespaces with the labels.
 func (s *stage) runSelected(t testing.TB, kubeconfig, selector string) *testkit.Controller {
 	t.Helper()
-	c := s.StartControllerAs(t, kubeconfig, "--namespace-selector", selector, "--quiet", testkit.Quiet)
+	c := inprocess.StartControllerAs(t, s.World, kubeconfig, "--namespace-selector", selector, "--quiet", testkit.Quiet)
 	c.AwaitReady(t, true)
 	s.witness.AwaitKnown(t)
 	return c
@@ -283,31 +284,6 @@ func TestSourceThatAsks(t *testing.T) {
 	s.make(t, strings.Replace(configMap("app", "key: three"), "{name: app}", "{name: app, annotations: {"+auto+"}}", 1))
 	s.awaitRollouts(t, web, 1)
 	s.checkRollouts(t, "it came back with other content", 1, web)
-}
-
-// TestHeldSource: one held source keeps the whole workload, because any rollout
-// would load it; the release delivers all in one patch.
-func TestHeldSource(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, configMap("app", "key: one")+secret("db", "key: one")+deployment("web", auto, uses("configmap/app", "secret/db")))
-	s.annotate(t, "secret/db", settings.Hold, "rotation at noon")
-	c := s.run(t)
-	s.awaitKnown(t, deploy, "web", "configmap/app", "secret/db")
-	s.change(t, "configmap/app", "{data: {key: two}}")
-	s.awaitRollouts(t, web, 1) // a hold on what has not changed is in nobody's way
-	s.change(t, "secret/db", "{stringData: {key: two}}")
-	s.AwaitEvent(t, "web", "Held", "secret/db", "rotation at noon")
-	s.change(t, "configmap/app", "{data: {key: three}}")
-	s.checkRollouts(t, "the Secret is held", 1, web)
-	kill(t, c)
-	s.run(t)
-	s.checkRollouts(t, "also after a restart", 1, web)
-	s.annotate(t, "secret/db", settings.Hold)
-	s.awaitRollouts(t, web, 2)
-	s.checkRollouts(t, "released", 2, web)
-	if shown := s.shown(t, web); digest(t, shown, "configmap/app") == "" || digest(t, shown, "secret/db") == "" {
-		t.Errorf("the template shows %q, want both", shown)
-	}
 }
 
 // TestObserve: decided and told, and nothing written to a workload; switching it

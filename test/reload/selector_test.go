@@ -3,6 +3,7 @@ package reload_test
 import (
 	"testing"
 
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestSelectorThatMatchesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, simple())
-	c := s.StartController(t, "--namespace-selector", "team="+s.Own, "--quiet", testkit.Quiet)
+	c := inprocess.StartController(t, s.World, "--namespace-selector", "team="+s.Own, "--quiet", testkit.Quiet)
 	c.AwaitReady(t, true)
 	s.describe(t, `{"metadata":{"labels":{"team":"`+s.Own+`"}}}`)
 	s.awaitKnown(t, deploy, "web", "configmap/app")

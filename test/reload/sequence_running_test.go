@@ -26,8 +26,9 @@ func TestSequenceDeliveredMeansRunning(t *testing.T) {
 	const onDelete = ", updateStrategy: {type: OnDelete}"
 	optional := "containers: [{name: app, image: app, envFrom: [{configMapRef: {name: optional, optional: true}}]}]"
 	s := newStage(t, secret("stuck", "key: one")+secret("byhand", "key: one")+configMap("release", "key: one")+
-		configMap("redo", "key: one")+configMap("optional", "key: one")+configMap("pause", "key: one")+configMap("keys", "key: one, other: one")+
+		configMap("redo", "key: one")+configMap("optional", "key: one")+configMap("pause", "key: one")+configMap("keys", "key: one, other: one")+configMap("earlier", "key: one")+
 		withPods(deployment("stuck", auto, uses("secret/stuck")+grace), 2, "")+
+		withPods(deployment("earlier", auto, uses("configmap/earlier")+grace), 2, "")+
 		withPods(deployment("release", auto+", "+settings.Quiet+": 10s", uses("configmap/release")+grace), 2, "")+
 		withPods(workload("StatefulSet", "byhand", auto, uses("secret/byhand")+grace), 1, onDelete)+
 		withPods(workload("StatefulSet", "redo", auto, uses("configmap/redo")+grace), 1, onDelete)+
@@ -35,11 +36,13 @@ func TestSequenceDeliveredMeansRunning(t *testing.T) {
 		labtest.KWOK)
 	s.awaitReady(t, "stuck", 2)
 	s.awaitReady(t, "release", 2)
+	s.awaitReady(t, "earlier", 2)
 	s.awaitReady(t, "byhand", 1)
 	s.awaitReady(t, "redo", 1)
 	s.run(t)
 	s.awaitKnown(t, deploy, "stuck", "secret/stuck")
 	s.awaitKnown(t, deploy, "release", "configmap/release")
+	s.awaitKnown(t, deploy, "earlier", "configmap/earlier")
 	s.awaitKnown(t, "StatefulSet.apps", "byhand", "secret/byhand")
 	s.awaitKnown(t, "StatefulSet.apps", "redo", "configmap/redo")
 	for _, name := range []string{"optional", "pause", "keys"} {
@@ -131,6 +134,23 @@ func TestSequenceDeliveredMeansRunning(t *testing.T) {
 	t.Run("paused, a change, another key is used and then the first again, resumed", func(t *testing.T) {
 		s.changeDuringPause(t, "keys", oneKey("other"), oneKey("key"))
 	})
+
+	t.Run("edited, paused, set back to the earlier revision, a change, resumed", func(t *testing.T) {
+		const ref = "deployment/earlier"
+		s.change(t, ref, "{spec: {template: {metadata: {annotations: {edited: once}}}}}")
+		s.awaitObserved(t, ref)
+		s.awaitPods(t, ref, "updatedReplicas", 2)
+		s.awaitPods(t, ref, "replicas", 2)
+		s.change(t, ref, "{spec: {paused: true}}")
+		s.awaitObserved(t, ref)
+		s.change(t, ref, "{spec: {template: {metadata: {annotations: {edited: null}}}}}")
+		s.awaitObserved(t, ref)
+		s.change(t, "configmap/earlier", "{data: {key: two}}")
+		s.AwaitEvent(t, "earlier", "Paused", "configmap/earlier")
+		s.change(t, ref, "{spec: {paused: null}}")
+		s.awaitKnown(t, deploy, "earlier", versionOf("two"), "from:")
+		s.checkRollouts(t, "the resume is the delivery", 2, ref)
+	})
 }
 
 // oneKey is a pod specification that reads one key of the ConfigMap "keys".
@@ -154,38 +174,6 @@ func (s *stage) changeDuringPause(t *testing.T, name, other, pod string) {
 	}
 	s.change(t, ref, "{spec: {paused: null}}")
 	s.awaitRollouts(t, ref, 3)
-}
-
-// TestSequenceCanaryRevert: the canary of a deployment tool is taken back in the tool, so that
-// the stable pods go on. They have not read a Secret that was rotated meanwhile.
-func TestSequenceCanaryRevert(t *testing.T) {
-	t.Parallel()
-	const ref = "rollout/reverted"
-	s := newStage(t, secret("db", "key: one")+
-		strings.Replace(fmt.Sprintf(rollout, "reverted", "reverted", "template: {metadata: {labels: {app: reverted}}, spec: {"+uses("secret/db")+"}}"),
-			"canary: {}", "canary: {steps: [{setWeight: 50}, {pause: {}}]}", 1),
-		labtest.KWOK, labtest.ArgoRollouts)
-	s.awaitPhase(t, ref, "Healthy")
-	s.run(t)
-	s.awaitKnown(t, "Rollout.argoproj.io", "reverted", "secret/db")
-	first := s.uids(t, "reverted")
-	s.annotate(t, ref, settings.Hold, "freeze")
-	s.change(t, ref, "{spec: {template: {metadata: {annotations: {edited: once}}}}}")
-	s.awaitPhase(t, ref, "Paused")
-	s.change(t, "secret/db", "{stringData: {key: two}}")
-	s.AwaitEvent(t, "reverted", "Held", "secret/db")
-	s.change(t, ref, "{spec: {template: {metadata: {annotations: {edited: null}}}}}")
-	s.awaitPhase(t, ref, "Healthy")
-	now := s.uids(t, "reverted")
-	for name, uid := range first {
-		if now[name] != uid {
-			t.Fatalf("%s was restarted", name)
-		}
-	}
-	s.annotate(t, ref, settings.Hold)
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return s.shown(t, ref) != "", "the Secret is not delivered: " + s.remembered(t, "Rollout.argoproj.io", "reverted")
-	})
 }
 
 // uids are the pods of a workload that run, by name.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -32,6 +33,7 @@ type stage struct {
 // a test has changed a source would have loaded that change.
 func newStage(t testing.TB, manifest string, needs ...labtest.Component) *stage {
 	t.Helper()
+	labtest.In(t, labtest.TierAll) // "make test" has a story of each capability elsewhere
 	w := testkit.NewWorldOn(t, labtest.Shared(t, needs...))
 	s := &stage{World: w, witness: w.NewWitness(t), counter: newCounter(t, w)}
 	s.pass = s.witness.Pass
@@ -59,9 +61,17 @@ func (s *stage) names(t testing.TB, kind string) []string {
 	return names
 }
 
-// run starts the controller with a short quiet window and waits until it knows
-// the witness.
+// run starts the controller in the test process, with a short quiet window, and waits until
+// it knows the witness.
 func (s *stage) run(t testing.TB, flags ...string) *testkit.Controller {
+	t.Helper()
+	c := inprocess.StartReady(t, s.World, append([]string{"--quiet", testkit.Quiet}, flags...)...)
+	s.witness.AwaitKnown(t)
+	return c
+}
+
+// runProcess does the same with the built program, which can be killed.
+func (s *stage) runProcess(t testing.TB, flags ...string) *testkit.Controller {
 	t.Helper()
 	c := s.StartReady(t, append([]string{"--quiet", testkit.Quiet}, flags...)...)
 	s.witness.AwaitKnown(t)

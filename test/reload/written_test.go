@@ -111,7 +111,7 @@ func TestEnvironmentForm(t *testing.T) {
 	s.checkRollouts(t, "nothing of the old form is in the way", 4, web)
 	s.awaitKnown(t, deploy, "web", digest(t, s.variable(t, "web"), "configmap/other"))
 
-	kill(t, c)
+	stop(t, c)
 	s.undoVariable(t, "web")
 	s.run(t, "--form", "env")
 	s.checkRollouts(t, "the undo is respected after a restart", 5, web)

@@ -14,15 +14,15 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
-// Controller is the built program, running.
+// Controller is a running controller: the built program, or one in the test process.
 type Controller struct {
 	*labtest.Running
 
 	probes string
 }
 
-// StartController runs the controller on a world, without leader election and
-// with the given further flags. Only one may act on a world at a time, unless
+// StartController runs the built program on a world, without leader election and
+// with the given further flags; package inprocess does the same in the test process. Only one may act on a world at a time, unless
 // they elect a leader. It follows the application's namespace, unless the flags
 // select others.
 func (w *World) StartController(t testing.TB, flags ...string) *Controller {
@@ -33,6 +33,18 @@ func (w *World) StartController(t testing.TB, flags ...string) *Controller {
 // StartControllerAs does the same with the rights and the address of a kubeconfig.
 func (w *World) StartControllerAs(t testing.TB, kubeconfig string, flags ...string) *Controller {
 	t.Helper()
+	if w.Clock != 0 {
+		t.Fatal("the clock of the built program can't be off: start the controller with package inprocess")
+	}
+	command := labtest.Command{Path: labtest.Binary(t, "./cmd/lockstep"), Args: w.ControllerArgs(kubeconfig, flags...)}
+	for name, value := range FastDetection() {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	return Started(t, labtest.StartCommand(t, command))
+}
+
+// ControllerArgs is the command line of a controller on a world.
+func (w *World) ControllerArgs(kubeconfig string, flags ...string) []string {
 	args := []string{
 		"controller", "--kubeconfig", kubeconfig, "--own-namespace", w.Own,
 		"--metrics-addr", "0", "--probe-addr", "127.0.0.1:0", "--leader-elect=false",
@@ -40,16 +52,13 @@ func (w *World) StartControllerAs(t testing.TB, kubeconfig string, flags ...stri
 	if !slices.Contains(flags, "--namespace-selector") {
 		args = append(args, "--namespaces", w.Namespace)
 	}
-	program := "./cmd/lockstep"
-	if w.Clock != 0 {
-		program = "./test/offclock"
-	}
-	return Started(t, labtest.StartCommand(t, labtest.Command{
-		Path: labtest.Binary(t, program), Args: slices.Concat(args, flags),
-		// A line that says nothing is found dead in seconds and not in a minute; one to
-		// a busy API server is not.
-		Env: []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=1", "HTTP2_PING_TIMEOUT_SECONDS=15", "OFFCLOCK=" + w.Clock.String()},
-	}))
+	return slices.Concat(args, flags)
+}
+
+// FastDetection is the environment in which a client finds a dead line in seconds instead
+// of a minute. A line to a busy API server isn't dead.
+func FastDetection() map[string]string {
+	return map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "1", "HTTP2_PING_TIMEOUT_SECONDS": "15"}
 }
 
 // Started is a program that serves probes, however it was started.
@@ -60,7 +69,7 @@ func Started(t testing.TB, r *labtest.Running) *Controller {
 	return c
 }
 
-// StartReady runs the controller and waits until it is ready.
+// StartReady runs the built program and waits until it is ready.
 func (w *World) StartReady(t testing.TB, flags ...string) *Controller {
 	t.Helper()
 	c := w.StartController(t, flags...)

@@ -2,8 +2,8 @@
 // application in it, the built controller that follows it, and a line between
 // the two that can be cut.
 //
-// It runs the built program and never links it, because that is what users run,
-// and because only a process can be killed.
+// It never links the product, because tests inside the product's packages use it too.
+// Package inprocess runs the controller in the test process.
 package testkit
 
 import (
@@ -26,7 +26,7 @@ import (
 
 // Patience bounds every wait for something that must happen. It is long because
 // tests share two cores with each other; a passing test never waits it out.
-const Patience = 60 * time.Second
+const Patience = 3 * time.Minute
 
 // World is a namespace for an application and one for its controller.
 type World struct {
@@ -70,7 +70,9 @@ func NewClient(t testing.TB, kubeconfig string) client.WithWatch {
 	return c
 }
 
-// Create creates objects in the application's namespace.
+// Create creates objects in the application's namespace. It waits until a Deployment has
+// its ReplicaSet: one that Kubernetes makes after a test has changed a source would have
+// loaded that change, and the change would not be a second revision.
 func (w *World) Create(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -79,6 +81,9 @@ func (w *World) Create(t testing.TB, objects ...client.Object) {
 		}
 		if err := w.Client.Create(t.Context(), o); err != nil {
 			t.Fatalf("create %T %s: %v", o, o.GetName(), err)
+		}
+		if d, ok := o.(*appsv1.Deployment); ok && d.Namespace == w.Namespace {
+			w.Revisions(t, d.Name)
 		}
 	}
 }

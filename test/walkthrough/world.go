@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -28,10 +27,8 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/helmtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
-
-// patience bounds every wait for a controller of the real control plane.
-const patience = 90 * time.Second
 
 // World is one test's part of a control plane.
 type World struct {
@@ -189,7 +186,7 @@ func nameIn(role *rbacv1.Role, resource string) string {
 // Eventually waits until check holds.
 func (w *World) Eventually(check func() (bool, string)) {
 	w.T.Helper()
-	labtest.Eventually(w.T, patience, check)
+	labtest.Eventually(w.T, testkit.Patience, check)
 }
 
 // Key is the name of an object of this world.

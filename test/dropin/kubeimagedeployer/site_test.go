@@ -1,11 +1,11 @@
 // Package kubeimagedeployer_test runs the built program in the place of
 // kube-image-deployer: its command line and its variables, on a real API server, with
-// exactly the rights of its published ClusterRole, and a real registry.
+// exactly the rights of its published ClusterRole, and a real registry. Like the original it
+// trusts the certificates of the system, which only another process can have others of.
 package kubeimagedeployer_test
 
 import (
 	"encoding/base64"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,30 +16,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// TestMain runs many tests at once, on few processors as well: they wait far more than
-// they work.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { inprocess.Main(m, 6) }
 
 // role is the ClusterRole of the original's manifest.
 func role() []labtest.Rule {
@@ -65,7 +55,13 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{World: testkit.NewWorld(t), registry: testkit.ServeRegistry(t, registrylab.Options{}), folder: t.TempDir()}
+	return newSiteWith(t, registrylab.Options{})
+}
+
+// newSiteWith does the same with a registry that has options.
+func newSiteWith(t *testing.T, o registrylab.Options) *site {
+	t.Helper()
+	s := &site{World: testkit.NewWorld(t), registry: testkit.ServeRegistry(t, o), folder: t.TempDir()}
 	s.key = s.Namespace
 	s.account = labtest.NewAccount(t, s.Cluster, s.Own)
 	s.account.AllowEverywhere(t, role()...)

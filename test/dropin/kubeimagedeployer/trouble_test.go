@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
@@ -94,14 +95,15 @@ func TestReadiness(t *testing.T) {
 }
 
 // TestFlapping: a hundred workloads whose images and labels change while they are moved end
-// in step. With the race detector it also shows that nothing is shared without a lock.
+// in step. It runs in the test process: with the race detector it also shows that nothing is
+// shared without a lock.
 func TestFlapping(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSiteWith(t, registrylab.Options{Plain: true, Public: true})
 	s.push(t, "one:latest", "one")
 	two := s.push(t, "two:1.0", "two")
 	const workloads, workers = 100, 4
-	s.start(t)
+	inprocess.Start(t, inprocess.Command{Program: "kube-image-deployer", Env: s.environment()})
 	var all sync.WaitGroup
 	for worker := range workers {
 		all.Go(func() {

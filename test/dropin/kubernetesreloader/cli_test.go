@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 )
 
 // TestExitCodes needs no cluster.
@@ -114,8 +115,7 @@ func TestCredentials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := labtest.StartCommand(t, labtest.Command{
-				Path: lockstep(t),
+			r := inprocess.Start(t, inprocess.Command{
 				Args: append([]string{"kubernetes-reloader", "--port=0", "--namespace", s.namespace, "--configmap", stateName, "-s", s.cluster.Server()}, args...),
 			})
 			awaitLog(t, r, `msg=following resource="deployments in`)

@@ -24,8 +24,10 @@ func containers(e event) {
 	s.create(t, cm, other, d)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_containers": sum("1"), "v1.ConfigMap_containers-2": sum("1")})
 	cm.Data["key"], other.Data["key"] = "2", "2"
-	s.update(t, cm)
-	s.update(t, other)
+	s.gate.together(func() {
+		s.update(t, cm)
+		s.update(t, other)
+	})
 	s.awaitRolled(t, d, 1, map[string]string{
 		"init/_RELOADER_CONFIGMAP_CONTAINERS": "old", "third/_RELOADER_CONFIGMAP_CONTAINERS": "old",
 		"second/_RELOADER_CONFIGMAP_CONTAINERS": sum("2"), "first/_RELOADER_CONFIGMAP_CONTAINERS_2": sum("2"),

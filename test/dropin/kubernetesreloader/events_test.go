@@ -16,8 +16,8 @@ func TestEvents(t *testing.T) {
 	s, patient := newSite(t), newSite(t)
 	program := s.run(t, "--alternative-configmap-annotation=configmap.reloader.stakater.com/reload",
 		"--alternative-secret-annotation", "secret.reloader.stakater.com/reload")
-	// Six writes fit into this period, however busy the machine is.
-	patient.run(t, "--coalesce-period=15000")
+	// The program hears of the writes of a row at once: far within this period.
+	patient.run(t, "--coalesce-period=3000")
 	s.fence(t)
 	t.Run("group", func(t *testing.T) {
 		rows := func(s *site, tests map[string]func(event)) {
@@ -281,9 +281,11 @@ func burst(e event) {
 	d := s.deployment("burst", "burst")
 	s.create(t, cm, d)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_burst": sum("0")})
-	for _, value := range []string{"1", "2", "3", "4", "5", "6"} {
-		s.set(t, cm, value)
-	}
+	s.gate.together(func() {
+		for _, value := range []string{"1", "2", "3", "4", "5", "6"} {
+			s.set(t, cm, value)
+		}
+	})
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_BURST": sum("6")})
 	if n := len(d.Spec.Template.Spec.Containers[0].Env); n != 1 {
 		t.Errorf("the container has %d variables, want one", n)
@@ -299,8 +301,10 @@ func oneRolloutForTwo(e event) {
 	s.create(t, cm, secret, d)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_two": sum("1"), "v1.Secret_two": sum("MQ==")})
 	cm.Data["key"], secret.Data["key"] = "2", []byte("2")
-	s.update(t, cm)
-	s.update(t, secret)
+	s.gate.together(func() {
+		s.update(t, cm)
+		s.update(t, secret)
+	})
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_TWO": sum("2"), "main/_RELOADER_SECRET_TWO": sum("Mg==")})
 }
 

@@ -23,6 +23,8 @@ type gate struct {
 	proxy *httputil.ReverseProxy
 	// line leads to the gate, and can be cut.
 	line *testkit.Line
+	// held is locked while the program hears of nothing.
+	held sync.Mutex
 
 	mu    sync.Mutex
 	calls []call
@@ -73,6 +75,15 @@ func newGate(t *testing.T, config *rest.Config) *gate {
 	t.Cleanup(server.Close)
 	g.line = testkit.NewLineTo(t, server.Listener.Addr().String())
 	return g
+}
+
+// together makes changes of which the program hears at once, when all are made.
+func (g *gate) together(writes func()) {
+	g.held.Lock()
+	defer g.held.Unlock()
+	g.line.Freeze()
+	defer g.line.Thaw()
+	writes()
 }
 
 // close refuses connections, and ends those that there are.
@@ -179,6 +190,18 @@ func status(code int, reason string) http.HandlerFunc {
 func gone(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"type":"ERROR","object":`+statusText(http.StatusGone, "Expired")+"}\n")
+}
+
+// loseAnswer passes the request on and ends the connection within the answer.
+func (g *gate) loseAnswer(w http.ResponseWriter, r *http.Request) {
+	answer := httptest.NewRecorder()
+	g.proxy.ServeHTTP(answer, r)
+	body := answer.Body.Bytes()
+	w.Header().Set("Content-Type", answer.Header().Get("Content-Type"))
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(body[:len(body)/2])
+	panic(http.ErrAbortHandler)
 }
 
 func statusText(code int, reason string) string {

@@ -1,6 +1,7 @@
 package kubernetesreloader_test
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,9 +23,32 @@ func TestConnectionIsCut(t *testing.T) {
 	s.gate.cut()
 	s.set(t, cm, "1")
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("1")})
+	// The state follows the answer to the patch. A cut between the two is another story:
+	// see TestAnswerIsLost.
+	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("1")})
 	expired := s.gate.answer(watches("configmaps"), 2, gone)
 	s.gate.cut()
-	labtest.Eventually(t, patience, func() (bool, string) { return s.gate.took(expired) == 2, "no watch was begun again" })
+	labtest.Eventually(t, patience, func() (bool, string) {
+		n := s.gate.took(expired)
+		return n == 2, fmt.Sprintf("%d watches were begun again, want 2", n)
+	})
+	s.set(t, cm, "2")
+	s.awaitRolled(t, d, 2, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("2")})
+}
+
+// TestAnswerIsLost: a write that was carried out, although its answer never came,
+// is not repeated, and the next change is delivered.
+func TestAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	cm, d := s.configMap("web", "0"), s.deployment("web", "web")
+	s.create(t, cm, d)
+	s.run(t)
+	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("0")})
+	s.gate.answer(patches("web"), 1, s.gate.loseAnswer)
+	s.set(t, cm, "1")
+	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("1")})
+	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("1")})
 	s.set(t, cm, "2")
 	s.awaitRolled(t, d, 2, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("2")})
 }

@@ -1,4 +1,4 @@
-// Package kubernetesreloader_test runs the built program in the place of
+// Package kubernetesreloader_test runs the product in the place of
 // kubernetes-reloader: its command line, on a real API server, with exactly the
 // rights of its published Role.
 package kubernetesreloader_test
@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/sha1"
 	"encoding/hex"
-	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,10 +25,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/inprocess"
 )
 
 const (
@@ -38,21 +36,12 @@ const (
 	configMapAnnotation = "reloader.k8s.collaborne.com/configmap"
 	secretAnnotation    = "reloader.k8s.collaborne.com/secret"
 	// patience bounds every wait for something that must happen.
-	patience = time.Minute
+	patience = 3 * time.Minute
 	// period is the coalesce period of most tests, in milliseconds.
 	period = "--coalesce-period=300"
 )
 
-// TestMain runs many tests at once, on few processors as well: they wait far more
-// than they work.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { inprocess.Main(m, 8) }
 
 // role is the Role of the original's manifest.
 func role() []labtest.Rule {
@@ -180,7 +169,17 @@ func program(t *testing.T) string {
 // from now on happens before its eyes.
 func (s *site) run(t *testing.T, more ...string) *labtest.Running {
 	t.Helper()
-	r := s.start(t, more...)
+	return following(t, s.start(t, more...))
+}
+
+// runProcess does the same with the built program, which can be killed.
+func (s *site) runProcess(t *testing.T, more ...string) *labtest.Running {
+	t.Helper()
+	return following(t, labtest.StartCommand(t, labtest.Command{Path: program(t), Args: s.args(more...)}))
+}
+
+func following(t *testing.T, r *labtest.Running) *labtest.Running {
+	t.Helper()
 	for _, resource := range []string{"configmaps in", "secrets in", "deployments in", "daemonsets in", "statefulsets in", "configmap " + stateName} {
 		awaitLog(t, r, `msg=following resource="`+resource)
 	}
@@ -190,11 +189,14 @@ func (s *site) run(t *testing.T, more ...string) *labtest.Running {
 // start starts the program as the original's manifest does, through the gate.
 func (s *site) start(t *testing.T, more ...string) *labtest.Running {
 	t.Helper()
-	args := append([]string{
+	return inprocess.Start(t, inprocess.Command{Program: "kubernetes-reloader", Args: s.args(more...)})
+}
+
+func (s *site) args(more ...string) []string {
+	return append([]string{
 		"--port=0", "--namespace=" + s.namespace, "--configmap=" + stateName,
 		"--server", "http://" + s.gate.line.Address(), "--token", s.config.BearerToken, period,
 	}, more...)
-	return labtest.StartCommand(t, labtest.Command{Path: program(t), Args: args})
 }
 
 func (s *site) meta(name string) metav1.ObjectMeta {

@@ -1,6 +1,7 @@
 package kubernetesreloader_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"syscall"
@@ -56,7 +57,7 @@ func TestRestart(t *testing.T) {
 	d, idle, later, away := s.deployment("web", "web"), s.deployment("idle", "idle"), s.deployment("later", "later"), s.deployment("away", "away")
 	cm := s.configMap("web", "1")
 	s.create(t, cm, s.configMap("idle", "1"), s.configMap("away", "1"), d, idle, later, away)
-	program := s.run(t)
+	program := s.runProcess(t)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("1"), "v1.ConfigMap_idle": sum("1"), "v1.ConfigMap_away": sum("1")})
 	s.fence(t) // The source that does not exist is on record as well.
 	if code := program.Stop(t); code != 0 {
@@ -101,7 +102,7 @@ func TestKilledBeforePatch(t *testing.T) {
 	s := newSite(t)
 	cm, d := s.configMap("web", "1"), s.deployment("web", "web")
 	s.create(t, cm, d)
-	program := s.run(t, "--coalesce-period=600000")
+	program := s.runProcess(t, "--coalesce-period=600000")
 	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("1")})
 	s.set(t, cm, "2")
 	awaitLog(t, program, "verb=wait")
@@ -131,7 +132,7 @@ func TestKilledBeforeStateWrite(t *testing.T) {
 	d, b := s.deployment("web", "web"), s.deployment("binary", "binary")
 	b.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "_RELOADER_CONFIGMAP_BINARY", Value: sum("1")}}
 	s.create(t, cm, binary, d, b)
-	program := s.run(t)
+	program := s.runProcess(t)
 	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("1"), "v1.ConfigMap_binary": sum("1")})
 	refusal := s.gate.answer(writesState(), always, status(http.StatusServiceUnavailable, "ServiceUnavailable"))
 	s.set(t, cm, "2")
@@ -140,7 +141,8 @@ func TestKilledBeforeStateWrite(t *testing.T) {
 	s.awaitRolled(t, d, 1, map[string]string{"main/_RELOADER_CONFIGMAP_WEB": sum("2")})
 	awaitLog(t, program, "the state has a problem")
 	labtest.Eventually(t, patience, func() (bool, string) {
-		return s.gate.took(refusal) >= 3, "the state is not written again"
+		n := s.gate.took(refusal)
+		return n >= 3, fmt.Sprintf("the state was written %d times, want 3", n)
 	})
 	if said := strings.Count(program.Stdout(), "the state has a problem"); said != 1 {
 		t.Errorf("the same problem is in the log %d times, want once", said)

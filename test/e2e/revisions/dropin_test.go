@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -230,7 +229,7 @@ func TestBlockingIsNotPermitted(t *testing.T) {
 	a := newAsBefore(w)
 	a.env[0] = "HOME=" + home(t, account.Kubeconfig)
 
-	labtest.Eventually(t, 20*time.Second, func() (bool, string) {
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		lines, code := a.run(w, "-rollout", "demo", "-namespace", w.Namespace, "-configmaps", red)
 		return code == 0, fmt.Sprint(lines)
 	})

@@ -56,15 +56,7 @@ func (r *repository) commit(values, more string) {
 // sync starts the agent of Argo's GitOps engine, which applies and prunes.
 func (r *repository) sync() *labtest.Running {
 	r.T.Helper()
-	builder, err := program.NewBuilder(os.Stderr)
-	if err != nil {
-		r.T.Fatal(err)
-	}
-	built, err := builder.Build(r.T.Context(), program.GitOps)
-	if err != nil {
-		r.T.Fatal(err)
-	}
-	return labtest.StartCommand(r.T, labtest.Command{Path: built[program.GitOps].Path, Args: []string{
+	return labtest.StartCommand(r.T, labtest.Command{Path: labtest.Program(r.T, program.GitOps), Args: []string{
 		r.dir, "--kubeconfig", r.Kubeconfig, "--namespaced", "-n", r.Namespace, "--default-namespace", r.Namespace,
 		"--prune", "--resync-seconds", "1", "--port", strconv.Itoa(labtest.FreePort(r.T)),
 	}})
@@ -75,6 +67,7 @@ func (r *repository) sync() *labtest.Running {
 // other tests do.
 func TestGitOpsEngine(t *testing.T) {
 	t.Parallel()
+	labtest.Program(t, program.GitOps)
 	cluster := labtest.Private(t, labtest.Options{With: []labtest.Component{labtest.KWOK, labtest.ArgoRollouts}})
 	for name, story := range map[string]func(*world){
 		"KeepsWhatTheChartProtects": func(w *world) { keepsOldRevisions(w, false, false) },

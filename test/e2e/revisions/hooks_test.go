@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/test/helmtest"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 	"github.com/lockstep-dev/lockstep/test/walkthrough"
 )
 
@@ -39,7 +40,7 @@ func (w *world) awaitJobs() (runNext func()) {
 	w.T.Cleanup(jobs.Stop)
 	return func() {
 		w.T.Helper()
-		late := time.After(90 * time.Second)
+		late := time.After(testkit.Patience)
 		for {
 			select {
 			case event := <-jobs.ResultChan():

@@ -81,7 +81,10 @@ func TestImageOnlyChangeSharesTheConfigMap(t *testing.T) {
 				if attach == "job" {
 					w.RunJob(job)
 				}
-				w.Eventually(func() (bool, string) { return len(w.ReplicaSets()) == i+1, "want a ReplicaSet for each image" })
+				w.Eventually(func() (bool, string) {
+					n := len(w.ReplicaSets())
+					return n == i+1, fmt.Sprintf("%d ReplicaSets after %d images, want one for each", n, i+1)
+				})
 			}
 			red := w.ConfigMapOf("red")
 			both := w.ReplicaSets()

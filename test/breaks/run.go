@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest/program"
+)
+
+// session is one run of the command.
+type session struct {
+	out     io.Writer
+	results *results
+	queue   *queue
+	lab     map[string]bool // packages whose tests use the lab
+	began   time.Time
+
+	mu       sync.Mutex
+	progress progress
+	missed   []error
+}
+
+func run(ctx context.Context, o options, out io.Writer) error {
+	root, err := program.Root()
+	if err != nil {
+		return err
+	}
+	breaks, err := load(filepath.Join(root, "test/breaks"), o.wanted)
+	if err != nil {
+		return err
+	}
+	trees, err := newTrees(ctx, root, out)
+	if err != nil {
+		return err
+	}
+	defer trees.remove()
+	s := &session{out: out}
+	if s.results, err = readResults(filepath.Join(root, resultsFile), trees.hash, o.fresh); err != nil {
+		return err
+	}
+	todo := s.left(breaks)
+	fmt.Fprintln(out, s.progress.begin())
+	if len(todo) > 0 {
+		if s.lab, err = usersOfTheLab(ctx, trees.first(), todo); err != nil {
+			return err
+		}
+	}
+	s.queue, s.began = newQueue(todo), time.Now()
+	err = s.work(ctx, trees, min(o.workers, len(todo)))
+	done := s.progress.takenOver + s.progress.ran
+	fmt.Fprintf(out, "%d of %d defects are noticed%s\n", done-len(s.missed), len(breaks), after(s.began))
+	if done < len(breaks) && err == nil {
+		err = fmt.Errorf("%d breaks did not run", len(breaks)-done)
+	}
+	return errors.Join(append(s.missed, err)...)
+}
+
+func after(began time.Time) string {
+	return ", after " + time.Since(began).Round(time.Second).String()
+}
+
+// left returns the breaks that no earlier run has seen noticed.
+func (s *session) left(breaks []Break) []Break {
+	var todo []Break
+	for _, b := range breaks {
+		if !s.results.has(b) {
+			todo = append(todo, b)
+		}
+	}
+	s.progress = progress{all: len(breaks), takenOver: len(breaks) - len(todo)}
+	return todo
+}
+
+// work lets the workers empty the queue.
+func (s *session) work(ctx context.Context, trees *trees, count int) error {
+	workers := make([]*worker, count)
+	for i := range workers { // All have their copies before the first makes a change.
+		tree, err := trees.of(strconv.Itoa(i + 1))
+		if err != nil {
+			return err
+		}
+		workers[i] = &worker{session: s, tree: tree}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, count)
+	var all sync.WaitGroup
+	for i, w := range workers {
+		all.Go(func() {
+			errs[i] = errors.Join(w.run(ctx), w.end())
+			if errs[i] != nil {
+				cancel() // What keeps one worker from working keeps all.
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// report takes the result of a break.
+func (s *session) report(b Break, missed error, took time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress.ran++
+	s.progress.elapsed = time.Since(s.began)
+	fmt.Fprintln(s.out, s.progress.line(b, missed, took))
+	if missed != nil {
+		s.missed = append(s.missed, withName(b, missed))
+		return nil
+	}
+	return s.results.add(b, took.Seconds())
+}

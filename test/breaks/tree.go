@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// tracked lists the files that git knows or would take, so nothing built is among them.
+func tracked(ctx context.Context, root string) ([]string, error) {
+	command := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	command.Dir = root
+	list, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the files of %s: %w", root, err)
+	}
+	var names []string
+	for name := range bytes.SplitSeq(list, []byte{0}) {
+		if len(name) > 0 {
+			names = append(names, string(name))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// copyTree copies files into a folder, whose former content goes. It returns a hash of all
+// that can decide the result of a test: the names and the content of the files, without
+// those of the breaks, and the Go release.
+func copyTree(from, to string, names []string) (string, error) {
+	if err := os.RemoveAll(to); err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	for _, name := range names {
+		content, err := copyFile(filepath.Join(from, name), filepath.Join(to, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // Git still knows it, but it was removed.
+		}
+		if err != nil {
+			return "", fmt.Errorf("copy the working tree: %w", err)
+		}
+		if !strings.HasSuffix(name, ".break") {
+			fmt.Fprintf(sum, "%s %x\n", name, sha256.Sum256(content))
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// copyFile returns the content; of a link, its target.
+func copyFile(from, to string) ([]byte, error) {
+	info, err := os.Lstat(from)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return nil, err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		target, err := os.Readlink(from)
+		if err != nil {
+			return nil, err
+		}
+		return []byte(target), os.Symlink(target, to)
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return nil, err
+	}
+	return content, os.WriteFile(to, content, info.Mode().Perm())
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/process"
+	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
+)
+
+const module = "github.com/lockstep-dev/lockstep"
+
+// worker tries one break after the other in a copy of the tree.
+type worker struct {
+	*session
+	tree    string
+	cluster *labtest.Cluster // nil until a test needs one
+}
+
+func (w *worker) run(ctx context.Context) error {
+	for last := ""; ctx.Err() == nil; {
+		b, ok := w.queue.next(last)
+		if !ok {
+			return nil
+		}
+		last = b.Package
+		began := time.Now()
+		if err := w.prepare(ctx, b); err != nil {
+			return err
+		}
+		missed := w.try(ctx, b)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // Whatever was seen, the end of the run may be its cause.
+		}
+		if err := w.report(b, missed, time.Since(began)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare starts the worker's control plane, unless "lab exec" has started one for all.
+// Workers don't share one: a controller with a defect may act on the namespaces of others.
+func (w *worker) prepare(ctx context.Context, b Break) (err error) {
+	if w.cluster != nil || !w.lab[b.Package] || os.Getenv(labtest.Env) != "" {
+		return nil
+	}
+	w.cluster, err = labtest.Start(ctx, labtest.Options{With: []labtest.Component{labtest.KWOK, labtest.ArgoRollouts}, Progress: os.Stderr})
+	return err
+}
+
+func (w *worker) end() error {
+	if w.cluster == nil {
+		return nil
+	}
+	return w.cluster.Stop()
+}
+
+// try makes the change, runs the test, and takes the change back. It returns why the
+// break counts as missed.
+func (w *worker) try(ctx context.Context, b Break) (missed error) {
+	revert, err := b.apply(w.tree)
+	if err != nil {
+		return err
+	}
+	defer func() { missed = errors.Join(missed, revert()) }()
+	output, _, err := w.goCommand(ctx, "test", "-json", "-count=1", "-vet=off", "-timeout=10m", "-run", b.pattern(), b.Package)
+	if err != nil {
+		return err
+	}
+	if err := readRun(output).verdict(b); err != nil {
+		return err
+	}
+	return w.compiles(ctx, b)
+}
+
+// compiles sees that a test which builds a program has not failed for want of it: go test
+// has compiled only its own packages. Listing export data compiles and doesn't link.
+func (w *worker) compiles(ctx context.Context, b Break) error {
+	if !w.lab[b.Package] || path.Ext(b.File) != ".go" {
+		return nil
+	}
+	output, code, err := w.goCommand(ctx, "list", "-export", "./cmd/...", "./lab", "./"+path.Dir(b.File))
+	if err == nil && code != 0 {
+		err = fmt.Errorf("the change does not compile, so no test says anything:\n%s", output)
+	}
+	return err
+}
+
+// goCommand runs go in the tree and returns its output and exit code.
+func (w *worker) goCommand(ctx context.Context, args ...string) (text string, code int, err error) {
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		return "", 0, err
+	}
+	var output bytes.Buffer
+	p, err := process.Start(process.Spec{Path: tool, Args: args, Dir: w.tree, Env: w.env(), Stdout: &output, Stderr: &output})
+	if err != nil {
+		return "", 0, err
+	}
+	select {
+	case <-p.Done():
+		return strings.TrimSpace(output.String()), p.ExitCode(), nil
+	case <-ctx.Done():
+		return "", 0, errors.Join(context.Cause(ctx), p.Kill())
+	}
+}
+
+// patience is how long a test waits for what a break keeps from happening. It is shorter than
+// elsewhere, because most breaks are noticed by such a wait; no test needs as long as this
+// without one.
+const patience = "45s"
+
+// env runs the tests of CI, on the worker's control plane.
+func (w *worker) env() []string {
+	env := append(os.Environ(), labtest.TierEnv+"="+string(labtest.TierAll), labtest.PatienceEnv+"="+patience)
+	if w.cluster != nil {
+		env = append(env, "KUBECONFIG="+w.cluster.Kubeconfig(), labtest.Env+"="+w.cluster.Dir(), remains.Mark(w.cluster.Dir()))
+	}
+	return env
+}
+
+// usersOfTheLab finds the packages whose tests may build and run programs.
+func usersOfTheLab(ctx context.Context, tree string, breaks []Break) (map[string]bool, error) {
+	args := []string{"list", "-test", "-f", `{{.ImportPath}}{{range .Deps}}{{if eq . "` + module + `/internal/labtest"}} lab{{end}}{{end}}`}
+	seen := map[string]bool{}
+	for _, b := range breaks {
+		if !seen[b.Package] {
+			args = append(args, b.Package)
+		}
+		seen[b.Package] = true
+	}
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = tree
+	output, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the packages of the tests: %w", err)
+	}
+	users := map[string]bool{}
+	for line := range strings.Lines(string(output)) {
+		if name, ok := strings.CutSuffix(strings.TrimSpace(line), ".test lab"); ok {
+			users["."+strings.TrimPrefix(name, module)] = true
+		}
+	}
+	return users, nil
+}

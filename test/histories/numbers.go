@@ -1,0 +1,50 @@
+package histories
+
+// number gives the revision of a template its number, as the workload's controller does.
+// That of Deployments makes none during a pause, but one that exists is the current one at
+// once. That of Rollouts makes one, and no pods from it.
+func (m *Model) number(template string, makes bool) {
+	if makes {
+		m.running = template
+	}
+	if len(m.numbers[template]) == 0 && !makes && !m.canary {
+		return
+	}
+	next := int64(1)
+	for other, numbers := range m.numbers {
+		if other != template {
+			next = max(next, numbers[len(numbers)-1]+1)
+		}
+	}
+	if m.last(template) < next {
+		m.numbers[template] = append(m.numbers[template], next)
+	}
+}
+
+// unnumber: the workload's controller has not acted on a template, which has another one by
+// now.
+func (m *Model) unnumber(template string) {
+	if numbers := m.numbers[template]; len(numbers) > 0 {
+		m.numbers[template] = numbers[:len(numbers)-1]
+	}
+	if len(m.numbers[template]) == 0 {
+		delete(m.numbers, template)
+	}
+}
+
+// newest is the highest number of all revisions.
+func (m *Model) newest() int64 {
+	n := int64(0)
+	for template := range m.numbers {
+		n = max(n, m.last(template))
+	}
+	return n
+}
+
+// last is the number of a template's revision, zero when there is none.
+func (m *Model) last(template string) int64 {
+	if numbers := m.numbers[template]; len(numbers) > 0 {
+		return numbers[len(numbers)-1]
+	}
+	return 0
+}

@@ -1,0 +1,147 @@
+package histories_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/test/testkit"
+)
+
+// statefulSets does what the StatefulSet controller does with revisions: it makes one of a
+// new template, gives an old one that is used again the highest number and forgets the one
+// before, and names the revision in the status before pods are replaced.
+type statefulSets struct {
+	*server
+	*agenda
+
+	queued bool
+}
+
+const statefulSetController = "kube-controller-manager"
+
+// asStatefulSet is a StatefulSet with the specification of a Deployment.
+func asStatefulSet(d *appsv1.Deployment) *appsv1.StatefulSet {
+	o := &appsv1.StatefulSet{ObjectMeta: *d.ObjectMeta.DeepCopy()}
+	spec := d.Spec.DeepCopy()
+	o.Spec = appsv1.StatefulSetSpec{Replicas: spec.Replicas, Selector: spec.Selector, Template: spec.Template, RevisionHistoryLimit: spec.RevisionHistoryLimit}
+	return o
+}
+
+// fromStatefulSet is the reverse.
+func fromStatefulSet(o *appsv1.StatefulSet) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: o.ObjectMeta}
+	d.Spec = appsv1.DeploymentSpec{Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Template: o.Spec.Template, RevisionHistoryLimit: o.Spec.RevisionHistoryLimit}
+	d.Status.ObservedGeneration = o.Status.ObservedGeneration
+	return d.DeepCopy()
+}
+
+func (c *statefulSets) see(writer string, _, now client.Object) {
+	if _, ok := now.(*appsv1.StatefulSet); ok && writer != statefulSetController {
+		c.soonOnce(&c.queued, c.sync)
+	}
+}
+
+func (c *statefulSets) isObserved() bool {
+	o, ok := c.objects[nameOf(&appsv1.StatefulSet{}, testkit.Web)].(*appsv1.StatefulSet)
+	return !ok || !c.queued && o.Status.ObservedGeneration == o.Generation && o.Status.CurrentRevision == o.Status.UpdateRevision
+}
+
+// sync names the revision that pods are made from. The next time all pods are of it.
+func (c *statefulSets) sync() {
+	stored, ok := c.objects[nameOf(&appsv1.StatefulSet{}, testkit.Web)].(*appsv1.StatefulSet)
+	if !ok {
+		return
+	}
+	o, name := stored.DeepCopy(), c.revise(stored)
+	s, wanted := &o.Status, *o.Spec.Replicas
+	isDone := s.UpdateRevision == name || s.UpdateRevision == "" || wanted == 0
+	s.ObservedGeneration, s.UpdateRevision, s.Replicas, s.AvailableReplicas, s.UpdatedReplicas = o.Generation, name, wanted, wanted, 0
+	if isDone {
+		s.CurrentRevision, s.UpdatedReplicas = name, wanted
+	}
+	if !apiequality.Semantic.DeepEqual(*s, stored.Status) {
+		c.store(statefulSetController, stored, o)
+	}
+	if !isDone {
+		c.soonOnce(&c.queued, c.sync)
+	}
+}
+
+// revise makes the revision of the template the newest, and returns its name.
+func (c *statefulSets) revise(o *appsv1.StatefulSet) string {
+	owner := []metav1.OwnerReference{*metav1.NewControllerRef(o, kube.StatefulSet().GroupVersionKind)}
+	for _, r := range c.revisions() {
+		if metav1.GetControllerOf(r) == nil {
+			adopted := r.DeepCopy()
+			adopted.OwnerReferences = owner
+			c.store(statefulSetController, r, adopted)
+		}
+	}
+	found, next := c.revisionOf(o)
+	switch {
+	case found == nil:
+		found = &appsv1.ControllerRevision{Revision: next, Data: runtime.RawExtension{Raw: revisionData(&o.Spec.Template)}}
+		found.Name, found.Labels, found.OwnerReferences = o.Name+"-"+hashOf(fromStatefulSet(o)), maps.Clone(o.Spec.Template.Labels), owner
+		if err := c.as(statefulSetController).Create(nil, found); err != nil { //nolint:staticcheck // the small server needs no context
+			panic(err)
+		}
+	case found.Revision < next:
+		again := found.DeepCopy()
+		again.Revision = next
+		c.store(statefulSetController, found, again)
+	}
+	return found.Name
+}
+
+// revisions are the ControllerRevisions, the newest first.
+func (s *server) revisions() []*appsv1.ControllerRevision {
+	var all []*appsv1.ControllerRevision
+	for _, o := range s.objects {
+		if r, ok := o.(*appsv1.ControllerRevision); ok {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *appsv1.ControllerRevision) int { return int(b.Revision - a.Revision) })
+	return all
+}
+
+// revisionOf is the revision of the template, nil when there is none, and the number that
+// it gets.
+func (s *server) revisionOf(o *appsv1.StatefulSet) (found *appsv1.ControllerRevision, next int64) {
+	text := templateText(fromStatefulSet(o))
+	for _, r := range s.revisions() {
+		if templateText(storedIn(r)) == text {
+			found = r
+			continue
+		}
+		next = max(next, r.Revision)
+	}
+	return found, next + 1
+}
+
+// storedIn is a workload with the template of a revision.
+func storedIn(r *appsv1.ControllerRevision) *appsv1.Deployment {
+	template, err := kube.ControllerRevisions().TemplateOf(r)
+	if err != nil {
+		panic(err)
+	}
+	return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: *template}}
+}
+
+// revisionData is the patch that a ControllerRevision stores.
+func revisionData(template *corev1.PodTemplateSpec) []byte {
+	text, err := json.Marshal(map[string]any{"spec": map[string]any{"template": template}})
+	if err != nil {
+		panic(err)
+	}
+	return text
+}

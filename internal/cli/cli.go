@@ -87,6 +87,7 @@ func Run(ctx context.Context, args []string, env Environment) int {
 }
 
 func newRoot(env Environment) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   programName,
 		Short: "Keep Kubernetes workloads in step with their configuration",
@@ -107,12 +108,17 @@ Every flag can be set by an environment variable: --max-delay is
 LOCKSTEP_MAX_DELAY. The flag wins.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       env.Version,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return nil
+			}
 			reportUnknownVariables(cmd.Root(), env)
 			return setFromEnvironment(cmd.Flags(), env)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if version {
+				return printVersion(env)
+			}
 			if len(args) > 0 {
 				return usageError{commandline.UnknownCommand(cmd, args[0], DropIns())}
 			}
@@ -122,7 +128,6 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	}
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.SetVersionTemplate(commandline.Version(programName, env.Version))
 	root.AddCommand(
 		newController(env), newStatus(env), newExplain(env), newPlan(env), newHistory(env), newHold(env), newRelease(env), newRoll(env), newAttach(env),
 		newImages(env), newResolve(env), newLint(env), newDoctor(env), newCompletion(env), newVersion(env),
@@ -132,6 +137,8 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 		return usageError{commandline.CommandError(cmd, err, DropIns())}
 	})
 	asPlugin(root, env.Program)
+	// cobra's own version flag needs a template to print this text, and templates make the program 11 MB larger.
+	root.Flags().BoolVarP(&version, "version", "v", false, "version for "+root.DisplayName())
 	return root
 }
 

@@ -131,6 +131,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return err
 	}
+	o.server.Metrics = server.NewMetrics()
 	o.server.Log, o.server.Namespace, o.now, o.version = log, o.ownNS, env.Now, env.Version
 	boundGarbage(env)
 	if o.observe {

@@ -219,7 +219,7 @@ func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster
 	if !s.Recorded {
 		s.Entry = record.Entry{}
 	}
-	inputs := configs.New(configs.Options{View: live, Since: unknownSince, Revisions: x.revisions})
+	inputs := configs.New(configs.Options{View: live, Since: unknownSince})
 	gatherer := &follow.Gatherer{
 		// What is on record and nothing here asks for is followed by a flag of the controller.
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Auto: s.Recorded, Quiet: x.options.quiet}},
@@ -236,12 +236,8 @@ func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster
 }
 
 // revisions are those of the workload; without the right to them nothing was taken back.
-func (x *explaining) revisions(ctx context.Context, w *kube.Workload) ([]timeline.Revision, error) {
-	found, err := lineage.Revisions(ctx, x.client, w)
-	if apierrors.IsForbidden(err) {
-		return nil, timeline.ErrNoRight
-	}
-	return found, err
+func (x *explaining) revisions(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
+	return lineage.Revisions(ctx, x.client, w)
 }
 
 // details reads what people want to know besides.

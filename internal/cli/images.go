@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
@@ -151,7 +150,7 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	if err != nil {
 		return nil, err
 	}
-	metrics := images.NewMetrics(ctrlmetrics.Registry, p.options.now)
+	metrics := images.NewMetrics(p.options.server.Metrics, p.options.now)
 	resolver := registry.New(registry.Options{
 		Interval: o.interval, TTL: o.ttl, Hosts: hosts, UserAgent: "lockstep/" + p.options.version,
 		Observe: metrics.Observe, Checked: metrics.Checked,
@@ -165,18 +164,16 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	inputs := images.New(images.Options{
 		Watch:       func(q registry.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
 		Credentials: o.credentials(pulls),
-		Platforms:   platforms, Revisions: p.revisions, Now: p.options.now,
+		Platforms:   platforms, Now: p.options.now,
 	})
-	ctrlmetrics.Registry.MustRegister(images.NewCollector(inputs))
+	p.options.server.Metrics.MustRegister(images.NewCollector(inputs))
 	if nodes != nil {
 		nodes.Changed(inputs.WakeAll)
 		if err := mgr.Add(manager.RunnableFunc(nodes.Run)); err != nil {
 			return nil, err
 		}
 	}
-	if err := mgr.AddMetricsServerExtraHandler(nextChecksPath, nextChecks(inputs)); err != nil {
-		return nil, err
-	}
+	p.options.server.Metrics.Page(nextChecksPath, nextChecks(inputs))
 	if err := p.addWebhook(mgr, resolver, metrics); err != nil {
 		return nil, err
 	}

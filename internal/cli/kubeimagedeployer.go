@@ -17,7 +17,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
@@ -102,7 +101,7 @@ func serveDeployer(ctx context.Context, o kubeimagedeployer.Options, log logr.Lo
 	log.Info("in the place of kube-image-deployer", "watchKey", o.Words.Key, "namespace", o.Namespace, "platform", o.Words.Platform,
 		"interval", o.Interval.String(), "ttl", o.TTL.String(), "slack", p.slack != nil)
 	err = server.Run(ctx, server.Options{
-		Config: config, Log: log, MetricsAddr: o.MetricsAddr, ProbeAddr: o.ProbeAddr, LeaseDuration: 15 * time.Second, Ready: p.ready,
+		Config: config, Log: log, MetricsAddr: o.MetricsAddr, ProbeAddr: o.ProbeAddr, Metrics: p.metrics, LeaseDuration: 15 * time.Second, Ready: p.ready,
 	}, p.setup)
 	if p.slack != nil {
 		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
@@ -121,6 +120,7 @@ type deployerParts struct {
 	cache   *cluster.Cache
 	records ledger.None
 	slack   *slack.Announcer // nil for none
+	metrics *server.Metrics
 }
 
 func newDeployerParts(o kubeimagedeployer.Options, c client.WithWatch, log logr.Logger, env Environment) (*deployerParts, error) {
@@ -128,7 +128,7 @@ func newDeployerParts(o kubeimagedeployer.Options, c client.WithWatch, log logr.
 	if err != nil {
 		return nil, err
 	}
-	p := &deployerParts{options: o, log: log, env: env, client: c}
+	p := &deployerParts{options: o, log: log, env: env, client: c, metrics: server.NewMetrics()}
 	what := cluster.CacheOptions{
 		Kinds: deployerKinds(o), Workloads: selector, Vocabulary: o.Words, IgnoreNamespaces: true, Now: env.Now,
 		Report: func(s mirror.Status) { reportStatus(log, s) },
@@ -169,9 +169,9 @@ func (p *deployerParts) ready() server.Readiness {
 }
 
 func (p *deployerParts) setup(mgr ctrl.Manager) error {
-	ctrlmetrics.Registry.MustRegister(cluster.NewCollector(p.cache, nil))
+	p.metrics.MustRegister(cluster.NewCollector(p.cache, nil))
 	resolver, inputs := p.images()
-	ctrlmetrics.Registry.MustRegister(images.NewCollector(inputs))
+	p.metrics.MustRegister(images.NewCollector(inputs))
 	tasks := []func(context.Context){func(ctx context.Context) { p.cache.Run(ctx, kube.Hashers{}) }, resolver.Run}
 	var announcer follow.Announcer = announce.Silent{}
 	if p.slack != nil {
@@ -189,7 +189,7 @@ func (p *deployerParts) setup(mgr ctrl.Manager) error {
 		Vocabulary: p.options.Words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
 		Mover:     rollout.NewPatcher(p.client, rollout.Unshown),
 		Announcer: announcer,
-		Metrics:   ctrlmetrics.Registry,
+		Metrics:   p.metrics,
 		Log:       p.log, Now: p.env.Now,
 	})
 	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add, inputs) })
@@ -198,7 +198,7 @@ func (p *deployerParts) setup(mgr ctrl.Manager) error {
 // images are the images that annotations name. All workloads are asked for with the same
 // credentials: the role has no right to pull secrets.
 func (p *deployerParts) images() (*registry.Resolver, *images.Inputs) {
-	metrics := images.NewMetrics(ctrlmetrics.Registry, p.env.Now)
+	metrics := images.NewMetrics(p.metrics, p.env.Now)
 	resolver := registry.New(registry.Options{
 		Interval: p.options.Interval, TTL: p.options.TTL, Local: kubeimagedeployer.IsLocal, UserAgent: "lockstep/" + p.env.Version,
 		Observe: metrics.Observe, Checked: metrics.Checked,

@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
@@ -29,7 +28,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/legacy"
-	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/server"
@@ -78,7 +76,7 @@ func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.L
 	p := newReloaderParts(o, c, log, env.Now)
 	log.Info("in the place of kubernetes-reloader", "namespace", o.Namespace, "state", o.StateName, "coalescePeriod", o.Quiet.String())
 	return server.Run(ctx, server.Options{
-		Config: config, Log: log, MetricsAddr: fmt.Sprintf(":%d", o.Port), ProbeAddr: "0", LeaseDuration: 15 * time.Second,
+		Config: config, Log: log, MetricsAddr: fmt.Sprintf(":%d", o.Port), ProbeAddr: "0", Metrics: p.metrics, LeaseDuration: 15 * time.Second,
 	}, p.setup)
 }
 
@@ -91,10 +89,11 @@ type reloaderParts struct {
 	words   legacy.Words
 	cache   *cluster.Cache
 	records *ledger.Legacy
+	metrics *server.Metrics
 }
 
 func newReloaderParts(o kubernetesreloader.Options, c client.WithWatch, log logr.Logger, now func() time.Time) *reloaderParts {
-	p := &reloaderParts{options: o, log: log, client: c, now: now, words: legacy.Words{
+	p := &reloaderParts{options: o, log: log, client: c, now: now, metrics: server.NewMetrics(), words: legacy.Words{
 		AlternativeConfigMap: o.AlternativeConfigMap, AlternativeSecret: o.AlternativeSecret,
 		IgnoreConfigMaps: o.IgnoreConfigMaps, IgnoreSecrets: o.IgnoreSecrets,
 		StateName: o.StateName, Quiet: o.Quiet,
@@ -127,7 +126,7 @@ func (p *reloaderParts) sources() []input.Kind {
 func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "up", Help: "1 while the process runs."})
 	up.Set(1)
-	ctrlmetrics.Registry.MustRegister(up, cluster.NewCollector(p.cache, nil))
+	p.metrics.MustRegister(up, cluster.NewCollector(p.cache, nil))
 	for _, part := range []manager.RunnableFunc{p.watch, p.records.Run} {
 		if err := mgr.Add(part); err != nil {
 			return err
@@ -137,8 +136,6 @@ func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 		View: p.cache, Original: true,
 		// The state does not tell since when a kind is followed.
 		Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false },
-		// The role has no right to revisions; the templates show what was delivered.
-		Revisions: func(context.Context, *kube.Workload) ([]timeline.Revision, error) { return nil, nil },
 	})
 	options := follow.DefaultOptions()
 	options.Quiet, options.MaxDelay = p.options.Quiet, p.options.MaxDelay()
@@ -146,7 +143,7 @@ func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
 		Mover:     rollout.NewPatcher(p.client, legacyform.Form{Source: p.cache.Source}.Variables),
 		Announcer: announce.Silent{},
-		Metrics:   ctrlmetrics.Registry,
+		Metrics:   p.metrics,
 		Log:       p.log, Now: p.now,
 	})
 	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add) })

@@ -8,13 +8,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
@@ -126,7 +124,7 @@ func allKinds(flags []string) ([]kube.Kind, error) {
 // setup adds the watches, which every replica keeps so that a new leader is warm,
 // and the loop and the writing of the record, which only the leader does.
 func (p *parts) setup(mgr ctrl.Manager) error {
-	ctrlmetrics.Registry.MustRegister(cluster.NewCollector(p.cache, p.counted(), p.ownershipStatus))
+	p.options.server.Metrics.MustRegister(cluster.NewCollector(p.cache, p.counted(), p.ownershipStatus))
 	if err := mgr.Add(onEveryReplica(p.watch)); err != nil {
 		return err
 	}
@@ -178,7 +176,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 		Announcer: p.announcer,
 		Advice:    takenBackAdvice,
 		Revisions: p.revisions,
-		Metrics:   ctrlmetrics.Registry,
+		Metrics:   p.options.server.Metrics,
 		Log:       p.log, Now: p.options.now,
 	}
 	if p.options.pods {
@@ -205,7 +203,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 // configs is the family of ConfigMaps and Secrets, or what takes its place.
 func (p *parts) configs() follow.Family {
 	if p.options.reload {
-		return configs.New(configs.Options{View: p.cache, Since: p.since, Revisions: p.revisions})
+		return configs.New(configs.Options{View: p.cache, Since: p.since})
 	}
 	return follow.Off{
 		Reason: input.ReloadOff, Asked: askedSources, Advice: "this controller follows no ConfigMaps and Secrets; start it without --reload=false",
@@ -248,15 +246,14 @@ func (p *parts) since(w *kube.Workload, kind input.Kind) (time.Time, bool) {
 }
 
 // revisions asks for a workload's history.
-func (p *parts) revisions(ctx context.Context, w *kube.Workload) ([]timeline.Revision, error) {
-	revisions, err := lineage.Revisions(ctx, p.client, w)
-	if apierrors.IsForbidden(err) {
+func (p *parts) revisions(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
+	past, err := lineage.Revisions(ctx, p.client, w)
+	if past.Refused != nil {
 		p.saidHistory.Do(func() {
-			p.log.Error(err, "cannot look at revisions; what other writers take back is not noticed before the right is granted")
+			p.log.Error(past.Refused, "cannot look at revisions; what other writers take back is not noticed before the right is granted")
 		})
-		return nil, timeline.ErrNoRight
 	}
-	return revisions, err
+	return past, err
 }
 
 // watch reads the installation key and then keeps cache and record in step. The

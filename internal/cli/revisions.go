@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
@@ -81,7 +80,7 @@ func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err err
 		},
 		Observes:  p.observes,
 		Announcer: p.announcer,
-		Metrics:   ctrlmetrics.Registry,
+		Metrics:   p.options.server.Metrics,
 		Log:       p.log, Now: p.options.now,
 	})
 	return loop.ForgetNamespaces, loop.Setup(mgr)

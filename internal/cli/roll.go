@@ -24,7 +24,6 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
-	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
@@ -248,7 +247,7 @@ func (r *roll) gatherer(ctx context.Context) (*follow.Gatherer, error) {
 	if err != nil {
 		return nil, err
 	}
-	inputs := configs.New(configs.Options{View: r.live, Since: unknownSince, Revisions: noHistory})
+	inputs := configs.New(configs.Options{View: r.live, Since: unknownSince})
 	return &follow.Gatherer{
 		Vocabulary: words,
 		View:       r.live, Read: r.live.Read, Families: []follow.Family{inputs, pinned},
@@ -260,10 +259,6 @@ func (r *roll) gatherer(ctx context.Context) (*follow.Gatherer, error) {
 
 func unknownSince(*kube.Workload, input.Kind) (time.Time, bool) {
 	return time.Time{}, false
-}
-
-func noHistory(context.Context, *kube.Workload) ([]timeline.Revision, error) {
-	return nil, nil
 }
 
 // refusal says what keeps the workload from being moved, however long it is quiet.

@@ -70,12 +70,22 @@ func TestMistakesAreShort(t *testing.T) {
 	}
 }
 
-// TestVersion: the command and the flag say the same.
+// TestVersion: the command and the flag say the same. The flag is answered before the environment is read.
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	command, flag := saying(t, "lockstep", []string{"version"}), saying(t, "lockstep", []string{"--version"})
-	if command != flag || command.code != 0 || !strings.HasPrefix(command.stdout, "lockstep 1.2.3 (go") {
-		t.Errorf("version says %+v, --version %+v", command, flag)
+	command := saying(t, "lockstep", []string{"version"})
+	if command.code != 0 || !strings.HasPrefix(command.stdout, "lockstep 1.2.3 (go") {
+		t.Errorf("version says %+v", command)
+	}
+	for _, flag := range []string{"--version", "-v"} {
+		if got := saying(t, "lockstep", []string{flag}, "LOCKSTEP_UNHEARD_OF=1"); got != command {
+			t.Errorf("version says %+v, %s %+v", command, flag, got)
+		}
+	}
+	for program, name := range map[string]string{"lockstep": "lockstep", "kubectl-lockstep": "kubectl lockstep"} {
+		if help := saying(t, program, []string{"--help"}).stdout; !strings.Contains(help, "  -v, --version   version for "+name+"\n") {
+			t.Errorf("%s --help does not list --version:\n%s", program, help)
+		}
 	}
 }
 

@@ -13,9 +13,11 @@ func newVersion(env Environment) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version of this build",
 		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := io.WriteString(cmd.OutOrStdout(), commandline.Version(programName, env.Version))
-			return err
-		},
+		RunE:  func(*cobra.Command, []string) error { return printVersion(env) },
 	}
+}
+
+func printVersion(env Environment) error {
+	_, err := io.WriteString(env.Stdout, commandline.Version(programName, env.Version))
+	return err
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/lockstep-dev/lockstep/internal/synccli"
+	"github.com/lockstep-dev/lockstep/test/agentkit"
 )
 
 // run runs the command line in this process.
@@ -189,7 +190,7 @@ func TestStatus(t *testing.T) {
 	if _, stderr, code := run(t, "status", "--root="+root); code != 1 || !strings.Contains(stderr, "is its --layout links?") {
 		t.Errorf("code %d: %s", code, stderr)
 	}
-	write(t, filepath.Join(root, "..lockstep", "status.json"), `{"published":"aaa","observed":"bbb","rejected":"bbb","confirmed":"aaa","reason":"Rejected",
+	agentkit.Write(t, filepath.Join(root, "..lockstep", "status.json"), `{"published":"aaa","observed":"bbb","rejected":"bbb","confirmed":"aaa","reason":"Rejected",
 		"message":"run nginx: exit status 1","checkOutput":"nginx: [emerg] line 3\n","files":1,"bytes":10,"healthy":true,"degraded":true,
 		"updated":"2026-11-15T02:53:30Z","sources":[{"name":"configmap/web/nginx","state":"read"}]}`)
 	stdout, stderr, code := run(t, "status", "--root="+root, "--check")
@@ -198,7 +199,7 @@ func TestStatus(t *testing.T) {
 	if stdout != want || code != 0 {
 		t.Errorf("code %d %s, got\n%s\nwant\n%s", code, stderr, stdout, want)
 	}
-	write(t, filepath.Join(root, "..lockstep", "status.json"), `{"published":"aaa","healthy":false}`)
+	agentkit.Write(t, filepath.Join(root, "..lockstep", "status.json"), `{"published":"aaa","healthy":false}`)
 	if _, _, code := run(t, "status", "--root="+root, "--check"); code != 1 {
 		t.Errorf("unhealthy: code %d", code)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/synccli"
+	"github.com/lockstep-dev/lockstep/test/agentkit"
 )
 
 // --help shows the fifteen flags that matter first, --help-all every one, each
@@ -65,7 +65,7 @@ serve    /healthz, /readyz, /startupz and /metrics on :8080
 	if stdout != want || code != 0 {
 		t.Errorf("code %d %s, got\n%s\nwant\n%s", code, stderr, stdout, want)
 	}
-	if files := files(root); len(files) > 0 {
+	if files := agentkit.Files(root); len(files) > 0 {
 		t.Errorf("explain wrote %v", files)
 	}
 	if _, stderr, code := run(t, "explain", "--configmap=a"); code != 2 || !strings.Contains(stderr, "the root directory is missing") {
@@ -109,13 +109,13 @@ func TestExplainLeavesNoFlagOut(t *testing.T) {
 func TestTheLogTellsWhatHappened(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
-	write(t, filepath.Join(source, "a"), "1")
-	a := start(t, "--directory="+source, "--check=sh -c '! grep bad {dir}/a'", "--notify=exec:true hunter2", "--initial-notify=always")
-	a.wantFiles(map[string]string{"a": "1"})
-	write(t, filepath.Join(source, "a"), "bad")
-	labtest.Eventually(t, patience, func() (bool, string) { return strings.Contains(a.Stderr(), "refused: "), a.Stderr() })
+	agentkit.Write(t, filepath.Join(source, "a"), "1")
+	a := agentkit.Run(t, "--directory="+source, "--check=sh -c '! grep bad {dir}/a'", "--notify=exec:true hunter2", "--initial-notify=always")
+	a.WantFiles(map[string]string{"a": "1"})
+	agentkit.Write(t, filepath.Join(source, "a"), "bad")
+	a.WantLog("refused: ")
 	first, _, _ := strings.Cut(a.Stderr(), "\n")
-	for _, want := range []string{"version=", `sources="directory ` + source, "root=" + a.root, `check="sh …"`, `tell="command true …"`} {
+	for _, want := range []string{"version=", `sources="directory ` + source, "root=" + a.Root, `check="sh …"`, `tell="command true …"`} {
 		if !strings.Contains(first, want) {
 			t.Errorf("the first line has no %s:\n%s", want, first)
 		}

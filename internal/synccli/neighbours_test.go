@@ -6,11 +6,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/agentkit"
 )
 
 // slowApplication answers its reloads when it is let.
@@ -64,31 +67,32 @@ func (s *slowApplication) counted() (reloads, asked int) {
 	return s.reloads, s.asked
 }
 
+// brief is a time limit that a slow machine keeps for sending a request, and that an
+// application exceeds when the test holds its answer.
+const brief = "500ms"
+
 // A reload that takes many times its time limit is sent once, asked about, and
 // not taken back; health is red while it hangs, and green when it is done.
 func TestSlowReload(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
-	write(t, filepath.Join(source, "a"), "1")
+	agentkit.Write(t, filepath.Join(source, "a"), "1")
 	app := newSlowApplication(t)
-	a := start(t, "--directory="+source, "--notify="+app.URL+"/reload timeout=100ms", "--confirm=body:done=true@"+app.URL+"/version",
+	a := agentkit.Run(t, "--directory="+source, "--notify="+app.URL+"/reload timeout="+brief, "--confirm=body:done=true@"+app.URL+"/version",
 		"--roll-back", "--max-failures=3", "--retry=50ms", "--initial-notify=never")
-	a.wantFiles(map[string]string{"a": "1"})
-	write(t, filepath.Join(source, "a"), "2")
-	body := a.wantProbe("/healthz/application", http.StatusServiceUnavailable)
-	if !strings.Contains(body, "sent, and not answered within 100ms") {
+	a.WantFiles(map[string]string{"a": "1"})
+	agentkit.Write(t, filepath.Join(source, "a"), "2")
+	body := a.WantProbe("/healthz/application", http.StatusServiceUnavailable)
+	if !strings.Contains(body, "sent, and not answered within "+brief) {
 		t.Errorf("health says %s", body)
 	}
 	if reloads, _ := app.counted(); reloads != 1 {
 		t.Errorf("sent %d times", reloads)
 	}
 	app.let <- http.StatusOK
-	a.wantProbe("/healthz/application", http.StatusOK)
-	labtest.Eventually(t, patience, func() (bool, string) {
-		s := a.status()
-		return s.Confirmed == s.Published, fmt.Sprintf("%+v\n%s", s, a.Stderr())
-	})
-	a.wantFiles(map[string]string{"a": "2"})
+	a.WantProbe("/healthz/application", http.StatusOK)
+	a.WantConfirmed()
+	a.WantFiles(map[string]string{"a": "2"})
 	if reloads, asked := app.counted(); reloads != 1 || asked == 0 {
 		t.Errorf("sent %d times, asked %d times", reloads, asked)
 	}
@@ -98,17 +102,17 @@ func TestSlowReload(t *testing.T) {
 func TestSlowRefusal(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
-	write(t, filepath.Join(source, "a"), "1")
+	agentkit.Write(t, filepath.Join(source, "a"), "1")
 	app := newSlowApplication(t)
-	a := start(t, "--directory="+source, "--notify="+app.URL+"/reload timeout=100ms", "--roll-back", "--max-failures=2", "--retry=50ms", "--initial-notify=never")
-	a.wantFiles(map[string]string{"a": "1"})
-	write(t, filepath.Join(source, "a"), "2")
-	a.wantProbe("/healthz/application", http.StatusServiceUnavailable)
-	a.wantFiles(map[string]string{"a": "2"})
+	a := agentkit.Run(t, "--directory="+source, "--notify="+app.URL+"/reload timeout="+brief, "--roll-back", "--max-failures=2", "--retry=50ms", "--initial-notify=never")
+	a.WantFiles(map[string]string{"a": "1"})
+	agentkit.Write(t, filepath.Join(source, "a"), "2")
+	a.WantProbe("/healthz/application", http.StatusServiceUnavailable)
+	a.WantFiles(map[string]string{"a": "2"})
 	app.let <- http.StatusInternalServerError
 	app.let <- http.StatusOK // to the set that is put back
-	a.wantFiles(map[string]string{"a": "1"})
-	a.wantProbe("/healthz/application", http.StatusOK)
+	a.WantFiles(map[string]string{"a": "1"})
+	a.WantProbe("/healthz/application", http.StatusOK)
 }
 
 // A redirect is the answer, and nobody else gets the key; the second address
@@ -116,8 +120,8 @@ func TestSlowRefusal(t *testing.T) {
 func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	t.Parallel()
 	source, token := t.TempDir(), filepath.Join(t.TempDir(), "token")
-	write(t, filepath.Join(source, "a"), "1")
-	write(t, token, "for-the-first")
+	agentkit.Write(t, filepath.Join(source, "a"), "1")
+	agentkit.Write(t, token, "for-the-first")
 	var mu sync.Mutex
 	seen := map[string]string{}
 	listen := func(name string, handler http.HandlerFunc) *httptest.Server {
@@ -134,15 +138,11 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	elsewhere := listen("elsewhere", ok)
 	second := listen("second", http.RedirectHandler(elsewhere.URL+"/x?token=secret", http.StatusTemporaryRedirect).ServeHTTP)
 	first := listen("first", ok)
-	a := start(t, "--directory="+source, "--notify="+first.URL, "--notify="+second.URL, "--http-bearer-file="+token, "--http-header=X-API-Key: key",
+	a := agentkit.Run(t, "--directory="+source, "--notify="+first.URL, "--notify="+second.URL, "--http-bearer-file="+token, "--http-header=X-API-Key: key",
 		"--initial-notify=always")
-	a.wantFiles(map[string]string{"a": "1"})
-	labtest.Eventually(t, patience, func() (bool, string) {
-		if _, err := os.Stat(filepath.Join(a.root, "..lockstep", "status.json")); err != nil {
-			return false, err.Error()
-		}
-		m := a.status().Message
-		return strings.Contains(m, "answered 307 Temporary Redirect and points to "+elsewhere.URL+"/x,"), m
+	a.WantFiles(map[string]string{"a": "1"})
+	a.WantStatus("a redirect", func(s podsync.Status) bool {
+		return strings.Contains(s.Message, "answered 307 Temporary Redirect and points to "+elsewhere.URL+"/x,")
 	})
 	mu.Lock()
 	defer mu.Unlock()
@@ -161,36 +161,41 @@ func TestOutputIsInTheStatusOnly(t *testing.T) {
 	const secret = "line-with-password"
 	for name, args := range map[string][]string{
 		"notify":      {"--notify=exec:sh -c 'echo " + secret + "; exit 1'", "--initial-notify=always", "--max-failures=1"},
-		"confirm":     {"--confirm=exec:sh -c 'echo " + secret + "; exit 1'", "--initial-notify=always", "--confirm-timeout=100ms", "--max-failures=1"},
+		"confirm":     {"--confirm=exec:sh -c 'echo " + secret + "; exit 1'", "--initial-notify=always", "--confirm-timeout=" + brief, "--max-failures=1"},
 		"check, once": {"--check=sh -c 'echo " + secret + "; exit 1'", "--once"},
 		"check":       {"--check=sh -c 'echo " + secret + "; exit 1'", "--", "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			source := t.TempDir()
-			write(t, filepath.Join(source, "a"), "1")
-			a := start(t, append([]string{"--directory=" + source, "--file-mode=0640"}, args...)...)
+			agentkit.Write(t, filepath.Join(source, "a"), "1")
+			run := agentkit.Run
+			if slices.Contains(args, "--") {
+				run = agentkit.Start
+			}
+			a := run(t, append([]string{"--directory=" + source, "--file-mode=0640"}, args...)...)
 			if strings.HasPrefix(name, "check") {
-				if code := a.ExitCode(t, patience); code != 1 || !strings.Contains(a.Stderr(), "what it printed is in the status file") {
+				if code := a.ExitCode(t, agentkit.Patience); code != 1 || !strings.Contains(a.Stderr(), "what it printed is in the status file") {
 					t.Errorf("code %d: %s", code, a.Stderr())
 				}
 			} else {
-				a.wantProbe("/healthz", http.StatusServiceUnavailable)
+				a.WantProbe("/healthz", http.StatusServiceUnavailable)
 				for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
-					if _, body := a.probe(path); strings.Contains(body, secret) {
+					if _, body := a.Probe(path); strings.Contains(body, secret) {
 						t.Errorf("%s shows it: %s", path, body)
 					}
 				}
 			}
-			file := filepath.Join(a.root, "..lockstep", "status.json")
-			raw, err := os.ReadFile(file)
-			if err != nil || !strings.Contains(string(raw), secret) {
-				t.Errorf("the status is %s (%v)", raw, err)
-			}
+			file := filepath.Join(a.Root, "..lockstep", "status.json")
+			labtest.Eventually(t, agentkit.Patience, func() (bool, string) {
+				text := agentkit.Read(file)
+				return strings.Contains(text, secret), "the status is " + text
+			})
+			a.WantLog("exit status 1")
 			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o640 {
 				t.Errorf("mode %v (%v)", info.Mode(), err)
 			}
-			if strings.Contains(a.Stderr(), secret) || !strings.Contains(a.Stderr(), "exit status 1") {
+			if strings.Contains(a.Stderr(), secret) {
 				t.Errorf("the log is\n%s", a.Stderr())
 			}
 		})
@@ -202,16 +207,15 @@ func TestOutputIsInTheStatusOnly(t *testing.T) {
 func TestARestartWithoutARootTellsAgain(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
-	write(t, filepath.Join(source, "a"), "1")
+	agentkit.Write(t, filepath.Join(source, "a"), "1")
 	app := &reloads{answer: always(http.StatusOK)}
 	server := httptest.NewServer(app)
 	defer server.Close()
 	for n := 1; n <= 2; n++ {
-		a := &agent{t: t, addr: freeAddr(t)}
-		a.Running = labtest.StartCommand(t, labtest.Command{Path: binary(t), Args: []string{"--directory=" + source, "--notify=" + server.URL, "--health-addr=" + a.addr}})
-		labtest.Eventually(t, patience, func() (bool, string) { return app.count() == n, fmt.Sprint(app.count(), a.Stderr()) })
+		a := agentkit.InProcess(t, agentkit.Call{Args: []string{"--directory=" + source, "--notify=" + server.URL}})
+		labtest.Eventually(t, agentkit.Patience, func() (bool, string) { return app.count() == n, fmt.Sprint(app.count(), a.Stderr()) })
 		a.Stop(t)
-		write(t, filepath.Join(source, "a"), "2") // nobody looks
+		agentkit.Write(t, filepath.Join(source, "a"), "2") // nobody looks
 	}
 }
 
@@ -219,12 +223,12 @@ func TestARestartWithoutARootTellsAgain(t *testing.T) {
 func TestFilesOfTheApplication(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
-	write(t, filepath.Join(source, "conf.d", "a"), "1")
-	a := start(t, "--directory="+source, "--keep-old=0")
-	a.wantFiles(map[string]string{"conf.d/a": "1"})
-	write(t, filepath.Join(a.root, "conf.d", "mine"), "mine")
-	write(t, filepath.Join(source, "conf.d", "a"), "2")
-	a.wantFiles(map[string]string{"conf.d/a": "2", "conf.d/mine": "mine"})
+	agentkit.Write(t, filepath.Join(source, "conf.d", "a"), "1")
+	a := agentkit.Run(t, "--directory="+source, "--keep-old=0")
+	a.WantFiles(map[string]string{"conf.d/a": "1"})
+	agentkit.Write(t, filepath.Join(a.Root, "conf.d", "mine"), "mine")
+	agentkit.Write(t, filepath.Join(source, "conf.d", "a"), "2")
+	a.WantFiles(map[string]string{"conf.d/a": "2", "conf.d/mine": "mine"})
 }
 
 // What another program wrote into a published file while the agent was down is put
@@ -239,19 +243,17 @@ func TestDriftIsPutBackAtAStart(t *testing.T) {
 			server := httptest.NewServer(app)
 			defer server.Close()
 			args := []string{"--kubeconfig=" + c.lab.Kubeconfig(), "--configmap=" + c.namespace + "/app", "--layout=" + layout, "--notify=" + server.URL}
-			a := start(t, args...)
-			a.wantFiles(map[string]string{"a": "1", "b": "1"})
-			a.wantProbe("/startupz", http.StatusOK)
+			a := agentkit.Run(t, args...)
+			a.WantFiles(map[string]string{"a": "1", "b": "1"})
+			a.WantProbe("/startupz", http.StatusOK)
 			a.Stop(t)
-			if err := os.WriteFile(filepath.Join(a.root, "a"), []byte("changed"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(a.Root, "a"), []byte("changed"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			a = startIn(t, a.root, args...)
-			a.wantFiles(map[string]string{"a": "1", "b": "1"})
-			labtest.Eventually(t, patience, func() (bool, string) { return app.count() == 1, a.Stderr() })
-			if !strings.Contains(a.Stderr(), "the published files are not as they were: generation ") {
-				t.Errorf("the log is\n%s", a.Stderr())
-			}
+			a = agentkit.RunIn(t, a.Root, args...)
+			a.WantFiles(map[string]string{"a": "1", "b": "1"})
+			a.WantLog("the published files are not as they were: generation ")
+			labtest.Eventually(t, agentkit.Patience, func() (bool, string) { return app.count() == 1, a.Stderr() })
 		})
 	}
 }
@@ -261,18 +263,18 @@ func TestDriftIsPutBackAtAStart(t *testing.T) {
 func TestNoChildOnAnUncheckedSet(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
-	write(t, filepath.Join(source, "a"), "bad")
-	first := start(t, "--directory="+source, "--once")
-	if code := first.ExitCode(t, patience); code != 0 {
-		t.Fatalf("code %d: %s", code, first.Stderr())
+	agentkit.Write(t, filepath.Join(source, "a"), "bad")
+	root := agentkit.NewRoot(t)
+	if _, stderr, code := run(t, "--root="+root, "--directory="+source, "--once"); code != 0 {
+		t.Fatalf("code %d: %s", code, stderr)
 	}
 	check := "--check=sh -c '! grep -q bad {dir}/a'"
-	a := startIn(t, first.root, "--directory="+source, check, "--", "sh", "-c", "echo started; exec sleep 1000")
-	if code := a.ExitCode(t, patience); code != 1 || a.Stdout() != "" || !strings.Contains(a.Stderr(), "the check refused the first set") {
+	a := agentkit.StartIn(t, root, "--directory="+source, check, "--", "sh", "-c", "echo started; exec sleep 1000")
+	if code := a.ExitCode(t, agentkit.Patience); code != 1 || a.Stdout() != "" || !strings.Contains(a.Stderr(), "the check refused the first set") {
 		t.Errorf("code %d, the application said %q: %s", code, a.Stdout(), a.Stderr())
 	}
-	write(t, filepath.Join(source, "a"), "good")
-	a = startIn(t, first.root, "--directory="+source, check, "--", "sh", "-c", "echo started; exec sleep 1000")
-	labtest.Eventually(t, patience, func() (bool, string) { return strings.Contains(a.Stdout(), "started"), a.Stderr() })
+	agentkit.Write(t, filepath.Join(source, "a"), "good")
+	a = agentkit.StartIn(t, root, "--directory="+source, check, "--", "sh", "-c", "echo started; exec sleep 1000")
+	a.WantOutput("started")
 	a.Stop(t)
 }

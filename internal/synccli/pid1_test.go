@@ -2,6 +2,7 @@ package synccli_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,54 +12,63 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/test/agentkit"
 )
 
-// inNamespace runs the agent as PID 1 of a real PID namespace, with a shell
-// script as its child.
-func inNamespace(t *testing.T, script string, flags ...string) *agent {
+// first is an agent as PID 1 of a PID namespace, with a shell script as its child.
+type first struct {
+	*agentkit.Agent
+
+	t       *testing.T
+	unshare *labtest.Running
+	source  string // the directory that the agent follows
+}
+
+// inNamespace starts the built program as PID 1, which needs root.
+func inNamespace(t *testing.T, script string, flags ...string) *first {
 	t.Helper()
-	source := t.TempDir()
-	write(t, filepath.Join(source, "a.conf"), "1")
-	a := &agent{t: t, root: filepath.Join(t.TempDir(), "config"), addr: freeAddr(t)}
-	args := []string{"--pid", "--fork", "--mount-proc", "--kill-child", binary(t), "--root=" + a.root, "--health-addr=" + a.addr, "--quiet=0", "--directory=" + source}
+	labtest.In(t, labtest.TierAll)
+	source, root, addr := t.TempDir(), agentkit.NewRoot(t), agentkit.FreeAddr(t)
+	agentkit.Write(t, filepath.Join(source, "a.conf"), "1")
+	args := []string{"--pid", "--fork", "--mount-proc", "--kill-child", agentkit.Program(t), "--root=" + root, "--health-addr=" + addr, "--quiet=0", "--directory=" + source}
 	args = append(append(args, flags...), "--", "sh", "-c", script)
-	a.Running = labtest.StartCommand(t, labtest.Command{Path: "unshare", Args: args, Env: []string{"ROOT=" + a.root, "SOURCE=" + source}})
-	return a
+	unshare := labtest.StartCommand(t, labtest.Command{Path: "unshare", Args: args, Env: []string{"ROOT=" + root}})
+	return &first{Agent: agentkit.New(t, unshare, root, addr), t: t, unshare: unshare, source: source}
+}
+
+// change replaces the only file that the agent follows.
+func (f *first) change(content string) {
+	f.t.Helper()
+	agentkit.Write(f.t, filepath.Join(f.source, "a.conf"), content)
 }
 
 // init is the agent's number outside of the namespace: unshare's only child.
-func (a *agent) init() int {
-	a.t.Helper()
+func (f *first) init() int {
+	f.t.Helper()
 	var pid int
-	labtest.Eventually(a.t, patience, func() (bool, string) {
-		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", a.PID(), a.PID()))
-		pid, _ = strconv.Atoi(strings.TrimSpace(string(raw)))
-		return pid > 0, "unshare has no child"
+	labtest.Eventually(f.t, agentkit.Patience, func() (bool, string) {
+		children := agentkit.Read(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", f.unshare.PID()))
+		var err error
+		pid, err = strconv.Atoi(strings.TrimSpace(children))
+		return err == nil, fmt.Sprintf("unshare has the children %q", children)
 	})
 	return pid
 }
 
-func (a *agent) wantOutput(want string) {
-	a.t.Helper()
-	labtest.Eventually(a.t, patience, func() (bool, string) {
-		return strings.Contains(a.Stdout(), want), fmt.Sprintf("output %q lacks %q\n%s", a.Stdout(), want, a.Stderr())
-	})
-}
-
-// wantLog waits for a line of the agent's own.
-func (a *agent) wantLog(want string) {
-	a.t.Helper()
-	labtest.Eventually(a.t, patience, func() (bool, string) {
-		return strings.Contains(a.Stderr(), want), fmt.Sprintf("the log lacks %q\n%s", want, a.Stderr())
-	})
+// signal sends a signal to the agent itself.
+func (f *first) signal(sig syscall.Signal) {
+	f.t.Helper()
+	if err := syscall.Kill(f.init(), sig); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // untilTold is a piece of script that waits for tell.
 const untilTold = `until test -e $ROOT.told; do sleep 0.05; done`
 
-func (a *agent) tell() {
-	a.t.Helper()
-	write(a.t, a.root+".told", "")
+func (f *first) tell() {
+	f.t.Helper()
+	agentkit.Write(f.t, f.Root+".told", "")
 }
 
 func TestPID1ExitCodes(t *testing.T) {
@@ -66,7 +76,7 @@ func TestPID1ExitCodes(t *testing.T) {
 	for script, want := range map[string]int{"exit 0": 0, "exit 42": 42, "kill -9 $$": 128 + 9, "kill -TERM $$": 128 + 15} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
-			if got := inNamespace(t, script).ExitCode(t, patience); got != want {
+			if got := inNamespace(t, script).ExitCode(t, agentkit.Patience); got != want {
 				t.Errorf("exit code %d, want %d", got, want)
 			}
 		})
@@ -78,42 +88,27 @@ func TestPID1ExitCodes(t *testing.T) {
 func TestPID1ChildStartsWithItsFiles(t *testing.T) {
 	t.Parallel()
 	a := inNamespace(t, `cat $ROOT/a.conf; echo " pid $$ parent $PPID"; trap 'echo reloaded; cat $ROOT/a.conf; echo; exit 0' HUP; echo ready; while :; do sleep 0.05; done`, "--notify=signal:HUP")
-	a.wantOutput("1 pid")
+	a.WantOutput("1 pid")
 	if !strings.Contains(a.Stdout(), "parent 1\n") {
 		t.Errorf("the agent is not PID 1: %s", a.Stdout())
 	}
-	a.wantOutput("ready")
+	a.WantOutput("ready")
 	if strings.Contains(a.Stdout(), "reloaded") {
 		t.Error("the child was told of the first set")
 	}
-	write(t, filepath.Join(a.source(), "a.conf"), "2")
-	a.wantOutput("reloaded\n2")
-}
-
-// source is the directory that the agent follows.
-func (a *agent) source() string {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", a.PID()))
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	for entry := range strings.SplitSeq(string(raw), "\x00") {
-		if value, ok := strings.CutPrefix(entry, "SOURCE="); ok {
-			return value
-		}
-	}
-	a.t.Fatal("no SOURCE")
-	return ""
+	a.change("2")
+	a.WantOutput("reloaded\n2")
 }
 
 // A signal that the application does not handle yet would kill it.
 func TestASignalDoesNotKillAChildWithoutAHandler(t *testing.T) {
 	t.Parallel()
 	a := inNamespace(t, `echo ready; `+untilTold+`; trap 'echo reloaded; exit 7' HUP; while :; do sleep 0.05; done`, "--notify=signal:HUP", "--retry=100ms")
-	a.wantOutput("ready")
-	write(t, filepath.Join(a.source(), "a.conf"), "2")
-	a.wantLog("does not handle SIGHUP (yet)")
+	a.WantOutput("ready")
+	a.change("2")
+	a.WantLog("does not handle SIGHUP (yet)")
 	a.tell()
-	if code := a.ExitCode(t, patience); code != 7 {
+	if code := a.ExitCode(t, agentkit.Patience); code != 7 {
 		t.Errorf("the child ended with %d, want 7 from its handler", code)
 	}
 }
@@ -121,19 +116,14 @@ func TestASignalDoesNotKillAChildWithoutAHandler(t *testing.T) {
 func TestPID1ForwardsSignals(t *testing.T) {
 	t.Parallel()
 	a := inNamespace(t, `for s in HUP INT QUIT USR1 USR2 WINCH TERM; do trap "echo got $s" $s; done; echo ready; while :; do sleep 0.05; done`, "--stop-grace=10s")
-	a.wantOutput("ready")
-	pid := a.init()
+	a.WantOutput("ready")
 	for name, sig := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH} {
-		if err := syscall.Kill(pid, sig); err != nil {
-			t.Fatal(err)
-		}
-		a.wantOutput("got " + name + "\n")
+		a.signal(sig)
+		a.WantOutput("got " + name + "\n")
 	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	a.wantOutput("got TERM\n")
-	if code := a.ExitCode(t, patience); code != 128+9 {
+	a.signal(syscall.SIGTERM)
+	a.WantOutput("got TERM\n")
+	if code := a.ExitCode(t, agentkit.Patience); code != 128+9 {
 		t.Errorf("a child that does not end was not killed after the grace: code %d", code)
 	}
 }
@@ -141,11 +131,9 @@ func TestPID1ForwardsSignals(t *testing.T) {
 func TestPID1StopsWithTheChildsCode(t *testing.T) {
 	t.Parallel()
 	a := inNamespace(t, `trap 'echo bye; exit 5' INT; echo ready; while :; do sleep 0.05; done`, "--stop-signal=INT")
-	a.wantOutput("ready")
-	if err := syscall.Kill(a.init(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := a.ExitCode(t, patience); code != 5 || !strings.Contains(a.Stdout(), "bye") {
+	a.WantOutput("ready")
+	a.signal(syscall.SIGTERM)
+	if code := a.ExitCode(t, agentkit.Patience); code != 5 || !strings.Contains(a.Stdout(), "bye") {
 		t.Errorf("code %d, output %q", code, a.Stdout())
 	}
 }
@@ -154,16 +142,11 @@ func TestPID1StopsWithTheChildsCode(t *testing.T) {
 func TestPID1SecondStopIsAtOnce(t *testing.T) {
 	t.Parallel()
 	a := inNamespace(t, `trap 'echo no' TERM; echo ready; while :; do sleep 0.05; done`, "--stop-grace=10m")
-	a.wantOutput("ready")
-	pid := a.init()
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	a.wantOutput("no")
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := a.ExitCode(t, patience); code != 128+9 {
+	a.WantOutput("ready")
+	a.signal(syscall.SIGTERM)
+	a.WantOutput("no")
+	a.signal(syscall.SIGTERM)
+	if code := a.ExitCode(t, agentkit.Patience); code != 128+9 {
 		t.Errorf("code %d", code)
 	}
 }
@@ -174,17 +157,17 @@ func TestPID1ReapsOrphansWithoutLosingStatuses(t *testing.T) {
 	t.Parallel()
 	a := inNamespace(t, `for i in $(seq 200); do (sh -c 'sleep 0.01' &) ; done; echo made; while :; do sleep 0.05; done`,
 		"--check=sh -c 'sleep 0.01; exit 0'", "--notify=exec:sh -c 'exit 0'")
-	a.wantOutput("made")
+	a.WantOutput("made")
 	for i := range 20 {
-		write(t, filepath.Join(a.source(), "a.conf"), strconv.Itoa(i))
-		a.wantFiles(map[string]string{"a.conf": strconv.Itoa(i)})
+		a.change(strconv.Itoa(i))
+		a.WantFiles(map[string]string{"a.conf": strconv.Itoa(i)})
 	}
 	for _, stage := range []string{"check", "notify"} {
-		if failed := a.metric(`lockstep_sync_attempts_total{result="failed",stage="` + stage + `"}`); failed != "" {
+		if failed := a.Metric(`lockstep_sync_attempts_total{result="failed",stage="` + stage + `"}`); failed != "" {
 			t.Errorf("%s of %s lost their exit status", failed, stage)
 		}
 	}
-	labtest.Eventually(t, patience, func() (bool, string) {
+	labtest.Eventually(t, agentkit.Patience, func() (bool, string) {
 		zombies := zombiesOf(a.init())
 		return zombies == 0, fmt.Sprintf("%d zombies are left", zombies)
 	})
@@ -211,12 +194,12 @@ func zombiesOf(pid int) int {
 func TestTheGroupIsKilledWithTheChild(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
-	write(t, filepath.Join(source, "a"), "1")
+	agentkit.Write(t, filepath.Join(source, "a"), "1")
 	pidfile := filepath.Join(t.TempDir(), "pid")
-	a := start(t, "--directory="+source, "--stop-grace=500ms", "--", "sh", "-c",
+	a := agentkit.Start(t, "--directory="+source, "--stop-grace=500ms", "--", "sh", "-c",
 		"trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > "+pidfile+"; while :; do sleep 0.05; done' & wait; while :; do sleep 0.05; done")
 	var straggler int
-	labtest.Eventually(t, patience, func() (bool, string) {
+	labtest.Eventually(t, agentkit.Patience, func() (bool, string) {
 		raw, _ := os.ReadFile(pidfile)
 		straggler, _ = strconv.Atoi(strings.TrimSpace(string(raw)))
 		return straggler > 0, "no straggler"
@@ -224,7 +207,7 @@ func TestTheGroupIsKilledWithTheChild(t *testing.T) {
 	if code := a.Stop(t); code != 128+9 {
 		t.Errorf("code %d", code)
 	}
-	labtest.Eventually(t, patience, func() (bool, string) {
+	labtest.Eventually(t, agentkit.Patience, func() (bool, string) {
 		err := syscall.Kill(straggler, 0)
 		return err != nil, "the straggler lives"
 	})
@@ -235,9 +218,9 @@ func TestTheGroupIsKilledWithTheChild(t *testing.T) {
 func TestRestartOnChange(t *testing.T) {
 	t.Parallel()
 	a := inNamespace(t, `trap 'echo stopping; sleep 0.2; echo stopped; exit 0' TERM; read c < $ROOT/a.conf || :; echo "run with $c"; while :; do sleep 0.05; done`, "--notify=restart")
-	a.wantOutput("run with 1")
-	write(t, filepath.Join(a.source(), "a.conf"), "2")
-	a.wantOutput("stopped\nrun with 2")
+	a.WantOutput("run with 1")
+	a.change("2")
+	a.WantOutput("stopped\nrun with 2")
 	if strings.Count(a.Stdout(), "run with") != 2 {
 		t.Errorf("output %q", a.Stdout())
 	}
@@ -249,14 +232,11 @@ func TestAChildThatDiesWhileItIsAsked(t *testing.T) {
 	t.Parallel()
 	a := inNamespace(t, `echo run; trap 'read c < $ROOT/a.conf || :; test $c = 1 || exit 3' HUP; while :; do sleep 0.05; done`,
 		"--notify=signal:HUP", "--confirm=exec:false", "--confirm-timeout=10m", "--roll-back")
-	a.wantOutput("run")
-	write(t, filepath.Join(a.source(), "a.conf"), "2")
-	a.wantOutput(strings.Repeat("run\n", 2))
-	a.wantFiles(map[string]string{"a.conf": "1"})
-	labtest.Eventually(t, patience, func() (bool, string) {
-		s := a.status()
-		return s.Barred == s.Observed && s.Reason == podsync.RolledBack, fmt.Sprintf("status %+v", s)
-	})
+	a.WantOutput("run")
+	a.change("2")
+	a.WantOutput(strings.Repeat("run\n", 2))
+	a.WantFiles(map[string]string{"a.conf": "1"})
+	a.WantStatus("the set rolled back", func(s podsync.Status) bool { return s.Barred == s.Observed && s.Reason == podsync.RolledBack })
 }
 
 // Being stopped in the middle of a restart leaves the child its grace, and no
@@ -264,15 +244,13 @@ func TestAChildThatDiesWhileItIsAsked(t *testing.T) {
 func TestStopDuringARestart(t *testing.T) {
 	t.Parallel()
 	a := inNamespace(t, `trap 'echo stopping; `+untilTold+`; echo stopped; exit 5' TERM; echo run; while :; do sleep 0.05; done`, "--notify=restart", "--stop-grace=10m")
-	a.wantOutput("run")
-	write(t, filepath.Join(a.source(), "a.conf"), "2")
-	a.wantOutput("stopping")
-	if err := syscall.Kill(a.init(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	a.wantLog("msg=stopping signal=SIGTERM")
+	a.WantOutput("run")
+	a.change("2")
+	a.WantOutput("stopping")
+	a.signal(syscall.SIGTERM)
+	a.WantLog("msg=stopping signal=SIGTERM")
 	a.tell()
-	if code := a.ExitCode(t, patience); code != 5 || a.Stdout() != "run\nstopping\nstopped\n" {
+	if code := a.ExitCode(t, agentkit.Patience); code != 5 || a.Stdout() != "run\nstopping\nstopped\n" {
 		t.Errorf("code %d, output %q", code, a.Stdout())
 	}
 }
@@ -281,17 +259,14 @@ func TestStopDuringARestart(t *testing.T) {
 func TestSecondStopDuringARestart(t *testing.T) {
 	t.Parallel()
 	a := inNamespace(t, `trap 'echo no' TERM; echo run; while :; do sleep 0.05; done`, "--notify=restart", "--stop-grace=10m")
-	a.wantOutput("run")
-	write(t, filepath.Join(a.source(), "a.conf"), "2")
-	a.wantOutput("no")
-	pid := a.init()
+	a.WantOutput("run")
+	a.change("2")
+	a.WantOutput("no")
 	for range 2 {
-		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		a.wantLog("msg=stopping signal=SIGTERM") // two equal signals at once may become one
+		a.signal(syscall.SIGTERM)
+		a.WantLog("msg=stopping signal=SIGTERM") // two equal signals at once may become one
 	}
-	if code := a.ExitCode(t, patience); code != 128+9 {
+	if code := a.ExitCode(t, agentkit.Patience); code != 128+9 {
 		t.Errorf("code %d, output %q", code, a.Stdout())
 	}
 }
@@ -300,8 +275,8 @@ func TestSecondStopDuringARestart(t *testing.T) {
 func TestChildThatDoesNotExist(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
-	write(t, filepath.Join(source, "a"), "1")
-	_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: binary(t), Args: []string{"--root=" + filepath.Join(t.TempDir(), "x"), "--directory=" + source, "--", "/does/not/exist"}})
+	agentkit.Write(t, filepath.Join(source, "a"), "1")
+	_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: agentkit.Program(t), Args: []string{"--root=" + agentkit.NewRoot(t), "--directory=" + source, "--", "/does/not/exist"}})
 	if code != 1 || !strings.Contains(stderr, "start the application: fork/exec /does/not/exist: no such file or directory") {
 		t.Errorf("code %d: %s", code, stderr)
 	}
@@ -312,8 +287,8 @@ func TestChildThatDoesNotExist(t *testing.T) {
 func TestChildIsNotStartedWithRefusedFiles(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()
-	write(t, filepath.Join(source, "a"), "1")
-	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: binary(t), Args: []string{
+	agentkit.Write(t, filepath.Join(source, "a"), "1")
+	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{Path: agentkit.Program(t), Args: []string{
 		"--root=" + filepath.Join(t.TempDir(), "x"), "--directory=" + source,
 		"--check=sh -c 'echo line 7 is wrong; exit 1'", "--", "echo", "started",
 	}})
@@ -326,7 +301,7 @@ func TestChildIsNotStartedWithRefusedFiles(t *testing.T) {
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "bin")
-	stdout, _, code := labtest.RunCommand(t, labtest.Command{Path: binary(t), Args: []string{"--install", dir}})
+	stdout, _, code := labtest.RunCommand(t, labtest.Command{Path: agentkit.Program(t), Args: []string{"--install", dir}})
 	if code != 0 || stdout != "installed "+dir+"/lockstep-sync\n" {
 		t.Fatalf("code %d: %s", code, stdout)
 	}
@@ -340,25 +315,48 @@ func TestInstall(t *testing.T) {
 // file system that cannot be written, only one writable directory.
 func TestLockedDownPod(t *testing.T) {
 	t.Parallel()
+	labtest.In(t, labtest.TierAll) // root sets it up
 	dir := t.TempDir()
 	source, shared := filepath.Join(dir, "source"), filepath.Join(dir, "shared")
-	write(t, filepath.Join(source, "a"), "1")
+	agentkit.Write(t, filepath.Join(source, "a"), "1")
 	if err := os.Mkdir(shared, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for d := shared; d != "/tmp" && d != "/"; d = filepath.Dir(d) {
-		if err := os.Chmod(d, 0o777); err != nil {
-			t.Fatal(err)
-		}
-	}
+	agentkit.OpenPath(t, shared, 0o777)
 	script := fmt.Sprintf("mount --bind %[1]s %[1]s && mount -o remount,bind,ro / || exit 98; touch /lockstep-writes 2>/dev/null && exit 99; "+
-		"exec setpriv --reuid=12345 --regid=12345 --clear-groups --bounding-set=-all --no-new-privs %[2]s --root=%[1]s --directory=%[3]s --quiet=0", shared, binary(t), source)
-	a := &agent{t: t, root: shared}
-	a.Running = labtest.StartCommand(t, labtest.Command{Path: "unshare", Args: []string{"--mount", "--propagation=private", "sh", "-c", script}})
-	a.wantFiles(map[string]string{"a": "1"})
-	write(t, filepath.Join(source, "a"), "2")
-	a.wantFiles(map[string]string{"a": "2"})
+		"exec setpriv --reuid=12345 --regid=12345 --clear-groups --bounding-set=-all --no-new-privs %[2]s --root=%[1]s --directory=%[3]s --quiet=0", shared, agentkit.Program(t), source)
+	a := agentkit.New(t, labtest.StartCommand(t, labtest.Command{Path: "unshare", Args: []string{"--mount", "--propagation=private", "sh", "-c", script}}), shared, "")
+	a.WantFiles(map[string]string{"a": "1"})
+	agentkit.Write(t, filepath.Join(source, "a"), "2")
+	a.WantFiles(map[string]string{"a": "2"})
 	if code := a.Stop(t); code != 0 {
 		t.Errorf("SIGTERM: code %d", code)
+	}
+}
+
+// A process of another user cannot be signalled; the message says what helps.
+func TestSignalToAnotherUsersProcess(t *testing.T) {
+	t.Parallel()
+	labtest.In(t, labtest.TierAll) // only root can be another user
+	dir := t.TempDir()
+	sleeper := labtest.StartCommand(t, labtest.Command{Path: "sh", Args: []string{"-c", "trap : HUP; while :; do sleep 1000; done"}})
+	pidfile := filepath.Join(dir, "pid")
+	agentkit.Write(t, pidfile, fmt.Sprint(sleeper.PID()))
+	agentkit.Write(t, filepath.Join(dir, "source", "a"), "1")
+	agentkit.OpenPath(t, dir, 0o777)
+	root, addr := filepath.Join(dir, "config"), agentkit.FreeAddr(t)
+	a := agentkit.New(t, labtest.StartCommand(t, labtest.Command{Path: "setpriv", Args: []string{
+		"--reuid=12345", "--regid=12345", "--clear-groups", "--bounding-set=-all",
+		agentkit.Program(t), "--root=" + root, "--health-addr=" + addr, "--directory=" + filepath.Join(dir, "source"), "--initial-notify=always",
+		"--notify=signal:HUP@pidfile:" + pidfile, "--max-failures=1",
+	}}), root, addr)
+	body := a.WantProbe("/healthz", http.StatusServiceUnavailable)
+	for _, want := range []string{"belongs to uid 0 and the agent is uid 12345", "the capability KILL (SYS_PTRACE is not needed)"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q lacks %q", body, want)
+		}
+	}
+	if err := syscall.Kill(sleeper.PID(), 0); err != nil {
+		t.Errorf("the process is gone: %v", err)
 	}
 }

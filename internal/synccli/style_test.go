@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/synccli"
+	"github.com/lockstep-dev/lockstep/test/agentkit"
 )
 
 // runWith runs the command line in this process, with an environment.
@@ -41,7 +42,7 @@ func TestKubeconfigLookup(t *testing.T) {
 	home := t.TempDir()
 	usual, other := filepath.Join(home, ".kube", "config"), filepath.Join(home, "other")
 	for file, namespace := range map[string]string{usual: "shop", other: "blog"} {
-		write(t, file, "{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}],"+
+		agentkit.Write(t, file, "{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}],"+
 			"contexts: [{name: a, context: {cluster: c, namespace: "+namespace+"}}, {name: b, context: {cluster: c, namespace: own}}]}")
 	}
 	missing := filepath.Join(home, "missing")
@@ -86,7 +87,7 @@ func TestVariablesAreNotRead(t *testing.T) {
 // What is below the level is not logged.
 func TestLogLevel(t *testing.T) {
 	source := t.TempDir()
-	write(t, filepath.Join(source, "a"), "1")
+	agentkit.Write(t, filepath.Join(source, "a"), "1")
 	for level, want := range map[string]bool{"debug": true, "info": true, "warn": false, "error": false} {
 		root := filepath.Join(t.TempDir(), "root")
 		_, stderr, code := runWith(t, nil, "--directory="+source, "--root="+root, "--once", "--log-level="+level)

@@ -35,8 +35,8 @@ func (s Source) Build(ctx context.Context, progress Progress) ([]Built, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // What cannot be removed does no harm.
-	byPlatform := make([]Compiled, len(Platforms()))
-	for i, platform := range Platforms() {
+	byPlatform := make([]Compiled, len(s.platforms()))
+	for i, platform := range s.platforms() {
 		dir := filepath.Join(folder, strings.ReplaceAll(platform.String(), "/", "-"))
 		if byPlatform[i], err = s.Compile(ctx, platform, Programs(), dir, progress); err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func (s Source) Build(ctx context.Context, progress Progress) ([]Built, error) {
 }
 
 // Pack makes every image of the table from compiled programs, which are in the order of
-// [Platforms].
+// the platforms.
 func (s Source) Pack(ctx context.Context, byPlatform []Compiled, progress Progress) ([]Built, error) {
 	roots, err := s.moduleVersion(ctx, rootsModule)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s Source) assemble(byPlatform []Compiled, roots string, progress Progress)
 func (s Source) newParts(program string, base v1.Layer, byPlatform []Compiled, roots string) (parts, error) {
 	var p parts
 	inventory := inventory{source: s, program: program, roots: roots}
-	for i, platform := range Platforms() {
+	for i, platform := range s.platforms() {
 		content, err := os.ReadFile(byPlatform[i][program])
 		if err != nil {
 			return parts{}, err
@@ -111,7 +111,7 @@ func (s Source) newParts(program string, base v1.Layer, byPlatform []Compiled, r
 func (s Source) newImage(image Image, shared parts) (Built, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	subjects := []mutate.Appendable{}
-	for i, platform := range Platforms() {
+	for i, platform := range s.platforms() {
 		one, err := s.newPlatformImage(image, platform, shared.layers[i])
 		if err != nil {
 			return Built{}, err

@@ -25,6 +25,15 @@ type Source struct {
 	// Created is the time of the commit: the time of the build would make every build
 	// another image.
 	Created time.Time
+	// Platforms are what the images are made for; none means all of [Platforms].
+	Platforms []v1.Platform
+}
+
+func (s Source) platforms() []v1.Platform {
+	if len(s.Platforms) == 0 {
+		return Platforms()
+	}
+	return s.Platforms
 }
 
 // Compiled are the paths of the programs of one platform, by their names.

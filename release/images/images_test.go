@@ -37,7 +37,7 @@ func TestSameSourceSameDigests(t *testing.T) {
 // A layout gives back what was written, and replaces what was there before.
 func TestLayout(t *testing.T) {
 	t.Parallel()
-	built := build(t, tinysource.New(t))
+	built, _ := smallImages(t)
 	folder := filepath.Join(t.TempDir(), "dist", "images")
 	tinysource.Write(t, filepath.Join(folder, "oci-layout"), "{}")
 	tinysource.Write(t, filepath.Join(folder, "blobs", "sha256", "leftover"), "x")

@@ -19,7 +19,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/lockstep-dev/lockstep/release/images"
-	"github.com/lockstep-dev/lockstep/release/tinysource"
 )
 
 // someRegistry is a registry that can be made to refuse.
@@ -99,7 +98,7 @@ func wantTags(t *testing.T, built []images.Built) map[string]string {
 func TestPush(t *testing.T) {
 	t.Parallel()
 	to := newRegistry(t)
-	built := build(t, tinysource.New(t))
+	built, _ := smallImages(t)
 	pusher := to.pusher(t)
 	if err := pusher.Check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -170,10 +169,7 @@ func wantAttached(t *testing.T, reference string) {
 // A registry that fails anywhere before the tags leaves every tag where it was.
 func TestNoTagMovesUnlessEverythingWasPushed(t *testing.T) {
 	t.Parallel()
-	source := tinysource.New(t)
-	old := build(t, source)
-	source.Revision = "fedcba9876543210"
-	fresh := build(t, source)
+	old, fresh := smallImages(t)
 	last := images.Table()[len(images.Table())-1].Name
 	for reason, refuse := range map[string]func(*http.Request) int{
 		"the last image's layers": func(r *http.Request) int {
@@ -219,10 +215,7 @@ func TestNoTagMovesUnlessEverythingWasPushed(t *testing.T) {
 // many of them have.
 func TestTagsThatMovedAreCounted(t *testing.T) {
 	t.Parallel()
-	source := tinysource.New(t)
-	old := build(t, source)
-	source.Revision = "fedcba9876543210"
-	fresh := build(t, source)
+	old, fresh := smallImages(t)
 	const refused = 2 // the third
 	to := newRegistry(t)
 	pusher := to.pusher(t)
@@ -280,7 +273,7 @@ func TestCheckCanBeInterrupted(t *testing.T) {
 			t.Errorf("error %v, want that it was interrupted", err)
 		}
 		close(over)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		close(over)
 		t.Errorf("the check ends with the registry: %v", <-ended)
 	}

@@ -108,30 +108,11 @@ type rule struct {
 
 func rules() []rule {
 	labtest := module + "/internal/labtest"
-	return []rule{
-		{
-			reason: "the core is values in, values out",
-			under:  "internal/core",
-			denied: []string{
-				"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "=context", "=os", "os/exec", "=net", "net/http", "log",
-				"github.com/go-logr/logr", module + "/internal/adapter", module + "/internal/feature",
-				module + "/internal/server", module + "/internal/cli", module + "/internal/compat",
-			},
-		},
-		{
-			reason: "adapters know no capability",
-			under:  "internal/adapter",
-			denied: []string{module + "/internal/feature", module + "/internal/server", module + "/internal/cli", module + "/internal/compat"},
-		},
-		{
-			reason: "a capability knows no process and no command line",
-			under:  "internal/feature",
-			denied: []string{module + "/internal/server", module + "/internal/cli", module + "/internal/compat", "github.com/spf13"},
-		},
+	all := []rule{
 		{
 			reason: "the server is wiring and knows no capability",
 			under:  "internal/server",
-			denied: []string{module + "/internal/feature", module + "/internal/cli", module + "/internal/adapter", module + "/internal/compat"},
+			denied: outward("internal", "adapter", "feature", "dropin", "run", "cli"),
 		},
 		{
 			reason: "the lab is for tests, the demo and benchmarks",
@@ -149,6 +130,49 @@ func rules() []rule {
 			denied: []string{"k8s.io", "sigs.k8s.io"},
 		},
 	}
+	return slices.Concat(layers("internal"), layers("internal/agent"), all)
+}
+
+// layers are the rules that each program keeps inside its own rooms, from the inside out.
+func layers(room string) []rule {
+	return []rule{
+		{
+			reason: "the core is values in, values out",
+			under:  room + "/core",
+			denied: append(outward(room, "adapter", "feature", "server", "dropin", "run", "cli"),
+				"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "=context", "=os", "os/exec", "=net", "net/http", "log",
+				"github.com/go-logr/logr"),
+		},
+		{
+			reason: "adapters know no capability",
+			under:  room + "/adapter",
+			denied: outward(room, "feature", "server", "dropin", "run", "cli"),
+		},
+		{
+			reason: "a capability knows no process and no command line",
+			under:  room + "/feature",
+			denied: append(outward(room, "server", "dropin", "run", "cli"), "github.com/spf13"),
+		},
+		{
+			reason: "what puts a program together knows no flags, and no predecessor",
+			under:  room + "/run",
+			denied: append(outward(room, "dropin", "cli"), "github.com/spf13"),
+		},
+		{
+			reason: "a predecessor knows none of our own commands",
+			under:  room + "/dropin",
+			denied: outward(room, "cli"),
+		},
+	}
+}
+
+// outward are import paths of layers that lie further out.
+func outward(room string, layers ...string) []string {
+	paths := make([]string, len(layers))
+	for i, layer := range layers {
+		paths[i] = module + "/" + room + "/" + layer
+	}
+	return paths
 }
 
 func (r rule) appliesTo(path string) bool {
@@ -184,6 +208,29 @@ func TestImportsPointInward(t *testing.T) {
 	}
 }
 
+// TestTwoPrograms: the agent runs in every pod and the controller once per cluster. Neither
+// links a package of the other; they share how a command line reads and how memory is returned.
+func TestTwoPrograms(t *testing.T) {
+	t.Parallel()
+	shared := []string{"internal/commandline", "internal/memory"}
+	for _, p := range packagesUnder(t, "cmd") {
+		agent := short(p.ImportPath) == "cmd/lockstep-sync"
+		linked := 0
+		for _, dep := range p.Deps {
+			if !isUnder(dep, module+"/internal") || slices.Contains(shared, short(dep)) {
+				continue
+			}
+			linked++
+			if isUnder(short(dep), "internal/agent") != agent {
+				t.Errorf("%s links %s", short(p.ImportPath), short(dep))
+			}
+		}
+		if linked == 0 {
+			t.Errorf("%s links no package of its own", short(p.ImportPath))
+		}
+	}
+}
+
 // TestRulesFindSomething: a rule that is misspelled would allow everything.
 func TestRulesFindSomething(t *testing.T) {
 	t.Parallel()
@@ -205,9 +252,13 @@ func TestRulesFindSomething(t *testing.T) {
 // that a command can ask it without a cluster.
 func TestDecisionsSeeNoAdapter(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("feature", "*", "decide*.go"))
-	if err != nil || len(files) < 4 {
-		t.Fatalf("%d decisions were found, error %v", len(files), err)
+	var files []string
+	for _, room := range []string{"feature", filepath.Join("agent", "feature")} {
+		found, err := filepath.Glob(filepath.Join(room, "*", "decide*.go"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%d decisions were found in %s, error %v", len(found), room, err)
+		}
+		files = append(files, found...)
 	}
 	core := rules()[0]
 	for _, name := range files {
@@ -231,7 +282,7 @@ func TestDecisionsSeeNoAdapter(t *testing.T) {
 func TestOnlyTheCommandLineKnowsFlags(t *testing.T) {
 	t.Parallel()
 	flag := regexp.MustCompile(`(^|[^-\w])--[a-z][a-z-]+`)
-	for _, folder := range []string{"core", "adapter", "feature", "server"} {
+	for _, folder := range []string{"core", "adapter", "feature", "server", "agent/core", "agent/adapter", "agent/feature"} {
 		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err

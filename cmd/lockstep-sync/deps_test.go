@@ -41,8 +41,8 @@ func TestTheAgentLinksNothingOfTheController(t *testing.T) {
 
 // The pipeline's decisions know no client, no flags and no adapter.
 func TestThePipelineKnowsNoAdapter(t *testing.T) {
-	for _, pkg := range linked(t, "github.com/lockstep-dev/lockstep/internal/feature/podsync") {
-		if strings.Contains(pkg, "lockstep/internal/adapter") || strings.HasPrefix(pkg, "k8s.io/") || strings.HasPrefix(pkg, "github.com/spf13") {
+	for _, pkg := range linked(t, "github.com/lockstep-dev/lockstep/internal/agent/feature/podsync") {
+		if strings.Contains(pkg, "/internal/agent/adapter") || strings.HasPrefix(pkg, "k8s.io/") || strings.HasPrefix(pkg, "github.com/spf13") {
 			t.Errorf("podsync links %s", pkg)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
-	"github.com/lockstep-dev/lockstep/internal/synccli"
+	"github.com/lockstep-dev/lockstep/internal/agent/cli"
 )
 
 // version is set when the program is linked.
@@ -20,7 +20,7 @@ var version = "dev"
 func main() {
 	// The client library's own log would repeat what we report, in another form.
 	klog.SetLogger(logr.Discard())
-	os.Exit(synccli.Run(context.Background(), synccli.Env{
+	os.Exit(cli.Run(context.Background(), cli.Env{
 		Args: os.Args, Lookup: os.LookupEnv, Environ: os.Environ, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version,
 	}))
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
-	"github.com/lockstep-dev/lockstep/internal/compat/configmapattacher"
+	"github.com/lockstep-dev/lockstep/internal/dropin/configmapattacher"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockstep-dev/lockstep/internal/compat/kubeimagedeployer"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 )
 
 // dropIn runs this program in the place of another one, with that one's own

@@ -29,7 +29,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/adapter/slack"
-	"github.com/lockstep-dev/lockstep/internal/compat/kubeimagedeployer"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 	"github.com/lockstep-dev/lockstep/internal/server"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
-	"github.com/lockstep-dev/lockstep/internal/compat/kubeimagedeployer"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 )
 
 // runKubeImageDeployerCLI takes the place of kube-image-deployer-cli: it prints the digest

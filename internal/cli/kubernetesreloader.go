@@ -24,7 +24,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/legacyform"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
-	"github.com/lockstep-dev/lockstep/internal/compat/kubernetesreloader"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubernetesreloader"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/legacy"

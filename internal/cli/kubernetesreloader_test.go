@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/lockstep-dev/lockstep/internal/compat/kubernetesreloader"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubernetesreloader"
 )
 
 // TestReloaderFollowsItsToken: a token of a pod ends after an hour. Client-go

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/lockstep-dev/lockstep/internal/compat/kubeimagedeployer"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
-	"github.com/lockstep-dev/lockstep/internal/synccli"
+	agentcli "github.com/lockstep-dev/lockstep/internal/agent/cli"
 )
 
 //go:generate go run . ../../docs
@@ -67,7 +67,7 @@ func writeCommandLine(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // Documents are for everybody.
 		return err
 	}
-	for _, root := range []*cobra.Command{cli.Document(), synccli.Document()} {
+	for _, root := range []*cobra.Command{cli.Document(), agentcli.Document()} {
 		root.DisableAutoGenTag = true // a date would make every day's output differ
 		err := doc.GenMarkdownTreeCustom(root, folder, func(string) string { return notice }, func(name string) string { return name })
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/labtest"
-	"github.com/lockstep-dev/lockstep/internal/synccli"
+	"github.com/lockstep-dev/lockstep/internal/agent/cli"
 )
 
 // Call is a command line of the agent.
@@ -31,7 +31,7 @@ func InProcess(t testing.TB, call Call) *labtest.Running {
 	return labtest.StartFunction(t, labtest.Function{
 		Name: name, Args: call.Args,
 		Run: func(ctx context.Context, stdout, stderr io.Writer) int {
-			return synccli.Run(ctx, synccli.Env{
+			return cli.Run(ctx, cli.Env{
 				Args: append([]string{name}, call.Args...), Lookup: lookup(call.Env), Environ: func() []string { return call.Env },
 				Stdout: stdout, Stderr: stderr, Now: time.Now, Version: "test",
 			})

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockstep-dev/lockstep/internal/core/argv"
-	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/agent/core/argv"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/agentkit"
 )

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/volume"
-	"github.com/lockstep-dev/lockstep/internal/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/test/agentkit"
 )

@@ -3,8 +3,8 @@
 // that brings the defect back, and the test that has to fail then:
 //
 //	# CC-14: a change of labels reloads the application
-//	file: internal/feature/podsync/agent.go
-//	test: ./internal/feature/podsync TestMetadataOnlyChange
+//	file: internal/agent/feature/podsync/agent.go
+//	test: ./internal/agent/feature/podsync TestMetadataOnlyChange
 //	-	if snap.Version == a.planned.version {
 //	+	if false {
 //

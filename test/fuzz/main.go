@@ -66,7 +66,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// target is a fuzz function and the folder of its package, such as internal/core/argv.
+// target is a fuzz function and the folder of its package, such as internal/agent/core/argv.
 type target struct{ folder, name string }
 
 func (t target) String() string { return t.folder + " " + t.name }

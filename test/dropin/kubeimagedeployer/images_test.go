@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/lockstep-dev/lockstep/internal/compat/kubeimagedeployer"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
 	"github.com/lockstep-dev/lockstep/test/testkit"

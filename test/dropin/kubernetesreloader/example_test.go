@@ -13,7 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/lockstep-dev/lockstep/internal/compat/kubernetesreloader"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubernetesreloader"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 

@@ -1,0 +1,186 @@
+package dirwatch_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/dirwatch"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+)
+
+const patience = time.Minute
+
+// What changed after the caller's last look and before the watch began has no
+// event, so the beginning itself is a reason to look.
+func TestWatchWakesWhenItBegins(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	woken := make(chan struct{}, 100)
+	done := make(chan error, 1)
+	go func() {
+		done <- dirwatch.Watch(ctx, t.TempDir(), dirwatch.Options{Rescan: time.Hour, Poll: time.Hour}, func() { woken <- struct{}{} })
+	}()
+	select {
+	case <-woken:
+	case <-time.After(patience):
+		t.Error("a change before the watch began would not be noticed")
+	}
+	cancel()
+	<-done
+}
+
+func TestWatchWakesForEveryKindOfChange(t *testing.T) {
+	dir := t.TempDir()
+	mkdir(t, filepath.Join(dir, "sub"))
+	mkdir(t, filepath.Join(dir, "..one"))
+	mkdir(t, filepath.Join(dir, "..two"))
+	mustLink(t, "..one", filepath.Join(dir, "..data"))
+	woken := make(chan struct{}, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- dirwatch.Watch(ctx, dir, dirwatch.Options{Rescan: time.Hour, Poll: time.Hour}, func() { woken <- struct{}{} })
+	}()
+	for what, change := range map[string]func(){
+		"new file":           func() { write(t, filepath.Join(dir, "a"), "1") },
+		"file below":         func() { write(t, filepath.Join(dir, "sub", "b"), "2") },
+		"swap of the volume": func() { swapLink(t, dir, "..two") },
+	} {
+		waitFor(t, what, woken, change)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("watch ended with %v", err)
+	}
+}
+
+// A directory that is itself a link is watched where it leads.
+func TestWatchFollowsALink(t *testing.T) {
+	parent := t.TempDir()
+	dir, link := filepath.Join(parent, "dir"), filepath.Join(parent, "link")
+	mkdir(t, dir)
+	mustLink(t, "dir", link)
+	woken := make(chan struct{}, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- dirwatch.Watch(ctx, link, dirwatch.Options{Rescan: time.Hour, Poll: time.Hour}, func() { woken <- struct{}{} })
+	}()
+	<-woken // it has begun
+	waitFor(t, "a file behind a link", woken, func() { write(t, filepath.Join(dir, "a"), "1") })
+	cancel()
+	<-done
+}
+
+// waitFor repeats the change until it is seen: the watch may not have begun.
+func waitFor(t *testing.T, what string, woken <-chan struct{}, change func()) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		change()
+		select {
+		case <-woken:
+			return
+		case <-time.After(50 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("%s was not noticed", what)
+		}
+	}
+}
+
+func swapLink(t *testing.T, dir, target string) {
+	t.Helper()
+	temporary := filepath.Join(dir, "..data_tmp")
+	_ = os.Remove(temporary) // usually not there
+	mustLink(t, target, temporary)
+	if err := os.Rename(temporary, filepath.Join(dir, "..data")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// With all inotify instances of the user taken the agent looks regularly. They
+// are counted for each user, so that an unused one disturbs nobody.
+func TestWatchPollsWhenInotifyIsUsedUp(t *testing.T) {
+	labtest.In(t, labtest.TierAll) // only root can be another user
+	dir := t.TempDir()
+	asEffectiveUser(t, 1<<30+os.Getpid(), func() {
+		defer takeAllInotify()()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var told error
+		looks := 0
+		err := dirwatch.Watch(ctx, dir, dirwatch.Options{
+			Rescan: time.Hour, Poll: time.Millisecond, Polling: func(err error) { told = err },
+		}, func() {
+			if looks++; looks == 2 {
+				cancel()
+			}
+		})
+		if !errors.Is(err, context.Canceled) || looks < 2 || !errors.Is(told, unix.EMFILE) {
+			t.Errorf("ended with %v after %d looks, told %v", err, looks, told)
+		}
+	})
+}
+
+// takeAllInotify takes what the kernel gives to this user. The returned function
+// gives it back.
+func takeAllInotify() func() {
+	var taken []int
+	for {
+		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		if err != nil {
+			break
+		}
+		taken = append(taken, fd)
+	}
+	return func() {
+		for _, fd := range taken {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// asEffectiveUser runs f as another user for whom the kernel counts, on a thread that
+// is thrown away afterwards.
+func asEffectiveUser(t *testing.T, uid int, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		const unchanged = ^uintptr(0)
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, unchanged, uintptr(uid), unchanged); errno != 0 {
+			t.Error(errno)
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
+func mkdir(t *testing.T, name string) {
+	t.Helper()
+	if err := os.Mkdir(name, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustLink(t *testing.T, target, name string) {
+	t.Helper()
+	if err := os.Symlink(target, name); err != nil {
+		t.Fatal(err)
+	}
+}

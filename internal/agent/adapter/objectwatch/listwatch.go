@@ -1,0 +1,274 @@
+package objectwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
+)
+
+// listWatch wraps the two calls of a reflector, so that it only ever sees
+// objects without contents.
+func (w *Watcher) listWatch(s Selector) cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := w.list(ctx, s, o)
+			w.report(ctx, s, "list", err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			stream, err := w.watch(ctx, s, o)
+			w.report(ctx, s, "watch", err)
+			// A stream that begins with a list shows with the end of the list that
+			// everything could be stored; one that goes on has nothing to catch up.
+			if err == nil && o.SendInitialEvents == nil {
+				w.sink.Recovered(s.String())
+			}
+			return stream, err
+		},
+	}
+}
+
+// report passes an error on, unless it is only the end of the process or an
+// expired version, which the reflector corrects by itself.
+func (w *Watcher) report(ctx context.Context, s Selector, verb string, err error) {
+	if err == nil || ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return
+	}
+	if s.Name != "" && apierrors.IsForbidden(err) {
+		err = fmt.Errorf("%w: following one object needs the verbs list and watch, for which resourceNames: [%s] is enough; get alone is not", err, s.Name)
+	}
+	w.sink.Failed(s.String(), fmt.Errorf("%s %s: %w", verb, s, err))
+}
+
+func (w *Watcher) list(ctx context.Context, s Selector, o metav1.ListOptions) (*objectList, error) {
+	if o.ResourceVersion == "0" {
+		o.ResourceVersion = "" // the server would ignore the page size
+	}
+	if o.Continue == "" {
+		w.release(s)
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.opts.Stall)
+	defer cancel()
+	list := &objectList{}
+	if err := w.get(s, &o).Do(ctx).Into(list); err != nil {
+		w.redial()
+		return nil, err
+	}
+	w.alive(s.String())
+	for i := range list.Items {
+		if err := w.strip(s, &list.Items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (w *Watcher) get(s Selector, o *metav1.ListOptions) *rest.Request {
+	o.LabelSelector = s.Labels
+	if s.Name != "" {
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", s.Name).String()
+	}
+	return w.rest.Get().NamespaceIfScoped(s.Namespace, s.Namespace != "").Resource(string(s.Kind)+"s").
+		VersionedParams(o, metav1.ParameterCodec)
+}
+
+// watch opens a stream that ends by itself within half the deadline, and that
+// is torn down when nothing at all is heard of it for the whole deadline. That it
+// could be opened is no sign of life: a proxy may answer and then pass nothing on.
+func (w *Watcher) watch(ctx context.Context, s Selector, o metav1.ListOptions) (watch.Interface, error) {
+	w.release(s)
+	half := int64(w.opts.Stall / time.Second / 2)
+	o.Watch, o.TimeoutSeconds = true, &half
+	// The stream lives as long as its context. Waiting for its beginning is
+	// bounded by the same timer as waiting for its events.
+	ctx, cancel := context.WithCancel(ctx)
+	guard := time.AfterFunc(w.opts.Stall, cancel)
+	inner, err := w.get(s, &o).Watch(ctx)
+	if err != nil {
+		stalled := !guard.Stop()
+		cancel()
+		w.redial()
+		if stalled {
+			return nil, errors.New("the API server did not answer within the stall deadline")
+		}
+		return nil, err
+	}
+	guard.Reset(w.opts.Stall)
+	g := &guarded{inner: inner, events: make(chan watch.Event), cancel: cancel}
+	go w.pass(ctx, s, g, guard)
+	return g, nil
+}
+
+// guarded is a stream whose events have lost their contents on the way.
+type guarded struct {
+	inner  watch.Interface
+	events chan watch.Event
+	cancel context.CancelFunc
+}
+
+// ResultChan gives the events.
+func (g *guarded) ResultChan() <-chan watch.Event { return g.events }
+
+// Stop ends the stream.
+func (g *guarded) Stop() {
+	g.cancel()
+	g.inner.Stop()
+}
+
+// pass hands the events on until the stream ends. When the agent did not end it the
+// server did, which is as good a sign of life as an event.
+func (w *Watcher) pass(ctx context.Context, s Selector, g *guarded, guard *time.Timer) {
+	defer close(g.events)
+	defer g.cancel()
+	for event := range g.inner.ResultChan() {
+		if ctx.Err() != nil {
+			continue // the reader is gone
+		}
+		guard.Reset(w.opts.Stall)
+		w.alive(s.String())
+		select {
+		case g.events <- w.take(s, event):
+		case <-ctx.Done():
+		}
+	}
+	switch stalled := !guard.Stop(); {
+	case stalled:
+		w.redial()
+	case ctx.Err() == nil:
+		w.alive(s.String())
+	}
+}
+
+// take stores the contents of an event's object. When that fails the event
+// becomes an error, so that the reflector asks for it again.
+func (w *Watcher) take(s Selector, event watch.Event) watch.Event {
+	o, ok := event.Object.(*object)
+	if !ok {
+		return event
+	}
+	if event.Type != watch.Added && event.Type != watch.Modified {
+		o.drop(w.opts.SubdirAnnotation)
+		return event
+	}
+	if err := w.strip(s, o); err != nil {
+		status := apierrors.NewInternalError(err).Status()
+		return watch.Event{Type: watch.Error, Object: &status}
+	}
+	return event
+}
+
+// strip hands the values to the sink and forgets them. Until the object reaches
+// the sink itself, its values are held.
+func (w *Watcher) strip(s Selector, o *object) error {
+	o.hold = &hold{}
+	err := o.values(s.Kind, func(key string, value []byte) error {
+		digest, err := w.sink.Keep(value)
+		if err == nil {
+			o.hold.entries = append(o.hold.entries, filemap.Entry{Key: key, Digest: digest, Size: int64(len(value))})
+		}
+		return err
+	})
+	o.drop(w.opts.SubdirAnnotation)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held[s] == nil {
+		w.held[s] = map[*hold]bool{}
+	}
+	w.held[s][o.hold] = true
+	return err
+}
+
+// hold is what was stored for one object. It is the same for all copies that
+// the library makes of the object.
+type hold struct{ entries []filemap.Entry }
+
+// handOver says that an object is about to reach the sink.
+func (w *Watcher) handOver(s Selector, h *hold) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.held[s], h)
+}
+
+// release lets go of the values of objects that never reached the sink: pages
+// of a list that failed later, the beginning of a stream that was cut. The
+// reflector begins a new list or watch only after it gave the last one up.
+func (w *Watcher) release(s Selector) {
+	w.mu.Lock()
+	held := w.held[s]
+	delete(w.held, s)
+	w.mu.Unlock()
+	for h := range held {
+		w.sink.Unpin(h.entries)
+	}
+}
+
+// store passes what the reflector finds on to the sink.
+type store struct {
+	watcher  *Watcher
+	selector Selector
+}
+
+func (s *store) convert(item any) (filemap.Object, error) {
+	o, ok := item.(*object)
+	if !ok {
+		return filemap.Object{}, fmt.Errorf("unexpected %T in the stream of %s", item, s.selector)
+	}
+	converted := filemap.Object{
+		Ref:    filemap.Ref{Kind: s.selector.Kind, Namespace: o.Namespace, Name: o.Name},
+		Subdir: o.Annotations[s.watcher.opts.SubdirAnnotation],
+	}
+	if o.hold != nil { // a deleted object comes without
+		s.watcher.handOver(s.selector, o.hold)
+		converted.Entries = o.hold.entries
+	}
+	return converted, nil
+}
+
+// Add takes a new object.
+func (s *store) Add(item any) error { return s.Update(item) }
+
+// Update takes a changed object.
+func (s *store) Update(item any) error {
+	o, err := s.convert(item)
+	if err == nil {
+		s.watcher.sink.Put(s.selector.String(), o)
+	}
+	return err
+}
+
+// Delete takes an object that is gone.
+func (s *store) Delete(item any) error {
+	o, err := s.convert(item)
+	if err == nil {
+		s.watcher.sink.Remove(s.selector.String(), o.Ref)
+	}
+	return err
+}
+
+// Replace takes the whole source.
+func (s *store) Replace(items []any, _ string) error {
+	objects := make([]filemap.Object, 0, len(items))
+	for _, item := range items {
+		o, err := s.convert(item)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, o)
+	}
+	s.watcher.sink.Replace(s.selector.String(), objects)
+	return nil
+}
+
+// Resync has nothing to do: the sink compares contents itself.
+func (s *store) Resync() error { return nil }

@@ -1,0 +1,191 @@
+package objectwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
+)
+
+// Selector says which objects of one kind and namespace are followed.
+type Selector struct {
+	Kind filemap.Kind
+	// Namespace is empty for all namespaces.
+	Namespace string
+	// Name picks one object by a field selector, which a role limited to that
+	// name allows. Labels pick any number. Exactly one of them is set.
+	Name, Labels string
+}
+
+// Validate reports every mistake in the selector.
+func (s Selector) Validate() error {
+	var mistakes []error
+	if s.Kind != filemap.ConfigMap && s.Kind != filemap.Secret {
+		mistakes = append(mistakes, fmt.Errorf("source %s: want a configmap or a secret", s))
+	}
+	if (s.Name == "") == (s.Labels == "") {
+		mistakes = append(mistakes, fmt.Errorf("source %s: want either a name or a label selector", s))
+	}
+	if s.Name != "" && s.Namespace == "" {
+		mistakes = append(mistakes, fmt.Errorf("source %s: a name needs its namespace", s))
+	}
+	if _, err := labels.Parse(s.Labels); err != nil {
+		mistakes = append(mistakes, fmt.Errorf("source %s: label selector: %w", s, err))
+	}
+	return errors.Join(mistakes...)
+}
+
+// String names the source as people see it.
+func (s Selector) String() string {
+	namespace := s.Namespace
+	if namespace == "" {
+		namespace = "*"
+	}
+	if s.Labels != "" {
+		return string(s.Kind) + "/" + namespace + "/[" + s.Labels + "]"
+	}
+	return string(s.Kind) + "/" + namespace + "/" + s.Name
+}
+
+// Sink takes what is observed. Its methods are called by several goroutines.
+//
+//nolint:interfacebloat // what can be said about a source; always used together
+type Sink interface {
+	// Keep stores a value and returns its digest; Replace or Put follow, or
+	// Unpin for what was given up on the way.
+	Keep(value []byte) (filemap.Digest, error)
+	Unpin(entries []filemap.Entry)
+	// Replace gives all objects of a source.
+	Replace(source string, objects []filemap.Object)
+	// Put gives one new or changed object.
+	Put(source string, object filemap.Object)
+	// Remove tells that an object is gone.
+	Remove(source string, ref filemap.Ref)
+	// Failed tells why a source cannot be read at the moment, Recovered that it
+	// can be read again and holds what it held. Replace and Put say so as well.
+	Failed(source string, err error)
+	Recovered(source string)
+}
+
+// Options say what is followed and how closely.
+type Options struct {
+	Selectors []Selector
+	// Stall is how long a watch may show no sign of life.
+	Stall time.Duration
+	// SubdirAnnotation names the annotation in which an object may ask for a
+	// directory; empty means none.
+	SubdirAnnotation string
+}
+
+// minStall leaves the server time to end a watch twice within it.
+const minStall = 4 * time.Second
+
+// Validate reports every mistake in the options.
+func (o Options) Validate() error {
+	var mistakes []error
+	for _, s := range o.Selectors {
+		mistakes = append(mistakes, s.Validate())
+	}
+	if o.Stall < minStall {
+		mistakes = append(mistakes, fmt.Errorf("stall deadline %s: want at least %s", o.Stall, minStall))
+	}
+	return errors.Join(mistakes...)
+}
+
+// Watcher follows all selectors.
+type Watcher struct {
+	opts   Options
+	sink   Sink
+	rest   *rest.RESTClient
+	client *http.Client
+	now    func() time.Time
+
+	mu       sync.Mutex
+	progress map[string]time.Time
+	held     map[Selector]map[*hold]bool
+}
+
+// New makes a watcher for the API server of config.
+func New(config *rest.Config, opts Options, sink Sink, now func() time.Time) (*Watcher, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	version := groupVersion()
+	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &version, "/api", serializers()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the API client: %w", err)
+	}
+	restClient, err := rest.RESTClientForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the API client: %w", err)
+	}
+	w := &Watcher{
+		opts: opts, sink: sink, rest: restClient, client: client, now: now,
+		progress: map[string]time.Time{}, held: map[Selector]map[*hold]bool{},
+	}
+	for _, s := range opts.Selectors {
+		w.progress[s.String()] = now()
+	}
+	return w, nil
+}
+
+// Run follows the sources until ctx ends.
+func (w *Watcher) Run(ctx context.Context) {
+	var sources sync.WaitGroup
+	for _, s := range w.opts.Selectors {
+		sources.Go(func() { w.follow(ctx, s) })
+	}
+	sources.Wait()
+}
+
+// pageSize bounds how many objects of a list are in memory at once. A
+// ConfigMap has at most a megabyte.
+const pageSize = 8
+
+func (w *Watcher) follow(ctx context.Context, s Selector) {
+	store := &store{watcher: w, selector: s}
+	// Faster than the library's default after a short outage, and no heavier
+	// on the server after a long one than any other watcher in the pod.
+	backoff := &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 100, Cap: 15 * time.Second}
+	reflector := cache.NewReflectorWithOptions(w.listWatch(s), &object{}, store, cache.ReflectorOptions{Name: s.String(), Backoff: backoff})
+	reflector.WatchListPageSize = pageSize
+	reflector.RunWithContext(ctx)
+}
+
+// alive notes that the server answered.
+func (w *Watcher) alive(source string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.progress[source] = w.now()
+}
+
+// Age is how long ago the source that was heard of least recently showed a
+// sign of life, and which one that is.
+func (w *Watcher) Age() (string, time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var oldest string
+	var age time.Duration
+	for source, at := range w.progress {
+		if since := w.now().Sub(at); oldest == "" || since > age {
+			oldest, age = source, since
+		}
+	}
+	return oldest, age
+}
+
+// redial makes the next request open a connection of its own: the one at hand
+// may lead into a black hole.
+func (w *Watcher) redial() { utilnet.CloseIdleConnectionsFor(w.client.Transport) }

@@ -1,0 +1,313 @@
+package volume
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
+)
+
+// inPlace keeps real files in real directories, in a root that may be a mount
+// point. Each file changes in one step; the set does not, because no system call
+// changes several names at once. New and changed files come first and old ones go
+// afterwards, so that a reader may see files of both sets but never misses one
+// that both have.
+//
+// The generation that a file comes from stays beside the data. Until a set is
+// whole its name is in a file of intent: an agent that was killed in between goes
+// on with it. A set that cannot be put in place is taken back.
+type inPlace struct {
+	base, state *os.Root
+	overwrite   bool
+	// list are the files of a generation; makeDir makes a directory with the wanted
+	// mode, and finishDir gives that to one that is the agent's own.
+	list      func(id string) (map[string]bool, bool)
+	makeDir   func(name string) error
+	finishDir func(name string) error
+}
+
+// The files in which the layout keeps its place.
+const (
+	currentFile = "current"
+	intentFile  = "publishing"
+	placeFile   = "placing"
+)
+
+func (p *inPlace) current() (string, error) { return p.read(currentFile) }
+
+func (p *inPlace) read(name string) (string, error) {
+	raw, err := p.state.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(raw)), err
+}
+
+func (p *inPlace) dir(id string) string { return generationPrefix + id }
+
+func (p *inPlace) staged(string, filemap.Tree) error { return nil }
+
+func (p *inPlace) forget(string) error { return nil }
+
+func (p *inPlace) generations() ([]string, error) { return (&links{base: p.base}).generations() }
+
+// intents are the sets that were begun and not ended, the newest last.
+func (p *inPlace) intents() ([]string, error) {
+	raw, err := p.read(intentFile)
+	return strings.Fields(raw), err
+}
+
+// resume ends what a killed agent began. What is in its way is no reason not to
+// start: Prune tries to go back, and the next set to go on.
+func (p *inPlace) resume() error {
+	ids, err := p.intents()
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	id := ids[len(ids)-1]
+	if _, known := p.list(id); !known && len(ids) == 1 {
+		return p.state.Remove(intentFile) // it was never whole
+	}
+	if err := p.swap(id); err != nil {
+		_ = p.goBack() // Prune tries again, and tells
+	}
+	return nil
+}
+
+// goBack puts the set in place that was there before one that could not be
+// ended: what counts as published is what readers find.
+func (p *inPlace) goBack() error {
+	ids, err := p.intents()
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	id, err := p.current()
+	if _, known := p.list(id); err == nil && id != "" && !known {
+		err = errors.New("it is not known which files the set before had")
+	}
+	if err == nil {
+		err = p.refuse(id)
+	}
+	if err == nil {
+		err = p.replace(id)
+	}
+	if err != nil {
+		return fmt.Errorf("files of several sets are in the root: %w", err)
+	}
+	return nil
+}
+
+func (p *inPlace) swap(id string) error {
+	if _, known := p.list(id); !known {
+		return errors.New("it is not known which files it has")
+	}
+	if err := p.refuse(id); err != nil {
+		return err
+	}
+	ids, err := p.intents()
+	if err != nil {
+		return err
+	}
+	ids = append(slices.DeleteFunc(ids, func(other string) bool { return other == id }), id)
+	if err := writeState(p.state, intentFile, []byte(strings.Join(ids, "\n")), private()); err != nil {
+		return err
+	}
+	if err := p.replace(id); err != nil {
+		return errors.Join(err, p.goBack())
+	}
+	return nil
+}
+
+// oldFiles are those of the set in place, and those that are there of sets that
+// were not ended.
+func (p *inPlace) oldFiles() (map[string]bool, error) {
+	id, err := p.current()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := p.intents()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]bool{}
+	current, _ := p.list(id)
+	maps.Copy(files, current)
+	for _, intent := range ids {
+		begun, _ := p.list(intent)
+		for name := range begun {
+			if p.placed(intent, name) {
+				files[name] = true
+			}
+		}
+	}
+	return files, nil
+}
+
+// placed says whether a file is the one of a set: by its inode, or by its content
+// where there are no hard links.
+func (p *inPlace) placed(id, name string) bool {
+	now, err := p.base.Lstat(name)
+	if err != nil || !now.Mode().IsRegular() {
+		return false
+	}
+	staged, err := p.base.Lstat(path.Join(p.dir(id), name))
+	if err != nil || now.Size() != staged.Size() {
+		return false
+	}
+	if os.SameFile(now, staged) {
+		return true
+	}
+	a, err := p.base.ReadFile(name)
+	if err != nil {
+		return false
+	}
+	b, err := p.base.ReadFile(path.Join(p.dir(id), name))
+	return err == nil && bytes.Equal(a, b)
+}
+
+// replace puts a set in the place of another.
+func (p *inPlace) replace(id string) error {
+	files, _ := p.list(id)
+	old, err := p.oldFiles()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := p.makeWay(name, old); err != nil {
+			return err
+		}
+		if err := p.place(path.Join(p.dir(id), name), name); err != nil {
+			return fmt.Errorf("file %s: %w", name, err)
+		}
+	}
+	for name := range old {
+		if !files[name] {
+			if err := p.remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.removeLinks(); err != nil {
+		return err
+	}
+	if err := writeState(p.state, currentFile, []byte(id), private()); err != nil {
+		return err
+	}
+	return p.state.Remove(intentFile)
+}
+
+// makeWay makes the directories of a file. Where a name was a file and becomes a
+// directory, or the other way round, the old one has to go first.
+func (p *inPlace) makeWay(name string, old map[string]bool) error {
+	if info, err := p.base.Lstat(name); err == nil && info.IsDir() {
+		for below := range old {
+			if strings.HasPrefix(below, name+"/") {
+				if err := p.remove(below); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return p.makeParents(path.Dir(name))
+}
+
+func (p *inPlace) makeParents(dir string) error {
+	if dir == "." {
+		return nil
+	}
+	if err := p.makeParents(path.Dir(dir)); err != nil {
+		return err
+	}
+	info, err := p.base.Lstat(dir)
+	if err == nil && info.IsDir() {
+		return p.finishDir(dir)
+	}
+	if err == nil {
+		if err := p.base.Remove(dir); err != nil {
+			return err
+		}
+	}
+	return p.makeDir(dir)
+}
+
+// place gives a file its content in one step. What is already the same file
+// stays untouched, so that no reader sees a change where there is none.
+func (p *inPlace) place(from, name string) error {
+	staged, err := p.base.Stat(from)
+	if err != nil {
+		return err
+	}
+	if now, err := p.base.Lstat(name); err == nil && os.SameFile(now, staged) {
+		return nil
+	}
+	temporary := path.Join(stateDir, placeFile)
+	if err := p.base.RemoveAll(temporary); err != nil {
+		return err
+	}
+	if err := p.base.Link(from, temporary); err != nil {
+		if err := p.copyFile(from, temporary, staged.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	return p.base.Rename(temporary, name)
+}
+
+// copyFile is for file systems without hard links.
+func (p *inPlace) copyFile(from, to string, mode fs.FileMode) error {
+	in, err := p.base.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := p.base.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Chmod(mode), out.Close())
+}
+
+// remove takes a file away, and its directories as far as they are empty.
+func (p *inPlace) remove(name string) error {
+	if p.link(name) != "" {
+		return nil // what is there now is not ours
+	}
+	info, err := p.base.Lstat(name)
+	if err != nil || info.IsDir() {
+		return nil //nolint:nilerr // it is gone, or its name has become a directory
+	}
+	if err := p.base.Remove(name); err != nil {
+		return err
+	}
+	p.removeEmpty(path.Dir(name))
+	return nil
+}
+
+// removeEmpty takes directories away up to the first in which a program has
+// something.
+func (p *inPlace) removeEmpty(dir string) {
+	for dir != "." && p.base.Remove(dir) == nil {
+		dir = path.Dir(dir)
+	}
+}
+
+// removeLinks takes away what the layout with links left in the same root.
+func (p *inPlace) removeLinks() error {
+	l := &links{base: p.base}
+	if err := l.unlinkOthers(nil); err != nil {
+		return err
+	}
+	err := p.base.Remove(dataLink)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,194 @@
+package volume
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
+)
+
+// Keeper takes file contents and gives their digests back. Unpin lets go of
+// what no inventory came to know of.
+type Keeper interface {
+	KeepFrom(r io.Reader) (filemap.Digest, error)
+	Unpin(entries []filemap.Entry)
+}
+
+// HashOnly is the keeper for directories that are watched where they are: it
+// forgets what it reads.
+type HashOnly struct{}
+
+// KeepFrom returns the digest of what the reader yields.
+func (HashOnly) KeepFrom(r io.Reader) (filemap.Digest, error) {
+	h := sha256.New()
+	_, err := io.Copy(h, r)
+	return filemap.Digest(h.Sum(nil)), err
+}
+
+// Unpin has nothing to let go of.
+func (HashOnly) Unpin([]filemap.Entry) {}
+
+// Directory reads a directory that another program fills: a mounted ConfigMap or
+// Secret, or plain files.
+type Directory struct {
+	path   string
+	keeper Keeper
+	// last is the signature of what was read; empty means to read again.
+	last string
+	seen filemap.Object
+	told bool // the caller knows of seen
+}
+
+// NewDirectory reads the directory at path and gives its contents to keeper.
+func NewDirectory(dir string, keeper Keeper) *Directory {
+	return &Directory{path: dir, keeper: keeper}
+}
+
+// Scan reads the directory as one object whose keys are relative paths. It
+// says whether anything differs from the last scan, or that one failed. Contents
+// are only read when a size, a time or an inode differs, so that a scan of quiet
+// files is cheap.
+func (d *Directory) Scan() (filemap.Object, bool, error) {
+	changed, err := d.scan(time.Now())
+	d.told = err == nil
+	if err != nil {
+		return d.seen, false, fmt.Errorf("read the directory %s: %w", d.path, err)
+	}
+	return d.seen, changed, nil
+}
+
+func (d *Directory) scan(began time.Time) (bool, error) {
+	root, err := d.open()
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = root.Close() }()
+	found, err := list(root)
+	if err != nil {
+		return false, err
+	}
+	if d.told && d.last != "" && found.signature() == d.last {
+		return false, nil
+	}
+	object := filemap.Object{Ref: filemap.Ref{Kind: filemap.Directory, Name: d.path}}
+	for _, name := range found.files {
+		entry, err := d.read(root, name)
+		if err != nil {
+			d.keeper.Unpin(object.Entries)
+			return false, err
+		}
+		object.Entries = append(object.Entries, entry)
+	}
+	d.last = ""
+	if found.newest.Before(began.Add(-tick)) {
+		d.last = found.signature()
+	}
+	if d.told && slices.Equal(object.Entries, d.seen.Entries) {
+		d.keeper.Unpin(object.Entries)
+		return false, nil
+	}
+	d.seen = object
+	return true, nil
+}
+
+// tick is more than the clock of any file system needs to move on. A file that
+// changed less than this before it was read can change again and look the same.
+const tick = time.Second
+
+// open resolves ..data once, so that all files come from the same generation
+// even when the kubelet swaps the link meanwhile.
+func (d *Directory) open() (*os.Root, error) {
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := root.OpenRoot(dataLink)
+	if errors.Is(err, fs.ErrNotExist) {
+		return root, nil
+	}
+	_ = root.Close()
+	return data, err
+}
+
+func (d *Directory) read(root *os.Root, name string) (filemap.Entry, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return filemap.Entry{}, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return filemap.Entry{}, err
+	}
+	digest, err := d.keeper.KeepFrom(f)
+	return filemap.Entry{Key: name, Digest: digest, Size: info.Size()}, err
+}
+
+// listing is what a directory holds, without contents.
+type listing struct {
+	files  []string
+	marks  strings.Builder
+	newest time.Time // when the last of the files changed
+}
+
+// signature sums up what tells whether the files changed.
+func (l *listing) signature() string { return "files\n" + l.marks.String() }
+
+func (l *listing) add(name string, info fs.FileInfo) {
+	l.files = append(l.files, name)
+	fmt.Fprintf(&l.marks, "%s\x00%d %d", name, info.Size(), info.ModTime().UnixNano())
+	// The inode and the time of its last change, which no program can set: a copy
+	// that keeps size and modification time is noticed all the same.
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		changed := time.Unix(stat.Ctim.Unix())
+		fmt.Fprintf(&l.marks, " %d %d", stat.Ino, changed.UnixNano())
+		if changed.After(l.newest) {
+			l.newest = changed
+		}
+	}
+	l.marks.WriteByte('\n')
+}
+
+// list names all files.
+func list(root *os.Root) (*listing, error) {
+	found := &listing{}
+	err := fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(path.Base(p), "..") {
+			return skip(d)
+		}
+		if d.IsDir() {
+			return nil
+		}
+		info, err := root.Stat(p) // follows links, but not out of the directory
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a link that leads nowhere, such as an editor's lock
+		}
+		if err != nil {
+			return err
+		}
+		if info.Mode().IsRegular() {
+			found.add(p, info)
+		}
+		return nil
+	})
+	return found, err
+}
+
+func skip(d fs.DirEntry) error {
+	if d.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}

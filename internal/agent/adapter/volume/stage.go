@@ -1,0 +1,251 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
+)
+
+// Stage builds a generation beside the visible one and returns its directory. Of
+// one that is complete, and of the visible one, only those files are made anew
+// that do not hold what they should.
+func (v *Volume) Stage(id string, tree filemap.Tree) (string, error) {
+	dir := v.swapper.dir(id)
+	if err := v.stage(id, dir, tree); err != nil {
+		return "", fmt.Errorf("stage generation %s: %w", id, err)
+	}
+	return filepath.Join(v.base.Name(), dir), nil
+}
+
+func (v *Volume) stage(id, dir string, tree filemap.Tree) error {
+	if v.Has(id) {
+		return v.repair(dir, tree)
+	}
+	visible, err := v.shows(id)
+	if err != nil {
+		return err
+	}
+	if visible {
+		err = v.repair(dir, tree)
+	} else {
+		err = v.build(id, dir, tree)
+	}
+	if err != nil {
+		return err
+	}
+	return v.markFinished(id, tree)
+}
+
+// shows says whether readers are in a generation's own directory, which so is
+// never built anew as a whole.
+func (v *Volume) shows(id string) (bool, error) {
+	current, err := v.swapper.current()
+	return v.opts.Layout != Files && current == id, err
+}
+
+func (v *Volume) build(id, dir string, tree filemap.Tree) error {
+	if err := v.base.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := v.base.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	made := map[string]bool{}
+	for _, f := range tree.Files {
+		if err := filemap.CheckPath(f.Path); err != nil {
+			return err
+		}
+		if err := v.makeParents(dir, path.Dir(f.Path), made); err != nil {
+			return err
+		}
+		if err := v.place(f, path.Join(dir, f.Path)); err != nil {
+			return fmt.Errorf("file %s: %w", f.Path, err)
+		}
+	}
+	if err := v.finishDir(dir); err != nil {
+		return err
+	}
+	return v.swapper.staged(id, tree)
+}
+
+// makeParents creates the directories of one file, each once.
+func (v *Volume) makeParents(dir, parent string, made map[string]bool) error {
+	if parent == "." || made[parent] {
+		return nil
+	}
+	if err := v.makeParents(dir, path.Dir(parent), made); err != nil {
+		return err
+	}
+	made[parent] = true
+	full := path.Join(dir, parent)
+	if err := v.base.Mkdir(full, 0o700); err != nil {
+		return err
+	}
+	return v.finishDir(full)
+}
+
+// finishDir gives a directory its mode and group through its own handle, which
+// cannot be turned into a link in between. It stays the agent's own, which has
+// to fill and to remove it.
+func (v *Volume) finishDir(dir string) error {
+	d, err := v.base.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	if v.opts.GID >= 0 {
+		if err := d.Chown(-1, v.opts.GID); err != nil {
+			return fmt.Errorf("%w: changing the group needs the capability CHOWN", err)
+		}
+	}
+	if err := d.Chmod(v.opts.DirMode); err != nil {
+		return err
+	}
+	if v.opts.Durable {
+		return d.Sync()
+	}
+	return nil
+}
+
+// place links an object into a generation. A file system without hard links
+// gets a copy, as does a file that is given away.
+func (v *Volume) place(f filemap.File, target string) error {
+	object := path.Join(filepath.Base(v.state.Name()), v.objects.name(f.Digest))
+	if v.opts.givesAway() {
+		return v.copyObject(object, target)
+	}
+	err := v.base.Link(object, target)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return v.copyObject(object, target)
+}
+
+func (v *Volume) copyObject(object, target string) error {
+	in, err := v.base.Open(object)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := v.base.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, finishFile(out, v.opts), out.Close())
+}
+
+// Publish makes a staged generation the one that readers see.
+func (v *Volume) Publish(id string) error {
+	if !v.Has(id) {
+		return fmt.Errorf("publish generation %s: it is not staged", id)
+	}
+	old, err := v.swapper.current()
+	if err != nil {
+		return err
+	}
+	foreign, err := v.makeRoomFor(old, id)
+	if err != nil {
+		return fmt.Errorf("publish generation %s: %w", id, err)
+	}
+	if err := v.swapper.swap(id); err != nil {
+		return fmt.Errorf("publish generation %s: %w", id, err)
+	}
+	if err := v.carry(old, id, foreign); err != nil {
+		return fmt.Errorf("publish generation %s: %w", id, err)
+	}
+	if old != "" && old != id {
+		v.retired[old] = v.now()
+	}
+	delete(v.retired, id)
+	if v.opts.Durable {
+		return v.syncBase()
+	}
+	return nil
+}
+
+func (v *Volume) syncBase() error {
+	d, err := v.base.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Prune removes generations that are neither visible nor to be kept, once
+// their grace has passed, and contents that no set needs any more. It returns
+// when the next one falls due; the zero time means nothing is left to do. One
+// that cannot be removed keeps no other from it.
+func (v *Volume) Prune(keep []string, live func() map[filemap.Digest]bool) (time.Time, error) {
+	current, err := v.swapper.current()
+	if err != nil {
+		return time.Time{}, err
+	}
+	ids, err := v.swapper.generations()
+	if err != nil {
+		return time.Time{}, err
+	}
+	var next time.Time
+	var failures []error
+	if p, ok := v.swapper.(*inPlace); ok {
+		failures = append(failures, p.goBack())
+		begun, err := p.intents()
+		failures, keep = append(failures, err), append(begun, keep...)
+	}
+	for _, id := range ids {
+		if id == current || slices.Contains(keep, id) {
+			continue
+		}
+		due := v.retired[id].Add(v.opts.Grace)
+		if v.now().Before(due) {
+			next = earliest(next, due)
+			continue
+		}
+		if err := v.retire(id, current); err != nil {
+			failures = append(failures, fmt.Errorf("generation %s is left over: %w", id, err))
+		}
+	}
+	return next, errors.Join(append(failures, v.objects.sweep(live))...)
+}
+
+// retire removes one generation. Whoever had the old directory open may have
+// written into it since; that goes to the current one first. A generation that
+// the current one has a link into stays.
+func (v *Volume) retire(id, current string) error {
+	foreign, err := v.makeRoomFor(id, current)
+	if err == nil {
+		err = v.carry(id, current, foreign)
+	}
+	if err != nil || v.holds(id, foreign) {
+		return err
+	}
+	return v.removeGeneration(id)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// removeGeneration first takes the generation off the list of complete ones,
+// so that being killed in the middle leaves nothing that looks whole.
+func (v *Volume) removeGeneration(id string) error {
+	if err := v.state.RemoveAll(finishedDir + "/" + id); err != nil {
+		return err
+	}
+	if err := v.base.RemoveAll(v.swapper.dir(id)); err != nil {
+		return fmt.Errorf("remove generation %s: %w", id, err)
+	}
+	delete(v.retired, id)
+	return errors.Join(v.state.RemoveAll(sealDir+"/"+id), v.swapper.forget(id))
+}

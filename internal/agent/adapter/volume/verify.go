@@ -1,0 +1,148 @@
+package volume
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
+)
+
+// sealDir holds, for every generation, a digest of what it was staged with. Only the
+// agent can read it: whoever can may test guesses of a Secret's value.
+const sealDir = "seals"
+
+func (v *Volume) seal(id string, tree filemap.Tree) error {
+	if err := v.state.Mkdir(sealDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return writeState(v.state, path.Join(sealDir, id), []byte(tree.ID(nil, "")), private())
+}
+
+// Verify says why a generation does not hold any more what it was staged with: the
+// visible one as readers find it, another one in its own directory. One of an agent
+// that wrote no seal, and files that were given away with a strict mode, which
+// cannot be read again, are taken as they are.
+func (v *Volume) Verify(id string) error {
+	tree, err := v.found(id)
+	if errors.Is(err, fs.ErrPermission) && v.opts.givesAway() {
+		return nil
+	}
+	var seal []byte
+	if err == nil {
+		seal, err = v.ReadState(path.Join(sealDir, id))
+	}
+	if err == nil && len(seal) > 0 && tree.ID(nil, "") != string(seal) {
+		err = errors.New("another program changed its files")
+	}
+	if err != nil {
+		return fmt.Errorf("generation %s is damaged: %w", id, err)
+	}
+	return nil
+}
+
+// found reads what is in the place of a generation's files.
+func (v *Volume) found(id string) (filemap.Tree, error) {
+	files, known := v.fileList(id)
+	if !known {
+		return filemap.Tree{}, errors.New("it is not known which files it has")
+	}
+	dir, err := v.whereRead(id)
+	if err != nil {
+		return filemap.Tree{}, err
+	}
+	var tree filemap.Tree
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		digest, err := v.digest(path.Join(dir, name))
+		if err != nil {
+			return filemap.Tree{}, fmt.Errorf("file %s: %w", name, withoutPath(err))
+		}
+		tree.Files = append(tree.Files, filemap.File{Path: name, Digest: digest})
+	}
+	return tree, nil
+}
+
+// whereRead is where readers find a generation.
+func (v *Volume) whereRead(id string) (string, error) {
+	current, err := v.swapper.current()
+	if err != nil || current != id || v.opts.Layout == Exchange {
+		return v.swapper.dir(id), err
+	}
+	if p, ok := v.swapper.(*inPlace); ok {
+		begun, err := p.intents()
+		if err == nil && len(begun) > 0 {
+			err = errors.New("files of several sets are in the root")
+		}
+		return ".", err
+	}
+	return ".", nil
+}
+
+// digest is that of a file's content. A pipe in its place must not hold the agent up.
+func (v *Volume) digest(name string) (filemap.Digest, error) {
+	f, err := v.base.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return filemap.Digest{}, err
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return filemap.Digest{}, errors.Join(err, errors.New("it is no file"))
+	}
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return filemap.Digest(h.Sum(nil)), err
+}
+
+// withoutPath drops the path, which the message has already.
+func withoutPath(err error) error {
+	if wrapped, ok := errors.AsType[*fs.PathError](err); ok {
+		return wrapped.Err
+	}
+	return err
+}
+
+// repair puts back the files of a generation that another program changed or
+// removed, each in one step. Readers may be in it.
+func (v *Volume) repair(dir string, tree filemap.Tree) error {
+	for _, f := range tree.Files {
+		if err := filemap.CheckPath(f.Path); err != nil {
+			return err
+		}
+		target := path.Join(dir, f.Path)
+		digest, err := v.digest(target)
+		if err == nil && digest == f.Digest || errors.Is(err, fs.ErrPermission) && v.opts.givesAway() {
+			continue
+		}
+		if err := v.putBack(dir, f); err != nil {
+			return fmt.Errorf("put %s back: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+func (v *Volume) putBack(dir string, f filemap.File) error {
+	temporary := path.Join(filepath.Base(v.state.Name()), placeFile)
+	if err := errors.Join(v.base.RemoveAll(temporary), v.place(f, temporary)); err != nil {
+		return err
+	}
+	// The kept content may be the very file that was written into.
+	if digest, err := v.digest(temporary); err == nil && digest != f.Digest {
+		return errors.New("another program wrote into the file itself: start the agent again, which reads the source again")
+	}
+	made := map[string]bool{}
+	for parent := path.Dir(f.Path); parent != "."; parent = path.Dir(parent) {
+		made[parent] = v.isDir(path.Join(dir, parent))
+	}
+	if err := v.makeParents(dir, path.Dir(f.Path), made); err != nil {
+		return err
+	}
+	return v.base.Rename(temporary, path.Join(dir, f.Path))
+}

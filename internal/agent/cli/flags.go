@@ -1,0 +1,298 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/httpcall"
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/objectwatch"
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/process"
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/internal/agent/core/argv"
+	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
+	"github.com/lockstep-dev/lockstep/internal/agent/core/preset"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/agent/run"
+)
+
+// flags are the values of the native command line before they become a
+// configuration.
+type flags struct {
+	base run.Config
+
+	configMaps, secrets, selectors, namespaces []string
+	kinds                                      []string
+	items                                      []string
+	collision, layout, onDelete, initialNotify string
+	fileMode, dirMode                          string
+	stopSignal, codes                          string
+	app                                        string
+	choice                                     preset.Choice
+	noCheck                                    bool
+	install                                    string
+	log                                        logOptions
+	logLevel                                   string
+	helpAll, version                           bool
+}
+
+func newFlags() *flags {
+	return &flags{base: run.Default()}
+}
+
+// bind defines every flag. Defaults are those of run.Default.
+func (f *flags) bind(fs *pflag.FlagSet) {
+	f.bindSources(fs)
+	f.bindFiles(fs)
+	f.bindApplication(fs)
+	f.bindHTTP(fs)
+	f.bindTiming(fs)
+	fs.StringVar(&f.base.HealthAddr, "health-addr", "", "serve /healthz, /readyz, /startupz and /metrics on this address, for example :8080")
+	fs.StringVar(&f.install, "install", "", "copy this program into a directory and exit")
+	fs.StringVar(&f.log.format, "log-format", "text", "text or json")
+	fs.StringVar(&f.logLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
+	fs.BoolVar(&f.helpAll, "help-all", false, "show every flag")
+}
+
+func (f *flags) bindSources(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&f.configMaps, "configmap", nil, "ConfigMap to follow, [NAMESPACE/]NAME; may be repeated")
+	fs.StringArrayVar(&f.secrets, "secret", nil, "Secret to follow, [NAMESPACE/]NAME; may be repeated")
+	fs.StringArrayVar(&f.selectors, "selector", nil, "label selector of objects to follow; may be repeated")
+	fs.StringSliceVar(&f.kinds, "selector-kinds", []string{"configmap"}, "kinds that --selector means: configmap (cm), secret")
+	fs.StringSliceVar(&f.namespaces, "namespace", nil, "namespaces of --selector and default of names; * means all (default that of the kubeconfig's context, or the pod's own)")
+	fs.StringArrayVar(&f.base.Directories, "directory", nil, "mounted volume or plain directory to follow; may be repeated")
+	fs.StringVar(&f.base.Kube.Kubeconfig, "kubeconfig", "", commandline.KubeconfigUsage)
+	fs.StringVar(&f.base.Kube.Context, "context", "", "context of the kubeconfig (default its current one)")
+	fs.DurationVar(&f.base.Sync.Stall, "stall-deadline", f.base.Sync.Stall, "a watch without a sign of life for this long makes the agent unhealthy")
+	fs.BoolVar(&f.base.Sync.WaitForSources, "wait-for-sources", false, "wait for a named object that does not exist instead of exiting")
+	fs.StringVar(&f.onDelete, "on-delete", string(podsync.DeleteAuto), "files of a deleted object: keep, remove, or auto (keep named ones, remove selected ones)")
+}
+
+func (f *flags) bindFiles(fs *pflag.FlagSet) {
+	v := &f.base.Volume
+	fs.StringVar(&v.Root, "root", "", "directory to publish into; without it a --directory is only watched")
+	fs.StringVar(&f.layout, "layout", string(volume.Links), "links (as the kubelet does it), exchange (real directories, the whole root in one step) or files (real directories, file by file, also in a mount point)")
+	fs.StringVar(&f.fileMode, "file-mode", "0644", "mode of files")
+	fs.StringVar(&f.dirMode, "dir-mode", "0755", "mode of directories")
+	fs.IntVar(&v.UID, "uid", -1, "owner of the files; -1 leaves the agent's own; needs the capability CHOWN")
+	fs.IntVar(&v.GID, "gid", -1, "group of the files and directories; -1 leaves the agent's own")
+	fs.BoolVar(&v.Overwrite, "overwrite", false, "replace files of the same name that another program wrote")
+	fs.BoolVar(&v.Durable, "durable", false, "sync to the disk before publishing")
+	fs.DurationVar(&v.Grace, "keep-old", v.Grace, "how long a replaced set stays readable for those who opened it")
+	fs.StringArrayVar(&f.items, "item", nil, "path of one key, [OBJECT:]KEY=PATH; may be repeated")
+	fs.StringVar(&f.base.Sync.Rules.Separator, "key-separator", "", "text that stands for a slash in keys, for example __")
+	fs.StringArrayVar(&f.base.Sync.Rules.Include, "include", nil, "only keys that match this glob; may be repeated")
+	fs.StringArrayVar(&f.base.Sync.Rules.Exclude, "exclude", nil, "no keys that match this glob; may be repeated")
+	fs.StringVar(&f.collision, "collision", string(filemap.Refuse), "two sources with the same file: error, prefix or first")
+	fs.StringVar(&f.base.SubdirAnnotation, "subdir-annotation", "", "annotation in which an object may name a directory below the root")
+	fs.BoolVar(&f.base.Sync.Once, "once", false, "publish once and exit, for init containers")
+}
+
+func (f *flags) bindApplication(fs *pflag.FlagSet) {
+	a := &f.base.App
+	fs.StringVar(&f.app, "app", "", "preset for check, notify and confirm: "+strings.Join(preset.Names(), ", "))
+	fs.StringVar(&f.choice.File, "app-file", "", "main configuration file below the root, for --app")
+	fs.StringVar(&f.choice.URL, "app-url", "", "address of the application, for --app")
+	fs.StringVar(&f.choice.Socket, "app-socket", "", "control socket of the application, for --app haproxy")
+	fs.BoolVar(&f.noCheck, "no-check", false, "do without the preset's check")
+	fs.StringVar(&a.Check, "check", "", "command that checks the staged files; {dir} is their directory")
+	fs.DurationVar(&a.CheckTimeout, "check-timeout", a.CheckTimeout, "time limit of the check")
+	fs.StringArrayVar(&a.Notify, "notify", nil, "URL [OPTION=VALUE…], signal:HUP[@name:X|@all:X|@pidfile:X], exec:COMMAND, socket:PATH:LINE or restart; in order, may be repeated")
+	fs.DurationVar(&a.CommandTimeout, "notify-timeout", a.CommandTimeout, "time limit of commands and sockets in --notify")
+	fs.StringVar(&a.Confirm, "confirm", "", "URL, body:REGEXP@URL, metric:NAME==NUMBER@URL, metric:NAME>before@URL (also != >= <= <), exec:COMMAND, workers:child|name:X, haproxy:SOCKET, or none")
+	fs.DurationVar(&a.ConfirmTimeout, "confirm-timeout", a.ConfirmTimeout, "time limit of the confirmation")
+	fs.StringVar(&f.initialNotify, "initial-notify", string(podsync.NotifyIfChanged), "tell the application of the first set: never, if-changed or always")
+	fs.StringVar(&f.stopSignal, "stop-signal", "TERM", "signal that asks the child to end")
+	fs.DurationVar(&f.base.Child.Grace, "stop-grace", f.base.Child.Grace, "time the child has to end before its process group is killed")
+}
+
+func (f *flags) bindHTTP(fs *pflag.FlagSet) {
+	h := &f.base.App.HTTP
+	fs.StringVar(&h.Method, "http-method", h.Method, "method of the first URL; others have theirs behind them, as all of the --http flags: --notify='URL method=PUT'")
+	fs.StringArrayVar(&h.Headers, "http-header", nil, "header of HTTP requests to the first URL's server, Name: value; may be repeated")
+	fs.StringVar(&h.Body, "http-body", "", "body of HTTP notifications to the first URL's server")
+	fs.StringVar(&h.UsernameFile, "http-username-file", "", "file with the user name for basic authentication")
+	fs.StringVar(&h.PasswordFile, "http-password-file", "", "file with the password for basic authentication")
+	fs.StringVar(&h.BearerFile, "http-bearer-file", "", "file with a bearer token")
+	fs.StringVar(&h.CAFile, "http-ca", "", "file with the authority that signed the server's certificate")
+	fs.StringVar(&h.CertFile, "http-cert", "", "file with the client certificate")
+	fs.StringVar(&h.KeyFile, "http-key", "", "file with the client certificate's key")
+	fs.StringVar(&h.ServerName, "http-server-name", "", "name in the server's certificate, when it is not the URL's host")
+	fs.BoolVar(&h.Insecure, "http-insecure", false, "accept any server certificate")
+	fs.StringVar(&h.UnixSocket, "http-unix-socket", "", "unix socket to dial instead of the URL's host")
+	fs.StringVar(&f.codes, "http-codes", "200-299", "accepted status codes")
+	fs.DurationVar(&h.Timeout, "http-timeout", h.Timeout, "how long an answer is waited for; a request that was sent goes on")
+}
+
+func (f *flags) bindTiming(fs *pflag.FlagSet) {
+	t := &f.base.Sync.Timing
+	fs.DurationVar(&t.Quiet, "quiet", t.Quiet, "how long the sources have to be still before a change moves")
+	fs.DurationVar(&t.MaxWait, "max-wait", t.MaxWait, "longest time to wait for quiet; 0 means no limit")
+	fs.DurationVar(&t.MinInterval, "min-interval", t.MinInterval, "least time between two reloads")
+	fs.DurationVar(&t.Retry, "retry", t.Retry, "first pause after a failed delivery; doubles with each")
+	fs.DurationVar(&t.MaxRetry, "max-retry", t.MaxRetry, "longest pause between tries")
+	fs.IntVar(&t.MaxFailures, "max-failures", t.MaxFailures, "failed deliveries in a row before the agent is unhealthy or rolls back")
+	fs.DurationVar(&t.StartGrace, "start-grace", t.StartGrace, "how long an application that cannot be asked counts as starting and not as failing")
+	fs.BoolVar(&t.RollBack, "roll-back", false, "put the previous set back after --max-failures")
+	fs.DurationVar(&f.base.Rescan, "rescan", f.base.Rescan, "how often a --directory is looked at although no event came")
+	fs.DurationVar(&f.base.Poll, "poll", f.base.Poll, "how often it is looked at when the node has no inotify left")
+}
+
+// config turns the flags into a configuration. args are the child's.
+func (f *flags) config(args []string, lookup func(string) (string, bool)) (run.Config, error) {
+	c := f.base
+	c.Child.Args = args
+	c.Volume.Layout = volume.Layout(f.layout)
+	c.Sync.Rules.Collision = filemap.Collision(f.collision)
+	c.Sync.OnDelete, c.Sync.InitialNotify = podsync.OnDelete(f.onDelete), podsync.InitialNotify(f.initialNotify)
+	var mistakes []error
+	for _, set := range []func(*run.Config) error{f.setModes, f.setItems, f.setSignals, f.setSources(lookup), f.setPreset, f.setLog} {
+		mistakes = append(mistakes, set(&c))
+	}
+	return c, errors.Join(mistakes...)
+}
+
+func (f *flags) setModes(c *run.Config) error {
+	var mistakes []error
+	for text, into := range map[*string]*fs.FileMode{&f.fileMode: &c.Volume.FileMode, &f.dirMode: &c.Volume.DirMode} {
+		mode, err := strconv.ParseUint(*text, 8, 12)
+		if err != nil {
+			mistakes = append(mistakes, fmt.Errorf("mode %q: want an octal number such as 0644", *text))
+		}
+		*into = fs.FileMode(mode)
+	}
+	return errors.Join(mistakes...)
+}
+
+func (f *flags) setItems(c *run.Config) error {
+	var mistakes []error
+	for _, s := range f.items {
+		item, err := filemap.ParseItem(s)
+		mistakes = append(mistakes, err)
+		c.Sync.Rules.Items = append(c.Sync.Rules.Items, item)
+	}
+	return errors.Join(mistakes...)
+}
+
+func (f *flags) setSignals(c *run.Config) error {
+	sig, err := process.ParseSignal(f.stopSignal)
+	codes, err2 := httpcall.ParseCodes(f.codes)
+	c.Child.StopSignal, c.App.HTTP.Codes = sig, codes
+	return errors.Join(err, err2)
+}
+
+// setPreset fills in what the user did not say himself.
+func (f *flags) setPreset(c *run.Config) error {
+	if c.App.Confirm == "none" {
+		defer func() { c.App.Confirm = "" }()
+	}
+	if f.app == "" {
+		return nil
+	}
+	choice := f.choice
+	choice.Child = len(c.Child.Args) > 0
+	p, err := preset.Resolve(f.app, choice)
+	if errors.Is(err, preset.ErrNoSocket) {
+		return fmt.Errorf("%w: give it with --app-socket", err)
+	}
+	if err != nil {
+		return err
+	}
+	if len(c.App.Notify) == 0 {
+		c.App.Notify = p.Notify
+	}
+	if c.App.Confirm == "" {
+		c.App.Confirm = p.Confirm
+	}
+	if c.App.Check != "" || f.noCheck {
+		return nil
+	}
+	c.App.Check = p.Check
+	return findChecker(f.app, p.Check)
+}
+
+// findChecker refuses to go without a check in silence: in a sidecar the
+// application's own programs are usually not there.
+func findChecker(app, check string) error {
+	args, err := argv.Split(check)
+	if err != nil {
+		return err
+	}
+	if _, err := exec.LookPath(args[0]); err != nil {
+		return fmt.Errorf("--app %s: its checker %s is not in this image: run the agent as the application's parent "+
+			"(--install), give another --check, or go without with --no-check", app, args[0])
+	}
+	return nil
+}
+
+func (f *flags) setSources(lookup func(string) (string, bool)) func(*run.Config) error {
+	return func(c *run.Config) error {
+		if len(f.configMaps)+len(f.secrets)+len(f.selectors) == 0 {
+			return nil
+		}
+		files, err := commandline.Kubeconfig(f.base.Kube.Kubeconfig, lookup)
+		if err != nil {
+			return err
+		}
+		c.Kube.Kubeconfig = strings.Join(files, string(filepath.ListSeparator))
+		namespaces := f.namespaces
+		if len(namespaces) == 0 {
+			namespaces = []string{cmp.Or(c.Kube.Namespace(), run.OwnNamespace(lookup))}
+		}
+		var mistakes []error
+		for kind, names := range map[filemap.Kind][]string{filemap.ConfigMap: f.configMaps, filemap.Secret: f.secrets} {
+			for _, name := range names {
+				s, err := named(kind, name, namespaces[0])
+				mistakes = append(mistakes, err)
+				c.Selectors = append(c.Selectors, s)
+			}
+		}
+		selected, err := f.selected(namespaces)
+		c.Selectors = append(c.Selectors, selected...)
+		return errors.Join(append(mistakes, err)...)
+	}
+}
+
+func named(kind filemap.Kind, name, namespace string) (objectwatch.Selector, error) {
+	first, second, qualified := strings.Cut(name, "/")
+	if !qualified {
+		second, first = first, namespace
+	}
+	if first == "" || second == "" || first == "*" || strings.Contains(second, "/") {
+		return objectwatch.Selector{}, fmt.Errorf("%s %q: want NAME or NAMESPACE/NAME", kind, name)
+	}
+	return objectwatch.Selector{Kind: kind, Namespace: first, Name: second}, nil
+}
+
+func (f *flags) selected(namespaces []string) ([]objectwatch.Selector, error) {
+	var all []objectwatch.Selector
+	var mistakes []error
+	for _, called := range f.kinds {
+		kind, known := commandline.SourceKind(called)
+		if !known {
+			mistakes = append(mistakes, fmt.Errorf("--selector-kinds %q: want configmap (cm) or secret", called))
+		}
+		for _, labels := range f.selectors {
+			for _, namespace := range namespaces {
+				if namespace == "*" {
+					namespace = ""
+				}
+				all = append(all, objectwatch.Selector{Kind: filemap.Kind(kind), Namespace: namespace, Labels: labels})
+			}
+		}
+	}
+	return all, errors.Join(mistakes...)
+}
+
+func (f *flags) setLog(*run.Config) (err error) {
+	f.log.level, err = commandline.LogLevel(f.logLevel)
+	return err
+}

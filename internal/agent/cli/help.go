@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/run"
+)
+
+// flagGroup is a part of the help.
+type flagGroup struct {
+	title string
+	flags []string
+}
+
+// flagGroups are all flags, in the order in which an agent needs them.
+func flagGroups() []flagGroup {
+	return []flagGroup{
+		{"Sources", []string{
+			"configmap", "secret", "selector", "selector-kinds", "namespace", "directory", "kubeconfig", "context", "stall-deadline",
+			"wait-for-sources", "on-delete", "rescan", "poll",
+		}},
+		{"Files", []string{
+			"root", "layout", "file-mode", "dir-mode", "uid", "gid", "overwrite", "durable", "keep-old", "item", "key-separator", "include", "exclude",
+			"collision", "subdir-annotation", "once", "quiet", "max-wait",
+		}},
+		{"Check", []string{"app", "app-file", "app-url", "app-socket", "check", "check-timeout", "no-check"}},
+		{"Notify", []string{
+			"notify", "notify-timeout", "initial-notify", "min-interval", "http-method", "http-header", "http-body", "http-username-file", "http-password-file",
+			"http-bearer-file", "http-ca", "http-cert", "http-key", "http-server-name", "http-insecure", "http-unix-socket", "http-codes", "http-timeout",
+		}},
+		{"Confirm", []string{"confirm", "confirm-timeout"}},
+		{"Failure", []string{"roll-back", "max-failures", "retry", "max-retry", "start-grace"}},
+		{"Process", []string{"install", "stop-signal", "stop-grace"}},
+		{"Health", []string{"health-addr", "log-format", "log-level", "help", "help-all", "version"}},
+	}
+}
+
+// firstFlags are those that most command lines are made of.
+func firstFlags() []string {
+	return []string{
+		"configmap", "secret", "selector", "directory", "root", "app", "check", "notify", "confirm", "roll-back", "max-failures", "once", "install",
+		"health-addr", "help-all",
+	}
+}
+
+// printHelp shows the flags that matter first, or all of them, in groups.
+func printHelp(out io.Writer, cmd *cobra.Command, all bool) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\n\nUsage:\n  %s\n", cmd.Long, cmd.UseLine())
+	if commands := cmd.Commands(); len(commands) > 0 {
+		text.WriteString("\nCommands:\n")
+		for _, c := range commands {
+			fmt.Fprintf(&text, "  %-10s %s\n", c.Name(), c.Short)
+		}
+	}
+	first := firstFlags()
+	for _, group := range flagGroups() {
+		shown := pflag.NewFlagSet("", pflag.ContinueOnError)
+		shown.SortFlags = false
+		for _, name := range group.flags {
+			if f := cmd.Flags().Lookup(name); f != nil && (all || slices.Contains(first, name)) {
+				shown.AddFlag(f)
+			}
+		}
+		if shown.HasFlags() {
+			fmt.Fprintf(&text, "\n%s:\n%s", group.title, shown.FlagUsages())
+		}
+	}
+	if !all {
+		text.WriteString("\nThese are the flags to begin with; --help-all lists all. \"lockstep-sync explain\" before the same flags says what they do.\n")
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// newExplainCommand says what a command line would do.
+func newExplainCommand(env Env) *cobra.Command {
+	f := newFlags()
+	cmd := &cobra.Command{
+		Use: "explain [flags] [-- COMMAND ARGS…]", Short: "Say what the same flags would watch, write, run and ask, in order",
+		Long: "Says in order what an agent with these flags would watch, write, run and ask, and does nothing of it. Takes every flag of\n" +
+			"lockstep-sync, and the name of a predecessor for its flags and variables: lockstep-sync explain k8s-sidecar.",
+		Args: checkArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			config, err := f.config(args, env.Lookup)
+			if err != nil {
+				return usageError{err}
+			}
+			return explain(env, config)
+		},
+	}
+	f.bind(cmd.Flags())
+	cmd.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		_, _ = fmt.Fprintf(env.Stdout, "%s\n\nUsage:\n  %s\n\nlockstep-sync --help-all lists the flags.\n", c.Long, c.UseLine())
+	})
+	return cmd
+}
+
+// explain prints the steps of an agent.
+func explain(env Env, config run.Config) error {
+	if err := config.Validate(); err != nil {
+		return usageError{oneLine(err)}
+	}
+	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+	for _, warning := range config.Warnings {
+		fmt.Fprintf(w, "note\t%s\n", warning)
+	}
+	for _, step := range config.Describe() {
+		fmt.Fprintf(w, "%s\t%s\n", step.Stage, step.What)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,332 @@
+// Package cli is the command line of the in-pod agent: flags, environment,
+// exit codes. It links nothing of the controller.
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/internal/agent/dropin/configcontroller"
+	"github.com/lockstep-dev/lockstep/internal/agent/dropin/configmapreload"
+	"github.com/lockstep-dev/lockstep/internal/agent/dropin/k8ssidecar"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/agent/run"
+)
+
+// Env is what the process was given.
+type Env struct {
+	// Args are the arguments with the program's name first.
+	Args   []string
+	Lookup func(name string) (string, bool)
+	// Environ lists the environment, to find variables that mean nothing; nil looks for none.
+	Environ        func() []string
+	Stdout, Stderr io.Writer
+	Now            func() time.Time
+	Version        string
+}
+
+// programName is what the program is called in its own words.
+const programName = "lockstep-sync"
+
+// The exit codes besides an application's own.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+// Unwrap gives the mistake itself.
+func (u usageError) Unwrap() error { return u.error }
+
+// Run runs the command line and returns the exit code.
+func Run(ctx context.Context, env Env) int {
+	command, err := dispatch(ctx, env)
+	var exit *podsync.ExitError
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &exit):
+		return exit.Code
+	case errors.As(err, &usage):
+		fmt.Fprintf(env.Stderr, "Error: %v\nRun %q for usage.\n", err, command+" --help")
+		return exitUsage
+	default:
+		fmt.Fprintln(env.Stderr, "Error:", err)
+		return exitError
+	}
+}
+
+// predecessor is a command line of another program that is understood.
+type predecessor struct {
+	short string
+	parse func(args []string, lookup func(string) (string, bool)) (run.Config, error)
+	usage func() string
+	// advice is what its user can do, because not every flag is there.
+	advice advice
+}
+
+func predecessors() map[string]predecessor {
+	byFlag, byVariable := advice{kubeconfig: "give --kubeconfig"}, advice{kubeconfig: "set KUBECONFIG"}
+	return map[string]predecessor{
+		"config-controller":       {"k8s-config-controller: files of a ConfigMap, and a reload request", configcontroller.Parse, configcontroller.Usage, byFlag},
+		"start-config-controller": {"k8s-config-controller, as its image starts it", configcontroller.ParseImage, configcontroller.Usage, byFlag},
+		"configmap-reload":        {"jimmidyson/configmap-reload: a request when a mounted directory changes", configmapreload.Parse, configmapreload.Usage, advice{}},
+		"k8s-sidecar":             {"kiwigrid/k8s-sidecar: files of labelled ConfigMaps and Secrets", k8ssidecar.Parse, k8ssidecar.Usage, byVariable},
+	}
+}
+
+// predecessorTable has a line for each of them.
+func predecessorTable() string {
+	var text strings.Builder
+	for _, name := range predecessorNames() {
+		fmt.Fprintf(&text, "    %-24s %s\n", name, predecessors()[name].short)
+	}
+	return text.String()
+}
+
+func predecessorNames() []string { return slices.Sorted(maps.Keys(predecessors())) }
+
+// explain reads the predecessor's command line and says what the agent would do.
+func (p predecessor) explain(env Env, args []string) error {
+	config, err := p.parse(args, env.Lookup)
+	if asksForHelp(err) {
+		return p.help(env)
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	return explain(env, config)
+}
+
+// run reads the predecessor's command line and runs the agent by it.
+func (p predecessor) run(ctx context.Context, env Env, args []string) error {
+	config, err := p.parse(args, env.Lookup)
+	if asksForHelp(err) {
+		return p.help(env)
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	log := logOptions{format: cmp.Or(config.Log.Format, "text"), level: config.Log.Level, utc: config.Log.UTC}
+	return p.advice.addTo(runAgent(ctx, env, config, log))
+}
+
+func asksForHelp(err error) bool {
+	return errors.Is(err, flag.ErrHelp) || errors.Is(err, pflag.ErrHelp)
+}
+
+func (p predecessor) help(env Env) error {
+	_, err := fmt.Fprint(env.Stdout, p.usage())
+	return err
+}
+
+// advice is how a command line corrects what the parts below it can only report.
+type advice struct{ missing, kubeconfig string }
+
+func (a advice) addTo(err error) error {
+	_, refused := errors.AsType[*podsync.CheckError](err)
+	_, missing := errors.AsType[*podsync.MissingError](err)
+	switch {
+	case refused:
+		return fmt.Errorf("the check refused the first set: %w; what it printed is in the status file, which \"lockstep-sync status --root=…\" shows", err)
+	case missing && a.missing != "":
+		return fmt.Errorf("%w, %s", err, a.missing)
+	case errors.Is(err, rest.ErrNotInCluster) && a.kubeconfig != "":
+		return fmt.Errorf("%w: outside a cluster %s", err, a.kubeconfig)
+	}
+	return err
+}
+
+// dispatch looks at the name the program was started with, then at the first
+// argument: that is how links in an image and plain arguments both work. It returns what
+// the command is called that was run.
+func dispatch(ctx context.Context, env Env) (command string, err error) {
+	name, args := filepath.Base(env.Args[0]), env.Args[1:]
+	original, replaces := predecessors()[name]
+	if replaces {
+		return name, original.run(ctx, env, args)
+	}
+	if len(args) > 0 {
+		if original, replaces = predecessors()[args[0]]; replaces {
+			return programName + " " + args[0], original.run(ctx, env, args[1:])
+		}
+	}
+	if len(args) > 1 && args[0] == "explain" {
+		if original, replaces = predecessors()[args[1]]; replaces {
+			return programName + " " + args[1], original.explain(env, args[2:])
+		}
+	}
+	return native(ctx, env, args)
+}
+
+func native(ctx context.Context, env Env, args []string) (command string, err error) {
+	root := newRootCommand(env)
+	root.SetArgs(args)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	found, err := root.ExecuteContextC(ctx)
+	return found.CommandPath(), err
+}
+
+// Document is the whole command line, to be described and not to be run.
+func Document() *cobra.Command {
+	return newRootCommand(Env{Stdout: io.Discard, Stderr: io.Discard, Lookup: func(string) (string, bool) { return "", false }, Version: "dev"})
+}
+
+func newRootCommand(env Env) *cobra.Command {
+	f := newFlags()
+	cmd := &cobra.Command{
+		Use:   "lockstep-sync [flags] [-- COMMAND ARGS…]",
+		Short: "Keep a pod's files in step with ConfigMaps and Secrets, and the application in step with the files",
+		Long: "Keeps a directory equal to ConfigMaps, Secrets or a mounted directory: staged, checked, published atomically,\n" +
+			"the application told and asked. With a command after -- the agent is its parent process.\n\n" +
+			"In the place of another program it takes that one's command line and variables, as an executable of\n" +
+			"its name or as \"lockstep-sync NAME\", which lists them with --help:\n\n" + strings.TrimSuffix(predecessorTable(), "\n"),
+		SilenceErrors: true, SilenceUsage: true,
+		Args: checkArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.version {
+				_, err := fmt.Fprint(env.Stdout, commandline.Version(programName, env.Version))
+				return err
+			}
+			if f.helpAll {
+				return printHelp(env.Stdout, cmd, true)
+			}
+			return runNative(cmd, env, f, args)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{commandline.CommandError(cmd, err, predecessorNames())}
+	})
+	f.bind(cmd.Flags())
+	cmd.InitDefaultHelpFlag()
+	// The library's own flag brings templates, and with them everything that they may call: 3 MB.
+	cmd.Flags().BoolVarP(&f.version, "version", "v", false, "version for "+programName)
+	standardHelp := cmd.HelpFunc()
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.AddCommand(newExplainCommand(env), newStatusCommand(env), newInstallCommand(env), newVersionCommand(env))
+	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c != cmd {
+			standardHelp(c, args)
+			return
+		}
+		_ = printHelp(env.Stdout, c, false) // there is no other place to say so
+	})
+	return cmd
+}
+
+func checkArgs(cmd *cobra.Command, args []string) error {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash < 0 && len(args) > 0:
+		return usageError{fmt.Errorf("%w; the application's command comes after --", commandline.UnknownCommand(cmd.Root(), args[0], predecessorNames()))}
+	case dash == 0 && len(args) == 0:
+		return usageError{errors.New("there is no command after --: write it there, or leave -- out for sidecar mode")}
+	case dash > 0:
+		return usageError{fmt.Errorf("unexpected argument %q before --", args[0])}
+	}
+	return nil
+}
+
+func runNative(cmd *cobra.Command, env Env, f *flags, args []string) error {
+	if f.install != "" {
+		return install(env, f.install)
+	}
+	reportVariables(env, cmd.Flags())
+	config, err := f.config(args, env.Lookup)
+	if err != nil {
+		return usageError{err}
+	}
+	native := advice{missing: "or wait for it with --wait-for-sources", kubeconfig: "give --kubeconfig or set KUBECONFIG"}
+	return native.addTo(runAgent(cmd.Context(), env, config, f.log))
+}
+
+// reportVariables says which flag is meant by a variable that would set it if this program
+// read its flags from the environment, as lockstep does. Others may be meant for lockstep.
+func reportVariables(env Env, flags *pflag.FlagSet) {
+	if env.Environ == nil {
+		return
+	}
+	unknown := commandline.UnknownVariables(env.Environ(), nil)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if variable := commandline.Variable(f.Name); slices.Contains(unknown, variable) {
+			fmt.Fprintf(env.Stderr, "Warning: environment variable %s is not read: give --%s\n", variable, f.Name)
+		}
+	})
+}
+
+// runAgent validates before anything is touched, so that a mistake costs one
+// line and not a crash in the middle.
+func runAgent(ctx context.Context, env Env, config run.Config, options logOptions) error {
+	if err := config.Validate(); err != nil {
+		return usageError{oneLine(err)}
+	}
+	log, err := options.logger(env.Stderr)
+	if err != nil {
+		return usageError{err}
+	}
+	log.Info("lockstep-sync starts", append([]any{"version", env.Version}, config.Summary()...)...)
+	// A small heap is worth more in every pod than a rare collection.
+	debug.SetGCPercent(30)
+	if len(config.Child.Args) == 0 {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, unix.SIGTERM, unix.SIGINT)
+		defer stop()
+	}
+	return run.Run(ctx, config, log, env.Now)
+}
+
+// oneLine joins several mistakes into one line.
+func oneLine(err error) error {
+	lines := strings.Split(err.Error(), "\n")
+	return errors.New(strings.Join(slices.Compact(lines), "; "))
+}
+
+// logOptions say how the log looks.
+type logOptions struct {
+	format string
+	level  slog.Level
+	utc    bool
+}
+
+func (o logOptions) logger(w io.Writer) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{Level: o.level}
+	if o.utc {
+		options.ReplaceAttr = inUTC
+	}
+	switch o.format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q: want text or json", o.format)
+}
+
+func inUTC(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindTime {
+		a.Value = slog.TimeValue(a.Value.Time().UTC())
+	}
+	return a
+}

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/volume"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
+	"github.com/lockstep-dev/lockstep/internal/agent/run"
+)
+
+func newInstallCommand(env Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "install DIRECTORY", Short: "Copy this program into a directory that other containers share",
+		Args: usage(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error { return install(env, args[0]) },
+	}
+}
+
+func newVersionCommand(env Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of this build",
+		Args: usage(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(env.Stdout, commandline.Version(programName, env.Version))
+			return err
+		},
+	}
+}
+
+// usage makes a wrong number of arguments a mistake on the command line.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+func install(env Env, dir string) error {
+	target, err := run.Install(dir)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "installed %s\n", target)
+	return err
+}
+
+func newStatusCommand(env Env) *cobra.Command {
+	var root, layout, output string
+	var check bool
+	cmd := &cobra.Command{
+		Use: "status --root DIRECTORY", Short: "Tell what an agent observed, published and confirmed",
+		Args: usage(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			if output != "text" && output != "json" {
+				return usageError{fmt.Errorf("output %q: want text or json", output)}
+			}
+			s, raw, err := readStatus(root, volume.Layout(layout))
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				_, err = env.Stdout.Write(raw)
+			} else {
+				err = printStatus(env.Stdout, s)
+			}
+			if check && !s.Healthy {
+				return errors.Join(err, errors.New("the application does not run the published set"))
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&root, "root", "", "directory that the agent publishes into")
+	cmd.Flags().StringVar(&layout, "layout", string(volume.Links), "the agent's --layout")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with 1 when the application is known not to run the published set, as /healthz/application; for exec probes")
+	return cmd
+}
+
+func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, error) {
+	var s podsync.Status
+	if root == "" {
+		return s, nil, usageError{errors.New("give the agent's --root, and its --layout when that is exchange; an agent without a root keeps no status file")}
+	}
+	if !layout.Known() {
+		return s, nil, usageError{fmt.Errorf("layout %q: want links, exchange or files", layout)}
+	}
+	name := filepath.Join(volume.StateDir(root, layout), podsync.StatusFile)
+	raw, err := os.ReadFile(name) //nolint:gosec // the user names the root
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil, fmt.Errorf("no agent has published into %s yet (there is no %s); is this its --root, and is its --layout %s?", root, name, layout)
+	}
+	if err != nil {
+		return s, nil, fmt.Errorf("read the status: %w", err)
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return s, nil, fmt.Errorf("read the status in %s: %w", name, err)
+	}
+	return s, raw, nil
+}
+
+func printStatus(out io.Writer, s podsync.Status) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "observed\t%s\npublished\t%s\t%s, %s\n", orNone(s.Observed), orNone(s.Published), count(int64(s.Files), "file"), count(s.Bytes, "byte"))
+	fmt.Fprintf(w, "confirmed\t%s\t%s\nreason\t%s\n", orNone(s.Confirmed), unconfirmed(s), s.Reason)
+	for name, id := range map[string]string{"rejected": s.Rejected, "rolled back": s.Barred} {
+		if id != "" {
+			fmt.Fprintf(w, "%s\t%s\n", name, id)
+		}
+	}
+	if s.Failures > 0 {
+		fmt.Fprintf(w, "failures\t%d\n", s.Failures)
+	}
+	if s.Message != "" {
+		fmt.Fprintf(w, "message\t%s\n", strings.ReplaceAll(s.Message, "\n", "; "))
+	}
+	for _, source := range s.Sources {
+		fmt.Fprintf(w, "source\t%s\t%s\t%s\n", source.Name, source.State, source.Failure)
+	}
+	fmt.Fprintf(w, "updated\t%s\n", s.Updated.Format("2006-01-02 15:04:05 MST"))
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, printed := range []struct{ who, what string }{{"checker", s.CheckOutput}, {"command that failed", s.Output}} {
+		if printed.what == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "the %s printed:\n%s\n", printed.who, strings.TrimRight(printed.what, "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unconfirmed says why the published set is not the confirmed one, when that is
+// as it should be.
+func unconfirmed(s podsync.Status) string {
+	switch {
+	case s.Published == "" || s.Confirmed == s.Published:
+		return ""
+	case s.Initial == s.Published:
+		return "the application reads the published set when it starts"
+	case s.Delivered == s.Published:
+		return "the application was told of the published set and is not asked"
+	}
+	return ""
+}
+
+func count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,320 @@
+package podsync
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
+)
+
+// Agent drives one directory and one application.
+type Agent struct {
+	opts      Options
+	parts     Parts
+	inventory *Inventory
+	wake      chan struct{}
+
+	state    State
+	planned  plan
+	checking Release
+	baseline string
+	// unanswered are those who were told and have not answered yet; acknowledged
+	// is what the others' answers are worth.
+	unanswered   []*UnansweredError
+	acknowledged bool
+
+	last    filemap.Tree // the published set, as far as this process knows it
+	fresh   bool         // nothing was published when the agent started
+	started bool         // the child was started
+	seen    bool         // the sources were complete once
+	begun   time.Time    // when the agent began to look at the sources
+	pruneAt time.Time
+	// suspect says that the files of the published set have to be looked at, damaged
+	// that they are not as they were published.
+	suspect, damaged bool
+	// replanAt is when to look again whether something is still in the way of files
+	// that were left out for it; zero means that nothing was.
+	replanAt time.Time
+
+	complaints map[string]string // what was said of the sources, by the words for it
+
+	mu       sync.Mutex
+	status   Status
+	attempts map[attempt]int
+	complete bool // the sources, as of the status
+	written  string
+	statusAt time.Time // when to write the status file that could not be written
+}
+
+// plan is the observed set and what it became.
+type plan struct {
+	version  int
+	snapshot Snapshot
+	tree     filemap.Tree
+	id       string
+	err      error
+}
+
+// New joins an agent. store is where the sources' contents are kept.
+func New(opts Options, parts Parts, store Store) (*Agent, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), attempts: map[attempt]int{}, complaints: map[string]string{}, begun: parts.Now(), suspect: true}
+	a.planned.version = -1
+	a.inventory = NewInventory(opts, store, parts.Now, a.Wake)
+	if err := a.restore(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Inventory is where the sources report to.
+func (a *Agent) Inventory() *Inventory { return a.inventory }
+
+// Wake makes the agent look again.
+func (a *Agent) Wake() {
+	select {
+	case a.wake <- struct{}{}:
+	default: // it is already awake
+	}
+}
+
+// ExitError asks the process to end with a code.
+type ExitError struct{ Code int }
+
+// Error says how the application ended.
+func (e *ExitError) Error() string { return "the application ended with code " + strconv.Itoa(e.Code) }
+
+// Run works until ctx ends, the application ends, or the start fails. With
+// Options.Once it returns after the first set.
+func (a *Agent) Run(ctx context.Context) error {
+	defer a.abandon()
+	for ctx.Err() == nil {
+		in := a.gather()
+		if err := a.refusal(); err != nil {
+			return err
+		}
+		a.logSources()
+		d := Decide(in)
+		a.report(d)
+		if a.opts.Once && a.finished(d) {
+			if !in.unchecked() {
+				return nil
+			}
+			d = Decision{Verb: Check, Reason: d.Reason, Generation: a.state.Published}
+		}
+		if d.Verb == Exit {
+			return &ExitError{Code: a.parts.Child.ExitCode()}
+		}
+		if d.Verb != Wait {
+			if err := a.step(ctx, d); err != nil {
+				a.report(Decision{Verb: Exit, Reason: Decide(a.input()).Reason}) // the last word is in the status
+				return err
+			}
+			continue
+		}
+		a.rest(ctx, d.Until, in.Child == ChildRunning)
+	}
+	return nil
+}
+
+// finished says that a one-shot agent has done its work: the observed set, or
+// the one that an earlier agent went back to, is in place. Telling the
+// application is left to an agent that stays.
+func (a *Agent) finished(d Decision) bool {
+	if a.planned.id == "" || a.damaged {
+		return false
+	}
+	return a.state.Published == a.planned.id || d.Reason == RolledBack
+}
+
+// refusal is the error that ends the agent at its start: what is wrong then is
+// most likely wrong in the configuration, and no application depends on it yet. With a
+// set in place one does, and that set stays.
+func (a *Agent) refusal() error {
+	snap := a.planned.snapshot
+	if a.seen || len(snap.Unread) > 0 || (a.state.Published != "" && !a.opts.Once) {
+		return nil
+	}
+	if len(snap.Missing) > 0 {
+		if a.opts.WaitForSources {
+			return nil
+		}
+		return &MissingError{Sources: snap.Missing}
+	}
+	a.seen = true
+	if a.planned.err != nil {
+		return fmt.Errorf("the sources do not fit together: %w", a.planned.err)
+	}
+	return nil
+}
+
+// gather reads the world into the input of a decision.
+func (a *Agent) gather() Input {
+	a.plan()
+	rejected := a.state.Rejected
+	a.state = a.state.observing(a.planned.id, a.parts.Confirmer != nil)
+	if rejected != a.state.Rejected {
+		a.setCheckOutput("") // it is about a set that is not wanted any more
+	}
+	a.lookAtFiles()
+	return a.input()
+}
+
+// lookAtFiles finds out whether the published set is still in place as a whole: at
+// the start, because another program may have changed files meanwhile, and after a
+// publish that failed, which may have left files of both sets. It waits until the
+// sources hold that set, because only then it can be put back.
+func (a *Agent) lookAtFiles() {
+	if !a.suspect || a.planned.id == "" || a.planned.id != a.state.Published {
+		return
+	}
+	a.suspect = false
+	current, err := a.parts.Publisher.Current()
+	if err == nil && current != a.planned.id {
+		err = fmt.Errorf("generation %s is in its place", current)
+	}
+	if err == nil {
+		err = a.parts.Publisher.Verify(a.planned.id)
+	}
+	if err != nil && !a.damaged {
+		a.parts.Log.Warn("the published files are not as they were: "+err.Error(), "generation", a.planned.id)
+	}
+	a.damaged = err != nil
+}
+
+// input is what is known now, without looking at the sources again.
+func (a *Agent) input() Input {
+	return Input{
+		Now: a.parts.Now(), Begun: a.begun, Timing: a.opts.Timing, State: a.state, Child: a.childPhase(),
+		Checks: a.parts.Checker != nil, Confirms: a.parts.Confirmer != nil,
+		Observed: Observed{
+			Generation:  a.planned.id,
+			FirstChange: a.planned.snapshot.FirstChange, LastChange: a.planned.snapshot.LastChange,
+			Conflict: a.planned.err != nil && a.planned.snapshot.Complete(), Damaged: a.damaged,
+		},
+	}
+}
+
+// plan works the observed set out again when the inventory changed.
+func (a *Agent) plan() {
+	snap := a.inventory.Snapshot()
+	if snap.Version == a.planned.version && (a.replanAt.IsZero() || a.parts.Now().Before(a.replanAt)) {
+		a.planned.snapshot = snap
+		return
+	}
+	if snap.Version != a.planned.version {
+		a.pruneSoon() // also when nothing is published in the end: what was read is on the disk
+	}
+	p := plan{version: snap.Version, snapshot: snap}
+	if snap.Complete() {
+		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules.Since(!a.fresh))
+	}
+	a.replanAt = time.Time{}
+	if a.opts.Rules.LeaveOut {
+		p.tree = a.withoutObstacles(p.tree)
+	}
+	if snap.Complete() && p.err == nil {
+		p.id = p.tree.ID(a.key(), a.opts.Attributes)
+	}
+	if p.id != "" && p.id != a.planned.id && len(p.tree.Files) == 0 {
+		a.parts.Log.Warn("the sources hold no files: nothing matches, or what matches has no keys")
+	}
+	if p.id != "" && p.id == a.state.Published {
+		a.inventory.Settle(p.version)
+		a.last = p.tree
+		a.state.Files, a.state.Bytes = len(p.tree.Files), p.tree.Bytes()
+	}
+	a.planned = p
+}
+
+// obstacleInterval is how often the agent looks whether something is still in the
+// way: no event tells.
+const obstacleInterval = 10 * time.Second
+
+// withoutObstacles leaves files out that cannot be put in their place, so that they
+// hold up no others.
+func (a *Agent) withoutObstacles(tree filemap.Tree) filemap.Tree {
+	obstacles := a.parts.Publisher.Obstacles(tree)
+	if len(obstacles) > 0 {
+		a.replanAt = a.parts.Now().Add(obstacleInterval)
+	}
+	return tree.Without(obstacles)
+}
+
+func (a *Agent) key() []byte {
+	if a.opts.Keyed {
+		return a.parts.Key
+	}
+	return nil
+}
+
+func (a *Agent) childPhase() ChildPhase {
+	switch {
+	case a.parts.Child == nil:
+		return NoChild
+	case !a.started:
+		return ChildPending
+	case a.parts.Child.Running():
+		return ChildRunning
+	default:
+		return ChildExited
+	}
+}
+
+// rest waits for a change, the end of a child that was running, or a time.
+func (a *Agent) rest(ctx context.Context, until time.Time, childRan bool) {
+	a.prune()
+	var timer <-chan time.Time
+	at := until
+	for _, other := range []time.Time{a.pruneAt, a.replanAt, a.statusAt} {
+		at = sooner(at, other)
+	}
+	if !at.IsZero() {
+		t := time.NewTimer(max(0, at.Sub(a.parts.Now())))
+		defer t.Stop()
+		timer = t.C
+	}
+	var childDone <-chan struct{}
+	if childRan {
+		childDone = a.parts.Child.Done()
+	}
+	select {
+	case <-ctx.Done():
+	case <-a.wake:
+	case <-timer:
+	case <-childDone:
+	}
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// pruneSoon has the disk cleaned up: something on it may have become useless.
+func (a *Agent) pruneSoon() {
+	if a.pruneAt.IsZero() {
+		a.pruneAt = a.parts.Now().Add(a.opts.PruneInterval)
+	}
+}
+
+// prune cleans the disk up when something may be left on it.
+func (a *Agent) prune() {
+	now := a.parts.Now()
+	if a.pruneAt.IsZero() || now.Before(a.pruneAt) {
+		return
+	}
+	next, err := a.parts.Publisher.Prune([]string{a.state.Previous, a.state.Staged}, a.inventory.Live)
+	a.pruneAt = next
+	if err != nil {
+		a.parts.Log.Warn("cleaning up failed, trying again in a minute", "error", err)
+		a.pruneAt = now.Add(time.Minute)
+	}
+}

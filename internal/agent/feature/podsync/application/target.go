@@ -1,0 +1,157 @@
+package application
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/httpcall"
+	"github.com/lockstep-dev/lockstep/internal/agent/core/argv"
+)
+
+// HTTP says how requests are made. What a user gives for the first address goes
+// to no other: each further one has options of its own.
+type HTTP struct {
+	// First are the options of the first address; its URL says which that is.
+	First httpcall.Options
+	// OwnSocket is the unix-socket that is written behind the first address.
+	OwnSocket string
+	// Others are those of every other address, before its own options.
+	Others httpcall.Options
+}
+
+// forServer gives the options that apply to an address before its own. Addresses
+// are of the same server when scheme, host, port and socket are: another path
+// has the same credentials, and the same name on another socket has not.
+func (h HTTP) forServer(address string, options []string) httpcall.Options {
+	socket, given := ownSocket(options)
+	if !given {
+		socket = h.First.UnixSocket
+	}
+	o := h.Others
+	if origin(address) == origin(h.First.URL) && socket == cmp.Or(h.OwnSocket, h.First.UnixSocket) {
+		o = h.First
+	}
+	o.URL = address
+	return o
+}
+
+// ownSocket finds the socket among the options of an address.
+func ownSocket(options []string) (socket string, given bool) {
+	for _, option := range options {
+		if value, ok := strings.CutPrefix(option, "unix-socket="); ok {
+			socket, given = value, true
+		}
+	}
+	return socket, given
+}
+
+// Socket is the unix-socket that is written behind the address of a way to tell
+// or to ask; empty when there is none.
+func Socket(spec string) string {
+	parts, err := argv.Split(request(spec))
+	if err != nil {
+		return ""
+	}
+	socket, _ := ownSocket(parts[1:])
+	return socket
+}
+
+// origin is the server of an address; what cannot be read is like nothing else.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "\x00" + address
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}
+
+// Address is the URL of a way to tell or to ask, empty when it is not HTTP.
+func Address(spec string) string {
+	parts, err := argv.Split(request(spec))
+	if err != nil {
+		return ""
+	}
+	return parts[0]
+}
+
+// request is the URL with the options behind it, empty when it is not HTTP.
+func request(spec string) string {
+	kind, rest, _ := strings.Cut(spec, ":")
+	switch kind {
+	case "http", "https":
+		return spec
+	case "body", "metric":
+		_, words := cutURL(rest)
+		return words
+	}
+	return ""
+}
+
+// parse reads URL [NAME=VALUE…], split as a shell would.
+func (h HTTP) parse(words string) (httpcall.Options, error) {
+	parts, err := argv.Split(words)
+	if err != nil {
+		return httpcall.Options{}, fmt.Errorf("a URL and its options: %w", err)
+	}
+	o := h.forServer(parts[0], parts[1:])
+	own := map[string]bool{}
+	var mistakes []error
+	for _, part := range parts[1:] {
+		name, value, ok := strings.Cut(part, "=")
+		if !ok {
+			mistakes = append(mistakes, fmt.Errorf("an option of %s is not of the form NAME=VALUE", o.Name()))
+			continue
+		}
+		if name == "header" && !own[name] {
+			o.Headers = nil // its own headers, not the first address's as well
+		}
+		own[name] = true
+		mistakes = append(mistakes, set(&o, name, value))
+	}
+	return o, errors.Join(append(mistakes, o.Validate())...)
+}
+
+// OptionNames are the options of an address, as they are written behind it: the
+// names of the --http- flags.
+func OptionNames() []string {
+	return []string{
+		"method", "header", "body", "username-file", "password-file", "bearer-file", "ca", "cert", "key", "server-name", "insecure",
+		"unix-socket", "codes", "timeout",
+	}
+}
+
+// set gives one option its value. A value is not shown when it is wrong: it may
+// be secret.
+func set(o *httpcall.Options, name, value string) (err error) {
+	texts := map[string]*string{
+		"method": &o.Method, "body": &o.Body, "username-file": &o.UsernameFile, "password-file": &o.PasswordFile, "bearer-file": &o.BearerFile,
+		"ca": &o.CAFile, "cert": &o.CertFile, "key": &o.KeyFile, "server-name": &o.ServerName, "unix-socket": &o.UnixSocket,
+	}
+	if text, ok := texts[name]; ok {
+		*text = value
+		return nil
+	}
+	switch name {
+	case "header":
+		o.Headers = append(o.Headers, value)
+	case "insecure":
+		o.Insecure = value == "true"
+	case "codes":
+		o.Codes, err = httpcall.ParseCodes(value)
+	case "timeout":
+		if o.Timeout, err = time.ParseDuration(value); err != nil {
+			err = fmt.Errorf("timeout of %s: want a time such as 10s", o.Name())
+		}
+	default:
+		err = fmt.Errorf("%s has no option %q: want one of %s", o.Name(), name, strings.Join(OptionNames(), ", "))
+	}
+	return err
+}

@@ -1,0 +1,244 @@
+package application
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/httpcall"
+	"github.com/lockstep-dev/lockstep/internal/agent/adapter/process"
+	"github.com/lockstep-dev/lockstep/internal/agent/core/argv"
+	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
+)
+
+// Child is the agent's own child, for signals and restarts; nil when it has none.
+type Child interface {
+	Notify(sig unix.Signal) error
+	Restart(ctx context.Context) error
+	PID() int
+}
+
+// Settings are what all ways of talking to the application share.
+type Settings struct {
+	HTTP HTTP
+	// Timeout bounds commands and questions on sockets.
+	Timeout time.Duration
+	Parent  *process.Parent
+	Child   Child
+}
+
+// run runs a command for a release.
+func (s Settings) run(ctx context.Context, args []string, release podsync.Release) (string, error) {
+	return s.Parent.Run(ctx, process.Command{
+		Args:    argv.Expand(args, map[string]string{"dir": release.Dir, "generation": release.Generation}),
+		Env:     []string{"LOCKSTEP_DIR=" + release.Dir, "LOCKSTEP_GENERATION=" + release.Generation, "LOCKSTEP_CHANGED_FILES=" + changedFiles(release)},
+		Timeout: s.Timeout,
+	})
+}
+
+// changedFiles lists the paths, one on each line. The kernel takes no variable of
+// more than 128 KiB, so that a longer list is left out.
+func changedFiles(release podsync.Release) string {
+	const limit = 100 << 10
+	list := strings.Join(release.Changed, "\n")
+	if len(list) > limit {
+		return ""
+	}
+	return list
+}
+
+// Checker runs a command on a staged generation.
+type Checker struct {
+	settings Settings
+	args     []string
+}
+
+// NewChecker reads the command line of a check.
+func NewChecker(line string, settings Settings) (*Checker, error) {
+	args, err := argv.Split(line)
+	if err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	return &Checker{settings: settings, args: args}, nil
+}
+
+// Check runs the command and returns what it printed.
+func (c *Checker) Check(ctx context.Context, release podsync.Release) (string, error) {
+	return c.settings.run(ctx, c.args, release)
+}
+
+// NewTeller reads one way of telling the application:
+//
+//	http://host:port/path [NAME=VALUE…] a request; see OptionNames
+//	signal:HUP                         to the agent's own child
+//	signal:HUP@pidfile:/run/x.pid      to the process in a pidfile
+//	signal:HUP@name:nginx              to the process of that name
+//	exec:command arguments             a command
+//	attempt:command arguments          a command whose failure changes nothing
+//	socket:/run/x.sock:line            a line on a unix socket
+//	restart                            the agent's own child anew
+func NewTeller(spec string, settings Settings) (podsync.Teller, error) {
+	kind, rest, _ := strings.Cut(spec, ":")
+	switch kind {
+	case "http", "https":
+		o, err := settings.HTTP.parse(spec)
+		return httpTeller{o}, err
+	case "signal":
+		return newSignalTeller(rest, settings)
+	case "exec", "attempt":
+		args, err := argv.Split(rest)
+		if err != nil {
+			return nil, fmt.Errorf("notify %s: %w", kind, err)
+		}
+		command := commandTeller{settings, args}
+		if kind == "attempt" {
+			return attemptTeller{command}, nil
+		}
+		return command, nil
+	case "socket":
+		return newSocketTeller(rest, settings)
+	case "restart":
+		if settings.Child == nil {
+			return nil, errors.New("notify restart: there is no child; give its command after --")
+		}
+		return restartTeller{settings.Child}, nil
+	}
+	return nil, fmt.Errorf("notify %s: want a URL, signal:…, exec:…, socket:… or restart", beginning(spec))
+}
+
+// beginning shows of what is not understood only the word before the colon: the rest
+// may be a URL with a password.
+func beginning(spec string) string {
+	kind, _, found := strings.Cut(spec, ":")
+	if !found || strings.ContainsAny(kind, "@ ") {
+		return "(unreadable)"
+	}
+	return strconv.Quote(kind + ":…")
+}
+
+type httpTeller struct{ options httpcall.Options }
+
+// Tell makes the request.
+func (h httpTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
+	err := httpcall.Send(ctx, h.options)
+	if late, ok := errors.AsType[*httpcall.UnansweredError](err); ok {
+		return false, &podsync.UnansweredError{Err: late, Patience: late.Timeout, Answer: late.Answer, Abandon: late.Abandon}
+	}
+	return true, unlessAsked(err)
+}
+
+// unlessAsked marks an error that only says that the application could not be
+// asked. 503 is the answer of one that is not ready.
+func unlessAsked(err error) error {
+	_, silent := errors.AsType[*httpcall.NoAnswerError](err)
+	_, late := errors.AsType[*httpcall.SilentError](err)
+	_, absent := errors.AsType[*process.AbsentError](err)
+	status, answered := errors.AsType[*httpcall.StatusError](err)
+	if silent || late || absent || (answered && status.Code == http.StatusServiceUnavailable) {
+		return &podsync.UnreachableError{Err: err}
+	}
+	return err
+}
+
+type commandTeller struct {
+	settings Settings
+	args     []string
+}
+
+// Tell runs the command. What a failing one printed is for the status file only.
+func (c commandTeller) Tell(ctx context.Context, release podsync.Release) (bool, error) {
+	output, err := c.settings.run(ctx, c.args, release)
+	if err != nil {
+		return false, &podsync.OutputError{Output: output, Err: err}
+	}
+	return true, nil
+}
+
+// attemptTeller runs a command whose failure is not the application's: the
+// scripts of predecessors, whose failures the predecessors ignored.
+type attemptTeller struct{ commandTeller }
+
+// Tell runs the command.
+func (a attemptTeller) Tell(ctx context.Context, release podsync.Release) (bool, error) {
+	if _, err := a.commandTeller.Tell(ctx, release); err != nil {
+		return false, &podsync.ToleratedError{Err: err}
+	}
+	return true, nil
+}
+
+type signalTeller struct {
+	signal unix.Signal
+	target process.Target // empty means the child
+	child  Child
+}
+
+func newSignalTeller(spec string, settings Settings) (podsync.Teller, error) {
+	name, to, _ := strings.Cut(spec, "@")
+	sig, err := process.ParseSignal(name)
+	if err != nil {
+		return nil, err
+	}
+	target, err := parseTarget(to, settings)
+	return signalTeller{signal: sig, target: target, child: settings.Child}, err
+}
+
+// parseTarget reads child, pidfile:PATH, name:NAME or all:NAME; nothing means
+// the child.
+func parseTarget(s string, settings Settings) (process.Target, error) {
+	kind, value, _ := strings.Cut(s, ":")
+	switch kind {
+	case "", "child":
+		if settings.Child == nil {
+			return process.Target{}, errors.New("there is no child to signal: give its command after --, or a target such as @name:nginx or @pidfile:/run/nginx.pid")
+		}
+		return process.Target{}, nil
+	case "pidfile":
+		return process.Target{Pidfile: value}, process.Target{Pidfile: value}.Validate()
+	case "name", "all":
+		return process.Target{Name: value, All: kind == "all"}, process.Target{Name: value}.Validate()
+	}
+	return process.Target{}, fmt.Errorf("process %q: want child, pidfile:PATH, name:NAME or all:NAME", s)
+}
+
+// Tell sends the signal. That it was sent says nothing about its effect.
+func (s signalTeller) Tell(context.Context, podsync.Release) (bool, error) {
+	if s.target == (process.Target{}) {
+		return false, unlessAsked(s.child.Notify(s.signal))
+	}
+	return false, unlessAsked(process.Signal(s.target, s.signal))
+}
+
+type socketTeller struct {
+	settings     Settings
+	socket, line string
+}
+
+func newSocketTeller(spec string, settings Settings) (podsync.Teller, error) {
+	socket, line, ok := strings.Cut(spec, ":")
+	if !ok || socket == "" || line == "" {
+		return nil, errors.New("notify socket: want socket:PATH:LINE")
+	}
+	return socketTeller{settings, socket, line}, nil
+}
+
+// Tell sends the line; the answer is for a confirmation to judge.
+func (s socketTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
+	_, err := httpcall.Ask(ctx, s.socket, s.line, s.settings.Timeout)
+	if _, late := errors.AsType[*httpcall.SilentError](err); late {
+		return false, nil // it was told, and may be at work
+	}
+	return false, unlessAsked(err)
+}
+
+type restartTeller struct{ child Child }
+
+// Tell restarts the child.
+func (r restartTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
+	return false, r.child.Restart(ctx)
+}

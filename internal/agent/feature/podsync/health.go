@@ -1,0 +1,138 @@
+package podsync
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/core/expofmt"
+)
+
+// Finding is one part of the agent's health.
+type Finding struct {
+	Name string
+	// Problem is empty when the part is well.
+	Problem string
+}
+
+// applicationFailed says that the application is known not to run what is
+// published: told as often as allowed, and never with success. That the set
+// before was put back changes nothing until the application has taken it. One
+// that is away is about to read the files itself, or is started again because
+// of this very answer: nothing is known of it. While the set that it refused
+// cannot be taken back it is not even asked.
+func (a *Agent) applicationFailed(s Status) bool {
+	if s.RollBackFailures > 0 {
+		return true
+	}
+	if s.Away(a.parts.Now(), a.opts.Timing) {
+		return false
+	}
+	if s.Barred != "" && !s.Settled(a.parts.Confirmer != nil) {
+		return true
+	}
+	return s.Published != "" && s.Failures >= a.opts.Timing.MaxFailures
+}
+
+// Health tells whether the application runs what is published and whether the
+// sources are heard of.
+func (a *Agent) Health() []Finding {
+	a.mu.Lock()
+	s := a.status
+	a.mu.Unlock()
+	application := Finding{Name: "application"}
+	switch {
+	case !a.applicationFailed(s):
+	case s.RollBackFailures > 0:
+		application.Problem = fmt.Sprintf("generation %s cannot be taken back: %s", s.Published, s.Message)
+	case s.Barred != "":
+		application.Problem = fmt.Sprintf("has not taken generation %s, which was put back in the place of %s: %s", s.Published, s.Barred, s.Message)
+	default:
+		application.Problem = fmt.Sprintf("does not run generation %s after %d attempts: %s", s.Published, s.Failures, s.Message)
+	}
+	return []Finding{application, {Name: "source", Problem: a.stalled()}}
+}
+
+// stalled says which source was not heard of, or could not be read, for too
+// long.
+func (a *Agent) stalled() string {
+	if a.parts.Age != nil {
+		if name, age := a.parts.Age(); age > a.opts.Stall {
+			return fmt.Sprintf("nothing heard of %s for %s", name, age.Round(time.Second))
+		}
+	}
+	if name, age, why := a.inventory.Failing(); age > a.opts.Stall {
+		return fmt.Sprintf("%s cannot be read for %s: %s", name, age.Round(time.Second), why)
+	}
+	return ""
+}
+
+// Startup is well once the first set is in place and the application, if it is
+// the agent's own child, has been started. A set of an earlier agent counts once
+// the sources were read, or could not be read in time.
+func (a *Agent) Startup() []Finding {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f := Finding{Name: "published"}
+	early := !a.complete && a.parts.Now().Sub(a.begun) < sourcePatience
+	pending := a.parts.Child != nil && a.parts.Child.Done() == nil
+	if a.status.Published == "" || early || pending {
+		f.Problem = "no set of files is in place yet: " + string(a.status.Reason)
+		if a.status.Message != "" {
+			f.Problem += ": " + a.status.Message
+		}
+	}
+	return []Finding{f}
+}
+
+// Ready is startup and health together.
+func (a *Agent) Ready() []Finding { return append(a.Startup(), a.Health()...) }
+
+// own is the health of the agent without its application.
+func (a *Agent) own() []Finding {
+	return append(a.Startup(), Finding{Name: "source", Problem: a.stalled()})
+}
+
+// Handler serves /healthz, /readyz, /startupz and /metrics. A part of the
+// health can be asked for by its name, as in /healthz/application.
+func (a *Agent) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for path, findings := range map[string]func() []Finding{"/healthz": a.Health, "/readyz": a.Ready, "/startupz": a.Startup} {
+		whole := findings
+		if path == "/healthz" && a.opts.ApplicationApart {
+			whole = a.own
+		}
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { answer(w, whole()) })
+		mux.HandleFunc("GET "+path+"/{part}", func(w http.ResponseWriter, r *http.Request) {
+			part := slices.DeleteFunc(findings(), func(f Finding) bool { return f.Name != r.PathValue("part") })
+			if len(part) == 0 {
+				http.NotFound(w, r)
+				return
+			}
+			answer(w, part)
+		})
+	}
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = w.Write(expofmt.Append(nil, a.Metrics()...)) // the client is gone: nothing to do
+	})
+	return mux
+}
+
+func answer(w http.ResponseWriter, findings []Finding) {
+	var text strings.Builder
+	code := http.StatusOK
+	for _, f := range findings {
+		if f.Problem == "" {
+			fmt.Fprintf(&text, "%s: ok\n", f.Name)
+			continue
+		}
+		code = http.StatusServiceUnavailable
+		fmt.Fprintf(&text, "%s: %s\n", f.Name, f.Problem)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(text.String())) // the client is gone: nothing to do
+}

@@ -1,0 +1,122 @@
+package podsync
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
+)
+
+// InitialNotify says whether the application is told of the first set.
+type InitialNotify string
+
+// The policies for the first set.
+const (
+	// NotifyNever: the application starts after the agent and reads the files
+	// itself.
+	NotifyNever InitialNotify = "never"
+	// NotifyIfChanged: only when the agent found an older set in place, or cannot
+	// know because another program publishes.
+	NotifyIfChanged InitialNotify = "if-changed"
+	// NotifyAlways: every time the agent starts.
+	NotifyAlways InitialNotify = "always"
+)
+
+// OnDelete says what happens to the files of a deleted object.
+type OnDelete string
+
+// The policies for deleted objects.
+const (
+	// DeleteAuto keeps the files of an object that was named and removes those
+	// of an object that left a label selection.
+	DeleteAuto OnDelete = "auto"
+	// DeleteKeeps keeps them always, DeleteRemoves removes them always.
+	DeleteKeeps   OnDelete = "keep"
+	DeleteRemoves OnDelete = "remove"
+)
+
+// Source is one source as the pipeline sees it.
+type Source struct {
+	// Name identifies it in the inventory, the log and the status.
+	Name string
+	// Named is true when it stands for one object that has to exist.
+	Named bool
+}
+
+// Options are the policy of one agent.
+type Options struct {
+	Sources []Source
+	Rules   filemap.Rules
+	Timing  Timing
+	// InitialNotify defaults to if-changed.
+	InitialNotify InitialNotify
+	OnDelete      OnDelete
+	// WaitForSources waits for a named object that does not exist, instead of
+	// giving up at start.
+	WaitForSources bool
+	// Once ends the agent after the first set is published.
+	Once bool
+	// ApplicationApart has /healthz tell of the agent only: of its first set and of
+	// its sources. The application is on the paths that name it, and in /readyz.
+	ApplicationApart bool
+	// ReadOnly is true when another program publishes and the agent only tells.
+	ReadOnly bool
+	// Keyed makes names of generations useless for guessing contents.
+	Keyed bool
+	// Attributes are what else makes files differ: mode and owner.
+	Attributes string
+	// Stall is how old the last sign of life of a source may be.
+	Stall time.Duration
+	// PruneInterval is the least time between two clean-ups of the disk.
+	PruneInterval time.Duration
+}
+
+// DefaultOptions are the native defaults.
+func DefaultOptions() Options {
+	return Options{
+		Timing: Timing{
+			Quiet: 250 * time.Millisecond, MaxWait: 2 * time.Second, MaxFailures: 5,
+			StartGrace: 10 * time.Minute, Retry: 500 * time.Millisecond, MaxRetry: 30 * time.Second,
+		},
+		InitialNotify: NotifyIfChanged, OnDelete: DeleteAuto, Stall: 2 * time.Minute, PruneInterval: time.Second,
+	}
+}
+
+// Validate reports every mistake in the options.
+func (o Options) Validate() error {
+	mistakes := []error{o.Rules.Validate(), o.Timing.validate()}
+	if len(o.Sources) == 0 {
+		mistakes = append(mistakes, errors.New("no source: give a configmap, a secret, a selector or a directory"))
+	}
+	switch o.InitialNotify {
+	case NotifyNever, NotifyIfChanged, NotifyAlways:
+	default:
+		mistakes = append(mistakes, fmt.Errorf("initial notify %q: want never, if-changed or always", o.InitialNotify))
+	}
+	switch o.OnDelete {
+	case DeleteAuto, DeleteKeeps, DeleteRemoves:
+	default:
+		mistakes = append(mistakes, fmt.Errorf("on delete %q: want auto, keep or remove", o.OnDelete))
+	}
+	if o.ReadOnly && o.Timing.RollBack {
+		mistakes = append(mistakes, errors.New("rolling back needs a root: files that another program publishes cannot be put back"))
+	}
+	return errors.Join(mistakes...)
+}
+
+func (t Timing) validate() error {
+	var mistakes []error
+	for name, d := range map[string]time.Duration{"quiet period": t.Quiet, "maximum wait": t.MaxWait, "minimum interval": t.MinInterval, "start grace": t.StartGrace} {
+		if d < 0 {
+			mistakes = append(mistakes, fmt.Errorf("%s %s: want no negative time", name, d))
+		}
+	}
+	if t.Retry <= 0 || t.MaxRetry < t.Retry {
+		mistakes = append(mistakes, fmt.Errorf("retry pause %s, at most %s: want positive times in this order", t.Retry, t.MaxRetry))
+	}
+	if t.MaxFailures < 1 {
+		mistakes = append(mistakes, fmt.Errorf("maximum failures %d: want at least 1", t.MaxFailures))
+	}
+	return errors.Join(mistakes...)
+}

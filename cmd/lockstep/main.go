@@ -11,6 +11,7 @@ import (
 	_ "time/tzdata" // An image has no files of time zones.
 
 	"github.com/lockstep-dev/lockstep/internal/cli"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 // version is set by the build.
@@ -21,7 +22,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // A second signal ends what does not heed the first.
 	code := cli.Run(ctx, os.Args[1:], cli.Environment{
 		Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Environ: os.Environ,
-		Program: os.Args[0], Version: version, LogLibraries: cli.LogLibraries, Now: time.Now,
+		Program: os.Args[0], Version: version, LogLibraries: run.LogLibraries, Now: time.Now,
 	})
 	stop()
 	os.Exit(code)

@@ -1,20 +1,18 @@
-// Package cli knows the command line: flags, environment, exit codes and what is
-// printed. It joins the parts and decides nothing else.
+// Package cli knows the commands: their flags, their exit codes and what they print. It puts
+// nothing together and decides nothing.
 package cli
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 // programName is what the program is called in its own words.
@@ -22,35 +20,13 @@ const programName = "lockstep"
 
 // Exit codes of every command.
 const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
+	exitOK     = commandline.ExitOK
+	exitFailed = commandline.ExitFailed
+	exitUsage  = commandline.ExitUsage
 )
 
 // Environment is what a command sees of its process.
-type Environment struct {
-	Stdout, Stderr io.Writer
-	// Lookup finds an environment variable.
-	Lookup func(string) (string, bool)
-	// Environ lists the environment, to find variables that mean nothing; nil looks for none.
-	Environ func() []string
-	// Program is the name under which the process was started.
-	Program string
-	// Version of the build.
-	Version string
-	// LogLibraries hands the logger to the libraries. They keep it in variables of
-	// the process that nothing guards, so only a program's start may do it; nil
-	// leaves them as they are.
-	LogLibraries func(logr.Logger)
-	// Now is the clock.
-	Now func() time.Time
-}
-
-func (e Environment) logLibraries(log logr.Logger) {
-	if e.LogLibraries != nil {
-		e.LogLibraries(log)
-	}
-}
+type Environment = run.Environment
 
 // usageError is a mistake that only the caller can correct: a flag, a file, a name.
 type usageError struct{ error }
@@ -66,8 +42,8 @@ func (e clusterError) Unwrap() error { return e.error }
 // Run runs one command line and returns the exit code: 0 done, 1 failed, 2 used
 // wrongly.
 func Run(ctx context.Context, args []string, env Environment) int {
-	if run, rest := asDropIn(args, env); run != nil {
-		return run(ctx, rest, env)
+	if dropIn, rest := asDropIn(args, env); dropIn != nil {
+		return dropIn(ctx, rest, env)
 	}
 	root := newRoot(env)
 	root.SetArgs(args)

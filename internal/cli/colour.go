@@ -17,7 +17,7 @@ const (
 
 // usesColour reports whether a terminal shows the output and its user has not refused
 // colours.
-func (e Environment) usesColour() bool {
+func usesColour(e Environment) bool {
 	if value, set := e.Lookup("NO_COLOR"); set && value != "" {
 		return false
 	}

@@ -19,7 +19,7 @@ func TestColoursOfATerminal(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := (Environment{Stdout: program, Lookup: variables(tc.variables)}).usesColour(); got != tc.want {
+			if got := usesColour(Environment{Stdout: program, Lookup: variables(tc.variables)}); got != tc.want {
 				t.Errorf("%s: %t", tc.reason, got)
 			}
 		})

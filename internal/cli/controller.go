@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/access"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
@@ -48,8 +47,6 @@ type controllerOptions struct {
 	forms     formOptions
 	form      string
 	pods      bool
-	now       func() time.Time
-	version   string
 }
 
 func newController(env Environment) *cobra.Command {
@@ -132,37 +129,22 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 		return err
 	}
 	o.server.Metrics = server.NewMetrics()
-	o.server.Log, o.server.Namespace, o.now, o.version = log, o.ownNS, env.Now, env.Version
-	boundGarbage(env)
+	o.server.Log, o.server.Namespace = log, o.ownNS
+	options, err := o.options()
+	if err != nil {
+		return usageError{err}
+	}
+	options.Now, options.Version = env.Now, env.Version
+	env.BoundGarbage()
 	if o.observe {
 		log.Info("observe mode: every decision is told, and no workload is written to")
 	}
-	if o.isIdle() {
+	if options.IsIdle() {
 		log.Info("nothing is switched on: start it with --reload, --images or --revisions")
 	}
 	log.Info("lockstep starts", "version", env.Version, "server", o.server.Config.Host, "namespace", o.ownNS)
-	return o.serve(ctx, log)
+	return run.Controller(ctx, options)
 }
-
-// gcPercent lets the heap grow by half between two collections instead of
-// doubling. Nearly all garbage is made while a first list streams in, and the
-// peak of that moment is what a memory limit has to allow for. bench/README.md
-// has the figures.
-const gcPercent = 50
-
-// boundGarbage applies gcPercent, unless the environment says otherwise.
-func boundGarbage(env Environment) {
-	if _, set := env.Lookup("GOGC"); !set {
-		debug.SetGCPercent(gcPercent)
-	}
-}
-
-// moves reports whether workloads are moved at all: without a family of inputs nothing
-// is followed, and nothing is put on record.
-func (o *controllerOptions) moves() bool { return o.reload || o.images.follow }
-
-// isIdle reports whether everything is switched off.
-func (o *controllerOptions) isIdle() bool { return !o.moves() && !o.revisions.enabled }
 
 func (o *controllerOptions) validate() error {
 	for _, ns := range append([]string{o.ownNS}, o.watched...) {
@@ -185,16 +167,30 @@ func (o *controllerOptions) validate() error {
 	return errors.Join(o.follow.Validate(), o.revisions.Validate(), o.images.Validate())
 }
 
-// serve makes the parts and runs them.
-func (o *controllerOptions) serve(ctx context.Context, log logr.Logger) error {
-	c, err := access.NewClient(ctx, o.server.Config, client.Options{})
+// options are what the flags mean.
+func (o *controllerOptions) options() (run.Options, error) {
+	kinds, err := allKinds(o.kinds)
 	if err != nil {
-		return err
+		return run.Options{}, err
 	}
-	p, err := newParts(o, c, log)
+	others, err := o.images.reads.words()
 	if err != nil {
-		return usageError{err}
+		return run.Options{}, err
 	}
-	o.server.Ready = p.ready
-	return server.Run(ctx, o.server, p.setup)
+	images, err := o.images.options()
+	if err != nil {
+		return run.Options{}, err
+	}
+	scope := run.Scope{Namespaces: o.watched, Kinds: kinds}
+	if o.scope != "" {
+		if scope.Selector, err = labels.Parse(o.scope); err != nil {
+			return run.Options{}, fmt.Errorf("--namespace-selector %q: %w", o.scope, err)
+		}
+	}
+	return run.Options{
+		Own: run.Own{Namespace: o.ownNS, Record: o.state, Key: o.key}, Scope: scope,
+		Words:  settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others},
+		Reload: o.reload, Follow: o.follow, Rollout: run.Rollout{Form: templateForm(o.form), Pods: o.pods},
+		Revisions: o.revisions.options(), Images: images, Server: o.server,
+	}, nil
 }

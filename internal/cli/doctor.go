@@ -176,7 +176,7 @@ func printChecks(to io.Writer, env Environment, all []doctor.Check) error {
 		return err
 	}
 	return paint(to, text.Bytes(), func(i int) string {
-		if !env.usesColour() || i >= len(colours) {
+		if !usesColour(env) || i >= len(colours) {
 			return ""
 		}
 		return colours[i]

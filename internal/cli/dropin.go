@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-dev/lockstep/internal/dropin/configmapattacher"
 	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubernetesreloader"
 )
 
 // dropIn runs this program in the place of another one, with that one's own
@@ -25,10 +27,10 @@ type replaced struct {
 // executable. "lockstep NAME …" does the same as an executable called NAME.
 func dropIns() map[string]replaced {
 	return map[string]replaced{
-		"configmap-attacher":          {runConfigmapAttacher, "attach ConfigMaps to the newest ReplicaSet of an Argo Rollout"},
-		kubeimagedeployer.DefaultKey:  {runKubeImageDeployer, "roll workloads to the newest digest of a tag"},
-		kubeimagedeployer.CommandName: {runKubeImageDeployerCLI, "print the digest of a tag"},
-		"kubernetes-reloader":         {runKubernetesReloader, "roll workloads when a ConfigMap or Secret changes"},
+		"configmap-attacher":          {configmapattacher.Run, "attach ConfigMaps to the newest ReplicaSet of an Argo Rollout"},
+		kubeimagedeployer.DefaultKey:  {kubeimagedeployer.Run, "roll workloads to the newest digest of a tag"},
+		kubeimagedeployer.CommandName: {kubeimagedeployer.RunCommand, "print the digest of a tag"},
+		"kubernetes-reloader":         {kubernetesreloader.Run, "roll workloads when a ConfigMap or Secret changes"},
 	}
 }
 

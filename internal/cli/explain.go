@@ -29,6 +29,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 // explainOptions are the flags of "lockstep explain".
@@ -195,7 +196,7 @@ func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
 // live is the view of what can be read now.
 func (x *explaining) live(ctx context.Context, s *ask.Situation) (*cluster.Live, error) {
 	key, err := access.ReadInstallationKey(ctx, x.client, x.options.installation.namespace, x.options.key)
-	hashers := nativeHashers(key)
+	hashers := run.Hashers(key)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		delete(hashers.Kinds, input.KindSecret)
@@ -274,7 +275,7 @@ func (o *explainOptions) print(env Environment, answer explained) error {
 		var text bytes.Buffer
 		state := answer.print(&text, env.Now(), o.output.isWide())
 		return paint(to, text.Bytes(), func(line int) string {
-			if stateLine := 2; line != stateLine || !env.usesColour() {
+			if stateLine := 2; line != stateLine || !usesColour(env) {
 				return ""
 			}
 			return stateColour(state)

@@ -129,7 +129,7 @@ func TestColoursOnlyOnATerminal(t *testing.T) {
 	}
 	defer file.Close()
 	toFile := Environment{Stdout: file, Lookup: variables(nil)}
-	if env.usesColour() || toFile.usesColour() {
+	if usesColour(env) || usesColour(toFile) {
 		t.Error("what is no terminal gets colours")
 	}
 	var text bytes.Buffer

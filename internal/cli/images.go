@@ -1,26 +1,18 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/pflag"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
-	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
-	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/adapter/webhook"
-	"github.com/lockstep-dev/lockstep/internal/feature/images"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 // imagesOptions are the flags about images.
@@ -82,7 +74,7 @@ func (o *imagesOptions) Validate() error {
 		wrong = append(wrong, fmt.Errorf("--read-annotations=%s: needs --images", strings.Join(o.reads.tools, ",")))
 	}
 	_, platforms := o.wantedPlatforms()
-	_, hosts := o.hosts()
+	_, hosts := o.registries()
 	_, reads := o.reads.words()
 	return errors.Join(append(wrong, platforms, hosts, reads, o.validateWebhook())...)
 }
@@ -118,6 +110,22 @@ func (o *imagesOptions) wantedPlatforms() ([]v1.Platform, error) {
 	return all, nil
 }
 
+// options are what the flags mean.
+func (o *imagesOptions) options() (run.Images, error) {
+	platforms, wrong := o.wantedPlatforms()
+	registries, err := o.registries()
+	return run.Images{
+		Enabled: o.follow, Interval: o.interval, TTL: o.ttl, Platforms: platforms, PullSecrets: o.pullSecrets, Registries: registries,
+		Webhook: run.Webhook{Addr: o.webhook, SecretFile: o.webhookSecret},
+	}, errors.Join(wrong, err)
+}
+
+// registries are how registries are reached.
+func (o *imagesOptions) registries() (run.Registries, error) {
+	hosts, err := o.hosts()
+	return run.Registries{Hosts: hosts, DockerConfig: o.dockerConfig, CloudIdentity: o.identities}, err
+}
+
 // hosts are the registries that are reached in another way than most.
 func (o *imagesOptions) hosts() (map[string]registry.Host, error) {
 	all := map[string]registry.Host{}
@@ -141,114 +149,4 @@ func (o *imagesOptions) hosts() (map[string]registry.Host, error) {
 		all[host] = settings
 	}
 	return all, nil
-}
-
-// addImages makes the family of images. Registries are asked by the leader only.
-func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
-	o := &p.options.images
-	hosts, err := o.hosts()
-	if err != nil {
-		return nil, err
-	}
-	metrics := images.NewMetrics(p.options.server.Metrics, p.options.now)
-	resolver := registry.New(registry.Options{
-		Interval: o.interval, TTL: o.ttl, Hosts: hosts, UserAgent: "lockstep/" + p.options.version,
-		Observe: metrics.Observe, Checked: metrics.Checked,
-	})
-	platforms, nodes, err := p.neededPlatforms()
-	if err != nil {
-		return nil, err
-	}
-	pulls := keychain.NewPods(p.client, o.interval)
-	pulls.Only = o.pullSecrets
-	inputs := images.New(images.Options{
-		Watch:       func(q registry.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
-		Credentials: o.credentials(pulls),
-		Platforms:   platforms, Now: p.options.now,
-	})
-	p.options.server.Metrics.MustRegister(images.NewCollector(inputs))
-	if nodes != nil {
-		nodes.Changed(inputs.WakeAll)
-		if err := mgr.Add(manager.RunnableFunc(nodes.Run)); err != nil {
-			return nil, err
-		}
-	}
-	p.options.server.Metrics.Page(nextChecksPath, nextChecks(inputs))
-	if err := p.addWebhook(mgr, resolver, metrics); err != nil {
-		return nil, err
-	}
-	return inputs, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		resolver.Run(ctx)
-		return nil
-	}))
-}
-
-// addWebhook has every replica listen for notifications; those that do not lead say so.
-func (p *parts) addWebhook(mgr ctrl.Manager, resolver *registry.Resolver, metrics *images.Metrics) error {
-	o := &p.options.images
-	if o.webhook == "" {
-		return nil
-	}
-	listener, err := net.Listen("tcp", o.webhook) //nolint:noctx // Nothing is waited for.
-	if err != nil {
-		return fmt.Errorf("listen for notifications of registries on %s: %w", o.webhook, err)
-	}
-	p.log.Info("registries can tell of pushes", "address", listener.Addr().String())
-	leads := func() bool {
-		select {
-		case <-mgr.Elected():
-			return true
-		default:
-			return false
-		}
-	}
-	timeout := 2 * time.Second
-	return mgr.Add(&manager.Server{
-		Name: "image webhook", Listener: listener, ShutdownTimeout: &timeout,
-		Server: webhook.NewServer(webhook.Options{
-			SecretFile: o.webhookSecret, Leads: leads, Check: resolver.Check, Notified: metrics.Notified, Log: p.log,
-		}),
-	})
-}
-
-// credentials are those of the pods, then those of the controller.
-func (o *imagesOptions) credentials(pods *keychain.Pods) func(*kube.Workload) (keychain.Source, string) {
-	var own keychain.Chain
-	if o.dockerConfig != "" {
-		own = append(own, keychain.File{Path: o.dockerConfig})
-	}
-	if o.identities {
-		own = append(own, &identity.ECR{}, &identity.Google{}, &identity.Azure{})
-	}
-	return func(w *kube.Workload) (keychain.Source, string) {
-		account := keychain.Account{Namespace: w.Key.Namespace, ServiceAccount: w.Pull.ServiceAccount, Secrets: w.Pull.Secrets}
-		return append(keychain.Chain{pods.For(account)}, own...), account.String()
-	}
-}
-
-// neededPlatforms are those of the flag, or those of the nodes on which a workload may
-// run. Whoever may not list nodes checks none.
-func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *cluster.Nodes, error) {
-	fixed, err := p.options.images.wantedPlatforms()
-	if err != nil || len(fixed) > 0 {
-		return func(*kube.Workload) ([]v1.Platform, bool) { return fixed, true }, nil, err
-	}
-	nodes := cluster.NewNodes(p.client, func(err error) {
-		p.log.Error(advised(err), "cannot look at nodes; images are taken whatever platforms they are for, unless --image-platforms names some")
-	})
-	return func(w *kube.Workload) ([]v1.Platform, bool) {
-		all, known := nodes.Platforms()
-		return platformsFor(w, all), known
-	}, nodes, nil
-}
-
-// platformsFor are those of the nodes on which the workload may run.
-func platformsFor(w *kube.Workload, nodes []cluster.Platform) []v1.Platform {
-	var wanted []v1.Platform
-	for _, n := range nodes {
-		if (w.Pull.OS == "" || w.Pull.OS == n.OS) && (w.Pull.Architecture == "" || w.Pull.Architecture == n.Architecture) {
-			wanted = append(wanted, v1.Platform{OS: n.OS, Architecture: n.Architecture})
-		}
-	}
-	return wanted
 }

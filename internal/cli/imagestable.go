@@ -105,7 +105,7 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	if err != nil {
 		return usageError{err}
 	}
-	hosts, err := o.images.hosts()
+	registries, err := o.images.registries()
 	if err != nil {
 		return usageError{err}
 	}
@@ -126,8 +126,8 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	}
 	look := &imagesLook{
 		options: o, words: settings.Native{Others: others}, client: c, env: env, schedule: next,
-		resolver:    registry.New(registry.Options{Hosts: hosts, UserAgent: "lockstep/" + env.Version}),
-		credentials: o.images.credentials(keychain.NewPods(c, time.Minute)),
+		resolver:    registry.New(registry.Options{Hosts: registries.Hosts, UserAgent: "lockstep/" + env.Version}),
+		credentials: registries.Credentials(keychain.NewPods(c, time.Minute)),
 	}
 	rows, err := look.rows(ctx, kinds)
 	if err != nil {

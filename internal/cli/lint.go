@@ -181,7 +181,7 @@ func (o *lintOptions) print(env Environment, answer lintAnswer) error {
 	}
 	err := paint(env.Stdout, text.Bytes(), func(line int) string {
 		switch {
-		case line >= len(answer.Findings) || !env.usesColour():
+		case line >= len(answer.Findings) || !usesColour(env):
 			return ""
 		case answer.Findings[line].Severity == review.Error:
 			return colourStuck

@@ -11,23 +11,11 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
-const (
-	// nextChecksPath is where the controller says, beside its metrics, when it looks at which
-	// image next. A replica that does not lead looks at none.
-	nextChecksPath = "/images"
-	// maxNextChecks bounds what is read of it.
-	maxNextChecks = 64 << 20
-)
-
-// nextChecks serves what the command reads.
-func nextChecks(inputs *images.Inputs) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(inputs.NextChecks())
-	})
-}
+// maxNextChecks bounds what is read of a controller's next checks.
+const maxNextChecks = 64 << 20
 
 // schedule is when a controller looks at which image next.
 type schedule map[container]time.Time
@@ -46,7 +34,7 @@ func readSchedule(ctx context.Context, address string) (schedule, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath(nextChecksPath).String(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath(run.NextChecksPath).String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}

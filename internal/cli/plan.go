@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/manifest"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 // planOptions are the flags of "lockstep plan".
@@ -136,7 +137,7 @@ func (o *planOptions) addKey(ctx context.Context, c client.Client, with *ask.Pla
 		key = make([]byte, 32)
 		_, err = rand.Read(key)
 	}
-	with.Hashers = nativeHashers(key)
+	with.Hashers = run.Hashers(key)
 	return err
 }
 

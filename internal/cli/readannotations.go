@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 )
 
 // readOptions say which other tools' annotations are read besides our own.

@@ -20,12 +20,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
-	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 // rollOptions are the flags of "lockstep roll".
@@ -121,7 +121,7 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	if err != nil {
 		return err
 	}
-	r := &roll{options: o, client: c, env: env, others: others, live: cluster.NewLive(c, nativeHashers(key), kind, at, env.Now)}
+	r := &roll{options: o, client: c, env: env, others: others, live: cluster.NewLive(c, run.Hashers(key), kind, at, env.Now)}
 	known, found, err := ledger.ReadEntry(ctx, c, o.ownNS, o.state, r.live.Key())
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
@@ -337,12 +337,4 @@ func (r *roll) form(w *kube.Workload) rollout.Form {
 		return rollout.AsVariable
 	}
 	return templateForm(r.options.form)
-}
-
-// nativeHashers are the hashers of the native controller.
-func nativeHashers(key []byte) kube.Hashers {
-	return kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{
-		input.KindConfigMap: {},
-		input.KindSecret:    fingerprint.NewKeyedHasher(key),
-	}}
 }

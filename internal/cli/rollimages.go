@@ -15,13 +15,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 // images is the family of images for one run: each registry is asked once, with the pull
 // secrets that the person may read.
 func (r *roll) images(ctx context.Context) (*images.Inputs, error) {
-	o := &r.options.images
-	hosts, err := o.hosts()
+	registries, err := r.options.images.registries()
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -29,13 +29,13 @@ func (r *roll) images(ctx context.Context) (*images.Inputs, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	resolver := registry.New(registry.Options{Hosts: hosts, UserAgent: "lockstep/" + r.env.Version})
+	resolver := registry.New(registry.Options{Hosts: registries.Hosts, UserAgent: "lockstep/" + r.env.Version})
 	return images.New(images.Options{
 		Watch: func(q registry.Question, _ func()) images.Watch {
 			found, err := resolver.Resolve(ctx, q)
 			return answered{registry.View{Resolution: found, Err: err}}
 		},
-		Credentials: o.credentials(keychain.NewPods(r.client, time.Minute)),
+		Credentials: registries.Credentials(keychain.NewPods(r.client, time.Minute)),
 		Platforms:   platforms, Now: r.env.Now,
 	}), nil
 }
@@ -67,7 +67,7 @@ func (r *roll) platforms(ctx context.Context) (func(*kube.Workload) ([]v1.Platfo
 			}
 			all, _ = nodes.Platforms()
 		}
-		return platformsFor(w, all), true
+		return run.PlatformsFor(w, all), true
 	}, nil
 }
 

@@ -215,7 +215,7 @@ func (o *statusOptions) print(env Environment, answer statusAnswer, whole bool) 
 			if whole {
 				line--
 			}
-			if line < 0 || line >= len(answer.Workloads) || !env.usesColour() {
+			if line < 0 || line >= len(answer.Workloads) || !usesColour(env) {
 				return ""
 			}
 			return stateColour(answer.Workloads[line].State)

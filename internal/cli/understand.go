@@ -2,20 +2,14 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"net"
-	"slices"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/installation"
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
 
@@ -47,29 +41,19 @@ func understand(arguments []string, variable func(string) (string, bool)) (insta
 
 // configured is what flags that are valid mean.
 func (o *controllerOptions) configured() (installation.Configured, error) {
-	kinds, err := allKinds(o.kinds)
-	if err != nil {
-		return installation.Configured{}, err
-	}
-	others, err := o.images.reads.words()
+	options, err := o.options()
 	if err != nil {
 		return installation.Configured{}, err
 	}
 	c := installation.Configured{
-		Kinds: kinds, Watched: o.watched, Lease: o.lease(), State: o.state, Key: o.key,
+		Kinds: options.Scope.Kinds, Watched: o.watched, Selector: options.Scope.Selector, Lease: o.lease(), State: o.state, Key: o.key,
 		Reload: o.reload, Images: o.images.follow, Pods: o.pods, PlainHTTP: o.images.plainHTTP,
-		Words: settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others},
+		Words: options.Words,
 		Rights: func(own string) []access.Right {
-			asked := *o
-			// Any namespace may have the labels, so the rights are needed in all of them.
-			asked.ownNS, asked.scope = own, ""
-			return slices.Concat(asked.rights(kinds), asked.watchRights(kinds), asked.keyRights(), asked.revisionRights(kinds))
+			asked := options
+			asked.Own.Namespace = own
+			return asked.Needs()
 		},
-	}
-	if o.scope != "" {
-		if c.Selector, err = labels.Parse(o.scope); err != nil {
-			return installation.Configured{}, fmt.Errorf("--namespace-selector %q: %w", o.scope, err)
-		}
 	}
 	if _, port, err := net.SplitHostPort(o.server.ProbeAddr); err == nil {
 		c.ProbePort = port
@@ -83,74 +67,4 @@ func (o *controllerOptions) lease() string {
 		return ""
 	}
 	return o.server.LeaseName
-}
-
-// watchRights is what the controller lists and watches. It needs no list of them itself: what
-// it may not watch shows in the watches.
-func (o *controllerOptions) watchRights(kinds []kube.Kind) []access.Right {
-	if o.isIdle() {
-		return nil
-	}
-	var all []access.Right
-	follow := func(r access.Right) { all = append(all, verbs(r, "list", "watch")...) }
-	follow(access.Right{Resource: resource("", "namespaces"), Use: "the settings of namespaces"})
-	for _, ns := range o.writtenNamespaces() {
-		for _, source := range o.watchedSources() {
-			follow(access.Right{Resource: resource("", source), Namespace: ns, Use: "following them", Main: true})
-		}
-		for _, kind := range kinds {
-			follow(rightTo(kind, access.Right{Namespace: ns, Use: "following them", Main: true}))
-		}
-	}
-	if o.moves() {
-		follow(access.Right{Resource: resource("", "configmaps"), Namespace: o.ownNS, Use: "remembering what was delivered", Vital: true})
-	}
-	if o.images.follow && len(o.images.platforms) == 0 {
-		all = append(all, verbs(access.Right{Resource: resource("", "nodes"), Use: "the platforms that images must have"}, "list")...)
-	}
-	return all
-}
-
-// watchedSources are those that are followed; without, ConfigMaps are watched for attaching.
-// Where Secrets are attached is a matter of namespaces that are named, and shows there.
-func (o *controllerOptions) watchedSources() []string {
-	switch {
-	case o.reload:
-		return []string{"configmaps", "secrets"}
-	case o.revisions.enabled:
-		return []string{"configmaps"}
-	}
-	return nil
-}
-
-// keyRights is what the key for digests of Secrets takes.
-func (o *controllerOptions) keyRights() []access.Right {
-	if !o.reload {
-		return nil
-	}
-	key := access.Right{Resource: resource("", "secrets"), Namespace: o.ownNS, Use: "the key for digests of Secrets"}
-	create := verbs(key, "create")
-	key.Name, key.Vital = o.key, true
-	return append(verbs(key, "get"), create...)
-}
-
-// revisionRights is what attaching takes from the first revisioned object on.
-func (o *controllerOptions) revisionRights(kinds []kube.Kind) []access.Right {
-	if !o.revisions.enabled {
-		return nil
-	}
-	var all []access.Right
-	for _, ns := range o.writtenNamespaces() {
-		for _, kind := range kinds {
-			plural, _ := meta.UnsafeGuessKindToResource(kind.Revisions.GroupVersionKind)
-			right := access.Right{Resource: plural.GroupResource(), Namespace: ns, Use: "attaching revisioned objects"}
-			if !slices.Contains(all, verbs(right, "watch")[0]) {
-				all = append(all, verbs(right, "list", "watch")...)
-			}
-		}
-	}
-	if o.observe {
-		return all
-	}
-	return append(all, o.attachRights()...)
 }

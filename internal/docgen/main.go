@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	agentcli "github.com/lockstep-dev/lockstep/internal/agent/cli"
 	"github.com/lockstep-dev/lockstep/internal/cli"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
-	agentcli "github.com/lockstep-dev/lockstep/internal/agent/cli"
 )
 
 //go:generate go run . ../../docs

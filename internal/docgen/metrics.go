@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockstep-dev/lockstep/internal/cli"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
 // metric is one row of the reference.
@@ -76,7 +76,7 @@ func kindOf(c prometheus.Collector, name string) string {
 
 func metricsPage() (string, error) {
 	all := &catalogue{}
-	if err := cli.DocumentMetrics(all); err != nil {
+	if err := run.DocumentMetrics(all); err != nil {
 		return "", err
 	}
 	slices.SortFunc(all.metrics, func(a, b metric) int { return strings.Compare(a.name, b.name) })

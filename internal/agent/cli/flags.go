@@ -16,12 +16,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/objectwatch"
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/process"
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/volume"
-	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/argv"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/preset"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
 // flags are the values of the native command line before they become a

@@ -23,12 +23,12 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 
-	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/agent/dropin/configcontroller"
 	"github.com/lockstep-dev/lockstep/internal/agent/dropin/configmapreload"
 	"github.com/lockstep-dev/lockstep/internal/agent/dropin/k8ssidecar"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
 // Env is what the process was given.
@@ -48,9 +48,9 @@ const programName = "lockstep-sync"
 
 // The exit codes besides an application's own.
 const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
+	exitOK    = commandline.ExitOK
+	exitError = commandline.ExitFailed
+	exitUsage = commandline.ExitUsage
 )
 
 // usageError is a mistake on the command line.

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-dev/lockstep/internal/agent/adapter/volume"
-	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
 func newInstallCommand(env Env) *cobra.Command {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lockstep-dev/lockstep/internal/dropin/configmapattacher"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/dropin/configmapattacher"
 )
 
 func lookup(env map[string]string) func(string) (string, bool) {

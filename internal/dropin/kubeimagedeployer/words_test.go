@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 )
 
 // vectors are what the original was asked for, and what is right.

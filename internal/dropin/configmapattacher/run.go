@@ -1,4 +1,4 @@
-package cli
+package configmapattacher
 
 import (
 	"cmp"
@@ -19,37 +19,38 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
-	"github.com/lockstep-dev/lockstep/internal/dropin/configmapattacher"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
-// runConfigmapAttacher takes the place of the program of that name: it attaches ConfigMaps to the
+// Run takes the place of the program of that name: it attaches ConfigMaps to the
 // newest ReplicaSet of a Rollout, and says so in JSON on the standard output.
-func runConfigmapAttacher(ctx context.Context, args []string, env Environment) int {
-	in, err := configmapattacher.Parse(args, env.Lookup, env.Stderr)
+func Run(ctx context.Context, args []string, env run.Environment) int {
+	in, err := Parse(args, env.Lookup, env.Stderr)
 	log := attacherLog(env.Stdout, in.Level)
-	var usage configmapattacher.UsageError
+	var usage UsageError
 	switch {
 	case errors.As(err, &usage):
-		return exitFailed
+		return commandline.ExitFailed
 	case err != nil:
-		if code := configmapattacher.ExitCode(err); code != exitFailed {
+		if code := ExitCode(err); code != commandline.ExitFailed {
 			return code
 		}
 		return fatal(ctx, log, err)
 	}
-	env.logLibraries(logr.Discard())
-	log.InfoContext(ctx, "starting "+configmapattacher.Name, "version", cmp.Or(in.Version, env.Version))
+	env.HandToLibraries(logr.Discard())
+	log.InfoContext(ctx, "starting "+Name, "version", cmp.Or(in.Version, env.Version))
 	log.InfoContext(ctx, "attaching", "configmaps", names(in), "rollout", in.Rollout, "namespace", in.Namespace, "job", in.JobName)
 	if err := attachAsBefore(ctx, in, env, log); err != nil {
 		return fatal(ctx, log, err)
 	}
 	log.InfoContext(ctx, "done")
-	return exitOK
+	return commandline.ExitOK
 }
 
-func attachAsBefore(ctx context.Context, in configmapattacher.Invocation, env Environment, log *slog.Logger) error {
+func attachAsBefore(ctx context.Context, in Invocation, env run.Environment, log *slog.Logger) error {
 	config, err := attacherConfig(in.InCluster, env.Lookup)
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func attacherLog(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch v := a.Value.Any().(type) {
 		case slog.Level:
-			return slog.String(slog.LevelKey, configmapattacher.LevelName(v))
+			return slog.String(slog.LevelKey, LevelName(v))
 		case time.Time:
 			return slog.String(slog.TimeKey, v.Format(time.RFC3339))
 		}
@@ -118,12 +119,12 @@ func attacherLog(w io.Writer, level slog.Level) *slog.Logger {
 // fatal says why the program fails, each cause in a line of its own.
 func fatal(ctx context.Context, log *slog.Logger, err error) int {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		log.Log(ctx, configmapattacher.LevelFatal, line)
+		log.Log(ctx, LevelFatal, line)
 	}
-	return exitFailed
+	return commandline.ExitFailed
 }
 
-func names(in configmapattacher.Invocation) string {
+func names(in Invocation) string {
 	list := make([]string, len(in.ConfigMaps))
 	for i, s := range in.ConfigMaps {
 		list[i] = s.Name

@@ -1,14 +1,12 @@
-package cli
+package run
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,23 +20,24 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
 // parts joins what the controller is made of.
 type parts struct {
-	options *controllerOptions
+	options *Options
 	log     logr.Logger
 	client  client.WithWatch
 	cache   *cluster.Cache
 	records *ledger.Records
 	// announcer writes events once the manager runs.
 	announcer *announce.Announcer
-	words     settings.Vocabulary
 	// ownership is nil when revisions are not attached.
 	ownership *lineage.Ownership
 	// keyProblem is the outcome of the last attempt to read the installation key,
@@ -52,79 +51,49 @@ type parts struct {
 	attachRights *access.Rights
 }
 
-func newParts(o *controllerOptions, c client.WithWatch, log logr.Logger) (*parts, error) {
-	others, err := o.images.reads.words()
+// Controller runs the controller until the context ends.
+func Controller(ctx context.Context, o Options) error {
+	c, err := access.NewClient(ctx, o.Server.Config, client.Options{})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := &parts{options: o, log: log, client: c, words: settings.Native{
-		Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others,
-	}}
-	what, err := p.cacheOptions()
-	if err != nil {
-		return nil, err
-	}
-	p.cache = cluster.NewCache(c, what)
-	p.rights = access.NewRights(c, o.rights(what.Kinds))
+	p := newParts(&o, c, o.Server.Log)
+	o.Server.Ready = p.ready
+	return server.Run(ctx, o.Server, p.setup)
+}
+
+func newParts(o *Options, c client.WithWatch, log logr.Logger) *parts {
+	p := &parts{options: o, log: log, client: c}
+	p.cache = cluster.NewCache(c, p.cacheOptions())
+	p.rights = access.NewRights(c, o.rights())
 	p.records = ledger.New(c, ledger.Options{
-		Namespace: o.ownNS, Name: o.state, Version: o.version, Now: o.now,
+		Namespace: o.Own.Namespace, Name: o.Own.Record, Version: o.Version, Now: o.Now,
 		Report:     func(err error) { log.Error(advised(err), "the record has a problem") },
-		Status:     func(s mirror.Status) { reportStatus(log, s) },
+		Status:     func(s mirror.Status) { ReportStatus(log, s) },
 		Unwritable: p.announceUnwritable,
 	})
-	return p, nil
+	return p
 }
 
-func (p *parts) cacheOptions() (cluster.CacheOptions, error) {
+func (p *parts) cacheOptions() cluster.CacheOptions {
 	o := cluster.CacheOptions{
-		Namespaces: p.options.watched, Vocabulary: p.words, Now: p.options.now,
-		Report: func(s mirror.Status) { reportStatus(p.log, s) },
+		Namespaces: p.options.Scope.Namespaces, Selector: p.options.Scope.Selector, Kinds: p.options.Scope.Kinds,
+		Vocabulary: p.options.Words, Now: p.options.Now,
+		Report: func(s mirror.Status) { ReportStatus(p.log, s) },
 	}
-	kinds, err := allKinds(p.options.kinds)
-	if err != nil {
-		return o, err
-	}
-	if p.options.reload {
+	if p.options.Reload {
 		o.Sources = []input.Kind{input.KindConfigMap, input.KindSecret}
 	}
-	o.Kinds, o.IgnoreNamespaces = kinds, p.options.isIdle()
-	if p.options.isIdle() {
-		o.Kinds = nil
+	if p.options.IsIdle() {
+		o.Kinds, o.IgnoreNamespaces = nil, true
 	}
-	if p.options.scope == "" {
-		return o, nil
-	}
-	selector, err := labels.Parse(p.options.scope)
-	if err != nil {
-		return o, fmt.Errorf("--namespace-selector %q: %w", p.options.scope, err)
-	}
-	o.Selector = selector
-	return o, nil
-}
-
-// allKinds are the kinds that are followed anyway and those that flags name. One
-// that is named again would be watched twice, with two ideas of its template.
-func allKinds(flags []string) ([]kube.Kind, error) {
-	kinds := kube.Kinds()
-	for _, text := range flags {
-		kind, err := kube.ParseKind(text)
-		if err != nil {
-			return nil, fmt.Errorf("--kind: %w", err)
-		}
-		for _, known := range kinds {
-			if known.GroupKind() == kind.GroupKind() {
-				return nil, fmt.Errorf("--kind %s: this kind is followed already, as %s", text, known)
-			}
-		}
-		kinds = append(kinds, kind)
-	}
-	return kinds, nil
+	return o
 }
 
 // setup adds the watches, which every replica keeps so that a new leader is warm,
 // and the loop and the writing of the record, which only the leader does.
 func (p *parts) setup(mgr ctrl.Manager) error {
-	p.options.server.Metrics.MustRegister(cluster.NewCollector(p.cache, p.counted(), p.ownershipStatus))
+	p.options.Server.Metrics.MustRegister(cluster.NewCollector(p.cache, p.counted(), p.ownershipStatus))
 	if err := mgr.Add(onEveryReplica(p.watch)); err != nil {
 		return err
 	}
@@ -168,24 +137,24 @@ func (p *parts) counted() cluster.Counted {
 }
 
 func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
-	mover := rollout.NewPatcher(p.client, templateForm(p.options.form))
-	mover.Installation = p.options.ownNS
+	mover := rollout.NewPatcher(p.client, p.options.Rollout.Form)
+	mover.Installation = p.options.Own.Namespace
 	d := follow.Dependencies{
-		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{p.configs()}, Records: p.records,
-		Mover: mover, Installation: p.options.ownNS, Room: p.records,
+		Vocabulary: p.options.Words, Cluster: p.cache, Families: []follow.Family{p.configs()}, Records: p.records,
+		Mover: mover, Installation: p.options.Own.Namespace, Room: p.records,
 		Announcer: p.announcer,
 		Advice:    takenBackAdvice,
 		Revisions: p.revisions,
-		Metrics:   p.options.server.Metrics,
-		Log:       p.log, Now: p.options.now,
+		Metrics:   p.options.Server.Metrics,
+		Log:       p.log, Now: p.options.Now,
 	}
-	if p.options.pods {
+	if p.options.Rollout.Pods {
 		d.Pods, d.Prompt = rollout.NewPods(p.client), p.records
 	} else {
 		d.PodsOff = "start the controller with --pod-strategies"
 	}
 	var wakers []cluster.Waker
-	if !p.options.images.follow {
+	if !p.options.Images.Enabled {
 		d.Families = append(d.Families, follow.Off{
 			Reason: input.ImagesOff, Asked: askedImages, Advice: "this controller follows no images; start it with --images",
 		})
@@ -196,13 +165,13 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 		}
 		d.Families, wakers = append(d.Families, inputs), append(wakers, inputs)
 	}
-	loop := follow.New(p.options.follow, d)
+	loop := follow.New(p.options.Follow, d)
 	return loop, loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add, wakers...) })
 }
 
 // configs is the family of ConfigMaps and Secrets, or what takes its place.
 func (p *parts) configs() follow.Family {
-	if p.options.reload {
+	if p.options.Reload {
 		return configs.New(configs.Options{View: p.cache, Since: p.since})
 	}
 	return follow.Off{
@@ -268,13 +237,21 @@ func (p *parts) watch(ctx context.Context) error {
 	if p.options.moves() {
 		watches.StartWithContext(ctx, p.records.Watch)
 	}
-	p.cache.Run(ctx, nativeHashers(key))
+	p.cache.Run(ctx, Hashers(key))
 	watches.Wait()
 	return nil
 }
 
-// reportStatus tells of a resource that can be followed again, or no longer.
-func reportStatus(log logr.Logger, s mirror.Status) {
+// Hashers are what content is digested with: that of Secrets with the installation key.
+func Hashers(key []byte) kube.Hashers {
+	return kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{
+		input.KindConfigMap: {},
+		input.KindSecret:    fingerprint.NewKeyedHasher(key),
+	}}
+}
+
+// ReportStatus tells of a resource that can be followed again, or no longer.
+func ReportStatus(log logr.Logger, s mirror.Status) {
 	if s.Err == nil {
 		// A list that has only begun is told of when it is complete.
 		if s.Synced {

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"context"
@@ -16,7 +16,7 @@ const keepKeyEvery = 30 * time.Second
 // Secrets to follow there is nothing that it would be for.
 func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
 	var key []byte
-	if !p.options.reload {
+	if !p.options.Reload {
 		p.keyProblem.Store(new(error))
 		return nil, nil
 	}
@@ -24,7 +24,7 @@ func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
 	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 30 * time.Second}
 	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		var err error
-		key, err = access.InstallationKey(ctx, p.client, p.options.ownNS, p.options.key)
+		key, err = access.InstallationKey(ctx, p.client, p.options.Own.Namespace, p.options.Own.Key)
 		err = advised(err)
 		p.keyProblem.Store(&err)
 		if err != nil && err.Error() != said {
@@ -46,10 +46,10 @@ func (p *parts) keepKey(ctx context.Context) error {
 		if key == nil || *key == nil {
 			return
 		}
-		remade, err := access.KeepInstallationKey(ctx, p.client, p.options.ownNS, p.options.key, *key)
+		remade, err := access.KeepInstallationKey(ctx, p.client, p.options.Own.Namespace, p.options.Own.Key, *key)
 		switch {
 		case remade:
-			p.log.Info("the installation key was deleted and is made again", "secret", p.options.key)
+			p.log.Info("the installation key was deleted and is made again", "secret", p.options.Own.Key)
 		case err == nil:
 			said = ""
 		case !access.IsTransient(err) && err.Error() != said:

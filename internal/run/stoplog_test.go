@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ func TestWhatAStopCutsOffIsNoError(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var out bytes.Buffer
-			log, err := (&logOptions{format: "text", level: tc.level}).logger(ctx, &out, Environment{})
+			log, err := Environment{}.Logger(ctx, &out, LogOptions{Format: "text", Level: tc.level})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package cli
+package kubernetesreloader
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,65 +22,66 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/legacyform"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
-	"github.com/lockstep-dev/lockstep/internal/dropin/kubernetesreloader"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/legacy"
 	"github.com/lockstep-dev/lockstep/internal/feature/configs"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
+	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
-// runKubernetesReloader takes the place of kubernetes-reloader: its flags, its
+// Run takes the place of kubernetes-reloader: its flags, its
 // annotations, its state and its environment variables, within its role. What
 // the role does not allow (events, leases, namespaces) is left out.
-func runKubernetesReloader(ctx context.Context, args []string, env Environment) int {
-	o, err := kubernetesreloader.Parse(args, env.Lookup)
+func Run(ctx context.Context, args []string, env run.Environment) int {
+	o, err := Parse(args, env.Lookup)
 	switch {
 	case err != nil:
-		_, _ = fmt.Fprintf(env.Stderr, "%s\n%v\n", kubernetesreloader.Usage, err)
-		return exitFailed
+		_, _ = fmt.Fprintf(env.Stderr, "%s\n%v\n", Usage, err)
+		return commandline.ExitFailed
 	case o.Help:
-		_, _ = fmt.Fprint(env.Stdout, kubernetesreloader.Usage)
-		return exitOK
+		_, _ = fmt.Fprint(env.Stdout, Usage)
+		return commandline.ExitOK
 	case o.Version:
 		_, _ = fmt.Fprintln(env.Stdout, env.Version)
-		return exitOK
+		return commandline.ExitOK
 	}
-	log, err := (&logOptions{format: "text", level: "info"}).logger(ctx, env.Stdout, env)
+	log, err := env.Logger(ctx, env.Stdout, run.LogOptions{Format: "text", Level: "info"})
 	if err == nil {
-		err = serveReloader(ctx, o, log, env)
+		err = serve(ctx, o, log, env)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
-		return exitFailed
+		return commandline.ExitFailed
 	}
-	return exitOK
+	return commandline.ExitOK
 }
 
-func serveReloader(ctx context.Context, o kubernetesreloader.Options, log logr.Logger, env Environment) error {
+func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment) error {
 	for _, warning := range o.Warnings {
 		log.Info("flag without effect", "message", warning)
 	}
-	config, err := reloaderConfig(o, rest.InClusterConfig)
+	config, err := clusterConfig(o, rest.InClusterConfig)
 	if err != nil {
 		return err
 	}
-	c, err := access.NewClient(ctx, config, client.Options{Mapper: fixedMapper(reloaderKinds(), "ConfigMap", "Secret")})
+	c, err := access.NewClient(ctx, config, client.Options{Mapper: run.FixedMapper(kinds(), "ConfigMap", "Secret")})
 	if err != nil {
 		return err
 	}
-	boundGarbage(env)
-	p := newReloaderParts(o, c, log, env.Now)
+	env.BoundGarbage()
+	p := newParts(o, c, log, env.Now)
 	log.Info("in the place of kubernetes-reloader", "namespace", o.Namespace, "state", o.StateName, "coalescePeriod", o.Quiet.String())
 	return server.Run(ctx, server.Options{
 		Config: config, Log: log, MetricsAddr: fmt.Sprintf(":%d", o.Port), ProbeAddr: "0", Metrics: p.metrics, LeaseDuration: 15 * time.Second,
 	}, p.setup)
 }
 
-// reloaderParts joins what the drop-in is made of.
-type reloaderParts struct {
-	options kubernetesreloader.Options
+// parts joins what the drop-in is made of.
+type parts struct {
+	options Options
 	log     logr.Logger
 	now     func() time.Time
 	client  client.WithWatch
@@ -92,27 +91,27 @@ type reloaderParts struct {
 	metrics *server.Metrics
 }
 
-func newReloaderParts(o kubernetesreloader.Options, c client.WithWatch, log logr.Logger, now func() time.Time) *reloaderParts {
-	p := &reloaderParts{options: o, log: log, client: c, now: now, metrics: server.NewMetrics(), words: legacy.Words{
+func newParts(o Options, c client.WithWatch, log logr.Logger, now func() time.Time) *parts {
+	p := &parts{options: o, log: log, client: c, now: now, metrics: server.NewMetrics(), words: legacy.Words{
 		AlternativeConfigMap: o.AlternativeConfigMap, AlternativeSecret: o.AlternativeSecret,
 		IgnoreConfigMaps: o.IgnoreConfigMaps, IgnoreSecrets: o.IgnoreSecrets,
 		StateName: o.StateName, Quiet: o.Quiet,
 	}}
 	p.cache = cluster.NewCache(c, cluster.CacheOptions{
-		Kinds:   reloaderKinds(),
+		Kinds:   kinds(),
 		Sources: p.sources(), Namespaces: []string{o.Namespace},
 		Vocabulary: p.words, IgnoreNamespaces: true, Now: p.now,
-		Report: func(s mirror.Status) { reportStatus(log, s) },
+		Report: func(s mirror.Status) { run.ReportStatus(log, s) },
 	})
 	p.records = ledger.NewLegacy(c, p.cache, ledger.LegacyOptions{
 		Namespace: o.Namespace, Name: o.StateName, Words: p.words, Now: p.now,
 		Report: func(err error) { log.Error(err, "the state has a problem") },
-		Status: func(s mirror.Status) { reportStatus(log, s) },
+		Status: func(s mirror.Status) { run.ReportStatus(log, s) },
 	})
 	return p
 }
 
-func (p *reloaderParts) sources() []input.Kind {
+func (p *parts) sources() []input.Kind {
 	var kinds []input.Kind
 	if !p.options.IgnoreConfigMaps {
 		kinds = append(kinds, input.KindConfigMap)
@@ -123,7 +122,7 @@ func (p *reloaderParts) sources() []input.Kind {
 	return kinds
 }
 
-func (p *reloaderParts) setup(mgr ctrl.Manager) error {
+func (p *parts) setup(mgr ctrl.Manager) error {
 	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "up", Help: "1 while the process runs."})
 	up.Set(1)
 	p.metrics.MustRegister(up, cluster.NewCollector(p.cache, nil))
@@ -149,7 +148,7 @@ func (p *reloaderParts) setup(mgr ctrl.Manager) error {
 	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add) })
 }
 
-func (p *reloaderParts) watch(ctx context.Context) error {
+func (p *parts) watch(ctx context.Context) error {
 	var watches wait.Group
 	watches.StartWithContext(ctx, p.records.Watch)
 	p.cache.Run(ctx, kube.Hashers{Legacy: true, Kinds: map[input.Kind]fingerprint.Hasher{}})
@@ -157,28 +156,14 @@ func (p *reloaderParts) watch(ctx context.Context) error {
 	return nil
 }
 
-// fixedMapper knows the few kinds that are used, those of the core by name, so that no
-// discovery is needed: an aggregated API that does not answer must not keep us from
-// starting.
-func fixedMapper(workloads []kube.Kind, sources ...string) meta.RESTMapper {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range sources {
-		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
-	}
-	for _, kind := range workloads {
-		mapper.Add(kind.GroupVersionKind, meta.RESTScopeNamespace)
-	}
-	return mapper
-}
-
-func reloaderKinds() []kube.Kind {
+func kinds() []kube.Kind {
 	return []kube.Kind{kube.Deployment(), kube.DaemonSet(), kube.StatefulSet()}
 }
 
-// reloaderConfig finds the cluster as the original did: --server, else the pod's
+// clusterConfig finds the cluster as the original did: --server, else the pod's
 // service account, never a kubeconfig. The pod's token stays a file, which is
 // read again when the kubelet has renewed it.
-func reloaderConfig(o kubernetesreloader.Options, inCluster func() (*rest.Config, error)) (*rest.Config, error) {
+func clusterConfig(o Options, inCluster func() (*rest.Config, error)) (*rest.Config, error) {
 	if o.Server == "" {
 		config, err := inCluster()
 		if err != nil {

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (p *parts) sweep(ctx context.Context, forget ...forgetNamespaces) {
 // ConfigMap itself.
 func (p *parts) announceUnwritable(name string, err error) {
 	p.announcer.Announce(announce.Event{
-		About:   &corev1.ObjectReference{APIVersion: "v1", Kind: string(input.KindConfigMap), Namespace: p.options.ownNS, Name: name},
+		About:   &corev1.ObjectReference{APIVersion: "v1", Kind: string(input.KindConfigMap), Namespace: p.options.Own.Namespace, Name: name},
 		Warning: true, Reason: string(input.RecordUnwritable), Action: "write",
 		Note: "what its workloads were given is only in memory until it can be written: " + err.Error(),
 	})

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ func (p *parts) ready() server.Readiness {
 	missing = slices.DeleteFunc(slices.Clone(missing), func(r access.Right) bool {
 		return slices.ContainsFunc(all, func(s mirror.Status) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
-	ready := readiness(all, p.absent()...)
+	ready := Readiness(all, p.absent()...)
 	// Without them it is not known what to follow.
 	ready.OK = ready.OK && (!p.cache.ChoosesNamespaces() || p.cache.KnowsNamespaces())
 	ready = withRights(ready, append(missing, p.missingToAttach()...), known)
@@ -36,10 +36,10 @@ func (p *parts) ready() server.Readiness {
 // namespaces are chosen by label, none may be chosen yet.
 func (p *parts) absent() []mirror.Role {
 	var roles []mirror.Role
-	if !p.options.reload || p.cache.ChoosesNamespaces() {
+	if !p.options.Reload || p.cache.ChoosesNamespaces() {
 		roles = append(roles, mirror.RoleSource)
 	}
-	if p.options.isIdle() || p.cache.ChoosesNamespaces() {
+	if p.options.IsIdle() || p.cache.ChoosesNamespaces() {
 		roles = append(roles, mirror.RoleWorkload)
 	}
 	if !p.options.moves() {
@@ -82,11 +82,11 @@ func keyCheck(problem *error) server.Check {
 	return c
 }
 
-// readiness is true when everything that can be listed is listed, nothing is out
+// Readiness is true when everything that can be listed is listed, nothing is out
 // of reach, and the record, at least one kind of source and one kind of workload
 // work: a missing permission for one kind must not keep the others from being
 // followed. The roles that are absent need no resource.
-func readiness(all []mirror.Status, absent ...mirror.Role) server.Readiness {
+func Readiness(all []mirror.Status, absent ...mirror.Role) server.Readiness {
 	works := map[mirror.Role]bool{}
 	for _, role := range absent {
 		works[role] = true

@@ -1,4 +1,4 @@
-package cli
+package kubeimagedeployer
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestDeployerConfig: the pod's account comes first, then the file that is named, then that of
+// TestClusterConfig: the pod's account comes first, then the file that is named, then that of
 // the home; KUBECONFIG is not read.
-func TestDeployerConfig(t *testing.T) {
+func TestClusterConfig(t *testing.T) {
 	home := t.TempDir()
 	write := func(name, server string) string {
 		file := filepath.Join(home, name)
@@ -40,16 +40,16 @@ func TestDeployerConfig(t *testing.T) {
 	}{
 		"Pod": {named, inPod, "https://pod"}, "Named": {named, outside, "https://named"}, "Home": {"", outside, "https://home"},
 	} {
-		config, err := deployerConfig(tc.file, lookup, tc.in)
+		config, err := clusterConfig(tc.file, lookup, tc.in)
 		if err != nil || config.Host != tc.want || config.QPS != -1 {
 			t.Errorf("%s: %v, %v; want %s", name, config, err, tc.want)
 		}
 	}
-	if config, err := deployerConfig("", lookup, inPod); err != nil || config.BearerTokenFile != "token" {
+	if config, err := clusterConfig("", lookup, inPod); err != nil || config.BearerTokenFile != "token" {
 		t.Errorf("the token is not read again: %v, %v", config, err)
 	}
 	broken := func() (*rest.Config, error) { return nil, errors.New("no certificate") }
-	if _, err := deployerConfig(named, lookup, broken); err == nil {
+	if _, err := clusterConfig(named, lookup, broken); err == nil {
 		t.Error("a pod whose account cannot be read uses another cluster")
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package kubeimagedeployer
 
 import (
 	"context"
@@ -7,37 +7,38 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
-	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
-// runKubeImageDeployerCLI takes the place of kube-image-deployer-cli: it prints the digest
+// RunCommand takes the place of kube-image-deployer-cli: it prints the digest
 // of an image on the standard output, and nothing else.
-func runKubeImageDeployerCLI(ctx context.Context, args []string, env Environment) int {
-	c, err := kubeimagedeployer.ParseCommand(args, env.Stderr)
-	if usage, wrong := errors.AsType[kubeimagedeployer.UsageError](err); wrong {
+func RunCommand(ctx context.Context, args []string, env run.Environment) int {
+	c, err := ParseCommand(args, env.Stderr)
+	if usage, wrong := errors.AsType[UsageError](err); wrong {
 		if usage.IsHelp() {
-			return exitOK
+			return commandline.ExitOK
 		}
-		return exitUsage
+		return commandline.ExitUsage
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
-		return exitUsage
+		return commandline.ExitUsage
 	}
 	image, err := resolveAsBefore(ctx, c, env)
 	if err != nil {
 		_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
-		return exitFailed
+		return commandline.ExitFailed
 	}
 	_, _ = fmt.Fprintln(env.Stdout, image)
-	return exitOK
+	return commandline.ExitOK
 }
 
-func resolveAsBefore(ctx context.Context, c kubeimagedeployer.Command, env Environment) (string, error) {
+func resolveAsBefore(ctx context.Context, c Command, env run.Environment) (string, error) {
 	const limit = 5 * time.Minute
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %s", limit))
 	defer cancel()
-	question := registry.Question{Repository: c.Image.Repository, Spec: c.Image.Spec, Credentials: deployerCredentials(env)}
+	question := registry.Question{Repository: c.Image.Repository, Spec: c.Image.Spec, Credentials: credentials(env)}
 	if c.Platform != "" {
 		platform, err := registry.ParsePlatform(c.Platform)
 		if err != nil {
@@ -45,7 +46,7 @@ func resolveAsBefore(ctx context.Context, c kubeimagedeployer.Command, env Envir
 		}
 		question.Platforms, question.Child = append(question.Platforms, platform), true
 	}
-	resolver := registry.New(registry.Options{Local: kubeimagedeployer.IsLocal, UserAgent: "lockstep/" + env.Version})
+	resolver := registry.New(registry.Options{Local: IsLocal, UserAgent: "lockstep/" + env.Version})
 	found, err := resolver.Resolve(ctx, question)
 	if err != nil {
 		return "", err

@@ -1,12 +1,10 @@
-package cli
+package kubernetesreloader
 
 import (
 	"errors"
 	"testing"
 
 	"k8s.io/client-go/rest"
-
-	"github.com/lockstep-dev/lockstep/internal/dropin/kubernetesreloader"
 )
 
 // TestReloaderFollowsItsToken: a token of a pod ends after an hour. Client-go
@@ -16,7 +14,7 @@ func TestReloaderFollowsItsToken(t *testing.T) {
 	inPod := func() (*rest.Config, error) {
 		return &rest.Config{Host: "https://api", BearerToken: "first", BearerTokenFile: "token"}, nil
 	}
-	config, err := reloaderConfig(kubernetesreloader.Options{}, inPod)
+	config, err := clusterConfig(Options{}, inPod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,24 +26,24 @@ func TestReloaderFollowsItsToken(t *testing.T) {
 func TestReloaderConfig(t *testing.T) {
 	t.Parallel()
 	outside := func() (*rest.Config, error) { return nil, errors.New("no pod") }
-	if _, err := reloaderConfig(kubernetesreloader.Options{}, outside); err == nil {
+	if _, err := clusterConfig(Options{}, outside); err == nil {
 		t.Error("neither --server nor a pod is no error")
 	}
-	all := kubernetesreloader.Options{
+	all := Options{
 		Server: "https://api", Token: "t", Username: "u", Password: "p",
 		CAFile: "ca", ClientCertFile: "cert", ClientKeyFile: "key",
 	}
 	for name, tc := range map[string]struct {
 		reason string
-		change func(*kubernetesreloader.Options)
+		change func(*Options)
 		want   rest.Config
 	}{
-		"Token": {"the token comes first", func(*kubernetesreloader.Options) {}, rest.Config{BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAFile: "ca"}}},
-		"Basic": {"then name and password", func(o *kubernetesreloader.Options) { o.Token = "" }, rest.Config{Username: "u", Password: "p", TLSClientConfig: rest.TLSClientConfig{CAFile: "ca"}}},
-		"Certificate": {"then the certificate", func(o *kubernetesreloader.Options) { o.Token, o.Username = "", "" }, rest.Config{
+		"Token": {"the token comes first", func(*Options) {}, rest.Config{BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAFile: "ca"}}},
+		"Basic": {"then name and password", func(o *Options) { o.Token = "" }, rest.Config{Username: "u", Password: "p", TLSClientConfig: rest.TLSClientConfig{CAFile: "ca"}}},
+		"Certificate": {"then the certificate", func(o *Options) { o.Token, o.Username = "", "" }, rest.Config{
 			TLSClientConfig: rest.TLSClientConfig{CAFile: "ca", CertFile: "cert", KeyFile: "key"},
 		}},
-		"Insecure": {"a certificate is not checked against an authority that is not asked", func(o *kubernetesreloader.Options) { o.Insecure = true }, rest.Config{
+		"Insecure": {"a certificate is not checked against an authority that is not asked", func(o *Options) { o.Insecure = true }, rest.Config{
 			BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 		}},
 	} {
@@ -53,7 +51,7 @@ func TestReloaderConfig(t *testing.T) {
 			t.Parallel()
 			o := all
 			tc.change(&o)
-			got, err := reloaderConfig(o, outside)
+			got, err := clusterConfig(o, outside)
 			if err != nil {
 				t.Fatal(err)
 			}

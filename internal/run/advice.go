@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 )
 
-// advised adds to an error what a person can do about it. Only this package knows the
-// names of flags.
+// advised adds to an error what a person can do about it. It names flags of
+// the command that this package is put together for.
 func advised(err error) error {
 	if _, missing := errors.AsType[*access.NoNamespaceError](err); missing {
 		return fmt.Errorf("%w: make it, or name another one with --own-namespace", err)

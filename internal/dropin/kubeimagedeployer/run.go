@@ -1,4 +1,4 @@
-package cli
+package kubeimagedeployer
 
 import (
 	"context"
@@ -29,9 +29,10 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/adapter/slack"
-	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
+	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
+	"github.com/lockstep-dev/lockstep/internal/run"
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
@@ -39,36 +40,36 @@ import (
 // end.
 const lastWords = 5 * time.Second
 
-// runKubeImageDeployer takes the place of kube-image-deployer: its flags and variables, its
+// Run takes the place of kube-image-deployer: its flags and variables, its
 // label and annotations and the form in which it wrote images, within its role. What the
 // role does not allow (events, leases, pull secrets) is left out.
-func runKubeImageDeployer(ctx context.Context, args []string, env Environment) int {
+func Run(ctx context.Context, args []string, env run.Environment) int {
 	warnings := loadDotEnv()
-	o, err := kubeimagedeployer.Parse(args, env.Lookup, env.Stderr)
+	o, err := Parse(args, env.Lookup, env.Stderr)
 	o.Warnings = append(warnings, o.Warnings...)
-	if usage, wrong := errors.AsType[kubeimagedeployer.UsageError](err); wrong {
+	if usage, wrong := errors.AsType[UsageError](err); wrong {
 		if usage.IsHelp() {
-			return exitOK
+			return commandline.ExitOK
 		}
-		return exitUsage
+		return commandline.ExitUsage
 	}
 	level := "info"
 	if o.Verbose > 1 {
 		level = "debug"
 	}
-	code := exitUsage
+	code := commandline.ExitUsage
 	var log logr.Logger
 	if err == nil {
-		log, err = (&logOptions{format: "text", level: level}).logger(ctx, env.Stderr, env)
+		log, err = env.Logger(ctx, env.Stderr, run.LogOptions{Format: "text", Level: level})
 	}
 	if err == nil {
-		code, err = exitFailed, serveDeployer(ctx, o, log, env)
+		code, err = commandline.ExitFailed, serve(ctx, o, log, env)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(env.Stderr, "Error:", err)
 		return code
 	}
-	return exitOK
+	return commandline.ExitOK
 }
 
 // loadDotEnv sets the variables of the file .env in the working directory that are not set,
@@ -81,20 +82,20 @@ func loadDotEnv() (warnings []string) {
 	return nil
 }
 
-func serveDeployer(ctx context.Context, o kubeimagedeployer.Options, log logr.Logger, env Environment) error {
+func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment) error {
 	for _, warning := range o.Warnings {
 		log.Info("without effect, or not as it was meant", "message", warning)
 	}
-	config, err := deployerConfig(o.Kubeconfig, env.Lookup, rest.InClusterConfig)
+	config, err := clusterConfig(o.Kubeconfig, env.Lookup, rest.InClusterConfig)
 	if err != nil {
 		return err
 	}
-	c, err := access.NewClient(ctx, config, client.Options{Mapper: fixedMapper(deployerKinds(o))})
+	c, err := access.NewClient(ctx, config, client.Options{Mapper: run.FixedMapper(kinds(o))})
 	if err != nil {
 		return err
 	}
-	boundGarbage(env)
-	p, err := newDeployerParts(o, c, log, env)
+	env.BoundGarbage()
+	p, err := newParts(o, c, log, env)
 	if err != nil {
 		return err
 	}
@@ -111,11 +112,11 @@ func serveDeployer(ctx context.Context, o kubeimagedeployer.Options, log logr.Lo
 	return err
 }
 
-// deployerParts joins what the drop-in is made of.
-type deployerParts struct {
-	options kubeimagedeployer.Options
+// parts joins what the drop-in is made of.
+type parts struct {
+	options Options
 	log     logr.Logger
-	env     Environment
+	env     run.Environment
 	client  client.WithWatch
 	cache   *cluster.Cache
 	records ledger.None
@@ -123,15 +124,15 @@ type deployerParts struct {
 	metrics *server.Metrics
 }
 
-func newDeployerParts(o kubeimagedeployer.Options, c client.WithWatch, log logr.Logger, env Environment) (*deployerParts, error) {
+func newParts(o Options, c client.WithWatch, log logr.Logger, env run.Environment) (*parts, error) {
 	selector, err := labels.Parse(o.Words.Selector())
 	if err != nil {
 		return nil, err
 	}
-	p := &deployerParts{options: o, log: log, env: env, client: c, metrics: server.NewMetrics()}
+	p := &parts{options: o, log: log, env: env, client: c, metrics: server.NewMetrics()}
 	what := cluster.CacheOptions{
-		Kinds: deployerKinds(o), Workloads: selector, Vocabulary: o.Words, IgnoreNamespaces: true, Now: env.Now,
-		Report: func(s mirror.Status) { reportStatus(log, s) },
+		Kinds: kinds(o), Workloads: selector, Vocabulary: o.Words, IgnoreNamespaces: true, Now: env.Now,
+		Report: func(s mirror.Status) { run.ReportStatus(log, s) },
 	}
 	if o.Namespace != "" {
 		what.Namespaces = []string{o.Namespace}
@@ -146,7 +147,7 @@ func newDeployerParts(o kubeimagedeployer.Options, c client.WithWatch, log logr.
 	return p, nil
 }
 
-func deployerKinds(o kubeimagedeployer.Options) []kube.Kind {
+func kinds(o Options) []kube.Kind {
 	var kinds []kube.Kind
 	for _, k := range []struct {
 		kind kube.Kind
@@ -164,11 +165,11 @@ func deployerKinds(o kubeimagedeployer.Options) []kube.Kind {
 	return kinds
 }
 
-func (p *deployerParts) ready() server.Readiness {
-	return readiness(append(p.cache.Status(), p.records.Status()), mirror.RoleSource, mirror.RoleWorkload)
+func (p *parts) ready() server.Readiness {
+	return run.Readiness(append(p.cache.Status(), p.records.Status()), mirror.RoleSource, mirror.RoleWorkload)
 }
 
-func (p *deployerParts) setup(mgr ctrl.Manager) error {
+func (p *parts) setup(mgr ctrl.Manager) error {
 	p.metrics.MustRegister(cluster.NewCollector(p.cache, nil))
 	resolver, inputs := p.images()
 	p.metrics.MustRegister(images.NewCollector(inputs))
@@ -197,13 +198,13 @@ func (p *deployerParts) setup(mgr ctrl.Manager) error {
 
 // images are the images that annotations name. All workloads are asked for with the same
 // credentials: the role has no right to pull secrets.
-func (p *deployerParts) images() (*registry.Resolver, *images.Inputs) {
+func (p *parts) images() (*registry.Resolver, *images.Inputs) {
 	metrics := images.NewMetrics(p.metrics, p.env.Now)
 	resolver := registry.New(registry.Options{
-		Interval: p.options.Interval, TTL: p.options.TTL, Local: kubeimagedeployer.IsLocal, UserAgent: "lockstep/" + p.env.Version,
+		Interval: p.options.Interval, TTL: p.options.TTL, Local: IsLocal, UserAgent: "lockstep/" + p.env.Version,
 		Observe: metrics.Observe, Checked: metrics.Checked,
 	})
-	own := deployerCredentials(p.env)
+	own := credentials(p.env)
 	return resolver, images.New(images.Options{
 		Watch:       func(q registry.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
 		Credentials: func(*kube.Workload) (keychain.Source, string) { return own, "" },
@@ -212,19 +213,19 @@ func (p *deployerParts) images() (*registry.Resolver, *images.Inputs) {
 	})
 }
 
-// deployerCredentials are those that the original found: of AWS, and in Docker's
+// credentials are those that the original found: of AWS, and in Docker's
 // configuration.
-func deployerCredentials(env Environment) keychain.Chain {
+func credentials(env run.Environment) keychain.Chain {
 	chain := keychain.Chain{}
-	for _, file := range kubeimagedeployer.DockerConfigs(env.Lookup) {
+	for _, file := range DockerConfigs(env.Lookup) {
 		chain = append(chain, keychain.File{Path: file})
 	}
 	return append(chain, &identity.ECR{})
 }
 
-// deployerConfig finds the cluster as the original did: the pod's service account, else a
+// clusterConfig finds the cluster as the original did: the pod's service account, else a
 // kubeconfig. KUBECONFIG is not read.
-func deployerConfig(file string, lookup func(string) (string, bool), inCluster func() (*rest.Config, error)) (*rest.Config, error) {
+func clusterConfig(file string, lookup func(string) (string, bool), inCluster func() (*rest.Config, error)) (*rest.Config, error) {
 	config, err := inCluster()
 	if errors.Is(err, rest.ErrNotInCluster) {
 		if file == "" {

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"fmt"
@@ -14,17 +14,25 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 )
 
+// Needs is everything that the controller needs to be allowed. Where namespaces are chosen by their
+// labels, any of them may have these, so the permissions are needed in all.
+func (o *Options) Needs() []access.Right {
+	asked := *o
+	asked.Scope.Selector = nil
+	return slices.Concat(asked.rights(), asked.watchRights(), asked.keyRights(), asked.revisionRights())
+}
+
 // rights is what the controller does besides listing and watching, which show by
 // themselves. Where namespaces are chosen by their labels it is not known beforehand
 // where it has to be allowed, so there only its own namespace is asked about.
-func (o *controllerOptions) rights(kinds []kube.Kind) []access.Right {
+func (o *Options) rights() []access.Right {
 	all := o.ownRights()
-	if o.isIdle() {
+	if o.IsIdle() {
 		return all
 	}
 	for _, ns := range o.writtenNamespaces() {
 		if o.moves() {
-			all = append(all, o.movingRights(ns, kinds)...)
+			all = append(all, o.movingRights(ns)...)
 		}
 		all = append(all, verbs(access.Right{Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "telling people on the workload"}, "create", "patch")...)
 	}
@@ -32,15 +40,15 @@ func (o *controllerOptions) rights(kinds []kube.Kind) []access.Right {
 }
 
 // ownRights are those in its own namespace.
-func (o *controllerOptions) ownRights() []access.Right {
+func (o *Options) ownRights() []access.Right {
 	var all []access.Right
 	if o.moves() {
 		all = append(all, o.recordRights()...)
 	}
-	if o.server.LeaderElection {
-		lease := access.Right{Resource: resource("coordination.k8s.io", "leases"), Namespace: o.ownNS, Use: "leader election", Vital: true}
+	if o.Server.LeaderElection {
+		lease := access.Right{Resource: resource("coordination.k8s.io", "leases"), Namespace: o.Own.Namespace, Use: "leader election", Vital: true}
 		all = append(all, verbs(lease, "create")...)
-		lease.Name = o.server.LeaseName
+		lease.Name = o.Server.LeaseName
 		all = append(all, verbs(lease, "get", "update")...)
 	}
 	return all
@@ -48,33 +56,34 @@ func (o *controllerOptions) ownRights() []access.Right {
 
 // recordRights are what the record takes, besides following it. A role names the ConfigMaps
 // of the record all together, so that one of them stands for all.
-func (o *controllerOptions) recordRights() []access.Right {
-	names := ledger.ShardNames(o.state)
-	record := access.Right{Resource: resource("", "configmaps"), Namespace: o.ownNS, Use: "remembering what was delivered", Vital: true}
+func (o *Options) recordRights() []access.Right {
+	names := ledger.ShardNames(o.Own.Record)
+	record := access.Right{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true}
 	all := verbs(record, "create")
 	record.Name, record.Use = names[0], fmt.Sprintf("%s, in %s to %s", record.Use, names[0], names[len(names)-1])
 	return append(all, verbs(record, "get", "patch")...)
 }
 
 // movingRights are what moving the workloads of a namespace takes.
-func (o *controllerOptions) movingRights(ns string, kinds []kube.Kind) []access.Right {
-	if !o.images.follow { // Then what starts its pods by itself is never written.
+func (o *Options) movingRights(ns string) []access.Right {
+	kinds := o.Scope.Kinds
+	if !o.Images.Enabled { // Then what starts its pods by itself is never written.
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kube.Kind) bool { return k.StartsPods() })
 	}
 	var all []access.Right
 	need := func(r access.Right, wanted ...string) { all = append(all, verbs(r, wanted...)...) }
-	if !o.observe {
+	if !o.observes() {
 		for _, kind := range kinds {
 			need(rightTo(kind, access.Right{Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them", Main: true}), "patch")
 		}
 	}
-	if o.images.follow {
+	if o.Images.Enabled {
 		need(access.Right{Resource: resource("", "serviceaccounts"), Namespace: ns, Use: "finding the pull secrets of images"}, "get")
-		for _, name := range namesOrAll(o.images.pullSecrets) {
+		for _, name := range namesOrAll(o.Images.PullSecrets) {
 			need(access.Right{Resource: resource("", "secrets"), Namespace: ns, Name: name, Use: "reading the pull secrets of images"}, "get")
 		}
 	}
-	if o.pods && !o.observe {
+	if o.Rollout.Pods && !o.observes() {
 		need(access.Right{Resource: resource("", "pods"), Namespace: ns, Use: "the strategies evict and refresh"}, "list", "patch")
 		need(access.Right{Resource: resource("", "pods/eviction"), Namespace: ns, Use: "the strategy evict"}, "create")
 	}
@@ -129,12 +138,12 @@ func revisionResources(kinds []kube.Kind) []schema.GroupResource {
 
 // attachRights is what attaching revisioned objects takes. Who has none of those
 // needs none of these.
-func (o *controllerOptions) attachRights() []access.Right {
+func (o *Options) attachRights() []access.Right {
 	var all []access.Right
 	need := func(kind, ns string) {
 		all = append(all, access.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
 	}
-	secrets := lineage.OwnershipOptions{Secrets: o.revisions.secretNamespaces()}
+	secrets := lineage.OwnershipOptions{Secrets: o.Revisions.Secrets}
 	for _, ns := range o.writtenNamespaces() {
 		need("configmaps", ns)
 		for _, within := range secrets.SecretsIn(ns) {
@@ -144,16 +153,86 @@ func (o *controllerOptions) attachRights() []access.Right {
 	return all
 }
 
-func (o *controllerOptions) writtenNamespaces() []string {
+func (o *Options) writtenNamespaces() []string {
 	switch {
-	case o.scope != "":
+	case o.Scope.Selector != nil:
 		return nil
-	case len(o.watched) == 0:
+	case len(o.Scope.Namespaces) == 0:
 		return []string{corev1.NamespaceAll}
 	}
-	return o.watched
+	return o.Scope.Namespaces
 }
 
 func resource(group, name string) schema.GroupResource {
 	return schema.GroupResource{Group: group, Resource: name}
+}
+
+// watchRights is what the controller lists and watches. It needs no list of them itself: what
+// it may not watch shows in the watches.
+func (o *Options) watchRights() []access.Right {
+	if o.IsIdle() {
+		return nil
+	}
+	var all []access.Right
+	follow := func(r access.Right) { all = append(all, verbs(r, "list", "watch")...) }
+	follow(access.Right{Resource: resource("", "namespaces"), Use: "the settings of namespaces"})
+	for _, ns := range o.writtenNamespaces() {
+		for _, source := range o.watchedSources() {
+			follow(access.Right{Resource: resource("", source), Namespace: ns, Use: "following them", Main: true})
+		}
+		for _, kind := range o.Scope.Kinds {
+			follow(rightTo(kind, access.Right{Namespace: ns, Use: "following them", Main: true}))
+		}
+	}
+	if o.moves() {
+		follow(access.Right{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true})
+	}
+	if o.Images.Enabled && len(o.Images.Platforms) == 0 {
+		all = append(all, verbs(access.Right{Resource: resource("", "nodes"), Use: "the platforms that images must have"}, "list")...)
+	}
+	return all
+}
+
+// watchedSources are those that are followed; without, ConfigMaps are watched for attaching.
+// Where Secrets are attached is a matter of namespaces that are named, and shows there.
+func (o *Options) watchedSources() []string {
+	switch {
+	case o.Reload:
+		return []string{"configmaps", "secrets"}
+	case o.Revisions.Enabled:
+		return []string{"configmaps"}
+	}
+	return nil
+}
+
+// keyRights is what the key for digests of Secrets takes.
+func (o *Options) keyRights() []access.Right {
+	if !o.Reload {
+		return nil
+	}
+	key := access.Right{Resource: resource("", "secrets"), Namespace: o.Own.Namespace, Use: "the key for digests of Secrets"}
+	create := verbs(key, "create")
+	key.Name, key.Vital = o.Own.Key, true
+	return append(verbs(key, "get"), create...)
+}
+
+// revisionRights is what attaching takes from the first revisioned object on.
+func (o *Options) revisionRights() []access.Right {
+	if !o.Revisions.Enabled {
+		return nil
+	}
+	var all []access.Right
+	for _, ns := range o.writtenNamespaces() {
+		for _, kind := range o.Scope.Kinds {
+			plural, _ := meta.UnsafeGuessKindToResource(kind.Revisions.GroupVersionKind)
+			right := access.Right{Resource: plural.GroupResource(), Namespace: ns, Use: "attaching revisioned objects"}
+			if !slices.Contains(all, verbs(right, "watch")[0]) {
+				all = append(all, verbs(right, "list", "watch")...)
+			}
+		}
+	}
+	if o.observes() {
+		return all
+	}
+	return append(all, o.attachRights()...)
 }

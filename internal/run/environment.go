@@ -1,0 +1,96 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/lockstep-dev/lockstep/internal/commandline"
+)
+
+// Environment is what a program sees of its process.
+type Environment struct {
+	Stdout, Stderr io.Writer
+	// Lookup finds an environment variable.
+	Lookup func(string) (string, bool)
+	// Environ lists the environment, to find variables that mean nothing; nil looks for none.
+	Environ func() []string
+	// Program is the name under which the process was started.
+	Program string
+	// Version of the build.
+	Version string
+	// LogLibraries hands the logger to the libraries. They keep it in variables of
+	// the process that nothing guards, so only a program's start may do it; nil
+	// leaves them as they are.
+	LogLibraries func(logr.Logger)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// LogLibraries makes the Kubernetes libraries of this process write to log.
+func LogLibraries(log logr.Logger) {
+	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client"))
+}
+
+// HandToLibraries hands a logger to the libraries, as far as that may be done here.
+func (e Environment) HandToLibraries(log logr.Logger) {
+	if e.LogLibraries != nil {
+		e.LogLibraries(log)
+	}
+}
+
+// LogOptions are the form of log lines, text or json, and the least level that is logged.
+type LogOptions struct {
+	Format, Level string
+}
+
+// Logger makes the logger of a process that is asked to stop by the end of ctx, and hands
+// it to the libraries as well.
+func (e Environment) Logger(ctx context.Context, w io.Writer, o LogOptions) (logr.Logger, error) {
+	level, err := commandline.LogLevel(o.Level)
+	if err != nil {
+		return logr.Logger{}, err
+	}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: plainLevel}
+	var handler slog.Handler
+	switch o.Format {
+	case "text":
+		handler = slog.NewTextHandler(w, options)
+	case "json":
+		handler = slog.NewJSONHandler(w, options)
+	default:
+		return logr.Logger{}, fmt.Errorf("--log-format %q: want text or json", o.Format)
+	}
+	log := logr.FromSlogHandler(stopLog{Handler: handler, stopped: ctx.Err})
+	e.HandToLibraries(log.V(1))
+	return log, nil
+}
+
+// plainLevel writes DEBUG for every level below info; logr has many of them.
+func plainLevel(_ []string, a slog.Attr) slog.Attr {
+	if level, ok := a.Value.Any().(slog.Level); ok && a.Key == slog.LevelKey && level < slog.LevelInfo {
+		return slog.String(slog.LevelKey, slog.LevelDebug.String())
+	}
+	return a
+}
+
+// gcPercent lets the heap grow by half between two collections instead of
+// doubling. Nearly all garbage is made while a first list streams in, and the
+// peak of that moment is what a memory limit has to allow for. bench/README.md
+// has the figures.
+const gcPercent = 50
+
+// BoundGarbage applies gcPercent, unless the environment says otherwise.
+func (e Environment) BoundGarbage() {
+	if _, set := e.Lookup("GOGC"); !set {
+		debug.SetGCPercent(gcPercent)
+	}
+}

@@ -1,0 +1,145 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
+	"github.com/lockstep-dev/lockstep/internal/adapter/webhook"
+	"github.com/lockstep-dev/lockstep/internal/feature/images"
+)
+
+// NextChecksPath is where the controller says, beside its metrics, when it looks at which
+// image next. A replica that does not lead looks at none.
+const NextChecksPath = "/images"
+
+// nextChecks serves what "lockstep images" reads.
+func nextChecks(inputs *images.Inputs) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(inputs.NextChecks())
+	})
+}
+
+// Registries are how registries are reached, and with which credentials besides those of pods.
+type Registries struct {
+	Hosts map[string]registry.Host
+	// DockerConfig is a file with credentials, empty for none.
+	DockerConfig string
+	// CloudIdentity asks AWS, Google and Azure for credentials of their registries.
+	CloudIdentity bool
+}
+
+// Credentials are those of the pods, then those of the controller.
+func (o Registries) Credentials(pods *keychain.Pods) func(*kube.Workload) (keychain.Source, string) {
+	var own keychain.Chain
+	if o.DockerConfig != "" {
+		own = append(own, keychain.File{Path: o.DockerConfig})
+	}
+	if o.CloudIdentity {
+		own = append(own, &identity.ECR{}, &identity.Google{}, &identity.Azure{})
+	}
+	return func(w *kube.Workload) (keychain.Source, string) {
+		account := keychain.Account{Namespace: w.Key.Namespace, ServiceAccount: w.Pull.ServiceAccount, Secrets: w.Pull.Secrets}
+		return append(keychain.Chain{pods.For(account)}, own...), account.String()
+	}
+}
+
+// addImages makes the family of images. Registries are asked by the leader only.
+func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
+	o := &p.options.Images
+	metrics := images.NewMetrics(p.options.Server.Metrics, p.options.Now)
+	resolver := registry.New(registry.Options{
+		Interval: o.Interval, TTL: o.TTL, Hosts: o.Registries.Hosts, UserAgent: "lockstep/" + p.options.Version,
+		Observe: metrics.Observe, Checked: metrics.Checked,
+	})
+	platforms, nodes := p.neededPlatforms()
+	pulls := keychain.NewPods(p.client, o.Interval)
+	pulls.Only = o.PullSecrets
+	inputs := images.New(images.Options{
+		Watch:       func(q registry.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
+		Credentials: o.Registries.Credentials(pulls),
+		Platforms:   platforms, Now: p.options.Now,
+	})
+	p.options.Server.Metrics.MustRegister(images.NewCollector(inputs))
+	if nodes != nil {
+		nodes.Changed(inputs.WakeAll)
+		if err := mgr.Add(manager.RunnableFunc(nodes.Run)); err != nil {
+			return nil, err
+		}
+	}
+	p.options.Server.Metrics.Page(NextChecksPath, nextChecks(inputs))
+	if err := p.addWebhook(mgr, resolver, metrics); err != nil {
+		return nil, err
+	}
+	return inputs, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		resolver.Run(ctx)
+		return nil
+	}))
+}
+
+// addWebhook has every replica listen for notifications; those that do not lead say so.
+func (p *parts) addWebhook(mgr ctrl.Manager, resolver *registry.Resolver, metrics *images.Metrics) error {
+	o := p.options.Images.Webhook
+	if o.Addr == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", o.Addr) //nolint:noctx // Nothing is waited for.
+	if err != nil {
+		return fmt.Errorf("listen for notifications of registries on %s: %w", o.Addr, err)
+	}
+	p.log.Info("registries can tell of pushes", "address", listener.Addr().String())
+	leads := func() bool {
+		select {
+		case <-mgr.Elected():
+			return true
+		default:
+			return false
+		}
+	}
+	timeout := 2 * time.Second
+	return mgr.Add(&manager.Server{
+		Name: "image webhook", Listener: listener, ShutdownTimeout: &timeout,
+		Server: webhook.NewServer(webhook.Options{
+			SecretFile: o.SecretFile, Leads: leads, Check: resolver.Check, Notified: metrics.Notified, Log: p.log,
+		}),
+	})
+}
+
+// neededPlatforms are those of the flag, or those of the nodes on which a workload may
+// run. Whoever may not list nodes checks none.
+func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *cluster.Nodes) {
+	if fixed := p.options.Images.Platforms; len(fixed) > 0 {
+		return func(*kube.Workload) ([]v1.Platform, bool) { return fixed, true }, nil
+	}
+	nodes := cluster.NewNodes(p.client, func(err error) {
+		p.log.Error(advised(err), "cannot look at nodes; images are taken whatever platforms they are for, unless --image-platforms names some")
+	})
+	return func(w *kube.Workload) ([]v1.Platform, bool) {
+		all, known := nodes.Platforms()
+		return PlatformsFor(w, all), known
+	}, nodes
+}
+
+// PlatformsFor are those of the nodes on which the workload may run.
+func PlatformsFor(w *kube.Workload, nodes []cluster.Platform) []v1.Platform {
+	var wanted []v1.Platform
+	for _, n := range nodes {
+		if (w.Pull.OS == "" || w.Pull.OS == n.OS) && (w.Pull.Architecture == "" || w.Pull.Architecture == n.Architecture) {
+			wanted = append(wanted, v1.Platform{OS: n.OS, Architecture: n.Architecture})
+		}
+	}
+	return wanted
+}

@@ -1,0 +1,22 @@
+package run
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+)
+
+// FixedMapper knows the few kinds that are used, those of the core by name, so that no
+// discovery is needed: an aggregated API that does not answer must not keep us from
+// starting.
+func FixedMapper(workloads []kube.Kind, sources ...string) meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range sources {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range workloads {
+		mapper.Add(kind.GroupVersionKind, meta.RESTScopeNamespace)
+	}
+	return mapper
+}

@@ -110,7 +110,7 @@ func readAudit(path string) (requests, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // It was only read.
+	defer file.Close()
 	return countAudit(file)
 }
 

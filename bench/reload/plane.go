@@ -169,6 +169,6 @@ func freePort(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)
 	}
-	defer listener.Close() //nolint:errcheck // Nothing was sent through it.
+	defer listener.Close()
 	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port), nil
 }

@@ -140,7 +140,7 @@ func (o *imagesOptions) hosts() (map[string]registry.Host, error) {
 		if o.elsewhere {
 			continue
 		}
-		pem, err := os.ReadFile(file) //nolint:gosec // The person who starts the controller names it.
+		pem, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("--registry-ca: %w", err)
 		}

@@ -42,7 +42,7 @@ func readSchedule(ctx context.Context, address string) (schedule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the controller for its next checks: %w", err)
 	}
-	defer response.Body.Close() //nolint:errcheck // It was only read.
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("ask the controller for its next checks: %s answered %s; it needs --images", at.Host, response.Status)
 	}

@@ -210,11 +210,11 @@ func readTags(path string, stdin io.Reader) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(io.LimitReader(stdin, maxTagsFile))
 	}
-	file, err := os.Open(path) //nolint:gosec // The caller names it.
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // It was only read.
+	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, maxTagsFile))
 }
 

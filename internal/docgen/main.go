@@ -47,11 +47,11 @@ func write(folder string) error {
 		"metrics.md":     metrics,
 	}
 	reference := filepath.Join(folder, "reference")
-	if err := os.MkdirAll(reference, 0o755); err != nil { //nolint:gosec // Documents are for everybody.
+	if err := os.MkdirAll(reference, 0o755); err != nil {
 		return err
 	}
 	for name, text := range pages {
-		if err := os.WriteFile(filepath.Join(reference, name), []byte(notice+text), 0o644); err != nil { //nolint:gosec // Documents are for everybody.
+		if err := os.WriteFile(filepath.Join(reference, name), []byte(notice+text), 0o644); err != nil {
 			return err
 		}
 	}
@@ -61,10 +61,10 @@ func write(folder string) error {
 // writeCommandLine writes a page for each command. The folder is made anew, so
 // that a command that is gone leaves no page behind.
 func writeCommandLine(folder string) error {
-	if err := os.RemoveAll(folder); err != nil { //nolint:gosec // The caller names the folder, and that is us.
+	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // Documents are for everybody.
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	for _, root := range []*cobra.Command{cli.Document(), agentcli.Document()} {

@@ -74,7 +74,7 @@ func (a *api) do(ctx context.Context, method, path, manifest string) ([]byte, er
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	defer response.Body.Close() //nolint:errcheck // Nothing is lost: the answer was read or is not wanted.
+	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: read answer: %w", method, path, err)

@@ -50,7 +50,7 @@ func startGuard() (*guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start a guard: %w", err)
 	}
-	defer read.Close() //nolint:errcheck // The guard has its own handle.
+	defer read.Close()
 	_, err = process.Start(process.Spec{
 		Path: helper, Args: []string{"guard"}, Dir: "/", Env: unmarked(os.Environ()), Stdin: read, Detached: true,
 	})

@@ -41,7 +41,7 @@ func (c *Cluster) begin(name, version string, spec process.Spec) error {
 	if err != nil {
 		return fmt.Errorf("open the log of %s: %w", name, err)
 	}
-	defer log.Close() //nolint:errcheck // The process has its own handle.
+	defer log.Close()
 	if spec.Env == nil {
 		spec.Env = append(os.Environ(), relaxedGC)
 	}

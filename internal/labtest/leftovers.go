@@ -16,7 +16,7 @@ func RunTests(m interface{ Run() int }) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // The tests have removed their own.
+	defer os.RemoveAll(dir)
 	// Users other than this one run some of the programs.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -103,8 +103,8 @@ func (c *Cluster) LoadImage(ctx context.Context, spec image.Image) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // The folder goes with the control plane.
-	defer file.Close()           //nolint:errcheck // It was written by name.
+	defer os.Remove(file.Name())
+	defer file.Close()
 	if err := spec.Write(file.Name()); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func freePorts(count int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		defer listener.Close() //nolint:errcheck // Kept open until all are chosen, so that they differ.
+		defer listener.Close()
 		ports = append(ports, port)
 		if len(ports) == count {
 			return ports, nil

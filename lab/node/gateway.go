@@ -67,12 +67,12 @@ func (l link) accept(listener net.Listener) error {
 
 // join copies both ways until both have ended.
 func (l link) join(from net.Conn) {
-	defer from.Close() //nolint:errcheck // The other side hears of the end by it, nothing is lost.
+	defer from.Close()
 	to, err := net.Dial(l.toNetwork, l.toAddress)
 	if err != nil {
 		return
 	}
-	defer to.Close() //nolint:errcheck // As above.
+	defer to.Close()
 	done := make(chan struct{}, 2)
 	half := func(to, from net.Conn) {
 		_, _ = io.Copy(to, from)

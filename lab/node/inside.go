@@ -93,7 +93,7 @@ func program(name, path string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close() //nolint:errcheck // The program has its own handle.
+	defer log.Close()
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	err = cmd.Run()

@@ -74,7 +74,7 @@ func rewriteTimes(from, to string, created time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer source.Close() //nolint:errcheck // It was only read.
+	defer source.Close()
 	unpacked, err := gzip.NewReader(source)
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func (b Bundle) Make(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // What cannot be removed does no harm.
+	defer os.RemoveAll(work)
 	fresh := filepath.Join(work, "files")
 	if err := os.Mkdir(fresh, 0o755); err != nil {
 		return nil, err

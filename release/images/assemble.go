@@ -34,7 +34,7 @@ func (s Source) Build(ctx context.Context, progress Progress) ([]Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // What cannot be removed does no harm.
+	defer os.RemoveAll(folder)
 	byPlatform := make([]Compiled, len(s.platforms()))
 	for i, platform := range s.platforms() {
 		dir := filepath.Join(folder, strings.ReplaceAll(platform.String(), "/", "-"))

@@ -48,7 +48,7 @@ func WriteLayout(folder string, images []Built) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(fresh) //nolint:errcheck // It is gone when all went well.
+	defer os.RemoveAll(fresh)
 	if err := writeLayout(fresh, images); err != nil {
 		return fmt.Errorf("write %s: %w", folder, err)
 	}

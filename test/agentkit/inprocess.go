@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/agent/cli"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
 // Call is a command line of the agent.

@@ -33,7 +33,7 @@ func (a *Agent) Probe(path string) (int, string) {
 	if err != nil {
 		return 0, err.Error()
 	}
-	defer answer.Body.Close() //nolint:errcheck // It was read.
+	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return 0, err.Error()

@@ -141,7 +141,7 @@ func (w *inProcess) note(writer string, old, now client.Object) {
 
 func (w *inProcess) do(a histories.Action) error {
 	w.say(a.String())
-	switch a.Verb { //nolint:exhaustive // the rest is a person's
+	switch a.Verb {
 	case histories.Kill:
 		w.process.kill()
 	case histories.Upgrade:
@@ -167,6 +167,7 @@ func (w *inProcess) do(a histories.Action) error {
 		w.pass(11 * time.Minute)
 	case histories.Orphan:
 		w.pass(2 * time.Second) // revisions tell their age by times that are a second coarse
+	default: // the rest is a person's
 	}
 	// A template that is replaced before it has a revision leaves no trace of Lockstep's patch.
 	w.passUntil(w.cluster.isObserved)

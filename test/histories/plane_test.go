@@ -75,7 +75,7 @@ func (w *onPlane) start() {
 func (w *onPlane) do(a histories.Action) error {
 	w.t.Helper()
 	w.awaitObserved()
-	switch a.Verb { //nolint:exhaustive // the rest is a person's
+	switch a.Verb {
 	case histories.Kill, histories.Upgrade:
 		w.writes.arm(nil)
 		w.kill()
@@ -99,6 +99,7 @@ func (w *onPlane) do(a histories.Action) error {
 		}
 	case histories.Orphan:
 		w.awaitLaterSecond() // revisions tell their age by times that are a second coarse
+	default: // the rest is a person's
 	}
 	w.writes.orphaning(a.Verb == histories.Orphan)
 	if err := w.person.do(w.t.Context(), a); err != nil {

@@ -27,7 +27,6 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/cli"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
-	agentcli "github.com/lockstep-dev/lockstep/internal/agent/cli"
 	"github.com/lockstep-dev/lockstep/release/images"
 	"github.com/lockstep-dev/lockstep/release/tinysource"
 )

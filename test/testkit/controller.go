@@ -121,7 +121,7 @@ func (c *Controller) Probe(t testing.TB, path string) (code int, text string) {
 	if err != nil {
 		return 0, err.Error()
 	}
-	defer response.Body.Close() //nolint:errcheck // The answer was read.
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		return 0, err.Error()

@@ -111,7 +111,7 @@ func (l *Line) serve() {
 }
 
 func (l *Line) connect(near net.Conn) {
-	defer near.Close() //nolint:errcheck // A line may break at any time; that is its purpose.
+	defer near.Close()
 	if !l.keep(near) {
 		return
 	}
@@ -120,7 +120,7 @@ func (l *Line) connect(near net.Conn) {
 	if err != nil {
 		return
 	}
-	defer far.Close() //nolint:errcheck // As above.
+	defer far.Close()
 	if !l.keep(far) {
 		return
 	}
@@ -134,7 +134,7 @@ func (l *Line) connect(near net.Conn) {
 // copy moves bytes while the line is not frozen, and closes the other end at
 // the end of the stream.
 func (l *Line) copy(to, from net.Conn) {
-	defer to.Close() //nolint:errcheck // As above.
+	defer to.Close()
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)

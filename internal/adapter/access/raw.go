@@ -82,7 +82,7 @@ func (r Raw) get(ctx context.Context, path string) (rawAnswer, error) {
 	if err != nil {
 		return rawAnswer{}, err
 	}
-	defer response.Body.Close() //nolint:errcheck // It was only read.
+	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxRaw))
 	return rawAnswer{response.StatusCode, response.Header.Get("Date"), string(text)}, err
 }

@@ -147,7 +147,7 @@ func (r Reader) addFile(all *Found, name string) bool {
 		name = "standard input"
 		text, err = io.ReadAll(r.Stdin)
 	} else {
-		text, err = os.ReadFile(name) //nolint:gosec // the person names the file
+		text, err = os.ReadFile(name)
 	}
 	if err != nil {
 		return r.goesOn(all, &Error{File: name, Err: withoutName(err)})

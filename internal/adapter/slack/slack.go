@@ -177,7 +177,7 @@ func (a *Announcer) post(ctx context.Context, text string) (time.Duration, error
 	if err != nil {
 		return again, fmt.Errorf("tell Slack: %w", withoutURL(err))
 	}
-	defer response.Body.Close() //nolint:errcheck // Nothing of it is needed.
+	defer response.Body.Close()
 	switch status := response.StatusCode; {
 	case status >= 200 && status < 300:
 		return 0, nil

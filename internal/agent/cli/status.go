@@ -98,7 +98,7 @@ func readStatus(root string, layout volume.Layout) (podsync.Status, []byte, erro
 		return s, nil, usageError{fmt.Errorf("layout %q: want links, exchange or files", layout)}
 	}
 	name := filepath.Join(volume.StateDir(root, layout), podsync.StatusFile)
-	raw, err := os.ReadFile(name) //nolint:gosec // the user names the root
+	raw, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil, fmt.Errorf("no agent has published into %s yet (there is no %s); is this its --root, and is its --layout %s?", root, name, layout)
 	}

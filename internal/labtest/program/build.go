@@ -185,7 +185,7 @@ func (b *Builder) buildBatch(ctx context.Context, batch []recipe) error {
 	if err != nil {
 		return fmt.Errorf("make a folder to build in: %w", err)
 	}
-	defer os.RemoveAll(scratch) //nolint:errcheck // Leftovers cost space only.
+	defer os.RemoveAll(scratch)
 
 	report := startReport(b.progress, batch)
 	defer report.stop()

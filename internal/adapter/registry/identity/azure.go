@@ -96,7 +96,7 @@ func (a *Azure) send(request *http.Request) (keychain.Credential, time.Time, err
 	if err != nil {
 		return keychain.Credential{}, time.Time{}, err
 	}
-	defer response.Body.Close() //nolint:errcheck // It was only read.
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return keychain.Credential{}, time.Time{}, fmt.Errorf("exchange of the token: %s", response.Status)
 	}

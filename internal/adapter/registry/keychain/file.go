@@ -45,6 +45,6 @@ func (f File) read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // It was only read.
+	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, maxFile))
 }

@@ -260,7 +260,7 @@ func (o Options) authorize(request *http.Request) error {
 }
 
 func readCredential(file string) (string, error) {
-	raw, err := os.ReadFile(file) //nolint:gosec // the user names the file
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("read a credential: %w", err)
 	}

@@ -38,7 +38,7 @@ func readPidfile(name string) (pid int, written time.Time, err error) {
 	if err == nil {
 		written = info.ModTime()
 	}
-	raw, err := os.ReadFile(name) //nolint:gosec // the user names the pidfile
+	raw, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, written, &AbsentError{err}
 	}

@@ -172,7 +172,7 @@ func threads(pid int) []string {
 	}
 	var all []string
 	for _, name := range names {
-		raw, err := os.ReadFile(name) //nolint:gosec // a name below /proc
+		raw, err := os.ReadFile(name)
 		if err != nil {
 			continue // it ended meanwhile
 		}
@@ -290,7 +290,7 @@ func allProcesses() []entry {
 	}
 	var found []entry
 	for _, name := range names {
-		raw, err := os.ReadFile(name) //nolint:gosec // a name below /proc
+		raw, err := os.ReadFile(name)
 		if err != nil {
 			continue
 		}
@@ -328,7 +328,7 @@ func (e entry) matches(name string) bool {
 	if exe, err := os.Readlink(dir + "/exe"); err == nil && (exe == name || filepath.Base(exe) == name) {
 		return true
 	}
-	cmdline, _ := os.ReadFile(dir + "/cmdline") //nolint:gosec // a name below /proc
+	cmdline, _ := os.ReadFile(dir + "/cmdline")
 	first, _, _ := strings.Cut(string(cmdline), "\x00")
 	first, _, _ = strings.Cut(first, ":") // "nginx: master process"
 	return e.comm == name || first == name || filepath.Base(first) == name

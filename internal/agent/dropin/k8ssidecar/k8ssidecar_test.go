@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lockstep-dev/lockstep/internal/agent/dropin/k8ssidecar"
 	"github.com/lockstep-dev/lockstep/internal/agent/core/filemap"
+	"github.com/lockstep-dev/lockstep/internal/agent/dropin/k8ssidecar"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync"
 	"github.com/lockstep-dev/lockstep/internal/agent/feature/podsync/application"
 	"github.com/lockstep-dev/lockstep/internal/agent/run"

@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -39,7 +40,7 @@ type parts struct {
 	// announcer writes events once the manager runs.
 	announcer *announce.Announcer
 	// ownership is nil when revisions are not attached.
-	ownership *lineage.Ownership
+	ownership *ownership.Watch
 	// keyProblem is the outcome of the last attempt to read the installation key,
 	// nil before the first.
 	keyProblem atomic.Pointer[error]

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -29,7 +29,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 }
 
 // count counts what was done, would have been done, or failed.
-func (m *metrics) count(o *lineage.Owned, reason input.Reason) {
+func (m *metrics) count(o *ownership.Owned, reason input.Reason) {
 	if reason != input.Attached && reason != input.WouldAttach && reason != input.AttachFailed {
 		return
 	}

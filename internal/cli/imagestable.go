@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
@@ -126,7 +127,7 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	}
 	look := &imagesLook{
 		options: o, words: settings.Native{Others: others}, client: c, env: env, schedule: next,
-		resolver:    registry.New(registry.Options{Hosts: registries.Hosts, UserAgent: "lockstep/" + env.Version}),
+		resolver:    imagewatch.New(imagewatch.Options{Registries: registry.Options{Hosts: registries.Hosts, UserAgent: "lockstep/" + env.Version}}),
 		credentials: registries.Credentials(keychain.NewPods(c, time.Minute)),
 	}
 	rows, err := look.rows(ctx, kinds)
@@ -149,7 +150,7 @@ type imagesLook struct {
 	options     *imagesTable
 	words       settings.Native
 	client      client.Client
-	resolver    *registry.Resolver
+	resolver    *imagewatch.Resolver
 	credentials func(*kube.Workload) (keychain.Source, string)
 	env         Environment
 	schedule    schedule

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
@@ -61,15 +62,15 @@ func (o Registries) Credentials(pods *keychain.Pods) func(*kube.Workload) (keych
 func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	o := &p.options.Images
 	metrics := images.NewMetrics(p.options.Server.Metrics, p.options.Now)
-	resolver := registry.New(registry.Options{
-		Interval: o.Interval, TTL: o.TTL, Hosts: o.Registries.Hosts, UserAgent: "lockstep/" + p.options.Version,
-		Observe: metrics.Observe, Checked: metrics.Checked,
+	resolver := imagewatch.New(imagewatch.Options{
+		Registries: registry.Options{Hosts: o.Registries.Hosts, UserAgent: "lockstep/" + p.options.Version, Observe: metrics.Observe},
+		Interval:   o.Interval, TTL: o.TTL, Checked: metrics.Checked,
 	})
 	platforms, nodes := p.neededPlatforms()
 	pulls := keychain.NewPods(p.client, o.Interval)
 	pulls.Only = o.PullSecrets
 	inputs := images.New(images.Options{
-		Watch:       func(q registry.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
+		Watch:       func(q imagewatch.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
 		Credentials: o.Registries.Credentials(pulls),
 		Platforms:   platforms, Now: p.options.Now,
 	})
@@ -91,7 +92,7 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 }
 
 // addWebhook has every replica listen for notifications; those that do not lead say so.
-func (p *parts) addWebhook(mgr ctrl.Manager, resolver *registry.Resolver, metrics *images.Metrics) error {
+func (p *parts) addWebhook(mgr ctrl.Manager, resolver *imagewatch.Resolver, metrics *images.Metrics) error {
 	o := p.options.Images.Webhook
 	if o.Addr == "" {
 		return nil

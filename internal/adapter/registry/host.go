@@ -138,7 +138,7 @@ func (h *host) enter(ctx context.Context, what string, kind RequestKind) (leave 
 	select {
 	case h.slots <- struct{}{}:
 	case <-ctx.Done():
-		return nil, unreachable(what, h.name, context.Cause(ctx))
+		return nil, NoAnswer(what, h.name, context.Cause(ctx))
 	}
 	leave = func() { <-h.slots }
 	h.mu.Lock()

@@ -1,4 +1,4 @@
-package registry_test
+package imagewatch_test
 
 import (
 	"encoding/json"
@@ -16,8 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 // versions makes tags v1.0.0 to v1.N.9.
@@ -34,16 +36,16 @@ func versions(n int) []string {
 // registry links to an eleventh page, which is empty.
 func TestLongLists(t *testing.T) {
 	t.Parallel()
-	s := startRegistry(t, registrylab.Options{})
+	s := testkit.ServeRegistry(t, registrylab.Options{})
 	digest := push(t, s, "big", "latest", "a")
 	if err := s.Tag("big", digest, versions(9999)...); err != nil {
 		t.Fatal(err)
 	}
 	s.Counts()
 	var progress []int
-	r := newResolver(registry.Options{Listed: func(_ string, tags int) { progress = append(progress, tags) }}, s)
+	r := newResolver(imagewatch.Options{Registries: registry.Options{Listed: func(_ string, tags int) { progress = append(progress, tags) }}}, s)
 	prefixed, whole := ask(t, owner(), "%s/big:v1.998.*", s.Address), ask(t, owner(), "%s/big:^1", s.Address)
-	check := func(reason string, q registry.Question, tag string, want map[string]int) {
+	check := func(reason string, q imagewatch.Question, tag string, want map[string]int) {
 		t.Helper()
 		if got := mustResolve(t, r, q); got.Tag != tag || got.Digest != digest {
 			t.Errorf("%s: got %+v, want %s", reason, got, tag)
@@ -66,12 +68,12 @@ func TestLongLists(t *testing.T) {
 // TestBeginningBehindAPrefix: only where that saves requests and misses nothing.
 func TestBeginningBehindAPrefix(t *testing.T) {
 	t.Parallel()
-	s := startRegistry(t, registrylab.Options{PageSize: 100})
+	s := testkit.ServeRegistry(t, registrylab.Options{PageSize: 100})
 	digest := push(t, s, "app", "latest", "a")
 	if err := s.Tag("app", digest, versions(998)...); err != nil {
 		t.Fatal(err)
 	}
-	r := newResolver(registry.Options{}, s)
+	r := newResolver(imagewatch.Options{}, s)
 	check := func(reason, spec, tag string, want int) {
 		t.Helper()
 		q := ask(t, owner(), "%s/app:%s", s.Address, spec)
@@ -110,7 +112,7 @@ func TestBeginningBehindAPrefix(t *testing.T) {
 // prefix would miss some.
 func TestUnsortedListsAreReadInFull(t *testing.T) {
 	t.Parallel()
-	s := startRegistry(t, registrylab.Options{PageSize: 5})
+	s := testkit.ServeRegistry(t, registrylab.Options{PageSize: 5})
 	digest := push(t, s, "app", "v1.9", "a")
 	if err := s.Tag("app", digest, versions(20)...); err != nil {
 		t.Fatal(err)
@@ -130,7 +132,7 @@ func TestUnsortedListsAreReadInFull(t *testing.T) {
 	if err := s.Tag("app", digest, "v1.1.10"); err != nil {
 		t.Fatal(err)
 	}
-	r := newResolver(registry.Options{}, s)
+	r := newResolver(imagewatch.Options{}, s)
 	q := ask(t, owner(), "%s/app:v1.1.*", s.Address)
 	for round := range 2 {
 		s.Counts()
@@ -147,7 +149,7 @@ func TestUnsortedListsAreReadInFull(t *testing.T) {
 // TestSmallPages: a registry that refuses the size of a page is asked for a smaller one.
 func TestSmallPages(t *testing.T) {
 	t.Parallel()
-	s := startRegistry(t, registrylab.Options{})
+	s := testkit.ServeRegistry(t, registrylab.Options{})
 	digest := push(t, s, "app", "v1.9", "a")
 	if err := s.Tag("app", digest, versions(250)...); err != nil {
 		t.Fatal(err)
@@ -161,7 +163,7 @@ func TestSmallPages(t *testing.T) {
 		return err == nil
 	})
 	s.Counts()
-	r := newResolver(registry.Options{}, s)
+	r := newResolver(imagewatch.Options{}, s)
 	q := ask(t, owner(), "%s/app:^1", s.Address)
 	for round, want := range []int{4, 3} {
 		r.Forget(q.Repository)
@@ -179,7 +181,7 @@ func TestSmallPages(t *testing.T) {
 // and not one of those that follow a push.
 func TestShorterListIsNoDowngrade(t *testing.T) {
 	t.Parallel()
-	s := startRegistry(t, registrylab.Options{})
+	s := testkit.ServeRegistry(t, registrylab.Options{})
 	push(t, s, "app", "1.1", "old")
 	newest := push(t, s, "app", "1.2", "new")
 	var short sync.Map
@@ -189,7 +191,7 @@ func TestShorterListIsNoDowngrade(t *testing.T) {
 		}
 		return json.NewEncoder(w).Encode(map[string]any{"tags": []string{"1.1"}}) == nil
 	})
-	r := newResolver(registry.Options{}, s)
+	r := newResolver(imagewatch.Options{}, s)
 	answers := make(chan struct{}, 100)
 	q := ask(t, owner(), "%s/app:1.*", s.Address)
 	w := r.Watch(q, func() { answers <- struct{}{} })
@@ -202,7 +204,7 @@ func TestShorterListIsNoDowngrade(t *testing.T) {
 
 	// After a restart, the tag that runs is what is known.
 	short.Store("on", true)
-	fresh := newResolver(registry.Options{}, s)
+	fresh := newResolver(imagewatch.Options{}, s)
 	q.Running = "1.2"
 	if got := mustResolve(t, fresh, q); got.Tag != "1.2" {
 		t.Errorf("after a restart a short list led to %s", got.Tag)
@@ -245,7 +247,7 @@ func TestGoneForAnInterval(t *testing.T) {
 		return true
 	}
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{Interval: time.Minute})
+		r := s.resolver(t, imagewatch.Options{Interval: time.Minute})
 		q := ask(t, owner(), "r.example/app:1.*")
 		w := r.Watch(q, func() {})
 		defer w.Stop()
@@ -278,9 +280,9 @@ func TestGoneForAnInterval(t *testing.T) {
 
 func TestNoTagMatches(t *testing.T) {
 	t.Parallel()
-	s := startRegistry(t, registrylab.Options{})
+	s := testkit.ServeRegistry(t, registrylab.Options{})
 	push(t, s, "app", "latest", "a")
-	r := newResolver(registry.Options{}, s)
+	r := newResolver(imagewatch.Options{}, s)
 	_, err := r.Resolve(t.Context(), ask(t, owner(), "%s/app:^1", s.Address))
 	if registry.KindOf(err) != registry.NoMatch || !strings.Contains(err.Error(), "none of 1 matches ^1") {
 		t.Errorf("error is %v", err)
@@ -290,5 +292,32 @@ func TestNoTagMatches(t *testing.T) {
 		if registry.KindOf(err) != registry.Missing || !strings.Contains(err.Error(), "404") {
 			t.Errorf("%s: %v", image, err)
 		}
+	}
+}
+
+// TestCutList: a list that ends in the middle is not a shorter list.
+func TestCutList(t *testing.T) {
+	t.Parallel()
+	s := testkit.ServeRegistry(t, registrylab.Options{})
+	push(t, s, "app", "1.1", "a")
+	var cut atomic.Bool
+	cut.Store(true)
+	s.Spoil(func(w http.ResponseWriter, r *http.Request) bool {
+		if registrylab.KindOf(r) != "tags" || !cut.Load() {
+			return false
+		}
+		w.Header().Set("Content-Length", "100")
+		_, err := w.Write([]byte(`{"name": "app", "tags": ["1.0"`))
+		return err == nil
+	})
+	r := newResolver(imagewatch.Options{}, s)
+	q := ask(t, owner(), "%s/app:1.*", s.Address)
+	if got, err := r.Resolve(t.Context(), q); registry.KindOf(err) != registry.Unreachable {
+		t.Errorf("got %+v, error %v", got, err)
+	}
+	cut.Store(false)
+	r.Forget(q.Repository)
+	if got := mustResolve(t, r, q); got.Tag != "1.1" {
+		t.Errorf("got %s", got.Tag)
 	}
 }

@@ -8,9 +8,9 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/nodes"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -59,14 +59,14 @@ func (r *roll) platforms(ctx context.Context) (func(*kube.Workload) ([]v1.Platfo
 	if err != nil || len(fixed) > 0 {
 		return func(*kube.Workload) ([]v1.Platform, bool) { return fixed, true }, err
 	}
-	nodes := cluster.NewNodes(r.client, nil)
+	nodePlatforms := nodes.New(r.client, nil)
 	return func(w *kube.Workload) ([]v1.Platform, bool) {
-		all, listed := nodes.Platforms()
+		all, listed := nodePlatforms.Platforms()
 		if !listed {
-			if err := nodes.Read(ctx); err != nil {
+			if err := nodePlatforms.Read(ctx); err != nil {
 				r.say(fmt.Sprintf("the image is taken whatever platforms it is for, unless --image-platforms names some: %v", err))
 			}
-			all, _ = nodes.Platforms()
+			all, _ = nodePlatforms.Platforms()
 		}
 		return run.PlatformsFor(w, all), true
 	}, nil

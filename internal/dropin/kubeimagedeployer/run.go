@@ -25,6 +25,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
@@ -171,7 +172,7 @@ func (p *parts) ready() server.Readiness {
 }
 
 func (p *parts) setup(mgr ctrl.Manager) error {
-	p.metrics.MustRegister(cluster.NewCollector(p.cache, nil))
+	p.metrics.MustRegister(monitoring.NewCollector(p.cache, nil))
 	resolver, inputs := p.images()
 	p.metrics.MustRegister(images.NewCollector(inputs))
 	tasks := []func(context.Context){func(ctx context.Context) { p.cache.Run(ctx, kube.Hashers{}) }, resolver.Run}

@@ -3,7 +3,7 @@ package revisions
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
@@ -38,5 +38,5 @@ func (m *metrics) count(o *ownership.Owned, reason input.Reason) {
 
 // ForgetNamespaces drops the counts of namespaces that are not known.
 func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
-	cluster.DropNamespaces(known, r.metrics.attached)
+	monitoring.DropNamespaces(known, r.metrics.attached)
 }

@@ -139,9 +139,9 @@ func (a *asking) digest(ctx context.Context, tag string) (string, time.Time, err
 	var at time.Time
 	q := a.question
 	digest, err := registry.Try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) (string, error) {
-		digest, when, err := a.heads.get(ctx, question[string]{
-			key: shareKey(q.Repository, as, tag), use: a.use,
-			ask: func(ctx context.Context) (string, error) { return a.client.Digest(ctx, as, q.Repository, tag) },
+		digest, when, err := a.heads.Get(ctx, shareKey(q.Repository, as, tag), func(ctx context.Context) (string, time.Duration, error) {
+			digest, err := a.client.Digest(ctx, as, q.Repository, tag)
+			return digest, a.use(err), err
 		})
 		at = when
 		return digest, err
@@ -155,7 +155,7 @@ func (a *asking) tags(ctx context.Context) ([]string, error) {
 	q := a.question
 	return registry.Try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) ([]string, error) {
 		whole := shareKey(q.Repository, as, "")
-		if tags, _, ok := a.lists.peek(whole); ok {
+		if tags, ok := a.lists.Peek(whole); ok {
 			return tags, nil
 		}
 		key, prefix := whole, ""
@@ -163,9 +163,9 @@ func (a *asking) tags(ctx context.Context) ([]string, error) {
 			prefix = q.Spec.Prefix()
 			key = whole + prefix
 		}
-		tags, _, err := a.lists.get(ctx, question[[]string]{
-			key: key, use: a.use,
-			ask: func(ctx context.Context) ([]string, error) { return a.client.Tags(ctx, as, q.Repository, prefix) },
+		tags, _, err := a.lists.Get(ctx, key, func(ctx context.Context) ([]string, time.Duration, error) {
+			tags, err := a.client.Tags(ctx, as, q.Repository, prefix)
+			return tags, a.use(err), err
 		})
 		return tags, err
 	})
@@ -204,17 +204,13 @@ func (a *asking) image(ctx context.Context, digest string) (registry.Image, erro
 	q := a.question
 	return registry.Try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) (registry.Image, error) {
 		// Whoever may read the tag may know its platforms: the credential is not in the key.
-		image, _, err := a.images.get(ctx, question[registry.Image]{
-			key: shareKey(q.Repository, keychain.Credential{}, digest),
-			ask: func(ctx context.Context) (registry.Image, error) {
-				return a.client.Image(ctx, as, q.Repository, digest)
-			},
-			use: func(err error) time.Duration {
-				if err == nil {
-					return keepImage
-				}
-				return shareFailure
-			},
+		key := shareKey(q.Repository, keychain.Credential{}, digest)
+		image, _, err := a.images.Get(ctx, key, func(ctx context.Context) (registry.Image, time.Duration, error) {
+			image, err := a.client.Image(ctx, as, q.Repository, digest)
+			if err != nil {
+				return registry.Image{}, shareFailure, err
+			}
+			return image, keepImage, nil
 		})
 		return image, err
 	})

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/answers"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 )
 
@@ -21,9 +22,9 @@ const (
 type Resolver struct {
 	options Options
 	client  *registry.Client
-	heads   share[string]
-	lists   share[[]string]
-	images  share[registry.Image]
+	heads   answers.Cache[string]
+	lists   answers.Cache[[]string]
+	images  answers.Cache[registry.Image]
 
 	mu       sync.Mutex
 	run      context.Context //nolint:containedctx // That of Run, for the checks that timers begin.
@@ -35,7 +36,10 @@ type Resolver struct {
 // New makes a resolver. Watched questions are asked while Run runs.
 func New(options Options) *Resolver {
 	options = options.withDefaults()
-	return &Resolver{options: options, client: registry.NewClient(options.Registries), subjects: map[string]*subject{}, pushes: map[string]*push{}}
+	return &Resolver{
+		options: options, client: registry.NewClient(options.Registries), subjects: map[string]*subject{}, pushes: map[string]*push{},
+		heads: answers.Cache[string]{Timeout: checkTimeout}, lists: answers.Cache[[]string]{Timeout: checkTimeout}, images: answers.Cache[registry.Image]{Timeout: checkTimeout},
+	}
 }
 
 // subject is one question that is watched.

@@ -13,35 +13,28 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 )
 
-// meet asks a registry once how it wants to know who asks. Others wait meanwhile.
+// meet asks a registry once how it wants to know who asks. Others wait meanwhile, and the
+// next one asks after a failure.
 func (c *Client) meet(ctx context.Context, h *host, what string) error {
-	h.mu.Lock()
-	for !h.asked && h.asking != nil {
-		asking := h.asking
-		h.mu.Unlock()
-		select {
-		case <-asking:
-		case <-ctx.Done():
-			return NoAnswer(what, h.name, context.Cause(ctx))
-		}
-		h.mu.Lock()
-	}
-	if h.asked {
-		h.mu.Unlock()
+	if h.asked.Load() {
 		return nil
 	}
-	done := make(chan struct{})
-	h.asking = done
-	h.mu.Unlock()
+	if err := h.meeting.Acquire(ctx, 1); err != nil {
+		return NoAnswer(what, h.name, context.Cause(ctx))
+	}
+	defer h.meeting.Release(1)
+	if h.asked.Load() {
+		return nil
+	}
 	found, err := c.ping(ctx, h, what)
+	if err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err == nil {
-		h.asked, h.challenge = true, found
-	}
-	h.asking = nil
-	close(done)
-	return err
+	h.challenge = found
+	h.asked.Store(true)
+	return nil
 }
 
 func (c *Client) ping(ctx context.Context, h *host, what string) (challenge, error) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/bench/internal/figures"
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
@@ -113,16 +114,16 @@ func (owner) Credentials(context.Context, tagspec.Repository) ([]keychain.Creden
 }
 
 // resolver makes one whose interval has no jitter, so that polls can be counted.
-func resolver(server *registrylab.Server, every time.Duration) *registry.Resolver {
-	return registry.New(registry.Options{
+func resolver(server *registrylab.Server, every time.Duration) *imagewatch.Resolver {
+	return imagewatch.New(imagewatch.Options{
 		Interval: every, Jitter: func(d time.Duration) time.Duration { return d },
-		Hosts: map[string]registry.Host{server.Address: {CA: server.CA}},
+		Registries: registry.Options{Hosts: map[string]registry.Host{server.Address: {CA: server.CA}}},
 	})
 }
 
-func question(server *registrylab.Server, asker int, image string, args ...any) (registry.Question, error) {
+func question(server *registrylab.Server, asker int, image string, args ...any) (imagewatch.Question, error) {
 	parsed, err := tagspec.ParseImage(server.Address + "/" + fmt.Sprintf(image, args...))
-	return registry.Question{
+	return imagewatch.Question{
 		Repository: parsed.Repository, Spec: parsed.Spec, Platforms: registrylab.Platforms(),
 		Asker: fmt.Sprint("namespace-", asker), Credentials: owner{},
 	}, err
@@ -130,12 +131,12 @@ func question(server *registrylab.Server, asker int, image string, args ...any) 
 
 // watch asks questions and returns when all have an answer. The function that it returns
 // ends that.
-func watch(ctx context.Context, r *registry.Resolver, questions []registry.Question) (end func(), err error) {
+func watch(ctx context.Context, r *imagewatch.Resolver, questions []imagewatch.Question) (end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var (
 		running  sync.WaitGroup
 		answered sync.WaitGroup
-		watches  []*registry.Watch
+		watches  []*imagewatch.Watch
 	)
 	for _, q := range questions {
 		answered.Add(1)
@@ -184,7 +185,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // measurePolls has twenty images for two platforms, and a hundred who ask for them.
 func measurePolls(ctx context.Context, server *registrylab.Server, result *Result) error {
-	var questions []registry.Question
+	var questions []imagewatch.Question
 	for i := range askers {
 		if i < images {
 			if _, err := server.PushIndex(ctx, fmt.Sprintf("app-%d", i), "1", fmt.Sprint(i)); err != nil {
@@ -221,7 +222,7 @@ func measureTags(ctx context.Context, server *registrylab.Server, result *Result
 	if err := server.Tag("big", digest, tags...); err != nil {
 		return err
 	}
-	var questions []registry.Question
+	var questions []imagewatch.Question
 	for i := range askers {
 		q, err := question(server, i, "big:^1")
 		if err != nil {
@@ -269,7 +270,7 @@ func measureMemory(ctx context.Context, server *registrylab.Server, result *Resu
 		return err
 	}
 	before := heap()
-	var questions []registry.Question
+	var questions []imagewatch.Question
 	for i, tag := range tags {
 		q, err := question(server, i, "many:%s", tag)
 		if err != nil {

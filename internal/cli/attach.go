@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -82,7 +83,7 @@ func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) 
 	if err != nil {
 		return err
 	}
-	c, err := lineage.NewDirectClient(config, attachableKinds())
+	c, err := access.NewDirectClient(config, attachableKinds())
 	if err != nil {
 		return err
 	}

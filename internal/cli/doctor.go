@@ -134,7 +134,7 @@ func (o *doctorOptions) ping(ctx context.Context, env Environment, host string, 
 	if err != nil {
 		return err
 	}
-	return registry.New(registry.Options{Hosts: hosts, UserAgent: "lockstep/" + env.Version}).Ping(ctx, host)
+	return registry.NewClient(registry.Options{Hosts: hosts, UserAgent: "lockstep/" + env.Version}).Ping(ctx, host)
 }
 
 // verdict is an error when the command has to fail.

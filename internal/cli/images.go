@@ -10,6 +10,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/pflag"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/webhook"
 	"github.com/lockstep-dev/lockstep/internal/run"
@@ -36,7 +37,7 @@ type imagesOptions struct {
 
 func (o *imagesOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.follow, "images", false, "follow images: annotations image.lockstep.dev/CONTAINER; needs further rights, which charts/lockstep grants with images.enabled")
-	fs.DurationVar(&o.interval, "image-interval", registry.DefaultInterval, "how often a registry is asked for each image")
+	fs.DurationVar(&o.interval, "image-interval", imagewatch.DefaultInterval, "how often a registry is asked for each image")
 	fs.DurationVar(&o.ttl, "image-ttl", 0, "how old an answer of a registry may be that another workload uses (default --image-interval)")
 	o.bindPlatforms(fs)
 	fs.StringSliceVar(&o.pullSecrets, "image-pull-secrets", nil, "names of the pull secrets that may be read, in any namespace that is watched (default all that pods and service accounts name)")

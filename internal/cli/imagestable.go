@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
@@ -126,7 +128,7 @@ func (o *imagesTable) run(ctx context.Context, env Environment) error {
 	}
 	look := &imagesLook{
 		options: o, words: settings.Native{Others: others}, client: c, env: env, schedule: next,
-		resolver:    registry.New(registry.Options{Hosts: registries.Hosts, UserAgent: "lockstep/" + env.Version}),
+		resolver:    imagewatch.New(imagewatch.Options{Registries: registry.Options{Hosts: registries.Hosts, UserAgent: "lockstep/" + env.Version}}),
 		credentials: registries.Credentials(keychain.NewPods(c, time.Minute)),
 	}
 	rows, err := look.rows(ctx, kinds)
@@ -149,7 +151,7 @@ type imagesLook struct {
 	options     *imagesTable
 	words       settings.Native
 	client      client.Client
-	resolver    *registry.Resolver
+	resolver    *imagewatch.Resolver
 	credentials func(*kube.Workload) (keychain.Source, string)
 	env         Environment
 	schedule    schedule
@@ -190,7 +192,7 @@ func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, e
 	}
 	l.entries, l.serves = stored.Entries, heard.Serves
 	slots := make(chan struct{}, imagesAtATime)
-	for _, w := range withLenders(workloads) {
+	for _, w := range resolved(workloads) {
 		intent := l.words.Intent(w.Annotations, nil)
 		for _, request := range intent.Images {
 			row := &imageRow{}
@@ -210,28 +212,20 @@ func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, e
 	return rows, ctx.Err()
 }
 
-// withLenders gives those that borrow a template that of their lender, which is no workload
-// of its own then.
-func withLenders(all []*kube.Workload) []*kube.Workload {
-	byKey, lent := map[kube.Key]*kube.Workload{}, map[kube.Key]bool{}
+// resolved are the workloads with the templates that they borrow. Those that lend theirs, and
+// those whose lender is not listed, are left out.
+func resolved(all []*kube.Workload) []*kube.Workload {
+	view := cluster.NewView(kube.Hashers{})
 	for _, w := range all {
-		byKey[w.Key] = w
-		if w.Borrows != (kube.Key{}) {
-			lent[w.Borrows] = true
+		view.PutWorkload(w)
+	}
+	var found []*kube.Workload
+	for _, listed := range all {
+		if w, ok := view.Workload(listed.Key); ok && w.Problem == "" {
+			found = append(found, w)
 		}
 	}
-	var joined []*kube.Workload
-	for _, w := range all {
-		lender := byKey[w.Borrows]
-		switch {
-		case lent[w.Key]:
-		case w.Borrows == kube.Key{}:
-			joined = append(joined, w)
-		case lender != nil:
-			joined = append(joined, w.Borrowing(lender))
-		}
-	}
-	return joined
+	return found
 }
 
 // workloads of a kind. A kind that is not installed has none.

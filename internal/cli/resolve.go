@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
@@ -115,9 +116,9 @@ func (o *resolveOptions) run(cmd *cobra.Command, text string, env Environment) e
 		return usageError{err}
 	}
 	shown := newListing(env.Stderr)
-	resolver := registry.New(registry.Options{
+	resolver := imagewatch.New(imagewatch.Options{Registries: registry.Options{
 		Hosts: map[string]registry.Host{image.Repository.Host: host}, UserAgent: "lockstep/" + env.Version, Listed: shown.page,
-	})
+	}})
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not within %s", o.timeout))
 	defer cancel()
 	found, err := resolver.Resolve(ctx, question)
@@ -128,7 +129,7 @@ func (o *resolveOptions) run(cmd *cobra.Command, text string, env Environment) e
 	return o.print(env.Stdout, image, found)
 }
 
-func (o *resolveOptions) print(to io.Writer, image tagspec.Image, found registry.Resolution) error {
+func (o *resolveOptions) print(to io.Writer, image tagspec.Image, found imagewatch.Resolution) error {
 	text := image.Repository.Written + ":" + found.Tag + "@" + found.Digest
 	switch o.output {
 	case "digest":
@@ -140,8 +141,8 @@ func (o *resolveOptions) print(to io.Writer, image tagspec.Image, found registry
 	return err
 }
 
-func (o *resolveOptions) question(image tagspec.Image, env Environment) (registry.Question, error) {
-	q := registry.Question{Repository: image.Repository, Spec: image.Spec}
+func (o *resolveOptions) question(image tagspec.Image, env Environment) (imagewatch.Question, error) {
+	q := imagewatch.Question{Repository: image.Repository, Spec: image.Spec}
 	chain := keychain.Chain{keychain.File{Path: o.dockerConfigFile(env)}}
 	if o.identities {
 		chain = append(chain, &identity.ECR{}, &identity.Google{}, &identity.Azure{})

@@ -8,8 +8,9 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/nodes"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -29,11 +30,11 @@ func (r *roll) images(ctx context.Context) (*images.Inputs, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	resolver := registry.New(registry.Options{Hosts: registries.Hosts, UserAgent: "lockstep/" + r.env.Version})
+	resolver := imagewatch.New(imagewatch.Options{Registries: registry.Options{Hosts: registries.Hosts, UserAgent: "lockstep/" + r.env.Version}})
 	return images.New(images.Options{
-		Watch: func(q registry.Question, _ func()) images.Watch {
+		Watch: func(q imagewatch.Question, _ func()) images.Watch {
 			found, err := resolver.Resolve(ctx, q)
-			return answered{registry.View{Resolution: found, Err: err}}
+			return answered{imagewatch.View{Resolution: found, Err: err}}
 		},
 		Credentials: registries.Credentials(keychain.NewPods(r.client, time.Minute)),
 		Platforms:   platforms, Now: r.env.Now,
@@ -42,11 +43,11 @@ func (r *roll) images(ctx context.Context) (*images.Inputs, error) {
 
 // answered is a question that was asked once.
 type answered struct {
-	view registry.View
+	view imagewatch.View
 }
 
 // View implements images.Watch.
-func (a answered) View() registry.View { return a.view }
+func (a answered) View() imagewatch.View { return a.view }
 
 // Stop implements images.Watch.
 func (answered) Stop() {}
@@ -58,14 +59,14 @@ func (r *roll) platforms(ctx context.Context) (func(*kube.Workload) ([]v1.Platfo
 	if err != nil || len(fixed) > 0 {
 		return func(*kube.Workload) ([]v1.Platform, bool) { return fixed, true }, err
 	}
-	nodes := cluster.NewNodes(r.client, nil)
+	nodePlatforms := nodes.New(r.client, nil)
 	return func(w *kube.Workload) ([]v1.Platform, bool) {
-		all, listed := nodes.Platforms()
+		all, listed := nodePlatforms.Platforms()
 		if !listed {
-			if err := nodes.Read(ctx); err != nil {
+			if err := nodePlatforms.Read(ctx); err != nil {
 				r.say(fmt.Sprintf("the image is taken whatever platforms it is for, unless --image-platforms names some: %v", err))
 			}
-			all, _ = nodes.Platforms()
+			all, _ = nodePlatforms.Platforms()
 		}
 		return run.PlatformsFor(w, all), true
 	}, nil

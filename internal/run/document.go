@@ -6,7 +6,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
@@ -19,5 +19,5 @@ func DocumentMetrics(r prometheus.Registerer) error {
 	images.NewMetrics(r, nil)
 	r.MustRegister(images.NewCollector(images.New(images.Options{})))
 	revisions.New(revisions.DefaultOptions(), revisions.Dependencies{Metrics: r})
-	return r.Register(cluster.NewCollector(p.cache, p.records))
+	return r.Register(monitoring.NewCollector(p.cache, p.records))
 }

@@ -12,8 +12,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/nodes"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
@@ -61,22 +62,22 @@ func (o Registries) Credentials(pods *keychain.Pods) func(*kube.Workload) (keych
 func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	o := &p.options.Images
 	metrics := images.NewMetrics(p.options.Server.Metrics, p.options.Now)
-	resolver := registry.New(registry.Options{
-		Interval: o.Interval, TTL: o.TTL, Hosts: o.Registries.Hosts, UserAgent: "lockstep/" + p.options.Version,
-		Observe: metrics.Observe, Checked: metrics.Checked,
+	resolver := imagewatch.New(imagewatch.Options{
+		Registries: registry.Options{Hosts: o.Registries.Hosts, UserAgent: "lockstep/" + p.options.Version, Observe: metrics.Observe},
+		Interval:   o.Interval, TTL: o.TTL, Checked: metrics.Checked,
 	})
-	platforms, nodes := p.neededPlatforms()
+	platforms, nodePlatforms := p.neededPlatforms()
 	pulls := keychain.NewPods(p.client, o.Interval)
 	pulls.Only = o.PullSecrets
 	inputs := images.New(images.Options{
-		Watch:       func(q registry.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
+		Watch:       func(q imagewatch.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
 		Credentials: o.Registries.Credentials(pulls),
 		Platforms:   platforms, Now: p.options.Now,
 	})
 	p.options.Server.Metrics.MustRegister(images.NewCollector(inputs))
-	if nodes != nil {
-		nodes.Changed(inputs.WakeAll)
-		if err := mgr.Add(manager.RunnableFunc(nodes.Run)); err != nil {
+	if nodePlatforms != nil {
+		nodePlatforms.Changed(inputs.WakeAll)
+		if err := mgr.Add(manager.RunnableFunc(nodePlatforms.Run)); err != nil {
 			return nil, err
 		}
 	}
@@ -91,7 +92,7 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 }
 
 // addWebhook has every replica listen for notifications; those that do not lead say so.
-func (p *parts) addWebhook(mgr ctrl.Manager, resolver *registry.Resolver, metrics *images.Metrics) error {
+func (p *parts) addWebhook(mgr ctrl.Manager, resolver *imagewatch.Resolver, metrics *images.Metrics) error {
 	o := p.options.Images.Webhook
 	if o.Addr == "" {
 		return nil
@@ -120,23 +121,23 @@ func (p *parts) addWebhook(mgr ctrl.Manager, resolver *registry.Resolver, metric
 
 // neededPlatforms are those of the flag, or those of the nodes on which a workload may
 // run. Whoever may not list nodes checks none.
-func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *cluster.Nodes) {
+func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *nodes.Nodes) {
 	if fixed := p.options.Images.Platforms; len(fixed) > 0 {
 		return func(*kube.Workload) ([]v1.Platform, bool) { return fixed, true }, nil
 	}
-	nodes := cluster.NewNodes(p.client, func(err error) {
+	nodePlatforms := nodes.New(p.client, func(err error) {
 		p.log.Error(advised(err), "cannot look at nodes; images are taken whatever platforms they are for, unless --image-platforms names some")
 	})
 	return func(w *kube.Workload) ([]v1.Platform, bool) {
-		all, known := nodes.Platforms()
+		all, known := nodePlatforms.Platforms()
 		return PlatformsFor(w, all), known
-	}, nodes
+	}, nodePlatforms
 }
 
 // PlatformsFor are those of the nodes on which the workload may run.
-func PlatformsFor(w *kube.Workload, nodes []cluster.Platform) []v1.Platform {
+func PlatformsFor(w *kube.Workload, available []nodes.Platform) []v1.Platform {
 	var wanted []v1.Platform
-	for _, n := range nodes {
+	for _, n := range available {
 		if (w.Pull.OS == "" || w.Pull.OS == n.OS) && (w.Pull.Architecture == "" || w.Pull.Architecture == n.Architecture) {
 			wanted = append(wanted, v1.Platform{OS: n.OS, Architecture: n.Architecture})
 		}

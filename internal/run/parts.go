@@ -19,6 +19,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -39,7 +41,7 @@ type parts struct {
 	// announcer writes events once the manager runs.
 	announcer *announce.Announcer
 	// ownership is nil when revisions are not attached.
-	ownership *lineage.Ownership
+	ownership *ownership.Watch
 	// keyProblem is the outcome of the last attempt to read the installation key,
 	// nil before the first.
 	keyProblem atomic.Pointer[error]
@@ -93,7 +95,7 @@ func (p *parts) cacheOptions() cluster.CacheOptions {
 // setup adds the watches, which every replica keeps so that a new leader is warm,
 // and the loop and the writing of the record, which only the leader does.
 func (p *parts) setup(mgr ctrl.Manager) error {
-	p.options.Server.Metrics.MustRegister(cluster.NewCollector(p.cache, p.counted(), p.ownershipStatus))
+	p.options.Server.Metrics.MustRegister(monitoring.NewCollector(p.cache, p.counted(), p.ownershipStatus))
 	if err := mgr.Add(onEveryReplica(p.watch)); err != nil {
 		return err
 	}
@@ -129,7 +131,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 }
 
 // counted is the record, as far as it is kept.
-func (p *parts) counted() cluster.Counted {
+func (p *parts) counted() monitoring.Counted {
 	if !p.options.moves() {
 		return nil
 	}

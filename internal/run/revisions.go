@@ -7,8 +7,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
@@ -18,7 +18,7 @@ func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err err
 	if !p.options.Revisions.Enabled {
 		return func(func(string) bool) {}, nil
 	}
-	p.ownership = lineage.NewOwnership(p.cache, lineage.OwnershipOptions{
+	p.ownership = ownership.New(p.cache, ownership.Options{
 		Now:    p.options.Now,
 		Report: func(s mirror.Status) { ReportStatus(p.log, s) },
 		// A namespace that wants to observe must be known before anything is written.
@@ -32,8 +32,8 @@ func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err err
 	o.Observe = p.options.observes()
 	loop := revisions.New(o, revisions.Dependencies{
 		Cluster: p.ownership,
-		Owners: func(ctx context.Context, object lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
-			return lineage.AddOwners(ctx, p.client, object, uid, owners)
+		Owners: func(ctx context.Context, object ownership.ObjectKey, uid string, owners []metav1.OwnerReference) error {
+			return ownership.AddOwners(ctx, p.client, object, uid, owners)
 		},
 		Observes:  p.observes,
 		Announcer: p.announcer,

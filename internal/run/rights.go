@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 )
 
 // Needs is everything that the controller needs to be allowed. Where namespaces are chosen by their
@@ -143,7 +143,7 @@ func (o *Options) attachRights() []access.Right {
 	need := func(kind, ns string) {
 		all = append(all, access.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
 	}
-	secrets := lineage.OwnershipOptions{Secrets: o.Revisions.Secrets}
+	secrets := ownership.Options{Secrets: o.Revisions.Secrets}
 	for _, ns := range o.writtenNamespaces() {
 		need("configmaps", ns)
 		for _, within := range secrets.SecretsIn(ns) {

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,10 +76,12 @@ func TestKindsOfOneName(t *testing.T) {
 	}
 	advanced := custom("apps.kruise.io/v1beta1/StatefulSet=spec.template")
 	c := NewCache(nil, CacheOptions{Kinds: append(kube.Kinds(), advanced), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}})
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(NewCollector(c, nil))
-	if _, err := registry.Gather(); err != nil {
-		t.Error(err)
+	seen := map[string]bool{}
+	for _, s := range c.Status() {
+		if seen[s.Resource] {
+			t.Errorf("two resources are called %s", s.Resource)
+		}
+		seen[s.Resource] = true
 	}
 	for want, kind := range map[string]kube.Kind{
 		"statefulsets in shop":                kube.StatefulSet(),

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -49,6 +48,7 @@ type Cache struct {
 	hashers    kube.Hashers
 	users      *users
 	awaited    *awaited
+	lending    lending
 	namespaces *mirror.Mirror[*kube.Namespace]
 
 	areas Areas[*area]
@@ -57,17 +57,15 @@ type Cache struct {
 	// ending are those that are no longer wanted, until they have ended. That can
 	// take a minute: the library's pauses do not heed a context.
 	ending map[string]*area
-	// lent are the workloads whose template others use as their own, and those.
-	lent  map[kube.Key]map[kube.Key]struct{}
-	wakes []func(kube.Key)
-	begin func(*area)
+	wakes  []func(kube.Key)
+	begin  func(*area)
 	// guests never change after Run began.
 	guests []Guest
 }
 
 // NewCache makes a cache that is empty until Run.
 func NewCache(c client.WithWatch, o CacheOptions) *Cache {
-	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), ending: map[string]*area{}, lent: map[kube.Key]map[kube.Key]struct{}{}}
+	cache := &Cache{client: c, options: o, users: newUsers(o.Vocabulary), ending: map[string]*area{}}
 	cache.awaited = newAwaited(cache.wake)
 	cache.namespaces = mirror.New(mirror.Options[*kube.Namespace]{
 		Name: "namespaces", Role: mirror.RoleSettings,
@@ -119,18 +117,7 @@ func (c *Cache) Wake(f func(kube.Key)) {
 // Workload returns the copy of a workload. One that uses another's template is
 // returned with it, and that other one is not a workload of its own.
 func (c *Cache) Workload(key kube.Key) (*kube.Workload, bool) {
-	if c.isLent(key) {
-		return nil, false
-	}
-	w, ok := c.plainWorkload(key)
-	if !ok || w.Borrows == (kube.Key{}) {
-		return w, ok
-	}
-	lender, ok := c.plainWorkload(w.Borrows)
-	if !ok {
-		return w.WithoutLender(), true
-	}
-	return w.Borrowing(lender), true
+	return c.lending.resolve(key, c.plainWorkload)
 }
 
 func (c *Cache) plainWorkload(key kube.Key) (*kube.Workload, bool) {
@@ -295,12 +282,6 @@ func (c *Cache) Settled(key kube.Key) bool {
 	})
 }
 
-func (c *Cache) isLent(key kube.Key) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return len(c.lent[key]) > 0
-}
-
 func (c *Cache) slimSource(object any) (*kube.Source, error) {
 	return c.hashers.Slim(object, c.options.Vocabulary)
 }
@@ -315,39 +296,13 @@ func (c *Cache) sourceChanged(old, now *kube.Source) {
 	}
 }
 
-// lenderOf is the workload whose template this one uses; nil uses none.
-func lenderOf(w *kube.Workload) kube.Key {
-	if w == nil {
-		return kube.Key{}
-	}
-	return w.Borrows
-}
-
 // workloadIndexed keeps track of who uses what, and whose template.
 func (c *Cache) workloadIndexed(old, now *kube.Workload) {
 	c.users.replace(old, now)
 	for _, g := range c.guests {
 		g.WorkloadIndexed(old, now)
 	}
-	before, after := lenderOf(old), lenderOf(now)
-	if before == after {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if before != (kube.Key{}) {
-		// Others may borrow from it too.
-		delete(c.lent[before], old.Key)
-		if len(c.lent[before]) == 0 {
-			delete(c.lent, before)
-		}
-	}
-	if after != (kube.Key{}) {
-		if c.lent[after] == nil {
-			c.lent[after] = map[kube.Key]struct{}{}
-		}
-		c.lent[after][now.Key] = struct{}{}
-	}
+	c.lending.replace(old, now)
 }
 
 func (c *Cache) workloadChanged(old, now *kube.Workload) {
@@ -420,8 +375,8 @@ func (c *Cache) forgetEnded(a *area) {
 }
 
 func (c *Cache) wake(key kube.Key) {
+	keys := append([]kube.Key{key}, c.lending.borrowersOf(key)...)
 	c.mu.RLock()
-	keys := append([]kube.Key{key}, slices.Collect(maps.Keys(c.lent[key]))...)
 	wakes := c.wakes
 	c.mu.RUnlock()
 	// Outside the lock: whoever is woken asks the cache.

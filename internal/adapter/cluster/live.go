@@ -13,26 +13,21 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
-	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Live is what the API server says about one workload when it is read. It answers the
-// questions that a Cache answers, for a command that runs for a moment.
+// Live is a view of one workload that can be read again, for a command that runs for a
+// moment.
 type Live struct {
+	*View
 	// Words is the language of the annotations that are kept.
 	Words settings.Vocabulary
 
-	client  client.Client
-	hashers kube.Hashers
-	kind    kube.Kind
-	at      client.ObjectKey
-	now     func() time.Time
-
-	workload  *kube.Workload
-	namespace *kube.Namespace
-	sources   map[input.ID]*kube.Source
+	client client.Client
+	kind   kube.Kind
+	at     client.ObjectKey
+	now    func() time.Time
 	// tolerant is true when a source that cannot be read is no error; hidden says why.
 	tolerant bool
 	hidden   map[input.ID]string
@@ -40,7 +35,7 @@ type Live struct {
 
 // NewLive makes a Live that knows nothing until Read.
 func NewLive(c client.Client, hashers kube.Hashers, kind kube.Kind, at client.ObjectKey, now func() time.Time) *Live {
-	return &Live{Words: settings.Native{}, client: c, hashers: hashers, kind: kind, at: at, now: now}
+	return &Live{View: NewView(hashers), Words: settings.Native{}, client: c, kind: kind, at: at, now: now}
 }
 
 // Tolerate lets Read go on when a person has no right to a source.
@@ -54,22 +49,20 @@ func (l *Live) Hidden() map[input.ID]string { return l.hidden }
 
 // Key names the workload.
 func (l *Live) Key() kube.Key {
-	return kube.Key{GroupKind: l.kind.GroupKind(), Namespace: l.at.Namespace, Name: l.at.Name}
+	return keyOf(l.kind, l.at)
 }
 
 // Read asks the API server for the workload, its namespace and every source that it
 // names or lists. What a source had at the last reading tells when it changed.
 func (l *Live) Read(ctx context.Context) error {
-	w, _, err := ReadWorkload(ctx, l.client, l.Words, l.kind, l.at)
-	if err != nil {
+	if _, err := l.readWorkload(ctx, l.client, l.Words, l.kind, l.at); err != nil {
 		return err
 	}
-	l.workload = w
 	if err := l.readNamespace(ctx); err != nil {
 		return err
 	}
 	before := l.sources
-	l.sources = map[input.ID]*kube.Source{}
+	l.sources = map[place]*kube.Source{}
 	if err := l.readSources(ctx, before); err != nil {
 		return err
 	}
@@ -79,42 +72,15 @@ func (l *Live) Read(ctx context.Context) error {
 
 // noteGone: that a source is gone is a change of what the workload reads, and only the
 // sources that are left can tell of it.
-func (l *Live) noteGone(before map[input.ID]*kube.Source) {
-	for id := range before {
-		if _, exists := l.sources[id]; exists {
+func (l *Live) noteGone(before map[place]*kube.Source) {
+	for at := range before {
+		if _, exists := l.sources[at]; exists {
 			continue
 		}
 		for _, s := range l.sources {
 			s.ChangedAt = l.now()
 		}
 	}
-}
-
-// Workload returns the workload.
-func (l *Live) Workload(kube.Key) (*kube.Workload, bool) {
-	return l.workload, l.workload != nil
-}
-
-// Namespace returns the workload's namespace, unless it could not be read.
-func (l *Live) Namespace(string) (*kube.Namespace, bool) {
-	return l.namespace, l.namespace != nil
-}
-
-// Source returns one of the workload's sources.
-func (l *Live) Source(_ string, id input.ID) (*kube.Source, bool) {
-	s, ok := l.sources[id]
-	return s, ok
-}
-
-// SourcesMatching lists those of the workload's sources for which match is true.
-func (l *Live) SourcesMatching(_ string, match func(input.ID) bool) []input.ID {
-	var found []input.ID
-	for id := range l.sources {
-		if match(id) {
-			found = append(found, id)
-		}
-	}
-	return found
 }
 
 // Knows reports whether all sources of the kind that were asked for could be read.
@@ -127,11 +93,6 @@ func (l *Live) Knows(kind input.Kind, _ string) bool {
 	return true
 }
 
-// Absent is the version of a source that does not exist.
-func (l *Live) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Version {
-	return l.hashers.Kinds[kind].AbsentVersion(keys)
-}
-
 // readNamespace reads the defaults; a person may well have no right to them.
 func (l *Live) readNamespace(ctx context.Context) error {
 	o := &corev1.Namespace{}
@@ -142,14 +103,18 @@ func (l *Live) readNamespace(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read namespace %s: %w", l.at.Namespace, err)
 	}
-	l.namespace, err = kube.SlimNamespace(o)
+	n, err := kube.SlimNamespace(o)
+	if err == nil {
+		l.namespaces[n.Name] = n
+	}
 	return err
 }
 
-func (l *Live) readSources(ctx context.Context, before map[input.ID]*kube.Source) error {
-	intent := l.Words.Intent(l.workload.Annotations, nil)
-	ids := make([]input.ID, 0, len(l.workload.Refs))
-	for _, ref := range l.workload.Refs {
+func (l *Live) readSources(ctx context.Context, before map[place]*kube.Source) error {
+	w, _ := l.Workload(l.Key())
+	intent := l.Words.Intent(w.Annotations, nil)
+	ids := make([]input.ID, 0, len(w.Refs))
+	for _, ref := range w.Refs {
 		ids = append(ids, ref.Source)
 	}
 	for _, p := range intent.Listed {
@@ -170,7 +135,7 @@ func (l *Live) readSources(ctx context.Context, before map[input.ID]*kube.Source
 }
 
 // readMatching reads the sources that a pattern means.
-func (l *Live) readMatching(ctx context.Context, p settings.Pattern, before map[input.ID]*kube.Source) error {
+func (l *Live) readMatching(ctx context.Context, p settings.Pattern, before map[place]*kube.Source) error {
 	list := kube.NewSourceList(p.Kind)
 	err := l.client.List(ctx, list, client.InNamespace(l.at.Namespace))
 	if l.hides(input.ID(p), err) {
@@ -188,7 +153,7 @@ func (l *Live) readMatching(ctx context.Context, p settings.Pattern, before map[
 	})
 }
 
-func (l *Live) readSource(ctx context.Context, id input.ID, before map[input.ID]*kube.Source) error {
+func (l *Live) readSource(ctx context.Context, id input.ID, before map[place]*kube.Source) error {
 	var o client.Object = &corev1.ConfigMap{}
 	if id.Kind == input.KindSecret {
 		o = &corev1.Secret{}
@@ -226,7 +191,7 @@ func (l *Live) hides(id input.ID, err error) bool {
 
 // slim makes a source of an object. When it last changed is what this process has
 // seen itself: times of managed fields are no evidence.
-func (l *Live) slim(object any, before map[input.ID]*kube.Source) (*kube.Source, error) {
+func (l *Live) slim(object any, before map[place]*kube.Source) (*kube.Source, error) {
 	s, err := l.hashers.Slim(object, l.Words)
 	if err != nil {
 		return nil, err
@@ -235,7 +200,7 @@ func (l *Live) slim(object any, before map[input.ID]*kube.Source) (*kube.Source,
 		s.DataWrittenAt = time.Time{}
 	}
 	arrival := mirror.Arrival{At: l.now()}
-	if old, seen := before[s.ID]; seen {
+	if old, seen := before[place{s.Namespace, s.ID}]; seen {
 		s.Follow(old, arrival)
 	} else {
 		s.First(arrival)
@@ -246,6 +211,6 @@ func (l *Live) slim(object any, before map[input.ID]*kube.Source) (*kube.Source,
 // keep keeps a source, unless it is Lockstep's own record.
 func (l *Live) keep(s *kube.Source) {
 	if !s.OwnRecord {
-		l.sources[s.ID] = s
+		l.sources[place{s.Namespace, s.ID}] = s
 	}
 }

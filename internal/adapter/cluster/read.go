@@ -18,33 +18,41 @@ import (
 // ReadWorkload asks the API server for one workload, with the template that it borrows, and
 // who last wrote that template.
 func ReadWorkload(ctx context.Context, c client.Reader, words settings.Vocabulary, kind kube.Kind, at client.ObjectKey) (*kube.Workload, kube.Writer, error) {
-	w, writer, err := readPlain(ctx, c, words, kind, at)
-	if err != nil || w.Borrows == (kube.Key{}) {
-		return w, writer, err
-	}
-	lending, err := kindOf(w.Borrows)
+	v := NewView(kube.Hashers{})
+	writer, err := v.readWorkload(ctx, c, words, kind, at)
 	if err != nil {
 		return nil, kube.Writer{}, err
 	}
-	lender, writer, err := readPlain(ctx, c, words, lending, client.ObjectKey{Namespace: at.Namespace, Name: w.Borrows.Name})
-	if err != nil {
-		return nil, kube.Writer{}, err
-	}
-	return w.Borrowing(lender), writer, nil
+	w, _ := v.Workload(keyOf(kind, at))
+	return w, writer, nil
 }
 
-func readPlain(ctx context.Context, c client.Reader, words settings.Vocabulary, kind kube.Kind, at client.ObjectKey) (*kube.Workload, kube.Writer, error) {
+// readWorkload adds a workload and the one that it borrows its template from. It returns the
+// last writer of that template.
+func (v *View) readWorkload(ctx context.Context, c client.Reader, words settings.Vocabulary, kind kube.Kind, at client.ObjectKey) (kube.Writer, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind.GroupVersionKind)
 	if err := c.Get(ctx, at, o); err != nil {
-		return nil, kube.Writer{}, fmt.Errorf("read %s %s: %w", kind.Kind, at, err)
+		return kube.Writer{}, fmt.Errorf("read %s %s: %w", kind.Kind, at, err)
 	}
 	w, err := kube.SlimWorkload(kind, o, words)
 	if err != nil {
-		return nil, kube.Writer{}, err
+		return kube.Writer{}, err
 	}
 	w.First(mirror.Arrival{})
-	return w, kube.TemplateWriter(o), nil
+	v.PutWorkload(w)
+	if w.Borrows == (kube.Key{}) {
+		return kube.TemplateWriter(o), nil
+	}
+	lender, err := kindOf(w.Borrows)
+	if err != nil {
+		return kube.Writer{}, err
+	}
+	return v.readWorkload(ctx, c, words, lender, client.ObjectKey{Namespace: at.Namespace, Name: w.Borrows.Name})
+}
+
+func keyOf(kind kube.Kind, at client.ObjectKey) kube.Key {
+	return kube.Key{GroupKind: kind.GroupKind(), Namespace: at.Namespace, Name: at.Name}
 }
 
 // ReadTemplate asks for the pod template that a workload's pods are made from.

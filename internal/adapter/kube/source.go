@@ -136,7 +136,9 @@ func newSource(id input.ID, o client.Object, words settings.Vocabulary) *Source 
 }
 
 // owns looks for the field names without parsing: at 35,000 objects a parse of
-// every entry would be most of the start-up's work.
+// every entry would be most of the start-up's work. The API server's parser needs 71
+// allocations for the entry of a ConfigMap and 513 for that of a Deployment, the search
+// none: see BenchmarkManagedFields.
 func owns(entry []byte, fields []string) bool {
 	for _, field := range fields {
 		if bytes.Contains(entry, []byte(field)) {

@@ -118,8 +118,21 @@ type Target struct {
 	Generation      int64
 }
 
-// Borrowing returns the workload with another one's template.
-func (w *Workload) Borrowing(lender *Workload) *Workload {
+// Resolved returns the workload with the template that its pods are made from: its own, or
+// that of the workload that it borrows from. find returns that one as the API server has it.
+func (w *Workload) Resolved(find func(Key) (*Workload, bool)) *Workload {
+	if w.Borrows == (Key{}) {
+		return w
+	}
+	lender, ok := find(w.Borrows)
+	if !ok {
+		return w.withoutLender()
+	}
+	return w.borrowing(lender)
+}
+
+// borrowing returns the workload with another one's template.
+func (w *Workload) borrowing(lender *Workload) *Workload {
 	joined := *w
 	joined.Target = lender.Target
 	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
@@ -138,9 +151,9 @@ func (w *Workload) Borrowing(lender *Workload) *Workload {
 	return &joined
 }
 
-// WithoutLender returns the workload while the one that it borrows from is not
-// there. That is no template that uses nothing: what is on record stays.
-func (w *Workload) WithoutLender() *Workload {
+// withoutLender returns the workload while the one that it borrows from does not exist.
+// That is not a template without sources: the record keeps the delivered versions.
+func (w *Workload) withoutLender() *Workload {
 	alone := *w
 	alone.Problem = fmt.Sprintf("%s %s, whose template it uses, is not found", w.Borrows.Kind, w.Borrows.Name)
 	return &alone

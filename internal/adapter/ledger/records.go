@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -69,10 +68,14 @@ type Records struct {
 	wake    func(kube.Key)
 	shards  map[string]*shard
 	leading bool
-	writes  cluster.Writes
+	writes  Writes
 	// missed are the kinds that were not installed at the last sweep.
 	missed map[schema.GroupKind]bool
 }
+
+// Writes counts the writes of a record. One that conflicted met another writer; what
+// it was to write is written later.
+type Writes struct{ Succeeded, Failed, Conflicted int }
 
 // New makes a record that is empty until Watch.
 func New(c client.WithWatch, o Options) *Records {
@@ -199,7 +202,7 @@ func (r *Records) Wake(f func(kube.Key)) {
 }
 
 // Writes counts the writes of the record.
-func (r *Records) Writes() cluster.Writes {
+func (r *Records) Writes() Writes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.writes

@@ -229,7 +229,7 @@ func TestRecordsOfTwoWriters(t *testing.T) {
 	if text := problems.text(); text != "<nil>" {
 		t.Errorf("a conflict is no problem: %s", text)
 	}
-	if writes := two.Writes(); writes != (cluster.Writes{Succeeded: 1, Conflicted: 1}) {
+	if writes := two.Writes(); writes != (Writes{Succeeded: 1, Conflicted: 1}) {
 		t.Errorf("%+v writes, want that of b, and that which met another writer's", writes)
 	}
 }
@@ -247,7 +247,7 @@ func TestRecordsAfterARestore(t *testing.T) {
 	put(t, r, b, "1")
 	r.flush(t.Context())
 	r.flush(t.Context())
-	if writes := r.Writes(); writes != (cluster.Writes{Succeeded: 2, Conflicted: 1}) {
+	if writes := r.Writes(); writes != (Writes{Succeeded: 2, Conflicted: 1}) {
 		t.Errorf("%+v writes, want the second one after a conflict", writes)
 	}
 	if shards := shardsOf(t, w); len(shards) != 1 || len(shards[0].Data) != 2 {

@@ -1,3 +1,3 @@
-// Package lineage knows which revisions a workload has, what each of them uses,
-// and which objects they own.
+// Package lineage knows which revisions a workload has, what each of them uses, and which
+// one new pods are made from.
 package lineage

@@ -302,7 +302,7 @@ func (f *follower) history() History {
 		}
 	}
 	for _, o := range revisions {
-		keep(slimRevision(f.kind.Revisions, []kube.Kind{f.kind}, o))
+		keep(NewHolder(f.kind.Revisions, []kube.Kind{f.kind}, o))
 	}
 	if f.kind.Revisions.Transient {
 		keep(slimWorkload(f.kind, f.workload))

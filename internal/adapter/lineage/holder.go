@@ -67,9 +67,9 @@ func (h *Holder) SameAs(old *Holder) bool {
 	return h.UID == old.UID && h.Over == old.Over && h.ControllerUID == old.ControllerUID && slices.Equal(h.Uses, old.Uses)
 }
 
-// slimRevision makes a Holder of a revision. The makers are the kinds of workloads whose
+// NewHolder makes a Holder of a revision. The makers are the kinds of workloads whose
 // revisions are known.
-func slimRevision(sort kube.Revisions, makers []kube.Kind, object any) (*Holder, error) {
+func NewHolder(sort kube.Revisions, makers []kube.Kind, object any) (*Holder, error) {
 	o, ok := object.(client.Object)
 	if !ok {
 		return nil, fmt.Errorf("unexpected type %T", object)
@@ -78,7 +78,7 @@ func slimRevision(sort kube.Revisions, makers []kube.Kind, object any) (*Holder,
 	if err != nil {
 		return nil, err
 	}
-	h := newHolder(sort.GroupVersionKind, o, &template.Spec)
+	h := holderOf(sort.GroupVersionKind, o, &template.Spec)
 	if owner := metav1.GetControllerOf(o); owner != nil && mayHold(sort, makers, owner) {
 		h.ControllerUID = string(owner.UID)
 	}
@@ -105,13 +105,13 @@ func slimWorkload(kind kube.Kind, o client.Object) (*Holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := newHolder(kind.GroupVersionKind, o, &template.Spec)
+	h := holderOf(kind.GroupVersionKind, o, &template.Spec)
 	h.ControllerUID = h.UID
 	return h, nil
 }
 
-// ownHolder makes a Holder of a workload that is a revision itself; nil for every other.
-func ownHolder(w *kube.Workload) *Holder {
+// WorkloadHolder makes a Holder of a workload that is a revision itself; nil for every other.
+func WorkloadHolder(w *kube.Workload) *Holder {
 	if w == nil || !w.Kind.Revisions.Transient {
 		return nil
 	}
@@ -121,7 +121,7 @@ func ownHolder(w *kube.Workload) *Holder {
 	}
 }
 
-func newHolder(gvk schema.GroupVersionKind, o client.Object, spec *corev1.PodSpec) *Holder {
+func holderOf(gvk schema.GroupVersionKind, o client.Object, spec *corev1.PodSpec) *Holder {
 	return &Holder{
 		GVK: gvk, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
 		ResourceVersion: o.GetResourceVersion(),

@@ -37,7 +37,7 @@ func TestJobsThatHold(t *testing.T) {
 				yes := true
 				job.OwnerReferences = []metav1.OwnerReference{{APIVersion: c.apiVersion, Kind: c.kind, Name: "web", UID: "uid", Controller: &yes}}
 			}
-			h, err := slimRevision(kube.Jobs(), kube.Kinds(), job)
+			h, err := NewHolder(kube.Jobs(), kube.Kinds(), job)
 			if err != nil {
 				t.Fatal(err)
 			}

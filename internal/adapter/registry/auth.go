@@ -13,38 +13,31 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 )
 
-// meet asks a registry once how it wants to know who asks. Others wait meanwhile.
-func (c *client) meet(ctx context.Context, h *host, what string) error {
-	h.mu.Lock()
-	for !h.asked && h.asking != nil {
-		asking := h.asking
-		h.mu.Unlock()
-		select {
-		case <-asking:
-		case <-ctx.Done():
-			return unreachable(what, h.name, context.Cause(ctx))
-		}
-		h.mu.Lock()
-	}
-	if h.asked {
-		h.mu.Unlock()
+// meet asks a registry once how it wants to know who asks. Others wait meanwhile, and the
+// next one asks after a failure.
+func (c *Client) meet(ctx context.Context, h *host, what string) error {
+	if h.asked.Load() {
 		return nil
 	}
-	done := make(chan struct{})
-	h.asking = done
-	h.mu.Unlock()
+	if err := h.meeting.Acquire(ctx, 1); err != nil {
+		return NoAnswer(what, h.name, context.Cause(ctx))
+	}
+	defer h.meeting.Release(1)
+	if h.asked.Load() {
+		return nil
+	}
 	found, err := c.ping(ctx, h, what)
+	if err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err == nil {
-		h.asked, h.challenge = true, found
-	}
-	h.asking = nil
-	close(done)
-	return err
+	h.challenge = found
+	h.asked.Store(true)
+	return nil
 }
 
-func (c *client) ping(ctx context.Context, h *host, what string) (challenge, error) {
+func (c *Client) ping(ctx context.Context, h *host, what string) (challenge, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url("", nil), http.NoBody)
 	if err != nil {
 		return challenge{}, fmt.Errorf("%s: %w", what, err)
@@ -81,7 +74,7 @@ type bearer struct {
 	fresh  bool
 }
 
-func (c *client) authorize(ctx context.Context, h *host, as keychain.Credential, r call) (pass, error) {
+func (c *Client) authorize(ctx context.Context, h *host, as keychain.Credential, r call) (pass, error) {
 	h.mu.Lock()
 	found := h.challenge
 	h.mu.Unlock()
@@ -110,11 +103,11 @@ func asError(what, host string, err error) error {
 	if KindOf(err) != "" {
 		return err
 	}
-	return unreachable(what, host, err)
+	return NoAnswer(what, host, err)
 }
 
 // reconsider tells whether an answer may be another one with another token.
-func (c *client) reconsider(h *host, response *http.Response, p pass) bool {
+func (c *Client) reconsider(h *host, response *http.Response, p pass) bool {
 	status := response.StatusCode
 	if status != http.StatusUnauthorized && status != http.StatusForbidden {
 		return false
@@ -149,7 +142,7 @@ type tokenCall struct {
 
 // fetchToken asks the token server: with an identity token by OAuth 2, otherwise with
 // the user's name and password, or without.
-func (c *client) fetchToken(ctx context.Context, h *host, from challenge, as keychain.Credential, r tokenCall) (string, time.Duration, error) {
+func (c *Client) fetchToken(ctx context.Context, h *host, from challenge, as keychain.Credential, r tokenCall) (string, time.Duration, error) {
 	request, err := tokenRequest(ctx, from, as, r.scopes)
 	if err != nil {
 		return "", 0, err

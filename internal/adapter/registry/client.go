@@ -17,8 +17,8 @@ import (
 
 const maxTokenBody = 64 << 10
 
-// client speaks to registries. It keeps tokens, and no credential.
-type client struct {
+// Client sends requests to registries. It keeps tokens, and no credential.
+type Client struct {
 	options Options
 
 	mu     sync.Mutex
@@ -31,11 +31,12 @@ type tokenKey struct {
 	who  keychain.Fingerprint
 }
 
-func newClient(o Options) *client {
-	return &client{options: o, hosts: map[string]*host{}, tokens: map[tokenKey]*tokens{}}
+// NewClient makes a client that has not asked any registry yet.
+func NewClient(o Options) *Client {
+	return &Client{options: o.withDefaults(), hosts: map[string]*host{}, tokens: map[tokenKey]*tokens{}}
 }
 
-func (c *client) host(name string) (*host, error) {
+func (c *Client) host(name string) (*host, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h := c.hosts[name]; h != nil {
@@ -49,7 +50,7 @@ func (c *client) host(name string) (*host, error) {
 }
 
 // tokensOf are the tokens of a credential.
-func (c *client) tokensOf(h *host, who keychain.Fingerprint) *tokens {
+func (c *Client) tokensOf(h *host, who keychain.Fingerprint) *tokens {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := tokenKey{h.name, who}
@@ -78,7 +79,7 @@ func (r call) scope() string { return "repository:" + r.repository.Path + ":pull
 
 // do sends a call with a credential. The caller closes the body. An answer that is not
 // 200 is an error.
-func (c *client) do(ctx context.Context, as keychain.Credential, r call) (*http.Response, error) {
+func (c *Client) do(ctx context.Context, as keychain.Credential, r call) (*http.Response, error) {
 	h, err := c.host(r.repository.Host)
 	if err != nil {
 		return nil, &Error{Kind: Unreachable, What: r.what, Answer: "cannot be asked", Cause: err}
@@ -113,7 +114,7 @@ func (b bounded) Close() error {
 }
 
 // answer authorizes and sends a call.
-func (c *client) answer(ctx context.Context, h *host, as keychain.Credential, r call) (*http.Response, error) {
+func (c *Client) answer(ctx context.Context, h *host, as keychain.Credential, r call) (*http.Response, error) {
 	if err := c.meet(ctx, h, r.what); err != nil {
 		return nil, err
 	}
@@ -143,7 +144,7 @@ func (c *client) answer(ctx context.Context, h *host, as keychain.Credential, r 
 }
 
 // send makes one request.
-func (c *client) send(ctx context.Context, h *host, r call, authorization string) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, h *host, r call, authorization string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, r.method, h.url(r.repository.Path+"/"+r.path, r.query), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.what, err)
@@ -155,7 +156,7 @@ func (c *client) send(ctx context.Context, h *host, r call, authorization string
 	return c.roundTrip(h, request, r.what, r.kind)
 }
 
-func (c *client) roundTrip(h *host, request *http.Request, what string, kind RequestKind) (*http.Response, error) {
+func (c *Client) roundTrip(h *host, request *http.Request, what string, kind RequestKind) (*http.Response, error) {
 	request.Header.Set("User-Agent", c.options.UserAgent)
 	response, err := h.http.Do(request)
 	if err != nil {
@@ -163,7 +164,7 @@ func (c *client) roundTrip(h *host, request *http.Request, what string, kind Req
 		if !errors.Is(context.Cause(request.Context()), context.Canceled) {
 			h.noteFailure()
 		}
-		return nil, unreachable(what, h.name, withoutURL(err))
+		return nil, NoAnswer(what, h.name, withoutURL(err))
 	}
 	c.options.Observe(Request{Host: h.name, Kind: kind, Status: response.StatusCode})
 	h.note(response)

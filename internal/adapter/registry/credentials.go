@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// try asks with each credential until one is accepted, and begins with the one that was
+// Try asks with each credential until one is accepted, and begins with the one that was
 // accepted last. Without any it asks anonymously.
-func try[T any](ctx context.Context, c *client, repository tagspec.Repository, credentials []keychain.Credential, ask func(ctx context.Context, as keychain.Credential) (T, error)) (T, error) {
+func Try[T any](ctx context.Context, c *Client, repository tagspec.Repository, credentials []keychain.Credential, ask func(ctx context.Context, as keychain.Credential) (T, error)) (T, error) {
 	var none T
 	h, err := c.host(repository.Host)
 	if err != nil {

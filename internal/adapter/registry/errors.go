@@ -68,11 +68,9 @@ func (e *Error) Error() string {
 // Unwrap is the error below.
 func (e *Error) Unwrap() error { return e.Cause }
 
-func asRegistryError(err error) (*Error, bool) { return errors.AsType[*Error](err) }
-
 // KindOf is the kind of an error, or empty if it is none of a registry.
 func KindOf(err error) Kind {
-	if e, ok := asRegistryError(err); ok {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return ""
@@ -80,7 +78,7 @@ func KindOf(err error) Kind {
 
 // wasRefused tells whether a registry answered with a code.
 func wasRefused(err error, status int) bool {
-	e, ok := asRegistryError(err)
+	e, ok := errors.AsType[*Error](err)
 	return ok && e.Status == status
 }
 
@@ -88,7 +86,8 @@ func untrue(what, answer string, args ...any) *Error {
 	return &Error{Kind: Untrue, What: what, Answer: fmt.Sprintf(answer, args...), Advice: "the answer is not used: ask the owner of the registry"}
 }
 
-func unreachable(what, host string, err error) *Error {
+// NoAnswer is the error of a question that a registry did not answer.
+func NoAnswer(what, host string, err error) *Error {
 	return &Error{
 		Kind: Unreachable, What: what, Answer: "no answer from " + host, Cause: err,
 		Advice: "check the name, the network, and whether this registry needs plain HTTP or a private CA",

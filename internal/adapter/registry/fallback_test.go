@@ -29,8 +29,8 @@ func TestLocalRegistryWithoutTLS(t *testing.T) {
 	t.Parallel()
 	address := plainRegistry(t)
 	for name, local := range map[string]bool{"local": true, "elsewhere": false} {
-		r := registry.New(registry.Options{Local: func(host string) bool { return local && host == address }})
-		found, err := r.Resolve(t.Context(), ask(t, nil, "%s/app:1", address))
+		r := registry.NewClient(registry.Options{Local: func(host string) bool { return local && host == address }})
+		found, err := resolve(t.Context(), r, ask(t, nil, "%s/app:1", address))
 		if (err == nil) != local || local && found.Digest != "sha256:"+strings.Repeat("1", 64) {
 			t.Errorf("%s: %+v, %v", name, found, err)
 		}
@@ -38,8 +38,8 @@ func TestLocalRegistryWithoutTLS(t *testing.T) {
 	var plain atomic.Int32
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { plain.Add(1) }))
 	t.Cleanup(secure.Close)
-	r := registry.New(registry.Options{Local: func(string) bool { return true }})
-	_, err := r.Resolve(t.Context(), ask(t, nil, "%s/app:1", secure.Listener.Addr()))
+	r := registry.NewClient(registry.Options{Local: func(string) bool { return true }})
+	_, err := resolve(t.Context(), r, ask(t, nil, "%s/app:1", secure.Listener.Addr()))
 	if err == nil || !strings.Contains(err.Error(), "certificate") || plain.Load() > 0 {
 		t.Errorf("a certificate that is not trusted: %v, %d requests", err, plain.Load())
 	}

@@ -1,42 +1,17 @@
 package registry_test
 
 import (
-	"context"
-	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
-	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
-
-// run asks watched questions until the test ends.
-func run(t *testing.T, r *registry.Resolver) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-}
-
-// checkedAgain waits for the end of another check.
-func checkedAgain(t *testing.T, w *registry.Watch) {
-	t.Helper()
-	before := w.View().Asked
-	labtest.Eventually(t, time.Minute, func() (bool, string) { return w.View().Asked.After(before), "no further check" })
-}
 
 // TestFaults: what a registry answers decides when it is asked again, and what people
 // hear.
@@ -74,12 +49,12 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
-			s := startRegistry(t, registrylab.Options{})
+			s := testkit.ServeRegistry(t, registrylab.Options{})
 			push(t, s, "app", "1", "a")
-			r := newResolver(registry.Options{}, s)
+			r := newClient(registry.Options{}, s)
 			s.Spoil(c.spoil)
 			before := time.Now()
-			_, err := r.Resolve(t.Context(), ask(t, owner(), "%s/app:1", s.Address))
+			_, err := resolve(t.Context(), r, ask(t, owner(), "%s/app:1", s.Address))
 			after := time.Now()
 			if registry.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.words) {
 				t.Fatalf("error is %v, want %s and %q", err, c.kind, c.words)
@@ -90,7 +65,7 @@ func TestFaults(t *testing.T) {
 			for pause := c.atMost; ; pause *= 2 {
 				s.Counts()
 				begun := time.Now()
-				_, err = r.Resolve(t.Context(), ask(t, owner(), "%s/other:1", s.Address))
+				_, err = resolve(t.Context(), r, ask(t, owner(), "%s/other:1", s.Address))
 				var limited *registry.Error
 				if limited, _ = err.(*registry.Error); limited == nil || limited.Kind != registry.Limited { //nolint:errorlint // It is not wrapped.
 					t.Fatalf("the next question: %v", err)
@@ -131,7 +106,7 @@ func TestRateLimitHeaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startRegistry(t, registrylab.Options{})
+			s := testkit.ServeRegistry(t, registrylab.Options{})
 			push(t, s, "app", "1", "a")
 			push(t, s, "app", "2", "b")
 			s.Spoil(func(w http.ResponseWriter, r *http.Request) bool {
@@ -142,80 +117,24 @@ func TestRateLimitHeaders(t *testing.T) {
 				}
 				return false
 			})
-			r := newResolver(registry.Options{}, s)
+			r := newClient(registry.Options{}, s)
 			mustResolve(t, r, ask(t, owner(), "%s/app:1", s.Address))
 			q := ask(t, owner(), "%s/app:1", s.Address)
-			q.Platforms = registrylab.Platforms()
-			if _, err := r.Resolve(t.Context(), q); registry.KindOf(err) != c.read {
+			q.read = true
+			if _, err := resolve(t.Context(), r, q); registry.KindOf(err) != c.read {
 				t.Errorf("reading a manifest: %v", err)
 			}
-			if _, err := r.Resolve(t.Context(), ask(t, owner(), "%s/app:2", s.Address)); registry.KindOf(err) != c.head {
+			if _, err := resolve(t.Context(), r, ask(t, owner(), "%s/app:2", s.Address)); registry.KindOf(err) != c.head {
 				t.Errorf("asking for a digest: %v", err)
 			}
 		})
 	}
 }
 
-// TestSlowRegistryDelaysNoOther: all requests to one registry hang, and another one
-// answers as always.
-func TestSlowRegistryDelaysNoOther(t *testing.T) {
-	t.Parallel()
-	slow, good := startRegistry(t, registrylab.Options{}), startRegistry(t, registrylab.Options{})
-	want := push(t, good, "app", "1", "a")
-	r := newResolver(registry.Options{}, slow, good)
-	var hanging atomic.Int32
-	slow.Spoil(func(_ http.ResponseWriter, r *http.Request) bool {
-		hanging.Add(1)
-		slow.Hang(r)
-		return true
-	})
-	run(t, r)
-	for range 50 {
-		w := r.Watch(ask(t, owner(), "%s/app-%d:1", slow.Address, hanging.Load()), func() {})
-		defer w.Stop()
-	}
-	labtest.Eventually(t, time.Minute, func() (bool, string) { return hanging.Load() > 0, "no request hangs" })
-	if got := mustResolve(t, r, ask(t, owner(), "%s/app:1", good.Address)); got.Digest != want {
-		t.Errorf("got %s, want %s", got.Digest, want)
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(io.ErrUnexpectedEOF)
-	if _, err := r.Resolve(ctx, ask(t, owner(), "%s/other:1", slow.Address)); registry.KindOf(err) != registry.Unreachable {
-		t.Errorf("the slow one: %v", err)
-	}
-}
-
-// TestCutList: a list that ends in the middle is not a shorter list.
-func TestCutList(t *testing.T) {
-	t.Parallel()
-	s := startRegistry(t, registrylab.Options{})
-	push(t, s, "app", "1.1", "a")
-	var cut atomic.Bool
-	cut.Store(true)
-	s.Spoil(func(w http.ResponseWriter, r *http.Request) bool {
-		if registrylab.KindOf(r) != "tags" || !cut.Load() {
-			return false
-		}
-		w.Header().Set("Content-Length", "100")
-		_, err := w.Write([]byte(`{"name": "app", "tags": ["1.0"`))
-		return err == nil
-	})
-	r := newResolver(registry.Options{}, s)
-	q := ask(t, owner(), "%s/app:1.*", s.Address)
-	if got, err := r.Resolve(t.Context(), q); registry.KindOf(err) != registry.Unreachable {
-		t.Errorf("got %+v, error %v", got, err)
-	}
-	cut.Store(false)
-	r.Forget(q.Repository)
-	if got := mustResolve(t, r, q); got.Tag != "1.1" {
-		t.Errorf("got %s", got.Tag)
-	}
-}
-
 // TestBrokenTokenServer: its failures are told without what it said.
 func TestBrokenTokenServer(t *testing.T) {
 	t.Parallel()
-	s := startRegistry(t, registrylab.Options{})
+	s := testkit.ServeRegistry(t, registrylab.Options{})
 	push(t, s, "app", "1", "a")
 	for answer, want := range map[string]struct {
 		status int
@@ -237,8 +156,8 @@ func TestBrokenTokenServer(t *testing.T) {
 			_, err := w.Write([]byte(answer))
 			return err == nil
 		})
-		r := newResolver(registry.Options{}, s)
-		_, err := r.Resolve(t.Context(), ask(t, owner(), "%s/app:1", s.Address))
+		r := newClient(registry.Options{}, s)
+		_, err := resolve(t.Context(), r, ask(t, owner(), "%s/app:1", s.Address))
 		if registry.KindOf(err) != want.kind || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "the token server of "+s.Address) {
 			t.Errorf("%s: error is %v, want %s", answer, err, want.kind)
 		}
@@ -248,17 +167,17 @@ func TestBrokenTokenServer(t *testing.T) {
 // TestObserve: each request is counted by what it is for.
 func TestObserve(t *testing.T) {
 	t.Parallel()
-	s := startRegistry(t, registrylab.Options{})
+	s := testkit.ServeRegistry(t, registrylab.Options{})
 	push(t, s, "app", "1", "a")
 	seen := map[registry.RequestKind]int{}
-	r := newResolver(registry.Options{Observe: func(q registry.Request) {
+	r := newClient(registry.Options{Observe: func(q registry.Request) {
 		if q.Host != s.Address || q.Status == 0 {
 			t.Errorf("%+v", q)
 		}
 		seen[q.Kind]++
 	}}, s)
 	q := ask(t, owner(), "%s/app:*", s.Address)
-	q.Platforms = registrylab.Platforms()
+	q.read = true
 	mustResolve(t, r, q)
 	want := map[registry.RequestKind]int{registry.PingRequest: 1, registry.TokenRequest: 1, registry.TagsRequest: 1, registry.HeadRequest: 1, registry.ManifestRequest: 1}
 	if !cmp.Equal(seen, want) {

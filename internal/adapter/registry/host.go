@@ -14,8 +14,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 )
@@ -39,10 +42,11 @@ type host struct {
 	http  *http.Client
 	slots chan struct{}
 
+	meeting *semaphore.Weighted // held by the one who asks for the challenge
+	asked   atomic.Bool         // whether the challenge is known
+
 	mu        sync.Mutex
-	asked     bool // whether it has been asked for its challenge
 	challenge challenge
-	asking    chan struct{} // closed when the one who asks for the challenge is done
 	// until is when it may be asked again, readsUntil when manifests may be read again.
 	until, readsUntil time.Time
 	failures          int
@@ -72,7 +76,7 @@ func newHost(name string, o Options) (*host, error) {
 		transport = &fallback{host: base.Host, next: transport}
 	}
 	return &host{
-		name: name, base: base, slots: make(chan struct{}, sideBySide), pageSize: pageSize,
+		name: name, base: base, slots: make(chan struct{}, sideBySide), meeting: semaphore.NewWeighted(1), pageSize: pageSize,
 		http:     &http.Client{Transport: transport, CheckRedirect: checkRedirect},
 		accepted: map[string]keychain.Fingerprint{}, orders: map[string]order{},
 	}, nil
@@ -138,7 +142,7 @@ func (h *host) enter(ctx context.Context, what string, kind RequestKind) (leave 
 	select {
 	case h.slots <- struct{}{}:
 	case <-ctx.Done():
-		return nil, unreachable(what, h.name, context.Cause(ctx))
+		return nil, NoAnswer(what, h.name, context.Cause(ctx))
 	}
 	leave = func() { <-h.slots }
 	h.mu.Lock()

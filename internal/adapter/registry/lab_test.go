@@ -3,12 +3,7 @@ package registry_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"sync"
 	"testing"
-	"time"
-
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
@@ -16,51 +11,70 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
 )
 
-// startRegistry runs a real registry for one test.
-func startRegistry(t *testing.T, o registrylab.Options) *registrylab.Server {
-	t.Helper()
-	o.Folder, o.Progress = t.TempDir(), os.Stderr
-	s, err := registrylab.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-// newResolver makes one that trusts registries of the lab.
-func newResolver(o registry.Options, servers ...*registrylab.Server) *registry.Resolver {
+// newClient makes one that trusts registries of the lab.
+func newClient(o registry.Options, servers ...*registrylab.Server) *registry.Client {
 	o.Hosts = map[string]registry.Host{}
 	for _, s := range servers {
 		o.Hosts[s.Address] = registry.Host{CA: s.CA}
 	}
-	if o.Interval == 0 {
-		o.Interval = time.Hour
-	}
-	return registry.New(o)
+	return registry.NewClient(o)
 }
 
 // known are fixed credentials.
 type known []keychain.Credential
 
-func (k known) Credentials(context.Context, tagspec.Repository) ([]keychain.Credential, error) {
-	return k, nil
-}
-
 func owner() known { return known{{Username: registrylab.User, Password: registrylab.Password}} }
 
+// wanted is an image that is asked for.
+type wanted struct {
+	tagspec.Image
+	as known
+	// read asks for its platforms too.
+	read bool
+}
+
 // ask makes a question about an image, such as "127.0.0.1:5000/app:1.*".
-func ask(t *testing.T, as keychain.Source, image string, args ...any) registry.Question {
+func ask(t *testing.T, as known, image string, args ...any) wanted {
 	t.Helper()
 	parsed, err := tagspec.ParseImage(fmt.Sprintf(image, args...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return registry.Question{Repository: parsed.Repository, Spec: parsed.Spec, Credentials: as}
+	return wanted{Image: parsed, as: as}
+}
+
+type found struct{ Tag, Digest string }
+
+// resolve finds the newest wanted tag and its digest. Each call asks the registry.
+func resolve(ctx context.Context, c *registry.Client, w wanted) (found, error) {
+	tag, exact := w.Spec.Exact()
+	if !exact {
+		tags, err := registry.Try(ctx, c, w.Repository, w.as, func(ctx context.Context, as keychain.Credential) ([]string, error) {
+			return c.Tags(ctx, as, w.Repository, w.Spec.Prefix())
+		})
+		if err != nil {
+			return found{}, err
+		}
+		tag, _ = w.Spec.Choose(tags)
+	}
+	digest, err := registry.Try(ctx, c, w.Repository, w.as, func(ctx context.Context, as keychain.Credential) (string, error) {
+		return c.Digest(ctx, as, w.Repository, tag)
+	})
+	if err == nil && w.read {
+		_, err = registry.Try(ctx, c, w.Repository, w.as, func(ctx context.Context, as keychain.Credential) (registry.Image, error) {
+			return c.Image(ctx, as, w.Repository, digest)
+		})
+	}
+	return found{tag, digest}, err
+}
+
+func mustResolve(t *testing.T, c *registry.Client, w wanted) found {
+	t.Helper()
+	got, err := resolve(t.Context(), c, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 // push pushes an index and returns its digest.
@@ -73,46 +87,10 @@ func push(t *testing.T, s *registrylab.Server, repository, tag, label string) st
 	return digest
 }
 
-func mustResolve(t *testing.T, r *registry.Resolver, q registry.Question) registry.Resolution {
-	t.Helper()
-	found, err := r.Resolve(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
 func total(counts map[string]int) int {
 	sum := 0
 	for _, n := range counts {
 		sum += n
 	}
 	return sum
-}
-
-// all asks all questions at the same time.
-func all(t *testing.T, r *registry.Resolver, questions []registry.Question) []registry.Resolution {
-	t.Helper()
-	answers := make([]registry.Resolution, len(questions))
-	var wg sync.WaitGroup
-	for i, q := range questions {
-		wg.Go(func() {
-			found, err := r.Resolve(t.Context(), q)
-			if err != nil {
-				t.Error(err)
-			}
-			answers[i] = found
-		})
-	}
-	wg.Wait()
-	return answers
-}
-
-func platform(t *testing.T, text string) v1.Platform {
-	t.Helper()
-	p, err := registry.ParsePlatform(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }

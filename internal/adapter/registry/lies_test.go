@@ -20,12 +20,12 @@ func sum(text string) string {
 }
 
 // serve answers as a registry that no one would run: a real one does not lie.
-func serve(t *testing.T, answer http.HandlerFunc) (address string, r *registry.Resolver) {
+func serve(t *testing.T, answer http.HandlerFunc) (address string, r *registry.Client) {
 	t.Helper()
 	s := httptest.NewServer(answer)
 	t.Cleanup(s.Close)
 	address = strings.TrimPrefix(s.URL, "http://")
-	return address, registry.New(registry.Options{Hosts: map[string]registry.Host{address: {PlainHTTP: true}}})
+	return address, registry.NewClient(registry.Options{Hosts: map[string]registry.Host{address: {PlainHTTP: true}}})
 }
 
 // TestLies: an answer that contradicts itself, or has no end, is refused.
@@ -91,8 +91,8 @@ func TestLies(t *testing.T) {
 				}
 			})
 			q := ask(t, nil, "%s/app:%s", address, c.spec)
-			q.Platforms = append(q.Platforms, platform(t, "linux/amd64"))
-			got, err := r.Resolve(t.Context(), q)
+			q.read = true
+			got, err := resolve(t.Context(), r, q)
 			if registry.KindOf(err) != registry.Untrue || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %+v, error %v, want %q", got, err, c.want)
 			}
@@ -141,7 +141,7 @@ func TestCredentialsStayWithTheirRegistry(t *testing.T) {
 			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm=%q,service="x"`, realm))
 			w.WriteHeader(http.StatusUnauthorized)
 		})
-		if _, err := r.Resolve(t.Context(), ask(t, owner(), "%s/app:1", address)); registry.KindOf(err) != registry.Untrue {
+		if _, err := resolve(t.Context(), r, ask(t, owner(), "%s/app:1", address)); registry.KindOf(err) != registry.Untrue {
 			t.Errorf("%s: error is %v", reason, err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestCredentialsStayWithTheirRegistry(t *testing.T) {
 			http.Redirect(w, r, "http://169.254.169.254/latest/", http.StatusTemporaryRedirect)
 		}
 	})
-	if _, err := r.Resolve(t.Context(), ask(t, nil, "%s/app:1", address)); registry.KindOf(err) != registry.Unreachable || !strings.Contains(err.Error(), "is not the address of a registry") {
+	if _, err := resolve(t.Context(), r, ask(t, nil, "%s/app:1", address)); registry.KindOf(err) != registry.Unreachable || !strings.Contains(err.Error(), "is not the address of a registry") {
 		t.Errorf("a redirect to the metadata service: %v", err)
 	}
 }

@@ -78,9 +78,9 @@ func variant(p v1.Platform) string {
 	return p.Variant
 }
 
-// head asks for the digest of a tag. Registries that do not say it are asked for the
+// Digest asks for that of a tag. Registries that do not say it are asked for the
 // manifest, of which it is computed.
-func (c *client) head(ctx context.Context, as keychain.Credential, repository tagspec.Repository, tag string) (string, error) {
+func (c *Client) Digest(ctx context.Context, as keychain.Credential, repository tagspec.Repository, tag string) (string, error) {
 	what := "digest of " + repository.String() + ":" + tag
 	response, err := c.do(ctx, as, call{
 		what: what, kind: HeadRequest, method: http.MethodHead, repository: repository, path: "manifests/" + tag, accept: manifestTypes(),
@@ -110,7 +110,7 @@ func isDigest(text string) bool {
 
 // manifest reads one by tag or digest, and checks what can be checked: that it is what
 // its digest says.
-func (c *client) manifest(ctx context.Context, as keychain.Credential, repository tagspec.Repository, reference string) (digest string, body []byte, err error) {
+func (c *Client) manifest(ctx context.Context, as keychain.Credential, repository tagspec.Repository, reference string) (digest string, body []byte, err error) {
 	what := "manifest of " + repository.String() + ":" + reference
 	byDigest := strings.HasPrefix(reference, "sha256:")
 	if byDigest {
@@ -146,7 +146,7 @@ func digestOf(body []byte) string {
 func readBody(response *http.Response, most int64, what string) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
 	if err != nil {
-		return nil, unreachable(what, "the registry, which stopped in the middle", withoutURL(err))
+		return nil, NoAnswer(what, "the registry, which stopped in the middle", withoutURL(err))
 	}
 	if int64(len(body)) > most {
 		return nil, untrue(what, "the answer is longer than %d bytes", most)
@@ -154,8 +154,8 @@ func readBody(response *http.Response, most int64, what string) ([]byte, error) 
 	return body, nil
 }
 
-// image finds the platforms of a digest. It never changes, so it is asked for once.
-func (c *client) image(ctx context.Context, as keychain.Credential, repository tagspec.Repository, digest string) (Image, error) {
+// Image finds the platforms of a digest, which never change.
+func (c *Client) Image(ctx context.Context, as keychain.Credential, repository tagspec.Repository, digest string) (Image, error) {
 	_, body, err := c.manifest(ctx, as, repository, digest)
 	if err != nil {
 		return Image{}, err
@@ -194,7 +194,7 @@ func indexed(what, digest string, index *v1.IndexManifest) (Image, error) {
 }
 
 // single reads the configuration of an image that is in no index.
-func (c *client) single(ctx context.Context, as keychain.Credential, repository tagspec.Repository, image Image, config string) (Image, error) {
+func (c *Client) single(ctx context.Context, as keychain.Credential, repository tagspec.Repository, image Image, config string) (Image, error) {
 	what := "configuration of " + repository.String() + "@" + image.Digest
 	response, err := c.do(ctx, as, call{what: what, kind: BlobRequest, method: http.MethodGet, repository: repository, path: "blobs/" + config, accept: []string{"*/*"}})
 	if err != nil {

@@ -1,50 +1,38 @@
 package registry
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"time"
 )
 
 const (
-	// DefaultInterval is how often a question is asked.
-	DefaultInterval = time.Minute
-
-	// requestTimeout bounds one request, listTimeout all pages of a list, checkTimeout a
-	// question with the time that it waits for its turn.
+	// requestTimeout bounds one request, listTimeout all pages of a list.
 	requestTimeout = 30 * time.Second
 	listTimeout    = 5 * time.Minute
-	checkTimeout   = 10 * time.Minute
 
 	// sideBySide is how many requests a registry gets at a time.
 	sideBySide = 8
 )
 
-// Options of a [Resolver].
+// Options of a [Client].
 type Options struct {
-	// Interval is how often each question is asked.
-	Interval time.Duration
-	// TTL is how old an answer may be that is used for a question; usually the interval.
-	TTL time.Duration
 	// Hosts are the registries that are not reached over HTTPS with a certificate that the
 	// system trusts, by host and port.
 	Hosts map[string]Host
 	// Local names registries that may do without TLS: those that answer in plain HTTP are
 	// asked in it. Nil names none.
 	Local func(host string) bool
-	// Jitter makes a pause a little longer, so that not all askers come at once.
-	Jitter func(time.Duration) time.Duration
 	// Transport carries all requests; nil makes one for each registry.
 	Transport http.RoundTripper
 	// UserAgent is what registries know this program by.
 	UserAgent string
 	// Observe is told of each request; nil tells no one. It must return quickly.
 	Observe func(Request)
-	// Checked is told of each check of a watched question that has ended: of which
-	// registry, and why it failed; nil tells no one. It must return quickly.
-	Checked func(host string, err error)
 	// Listed is told of each page of a list of tags and how many tags there are so far.
 	Listed func(repository string, tags int)
+	// Interval is how often the same repository is asked for, zero for once. Tokens are for
+	// the repositories that were asked for lately.
+	Interval time.Duration
 }
 
 // Host is how one registry is reached.
@@ -79,20 +67,8 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.Interval <= 0 {
-		o.Interval = DefaultInterval
-	}
-	if o.TTL <= 0 {
-		o.TTL = o.Interval
-	}
-	if o.Jitter == nil {
-		o.Jitter = upToATenth
-	}
 	if o.Observe == nil {
 		o.Observe = func(Request) {}
-	}
-	if o.Checked == nil {
-		o.Checked = func(string, error) {}
 	}
 	if o.Listed == nil {
 		o.Listed = func(string, int) {}
@@ -101,9 +77,4 @@ func (o Options) withDefaults() Options {
 		o.UserAgent = "lockstep"
 	}
 	return o
-}
-
-// upToATenth adds up to a tenth.
-func upToATenth(d time.Duration) time.Duration {
-	return d + rand.N(d/10+1) //nolint:gosec // It spreads requests and protects nothing.
 }

@@ -1,18 +1,16 @@
 package registry
 
-import (
-	"context"
-)
+import "context"
 
 // Ping asks whether a registry answers at all, without credentials. One that wants some
 // answers too.
-func (r *Resolver) Ping(ctx context.Context, name string) error {
+func (c *Client) Ping(ctx context.Context, name string) error {
 	what := "ping of " + name
-	h, err := r.client.host(name)
+	h, err := c.host(name)
 	if err != nil {
 		return &Error{Kind: Unreachable, What: what, Answer: "cannot be asked", Cause: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return r.client.meet(ctx, h, what)
+	return c.meet(ctx, h, what)
 }

@@ -35,8 +35,8 @@ type order struct {
 	seeks int
 }
 
-// tags lists those of a repository, at least all that begin with a prefix.
-func (c *client) tags(ctx context.Context, as keychain.Credential, repository tagspec.Repository, prefix string) ([]string, error) {
+// Tags lists those of a repository, at least all that begin with a prefix.
+func (c *Client) Tags(ctx context.Context, as keychain.Credential, repository tagspec.Repository, prefix string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	h, err := c.host(repository.Host)
@@ -62,6 +62,13 @@ func (c *client) tags(ctx context.Context, as keychain.Credential, repository ta
 	return l.tags, nil
 }
 
+// MaySeek tells whether the next list of a repository may begin at a prefix, so that it has
+// only the tags from there on.
+func (c *Client) MaySeek(repository tagspec.Repository, prefix string) bool {
+	h, err := c.host(repository.Host)
+	return err == nil && h.maySeek(repository.Path, prefix)
+}
+
 // maySeek tells whether the next list may begin at a prefix.
 func (h *host) maySeek(path, prefix string) bool {
 	h.mu.Lock()
@@ -85,7 +92,7 @@ func (h *host) seek(path, prefix string) bool {
 
 // list is a list of tags while it is read.
 type list struct {
-	client     *client
+	client     *Client
 	host       *host
 	as         keychain.Credential
 	repository tagspec.Repository

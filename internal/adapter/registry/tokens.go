@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -30,24 +32,18 @@ type token struct {
 type tokens struct {
 	// keep is how long a repository that is not asked for any more stays in the tokens.
 	keep time.Duration
+	// requests are those for tokens, one at a time.
+	requests singleflight.Group
 
 	mu     sync.Mutex
 	all    []token
 	wanted map[string]time.Time // scope: last asked for
 	// alone are scopes that a token for several did not open.
-	alone  map[string]bool
-	flight *flight
+	alone map[string]bool
 }
 
 // fetch asks the registry's token server. It knows the credential, and is not kept.
 type fetch func(ctx context.Context, scopes []string) (value string, life time.Duration, err error)
-
-// flight is a request for a token that others wait for.
-type flight struct {
-	scopes []string
-	done   chan struct{}
-	err    error
-}
 
 // want notes that a scope will be asked for.
 func (t *tokens) want(scope string) {
@@ -67,56 +63,48 @@ func (t *tokens) get(ctx context.Context, scope string, ask fetch) (found token,
 		if i := slices.IndexFunc(t.all, func(k token) bool { return slices.Contains(k.scopes, scope) }); i >= 0 {
 			return t.all[i], fresh, nil
 		}
-		f := t.flight
-		if f == nil {
-			f = t.start(ctx, scope, ask)
-		}
+		requested := t.requests.DoChan("", func() (any, error) { return t.request(context.WithoutCancel(ctx), scope, ask) })
 		t.mu.Unlock()
+		var result singleflight.Result
 		select {
-		case <-f.done:
+		case result = <-requested:
 		case <-ctx.Done():
 		}
 		t.mu.Lock()
 		if err := context.Cause(ctx); err != nil {
 			return token{}, false, err
 		}
-		if f.err != nil && slices.Contains(f.scopes, scope) {
-			return token{}, false, f.err
+		if scopes, _ := result.Val.([]string); result.Err != nil && slices.Contains(scopes, scope) {
+			return token{}, false, result.Err
 		}
 		fresh = true
 	}
 }
 
-// start begins a request for a token. It is not bound to the first who asks: the others
-// wait for it as well.
-func (t *tokens) start(ctx context.Context, scope string, ask fetch) *flight {
-	f := &flight{done: make(chan struct{})}
-	t.flight = f
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-	go func() {
-		defer cancel()
-		time.Sleep(gather)
-		t.mu.Lock()
-		f.scopes = t.together(scope, time.Now())
-		t.mu.Unlock()
-		value, life, err := ask(ctx, f.scopes)
-		if err != nil && len(f.scopes) > 1 && KindOf(err) != Limited {
-			// Some servers refuse all for one repository that they do not know.
-			f.scopes = []string{scope}
-			value, life, err = ask(ctx, f.scopes)
-			if err == nil {
-				t.separate(scope)
-			}
-		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
+// request asks for a token that opens a scope, and returns which scopes it was asked for.
+func (t *tokens) request(ctx context.Context, scope string, ask fetch) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	time.Sleep(gather)
+	t.mu.Lock()
+	scopes := t.together(scope, time.Now())
+	t.mu.Unlock()
+	value, life, err := ask(ctx, scopes)
+	if err != nil && len(scopes) > 1 && KindOf(err) != Limited {
+		// Some servers refuse all for one repository that they do not know.
+		scopes = []string{scope}
+		value, life, err = ask(ctx, scopes)
 		if err == nil {
-			t.all = append(t.all, token{value, f.scopes, renewal(time.Now(), life)})
+			t.separate(scope)
 		}
-		f.err, t.flight = err, nil
-		close(f.done)
-	}()
-	return f
+	}
+	if err != nil {
+		return scopes, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = append(t.all, token{value, scopes, renewal(time.Now(), life)})
+	return scopes, nil
 }
 
 // together lists a scope, first, and the others that are asked for as well: those that
@@ -165,7 +153,7 @@ func (t *tokens) drop(bad token, scope string, fresh bool) {
 	}
 }
 
-// idle tells whether nothing has been asked for lately.
+// idle tells whether nothing has been asked for lately, so that no request is under way.
 func (t *tokens) idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,7 +162,7 @@ func (t *tokens) idle() bool {
 			return false
 		}
 	}
-	return t.flight == nil
+	return true
 }
 
 func (t *tokens) separate(scope string) {

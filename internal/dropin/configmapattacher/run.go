@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
@@ -55,7 +55,7 @@ func attachAsBefore(ctx context.Context, in Invocation, env run.Environment, log
 	if err != nil {
 		return err
 	}
-	c, err := lineage.NewDirectClient(config, []kube.Kind{kube.Rollout()})
+	c, err := access.NewDirectClient(config, []kube.Kind{kube.Rollout()})
 	if err != nil {
 		return err
 	}

@@ -21,9 +21,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/identity"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
@@ -170,7 +172,7 @@ func (p *parts) ready() server.Readiness {
 }
 
 func (p *parts) setup(mgr ctrl.Manager) error {
-	p.metrics.MustRegister(cluster.NewCollector(p.cache, nil))
+	p.metrics.MustRegister(monitoring.NewCollector(p.cache, nil))
 	resolver, inputs := p.images()
 	p.metrics.MustRegister(images.NewCollector(inputs))
 	tasks := []func(context.Context){func(ctx context.Context) { p.cache.Run(ctx, kube.Hashers{}) }, resolver.Run}
@@ -198,15 +200,15 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 
 // images are the images that annotations name. All workloads are asked for with the same
 // credentials: the role has no right to pull secrets.
-func (p *parts) images() (*registry.Resolver, *images.Inputs) {
+func (p *parts) images() (*imagewatch.Resolver, *images.Inputs) {
 	metrics := images.NewMetrics(p.metrics, p.env.Now)
-	resolver := registry.New(registry.Options{
-		Interval: p.options.Interval, TTL: p.options.TTL, Local: IsLocal, UserAgent: "lockstep/" + p.env.Version,
-		Observe: metrics.Observe, Checked: metrics.Checked,
+	resolver := imagewatch.New(imagewatch.Options{
+		Registries: registry.Options{Local: IsLocal, UserAgent: "lockstep/" + p.env.Version, Observe: metrics.Observe},
+		Interval:   p.options.Interval, TTL: p.options.TTL, Checked: metrics.Checked,
 	})
 	own := credentials(p.env)
 	return resolver, images.New(images.Options{
-		Watch:       func(q registry.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
+		Watch:       func(q imagewatch.Question, wake func()) images.Watch { return resolver.Watch(q, wake) },
 		Credentials: func(*kube.Workload) (keychain.Source, string) { return own, "" },
 		Platforms:   func(*kube.Workload) ([]v1.Platform, bool) { return nil, true },
 		Enforced:    true, Now: p.env.Now,

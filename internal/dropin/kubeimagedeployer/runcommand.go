@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/run"
@@ -38,7 +39,7 @@ func resolveAsBefore(ctx context.Context, c Command, env run.Environment) (strin
 	const limit = 5 * time.Minute
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %s", limit))
 	defer cancel()
-	question := registry.Question{Repository: c.Image.Repository, Spec: c.Image.Spec, Credentials: credentials(env)}
+	question := imagewatch.Question{Repository: c.Image.Repository, Spec: c.Image.Spec, Credentials: credentials(env)}
 	if c.Platform != "" {
 		platform, err := registry.ParsePlatform(c.Platform)
 		if err != nil {
@@ -46,7 +47,7 @@ func resolveAsBefore(ctx context.Context, c Command, env run.Environment) (strin
 		}
 		question.Platforms, question.Child = append(question.Platforms, platform), true
 	}
-	resolver := registry.New(registry.Options{Local: IsLocal, UserAgent: "lockstep/" + env.Version})
+	resolver := imagewatch.New(imagewatch.Options{Registries: registry.Options{Local: IsLocal, UserAgent: "lockstep/" + env.Version}})
 	found, err := resolver.Resolve(ctx, question)
 	if err != nil {
 		return "", err

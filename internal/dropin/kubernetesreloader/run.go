@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/legacyform"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
@@ -125,7 +126,7 @@ func (p *parts) sources() []input.Kind {
 func (p *parts) setup(mgr ctrl.Manager) error {
 	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "up", Help: "1 while the process runs."})
 	up.Set(1)
-	p.metrics.MustRegister(up, cluster.NewCollector(p.cache, nil))
+	p.metrics.MustRegister(up, monitoring.NewCollector(p.cache, nil))
 	for _, part := range []manager.RunnableFunc{p.watch, p.records.Run} {
 		if err := mgr.Add(part); err != nil {
 			return err

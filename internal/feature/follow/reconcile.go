@@ -10,9 +10,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/loop"
+	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
@@ -197,7 +197,7 @@ func (d Decision) level() int {
 
 // ForgetNamespaces drops the counts of namespaces that are not known.
 func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
-	cluster.DropNamespaces(known, r.metrics.reloads, r.metrics.invalid, r.metrics.given)
+	monitoring.DropNamespaces(known, r.metrics.reloads, r.metrics.invalid, r.metrics.given)
 }
 
 // forgetGone drops what is remembered of a workload that is certainly gone, and returns

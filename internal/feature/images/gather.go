@@ -9,8 +9,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
@@ -23,7 +23,7 @@ import (
 // Options of the inputs.
 type Options struct {
 	// Watch asks a registry now and then, and wakes when the answer has changed.
-	Watch       func(q registry.Question, wake func()) Watch
+	Watch       func(q imagewatch.Question, wake func()) Watch
 	Credentials Credentials
 	// Platforms are those for which the workload's images are needed; none asks for no
 	// platform. It is false while that is not known.
@@ -39,7 +39,7 @@ type Credentials func(*kube.Workload) (source keychain.Source, name string)
 
 // Watch is a question that is asked now and then.
 type Watch interface {
-	View() registry.View
+	View() imagewatch.View
 	Stop()
 }
 

@@ -8,8 +8,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
@@ -40,7 +40,7 @@ func TestMovedDuringDowntime(t *testing.T) {
 				t.Fatal(err)
 			}
 			i := New(Options{
-				Watch:       func(registry.Question, func()) Watch { return &said{digest: found.Digest} },
+				Watch:       func(imagewatch.Question, func()) Watch { return &said{digest: found.Digest} },
 				Credentials: func(*kube.Workload) (keychain.Source, string) { return nil, "" },
 				Platforms:   func(*kube.Workload) ([]v1.Platform, bool) { return nil, true },
 				Now:         func() time.Time { return now },

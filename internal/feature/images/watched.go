@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -31,7 +32,7 @@ type watched struct {
 
 // answer is what is known of a question.
 type answer struct {
-	registry.View
+	imagewatch.View
 	// since is when the digest was first seen, and first is true when this process saw no
 	// other one before.
 	since time.Time
@@ -189,7 +190,7 @@ func (i *Inputs) lastChecks() map[checked]int {
 
 // question is what a registry is asked for a container. It is false while it is not
 // known for which platforms.
-func (i *Inputs) question(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference) (registry.Question, bool) {
+func (i *Inputs) question(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference) (imagewatch.Question, bool) {
 	q := Question(w, request, has, i.options.Credentials)
 	if q.Child {
 		return q, true
@@ -201,8 +202,8 @@ func (i *Inputs) question(w *kube.Workload, request settings.ImageRequest, has t
 
 // Question is what is asked for the image of a container, whatever the platforms of the
 // nodes.
-func Question(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference, credentials Credentials) registry.Question {
-	q := registry.Question{Repository: request.Image.Repository, Spec: request.Image.Spec}
+func Question(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference, credentials Credentials) imagewatch.Question {
+	q := imagewatch.Question{Repository: request.Image.Repository, Spec: request.Image.Spec}
 	q.Credentials, q.Asker = credentials(w)
 	if _, exact := q.Spec.Exact(); !exact && request.Image.Allows(has) {
 		q.Running = has.Tag
@@ -213,6 +214,6 @@ func Question(w *kube.Workload, request settings.ImageRequest, has tagspec.Refer
 	return q
 }
 
-func nameOf(q registry.Question) string {
+func nameOf(q imagewatch.Question) string {
 	return fmt.Sprintf("%s\n%s\n%s\n%s\n%v\n%t", q.Repository, q.Spec, q.Asker, q.Running, q.Platforms, q.Child)
 }

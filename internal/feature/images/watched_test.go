@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 )
@@ -20,8 +21,8 @@ type said struct {
 	digest string
 }
 
-func (s *said) View() registry.View {
-	return registry.View{Err: s.err, Resolution: registry.Resolution{Digest: s.digest}}
+func (s *said) View() imagewatch.View {
+	return imagewatch.View{Err: s.err, Resolution: imagewatch.Resolution{Digest: s.digest}}
 }
 
 // TestAProblemKeepsItsWords: a registry that is down is told once. That it is left alone

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -171,7 +172,7 @@ func (r *run) followOnce(ctx, patience context.Context, judge func(lineage.Histo
 
 // attach writes the owners of one object.
 func (r *run) attach(ctx context.Context, h lineage.History, object input.ID, v Verdict) {
-	key := lineage.ObjectKey{Namespace: r.request.Workload.Namespace, Source: object}
+	key := ownership.ObjectKey{Namespace: r.request.Workload.Namespace, Source: object}
 	refs := r.references(h, v)
 	before, err := r.owners(ctx, key)
 	unchanged := err == nil && containsAll(before, refs)
@@ -206,7 +207,7 @@ func (r *run) references(h lineage.History, v Verdict) []metav1.OwnerReference {
 
 // write adds the owners. An owner whose deletion we may not block is not blocked;
 // an object that has a controller keeps it and gets a plain owner.
-func (r *run) write(ctx context.Context, key lineage.ObjectKey, refs []metav1.OwnerReference) (warning string, err error) {
+func (r *run) write(ctx context.Context, key ownership.ObjectKey, refs []metav1.OwnerReference) (warning string, err error) {
 	err = r.patch(ctx, key, refs)
 	if r.request.AsController && mayNotBlock(err) {
 		warning = "owner added without blockOwnerDeletion: not permitted to set it"
@@ -226,17 +227,17 @@ func (r *run) write(ctx context.Context, key lineage.ObjectKey, refs []metav1.Ow
 	return warning, nil
 }
 
-func (r *run) patch(ctx context.Context, key lineage.ObjectKey, refs []metav1.OwnerReference) error {
+func (r *run) patch(ctx context.Context, key ownership.ObjectKey, refs []metav1.OwnerReference) error {
 	return access.Retry(ctx, func(ctx context.Context) error {
-		return lineage.AddOwners(ctx, r.Client, key, "", refs)
+		return ownership.AddOwners(ctx, r.Client, key, "", refs)
 	})
 }
 
 // owners are those that the object has. That they cannot be read is no reason not to add
 // to them: the write says what is wrong.
-func (r *run) owners(ctx context.Context, key lineage.ObjectKey) (owners []metav1.OwnerReference, err error) {
+func (r *run) owners(ctx context.Context, key ownership.ObjectKey) (owners []metav1.OwnerReference, err error) {
 	err = access.Retry(ctx, func(ctx context.Context) error {
-		owners, err = lineage.Owners(ctx, r.Client, key)
+		owners, err = ownership.Owners(ctx, r.Client, key)
 		return err
 	})
 	return owners, err

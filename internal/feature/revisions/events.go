@@ -2,13 +2,13 @@ package revisions
 
 import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 // eventFor is what people see of a decision on the object. Most decisions change
 // nothing and are no event.
-func eventFor(o *lineage.Owned, d Decision) (announce.Event, bool) {
+func eventFor(o *ownership.Owned, d Decision) (announce.Event, bool) {
 	e := announce.Event{About: o.Reference(), Reason: string(d.Reason), Action: string(d.Verb)}
 	switch d.Verb {
 	case Attach:
@@ -24,7 +24,7 @@ func eventFor(o *lineage.Owned, d Decision) (announce.Event, bool) {
 }
 
 // failureEvent is what people see of owners that the API server refused.
-func failureEvent(o *lineage.Owned, d Decision, err error) announce.Event {
+func failureEvent(o *ownership.Owned, d Decision, err error) announce.Event {
 	return announce.Event{
 		About: o.Reference(), Warning: true, Reason: string(input.AttachFailed), Action: string(d.Verb),
 		Note: "could not attach " + d.Message + ": " + err.Error(),

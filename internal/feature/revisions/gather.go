@@ -1,13 +1,13 @@
 package revisions
 
 import (
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 )
 
 // gather reads everything that the decision on an object depends on. It sends no
 // request: all of it is watched. It is false when the object can no longer be decided
 // on: its namespace was left meanwhile, and some of its users may have been forgotten.
-func (r *Reconciler) gather(o *lineage.Owned) (in Input, ok bool) {
+func (r *Reconciler) gather(o *ownership.Owned) (in Input, ok bool) {
 	in = Input{
 		Deleting:        o.Deleting,
 		Created:         o.Created,

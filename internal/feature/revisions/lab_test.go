@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
@@ -65,7 +65,7 @@ func newLabOn(t *testing.T, cluster *labtest.Cluster) *lab {
 		l.wire.next = next
 		return l.wire
 	})
-	if l.client, err = lineage.NewDirectClient(config, kube.Kinds()); err != nil {
+	if l.client, err = access.NewDirectClient(config, kube.Kinds()); err != nil {
 		t.Fatal(err)
 	}
 	return l

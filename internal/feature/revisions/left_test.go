@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
 )
@@ -24,11 +25,11 @@ type leaving struct {
 	left  bool
 }
 
-func (l *leaving) Object(key lineage.ObjectKey) (*lineage.Owned, bool) {
-	return &lineage.Owned{Key: key}, !l.left
+func (l *leaving) Object(key ownership.ObjectKey) (*ownership.Owned, bool) {
+	return &ownership.Owned{Key: key}, !l.left
 }
 
-func (l *leaving) Users(lineage.ObjectKey) []*lineage.Holder {
+func (l *leaving) Users(ownership.ObjectKey) []*lineage.Holder {
 	l.left = true
 	return l.users
 }
@@ -53,14 +54,14 @@ func TestNamespaceThatIsLeftMeanwhile(t *testing.T) {
 			told, writes := &notes{}, 0
 			r := revisions.New(revisions.DefaultOptions(), revisions.Dependencies{
 				Cluster: &leaving{users: users},
-				Owners: func(context.Context, lineage.ObjectKey, string, []metav1.OwnerReference) error {
+				Owners: func(context.Context, ownership.ObjectKey, string, []metav1.OwnerReference) error {
 					writes++
 					return nil
 				},
 				Observes:  func(string) bool { return false },
 				Announcer: told, Metrics: prometheus.NewRegistry(), Log: logr.Discard(), Now: time.Now,
 			})
-			again, err := r.Reconcile(t.Context(), lineage.ObjectKey{Namespace: "shop", Source: input.ConfigMap("app")})
+			again, err := r.Reconcile(t.Context(), ownership.ObjectKey{Namespace: "shop", Source: input.ConfigMap("app")})
 			if err != nil || again.RequeueAfter != 0 || writes > 0 || len(told.events) > 0 {
 				t.Errorf("%d writes, events %+v, again after %s, error %v; want nothing", writes, told.events, again.RequeueAfter, err)
 			}

@@ -17,10 +17,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -62,7 +64,7 @@ func TestAMadeUpKind(t *testing.T) {
 		Kinds: kinds, Sources: []input.Kind{input.KindConfigMap}, Namespaces: []string{c.namespace}, IgnoreNamespaces: true,
 		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
 	})
-	ownership := lineage.NewOwnership(cache, lineage.OwnershipOptions{Now: time.Now, Report: func(mirror.Status) {}})
+	watch := ownership.New(cache, ownership.Options{Now: time.Now, Report: func(mirror.Status) {}})
 	testkit.RunInBackground(t, func(ctx context.Context) { cache.Run(ctx, kube.Hashers{}) })
 	key := kube.Key{GroupKind: kind.GroupKind(), Namespace: c.namespace, Name: "web"}
 	cm := input.ConfigMap("cm")
@@ -107,7 +109,7 @@ func TestAMadeUpKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	labtest.Eventually(t, 3*time.Minute, func() (bool, string) {
-		users := ownership.Users(lineage.ObjectKey{Namespace: c.namespace, Source: cm})
+		users := watch.Users(ownership.ObjectKey{Namespace: c.namespace, Source: cm})
 		return len(users) == 1 && users[0].String() == "ReplicaSet/web-7", fmt.Sprint("users ", users)
 	})
 }
@@ -123,7 +125,7 @@ func newCrew(t *testing.T) *crew {
 	c := &crew{lab: newLab(t), kubeconfig: labtest.Shared(t).Kubeconfig()}
 	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	if err == nil {
-		c.client, err = lineage.NewDirectClient(config, []kube.Kind{crews()})
+		c.client, err = access.NewDirectClient(config, []kube.Kind{crews()})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -3,8 +3,8 @@ package revisions
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/monitoring"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -29,7 +29,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 }
 
 // count counts what was done, would have been done, or failed.
-func (m *metrics) count(o *lineage.Owned, reason input.Reason) {
+func (m *metrics) count(o *ownership.Owned, reason input.Reason) {
 	if reason != input.Attached && reason != input.WouldAttach && reason != input.AttachFailed {
 		return
 	}
@@ -38,5 +38,5 @@ func (m *metrics) count(o *lineage.Owned, reason input.Reason) {
 
 // ForgetNamespaces drops the counts of namespaces that are not known.
 func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
-	cluster.DropNamespaces(known, r.metrics.attached)
+	monitoring.DropNamespaces(known, r.metrics.attached)
 }

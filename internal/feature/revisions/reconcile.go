@@ -14,24 +14,25 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/loop"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
 // Cluster is what the loop reads.
 type Cluster interface {
 	// Object finds a revisioned object.
-	Object(lineage.ObjectKey) (*lineage.Owned, bool)
+	Object(ownership.ObjectKey) (*ownership.Owned, bool)
 	// Users lists the living revisions that use it.
-	Users(lineage.ObjectKey) []*lineage.Holder
+	Users(ownership.ObjectKey) []*lineage.Holder
 	// UnreadableKinds lists the kinds of revisions that cannot be read in a namespace.
 	UnreadableKinds(namespace string) []string
 	// Feed adds keys to a queue until the context ends: all of them, and then those
 	// to look at again.
-	Feed(ctx context.Context, add func(lineage.ObjectKey))
+	Feed(ctx context.Context, add func(ownership.ObjectKey))
 }
 
 // Owners writes owners. An object with another UID is a conflict.
-type Owners func(ctx context.Context, object lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error
+type Owners func(ctx context.Context, object ownership.ObjectKey, uid string, owners []metav1.OwnerReference) error
 
 // Announcer tells people.
 type Announcer interface {
@@ -68,13 +69,13 @@ func New(o Options, d Dependencies) *Reconciler {
 
 // Setup adds the loop to the manager. It runs on the leader only.
 func (r *Reconciler) Setup(mgr ctrl.Manager) error {
-	return loop.Add(mgr, loop.Options[lineage.ObjectKey]{
+	return loop.Add(mgr, loop.Options[ownership.ObjectKey]{
 		Name: "revisions", Workers: r.options.Workers, Reconciler: r, About: "source", Log: r.Log, Feed: r.Cluster.Feed,
 	})
 }
 
 // Reconcile attaches one object.
-func (r *Reconciler) Reconcile(ctx context.Context, key lineage.ObjectKey) (ctrl.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, key ownership.ObjectKey) (ctrl.Result, error) {
 	o, ok := r.Cluster.Object(key)
 	var in Input
 	if ok {
@@ -95,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key lineage.ObjectKey) (ctrl
 }
 
 // failed sorts errors by what follows from them.
-func (r *Reconciler) failed(o *lineage.Owned, d Decision, err error) (ctrl.Result, error) {
+func (r *Reconciler) failed(o *ownership.Owned, d Decision, err error) (ctrl.Result, error) {
 	switch {
 	case apierrors.IsNotFound(err):
 		// It is gone; the watch brings that.
@@ -113,7 +114,7 @@ func (r *Reconciler) failed(o *lineage.Owned, d Decision, err error) (ctrl.Resul
 }
 
 // report tells people once: the same decision in the same situation is silent.
-func (r *Reconciler) report(o *lineage.Owned, d Decision) {
+func (r *Reconciler) report(o *ownership.Owned, d Decision) {
 	isNew := r.told.isNew(o.Key, d.Reason, d.Message)
 	r.metrics.unreferenced.Set(float64(r.told.unreferenced()))
 	if !isNew {

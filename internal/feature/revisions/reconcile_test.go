@@ -24,8 +24,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/announce"
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 	"github.com/lockstep-dev/lockstep/internal/feature/revisions"
@@ -37,16 +37,16 @@ import (
 type loop struct {
 	*lab
 	cache      *cluster.Cache
-	ownership  *lineage.Ownership
+	ownership  *ownership.Watch
 	observes   bool
 	reconciler *revisions.Reconciler
-	fed        chan lineage.ObjectKey
+	fed        chan ownership.ObjectKey
 	events     []string
 	registry   *prometheus.Registry
 	now        time.Time
 	heard      func(mirror.Status)
 	ready      func() bool
-	writes     func(context.Context, lineage.ObjectKey, string, []metav1.OwnerReference) error
+	writes     func(context.Context, ownership.ObjectKey, string, []metav1.OwnerReference) error
 }
 
 // observing makes a loop of a namespace that is only observed.
@@ -65,23 +65,23 @@ func newLoop(t *testing.T, change ...func(*loop)) *loop {
 // makeLoop makes a loop that does not run yet.
 func makeLoop(t *testing.T) *loop {
 	t.Helper()
-	l := &loop{lab: newLab(t), fed: make(chan lineage.ObjectKey, 100), registry: prometheus.NewRegistry(), now: time.Now()}
+	l := &loop{lab: newLab(t), fed: make(chan ownership.ObjectKey, 100), registry: prometheus.NewRegistry(), now: time.Now()}
 	l.heard, l.ready = func(mirror.Status) {}, func() bool { return true }
 	l.cache = cluster.NewCache(l.client, cluster.CacheOptions{
 		Kinds: kube.Kinds(), Namespaces: []string{l.namespace}, IgnoreNamespaces: true,
 		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
 	})
-	l.ownership = lineage.NewOwnership(l.cache, lineage.OwnershipOptions{
+	l.ownership = ownership.New(l.cache, ownership.Options{
 		Now: time.Now, Report: func(s mirror.Status) { l.heard(s) }, Ready: func() bool { return l.ready() },
 	})
-	l.writes = func(ctx context.Context, o lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
-		return lineage.AddOwners(ctx, l.client, o, uid, owners)
+	l.writes = func(ctx context.Context, o ownership.ObjectKey, uid string, owners []metav1.OwnerReference) error {
+		return ownership.AddOwners(ctx, l.client, o, uid, owners)
 	}
 	l.reconciler = revisions.New(revisions.DefaultOptions(), revisions.Dependencies{
 		Cluster: l.ownership, Announcer: l, Metrics: l.registry, Log: logr.Discard(),
 		Observes: func(string) bool { return l.observes },
 		Now:      func() time.Time { return l.now },
-		Owners: func(ctx context.Context, o lineage.ObjectKey, uid string, owners []metav1.OwnerReference) error {
+		Owners: func(ctx context.Context, o ownership.ObjectKey, uid string, owners []metav1.OwnerReference) error {
 			return l.writes(ctx, o, uid, owners)
 		},
 	})
@@ -92,7 +92,7 @@ func (l *loop) start() {
 	l.t.Helper()
 	testkit.RunInBackground(l.t, func(ctx context.Context) { l.cache.Run(ctx, kube.Hashers{}) })
 	testkit.RunInBackground(l.t, func(ctx context.Context) {
-		l.ownership.Feed(ctx, func(key lineage.ObjectKey) {
+		l.ownership.Feed(ctx, func(key ownership.ObjectKey) {
 			select {
 			case l.fed <- key:
 			case <-ctx.Done():
@@ -134,15 +134,15 @@ func (l *loop) until(check func() bool) {
 	}
 }
 
-func (l *loop) reconcile(key lineage.ObjectKey) {
+func (l *loop) reconcile(key ownership.ObjectKey) {
 	l.t.Helper()
 	if _, err := l.reconciler.Reconcile(l.t.Context(), key); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-func (l *loop) objectKey(id input.ID) lineage.ObjectKey {
-	return lineage.ObjectKey{Namespace: l.namespace, Source: id}
+func (l *loop) objectKey(id input.ID) ownership.ObjectKey {
+	return ownership.ObjectKey{Namespace: l.namespace, Source: id}
 }
 
 // TestAdoptsWhatItFinds: objects and revisions that were there before the
@@ -257,7 +257,7 @@ func TestRefusedOwnersAreToldOnce(t *testing.T) {
 	cm := input.ConfigMap("cm")
 	l.deployment(cm)
 	l.settled()
-	l.writes = func(context.Context, lineage.ObjectKey, string, []metav1.OwnerReference) error {
+	l.writes = func(context.Context, ownership.ObjectKey, string, []metav1.OwnerReference) error {
 		return errors.New("no")
 	}
 	l.revisioned(cm)
@@ -349,7 +349,7 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 	cm := input.ConfigMap("cm")
 	l.deployment(cm)
 	l.settled()
-	l.writes = func(context.Context, lineage.ObjectKey, string, []metav1.OwnerReference) error {
+	l.writes = func(context.Context, ownership.ObjectKey, string, []metav1.OwnerReference) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "cm", errors.New("somebody wrote it"))
 	}
 	l.revisioned(cm)
@@ -388,7 +388,7 @@ func TestAnotherObjectOfThatNameIsLeftAlone(t *testing.T) {
 	cm := input.ConfigMap("cm")
 	l.source(cm)
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
-	err := lineage.AddOwners(t.Context(), l.client, lineage.ObjectKey{Namespace: l.namespace, Source: cm}, "another", []metav1.OwnerReference{owner})
+	err := ownership.AddOwners(t.Context(), l.client, ownership.ObjectKey{Namespace: l.namespace, Source: cm}, "another", []metav1.OwnerReference{owner})
 	if err == nil || !access.IsTransient(err) || l.owners(cm) != "" {
 		t.Errorf("error %v, owners %q; want a conflict and no owner", err, l.owners(cm))
 	}

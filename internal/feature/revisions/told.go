@@ -3,7 +3,7 @@ package revisions
 import (
 	"sync"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
@@ -11,7 +11,7 @@ import (
 // told once, and which objects no revision uses.
 type told struct {
 	mu   sync.Mutex
-	last map[lineage.ObjectKey]said
+	last map[ownership.ObjectKey]said
 	lost int
 }
 
@@ -21,11 +21,11 @@ type said struct {
 }
 
 func newTold() *told {
-	return &told{last: map[lineage.ObjectKey]said{}}
+	return &told{last: map[ownership.ObjectKey]said{}}
 }
 
 // isNew reports whether this differs from what was said last, and remembers it.
-func (t *told) isNew(key lineage.ObjectKey, reason input.Reason, text string) bool {
+func (t *told) isNew(key ownership.ObjectKey, reason input.Reason, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := said{reason, text}
@@ -46,7 +46,7 @@ func (t *told) unreferenced() int {
 }
 
 // forget drops an object that is gone, and returns how many others no revision uses.
-func (t *told) forget(key lineage.ObjectKey) int {
+func (t *told) forget(key ownership.ObjectKey) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lost -= lostOnes(t.last[key])

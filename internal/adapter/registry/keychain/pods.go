@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,8 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/answers"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
+
+// readTimeout bounds the read of a Secret or service account.
+const readTimeout = time.Minute
 
 // Pods knows the credentials with which pods pull their images. It reads Secrets and
 // service accounts when they are needed and keeps them for a while, so that many images
@@ -24,28 +27,14 @@ type Pods struct {
 	// Only names the Secrets that may be read, in any namespace; none names all.
 	Only []string
 
-	reader client.Reader
-	keep   time.Duration
-
-	mu      sync.Mutex
-	objects map[objectKey]*object
-}
-
-type objectKey struct {
-	kind string
-	types.NamespacedName
-}
-
-// object is one that is being read, or was.
-type object struct {
-	read chan struct{}
-	data client.Object
-	err  error
+	reader  client.Reader
+	keep    time.Duration
+	objects answers.Cache[client.Object]
 }
 
 // NewPods makes a Pods that keeps what it read for at most that long.
 func NewPods(r client.Reader, keep time.Duration) *Pods {
-	return &Pods{reader: r, keep: keep, objects: map[objectKey]*object{}}
+	return &Pods{reader: r, keep: keep, objects: answers.Cache[client.Object]{Timeout: readTimeout}}
 }
 
 // Account is what a pod says about its pull secrets.
@@ -84,8 +73,7 @@ func (p *Pods) names(ctx context.Context, a Account) ([]string, error) {
 		return PullSecretNames(a.Secrets, nil), nil
 	}
 	at := types.NamespacedName{Namespace: a.Namespace, Name: a.ServiceAccount}
-	account := &corev1.ServiceAccount{}
-	got, err := p.get(ctx, objectKey{"serviceaccount", at}, account)
+	got, err := p.get(ctx, at, &corev1.ServiceAccount{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil // Its pods do not start without it; its absence says nothing about credentials.
 	}
@@ -104,7 +92,7 @@ func (p *Pods) Secret(ctx context.Context, namespace, name string) (*corev1.Secr
 	if len(p.Only) > 0 && !slices.Contains(p.Only, name) {
 		return nil, fmt.Errorf("it is not read: the pull secrets that may be read are %s", strings.Join(p.Only, ", "))
 	}
-	got, err := p.get(ctx, objectKey{"secret", types.NamespacedName{Namespace: namespace, Name: name}}, &corev1.Secret{})
+	got, err := p.get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &corev1.Secret{})
 	if err != nil {
 		return nil, err
 	}
@@ -113,36 +101,12 @@ func (p *Pods) Secret(ctx context.Context, namespace, name string) (*corev1.Secr
 
 // get reads an object once for all who ask meanwhile, and forgets it after a while,
 // whether anyone asks again or not.
-func (p *Pods) get(ctx context.Context, key objectKey, into client.Object) (client.Object, error) {
-	p.mu.Lock()
-	o, known := p.objects[key]
-	if !known {
-		o = &object{read: make(chan struct{})}
-		p.objects[key] = o
-	}
-	p.mu.Unlock()
-	if !known {
-		o.err = p.reader.Get(ctx, key.NamespacedName, into)
-		o.data = into
-		close(o.read)
-		keep := p.keep
-		if o.err != nil {
-			keep = min(keep, time.Second)
+func (p *Pods) get(ctx context.Context, at types.NamespacedName, into client.Object) (client.Object, error) {
+	got, _, err := p.objects.Get(ctx, fmt.Sprintf("%T %s", into, at), func(ctx context.Context) (client.Object, time.Duration, error) {
+		if err := p.reader.Get(ctx, at, into); err != nil {
+			return nil, min(p.keep, time.Second), err
 		}
-		time.AfterFunc(keep, func() { p.forget(key, o) })
-	}
-	select {
-	case <-o.read:
-		return o.data, o.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-func (p *Pods) forget(key objectKey, o *object) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.objects[key] == o {
-		delete(p.objects, key)
-	}
+		return into, p.keep, nil
+	})
+	return got, err
 }

@@ -1,4 +1,5 @@
-package cluster
+// Package nodes knows for which platforms images are needed: those of the cluster's nodes.
+package nodes
 
 import (
 	"cmp"
@@ -13,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// nodesEvery is how often the nodes are listed: one of a new platform is a rare event.
-const nodesEvery = 5 * time.Minute
+// interval is how often the nodes are listed: a node of a new platform is a rare event.
+const interval = 5 * time.Minute
 
-// nodesRetry is how soon they are listed again after a failure.
-const nodesRetry = 10 * time.Second
+// retryInterval is how soon they are listed again after a failure.
+const retryInterval = 10 * time.Second
 
 // Platform is what a node runs: "linux", "arm64".
 type Platform struct {
@@ -39,8 +40,8 @@ type Nodes struct {
 	changed   func()
 }
 
-// NewNodes makes a Nodes that lists them while Run runs.
-func NewNodes(c client.Reader, report func(error)) *Nodes {
+// New makes a Nodes that lists them while Run runs.
+func New(c client.Reader, report func(error)) *Nodes {
 	return &Nodes{client: c, report: report, changed: func() {}}
 }
 
@@ -51,18 +52,18 @@ func (n *Nodes) Changed(f func()) {
 	n.changed = f
 }
 
-// Run lists the nodes now and then until the context ends. Whoever may not list them
-// needs no platform.
+// Run lists the nodes now and then until the context ends. Without the permission to list
+// them no platform is needed.
 func (n *Nodes) Run(ctx context.Context) error {
 	said := ""
 	for {
-		pause := nodesEvery
+		pause := interval
 		platforms, err := n.list(ctx)
 		if err == nil {
 			said = ""
 			n.set(platforms)
 		} else if ctx.Err() == nil {
-			pause = nodesRetry
+			pause = retryInterval
 			if err.Error() != said {
 				said = err.Error()
 				n.report(err)

@@ -1,4 +1,4 @@
-package lineage
+package ownership
 
 import (
 	"fmt"
@@ -18,17 +18,17 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// BenchmarkOwnershipOfALargeCluster fills an Ownership with 50,000 ReplicaSets, ten
+// BenchmarkOwnershipOfALargeCluster fills a Watch with 50,000 ReplicaSets, ten
 // of each of 5,000 workloads, and 50,000 revisioned ConfigMaps, one for each
 // ReplicaSet, and reports what stays on the heap. It needs no control plane:
 //
-//	go test -run NONE -bench Ownership -benchtime 1x ./internal/adapter/lineage
+//	go test -run NONE -bench Ownership -benchtime 1x ./internal/adapter/ownership
 func BenchmarkOwnershipOfALargeCluster(b *testing.B) {
 	const objects = 50_000
 	for b.Loop() {
 		before := heap()
 		cache := cluster.NewCache(nil, cluster.CacheOptions{Kinds: kube.Kinds(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}})
-		w := NewOwnership(cache, OwnershipOptions{Now: time.Now, Report: func(mirror.Status) {}})
+		w := New(cache, Options{Now: time.Now, Report: func(mirror.Status) {}})
 		all, _ := w.areas.Of(corev1.NamespaceAll)
 		for i := range objects {
 			add(b, all.revisions["ReplicaSet"], manyReplicaSets(b, i))

@@ -1,4 +1,4 @@
-package cluster
+package monitoring
 
 import (
 	"github.com/prometheus/client_golang/prometheus"

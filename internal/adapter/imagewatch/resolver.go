@@ -1,9 +1,13 @@
-package registry
+package imagewatch
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/answers"
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 )
 
 const (
@@ -17,10 +21,10 @@ const (
 // them.
 type Resolver struct {
 	options Options
-	client  *client
-	heads   share[string]
-	lists   share[[]string]
-	images  share[Image]
+	client  *registry.Client
+	heads   answers.Cache[string]
+	lists   answers.Cache[[]string]
+	images  answers.Cache[registry.Image]
 
 	mu       sync.Mutex
 	run      context.Context //nolint:containedctx // That of Run, for the checks that timers begin.
@@ -32,7 +36,10 @@ type Resolver struct {
 // New makes a resolver. Watched questions are asked while Run runs.
 func New(options Options) *Resolver {
 	options = options.withDefaults()
-	return &Resolver{options: options, client: newClient(options), subjects: map[string]*subject{}, pushes: map[string]*push{}}
+	return &Resolver{
+		options: options, client: registry.NewClient(options.Registries), subjects: map[string]*subject{}, pushes: map[string]*push{},
+		heads: answers.Cache[string]{Timeout: checkTimeout}, lists: answers.Cache[[]string]{Timeout: checkTimeout}, images: answers.Cache[registry.Image]{Timeout: checkTimeout},
+	}
 }
 
 // subject is one question that is watched.
@@ -188,12 +195,12 @@ func (r *Resolver) finish(s *subject, m memory, found Resolution, err error) []f
 // is due for renewal when it is an interval old.
 func (r *Resolver) pause(s *subject) time.Duration {
 	now := time.Now()
-	switch KindOf(s.view.Err) {
+	switch registry.KindOf(s.view.Err) {
 	case "": // an answer
 		return max(r.options.Jitter(max(r.options.Interval, r.options.TTL))-now.Sub(s.view.At), leastPause)
-	case Unreachable, Broken, Limited:
+	case registry.Unreachable, registry.Broken, registry.Limited:
 		pause := min(firstRetry<<min(s.failures-1, 16), r.options.Interval)
-		if e, ok := asRegistryError(s.view.Err); ok && e.Until.Sub(now) > pause {
+		if e, ok := errors.AsType[*registry.Error](s.view.Err); ok && e.Until.Sub(now) > pause {
 			pause = e.Until.Sub(now)
 		}
 		return r.options.Jitter(pause)
@@ -203,5 +210,5 @@ func (r *Resolver) pause(s *subject) time.Duration {
 }
 
 func sameAnswer(a, b View) bool {
-	return a.Tag == b.Tag && a.Digest == b.Digest && KindOf(a.Err) == KindOf(b.Err) && (a.Err == nil) == (b.Err == nil)
+	return a.Tag == b.Tag && a.Digest == b.Digest && registry.KindOf(a.Err) == registry.KindOf(b.Err) && (a.Err == nil) == (b.Err == nil)
 }

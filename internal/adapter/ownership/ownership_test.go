@@ -1,4 +1,4 @@
-package lineage_test
+package ownership_test
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -36,12 +36,12 @@ type chosenShop struct {
 	released   chan struct{}
 }
 
-func ofReplicaSet() lineage.ObjectKey {
-	return lineage.ObjectKey{Namespace: "shop", Source: input.ConfigMap("of-replicaset")}
+func ofReplicaSet() ownership.ObjectKey {
+	return ownership.ObjectKey{Namespace: "shop", Source: input.ConfigMap("of-replicaset")}
 }
 
-func ofCronJob() lineage.ObjectKey {
-	return lineage.ObjectKey{Namespace: "shop", Source: input.ConfigMap("of-cronjob")}
+func ofCronJob() ownership.ObjectKey {
+	return ownership.ObjectKey{Namespace: "shop", Source: input.ConfigMap("of-cronjob")}
 }
 
 func shop() *corev1.Namespace {
@@ -51,8 +51,8 @@ func shop() *corev1.Namespace {
 func (*chosenShop) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	list.SetResourceVersion("1")
 	yes := true
-	uses := func(key lineage.ObjectKey) corev1.PodTemplateSpec {
-		t := podTemplate("one")
+	uses := func(key ownership.ObjectKey) corev1.PodTemplateSpec {
+		t := corev1.PodTemplateSpec{}
 		t.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: key.Source.Name},
 		}}}}
@@ -73,7 +73,7 @@ func (*chosenShop) List(_ context.Context, list client.ObjectList, _ ...client.L
 		l.Items[0].Spec.JobTemplate.Spec.Template = uses(ofCronJob())
 	case *metav1.PartialObjectMetadataList:
 		if l.Kind == "ConfigMapList" {
-			for _, key := range []lineage.ObjectKey{ofReplicaSet(), ofCronJob()} {
+			for _, key := range []ownership.ObjectKey{ofReplicaSet(), ofCronJob()} {
 				l.Items = append(l.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: key.Source.Name}})
 			}
 		}
@@ -108,7 +108,7 @@ func (l *lingering) Stop() {
 
 // look is what the loop sees of an object that it is woken for.
 type look struct {
-	key   lineage.ObjectKey
+	key   ownership.ObjectKey
 	found bool
 	users int
 }
@@ -119,7 +119,7 @@ type looks struct {
 	all []look
 }
 
-func (l *looks) add(w *lineage.Ownership, key lineage.ObjectKey) {
+func (l *looks) add(w *ownership.Watch, key ownership.ObjectKey) {
 	_, found := w.Object(key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,11 +147,11 @@ func TestNamespaceThatIsNoLongerChosen(t *testing.T) {
 		cache := cluster.NewCache(server, cluster.CacheOptions{
 			Kinds: kube.Kinds(), Selector: labels.Everything(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
 		})
-		w := lineage.NewOwnership(cache, lineage.OwnershipOptions{Now: time.Now, Report: func(mirror.Status) {}})
+		w := ownership.New(cache, ownership.Options{Now: time.Now, Report: func(mirror.Status) {}})
 		var seen looks
 		var running sync.WaitGroup
 		running.Go(func() { cache.Run(ctx, kube.Hashers{}) })
-		running.Go(func() { w.Feed(ctx, func(key lineage.ObjectKey) { seen.add(w, key) }) })
+		running.Go(func() { w.Feed(ctx, func(key ownership.ObjectKey) { seen.add(w, key) }) })
 		settle := func() {
 			time.Sleep(time.Minute) // of a clock that does not wait
 			synctest.Wait()
@@ -177,7 +177,7 @@ func TestNamespaceThatIsNoLongerChosen(t *testing.T) {
 		if slices.ContainsFunc(got, func(l look) bool { return l.found }) {
 			t.Errorf("while the namespace is cleared the loop finds objects: %+v", got)
 		}
-		for _, key := range []lineage.ObjectKey{ofReplicaSet(), ofCronJob()} {
+		for _, key := range []ownership.ObjectKey{ofReplicaSet(), ofCronJob()} {
 			if !slices.ContainsFunc(got, func(l look) bool { return l.key == key }) || len(w.Users(key)) > 0 {
 				t.Errorf("%s is not forgotten: the loop saw %+v, and it has %d users", key, got, len(w.Users(key)))
 			}
@@ -193,9 +193,9 @@ func TestNamespaceThatIsNoLongerChosen(t *testing.T) {
 	})
 }
 
-func wantClosed(t *testing.T, w *lineage.Ownership, when string) {
+func wantClosed(t *testing.T, w *ownership.Watch, when string) {
 	t.Helper()
-	for _, key := range []lineage.ObjectKey{ofReplicaSet(), ofCronJob()} {
+	for _, key := range []ownership.ObjectKey{ofReplicaSet(), ofCronJob()} {
 		if _, found := w.Object(key); found {
 			t.Errorf("%s %s can be decided on", when, key)
 		}

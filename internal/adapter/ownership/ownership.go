@@ -1,4 +1,4 @@
-package lineage
+package ownership
 
 import (
 	"cmp"
@@ -11,11 +11,12 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
 
-// OwnershipOptions say how an Ownership watches.
-type OwnershipOptions struct {
+// Options say how a Watch works.
+type Options struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Report is called when a resource can be followed, or no longer.
@@ -30,7 +31,7 @@ type OwnershipOptions struct {
 
 // SecretsIn are the namespaces to watch Secrets in, where the cache watches one
 // namespace or all of them.
-func (o OwnershipOptions) SecretsIn(namespace string) []string {
+func (o Options) SecretsIn(namespace string) []string {
 	switch {
 	case o.Secrets == nil, slices.Contains(o.Secrets, namespace):
 		return []string{namespace}
@@ -40,13 +41,13 @@ func (o OwnershipOptions) SecretsIn(namespace string) []string {
 	return nil
 }
 
-// Ownership knows the revisioned objects of a cluster and everything that may
+// Watch knows the revisioned objects of a cluster and everything that may
 // hold them. It watches where its cache watches, and has the workloads that are their
 // own revisions from there. The other revisions are watched only from the first
 // revisioned object on: a cluster without any pays for two empty watches.
-type Ownership struct {
+type Watch struct {
 	cache   *cluster.Cache
-	options OwnershipOptions
+	options Options
 	used    *uses
 
 	needed  chan struct{} // closed when there is a revisioned object
@@ -58,16 +59,16 @@ type Ownership struct {
 	add func(ObjectKey)
 }
 
-// NewOwnership makes an Ownership that runs with the cache.
-func NewOwnership(c *cluster.Cache, o OwnershipOptions) *Ownership {
-	w := &Ownership{cache: c, options: o, used: newUses(), needed: make(chan struct{})}
+// New makes a Watch that runs with the cache.
+func New(c *cluster.Cache, o Options) *Watch {
+	w := &Watch{cache: c, options: o, used: newUses(), needed: make(chan struct{})}
 	w.setNeed = sync.OnceFunc(func() { close(w.needed) })
 	c.Join(w)
 	return w
 }
 
 // Enter implements cluster.Guest.
-func (w *Ownership) Enter(namespace string) cluster.Stay {
+func (w *Watch) Enter(namespace string) cluster.Stay {
 	a := newArea(w, namespace)
 	w.areas.Put(namespace, a)
 	return a
@@ -75,17 +76,17 @@ func (w *Ownership) Enter(namespace string) cluster.Stay {
 
 // WorkloadIndexed implements cluster.Guest: a workload that is its own revision holds
 // what it uses.
-func (w *Ownership) WorkloadIndexed(old, now *kube.Workload) {
-	w.used.replace(ownHolder(old), ownHolder(now))
+func (w *Watch) WorkloadIndexed(old, now *kube.Workload) {
+	w.used.replace(lineage.WorkloadHolder(old), lineage.WorkloadHolder(now))
 }
 
 // WorkloadChanged implements cluster.Guest.
-func (w *Ownership) WorkloadChanged(old, now *kube.Workload) {
-	w.holderChanged(ownHolder(old), ownHolder(now))
+func (w *Watch) WorkloadChanged(old, now *kube.Workload) {
+	w.holderChanged(lineage.WorkloadHolder(old), lineage.WorkloadHolder(now))
 }
 
 // Needed is closed when there is, or was, a revisioned object.
-func (w *Ownership) Needed() <-chan struct{} {
+func (w *Watch) Needed() <-chan struct{} {
 	return w.needed
 }
 
@@ -98,7 +99,7 @@ const (
 // Feed calls add with every revisioned object that has to be looked at: once
 // each, as soon as everything in its area is known, and then when something happened
 // to it or to a revision that uses it. It returns when the context ends.
-func (w *Ownership) Feed(ctx context.Context, add func(ObjectKey)) {
+func (w *Watch) Feed(ctx context.Context, add func(ObjectKey)) {
 	w.mu.Lock()
 	w.add = add
 	w.mu.Unlock()
@@ -120,7 +121,7 @@ func (w *Ownership) Feed(ctx context.Context, add func(ObjectKey)) {
 }
 
 // open lets the objects of an area be decided on, once enough is known.
-func (w *Ownership) open(a *area) {
+func (w *Watch) open(a *area) {
 	if !a.isLearning() || w.options.Ready != nil && !w.options.Ready() || !a.answered() || !a.setOpen() {
 		return
 	}
@@ -128,7 +129,7 @@ func (w *Ownership) open(a *area) {
 }
 
 // Object returns the copy of a revisioned object, when it can be decided on.
-func (w *Ownership) Object(key ObjectKey) (*Owned, bool) {
+func (w *Watch) Object(key ObjectKey) (*Owned, bool) {
 	a, ok := w.areas.Of(key.Namespace)
 	if !ok || !a.isOpen() {
 		return nil, false
@@ -137,15 +138,15 @@ func (w *Ownership) Object(key ObjectKey) (*Owned, bool) {
 }
 
 // Users returns the living revisions that use an object, by name.
-func (w *Ownership) Users(key ObjectKey) []*Holder {
+func (w *Watch) Users(key ObjectKey) []*lineage.Holder {
 	found := w.used.of(key)
-	slices.SortFunc(found, func(a, b *Holder) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(found, func(a, b *lineage.Holder) int { return cmp.Compare(a.String(), b.String()) })
 	return found
 }
 
 // UnreadableKinds names the kinds of revisions that cannot be read in a namespace now, for
 // want of a permission or of an answer: an object may have users that we cannot see.
-func (w *Ownership) UnreadableKinds(namespace string) []string {
+func (w *Watch) UnreadableKinds(namespace string) []string {
 	a, ok := w.areas.Of(namespace)
 	if !ok {
 		return nil
@@ -162,7 +163,7 @@ func (w *Ownership) UnreadableKinds(namespace string) []string {
 
 // Status tells how well each resource that is needed now can be followed, besides
 // those of the cache.
-func (w *Ownership) Status() []mirror.Status {
+func (w *Watch) Status() []mirror.Status {
 	var all []mirror.Status
 	for _, a := range w.areas.All() {
 		all = append(all, a.status()...)
@@ -170,7 +171,7 @@ func (w *Ownership) Status() []mirror.Status {
 	return all
 }
 
-func (w *Ownership) isNeeded() bool {
+func (w *Watch) isNeeded() bool {
 	select {
 	case <-w.needed:
 		return true
@@ -180,8 +181,8 @@ func (w *Ownership) isNeeded() bool {
 }
 
 // holderChanged wakes the revisioned objects that the holder uses or used.
-func (w *Ownership) holderChanged(old, now *Holder) {
-	for _, h := range []*Holder{old, now} {
+func (w *Watch) holderChanged(old, now *lineage.Holder) {
+	for _, h := range []*lineage.Holder{old, now} {
 		if h == nil {
 			continue
 		}
@@ -200,7 +201,7 @@ func (w *Ownership) holderChanged(old, now *Holder) {
 
 // wake has an object looked at. What happens before its area is open is seen when it
 // opens; after its area was closed, it is looked for in vain and forgotten.
-func (w *Ownership) wake(a *area, key ObjectKey) {
+func (w *Watch) wake(a *area, key ObjectKey) {
 	w.mu.RLock()
 	add := w.add
 	w.mu.RUnlock()
@@ -212,17 +213,17 @@ func (w *Ownership) wake(a *area, key ObjectKey) {
 // uses is the index from objects to the living revisions that use them.
 type uses struct {
 	mu sync.RWMutex
-	by map[ObjectKey]map[string]*Holder
+	by map[ObjectKey]map[string]*lineage.Holder
 }
 
 func newUses() *uses {
-	return &uses{by: map[ObjectKey]map[string]*Holder{}}
+	return &uses{by: map[ObjectKey]map[string]*lineage.Holder{}}
 }
 
-func (u *uses) of(key ObjectKey) []*Holder {
+func (u *uses) of(key ObjectKey) []*lineage.Holder {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	found := make([]*Holder, 0, len(u.by[key]))
+	found := make([]*lineage.Holder, 0, len(u.by[key]))
 	for _, h := range u.by[key] {
 		found = append(found, h)
 	}
@@ -230,7 +231,7 @@ func (u *uses) of(key ObjectKey) []*Holder {
 }
 
 // replace takes out the old copy and puts in the new one. Either may be nil.
-func (u *uses) replace(old, now *Holder) {
+func (u *uses) replace(old, now *lineage.Holder) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if old != nil {
@@ -248,7 +249,7 @@ func (u *uses) replace(old, now *Holder) {
 	for _, source := range now.Uses {
 		key := ObjectKey{now.Namespace, source}
 		if u.by[key] == nil {
-			u.by[key] = map[string]*Holder{}
+			u.by[key] = map[string]*lineage.Holder{}
 		}
 		u.by[key][now.UID] = now
 	}

@@ -1,28 +1,31 @@
-package cluster
+package monitoring
 
 import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
-	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
+
+// empty is a cache that has listed nothing yet.
+type empty struct{}
+
+func (empty) Sizes() (sources, workloads int) { return 0, 0 }
+
+func (empty) Status() []mirror.Status { return []mirror.Status{{Resource: "namespaces"}} }
 
 // TestOthersAreShown: what is followed beside the cache has its series as well, and a resource
 // that two follow has one, which is 1 when it works for both.
 func TestOthersAreShown(t *testing.T) {
 	t.Parallel()
-	c := NewCache(nil, CacheOptions{Kinds: []kube.Kind{}, Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}})
 	works := func(resource string) mirror.Status { return mirror.Status{Resource: resource, Synced: true} }
 	fails := func(resource string) mirror.Status {
 		return mirror.Status{Resource: resource, Err: errors.New("forbidden")}
 	}
-	collector := NewCollector(c, nil,
+	collector := NewCollector(empty{}, nil,
 		func() []mirror.Status { return []mirror.Status{works("replicasets"), fails("jobs"), works("pods")} },
 		func() []mirror.Status {
 			return []mirror.Status{fails("replicasets"), works("jobs"), works("pods"), fails("revisioned configmaps")}

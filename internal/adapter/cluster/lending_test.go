@@ -14,16 +14,16 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// lending is a cache with a Deployment whose template Rollouts use. Nobody watches:
+// lendingCache is a cache with a Deployment whose template Rollouts use. Nobody watches:
 // the tests bring the events.
-type lending struct {
+type lendingCache struct {
 	*Cache
 	woken map[string]int
 }
 
-func newLending(t *testing.T) *lending {
+func newLending(t *testing.T) *lendingCache {
 	t.Helper()
-	c := &lending{
+	c := &lendingCache{
 		Cache: NewCache(nil, CacheOptions{Kinds: kube.Kinds(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}}),
 		woken: map[string]int{},
 	}
@@ -31,7 +31,7 @@ func newLending(t *testing.T) *lending {
 	return c
 }
 
-func (l *lending) mirrorOf(kind kube.Kind) *mirror.Mirror[*kube.Workload] {
+func (l *lendingCache) mirrorOf(kind kube.Kind) *mirror.Mirror[*kube.Workload] {
 	a, _ := l.areas.Of("shop")
 	return a.workloads[kind.GroupKind()]
 }

@@ -1,8 +1,9 @@
-package registry_test
+package imagewatch_test
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,9 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
+	"github.com/lockstep-dev/lockstep/internal/labtest"
+	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
+	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
 // standIn answers as a registry inside a test whose time is not real: no connection may
@@ -68,10 +73,10 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // resolver asks the stand-in, until the test ends.
-func (s *standIn) resolver(t *testing.T, o registry.Options) *registry.Resolver {
+func (s *standIn) resolver(t *testing.T, o imagewatch.Options) *imagewatch.Resolver {
 	t.Helper()
-	o.Transport = s
-	r := registry.New(o)
+	o.Registries.Transport = s
+	r := imagewatch.New(o)
 	run(t, r)
 	synctest.Wait()
 	return r
@@ -89,9 +94,9 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{})
+		r := s.resolver(t, imagewatch.Options{})
 		var woken atomic.Int64
-		var watches []*registry.Watch
+		var watches []*imagewatch.Watch
 		for i := range 100 {
 			q := ask(t, owner(), "r.example/app:1")
 			q.Asker = fmt.Sprint(i % 10)
@@ -143,7 +148,7 @@ func TestTTL(t *testing.T) {
 			t.Parallel()
 			s := newStandIn()
 			synctest.Test(t, func(t *testing.T) {
-				r := s.resolver(t, registry.Options{Interval: c.interval, TTL: c.ttl})
+				r := s.resolver(t, imagewatch.Options{Interval: c.interval, TTL: c.ttl})
 				q := ask(t, owner(), "r.example/app:1")
 				defer r.Watch(q, func() {}).Stop()
 				after(30 * time.Second)
@@ -168,7 +173,7 @@ func TestTokensAreRenewed(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{})
+		r := s.resolver(t, imagewatch.Options{})
 		for i := range 20 {
 			defer r.Watch(ask(t, owner(), "r.example/app-%d:1", i), func() {}).Stop()
 		}
@@ -200,7 +205,7 @@ func TestFailuresAreRetriedEverMoreRarely(t *testing.T) {
 	}
 	exactly := func(d time.Duration) time.Duration { return d }
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{Jitter: exactly})
+		r := s.resolver(t, imagewatch.Options{Jitter: exactly})
 		start = time.Now()
 		var woken atomic.Int64
 		w := r.Watch(ask(t, owner(), "r.example/app:1"), func() { woken.Add(1) })
@@ -235,7 +240,7 @@ func TestRetryAfter(t *testing.T) {
 		return limited.Load()
 	}
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{})
+		r := s.resolver(t, imagewatch.Options{})
 		start := time.Now()
 		first := r.Watch(ask(t, owner(), "r.example/app:1"), func() {})
 		defer first.Stop()
@@ -274,7 +279,7 @@ func TestCredentialsAreReadAtEachCheck(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{})
+		r := s.resolver(t, imagewatch.Options{})
 		var reads atomic.Int64
 		for range 50 {
 			defer r.Watch(ask(t, counted{owner(), &reads}, "r.example/app:1"), func() {}).Stop()
@@ -297,7 +302,7 @@ func TestBrokenRegistryIsLeftAlone(t *testing.T) {
 	s := newStandIn()
 	s.spoil = answering(http.StatusBadGateway)
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{})
+		r := s.resolver(t, imagewatch.Options{})
 		for i := range 100 {
 			defer r.Watch(ask(t, owner(), "r.example/app-%d:1", i), func() {}).Stop()
 		}
@@ -316,7 +321,7 @@ func TestUnreadSecretIsNamed(t *testing.T) {
 	s := newStandIn()
 	s.spoil = answering(http.StatusForbidden)
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{})
+		r := s.resolver(t, imagewatch.Options{})
 		_, err := r.Resolve(t.Context(), ask(t, broken{}, "r.example/app:1"))
 		if err == nil || !strings.Contains(err.Error(), "pull secret shop/pull: not found") || registry.KindOf(err) != registry.Denied {
 			t.Errorf("error is %v", err)
@@ -335,5 +340,34 @@ func answering(code int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(code)
 		return true
+	}
+}
+
+// TestSlowRegistryDelaysNoOther: all requests to one registry hang, and another one
+// answers as always.
+func TestSlowRegistryDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	slow, good := testkit.ServeRegistry(t, registrylab.Options{}), testkit.ServeRegistry(t, registrylab.Options{})
+	want := push(t, good, "app", "1", "a")
+	r := newResolver(imagewatch.Options{}, slow, good)
+	var hanging atomic.Int32
+	slow.Spoil(func(_ http.ResponseWriter, r *http.Request) bool {
+		hanging.Add(1)
+		slow.Hang(r)
+		return true
+	})
+	run(t, r)
+	for range 50 {
+		w := r.Watch(ask(t, owner(), "%s/app-%d:1", slow.Address, hanging.Load()), func() {})
+		defer w.Stop()
+	}
+	labtest.Eventually(t, time.Minute, func() (bool, string) { return hanging.Load() > 0, "no request hangs" })
+	if got := mustResolve(t, r, ask(t, owner(), "%s/app:1", good.Address)); got.Digest != want {
+		t.Errorf("got %s, want %s", got.Digest, want)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(io.ErrUnexpectedEOF)
+	if _, err := r.Resolve(ctx, ask(t, owner(), "%s/other:1", slow.Address)); registry.KindOf(err) != registry.Unreachable {
+		t.Errorf("the slow one: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package lineage_test
+package ownership_test
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
-	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
+	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
@@ -84,19 +84,19 @@ func TestSecretsOfSomeNamespaces(t *testing.T) {
 				cache := cluster.NewCache(server, cluster.CacheOptions{
 					Kinds: kube.Kinds(), Namespaces: c.watched, IgnoreNamespaces: true, Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
 				})
-				w := lineage.NewOwnership(cache, lineage.OwnershipOptions{Now: time.Now, Report: func(mirror.Status) {}, Secrets: c.secrets})
+				w := ownership.New(cache, ownership.Options{Now: time.Now, Report: func(mirror.Status) {}, Secrets: c.secrets})
 				var running sync.WaitGroup
 				running.Go(func() { cache.Run(ctx, kube.Hashers{}) })
-				running.Go(func() { w.Feed(ctx, func(lineage.ObjectKey) {}) })
+				running.Go(func() { w.Feed(ctx, func(ownership.ObjectKey) {}) })
 				time.Sleep(time.Minute) // of a clock that does not wait
 				synctest.Wait()
 
 				var decided []string
 				for _, ns := range []string{"blog", "shop"} {
-					if _, found := w.Object(lineage.ObjectKey{Namespace: ns, Source: input.ConfigMap("app")}); !found {
+					if _, found := w.Object(ownership.ObjectKey{Namespace: ns, Source: input.ConfigMap("app")}); !found {
 						t.Errorf("the ConfigMap of %s cannot be decided on", ns)
 					}
-					if _, found := w.Object(lineage.ObjectKey{Namespace: ns, Source: input.Secret("app")}); found {
+					if _, found := w.Object(ownership.ObjectKey{Namespace: ns, Source: input.Secret("app")}); found {
 						decided = append(decided, ns)
 					}
 				}

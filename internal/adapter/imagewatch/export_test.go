@@ -1,4 +1,4 @@
-package registry
+package imagewatch
 
 import "github.com/lockstep-dev/lockstep/internal/core/tagspec"
 

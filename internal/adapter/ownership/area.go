@@ -1,4 +1,4 @@
-package lineage
+package ownership
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
@@ -20,12 +21,12 @@ import (
 
 // area is what is watched in one namespace, or in all of them together.
 type area struct {
-	ownership *Ownership
+	ownership *Watch
 	namespace string
 	objects   []watched
 	// sorts and revisions are by the name of their kind.
 	sorts     map[string]kube.Revisions
-	revisions map[string]*mirror.Mirror[*Holder]
+	revisions map[string]*mirror.Mirror[*lineage.Holder]
 	phase     atomic.Int32
 }
 
@@ -47,10 +48,10 @@ const (
 	closed
 )
 
-func newArea(w *Ownership, namespace string) *area {
+func newArea(w *Watch, namespace string) *area {
 	a := &area{
 		ownership: w, namespace: namespace,
-		sorts: map[string]kube.Revisions{}, revisions: map[string]*mirror.Mirror[*Holder]{},
+		sorts: map[string]kube.Revisions{}, revisions: map[string]*mirror.Mirror[*lineage.Holder]{},
 	}
 	a.watchObjects(input.KindConfigMap, namespace)
 	for _, ns := range w.options.SecretsIn(namespace) {
@@ -62,9 +63,9 @@ func newArea(w *Ownership, namespace string) *area {
 			continue
 		}
 		a.sorts[sort.Kind] = sort
-		a.revisions[sort.Kind] = mirror.New(mirror.Options[*Holder]{
+		a.revisions[sort.Kind] = mirror.New(mirror.Options[*lineage.Holder]{
 			Name: kube.ResourceName(sort.Kind, namespace), Role: mirror.RoleSettings,
-			Slim:    func(object any) (*Holder, error) { return slimRevision(sort, w.cache.Kinds(), object) },
+			Slim:    func(object any) (*lineage.Holder, error) { return lineage.NewHolder(sort, w.cache.Kinds(), object) },
 			Indexed: w.used.replace, Changed: w.holderChanged,
 			Report: w.options.Report, Now: w.options.Now,
 		})

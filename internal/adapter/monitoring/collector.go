@@ -1,26 +1,30 @@
-package cluster
+package monitoring
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
+
+// Cache is what is watched.
+type Cache interface {
+	// Sizes is the number of sources and of workloads in the cache.
+	Sizes() (sources, workloads int)
+	Status() []mirror.Status
+}
 
 // Counted is a record that counts its writes.
 type Counted interface {
 	Status() mirror.Status
-	Writes() Writes
+	Writes() ledger.Writes
 	// Unwritable are the parts that cannot be written, with the reason.
 	Unwritable() map[string]string
 }
 
-// Writes counts the writes of a record. One that conflicted met another writer; what
-// it was to write is written later.
-type Writes struct{ Succeeded, Failed, Conflicted int }
-
 // Collector shows cache and record as metrics, read when they are asked for.
 type Collector struct {
-	cache   *Cache
+	cache   Cache
 	records Counted
 	others  []func() []mirror.Status
 
@@ -29,7 +33,7 @@ type Collector struct {
 
 // NewCollector makes a collector for the cache, the record unless it is nil, and what others
 // follow.
-func NewCollector(c *Cache, r Counted, others ...func() []mirror.Status) *Collector {
+func NewCollector(c Cache, r Counted, others ...func() []mirror.Status) *Collector {
 	return &Collector{
 		cache: c, records: r, others: others,
 		tracked:    prometheus.NewDesc("lockstep_tracked_objects", "Objects in the cache: sources (ConfigMaps and Secrets) and workloads.", []string{"role"}, nil),

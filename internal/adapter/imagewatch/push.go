@@ -1,4 +1,4 @@
-package registry
+package imagewatch
 
 import (
 	"strings"
@@ -101,7 +101,7 @@ func (r *Resolver) look(repository tagspec.Repository) {
 
 // forget drops the answers about a repository that are shared.
 func (r *Resolver) forget(repository tagspec.Repository) {
-	ours := func(key string) bool { return isAbout(key, repository) }
-	r.heads.forget(ours)
-	r.lists.forget(ours)
+	ours := func(key string, _ time.Time) bool { return isAbout(key, repository) }
+	r.heads.Forget(ours)
+	r.lists.Forget(ours)
 }

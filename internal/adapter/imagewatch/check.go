@@ -1,13 +1,15 @@
-package registry
+package imagewatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
@@ -38,14 +40,14 @@ func (r *Resolver) check(ctx context.Context, q Question, m *memory) (Resolution
 	if err == nil {
 		return found, nil
 	}
-	e, ok := asRegistryError(err)
+	e, ok := errors.AsType[*registry.Error](err)
 	if !ok {
-		return Resolution{}, unreachable("digest of "+q.Repository.String()+":"+q.Spec.String(), q.Repository.Host, err)
+		return Resolution{}, registry.NoAnswer("digest of "+q.Repository.String()+":"+q.Spec.String(), q.Repository.Host, err)
 	}
-	if f, ok := q.Credentials.(keychain.Forgetter); ok && e.Kind == Denied {
+	if f, ok := q.Credentials.(keychain.Forgetter); ok && e.Kind == registry.Denied {
 		f.Forget(q.Repository)
 	}
-	if e.Kind == Denied && unread != nil {
+	if e.Kind == registry.Denied && unread != nil {
 		with := *e // Others share it.
 		with.Cause = unread
 		return Resolution{}, &with
@@ -97,8 +99,8 @@ func (a *asking) tag(ctx context.Context, m *memory) (string, error) {
 	}
 	m.gone = time.Time{}
 	if !ok {
-		return "", &Error{
-			Kind: NoMatch, What: "tags of " + q.Repository.String(), Answer: fmt.Sprintf("none of %d matches %s", len(tags), q.Spec),
+		return "", &registry.Error{
+			Kind: registry.NoMatch, What: "tags of " + q.Repository.String(), Answer: fmt.Sprintf("none of %d matches %s", len(tags), q.Spec),
 			Advice: "try it offline on a list of tags: lockstep resolve REPOSITORY:SPEC with tags from a file",
 		}
 	}
@@ -115,7 +117,7 @@ func (a *asking) older(ctx context.Context, m *memory, before, chosen string) (s
 		m.gone = time.Time{}
 		return before, nil
 	}
-	if KindOf(err) != Missing {
+	if registry.KindOf(err) != registry.Missing {
 		return "", err
 	}
 	now := time.Now()
@@ -126,8 +128,8 @@ func (a *asking) older(ctx context.Context, m *memory, before, chosen string) (s
 		m.gone = time.Time{}
 		return chosen, nil
 	}
-	return "", &Error{
-		Kind: Shrunk, What: "tags of " + a.question.Repository.String(), Answer: fmt.Sprintf("%s, the newest so far, is not there any more", before),
+	return "", &registry.Error{
+		Kind: registry.Shrunk, What: "tags of " + a.question.Repository.String(), Answer: fmt.Sprintf("%s, the newest so far, is not there any more", before),
 		Advice: "an older one is taken when it is still gone after an interval",
 	}
 }
@@ -136,10 +138,10 @@ func (a *asking) older(ctx context.Context, m *memory, before, chosen string) (s
 func (a *asking) digest(ctx context.Context, tag string) (string, time.Time, error) {
 	var at time.Time
 	q := a.question
-	digest, err := try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) (string, error) {
-		digest, when, err := a.heads.get(ctx, question[string]{
-			key: shareKey(q.Repository, as, tag), use: a.use,
-			ask: func(ctx context.Context) (string, error) { return a.client.head(ctx, as, q.Repository, tag) },
+	digest, err := registry.Try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) (string, error) {
+		digest, when, err := a.heads.Get(ctx, shareKey(q.Repository, as, tag), func(ctx context.Context) (string, time.Duration, error) {
+			digest, err := a.client.Digest(ctx, as, q.Repository, tag)
+			return digest, a.use(err), err
 		})
 		at = when
 		return digest, err
@@ -151,23 +153,19 @@ func (a *asking) digest(ctx context.Context, tag string) (string, time.Time, err
 // where it is known to be sorted and long, those with a prefix share that part.
 func (a *asking) tags(ctx context.Context) ([]string, error) {
 	q := a.question
-	return try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) ([]string, error) {
+	return registry.Try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) ([]string, error) {
 		whole := shareKey(q.Repository, as, "")
-		if tags, _, ok := a.lists.peek(whole); ok {
+		if tags, ok := a.lists.Peek(whole); ok {
 			return tags, nil
 		}
-		h, err := a.client.host(q.Repository.Host)
-		if err != nil {
-			return nil, err
-		}
 		key, prefix := whole, ""
-		if h.maySeek(q.Repository.Path, q.Spec.Prefix()) {
+		if a.client.MaySeek(q.Repository, q.Spec.Prefix()) {
 			prefix = q.Spec.Prefix()
 			key = whole + prefix
 		}
-		tags, _, err := a.lists.get(ctx, question[[]string]{
-			key: key, use: a.use,
-			ask: func(ctx context.Context) ([]string, error) { return a.client.tags(ctx, as, q.Repository, prefix) },
+		tags, _, err := a.lists.Get(ctx, key, func(ctx context.Context) ([]string, time.Duration, error) {
+			tags, err := a.client.Tags(ctx, as, q.Repository, prefix)
+			return tags, a.use(err), err
 		})
 		return tags, err
 	})
@@ -190,8 +188,8 @@ func (a *asking) forPlatforms(ctx context.Context, tag, digest string) (string, 
 		}
 	}
 	if len(missing) > 0 {
-		return "", &Error{
-			Kind: NoPlatform, What: q.Repository.String() + ":" + tag, Answer: fmt.Sprintf("is for %s, and not for %s", platformList(image), strings.Join(missing, ", ")),
+		return "", &registry.Error{
+			Kind: registry.NoPlatform, What: q.Repository.String() + ":" + tag, Answer: fmt.Sprintf("is for %s, and not for %s", platformList(image), strings.Join(missing, ", ")),
 			Advice: "push an image for it, or ask for other platforms",
 		}
 	}
@@ -202,25 +200,23 @@ func (a *asking) forPlatforms(ctx context.Context, tag, digest string) (string, 
 	return child.Digest, nil
 }
 
-func (a *asking) image(ctx context.Context, digest string) (Image, error) {
+func (a *asking) image(ctx context.Context, digest string) (registry.Image, error) {
 	q := a.question
-	return try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) (Image, error) {
+	return registry.Try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) (registry.Image, error) {
 		// Whoever may read the tag may know its platforms: the credential is not in the key.
-		image, _, err := a.images.get(ctx, question[Image]{
-			key: shareKey(q.Repository, keychain.Credential{}, digest),
-			ask: func(ctx context.Context) (Image, error) { return a.client.image(ctx, as, q.Repository, digest) },
-			use: func(err error) time.Duration {
-				if err == nil {
-					return keepImage
-				}
-				return shareFailure
-			},
+		key := shareKey(q.Repository, keychain.Credential{}, digest)
+		image, _, err := a.images.Get(ctx, key, func(ctx context.Context) (registry.Image, time.Duration, error) {
+			image, err := a.client.Image(ctx, as, q.Repository, digest)
+			if err != nil {
+				return registry.Image{}, shareFailure, err
+			}
+			return image, keepImage, nil
 		})
 		return image, err
 	})
 }
 
-func platformList(image Image) string {
+func platformList(image registry.Image) string {
 	if len(image.Platforms) == 0 {
 		return "no platform"
 	}
@@ -234,8 +230,8 @@ func platformList(image Image) string {
 // use is how long an answer is shared: a refusal as long as a digest, because it is as
 // certain, and a failure only among those who ask at the same moment.
 func (r *Resolver) use(err error) time.Duration {
-	switch KindOf(err) {
-	case Denied, Missing, Untrue:
+	switch registry.KindOf(err) {
+	case registry.Denied, registry.Missing, registry.Untrue:
 		return r.options.TTL
 	default:
 		if err == nil {

@@ -1,4 +1,4 @@
-package registry_test
+package imagewatch_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockstep-dev/lockstep/internal/adapter/registry"
+	"github.com/lockstep-dev/lockstep/internal/adapter/imagewatch"
 )
 
 // TestCheck: a push is noticed at once; a thousand of them make no storm.
@@ -16,7 +16,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{Interval: time.Hour})
+		r := s.resolver(t, imagewatch.Options{Interval: time.Hour})
 		q := ask(t, owner(), "r.example/app:1")
 		w := r.Watch(q, func() {})
 		defer w.Stop()
@@ -48,7 +48,7 @@ func TestCheckBeforeTheTagIsMoved(t *testing.T) {
 			t.Parallel()
 			s := newStandIn()
 			synctest.Test(t, func(t *testing.T) {
-				r := s.resolver(t, registry.Options{Interval: 24 * time.Hour})
+				r := s.resolver(t, imagewatch.Options{Interval: 24 * time.Hour})
 				q := ask(t, owner(), "r.example/app:1")
 				w := r.Watch(q, func() {})
 				defer w.Stop()
@@ -75,7 +75,7 @@ func TestCheckForManyAskers(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{Interval: 24 * time.Hour})
+		r := s.resolver(t, imagewatch.Options{Interval: 24 * time.Hour})
 		q := ask(t, owner(), "r.example/app:1")
 		for i := range 500 {
 			q.Asker = fmt.Sprint(i)
@@ -103,7 +103,7 @@ func TestCheckDuringACheck(t *testing.T) {
 	t.Parallel()
 	s := newStandIn()
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{Interval: 24 * time.Hour})
+		r := s.resolver(t, imagewatch.Options{Interval: 24 * time.Hour})
 		q := ask(t, owner(), "r.example/app:1")
 		w := r.Watch(q, func() {})
 		defer w.Stop()
@@ -139,7 +139,7 @@ func TestCheckWhileLimited(t *testing.T) {
 		return limited.Load()
 	}
 	synctest.Test(t, func(t *testing.T) {
-		r := s.resolver(t, registry.Options{Interval: 24 * time.Hour})
+		r := s.resolver(t, imagewatch.Options{Interval: 24 * time.Hour})
 		q := ask(t, owner(), "r.example/app:1")
 		w := r.Watch(q, func() {})
 		defer w.Stop()

@@ -1,4 +1,4 @@
-package registry
+package imagewatch
 
 import (
 	"fmt"

@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+)
+
+// lending knows which workloads lend their template to others. A workload that does is not
+// followed on its own.
+type lending struct {
+	mu sync.RWMutex
+	// borrowers are by lender.
+	borrowers map[kube.Key]map[kube.Key]struct{}
+}
+
+// resolve returns a workload with the template that its pods are made from, and none for a
+// lender. find returns workloads as the API server has them.
+func (l *lending) resolve(key kube.Key, find func(kube.Key) (*kube.Workload, bool)) (*kube.Workload, bool) {
+	if l.lends(key) {
+		return nil, false
+	}
+	w, ok := find(key)
+	if !ok {
+		return nil, false
+	}
+	return w.Resolved(find), true
+}
+
+func (l *lending) lends(key kube.Key) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return len(l.borrowers[key]) > 0
+}
+
+// borrowersOf are the workloads that use the template of this one.
+func (l *lending) borrowersOf(key kube.Key) []kube.Key {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return slices.Collect(maps.Keys(l.borrowers[key]))
+}
+
+// replace takes out the old copy of a workload and puts in the new one. Either may be nil.
+func (l *lending) replace(old, now *kube.Workload) {
+	before, after := lenderOf(old), lenderOf(now)
+	if before == after {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if before != (kube.Key{}) {
+		// Others may borrow from it too.
+		delete(l.borrowers[before], old.Key)
+		if len(l.borrowers[before]) == 0 {
+			delete(l.borrowers, before)
+		}
+	}
+	if after == (kube.Key{}) {
+		return
+	}
+	if l.borrowers == nil {
+		l.borrowers = map[kube.Key]map[kube.Key]struct{}{}
+	}
+	if l.borrowers[after] == nil {
+		l.borrowers[after] = map[kube.Key]struct{}{}
+	}
+	l.borrowers[after][now.Key] = struct{}{}
+}
+
+// lenderOf is the workload whose template this one uses; nil uses none.
+func lenderOf(w *kube.Workload) kube.Key {
+	if w == nil {
+		return kube.Key{}
+	}
+	return w.Borrows
+}

@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
+	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
+	"github.com/lockstep-dev/lockstep/internal/core/input"
+)
+
+// View is what a command has read of workloads, sources and namespaces. It answers the
+// questions that a Cache answers.
+type View struct {
+	hashers    kube.Hashers
+	lending    lending
+	workloads  map[kube.Key]*kube.Workload
+	sources    map[place]*kube.Source
+	namespaces map[string]*kube.Namespace
+}
+
+// NewView makes a view of nothing.
+func NewView(hashers kube.Hashers) *View {
+	return &View{
+		hashers: hashers, workloads: map[kube.Key]*kube.Workload{}, sources: map[place]*kube.Source{}, namespaces: map[string]*kube.Namespace{},
+	}
+}
+
+// PutWorkload adds a workload as the API server has it, or replaces it.
+func (v *View) PutWorkload(w *kube.Workload) {
+	v.lending.replace(v.workloads[w.Key], w)
+	v.workloads[w.Key] = w
+}
+
+// Workload returns a workload with the template that it borrows. One that lends its template
+// is not found.
+func (v *View) Workload(key kube.Key) (*kube.Workload, bool) {
+	return v.lending.resolve(key, func(key kube.Key) (*kube.Workload, bool) {
+		w, ok := v.workloads[key]
+		return w, ok
+	})
+}
+
+// Keys are those of all workloads.
+func (v *View) Keys() []kube.Key {
+	return slices.Collect(maps.Keys(v.workloads))
+}
+
+// Namespace returns a namespace, unless it could not be read.
+func (v *View) Namespace(name string) (*kube.Namespace, bool) {
+	n, ok := v.namespaces[name]
+	return n, ok
+}
+
+// Source returns a source.
+func (v *View) Source(namespace string, id input.ID) (*kube.Source, bool) {
+	s, ok := v.sources[place{namespace, id}]
+	return s, ok
+}
+
+// SourcesMatching lists the sources of a namespace for which match is true.
+func (v *View) SourcesMatching(namespace string, match func(input.ID) bool) []input.ID {
+	var found []input.ID
+	for at := range v.sources {
+		if at.namespace == namespace && match(at.source) {
+			found = append(found, at.source)
+		}
+	}
+	return found
+}
+
+// Absent is the version of a source that does not exist.
+func (v *View) Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Version {
+	return v.hashers.Kinds[kind].AbsentVersion(keys)
+}

@@ -136,10 +136,10 @@ func because(f input.Finding, bar input.Bar) string {
 	return takenBack([]input.Finding{f})
 }
 
-// paused: the change waits, because a template that is written now delivers nothing and
+// paused: the change waits, because a template that is written now doesn't start pods and
 // may be changed again before the workload is resumed.
 func paused(s situation) (Decision, bool) {
-	return s.held(input.Paused, "the workload is paused (spec.paused)"), s.Rollout.Paused && !s.usesPods() && s.Force == NoForce
+	return s.held(input.Paused, "the workload is paused (spec.paused)"), s.Rollout.Paused && s.strategy.changesTemplate() && s.Force == NoForce
 }
 
 func observed(s situation) (Decision, bool) {

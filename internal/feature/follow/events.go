@@ -107,13 +107,14 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 		warn(about.Reason, about.Text)
 		events[len(events)-1].Source = about.About
 	}
-	if in.usesPods() && in.PodsOff != "" && len(withStanding(in.Findings, input.Due)) == 0 {
-		warn(input.StrategyOff, in.strategyOff())
+	s := in.situation()
+	if off := s.strategyOff(); off != "" && len(withStanding(in.Findings, input.Due)) == 0 {
+		warn(input.StrategyOff, off)
 	}
 	if other := in.OtherInstallation; other != "" {
 		warn(input.OtherInstallation, "another installation of Lockstep, in namespace "+other+", has moved this workload; let only one of them follow its namespace")
 	}
-	if beyond := in.beyond(); beyond != "" && len(in.moves()) > 0 {
+	if beyond := s.beyondStrategy(); beyond != "" && len(s.draft.Moves) > 0 {
 		warn(input.BeyondStrategy, beyond)
 	}
 	return events

@@ -114,8 +114,22 @@ type Eviction struct {
 // situation is an input with what follows from it at once.
 type situation struct {
 	Input
+	// strategy delivers a change to this workload.
+	strategy strategy
 	// draft is a decision about the inputs that are to be moved.
 	draft Decision
+}
+
+// strategy is a way to deliver a change to the pods of a workload. It only decides, without
+// I/O; act carries out the verb of the decision.
+type strategy interface {
+	// changesTemplate reports whether the strategy writes a new pod template. A strategy
+	// that doesn't can deliver only live inputs.
+	changesTemplate() bool
+	// objects holds a change that the strategy can't deliver.
+	objects(situation) (Decision, bool)
+	// decide returns the decision on a change that is due and that no check objects to.
+	decide(situation) Decision
 }
 
 // order is what a decision gives the workload.
@@ -124,16 +138,16 @@ func (in Input) order(d Decision) input.Order {
 }
 
 // moves are the inputs that are due, without those that simply stay as the template
-// has them: barred ones, and those that the strategy cannot deliver. Whoever forces a
-// move gets everything that exists, and what comes with the template and is barred only
-// when that bar does not count.
-func (in Input) moves() []input.Finding {
-	return matching(in.Findings, func(f input.Finding) bool {
-		if in.Force != NoForce {
-			stays := slices.ContainsFunc(f.Bars, func(bar input.Bar) bool { return in.respects(f, bar) })
+// has them: barred ones, and those that the strategy can't deliver. A forced rollout
+// delivers every input that exists. It leaves out a barred input that comes with the
+// template, unless that bar doesn't count.
+func (s situation) moves() []input.Finding {
+	return matching(s.Findings, func(f input.Finding) bool {
+		if s.Force != NoForce {
+			stays := slices.ContainsFunc(f.Bars, func(bar input.Bar) bool { return s.respects(f, bar) })
 			return f.Shows != input.Mark{} && (f.Live || !stays)
 		}
-		return f.Standing == input.Due && !f.IsWithheld() && (f.Live || !in.usesPods())
+		return f.Standing == input.Due && !f.IsWithheld() && (f.Live || s.strategy.changesTemplate())
 	})
 }
 
@@ -169,11 +183,6 @@ func (s situation) delivered(d Decision) Decision {
 		d.PendingSince = time.Time{}
 	}
 	return d
-}
-
-// usesPods reports whether the workload is moved by way of its pods.
-func (in Input) usesPods() bool {
-	return in.Force == NoForce && in.Intent.Strategy != settings.StrategyTemplate
 }
 
 // respects reports whether a bar counts. A hold on a source that the pods have already

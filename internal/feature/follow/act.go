@@ -36,10 +36,10 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		}
 		return d.Recheck, r.leave(w, in)
 	}
-	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, unrolled: in.Unrolled, release: in.Intent.Release, hold: in.holdOnRecord(), rollout: in.Rollout, healthy: in.Health.State == health.Done, before: before{w.Shown, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
+	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, unrolled: in.State.Unrolled, release: in.Intent.Release, hold: in.holdOnRecord(), rollout: in.State.Rollout, healthy: in.State.Health.State == health.Done, before: before{w.Shown, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
 	entry, recheck := in.Entry, d.Recheck
 	order := in.order(d)
-	err := in.PodsProblem
+	err := in.Pods.Problem
 	switch {
 	case err != nil:
 	case d.Verb == Move:

@@ -46,7 +46,7 @@ func Decide(in Input) Decision {
 // of evictions begins does not, where the workload says how many pods it wants.
 func (in Input) NeedsPods() bool {
 	d := Decide(in)
-	return d.Verb == Evict && (!d.Eviction.Begin || in.Replicas == 0)
+	return d.Verb == Evict && (!d.Eviction.Begin || in.State.Replicas == 0)
 }
 
 // chooseStrategy returns the strategy that the workload's intent names. A forced rollout

@@ -12,14 +12,14 @@ import (
 // revision is left.
 func awaitsPods(s situation) (Decision, bool) {
 	waiting := matching(s.Findings, func(f input.Finding) bool {
-		return s.Entry.Inputs[f.ID].Awaits || s.Template.isRedone(f.ID, s.Entry.Inputs[f.ID], s.Rollout)
+		return s.Entry.Inputs[f.ID].Awaits || s.Template.isRedone(f.ID, s.Entry.Inputs[f.ID], s.State.Rollout)
 	})
 	if len(waiting) == 0 || s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 || takenBack(s.Findings) != "" {
 		return Decision{}, false
 	}
-	if s.Rollout.HasOlderPods() {
+	if s.State.Rollout.HasOlderPods() {
 		return Decision{
-			Verb: Wait, Reason: input.AwaitsPods, Message: versions(waiting) + "; " + s.Rollout.Hand(),
+			Verb: Wait, Reason: input.AwaitsPods, Message: versions(waiting) + "; " + s.State.Rollout.Hand(),
 			PendingSince: s.pendingSince(), AwaitsStatus: true,
 		}, true
 	}

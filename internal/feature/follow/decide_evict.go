@@ -19,19 +19,19 @@ type byEviction struct{ onPods }
 func (byEviction) decide(s situation) Decision {
 	d := s.draft.as(Evict, input.Evicting)
 	d.Recheck = evictionCheck
-	d.Eviction.For = s.order(d).Shown(s.Shown).String()
+	d.Eviction.For = s.order(d).Shown(s.State.Shown).String()
 	if s.Entry.EvictFor != d.Eviction.For || s.Entry.EvictSince.IsZero() {
 		d.Eviction.Begin = true
-		if s.Replicas == 0 {
+		if s.State.Replicas == 0 {
 			// Without it the gap between a pod and its successor would not be seen.
-			d.Eviction.Pods = pods.Running(s.Pods)
+			d.Eviction.Pods = pods.Running(s.Pods.All)
 		}
 		return d
 	}
-	if s.PodsProblem != nil {
+	if s.Pods.Problem != nil {
 		return d
 	}
-	victim, done := pods.NextEviction(s.Pods, max(s.Replicas, s.Entry.EvictPods), s.Entry.EvictSince)
+	victim, done := pods.NextEviction(s.Pods.All, max(s.State.Replicas, s.Entry.EvictPods), s.Entry.EvictSince)
 	if done {
 		d.Recheck, d.Reason = 0, input.Evicted
 		return s.delivered(d)

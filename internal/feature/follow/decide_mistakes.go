@@ -25,7 +25,7 @@ func settingNotUnderstood(s situation) (Decision, bool) {
 }
 
 func templateMissing(s situation) (Decision, bool) {
-	return s.mistake(input.NoTemplate, s.NoTemplate), s.NoTemplate != "" && s.asksToBeFollowed()
+	return s.mistake(input.NoTemplate, s.State.NoTemplate), s.State.NoTemplate != "" && s.asksToBeFollowed()
 }
 
 // asksToBeFollowed: by an annotation around the workload, or because it was

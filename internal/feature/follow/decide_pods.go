@@ -24,10 +24,10 @@ func (onPods) objects(s situation) (Decision, bool) {
 
 // strategyOff says why the strategy can't be used here, empty when it can.
 func (s situation) strategyOff() string {
-	if s.strategy.changesTemplate() || s.PodsOff == "" {
+	if s.strategy.changesTemplate() || s.Pods.Off == "" {
 		return ""
 	}
-	return fmt.Sprintf("annotation %s: %s is switched off here; %s", settings.Strategy, s.Intent.Strategy, s.PodsOff)
+	return fmt.Sprintf("annotation %s: %s is switched off here; %s", settings.Strategy, s.Intent.Strategy, s.Pods.Off)
 }
 
 // beyondStrategy says which due inputs the strategy can't deliver, empty when it can deliver

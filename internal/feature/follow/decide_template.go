@@ -13,9 +13,9 @@ func (byTemplate) objects(situation) (Decision, bool) { return Decision{}, false
 
 func (byTemplate) decide(s situation) Decision {
 	d := s.delivered(s.draft.as(Move, input.Reloaded))
-	if s.Rollout.RollsByHand() {
+	if s.State.Rollout.RollsByHand() {
 		d.Reason, d.PendingSince, d.AwaitsStatus = input.AwaitsPods, s.draft.PendingSince, true
-		d.Message += "; " + s.Rollout.Hand()
+		d.Message += "; " + s.State.Rollout.Hand()
 	}
 	for _, f := range d.Moves {
 		if f.Reason == input.PutBack {

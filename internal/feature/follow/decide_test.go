@@ -131,7 +131,7 @@ func TestEvictionSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := decideCase{intent: func(in *settings.Intent) { in.Strategy = settings.StrategyEvict }, findings: []input.Finding{due(app, time.Hour)}}.input()
-			in.Entry, in.Pods, in.Replicas = tc.entry, tc.pods, tc.replicas
+			in.Entry, in.Pods.All, in.State.Replicas = tc.entry, tc.pods, tc.replicas
 			if counted := tc.want.Begin && tc.replicas > 0; in.NeedsPods() == counted {
 				t.Errorf("the pods are asked for: %t", !counted)
 			}
@@ -151,7 +151,7 @@ func TestPodsThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	in := decideCase{intent: func(in *settings.Intent) { in.Strategy = settings.StrategyEvict }, findings: []input.Finding{due(app, time.Hour)}}.input()
 	in.Entry = record.Entry{EvictFor: "configmap/app~2222222222", EvictSince: ago(time.Minute)}
-	in.PodsProblem = errors.New("no answer")
+	in.Pods.Problem = errors.New("no answer")
 	if d := Decide(in); d.Verb != Evict || d.Delivered || d.Eviction.Victim != nil || d.Recheck == 0 {
 		t.Errorf("decided %+v, want it to wait", d)
 	}

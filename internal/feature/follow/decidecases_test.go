@@ -459,8 +459,8 @@ func (tc decideCase) input() Input {
 		tc.intent(&intent)
 	}
 	in := Input{
-		Intent: intent, Findings: tc.findings, StartsPods: tc.cronjob,
-		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force, Template: tc.template, NotActed: tc.notActed, Rollout: tc.rollout,
+		Intent: intent, Assessment: input.Assessment{Findings: tc.findings}, State: State{StartsPods: tc.cronjob, NoTemplate: tc.problem, Rollout: tc.rollout},
+		Pods: PodState{Off: tc.podsOff}, Force: tc.force, Template: tc.template, History: History{NotActed: tc.notActed},
 		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, RecordFull: tc.full, MaxDelay: time.Minute, Now: now,
 	}
 	if !tc.stuck {

@@ -33,7 +33,7 @@ func TestDelayCountsWhileItCouldBeMoved(t *testing.T) {
 			t.Parallel()
 			f := due(app, time.Second)
 			f.Bars = tc.bars
-			in := Input{Intent: auto(), Findings: []input.Finding{f}, PodsOff: "off", Entry: record.Entry{PendingSince: ago(time.Minute), DelaySince: tc.entry}, MaxDelay: time.Hour, Now: now}
+			in := Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{f}}, Pods: PodState{Off: "off"}, Entry: record.Entry{PendingSince: ago(time.Minute), DelaySince: tc.entry}, MaxDelay: time.Hour, Now: now}
 			tc.intent(&in.Intent)
 			if got := Decide(in); got.Reason != input.QuietWindow || !got.DelaySince.Equal(tc.want) {
 				t.Errorf("%s: %s, counted since %s, want %s", tc.reason, got.Reason, got.DelaySince, tc.want)

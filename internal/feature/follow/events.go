@@ -111,7 +111,7 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 	if off := s.strategyOff(); off != "" && len(withStanding(in.Findings, input.Due)) == 0 {
 		warn(input.StrategyOff, off)
 	}
-	if other := in.OtherInstallation; other != "" {
+	if other := in.State.OtherInstallation; other != "" {
 		warn(input.OtherInstallation, "another installation of Lockstep, in namespace "+other+", has moved this workload; let only one of them follow its namespace")
 	}
 	if beyond := s.beyondStrategy(); beyond != "" && len(s.draft.Moves) > 0 {

@@ -244,7 +244,7 @@ func TestNotInStepWithoutAnythingDue(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := Decide(Input{Intent: auto(), Findings: tc.findings, Warnings: tc.warnings, Now: now})
+			d := Decide(Input{Intent: auto(), Assessment: input.Assessment{Findings: tc.findings, Warnings: tc.warnings}, Now: now})
 			if d.Verb != Leave || d.Reason != tc.want {
 				t.Errorf("%s: %s %s", tc.reason, d.Verb, d.Reason)
 			}
@@ -255,7 +255,7 @@ func TestNotInStepWithoutAnythingDue(t *testing.T) {
 // TestForcedOntoAMissingSource: whoever rolls by hand is told, as the controller is.
 func TestForcedOntoAMissingSource(t *testing.T) {
 	t.Parallel()
-	d := Decide(Input{Intent: auto(), Findings: []input.Finding{barred(missing(app), input.Missing, ""), inStep(db)}, Now: now, Force: ForceMove})
+	d := Decide(Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{barred(missing(app), input.Missing, ""), inStep(db)}}, Now: now, Force: ForceMove})
 	if d.Verb != Hold || d.Reason != input.Missing {
 		t.Errorf("%s %s: %s", d.Verb, d.Reason, d.Message)
 	}

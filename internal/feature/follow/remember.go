@@ -64,7 +64,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 // room is how much the entry may take after the decision: what the workload follows, its
 // hold, and inputs that no family here knows.
 func (in Input) room() int {
-	next := without(in.Entry, in.Kinds, in.Unrolled)
+	next := without(in.Entry, in.Kinds, in.State.Unrolled)
 	next.Hold = in.holdOnRecord()
 	for _, f := range in.Findings {
 		next.Inputs[f.ID] = in.Entry.Inputs[f.ID]

@@ -68,12 +68,14 @@ func TestEventsFor(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	in := Input{
-		Intent:   settings.Intent{Unknown: []string{"lockstep.dev/relaod"}, Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}},
-		Findings: []input.Finding{inStep(app)}, OtherInstallation: "team-a",
-		Warnings: []input.Warning{
-			{Reason: input.SourceUnknown, Text: "the annotation names secret/db, which does not exist"},
-			{Reason: input.InvalidAnnotation, Text: "configmap/app: odd; it has no effect"},
-		},
+		Intent: settings.Intent{Unknown: []string{"lockstep.dev/relaod"}, Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}},
+		Assessment: input.Assessment{
+			Findings: []input.Finding{inStep(app)},
+			Warnings: []input.Warning{
+				{Reason: input.SourceUnknown, Text: "the annotation names secret/db, which does not exist"},
+				{Reason: input.InvalidAnnotation, Text: "configmap/app: odd; it has no effect"},
+			},
+		}, State: State{OtherInstallation: "team-a"},
 	}
 	var notes []string
 	for _, e := range warnings(&kube.Workload{Key: web("a"), Kind: kube.Deployment()}, in) {
@@ -100,11 +102,11 @@ func TestWarnsOfWhatTheStrategyCannotDeliver(t *testing.T) {
 	t.Parallel()
 	intent := auto()
 	intent.Strategy = settings.StrategyRefresh
-	both := Input{Intent: intent, Findings: []input.Finding{due(app, 0), image(due(db, 0))}}
+	both := Input{Intent: intent, Assessment: input.Assessment{Findings: []input.Finding{due(app, 0), image(due(db, 0))}}}
 	if got := warnings(&kube.Workload{Kind: kube.Deployment()}, both); len(got) != 1 || got[0].Reason != string(input.BeyondStrategy) || !strings.Contains(got[0].Note, "image/web") {
 		t.Errorf("told %+v", got)
 	}
-	alone := Input{Intent: intent, Findings: []input.Finding{image(due(db, 0))}}
+	alone := Input{Intent: intent, Assessment: input.Assessment{Findings: []input.Finding{image(due(db, 0))}}}
 	if got := warnings(&kube.Workload{Kind: kube.Deployment()}, alone); len(got) != 0 {
 		t.Errorf("told %+v besides the decision, which says it", got)
 	}

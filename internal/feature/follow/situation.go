@@ -15,50 +15,15 @@ import (
 // Input is everything that a decision depends on.
 type Input struct {
 	Intent settings.Intent
-	// Findings are what is known of each input, and Warnings what people should know
-	// of them.
-	Findings []input.Finding
-	Warnings []input.Warning
-	// StartsPods is true for a workload that starts new pods by itself, again and
-	// again: a CronJob.
-	StartsPods bool
-	// Rollout is what the workload says of its rollout, and Health what follows from it.
-	// A drop-in writes as its original did and asks neither.
-	Rollout health.Status
-	Health  health.Health
-	// NoTemplate says why the object has no pod template, empty when it has one.
-	NoTemplate string
-	// PodsOff says why the strategies that work on pods cannot be used and what to do
-	// about it, empty when they can.
-	PodsOff string
-	// Shown is what the pod template shows, Replicas how many pods the workload asks
-	// for, zero when it does not say.
-	Shown    input.Shown
-	Replicas int
-	// Pods are the workload's pods, gathered where NeedsPods; PodsProblem is why they
-	// could not be.
-	Pods        []pods.Pod
-	PodsProblem error
-	// Kinds are the kinds of inputs of the families that were asked, and Searched the
-	// patterns by which they looked for inputs.
-	Kinds    []input.Kind
-	Searched []string
-	// AwaitsStatus and Recheck are when a family wants to be asked again.
-	AwaitsStatus bool
-	Recheck      time.Duration
-	// OtherInstallation is the one that moved the workload last, empty when it was ours.
-	OtherInstallation string
-	// Template is what other writers made of the pod template, and Unrolled is true while
-	// pods are made from another.
+	// Assessment joins the reports of all families. Kinds are the kinds of inputs that these
+	// families know.
+	input.Assessment
+	Kinds []input.Kind
+	State State
+	Pods  PodState
+	// Template is what other writers made of the pod template.
 	Template Template
-	Unrolled bool
-	// Past is what the look found out of the workload's revisions. MarksOnly is true for a
-	// program that never asks for them: only what the template shows tells of the past.
-	Past      timeline.Past
-	MarksOnly bool
-	// NotActed is true when the workload's controller has not acted yet on what another writer
-	// made of it, so that nothing can be told.
-	NotActed bool
+	History  History
 	// Entry is what is on record, and RecordFull says why there is no room for more,
 	// empty when there is.
 	Entry      record.Entry
@@ -71,6 +36,48 @@ type Input struct {
 	// Estimate is true when bounds and times of changes are not known, because the
 	// input was read live and not followed.
 	Estimate bool
+}
+
+// State is what the workload shows of itself.
+type State struct {
+	// NoTemplate says why the object has no pod template, empty when it has one.
+	NoTemplate string
+	// Shown is what the pod template shows, Replicas how many pods the workload asks
+	// for, zero when it does not say.
+	Shown    input.Shown
+	Replicas int
+	// StartsPods is true for a workload that starts new pods by itself, again and
+	// again: a CronJob.
+	StartsPods bool
+	// Unrolled is true while pods are made from another template.
+	Unrolled bool
+	// Rollout is what the workload says of its rollout, and Health what follows from it.
+	// A drop-in writes as its original did and asks neither.
+	Rollout health.Status
+	Health  health.Health
+	// OtherInstallation is the one that moved the workload last, empty when it was ours.
+	OtherInstallation string
+}
+
+// PodState is what is known of the workload's pods.
+type PodState struct {
+	// Off says why the strategies that work on pods cannot be used and what to do
+	// about it, empty when they can.
+	Off string
+	// All are the pods, gathered where NeedsPods; Problem is why they could not be.
+	All     []pods.Pod
+	Problem error
+}
+
+// History is what is known of the workload's past.
+type History struct {
+	// Past is what the look found out of the workload's revisions. MarksOnly is true for a
+	// program that never asks for them: only what the template shows tells of the past.
+	Past      timeline.Past
+	MarksOnly bool
+	// NotActed is true when the workload's controller has not acted yet on what another writer
+	// made of it, so that nothing can be told.
+	NotActed bool
 }
 
 // Decision is what to do with a workload, and why.

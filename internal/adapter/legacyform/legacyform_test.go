@@ -54,7 +54,7 @@ func TestVariables(t *testing.T) {
 		return s, ok
 	}}
 	current := content.Version(fingerprint.AllKeys())
-	due := []input.Finding{{ID: input.ConfigMap("a"), Current: current}, {ID: input.Secret("a"), Current: current}, {ID: input.Secret("b"), Current: current}}
+	due := []input.Finding{{ID: input.ConfigMap("a"), Versions: input.Versions{Current: current}}, {ID: input.Secret("a"), Versions: input.Versions{Current: current}}, {ID: input.Secret("b"), Versions: input.Versions{Current: current}}}
 	changes, err := form.Variables(w, input.Order{All: due, Due: due})
 	if err != nil {
 		t.Fatal(err)

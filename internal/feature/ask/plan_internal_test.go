@@ -22,11 +22,11 @@ func version(sum string) fingerprint.Version { return fingerprint.Version{Basis:
 
 // due is a ConfigMap that changes, inStep one that does not.
 func due(id input.ID) input.Finding {
-	return input.Finding{ID: id, Standing: input.Due, Reason: input.Changed, Given: version("1111111111"), Current: version("2222222222"), Live: true, Refresh: input.Everything}
+	return input.Finding{ID: id, Standing: input.Due, Reason: input.Changed, Versions: input.Versions{Given: version("1111111111"), Current: version("2222222222")}, Live: true, Refresh: input.Everything}
 }
 
 func inStep(id input.ID) input.Finding {
-	return input.Finding{ID: id, Reason: input.InStep, Given: version("1111111111"), Current: version("1111111111"), Live: true}
+	return input.Finding{ID: id, Reason: input.InStep, Versions: input.Versions{Given: version("1111111111"), Current: version("1111111111")}, Live: true}
 }
 
 // gathered is a Deployment that runs an image, with what was found of its inputs.

@@ -59,7 +59,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs)), Searched: i.searched(w.Key.Namespace, intent)}
 	for _, ref := range refs {
 		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
-			all.Findings = append(all.Findings, input.Finding{ID: ref.Source, Reason: input.Unreadable, Given: given.Inputs[ref.Source].Version, Live: true})
+			all.Findings = append(all.Findings, input.Finding{ID: ref.Source, Reason: input.Unreadable, Versions: input.Versions{Given: given.Inputs[ref.Source].Version}, Live: true})
 			continue
 		}
 		source, _ := i.options.View.Source(w.Key.Namespace, ref.Source)
@@ -156,8 +156,10 @@ func wasWritten(v fingerprint.Version, id input.ID, w *kube.Workload, given reco
 
 func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
 	f := input.Finding{
-		ID: ref.Source, Standing: v.Standing, Reason: v.Reason, Rebased: o.rebased(),
-		Given: o.lastGiven(), Current: o.Current, Shows: o.Timeline.Input.Shows,
+		ID: ref.Source, Standing: v.Standing, Reason: v.Reason, Versions: input.Versions{
+			Rebased: o.rebased(),
+			Given:   o.lastGiven(), Current: o.Current, Shows: o.Timeline.Input.Shows,
+		},
 		Live: true, Refresh: refreshed(ref),
 	}
 	if o.ranWithout() {

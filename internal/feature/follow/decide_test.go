@@ -30,15 +30,15 @@ func ago(d time.Duration) time.Time { return now.Add(-d) }
 
 // due is a source that changed so long ago.
 func due(source input.ID, changed time.Duration) input.Finding {
-	return input.Finding{ID: source, Standing: input.Due, Reason: input.Changed, Given: v1, Current: v2, Shows: input.Tracked(v2.Short()), ChangedAt: ago(changed), Live: true}
+	return input.Finding{ID: source, Standing: input.Due, Reason: input.Changed, Versions: input.Versions{Given: v1, Current: v2, Shows: input.Tracked(v2.Short())}, ChangedAt: ago(changed), Live: true}
 }
 
 func inStep(source input.ID) input.Finding {
-	return input.Finding{ID: source, Standing: input.Settled, Reason: input.InStep, Given: v1, Current: v1, Shows: input.Tracked(v1.Short()), Live: true}
+	return input.Finding{ID: source, Standing: input.Settled, Reason: input.InStep, Versions: input.Versions{Given: v1, Current: v1, Shows: input.Tracked(v1.Short())}, Live: true}
 }
 
 func recorded(source input.ID, reason input.Reason) input.Finding {
-	return input.Finding{ID: source, Standing: input.Record, Reason: reason, Current: v1, Shows: input.Tracked(v1.Short()), Live: true}
+	return input.Finding{ID: source, Standing: input.Record, Reason: reason, Versions: input.Versions{Current: v1, Shows: input.Tracked(v1.Short())}, Live: true}
 }
 
 func manySources(n int) []input.Finding {

@@ -163,9 +163,9 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	}
 	given.Awaits = o.awaits(f, given, e.Inputs[f.ID])
 	given.Trial, given.Mixed = o.trial(f, e.Inputs[f.ID])
-	given.Memo = f.Memo
+	given.Memo = f.Notes.Memo
 	if o.delivers(f) {
-		given.Memo = f.MemoIfGiven
+		given.Memo = f.Notes.MemoIfGiven
 	}
 	if given.Version == f.Current {
 		given.Sealed = f.Sealed

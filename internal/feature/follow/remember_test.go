@@ -174,7 +174,7 @@ func TestRemember(t *testing.T) {
 		"Unreadable": {
 			reason:  "what cannot be read now stays as it was given",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{ID: app, Reason: input.Unreadable, Given: v1}}},
+			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{ID: app, Reason: input.Unreadable, Versions: input.Versions{Given: v1}}}},
 			want:    given(old),
 		},
 		"RolledByHand": {
@@ -298,7 +298,7 @@ func TestRememberBeginsWithWhatThereIs(t *testing.T) {
 var gone = fingerprint.Hasher{}.AbsentVersion(fingerprint.AllKeys())
 
 func missing(id input.ID) input.Finding {
-	return input.Finding{ID: id, Standing: input.Settled, Reason: input.Missing, Given: v1, Current: gone, Live: true}
+	return input.Finding{ID: id, Standing: input.Settled, Reason: input.Missing, Versions: input.Versions{Given: v1, Current: gone}, Live: true}
 }
 
 // TestRememberOthersRevision: a revision that another writer uses again was not made for

@@ -156,9 +156,11 @@ func (i *Inputs) untilDeadline(w *kube.Workload) time.Duration {
 
 func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding {
 	f := input.Finding{
-		ID: input.Image(o.Request.Container), Standing: v.Standing, Reason: v.Reason, Given: o.Given,
-		Current: versionOf(v.To), Shows: markOf(v.To), ChangedAt: a.since,
-		Memo: v.Memo.String(), MemoIfGiven: v.MemoIfGiven.String(), Proven: v.Proven,
+		ID: input.Image(o.Request.Container), Standing: v.Standing, Reason: v.Reason, Versions: input.Versions{
+			Given:   o.Given,
+			Current: versionOf(v.To), Shows: markOf(v.To),
+		}, ChangedAt: a.since,
+		Notes: input.Notes{Memo: v.Memo.String(), MemoIfGiven: v.MemoIfGiven.String(), Proven: v.Proven},
 	}
 	if v.To != (Pin{}) && v.To.Digest != o.Has.Digest || v.Standing == input.Due {
 		f.Image = pinnedImage(o.Request.Image.Repository, v.To)

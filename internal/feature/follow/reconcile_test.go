@@ -115,14 +115,14 @@ func (s *scene) loop() *Reconciler {
 // loopOn is the loop with strategies that work on pods.
 func (s *scene) loopOn(p Pods) *Reconciler {
 	d := s.dependencies()
-	d.Pods = p
+	d.OnPods.Pods = p
 	return New(DefaultOptions(), d)
 }
 
 func (s *scene) dependencies() Dependencies {
 	return Dependencies{
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Quiet: 5 * time.Second}},
-		Cluster:    s, Families: []Family{s}, Records: s, Room: s, Prompt: s, Mover: s, Announcer: s,
+		Cluster:    s, Families: []Family{s}, Records: s, Room: s, OnPods: PodParts{Prompt: s}, Mover: s, Announcer: s,
 		Metrics: s.registry, Log: logr.Discard(), Now: func() time.Time { return s.clock },
 	}
 }

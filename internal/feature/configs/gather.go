@@ -116,7 +116,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 		},
 		Record: timeline.Record{
 			Known: given.IsKnown(), KnowsTemplate: given.Template != record.Template{}, Shown: given.Inputs[id].Shown,
-			MovedAt: given.MovedAt, AsOf: given.AsOf, Accounted: given.Accounted, Giving: input.ParseShown(given.EvictFor)[id],
+			MovedAt: given.MovedAt, AsOf: given.AsOf, Accounted: given.Accounted, Giving: input.ParseShown(given.Eviction.For)[id],
 			From: given.Inputs[id].From, Was: given.Inputs[id].Was, TakenOver: given.TakenOver,
 		},
 	}
@@ -150,7 +150,7 @@ func shows(s *kube.Source, w *kube.Workload, given record.Entry, revisions []tim
 // revision, or what a series of evictions delivers.
 func wasWritten(v fingerprint.Version, id input.ID, w *kube.Workload, given record.Entry, revisions []timeline.Revision) bool {
 	is := func(m input.Mark) bool { return m.Digest == v.Short() }
-	return is(w.Shown[id]) || is(given.Inputs[id].Shown) || is(input.ParseShown(given.EvictFor)[id]) ||
+	return is(w.Shown[id]) || is(given.Inputs[id].Shown) || is(input.ParseShown(given.Eviction.For)[id]) ||
 		slices.ContainsFunc(revisions, func(r timeline.Revision) bool { return is(r.Shown[id]) })
 }
 

@@ -160,7 +160,9 @@ func TestDecide(t *testing.T) {
 		"KeyHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Keyed, f.KeyErr = 1, forbidden("secrets") }, doctor.Key, doctor.Unknown, []string{"secrets", "as someone who has this right"}},
 		"KeyRecord": {"without the record there is nothing to compare", func(f *doctor.Facts) { f.StoredErr = forbidden("configmaps") }, doctor.Key, doctor.Unknown, []string{"configmaps"}},
 
-		"TooNew": {"after a step back", func(f *doctor.Facts) { f.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{TooNew: true} }, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
+		"TooNew": {"after a step back", func(f *doctor.Facts) {
+			f.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{Unstored: record.Unstored{TooNew: true}}
+		}, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
 
 		"NoImages":    {"no registry is needed", func(f *doctor.Facts) { f.Registries = nil }, doctor.Registries, doctor.OK, []string{"no workload follows an image"}},
 		"Unreachable": {"a registry does not answer", func(f *doctor.Facts) { f.Registries["registry.example"] = errors.New("no answer of registry.example") }, doctor.Registries, doctor.Problem, []string{"no answer of registry.example", "1 of 1 registries"}},

@@ -103,9 +103,9 @@ func (r *Reconciler) forget(w *kube.Workload, in Input) error {
 // bear the very time of the decision, and would be evicted too.
 func (r *Reconciler) beginEviction(ctx context.Context, w *kube.Workload, e record.Entry, d Decision) (record.Entry, error) {
 	e = e.Clone()
-	e.EvictFor, e.EvictPods, e.EvictSince, e.PendingSince = d.Eviction.For, d.Eviction.Pods, time.Time{}, d.PendingSince
+	e.Eviction.For, e.Eviction.Pods, e.Eviction.Since, e.PendingSince = d.Eviction.For, d.Eviction.Pods, time.Time{}, d.PendingSince
 	var err error
-	e.EvictSince, err = r.OnPods.Prompt.PutNow(ctx, w.Key, e)
+	e.Eviction.Since, err = r.OnPods.Prompt.PutNow(ctx, w.Key, e)
 	return e, err
 }
 

@@ -20,7 +20,7 @@ func (byEviction) decide(s situation) Decision {
 	d := s.draft.as(Evict, input.Evicting)
 	d.Recheck = evictionCheck
 	d.Eviction.For = s.order(d).Shown(s.State.Shown).String()
-	if s.Entry.EvictFor != d.Eviction.For || s.Entry.EvictSince.IsZero() {
+	if s.Entry.Eviction.For != d.Eviction.For || s.Entry.Eviction.Since.IsZero() {
 		d.Eviction.Begin = true
 		if s.State.Replicas == 0 {
 			// Without it the gap between a pod and its successor would not be seen.
@@ -31,7 +31,7 @@ func (byEviction) decide(s situation) Decision {
 	if s.Pods.Problem != nil {
 		return d
 	}
-	victim, done := pods.NextEviction(s.Pods.All, max(s.State.Replicas, s.Entry.EvictPods), s.Entry.EvictSince)
+	victim, done := pods.NextEviction(s.Pods.All, max(s.State.Replicas, s.Entry.Eviction.Pods), s.Entry.Eviction.Since)
 	if done {
 		d.Recheck, d.Reason = 0, input.Evicted
 		return s.delivered(d)

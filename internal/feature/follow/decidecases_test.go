@@ -461,7 +461,7 @@ func (tc decideCase) input() Input {
 	in := Input{
 		Intent: intent, Assessment: input.Assessment{Findings: tc.findings}, State: State{StartsPods: tc.cronjob, NoTemplate: tc.problem, Rollout: tc.rollout},
 		Pods: PodState{Off: tc.podsOff}, Force: tc.force, Template: tc.template, History: History{NotActed: tc.notActed},
-		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, RecordFull: tc.full, MaxDelay: time.Minute, Now: now,
+		Entry: record.Entry{Pending: record.Pending{PendingSince: tc.pending}, Unstored: record.Unstored{TooNew: tc.tooNew}}, RecordFull: tc.full, MaxDelay: time.Minute, Now: now,
 	}
 	if !tc.stuck {
 		in.Entry.DelaySince = tc.pending

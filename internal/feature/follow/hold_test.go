@@ -69,7 +69,7 @@ func TestUndoKeepsHold(t *testing.T) {
 				history = undoneHistory()
 			}
 			in := Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{inStep(app)}}, Entry: record.Entry{
-				Template: tc.template, Hold: tc.onRecord, Released: 11, MovedAt: ago(time.Hour), Inputs: map[input.ID]record.Given{app: {Version: v1}},
+				Account: record.Account{Template: tc.template, MovedAt: ago(time.Hour)}, Hold: tc.onRecord, Released: 11, Inputs: map[input.ID]record.Given{app: {Version: v1}},
 			}}
 			in.Intent.Release, in.Intent.Held, in.Intent.HeldBy = tc.release, tc.held != "", tc.held
 			asks := needsPast(w, in)

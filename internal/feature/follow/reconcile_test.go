@@ -193,7 +193,7 @@ func TestPendingEndsWithTheWorkload(t *testing.T) {
 func TestConflictLeadsToANewDecision(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", PendingSince: ago(time.Hour), DelaySince: ago(time.Hour), Inputs: map[input.ID]record.Given{app: {Version: v1, Due: v2.Short()}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Pending: record.Pending{PendingSince: ago(time.Hour), DelaySince: ago(time.Hour)}, Inputs: map[input.ID]record.Given{app: {Version: v1, Due: v2.Short()}}}
 	s.answers = []error{apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))}
 	loop := s.loop()
 	result, err := loop.Reconcile(t.Context(), s.workload.Key)
@@ -389,7 +389,7 @@ func TestGathererMarksEstimates(t *testing.T) {
 func TestAnotherUIDIsAnotherWorkload(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "old", PendingSince: ago(time.Hour), Inputs: map[input.ID]record.Given{db: {Version: v1}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "old", Pending: record.Pending{PendingSince: ago(time.Hour)}, Inputs: map[input.ID]record.Given{db: {Version: v1}}}
 	s.findings = []input.Finding{recorded(app, input.Baseline)}
 	if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
 		t.Fatal(err)

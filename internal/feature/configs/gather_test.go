@@ -73,9 +73,11 @@ func clusterOf(sources ...*kube.Source) cluster {
 // web references the ConfigMap "app" in full.
 func web() *kube.Workload {
 	return &kube.Workload{
-		Key: kube.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"},
-		UID: "4711", Created: at(0), TemplateWritten: exactly(40), SettingsWritten: exactly(40),
-		Refs: []podrefs.Ref{{Source: input.ConfigMap("app"), Keys: fingerprint.AllKeys()}},
+		Identity: kube.Identity{
+			Key: kube.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"},
+			UID: "4711", Created: at(0),
+		}, WorkloadHistory: kube.WorkloadHistory{TemplateWritten: exactly(40), SettingsWritten: exactly(40)},
+		PodTemplate: kube.PodTemplate{Refs: []podrefs.Ref{{Source: input.ConfigMap("app"), Keys: fingerprint.AllKeys()}}},
 	}
 }
 

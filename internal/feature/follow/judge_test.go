@@ -15,7 +15,7 @@ import (
 
 // templated is a workload whose controller has acted on its template.
 func templated() *kube.Workload {
-	w := &kube.Workload{Key: web("web"), Kind: kube.Deployment(), UID: "4711", Revision: 3}
+	w := &kube.Workload{Identity: kube.Identity{Key: web("web"), Kind: kube.Deployment(), UID: "4711"}, Revision: 3}
 	w.Status.Observed, w.Target.Generation = true, 9
 	return w
 }
@@ -242,7 +242,7 @@ func TestRememberOrigins(t *testing.T) {
 // name the one that delivered an input.
 func TestJudgeWithoutNumbers(t *testing.T) {
 	t.Parallel()
-	w := &kube.Workload{Key: web("web"), Kind: kube.DaemonSet(), UID: "4711", Replaced: timeline.AfterTime(ago(time.Hour))}
+	w := &kube.Workload{Identity: kube.Identity{Key: web("web"), Kind: kube.DaemonSet(), UID: "4711"}, WorkloadHistory: kube.WorkloadHistory{Replaced: timeline.AfterTime(ago(time.Hour))}}
 	w.Status.Observed, w.Target.Generation = true, 9
 	known := record.Template{Generation: 8, Sum: "ours"}
 	in := Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{recorded(app, input.DeliveredByRollout)}}, Entry: record.Entry{Account: record.Account{Template: known}}}

@@ -50,7 +50,7 @@ type scene struct {
 func newScene() *scene {
 	return &scene{
 		workload: &kube.Workload{
-			Key: web("web"), Kind: kube.Deployment(), UID: "4711",
+			Identity:    kube.Identity{Key: web("web"), Kind: kube.Deployment(), UID: "4711"},
 			Annotations: map[string]string{settings.Reload: "auto"},
 		},
 		listed: true, findings: []input.Finding{due(app, time.Hour)},

@@ -359,13 +359,13 @@ func TestTookOver(t *testing.T) {
 		gone     time.Time
 		want     bool
 	}{
-		"Same":   {"the revision is older than the workload", kube.Workload{Created: made}, 0, time.Time{}, true},
-		"New":    {"its pods are as new as itself", kube.Workload{Created: made}, 1, time.Time{}, false},
-		"Paused": {"it starts no pods, whatever its template", kube.Workload{Created: made, Status: paused}, -1, time.Time{}, true},
-		"Moved":  {"our patch, which is not on record, made the new revision", kube.Workload{Created: made, MovedAt: now}, 1, time.Time{}, true},
-		"Copied": {"our patch is older than the workload", kube.Workload{Created: made, MovedAt: ago(time.Hour)}, 1, time.Time{}, false},
-		"Before": {"the revision is from before the one that is on record was gone", kube.Workload{Created: made}, 0, ago(time.Hour), true},
-		"Third":  {"another one of its name came between, and left the revision", kube.Workload{Created: made}, 0, ago(2 * time.Hour), false},
+		"Same":   {"the revision is older than the workload", kube.Workload{Identity: kube.Identity{Created: made}}, 0, time.Time{}, true},
+		"New":    {"its pods are as new as itself", kube.Workload{Identity: kube.Identity{Created: made}}, 1, time.Time{}, false},
+		"Paused": {"it starts no pods, whatever its template", kube.Workload{Identity: kube.Identity{Created: made}, Status: paused}, -1, time.Time{}, true},
+		"Moved":  {"our patch, which is not on record, made the new revision", kube.Workload{Identity: kube.Identity{Created: made}, TemplateObject: kube.TemplateObject{MovedAt: now}}, 1, time.Time{}, true},
+		"Copied": {"our patch is older than the workload", kube.Workload{Identity: kube.Identity{Created: made}, TemplateObject: kube.TemplateObject{MovedAt: ago(time.Hour)}}, 1, time.Time{}, false},
+		"Before": {"the revision is from before the one that is on record was gone", kube.Workload{Identity: kube.Identity{Created: made}}, 0, ago(time.Hour), true},
+		"Third":  {"another one of its name came between, and left the revision", kube.Workload{Identity: kube.Identity{Created: made}}, 0, ago(2 * time.Hour), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

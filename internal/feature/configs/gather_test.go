@@ -51,7 +51,7 @@ func (c cluster) Absent(_ input.Kind, keys fingerprint.Keys) fingerprint.Version
 
 // source is a ConfigMap or Secret whose one key has the value. It came with a list.
 func source(id input.ID, value string) *kube.Source {
-	return &kube.Source{ID: id, Namespace: "shop", Content: contentOf(value), ContentWritten: upTo(50), SeenAt: at(10), Created: at(1)}
+	return &kube.Source{ID: id, Namespace: "shop", Content: contentOf(value), SourceHistory: kube.SourceHistory{ContentWritten: upTo(50), SeenAt: at(10)}, Created: at(1)}
 }
 
 func contentOf(value string) fingerprint.Content {

@@ -114,7 +114,7 @@ func (f *Facts) readInstallation(ctx context.Context, o Options) installation.Co
 
 func installationOf(d installation.Found) Installation {
 	i := Installation{
-		Deployment: d.Name, Problem: d.Problem, Wanted: kube.Deployment().ReplicasOf(d.Deployment), Ready: int(d.Status.ReadyReplicas),
+		Deployment: d.Name, Problem: d.Problem, Wanted: kube.Deployment().Typed.Replicas(d.Deployment), Ready: int(d.Status.ReadyReplicas),
 		Lease: d.Lease, ReloadOn: d.Reload, ImagesOn: d.Images, PodsOn: d.Pods, Updated: int(d.Status.UpdatedReplicas), OnHost: d.Spec.Template.Spec.HostNetwork,
 		Account: access.Account{Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName},
 	}
@@ -179,7 +179,7 @@ func (f *Facts) readKinds(o Options, c installation.Configured) {
 			f.ServedErr = fmt.Errorf("look for %s: %w", kind.Name(), err)
 			return
 		}
-		f.Served = append(f.Served, Served{Name: kind.Name(), Here: err == nil, BuiltIn: kind.Object != nil, Custom: kind.Custom})
+		f.Served = append(f.Served, Served{Name: kind.Name(), Here: err == nil, BuiltIn: kind.Typed.Object != nil, Custom: kind.Custom})
 	}
 }
 

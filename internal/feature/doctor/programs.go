@@ -19,7 +19,7 @@ import (
 func (f *Facts) readPrograms(ctx context.Context, o Options, own installation.Configured, all namespaces) {
 	err := everyPage(ctx, o.Client, &appsv1.DeploymentList{}, "", func(object client.Object) error {
 		d := object.(*appsv1.Deployment)
-		if kube.Deployment().ReplicasOf(d) == 0 {
+		if kube.Deployment().Typed.Replicas(d) == 0 {
 			return nil
 		}
 		where := "deployment/" + d.Name + " in " + d.Namespace

@@ -21,7 +21,7 @@ const maxNames = 16 << 10
 const roomCheck = time.Minute
 
 func settingNotUnderstood(s situation) (Decision, bool) {
-	return s.mistake(input.InvalidAnnotation, problems(s.Intent)), len(s.Intent.Problems) > 0
+	return s.mistake(input.InvalidAnnotation, problems(s.Intent)), len(s.Intent.Mistakes.Problems) > 0
 }
 
 func templateMissing(s situation) (Decision, bool) {

@@ -124,8 +124,10 @@ func decideCases() map[string]decideCase {
 			want: Decision{Verb: Leave, Reason: input.Undone}, says: []string{"configmap/app"},
 		},
 		"BadSetting": {
-			reason:   "a workload with a setting that nobody understands is left alone, and its pending change is kept",
-			intent:   func(in *settings.Intent) { in.Problems = []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}} },
+			reason: "a workload with a setting that nobody understands is left alone, and its pending change is kept",
+			intent: func(in *settings.Intent) {
+				in.Mistakes.Problems = []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}}
+			},
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
 			want: Decision{Verb: Leave, Reason: input.InvalidAnnotation, PendingSince: ago(time.Hour)},
 			says: []string{`annotation k: "v"`, "accepted: a"},

@@ -94,13 +94,13 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 	warn := func(reason input.Reason, note string) {
 		events = append(events, announce.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: announce.ActionWarn, Note: note})
 	}
-	for _, p := range in.Intent.Warnings {
+	for _, p := range in.Intent.Mistakes.Warnings {
 		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+effect(p))
 	}
-	for _, key := range in.Intent.Unknown {
+	for _, key := range in.Intent.Mistakes.Unknown {
 		warn(input.InvalidAnnotation, "annotation "+key+" is not known and has no effect; known are "+strings.Join(settings.ForWorkloads(), ", "))
 	}
-	for _, text := range in.Intent.Refused {
+	for _, text := range in.Intent.Mistakes.Refused {
 		warn(input.InvalidAnnotation, text+"; the image stays as it is")
 	}
 	for _, about := range in.Warnings {

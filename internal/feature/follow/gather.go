@@ -54,7 +54,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		got.Input.State.Rollout = w.Status.Status
 		got.Input.State.Health = health.Of(w.Status.Status, since(w.MovedAt, got.Input.Now))
 	}
-	if len(got.Input.Intent.Problems) > 0 || got.Input.Intent.TooMany != "" {
+	if len(got.Input.Intent.Mistakes.Problems) > 0 || got.Input.Intent.TooMany != "" {
 		return got, nil
 	}
 	if err := g.assess(ctx, w, &got.Input, p); err != nil {

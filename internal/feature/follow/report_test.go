@@ -68,7 +68,7 @@ func TestEventsFor(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	in := Input{
-		Intent: settings.Intent{Unknown: []string{"lockstep.dev/relaod"}, Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}},
+		Intent: settings.Intent{Mistakes: settings.Mistakes{Unknown: []string{"lockstep.dev/relaod"}, Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}}},
 		Assessment: input.Assessment{
 			Findings: []input.Finding{inStep(app)},
 			Warnings: []input.Warning{

@@ -191,7 +191,7 @@ func (o *controllerOptions) options() (run.Options, error) {
 		}
 	}
 	return run.Options{
-		Own: run.Own{Namespace: o.own.Namespace, Record: o.own.Record, Key: o.own.Key}, Scope: scope,
+		Own: o.own, Scope: scope,
 		Words:  settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others},
 		Reload: o.reload, Follow: o.follow, Rollout: run.Rollout{Form: templateForm(o.form), Pods: o.pods},
 		Revisions: o.revisions.options(), Images: images, Server: o.server,

@@ -156,11 +156,9 @@ func wasWritten(v fingerprint.Version, id input.ID, w *kube.Workload, given reco
 
 func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
 	f := input.Finding{
-		ID: ref.Source, Standing: v.Standing, Reason: v.Reason, Versions: input.Versions{
-			Rebased: o.rebased(),
-			Given:   o.lastGiven(), Current: o.Current, Shows: o.Timeline.Input.Shows,
-		},
-		Live: true, Refresh: refreshed(ref),
+		ID: ref.Source, Standing: v.Standing, Reason: v.Reason,
+		Versions: input.Versions{Given: o.lastGiven(), Rebased: o.rebased(), Current: o.Current, Shows: o.Timeline.Input.Shows},
+		Live:     true, Refresh: refreshed(ref),
 	}
 	if o.ranWithout() {
 		f.Current = o.Current.Unknown()

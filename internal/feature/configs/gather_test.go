@@ -76,8 +76,9 @@ func web() *kube.Workload {
 		Identity: kube.Identity{
 			Key: kube.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"},
 			UID: "4711", Created: at(0),
-		}, WorkloadHistory: kube.WorkloadHistory{TemplateWritten: exactly(40), SettingsWritten: exactly(40)},
-		PodTemplate: kube.PodTemplate{Refs: []podrefs.Ref{{Source: input.ConfigMap("app"), Keys: fingerprint.AllKeys()}}},
+		},
+		WorkloadHistory: kube.WorkloadHistory{TemplateWritten: exactly(40), SettingsWritten: exactly(40)},
+		PodTemplate:     kube.PodTemplate{Refs: []podrefs.Ref{{Source: input.ConfigMap("app"), Keys: fingerprint.AllKeys()}}},
 	}
 }
 

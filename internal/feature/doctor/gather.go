@@ -114,7 +114,7 @@ func (f *Facts) readInstallation(ctx context.Context, o Options) installation.Co
 
 func installationOf(d installation.Found) Installation {
 	i := Installation{
-		Deployment: d.Name, Problem: d.Problem, Wanted: kube.Deployment().Typed.Replicas(d.Deployment), Ready: int(d.Status.ReadyReplicas),
+		Deployment: d.Name, Problem: d.Problem, Wanted: kube.Deployment().Replicas(d.Deployment), Ready: int(d.Status.ReadyReplicas),
 		Lease: d.Lease, ReloadOn: d.Reload, ImagesOn: d.Images, PodsOn: d.Pods, Updated: int(d.Status.UpdatedReplicas), OnHost: d.Spec.Template.Spec.HostNetwork,
 		Account: access.Account{Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName},
 	}

@@ -103,7 +103,7 @@ func (r *Reconciler) forget(w *kube.Workload, in Input) error {
 // bear the very time of the decision, and would be evicted too.
 func (r *Reconciler) beginEviction(ctx context.Context, w *kube.Workload, e record.Entry, d Decision) (record.Entry, error) {
 	e = e.Clone()
-	e.Eviction.For, e.Eviction.Pods, e.Eviction.Since, e.PendingSince = d.Eviction.For, d.Eviction.Pods, time.Time{}, d.PendingSince
+	e.Eviction, e.PendingSince = record.Eviction{For: d.Eviction.For, Pods: d.Eviction.Pods}, d.PendingSince
 	var err error
 	e.Eviction.Since, err = r.OnPods.Prompt.PutNow(ctx, w.Key, e)
 	return e, err

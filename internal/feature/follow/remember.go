@@ -50,7 +50,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 	if !slices.Contains([]Verb{Evict, Hold, Wait}, o.decision.Verb) || o.decision.Delivered {
 		// A hold in the middle of a series does not begin it again; and should the content go
 		// back, only this tells that pods have loaded what was between.
-		next.Eviction.For, next.Eviction.Since, next.Eviction.Pods = "", time.Time{}, 0
+		next.Eviction = record.Eviction{}
 	}
 	for _, f := range o.findings {
 		given, known := o.given(e, f)

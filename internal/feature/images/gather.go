@@ -119,16 +119,19 @@ func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.In
 	at, _ := w.ImageOf(request.Container)
 	has := referenceIn(at)
 	return Observation{
-		Request: request, Template: Template{
+		Request: request,
+		Template: Template{
 			Image: at.Image, Has: has,
 			Ours: has.Digest != "" && w.Shown[input.Image(request.Container)] == markOf(Pin{Digest: has.Digest}),
-		}, Given: before.Version, Memo: ParseMemo(before.Memo),
+		},
+		Given: before.Version, Memo: ParseMemo(before.Memo),
 		Released: intent.Release > given.Released, TakenBack: before.Back != "", Observed: intent.Observe,
 		Trial: Trial{
 			On: before.Trial != "" && before.Trial == w.Template().Sum, Mixed: before.Mixed,
 			Health:  health.Of(w.Status.Status, now.Sub(w.MovedAt)).State,
 			HasPods: !w.Status.Counted || w.Status.Counts.Available > 0,
-		}, Now: now,
+		},
+		Now: now,
 	}
 }
 
@@ -160,11 +163,10 @@ func (i *Inputs) untilDeadline(w *kube.Workload) time.Duration {
 
 func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding {
 	f := input.Finding{
-		ID: input.Image(o.Request.Container), Standing: v.Standing, Reason: v.Reason, Versions: input.Versions{
-			Given:   o.Given,
-			Current: versionOf(v.To), Shows: markOf(v.To),
-		}, ChangedAt: a.since,
-		Notes: input.Notes{Memo: v.Memo.String(), MemoIfGiven: v.MemoIfGiven.String(), Proven: v.Proven},
+		ID: input.Image(o.Request.Container), Standing: v.Standing, Reason: v.Reason,
+		Versions:  input.Versions{Given: o.Given, Current: versionOf(v.To), Shows: markOf(v.To)},
+		ChangedAt: a.since,
+		Notes:     input.Notes{Memo: v.Memo.String(), MemoIfGiven: v.MemoIfGiven.String(), Proven: v.Proven},
 	}
 	if v.To != (Pin{}) && v.To.Digest != o.Template.Has.Digest || v.Standing == input.Due {
 		f.Image = pinnedImage(o.Request.Image.Repository, v.To)

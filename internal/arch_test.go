@@ -363,6 +363,28 @@ func labModules(t *testing.T) []string {
 	return modules
 }
 
+// TestStructsHaveParts: a reader can't keep a long list of fields in mind. Fields that belong
+// together make a struct with a name of its own.
+func TestStructsHaveParts(t *testing.T) {
+	t.Parallel()
+	const most = 15
+	for _, p := range packagesUnder(t, "") {
+		for _, name := range p.GoFiles {
+			path := filepath.Join("..", filepath.FromSlash(short(p.ImportPath)), name)
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for node := range ast.Preorder(file) {
+				if s, ok := node.(*ast.StructType); ok && s.Fields.NumFields() > most {
+					t.Errorf("%s: a struct of %d fields, want at most %d", set.Position(s.Pos()), s.Fields.NumFields(), most)
+				}
+			}
+		}
+	}
+}
+
 func TestEveryPackageSaysWhatItKnows(t *testing.T) {
 	t.Parallel()
 	for _, p := range packagesUnder(t, "") {

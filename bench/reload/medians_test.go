@@ -13,8 +13,8 @@ func TestMedians(t *testing.T) {
 	t.Parallel()
 	r := report{Programs: []string{"before", "after"}}
 	for i, peak := range []float64{40, 42, 41} {
-		r.add(result{Scenario: "burst", Program: "before", PeakMiB: peak, Rollouts: 5})
-		r.add(result{Scenario: "burst", Program: "after", PeakMiB: []float64{43, 30, 44}[i], Rollouts: 6})
+		r.add(result{Scenario: "burst", Program: "before", loadCost: loadCost{PeakMiB: peak, Rollouts: 5}})
+		r.add(result{Scenario: "burst", Program: "after", loadCost: loadCost{PeakMiB: []float64{43, 30, 44}[i], Rollouts: 6}})
 	}
 	worse := map[string]bool{}
 	for _, row := range medians(r) {

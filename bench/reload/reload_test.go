@@ -145,10 +145,10 @@ func TestJudge(t *testing.T) {
 		s      scenario
 		faults int
 	}{
-		{"rollouts are no fault", result{Rollouts: 5}, scenario{}, 0},
-		{"unless nothing changed", result{Rollouts: 5}, scenario{still: true}, 1},
-		{"a version that is shown too old is no old content", result{Misshown: 1}, scenario{}, 0},
-		{"everything at once", result{Stale: 1, StartRollouts: 1, Jobs: 1}, scenario{}, 3},
+		{"rollouts are no fault", result{loadCost: loadCost{Rollouts: 5}}, scenario{}, 0},
+		{"unless nothing changed", result{loadCost: loadCost{Rollouts: 5}}, scenario{still: true}, 1},
+		{"a version that is shown too old is no old content", result{loadCost: loadCost{Misshown: 1}}, scenario{}, 0},
+		{"everything at once", result{loadCost: loadCost{Stale: 1, Jobs: 1}, startCost: startCost{StartRollouts: 1}}, scenario{}, 3},
 	}
 	for _, c := range cases {
 		if got := c.r.judge(c.s); len(got) != c.faults {
@@ -182,7 +182,7 @@ func TestTableShowsFaults(t *testing.T) {
 	if err := r.faults(); err != nil {
 		t.Errorf("another program's faults are not ours: %v", err)
 	}
-	r.add(result{Scenario: "burst", Program: "ours", LagSeconds: -1, Faults: []string{"1 workloads stale"}})
+	r.add(result{Scenario: "burst", Program: "ours", loadCost: loadCost{LagSeconds: -1}, Faults: []string{"1 workloads stale"}})
 	if r.faults() == nil {
 		t.Error("our faults went unnoticed")
 	}

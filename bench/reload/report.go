@@ -23,14 +23,25 @@ type result struct {
 	Sources    int    `json:"sources"`
 	Workloads  int    `json:"workloads"`
 
-	// The start, until the program rests.
+	startCost
+	loadCost
+	// FloorSeconds is how long the load generator needs to patch every workload
+	// without any program, 0 where that was not measured.
+	FloorSeconds float64  `json:"floorSeconds,omitempty"`
+	Faults       []string `json:"faults,omitempty"`
+}
+
+// startCost is that of the start, until the program rests.
+type startCost struct {
 	StartSeconds    float64  `json:"startSeconds"`
 	StartCPUSeconds float64  `json:"startCPUSeconds"`
 	StartRollouts   int      `json:"startRollouts"`
 	StartRequests   requests `json:"startRequests"`
 	StartPeakMiB    float64  `json:"startPeakMiB"`
+}
 
-	// The load, and everything that follows from it.
+// loadCost is that of the load, and of everything that follows from it.
+type loadCost struct {
 	Updates     int     `json:"updates"`
 	LoadSeconds float64 `json:"loadSeconds"`
 	Rollouts    int     `json:"rollouts"`
@@ -48,10 +59,6 @@ type result struct {
 	CPUSeconds float64  `json:"cpuSeconds"`
 	PeakMiB    float64  `json:"peakMiB"`
 	Jobs       int      `json:"jobs"`
-	// FloorSeconds is how long the load generator needs to patch every workload
-	// without any program, 0 where that was not measured.
-	FloorSeconds float64  `json:"floorSeconds,omitempty"`
-	Faults       []string `json:"faults,omitempty"`
 }
 
 func (r *result) start(s snapshot, took time.Duration) {

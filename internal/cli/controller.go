@@ -35,18 +35,21 @@ type controllerOptions struct {
 	follow    follow.Options
 	revisions revisionsOptions
 	images    imagesOptions
-	ownNS     string
-	state     string
-	key       string
-	watched   []string
-	scope     string
+	own       run.Own
+	scope     scopeFlags
 	reload    bool
-	kinds     []string
 	auto      bool
 	observe   bool
 	forms     formOptions
 	form      string
 	pods      bool
+}
+
+// scopeFlags say what is watched.
+type scopeFlags struct {
+	namespaces []string
+	selector   string
+	kinds      []string
 }
 
 func newController(env Environment) *cobra.Command {
@@ -78,7 +81,7 @@ starting the controller restarts no pod.`,
   lockstep controller --namespaces shop,blog --quiet 30s --log-format json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.ownNS = ownNamespace(o.ownNS, env.Lookup)
+			o.own.Namespace = ownNamespace(o.own.Namespace, env.Lookup)
 			o.form = o.forms.choose(cmd.Flags())
 			return o.run(cmd.Context(), env)
 		},
@@ -93,16 +96,16 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.reload, "reload", true, "follow ConfigMaps and Secrets; false reads none of them, and leaves what is on record of them as it is")
 	o.revisions.bind(fs)
 	o.images.bind(fs)
-	fs.StringSliceVar(&o.watched, "namespaces", nil, "namespaces to watch, separated by commas (default all)")
-	fs.StringVar(&o.scope, "namespace-selector", "", "watch only namespaces with these labels, such as team=shop; each is watched by itself, nothing of the others is read")
-	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
+	fs.StringSliceVar(&o.scope.namespaces, "namespaces", nil, "namespaces to watch, separated by commas (default all)")
+	fs.StringVar(&o.scope.selector, "namespace-selector", "", "watch only namespaces with these labels, such as team=shop; each is watched by itself, nothing of the others is read")
+	fs.StringArrayVar(&o.scope.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 	fs.BoolVar(&o.auto, "auto", false, "follow every workload that nothing else decides about, as if annotated with lockstep.dev/reload: auto")
 	fs.BoolVar(&o.observe, "observe", false, "decide and report, and change no workload; switching this off later restarts no pod")
 	o.forms.bind(fs, formAnnotation, "what is written into the pod template: annotation, or env for an environment variable")
 	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need rights on pods")
-	fs.StringVar(&o.ownNS, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
-	fs.StringVar(&o.state, "state-name", defaultStateName, "start of the names of the ConfigMaps that remember what was delivered")
-	fs.StringVar(&o.key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
+	fs.StringVar(&o.own.Namespace, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
+	fs.StringVar(&o.own.Record, "state-name", defaultStateName, "start of the names of the ConfigMaps that remember what was delivered")
+	fs.StringVar(&o.own.Key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")
 	fs.DurationVar(&o.follow.Quiet, "quiet", o.follow.Quiet, "how long a workload's sources must be unchanged before it is rolled")
 	fs.DurationVar(&o.follow.MaxDelay, "max-delay", o.follow.MaxDelay, "longest time that changes which keep coming can postpone a rollout")
 	fs.IntVar(&o.follow.Workers, "workers", o.follow.Workers, "workloads that are looked at in parallel")
@@ -118,8 +121,8 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 		return usageError{err}
 	}
 	// Each namespace once: what watches it twice has one watch that never runs.
-	slices.Sort(o.watched)
-	o.watched = slices.Compact(o.watched)
+	slices.Sort(o.scope.namespaces)
+	o.scope.namespaces = slices.Compact(o.scope.namespaces)
 	log, err := o.log.logger(ctx, env.Stderr, env)
 	if err != nil {
 		return err
@@ -129,7 +132,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 		return err
 	}
 	o.server.Metrics = server.NewMetrics()
-	o.server.Log, o.server.Namespace = log, o.ownNS
+	o.server.Log, o.server.Namespace = log, o.own.Namespace
 	options, err := o.options()
 	if err != nil {
 		return usageError{err}
@@ -142,12 +145,12 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if options.IsIdle() {
 		log.Info("nothing is switched on: start it with --reload, --images or --revisions")
 	}
-	log.Info("lockstep starts", "version", env.Version, "server", o.server.Config.Host, "namespace", o.ownNS)
+	log.Info("lockstep starts", "version", env.Version, "server", o.server.Config.Host, "namespace", o.own.Namespace)
 	return run.Controller(ctx, options)
 }
 
 func (o *controllerOptions) validate() error {
-	for _, ns := range append([]string{o.ownNS}, o.watched...) {
+	for _, ns := range append([]string{o.own.Namespace}, o.scope.namespaces...) {
 		if wrong := validation.IsDNS1123Label(ns); len(wrong) > 0 {
 			return fmt.Errorf("namespace %q: %s", ns, wrong[0])
 		}
@@ -155,7 +158,7 @@ func (o *controllerOptions) validate() error {
 	if err := validForm(o.form); err != nil {
 		return err
 	}
-	if o.scope != "" && len(o.watched) > 0 {
+	if o.scope.selector != "" && len(o.scope.namespaces) > 0 {
 		return errors.New("--namespaces and --namespace-selector exclude each other: give one of them")
 	}
 	if o.server.LeaseDuration < time.Second {
@@ -169,7 +172,7 @@ func (o *controllerOptions) validate() error {
 
 // options are what the flags mean.
 func (o *controllerOptions) options() (run.Options, error) {
-	kinds, err := allKinds(o.kinds)
+	kinds, err := allKinds(o.scope.kinds)
 	if err != nil {
 		return run.Options{}, err
 	}
@@ -181,14 +184,14 @@ func (o *controllerOptions) options() (run.Options, error) {
 	if err != nil {
 		return run.Options{}, err
 	}
-	scope := run.Scope{Namespaces: o.watched, Kinds: kinds}
-	if o.scope != "" {
-		if scope.Selector, err = labels.Parse(o.scope); err != nil {
-			return run.Options{}, fmt.Errorf("--namespace-selector %q: %w", o.scope, err)
+	scope := run.Scope{Namespaces: o.scope.namespaces, Kinds: kinds}
+	if o.scope.selector != "" {
+		if scope.Selector, err = labels.Parse(o.scope.selector); err != nil {
+			return run.Options{}, fmt.Errorf("--namespace-selector %q: %w", o.scope.selector, err)
 		}
 	}
 	return run.Options{
-		Own: run.Own{Namespace: o.ownNS, Record: o.state, Key: o.key}, Scope: scope,
+		Own: o.own, Scope: scope,
 		Words:  settings.Native{Defaults: settings.Defaults{Auto: o.auto, Observe: o.observe, Quiet: o.follow.Quiet}, Others: others},
 		Reload: o.reload, Follow: o.follow, Rollout: run.Rollout{Form: templateForm(o.form), Pods: o.pods},
 		Revisions: o.revisions.options(), Images: images, Server: o.server,

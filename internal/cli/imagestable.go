@@ -267,7 +267,7 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 		known.Inputs = nil
 	}
 	o := images.Observe(w, request, intent, known, l.env.Now())
-	found, err := l.resolver.Resolve(ctx, images.Question(w, request, o.Has, l.credentials))
+	found, err := l.resolver.Resolve(ctx, images.Question(w, request, o.Template.Has, l.credentials))
 	if err != nil {
 		row.Problem = err.Error()
 	} else {

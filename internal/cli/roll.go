@@ -318,11 +318,11 @@ func (r *roll) move(ctx context.Context, got follow.Gathered, order input.Order)
 	if _, err := rollout.NewPatcher(r.client, r.form(w)).Move(ctx, w, order); err != nil {
 		return fmt.Errorf("roll %s: %w", w.Key, err)
 	}
-	if got.Input.Rollout.Paused {
+	if got.Input.State.Rollout.Paused {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume\n", w.Key, shown)
 		return err
 	}
-	if rollout := got.Input.Rollout; rollout.RollsByHand() {
+	if rollout := got.Input.State.Rollout; rollout.RollsByHand() {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s has a new pod template: %s; %s\n", w.Key, shown, rollout.Hand())
 		return err
 	}

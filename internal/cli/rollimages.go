@@ -91,7 +91,7 @@ func isPin(f input.Finding) bool {
 
 // tell says what a person should know of images, each once.
 func (r *roll) tell(in follow.Input) {
-	for _, text := range in.Intent.Refused {
+	for _, text := range in.Intent.Mistakes.Refused {
 		r.say(text + "; the image stays as it is")
 	}
 	for _, warning := range in.Warnings {

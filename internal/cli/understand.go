@@ -28,7 +28,7 @@ func understand(arguments []string, variable func(string) (string, bool)) (insta
 	if err := setFromEnvironment(fs, Environment{Lookup: variable, Stderr: io.Discard}); err != nil {
 		return installation.Configured{Problem: err.Error()}, true
 	}
-	o.ownNS, o.form, o.images.elsewhere = cmp.Or(o.ownNS, "lockstep-system"), o.forms.choose(fs), true
+	o.own.Namespace, o.form, o.images.elsewhere = cmp.Or(o.own.Namespace, "lockstep-system"), o.forms.choose(fs), true
 	if err := o.validate(); err != nil {
 		return installation.Configured{Problem: err.Error()}, true
 	}
@@ -46,7 +46,7 @@ func (o *controllerOptions) configured() (installation.Configured, error) {
 		return installation.Configured{}, err
 	}
 	c := installation.Configured{
-		Kinds: options.Scope.Kinds, Watched: o.watched, Selector: options.Scope.Selector, Lease: o.lease(), State: o.state, Key: o.key,
+		Kinds: options.Scope.Kinds, Watched: o.scope.namespaces, Selector: options.Scope.Selector, Lease: o.lease(), State: o.own.Record, Key: o.own.Key,
 		Reload: o.reload, Images: o.images.follow, Pods: o.pods, PlainHTTP: o.images.plainHTTP,
 		Words: options.Words,
 		Rights: func(own string) []access.Right {

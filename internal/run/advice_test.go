@@ -39,7 +39,7 @@ func TestAdvised(t *testing.T) {
 // TestTakenBackAdvice: commands that can be copied, and what helps against an operator.
 func TestTakenBackAdvice(t *testing.T) {
 	t.Parallel()
-	w := &kube.Workload{Kind: kube.StatefulSet(), Key: kube.Key{GroupKind: kube.StatefulSet().GroupKind(), Namespace: "shop", Name: "db"}}
+	w := &kube.Workload{Identity: kube.Identity{Kind: kube.StatefulSet(), Key: kube.Key{GroupKind: kube.StatefulSet().GroupKind(), Namespace: "shop", Name: "db"}}}
 	plain := takenBackAdvice(w, true)
 	for _, want := range []string{"lockstep release statefulset/db -n shop", "lockstep roll statefulset/db -n shop", "whatever their revision"} {
 		if !strings.Contains(plain, want) {

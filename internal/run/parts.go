@@ -151,9 +151,9 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 		Log:       p.log, Now: p.options.Now,
 	}
 	if p.options.Rollout.Pods {
-		d.Pods, d.Prompt = rollout.NewPods(p.client), p.records
+		d.OnPods.Pods, d.OnPods.Prompt = rollout.NewPods(p.client), p.records
 	} else {
-		d.PodsOff = "start the controller with --pod-strategies"
+		d.OnPods.Off = "start the controller with --pod-strategies"
 	}
 	var wakers []cluster.Waker
 	if !p.options.Images.Enabled {

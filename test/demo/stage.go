@@ -55,7 +55,19 @@ type stage struct {
 	quiet, gather time.Duration
 	unread        bool
 
-	// These are the site's.
+	ground
+
+	lockstep *process.Process
+	log      *narrator
+	// flags are further ones of the next Lockstep.
+	flags []string
+	// registry and helmPath are there from the chapter on that needs them.
+	registry *registrylab.Server
+	helmPath string
+}
+
+// ground is what the site offers to the story.
+type ground struct {
 	kubeconfig   string // as the environment variable has it: one file or more
 	client       client.Client
 	namespace    string // of the application
@@ -66,14 +78,6 @@ type stage struct {
 	templates *templates
 	// gated pods are never scheduled.
 	gated bool
-
-	lockstep *process.Process
-	log      *narrator
-	// flags are further ones of the next Lockstep.
-	flags []string
-	// registry and helmPath are there from the chapter on that needs them.
-	registry *registrylab.Server
-	helmPath string
 }
 
 // openStage finds the site, builds Lockstep and opens the site. A stage that it returns

@@ -21,34 +21,15 @@ type Model struct {
 	hold     hold
 	// running is the template that pods are made from; it differs from the workload's
 	// while that is paused.
-	running string
-	// numbers are those of each template's revision, as the workload's controller gives
-	// them: a revision that is used again gets a new one and keeps the old ones. shows is
-	// what Lockstep wrote into each template.
-	numbers map[string][]int64
-	shows   map[string]map[string]string
-	// loaded are the contents that pods of each template have loaded.
-	loaded map[string]map[string]string
-	// canary is true for a Rollout. stateful is true for a StatefulSet: its revisions have
-	// names and the times when they were made, and no numbers that stay.
-	canary, stateful bool
-	made             map[string]time.Time
-	// gone is when the workload was deleted and its revisions were left; takenOver is true
-	// when another one took them over since the last settlement. After a further rollout
-	// nothing tells that any more.
-	// Whether that was more than ten minutes ago Lockstep knows only if it saw it.
-	// One that is made again after an abort is rolled out as a whole.
-	gone                               time.Time
-	goneUnseen, goneAborted, takenOver bool
-	// unsettled is true from when a workload is made until the next settlement; goneUnsettled
-	// when it was gone by then, so that the record may still be that of an earlier one.
-	unsettled, goneUnsettled bool
-	// released is the last release that counted; accepting is true when it was asked for
-	// since the last settlement, so that it may be carried out before what was done since
-	// or after it.
-	released  int64
-	accepting bool
-	accepted  string // the template that it was about
+	running   string
+	revisions revisions
+	gone      gone
+	// takenOver is true when another workload took over the revisions of one that is gone,
+	// since the last settlement. After a further rollout nothing tells that any more.
+	takenOver bool
+	// unsettled is true from when a workload is made until the next settlement.
+	unsettled bool
+	releases  releases
 
 	// blind is true while Lockstep sees no writes; pauseUnseen when that was so during the
 	// present pause, so that it cannot know from which template the pods were made.
@@ -67,8 +48,11 @@ type Model struct {
 // NewModel makes the model of a workload that Lockstep has not seen yet.
 func NewModel(h History) *Model {
 	m := &Model{
-		numbers: map[string][]int64{}, loaded: map[string]map[string]string{}, shows: map[string]map[string]string{}, made: map[string]time.Time{}, sources: map[string]*source{},
-		canary: h.Canary, stateful: h.Stateful,
+		sources: map[string]*source{},
+		revisions: revisions{
+			canary: h.Canary, stateful: h.Stateful,
+			made: map[string]time.Time{}, numbers: map[string][]int64{}, shows: map[string]map[string]string{}, loaded: map[string]map[string]string{},
+		},
 	}
 	for _, name := range []string{ConfigMap, Secret} {
 		m.sources[name] = &source{}
@@ -135,13 +119,13 @@ func (m *Model) Observe(f Fact) error {
 	}
 	m.pauseUnseen = m.pauseUnseen && old.Paused || m.blind && f.Workload.Paused
 	if !f.Lockstep {
-		m.hold.write(old, *f.Workload, len(m.numbers[f.Workload.Template]) > 0)
+		m.hold.write(old, *f.Workload, len(m.revisions.numbers[f.Workload.Template]) > 0)
 	}
 	switch {
 	case f.Lockstep:
 		return m.moved(old, f.Early)
 	case old.Template != f.Workload.Template:
-		used := len(m.numbers[f.Workload.Template]) > 0
+		used := len(m.revisions.numbers[f.Workload.Template]) > 0
 		m.number(f.Workload.Template, !f.Workload.Paused)
 		if f.Workload.Paused {
 			m.edited()
@@ -155,7 +139,7 @@ func (m *Model) Observe(f Fact) error {
 	case old.Stable != f.Workload.Stable:
 		m.aborted()
 	}
-	if f.Workload.Release > m.released {
+	if f.Workload.Release > m.releases.last {
 		m.release()
 	}
 	if old.Left && !f.Workload.Left {
@@ -179,9 +163,9 @@ func (m *Model) note(f Fact) {
 	if f.Workload == nil {
 		return
 	}
-	m.shows[f.Workload.Template] = f.Workload.Shows
-	if len(m.numbers[f.Workload.Template]) == 0 {
-		m.made[f.Workload.Template] = f.At
+	m.revisions.shows[f.Workload.Template] = f.Workload.Shows
+	if len(m.revisions.numbers[f.Workload.Template]) == 0 {
+		m.revisions.made[f.Workload.Template] = f.At
 	}
 }
 
@@ -207,28 +191,28 @@ func (m *Model) ask() {
 func (m *Model) make(f Fact) {
 	m.workload, m.unsettled = f.Workload, true
 	m.hold.make()
-	if m.gone.IsZero() {
-		m.numbers, m.made = map[string][]int64{}, map[string]time.Time{f.Workload.Template: f.At}
+	if m.gone.at.IsZero() {
+		m.revisions.numbers, m.revisions.made = map[string][]int64{}, map[string]time.Time{f.Workload.Template: f.At}
 	}
-	inTime, usedBefore := f.At.Sub(m.gone) < goneFor, len(m.numbers[f.Workload.Template]) > 0 || f.Workload.Paused
-	m.takenOver = !m.gone.IsZero() && inTime && usedBefore
-	maybe := m.goneUnseen
+	inTime, usedBefore := f.At.Sub(m.gone.at) < goneFor, len(m.revisions.numbers[f.Workload.Template]) > 0 || f.Workload.Paused
+	m.takenOver = !m.gone.at.IsZero() && inTime && usedBefore
+	maybe := m.gone.unseen
 	m.number(f.Workload.Template, !f.Workload.Paused)
 	if !m.takenOver {
 		m.load()
 	}
 	// Versions only grow: an undo may bring back a release from before.
-	m.released, m.pauseUnseen = max(m.released, f.Workload.Release), f.Workload.Paused
+	m.releases.last, m.pauseUnseen = max(m.releases.last, f.Workload.Release), f.Workload.Paused
 	for name, s := range m.sources {
 		s.overwritten = append(s.overwritten, s.unrecorded...) // nothing tells who wrote its template
 		s.each(func(b belief) []belief {
 			switch {
-			case m.takenOver && m.goneUnsettled:
+			case m.takenOver && m.gone.unsettled:
 				// The baseline of that one may be what a broken watch saw last.
 				return []belief{b, m.judged(name, b), {given: s.content}, {given: m.settled.sources[name].content}}
 			case m.takenOver && m.blind:
 				return []belief{b, m.judged(name, b)}
-			case m.takenOver && m.goneAborted:
+			case m.takenOver && m.gone.aborted:
 				return []belief{m.judged(name, b)}
 			case m.takenOver:
 				return []belief{b}
@@ -243,15 +227,15 @@ func (m *Model) make(f Fact) {
 		if s.touched && (m.blind || m.takenOver) { // each kind is listed by itself: which of the two came first cannot be told
 			s.add(belief{given: Unknown})
 		}
-		s.unseen = !m.takenOver || m.goneUnsettled
+		s.unseen = !m.takenOver || m.gone.unsettled
 	}
 }
 
 func (m *Model) delete(f Fact) {
-	m.goneAborted, m.goneUnsettled = m.workload.Stable != "", m.blind && m.unsettled
-	m.workload, m.gone, m.goneUnseen = nil, time.Time{}, m.blind
+	m.gone.aborted, m.gone.unsettled = m.workload.Stable != "", m.blind && m.unsettled
+	m.workload, m.gone.at, m.gone.unseen = nil, time.Time{}, m.blind
 	if f.Orphaned {
-		m.gone = f.At
+		m.gone.at = f.At
 	}
 }
 
@@ -308,7 +292,7 @@ func (m *Model) delivered(name string, judged []belief, r rollout) []belief {
 			judged[i].late = s.content
 		}
 	}
-	if isGiven || goOn && m.loaded[m.workload.Template][name] != s.content {
+	if isGiven || goOn && m.revisions.loaded[m.workload.Template][name] != s.content {
 		return judged
 	}
 	delivers := belief{given: s.content, from: r.before}
@@ -324,7 +308,7 @@ func (m *Model) load() {
 	for name, s := range m.sources {
 		contents[name] = s.content
 	}
-	m.loaded[m.workload.Template] = contents
+	m.revisions.loaded[m.workload.Template] = contents
 }
 
 // aborted: pods are made from the stable revision, or no longer. That delivers nothing. What
@@ -342,7 +326,7 @@ func (m *Model) aborted() {
 // revision: a release may be carried out before that or after it.
 func (m *Model) judgements(name string, b belief) []belief {
 	all := []belief{m.judged(name, b)}
-	if m.accepting || m.accepted == m.workload.Template || all[0].back && m.inDoubt(b.from) {
+	if m.releases.accepting || m.releases.accepted == m.workload.Template || all[0].back && m.inDoubt(b.from) {
 		all = append(all, belief{given: b.given, from: b.from, late: b.late})
 	}
 	return all
@@ -388,9 +372,9 @@ func (m *Model) forget(name string, s *source) {
 // may be one that was used again.
 func (m *Model) judged(name string, b belief) belief {
 	current := cmp.Or(m.workload.Stable, m.workload.Template)
-	numbers := m.numbers[current]
+	numbers := m.revisions.numbers[current]
 	had := !slices.Contains(numbers, b.from+1) && slices.ContainsFunc(numbers, func(n int64) bool { return n <= b.from })
-	shows, does := m.shows[current][name]
+	shows, does := m.revisions.shows[current][name]
 	b.back = had && (!does || shows != b.given)
 	return b
 }
@@ -400,12 +384,12 @@ func (m *Model) judged(name string, b belief) belief {
 // one, and was not certainly made later. Times are a second coarse, and those of the
 // revisions a little later than those of the templates.
 func (m *Model) inDoubt(from int64) bool {
-	if !m.stateful || slices.Contains(m.numbers[m.workload.Template], from) {
+	if !m.revisions.stateful || slices.Contains(m.revisions.numbers[m.workload.Template], from) {
 		return false
 	}
-	for template, numbers := range m.numbers {
+	for template, numbers := range m.revisions.numbers {
 		if slices.Contains(numbers, from) {
-			return m.made[template].Sub(m.made[m.workload.Template]) < 2*time.Second
+			return m.revisions.made[template].Sub(m.revisions.made[m.workload.Template]) < 2*time.Second
 		}
 	}
 	return true
@@ -413,7 +397,7 @@ func (m *Model) inDoubt(from int64) bool {
 
 // release: a person accepts what was taken back.
 func (m *Model) release() {
-	m.released, m.accepting, m.accepted = m.workload.Release, true, m.workload.Template
+	m.releases.last, m.releases.accepting, m.releases.accepted = m.workload.Release, true, m.workload.Template
 	m.hold.release()
 	for _, s := range m.sources {
 		s.each(func(b belief) []belief {
@@ -440,7 +424,7 @@ func (m *Model) moved(old Workload, early bool) error {
 	// A ControllerRevision that is used again keeps its name and its time, and without numbers
 	// nothing tells that one which shows the same as another was not made by another writer:
 	// when the process ends, and the patch is undone, nothing is left of it.
-	leavesNoTrace := m.stateful && m.blind && (len(m.numbers[m.workload.Template]) > 0 || maps.Equal(old.Shows, m.workload.Shows))
+	leavesNoTrace := m.revisions.stateful && m.blind && (len(m.revisions.numbers[m.workload.Template]) > 0 || maps.Equal(old.Shows, m.workload.Shows))
 	before := m.newest()
 	m.number(m.workload.Template, true)
 	m.load()
@@ -474,11 +458,7 @@ func (m *Model) clone() *Model {
 		copied.beliefs, copied.unrecorded, copied.overwritten = slices.Clone(s.beliefs), slices.Clone(s.unrecorded), slices.Clone(s.overwritten)
 		c.sources[name] = &copied
 	}
-	c.shows, c.made, c.loaded = maps.Clone(m.shows), maps.Clone(m.made), maps.Clone(m.loaded)
-	c.numbers = map[string][]int64{}
-	for template, numbers := range m.numbers {
-		c.numbers[template] = slices.Clone(numbers)
-	}
+	c.revisions = m.revisions.clone()
 	return &c
 }
 
@@ -486,7 +466,7 @@ func (m *Model) clone() *Model {
 func (m *Model) String() string {
 	var b strings.Builder
 	if m.workload != nil {
-		fmt.Fprintf(&b, "  workload: held=%t paused=%t aborted=%t revisions %v\n", m.workload.Held, m.workload.Paused, m.workload.Stable != "", m.numbers[m.workload.Template])
+		fmt.Fprintf(&b, "  workload: held=%t paused=%t aborted=%t revisions %v\n", m.workload.Held, m.workload.Paused, m.workload.Stable != "", m.revisions.numbers[m.workload.Template])
 	}
 	for _, name := range []string{ConfigMap, Secret} {
 		s := m.sources[name]

@@ -7,35 +7,35 @@ func (m *Model) number(template string, makes bool) {
 	if makes {
 		m.running = template
 	}
-	if len(m.numbers[template]) == 0 && !makes && !m.canary {
+	if len(m.revisions.numbers[template]) == 0 && !makes && !m.revisions.canary {
 		return
 	}
 	next := int64(1)
-	for other, numbers := range m.numbers {
+	for other, numbers := range m.revisions.numbers {
 		if other != template {
 			next = max(next, numbers[len(numbers)-1]+1)
 		}
 	}
 	if m.last(template) < next {
-		m.numbers[template] = append(m.numbers[template], next)
+		m.revisions.numbers[template] = append(m.revisions.numbers[template], next)
 	}
 }
 
 // unnumber: the workload's controller has not acted on a template, which has another one by
 // now.
 func (m *Model) unnumber(template string) {
-	if numbers := m.numbers[template]; len(numbers) > 0 {
-		m.numbers[template] = numbers[:len(numbers)-1]
+	if numbers := m.revisions.numbers[template]; len(numbers) > 0 {
+		m.revisions.numbers[template] = numbers[:len(numbers)-1]
 	}
-	if len(m.numbers[template]) == 0 {
-		delete(m.numbers, template)
+	if len(m.revisions.numbers[template]) == 0 {
+		delete(m.revisions.numbers, template)
 	}
 }
 
 // newest is the highest number of all revisions.
 func (m *Model) newest() int64 {
 	n := int64(0)
-	for template := range m.numbers {
+	for template := range m.revisions.numbers {
 		n = max(n, m.last(template))
 	}
 	return n
@@ -43,7 +43,7 @@ func (m *Model) newest() int64 {
 
 // last is the number of a template's revision, zero when there is none.
 func (m *Model) last(template string) int64 {
-	if numbers := m.numbers[template]; len(numbers) > 0 {
+	if numbers := m.revisions.numbers[template]; len(numbers) > 0 {
 		return numbers[len(numbers)-1]
 	}
 	return 0

@@ -20,10 +20,10 @@ func (m *Model) Settle(w Word) error {
 		s.touched, s.unshown, s.arrived, s.saw = false, false, false, ""
 		s.rewritten = s.rewritten && m.workload == nil // what is on record of it is compared when it is back
 	}
-	if next.accepting && next.workload != nil { // it was carried out by now
-		next.accepted = next.workload.Template
+	if next.releases.accepting && next.workload != nil { // it was carried out by now
+		next.releases.accepted = next.workload.Template
 	}
-	next.accepting, next.takenOver, next.rolledOut = false, false, false
+	next.releases.accepting, next.takenOver, next.rolledOut = false, false, false
 	next.unsettled = next.unsettled && next.workload == nil
 	next.settled = next.clone()
 	next.settled.settled = nil
@@ -98,7 +98,7 @@ func (m *Model) forbidden(old Workload) error {
 	for _, name := range []string{ConfigMap, Secret} {
 		s := m.sources[name]
 		due = due || s.touched || len(s.unrecorded) > 0 || s.mayBe(belief.differs, s.content)
-		if m.accepting {
+		if m.releases.accepting {
 			continue
 		}
 		if !s.unshown && s.mustBe(belief.isTakenBack, s.content) {

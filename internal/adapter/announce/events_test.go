@@ -44,7 +44,7 @@ func TestAnnounce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var r told
-			w := &kube.Workload{Key: kube.Key{GroupKind: kube.Deployment().GroupKind(), Namespace: "shop", Name: "web"}, Kind: kube.Deployment(), UID: "4711", ResourceVersion: "5"}
+			w := &kube.Workload{Identity: kube.Identity{Key: kube.Key{GroupKind: kube.Deployment().GroupKind(), Namespace: "shop", Name: "web"}, Kind: kube.Deployment(), UID: "4711", ResourceVersion: "5"}}
 			NewAnnouncer(&r).Announce(Event{About: w.Reference(), Warning: true, Reason: "Held", Action: "hold", Note: tc.note})
 			if len(r.note) > noteLimit || !utf8.ValidString(r.note) {
 				t.Errorf("%s: %d bytes, valid %t", tc.reason, len(r.note), utf8.ValidString(r.note))

@@ -24,7 +24,7 @@ func deploymentKey(namespace, name string) kube.Key {
 
 // user is a workload that references ConfigMaps and asks for more by annotation.
 func user(name, reload string, references ...string) *kube.Workload {
-	w := &kube.Workload{Key: deploymentKey("shop", name)}
+	w := &kube.Workload{Identity: kube.Identity{Key: deploymentKey("shop", name)}}
 	for _, r := range references {
 		w.Refs = append(w.Refs, podrefs.Ref{Source: input.ConfigMap(r)})
 	}

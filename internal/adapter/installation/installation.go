@@ -59,7 +59,7 @@ type Found struct {
 }
 
 // IsActive reports whether the Deployment is to have pods.
-func (f Found) IsActive() bool { return kube.Deployment().ReplicasOf(f.Deployment) > 0 }
+func (f Found) IsActive() bool { return kube.Deployment().Replicas(f.Deployment) > 0 }
 
 // Owns reports whether a pod of that name belongs to the Deployment: its name has those of the
 // Deployment and of the ReplicaSet in front.

@@ -26,15 +26,8 @@ type Row struct {
 	// pods.
 	Custom bool
 
-	// Object and ObjectList make empty objects where Go has the type: those travel as
-	// protobuf, which decodes several times faster. The readers below get the type.
-	Object     func() client.Object
-	ObjectList func() client.ObjectList
-	// TemplateOf, SelectorOf and ReplicasOf read a typed object; the selector may be
-	// nil for a kind that has none.
-	TemplateOf func(client.Object) *corev1.PodTemplateSpec
-	SelectorOf func(client.Object) *metav1.LabelSelector
-	ReplicasOf func(client.Object) int
+	// Typed is how a kind is read of which Go has the type, zero for the others.
+	Typed Typed
 
 	// RestartsByItself is true for a kind that starts new pods again and again, which
 	// read new content without being asked.
@@ -57,6 +50,19 @@ type Row struct {
 	CurrentOf func(workload client.Object, revisions []client.Object) client.Object
 	// StatusOf reads how far the workload's controller has come.
 	StatusOf func(client.Object) Status
+}
+
+// Typed is how objects of a Go type are made and read.
+type Typed struct {
+	// Object and List make empty objects. They travel as protobuf, which decodes several
+	// times faster. The readers below get the type.
+	Object func() client.Object
+	List   func() client.ObjectList
+	// Template, Selector and Replicas read an object; the selector may be nil for a kind that
+	// has none.
+	Template func(client.Object) *corev1.PodTemplateSpec
+	Selector func(client.Object) *metav1.LabelSelector
+	Replicas func(client.Object) int
 }
 
 // Status is how far a workload's controller has come.
@@ -97,11 +103,13 @@ func Kinds() []Kind {
 func Deployment() Kind {
 	return NewKind(Row{
 		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Template: "spec.template", ShortNames: []string{"deploy"},
-		Object:          func() client.Object { return &appsv1.Deployment{} },
-		ObjectList:      func() client.ObjectList { return &appsv1.DeploymentList{} },
-		TemplateOf:      of(func(o *appsv1.Deployment) *corev1.PodTemplateSpec { return &o.Spec.Template }),
-		SelectorOf:      of(func(o *appsv1.Deployment) *metav1.LabelSelector { return o.Spec.Selector }),
-		ReplicasOf:      of(func(o *appsv1.Deployment) int { return int(ptr.Deref(o.Spec.Replicas, 1)) }),
+		Typed: Typed{
+			Object:   func() client.Object { return &appsv1.Deployment{} },
+			List:     func() client.ObjectList { return &appsv1.DeploymentList{} },
+			Template: of(func(o *appsv1.Deployment) *corev1.PodTemplateSpec { return &o.Spec.Template }),
+			Selector: of(func(o *appsv1.Deployment) *metav1.LabelSelector { return o.Spec.Selector }),
+			Replicas: of(func(o *appsv1.Deployment) int { return int(ptr.Deref(o.Spec.Replicas, 1)) }),
+		},
 		Revisions:       ReplicaSets(),
 		RevisionNumbers: []string{deploymentRevision},
 		CurrentOf: func(w client.Object, revisions []client.Object) client.Object {
@@ -115,12 +123,14 @@ func Deployment() Kind {
 func StatefulSet() Kind {
 	return NewKind(Row{
 		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Template: "spec.template", ShortNames: []string{"sts"},
-		Object:     func() client.Object { return &appsv1.StatefulSet{} },
-		ObjectList: func() client.ObjectList { return &appsv1.StatefulSetList{} },
-		TemplateOf: of(func(o *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &o.Spec.Template }),
-		SelectorOf: of(func(o *appsv1.StatefulSet) *metav1.LabelSelector { return o.Spec.Selector }),
-		ReplicasOf: of(func(o *appsv1.StatefulSet) int { return int(ptr.Deref(o.Spec.Replicas, 1)) }),
-		Revisions:  ControllerRevisions(),
+		Typed: Typed{
+			Object:   func() client.Object { return &appsv1.StatefulSet{} },
+			List:     func() client.ObjectList { return &appsv1.StatefulSetList{} },
+			Template: of(func(o *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &o.Spec.Template }),
+			Selector: of(func(o *appsv1.StatefulSet) *metav1.LabelSelector { return o.Spec.Selector }),
+			Replicas: of(func(o *appsv1.StatefulSet) int { return int(ptr.Deref(o.Spec.Replicas, 1)) }),
+		},
+		Revisions: ControllerRevisions(),
 		CurrentOf: func(w client.Object, revisions []client.Object) client.Object {
 			return named(revisions, w.(*appsv1.StatefulSet).Status.UpdateRevision)
 		},
@@ -132,12 +142,14 @@ func StatefulSet() Kind {
 func DaemonSet() Kind {
 	return NewKind(Row{
 		GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("DaemonSet"), Template: "spec.template", ShortNames: []string{"ds"},
-		Object:     func() client.Object { return &appsv1.DaemonSet{} },
-		ObjectList: func() client.ObjectList { return &appsv1.DaemonSetList{} },
-		TemplateOf: of(func(o *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &o.Spec.Template }),
-		SelectorOf: of(func(o *appsv1.DaemonSet) *metav1.LabelSelector { return o.Spec.Selector }),
-		ReplicasOf: of(func(o *appsv1.DaemonSet) int { return int(o.Status.DesiredNumberScheduled) }),
-		Revisions:  ControllerRevisions(),
+		Typed: Typed{
+			Object:   func() client.Object { return &appsv1.DaemonSet{} },
+			List:     func() client.ObjectList { return &appsv1.DaemonSetList{} },
+			Template: of(func(o *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &o.Spec.Template }),
+			Selector: of(func(o *appsv1.DaemonSet) *metav1.LabelSelector { return o.Spec.Selector }),
+			Replicas: of(func(o *appsv1.DaemonSet) int { return int(o.Status.DesiredNumberScheduled) }),
+		},
+		Revisions: ControllerRevisions(),
 		CurrentOf: func(w client.Object, revisions []client.Object) client.Object {
 			return newestWithTemplate(revisions, &w.(*appsv1.DaemonSet).Spec.Template)
 		},
@@ -150,11 +162,13 @@ func DaemonSet() Kind {
 func CronJob() Kind {
 	return NewKind(Row{
 		GroupVersionKind: batchv1.SchemeGroupVersion.WithKind("CronJob"), Template: "spec.jobTemplate.spec.template", ShortNames: []string{"cj"},
-		Object:           func() client.Object { return &batchv1.CronJob{} },
-		ObjectList:       func() client.ObjectList { return &batchv1.CronJobList{} },
-		TemplateOf:       of(func(o *batchv1.CronJob) *corev1.PodTemplateSpec { return &o.Spec.JobTemplate.Spec.Template }),
-		SelectorOf:       func(client.Object) *metav1.LabelSelector { return nil },
-		ReplicasOf:       func(client.Object) int { return 0 },
+		Typed: Typed{
+			Object:   func() client.Object { return &batchv1.CronJob{} },
+			List:     func() client.ObjectList { return &batchv1.CronJobList{} },
+			Template: of(func(o *batchv1.CronJob) *corev1.PodTemplateSpec { return &o.Spec.JobTemplate.Spec.Template }),
+			Selector: func(client.Object) *metav1.LabelSelector { return nil },
+			Replicas: func(client.Object) int { return 0 },
+		},
 		RestartsByItself: true,
 		Revisions:        Jobs(),
 		CurrentOf:        func(w client.Object, _ []client.Object) client.Object { return w },

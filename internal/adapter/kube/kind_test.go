@@ -140,7 +140,7 @@ func TestEveryRowIsWhole(t *testing.T) {
 		if kind.Custom || !kind.Attachable() || kind.StatusOf == nil || kind.Revisions.NewList == nil || len(kind.ShortNames) == 0 {
 			t.Errorf("%s lacks something: %+v", kind, kind.Row)
 		}
-		if typed := kind.Object != nil; typed != (kind.ObjectList != nil) || typed != (kind.TemplateOf != nil) || typed != (kind.SelectorOf != nil) || typed != (kind.ReplicasOf != nil) {
+		if typed := kind.Typed.Object != nil; typed != (kind.Typed.List != nil) || typed != (kind.Typed.Template != nil) || typed != (kind.Typed.Selector != nil) || typed != (kind.Typed.Replicas != nil) {
 			t.Errorf("%s has only some of what a typed kind needs: %+v", kind, kind.Row)
 		}
 		o := &unstructured.Unstructured{Object: map[string]any{}}

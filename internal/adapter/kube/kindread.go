@@ -34,8 +34,8 @@ func (k Kind) templatePath() []string {
 
 // NewObject returns an empty object of the kind.
 func (k Kind) NewObject() client.Object {
-	if k.Object != nil {
-		return k.Object()
+	if k.Typed.Object != nil {
+		return k.Typed.Object()
 	}
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(k.GroupVersionKind)
@@ -44,8 +44,8 @@ func (k Kind) NewObject() client.Object {
 
 // NewList returns an empty list of the kind.
 func (k Kind) NewList() client.ObjectList {
-	if k.ObjectList != nil {
-		return k.ObjectList()
+	if k.Typed.List != nil {
+		return k.Typed.List()
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(k.GroupVersionKind)
@@ -56,8 +56,8 @@ func (k Kind) NewList() client.ObjectList {
 func (k Kind) Read(object any) (client.Object, error) {
 	o, untyped := object.(*unstructured.Unstructured)
 	switch {
-	case untyped && k.Object != nil:
-		typed := k.Object()
+	case untyped && k.Typed.Object != nil:
+		typed := k.Typed.Object()
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
 			return nil, fmt.Errorf("read %s %s/%s: %w", k.Kind, o.GetNamespace(), o.GetName(), err)
 		}
@@ -66,7 +66,7 @@ func (k Kind) Read(object any) (client.Object, error) {
 		return o, nil
 	}
 	typed, ok := object.(client.Object)
-	if !ok || k.Object == nil {
+	if !ok || k.Typed.Object == nil {
 		return nil, fmt.Errorf("unexpected type %T", object)
 	}
 	return typed, nil
@@ -75,8 +75,8 @@ func (k Kind) Read(object any) (client.Object, error) {
 // PodTemplate returns the pod template of an object that was read. A kind that Go does
 // not know is read along the kind's path.
 func (k Kind) PodTemplate(o client.Object) (*corev1.PodTemplateSpec, error) {
-	if k.TemplateOf != nil {
-		return k.TemplateOf(o), nil
+	if k.Typed.Template != nil {
+		return k.Typed.Template(o), nil
 	}
 	return k.templateAt(o.(*unstructured.Unstructured).Object)
 }
@@ -129,8 +129,8 @@ func (k Kind) Lender(o client.Object) Key {
 // Selector returns the selector of a workload's pods, nil for a kind that has none and
 // for one that cannot be read: read leniently, it would select everything.
 func (k Kind) Selector(o client.Object) *metav1.LabelSelector {
-	if k.SelectorOf != nil {
-		return k.SelectorOf(o)
+	if k.Typed.Selector != nil {
+		return k.Typed.Selector(o)
 	}
 	return selectorAt(o.(*unstructured.Unstructured), "spec", "selector")
 }
@@ -154,8 +154,8 @@ func selectorAt(o *unstructured.Unstructured, path ...string) *metav1.LabelSelec
 
 // Replicas is how many pods the workload asks for, zero when it does not say.
 func (k Kind) Replicas(o client.Object) int {
-	if k.ReplicasOf != nil {
-		return k.ReplicasOf(o)
+	if k.Typed.Replicas != nil {
+		return k.Typed.Replicas(o)
 	}
 	replicas, _, _ := unstructured.NestedInt64(o.(*unstructured.Unstructured).Object, "spec", "replicas")
 	return int(replicas)

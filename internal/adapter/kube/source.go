@@ -41,6 +41,15 @@ type Source struct {
 	// Legacy is the digest that a predecessor would have made of the content, where
 	// one is replaced; empty otherwise.
 	Legacy string
+	SourceHistory
+	// DataWrittenAt is the latest time that the managed fields give for a write to
+	// the data, by the API server's clock; zero when they give none. Removing a key
+	// does not move it and a write of labels may: a hint, never evidence.
+	DataWrittenAt time.Time
+}
+
+// SourceHistory is what only a comparison with earlier copies of the source can tell.
+type SourceHistory struct {
 	// ContentWritten bounds the last change of the content.
 	ContentWritten timeline.Bounds
 	// AskWritten bounds the last change of the annotation by which the source asks
@@ -54,10 +63,6 @@ type Source struct {
 	ChangedAt time.Time
 	// SeenAt is when we first saw the source, by our clock.
 	SeenAt time.Time
-	// DataWrittenAt is the latest time that the managed fields give for a write to
-	// the data, by the API server's clock; zero when they give none. Removing a key
-	// does not move it and a write of labels may: a hint, never evidence.
-	DataWrittenAt time.Time
 }
 
 // GetObjectMeta lets client-go's stores find the source's name.
@@ -67,12 +72,11 @@ func (s *Source) GetObjectMeta() metav1.Object {
 
 // Follow carries over from the earlier copy what only a comparison can tell.
 func (s *Source) Follow(old *Source, how mirror.Arrival) {
-	s.ContentWritten, s.ChangedAt, s.SeenAt, s.New = old.ContentWritten, old.ChangedAt, old.SeenAt, old.New
+	s.SourceHistory = old.SourceHistory
 	if !s.Content.Equal(old.Content) {
 		s.ContentWritten = writtenSince(old.ResourceVersion, s.ResourceVersion, how)
 		s.ChangedAt, s.New = how.At, false
 	}
-	s.AskWritten = old.AskWritten
 	if s.Annotations[settings.Reload] != old.Annotations[settings.Reload] {
 		s.AskWritten = timeline.WrittenBetween(old.ResourceVersion, s.ResourceVersion, how.Watched)
 	}

@@ -102,8 +102,6 @@ func (w *Workload) BeforeLast() timeline.Origin {
 // and a template that is changed and changed back during a pause starts no pod, whatever
 // numbers its revisions were given meanwhile.
 func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
-	w.TemplateWritten, w.templateChanged, w.Replaced, w.OlderPods = old.TemplateWritten, old.templateChanged, old.Replaced, old.OlderPods
-	w.rolledSum, w.unrolled = old.rolledSum, old.unrolled
 	written := writtenSince(old.ResourceVersion, w.ResourceVersion, how)
 	if w.templateSum != old.templateSum {
 		w.templateChanged = written

@@ -119,7 +119,7 @@ func TestReplaced(t *testing.T) {
 	t.Parallel()
 	written := time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)
 	copyOf := func(sum byte, change func(*Workload)) *Workload {
-		w := &Workload{UID: "1", WrittenAt: written, templateSum: [32]byte{sum}, rolledSum: [32]byte{sum}}
+		w := &Workload{Identity: Identity{UID: "1"}, TemplateObject: TemplateObject{WrittenAt: written}, PodTemplate: PodTemplate{templateSum: [32]byte{sum}}, WorkloadHistory: WorkloadHistory{rolledSum: [32]byte{sum}}}
 		w.Status.Observed = true
 		change(w)
 		return w
@@ -170,7 +170,7 @@ func TestHasRevision(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := (&Workload{Replaced: tc.replaced, Revision: tc.revision, Status: tc.status}).HasRevision(); got != tc.want {
+			if got := (&Workload{WorkloadHistory: WorkloadHistory{Replaced: tc.replaced}, Revision: tc.revision, Status: tc.status}).HasRevision(); got != tc.want {
 				t.Errorf("%s: %t, want %t", tc.reason, got, tc.want)
 			}
 		})
@@ -207,7 +207,7 @@ func TestPausedTemplates(t *testing.T) {
 			t.Parallel()
 			var last *Workload
 			for i, write := range tc.writes {
-				w := &Workload{UID: "1", ResourceVersion: strconv.Itoa(10 + i), Revision: write.revision, templateSum: [32]byte{write.sum}}
+				w := &Workload{Identity: Identity{UID: "1", ResourceVersion: strconv.Itoa(10 + i)}, Revision: write.revision, PodTemplate: PodTemplate{templateSum: [32]byte{write.sum}}}
 				w.Status.Observed, w.Status.Paused = true, write.paused
 				if last == nil {
 					w.First(mirror.Arrival{ListVersion: "10"})
@@ -243,8 +243,8 @@ func TestPausedUnseen(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old := &Workload{UID: "1", ResourceVersion: "10", Revision: 4, templateSum: [32]byte{1}, rolledSum: [32]byte{1}}
-			w := &Workload{UID: "1", ResourceVersion: "20", Revision: tc.revision, templateSum: [32]byte{tc.sum}}
+			old := &Workload{Identity: Identity{UID: "1", ResourceVersion: "10"}, Revision: 4, PodTemplate: PodTemplate{templateSum: [32]byte{1}}, WorkloadHistory: WorkloadHistory{rolledSum: [32]byte{1}}}
+			w := &Workload{Identity: Identity{UID: "1", ResourceVersion: "20"}, Revision: tc.revision, PodTemplate: PodTemplate{templateSum: [32]byte{tc.sum}}}
 			w.Status.Paused = true
 			if w.Follow(old, mirror.Arrival{ListVersion: "20"}); w.rolledSum != tc.want {
 				t.Errorf("%s: pods were made from %x, want %x", tc.reason, w.rolledSum[:1], tc.want[:1])

@@ -23,29 +23,45 @@ import (
 // Workload is what is kept of anything that has a pod template. It is shared
 // between readers and never changed after it was stored.
 type Workload struct {
+	Identity
+	// Annotations are the workload's own settings for Lockstep, nothing else.
+	Annotations map[string]string
+	// AskedAt is when the annotation that asks to be followed was last written, by
+	// the API server's clock; zero when there is none, or when the managed fields do not tell.
+	AskedAt time.Time
+	// Selector finds the workload's revisions.
+	Selector *metav1.LabelSelector
+	// Replicas is how many pods are wanted, zero when the kind does not say.
+	Replicas int
+	// Revision is the number of the workload's revision as its controller notes it
+	// on the object, zero for kinds that have none there.
+	Revision int64
+	// Status is what its controller has made of it.
+	Status Status
+	// Borrows is the workload whose template this one uses instead of its own, the
+	// zero Key for most: a Rollout with a workloadRef.
+	Borrows Key
+	// Problem says why the object has no pod template, empty when it has one.
+	Problem string
+	PodTemplate
+	TemplateObject
+	WorkloadHistory
+}
+
+// Identity tells the object apart from others, and from other versions of itself.
+type Identity struct {
 	Key             Key
 	Kind            Kind
 	UID             string
 	ResourceVersion string
 	Created         time.Time
 	Deleting        bool
-	// Annotations are the workload's own settings for Lockstep, nothing else.
-	Annotations map[string]string
-	// Selector finds the workload's revisions.
-	Selector *metav1.LabelSelector
-	// Borrows is the workload whose template this one uses instead of its own, the
-	// zero Key for most: a Rollout with a workloadRef.
-	Borrows Key
-	// Target is the object that has the pod template: the workload itself, or the
-	// one that it borrows from.
-	Target Target
-	// Replicas is how many pods are wanted, zero when the kind does not say.
-	Replicas int
-	// Revision is the number of the workload's revision as its controller notes it
-	// on the object, zero for kinds that have none there.
-	Revision int64
-	// Problem says why the object has no pod template, empty when it has one.
-	Problem string
+	// Owner is the object that controls the workload, empty for most: "Postgres/db".
+	Owner string
+}
+
+// PodTemplate is what is kept of a pod template.
+type PodTemplate struct {
 	// Metadata is how much metadata the template has.
 	Metadata patch.Metadata
 	// Containers of the template, in order.
@@ -60,6 +76,32 @@ type Workload struct {
 	Keeps []input.ID
 	// Shown are the versions that the template shows.
 	Shown input.Shown
+	// Annotated is true when the template has our annotation.
+	Annotated bool
+
+	templateSum [sha256.Size]byte
+}
+
+// TemplateObject is the object that has the pod template: the workload itself, or the one
+// that it borrows from. The times are by the API server's clock.
+type TemplateObject struct {
+	Target Target
+	// MovedAt is the time of the patch of ours that wrote the versions which the template
+	// shows, zero when another writer did.
+	MovedAt time.Time
+	// TemplateAt is the latest time that the managed fields give for a write to the template; a
+	// removal from it may leave none.
+	TemplateAt time.Time
+	// MovedBy is the installation that moved it last, empty when none has said so.
+	MovedBy string
+	// HasAnnotations is true when the object has annotations.
+	HasAnnotations bool
+	// WrittenAt is the time of the last write of any kind to the object.
+	WrittenAt time.Time
+}
+
+// WorkloadHistory is what only a comparison with earlier copies of the workload can tell.
+type WorkloadHistory struct {
 	// TemplateWritten bounds the last write that made pods start from another template: a
 	// change of the template, or the end of the pause in which it was changed.
 	TemplateWritten timeline.Bounds
@@ -68,38 +110,13 @@ type Workload struct {
 	// Listed bounds the list that the workload came with, zero when it was made
 	// before our eyes.
 	Listed timeline.Bounds
-	// AskedAt is when the annotation that asks to be followed was last written, by
-	// the API server's clock; zero when there is none, or when the managed fields do not tell.
-	AskedAt time.Time
-	// MovedAt is the API server's time of the patch of ours that wrote the versions
-	// which the template shows, zero when another writer did.
-	MovedAt time.Time
-	// TemplateAt is the latest time that the managed fields give for a write to the template; a
-	// removal from it may leave none.
-	TemplateAt time.Time
-	// MovedBy is the installation that moved it last, empty when none has said so.
-	MovedBy string
-	// HasAnnotations is true when the object that has the template has annotations.
-	HasAnnotations bool
-	// WrittenAt is the API server's time of the last write of any kind to the object
-	// that has the template.
-	WrittenAt time.Time
-
-	// Annotated is true when the template has our annotation.
-	Annotated bool
-
-	// Status is what its controller has made of it.
-	Status Status
 	// Replaced tells which revisions the workload had before it took up its template, as
 	// the watch saw.
 	Replaced timeline.Origin
 	// OlderPods is true when pods of an earlier template may still have run when the
 	// workload took up this one. Should it be that earlier one, they just go on.
 	OlderPods bool
-	// Owner is the object that controls the workload, empty for most: "Postgres/db".
-	Owner string
 
-	templateSum [sha256.Size]byte
 	// templateChanged bounds the last change of the pod template, also during a pause.
 	templateChanged timeline.Bounds
 	// rolledSum is the digest of the template that the workload had when it was last not
@@ -134,17 +151,12 @@ func (w *Workload) Resolved(find func(Key) (*Workload, bool)) *Workload {
 // borrowing returns the workload with another one's template.
 func (w *Workload) borrowing(lender *Workload) *Workload {
 	joined := *w
-	joined.Target = lender.Target
-	joined.Containers, joined.Refs, joined.Shown = lender.Containers, lender.Refs, lender.Shown
-	joined.Images, joined.Pull = lender.Images, lender.Pull
-	joined.Metadata, joined.templateSum = lender.Metadata, lender.templateSum
+	joined.PodTemplate, joined.TemplateObject = lender.PodTemplate, lender.TemplateObject
 	// Whether the lender is paused means nothing to who uses its template.
 	joined.TemplateWritten, joined.rolledSum = lender.templateChanged, lender.templateSum
 	// The lender has revisions of its own, which say nothing about this one's.
 	joined.Replaced = ""
 	joined.Status.Observed = w.Status.Observed && w.Status.BorrowedGeneration >= lender.Target.Generation
-	joined.MovedBy, joined.HasAnnotations = lender.MovedBy, lender.HasAnnotations
-	joined.MovedAt, joined.WrittenAt, joined.TemplateAt, joined.Annotated = lender.MovedAt, lender.WrittenAt, lender.TemplateAt, lender.Annotated
 	if joined.Selector == nil {
 		joined.Selector = lender.Selector
 	}
@@ -178,8 +190,8 @@ func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 		w.First(how)
 		return
 	}
+	w.WorkloadHistory = old.WorkloadHistory
 	w.takeUpTemplate(old, how)
-	w.SettingsWritten, w.Listed = old.SettingsWritten, old.Listed
 	if !maps.Equal(w.Annotations, old.Annotations) {
 		w.SettingsWritten = timeline.WrittenBetween(old.ResourceVersion, w.ResourceVersion, how.Watched)
 	}
@@ -219,13 +231,15 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 		return nil, err
 	}
 	w := &Workload{
-		Key:             Key{GroupKind: kind.GroupKind(), Namespace: m.GetNamespace(), Name: m.GetName()},
-		Kind:            kind,
-		UID:             string(m.GetUID()),
-		ResourceVersion: m.GetResourceVersion(),
-		Created:         m.GetCreationTimestamp().Time,
-		Deleting:        m.GetDeletionTimestamp() != nil,
-		Annotations:     ownSettings(m, words),
+		Identity: Identity{
+			Key:             Key{GroupKind: kind.GroupKind(), Namespace: m.GetNamespace(), Name: m.GetName()},
+			Kind:            kind,
+			UID:             string(m.GetUID()),
+			ResourceVersion: m.GetResourceVersion(),
+			Created:         m.GetCreationTimestamp().Time,
+			Deleting:        m.GetDeletionTimestamp() != nil,
+		},
+		Annotations: ownSettings(m, words),
 	}
 	w.Target = Target{Kind: kind, Name: w.Key.Name, UID: w.UID, ResourceVersion: w.ResourceVersion, Generation: m.GetGeneration()}
 	w.Status, w.Owner = kind.Status(m), ownerOf(m)

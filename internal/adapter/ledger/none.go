@@ -12,7 +12,9 @@ type None struct{}
 
 // Entry says that a workload may have been followed before, and that it is not known what
 // it was given.
-func (None) Entry(kube.Key) (record.Entry, bool) { return record.Entry{Lost: true}, true }
+func (None) Entry(kube.Key) (record.Entry, bool) {
+	return record.Entry{Unstored: record.Unstored{Lost: true}}, true
+}
 
 // Put remembers nothing.
 func (None) Put(kube.Key, record.Entry) error { return nil }

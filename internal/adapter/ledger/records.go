@@ -101,14 +101,14 @@ func (r *Records) Entry(key kube.Key) (record.Entry, bool) {
 		return record.Entry{}, false
 	}
 	if isTooNew(err) {
-		return record.Entry{TooNew: true}, true
+		return record.Entry{Unstored: record.Unstored{TooNew: true}}, true
 	}
 	if err == nil && entry.ID != key.ID() {
 		err = fmt.Errorf("entry belongs to %s", entry.ID)
 	}
 	if err != nil {
 		r.options.Report(fmt.Errorf("read the record of %s (a new baseline is taken): %w", key, err))
-		return record.Entry{Lost: true}, true
+		return record.Entry{Unstored: record.Unstored{Lost: true}}, true
 	}
 	return entry, true
 }

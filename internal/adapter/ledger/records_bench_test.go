@@ -20,8 +20,9 @@ import (
 func benchEntry(key kube.Key, due int) record.Entry {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	e := record.Entry{
-		ID: key.ID(), UID: "b2b7f7a4-9c55-4c8a-8f6c-0d9a6f1f2a3b", Inputs: map[input.ID]record.Given{}, PendingSince: at, DelaySince: at, MovedAt: at, Accounted: 3,
-		Template: record.Template{Generation: 4, Sum: strings.Repeat("7", 10)},
+		ID: key.ID(), UID: "b2b7f7a4-9c55-4c8a-8f6c-0d9a6f1f2a3b", Inputs: map[input.ID]record.Given{},
+		Pending:  record.Pending{PendingSince: at, DelaySince: at},
+		Account:  record.Account{MovedAt: at, Accounted: 3, Template: record.Template{Generation: 4, Sum: strings.Repeat("7", 10)}},
 		Decision: record.NewDecision(input.QuietWindow, "configmap/config-0 changed: waits until its sources are quiet", at, at.Add(5*time.Second)),
 	}
 	for i := range 5 {

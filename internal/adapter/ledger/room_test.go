@@ -37,7 +37,7 @@ func sameShard(r *Records, shard *shard, namespace string) func() kube.Key {
 func baseline(key kube.Key, inputs int) record.Entry {
 	e := record.Entry{
 		ID: key.ID(), UID: strings.Repeat("u", 36), Inputs: map[input.ID]record.Given{},
-		AsOf: time.Unix(1_800_000_000, 0), Accounted: 1, Template: record.Template{Generation: 1, Sum: strings.Repeat("f", 32)},
+		Account: record.Account{AsOf: time.Unix(1_800_000_000, 0), Accounted: 1, Template: record.Template{Generation: 1, Sum: strings.Repeat("f", 32)}},
 	}
 	for i := range inputs {
 		e.Inputs[input.ConfigMap(fmt.Sprint("settings-", i))] = record.Given{
@@ -63,14 +63,14 @@ func rolledOut(e record.Entry) record.Entry {
 func evicting(e record.Entry) record.Entry {
 	e = rolledOut(e)
 	now := time.Unix(1_800_000_000, 123_456_789)
-	e.PendingSince, e.DelaySince, e.AsOf, e.EvictSince, e.EvictPods, e.Released = now, now, now, now, 100, 1<<40
+	e.PendingSince, e.DelaySince, e.AsOf, e.Eviction.Since, e.Eviction.Pods, e.Released = now, now, now, now, 100, 1<<40
 	shown := input.Shown{}
 	for id, given := range e.Inputs {
 		shown[id] = given.Shown
 		given.From, given.Back, given.Awaits, given.Sealed = "2026-11-15T03:04:05Z", e.ID[strings.LastIndexByte(e.ID, '/')+1:]+"-6b7c8d9f5d", true, true
 		e.Inputs[id] = given
 	}
-	e.EvictFor = shown.String()
+	e.Eviction.For = shown.String()
 	return e
 }
 

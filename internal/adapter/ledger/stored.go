@@ -50,7 +50,7 @@ func (r *Reading) Entry(ctx context.Context, key kube.Key) (record.Entry, bool, 
 		r.parts[part] = data
 	}
 	if record.IsTooNew(data[stored]) {
-		return record.Entry{TooNew: true}, true, nil
+		return record.Entry{Unstored: record.Unstored{TooNew: true}}, true, nil
 	}
 	e, err := record.Decode(data[stored])
 	return e, err == nil && e.ID == key.ID(), nil
@@ -116,7 +116,7 @@ func (s Stored) add(data map[string]string, namespace string) {
 		}
 		if record.IsTooNew(text) {
 			parts := strings.Split(stored, "_")
-			s.Entries[kube.Key{GroupKind: o.GroupKind, Namespace: o.namespace, Name: parts[len(parts)-1]}] = record.Entry{TooNew: true}
+			s.Entries[kube.Key{GroupKind: o.GroupKind, Namespace: o.namespace, Name: parts[len(parts)-1]}] = record.Entry{Unstored: record.Unstored{TooNew: true}}
 			continue
 		}
 		e, err := record.Decode(text)

@@ -38,12 +38,12 @@ func TestValue(t *testing.T) {
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	w := &kube.Workload{
-		Target: kube.Target{Kind: kube.Deployment(), UID: "u", ResourceVersion: "7"},
-		Containers: []kube.Container{
+		TemplateObject: kube.TemplateObject{Target: kube.Target{Kind: kube.Deployment(), UID: "u", ResourceVersion: "7"}},
+		PodTemplate: kube.PodTemplate{Containers: []kube.Container{
 			{Name: "first"},
 			{Name: "second", EnvCount: 2, Markers: map[string]kube.Marker{"_RELOADER_SECRET_A": {Index: 1, Value: "old"}}},
 			{Name: "third", EnvCount: 1, Markers: map[string]kube.Marker{"_RELOADER_SECRET_A": {Index: 0, Value: "old"}}},
-		},
+		}},
 	}
 	content := fingerprint.Hasher{}.Content(map[string]string{"key": "value"}, nil)
 	sources := map[input.ID]*kube.Source{
@@ -54,7 +54,7 @@ func TestVariables(t *testing.T) {
 		return s, ok
 	}}
 	current := content.Version(fingerprint.AllKeys())
-	due := []input.Finding{{ID: input.ConfigMap("a"), Current: current}, {ID: input.Secret("a"), Current: current}, {ID: input.Secret("b"), Current: current}}
+	due := []input.Finding{{ID: input.ConfigMap("a"), Versions: input.Versions{Current: current}}, {ID: input.Secret("a"), Versions: input.Versions{Current: current}}, {ID: input.Secret("b"), Versions: input.Versions{Current: current}}}
 	changes, err := form.Variables(w, input.Order{All: due, Due: due})
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func read(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object) *kube
 // cluster write its status meanwhile.
 func move(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object, version string) {
 	t.Helper()
-	order := input.Order{All: []input.Finding{{ID: input.ConfigMap("app"), Shows: input.Tracked(version), Live: true}}}
+	order := input.Order{All: []input.Finding{{ID: input.ConfigMap("app"), Versions: input.Versions{Shows: input.Tracked(version)}, Live: true}}}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		_, err := rollout.NewPatcher(w.Client, rollout.AsAnnotation).Move(t.Context(), read(t, w, kind, o), order)
 		if err != nil && !apierrors.IsConflict(err) {

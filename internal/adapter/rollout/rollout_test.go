@@ -32,7 +32,7 @@ func asCached(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object) *
 
 // order gives a workload one ConfigMap at a version.
 func order(version string) input.Order {
-	return input.Order{All: []input.Finding{{ID: input.ConfigMap("app"), Shows: input.Tracked(version), Live: true}}}
+	return input.Order{All: []input.Finding{{ID: input.ConfigMap("app"), Versions: input.Versions{Shows: input.Tracked(version)}, Live: true}}}
 }
 
 func TestMoveHasAPrecondition(t *testing.T) {

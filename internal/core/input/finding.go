@@ -23,16 +23,7 @@ type Finding struct {
 	ID       ID
 	Standing Standing
 	Reason   Reason
-	// Given is the version that the workload was last given, zero when unknown.
-	Given fingerprint.Version
-	// Rebased is the version on record, measured as versions are measured now; zero when
-	// it is on record so. It is the same version: what is noted of it stays.
-	Rebased fingerprint.Version
-	// Current is the version that exists now.
-	Current fingerprint.Version
-	// Shows is what a pod template shows that was given the current version; zero
-	// when nothing exists.
-	Shows Mark
+	Versions
 	// ResourceVersion is that of the object which the input is, empty for one that is
 	// no object or does not exist.
 	ResourceVersion string
@@ -54,10 +45,28 @@ type Finding struct {
 	// that into the template; empty when it does not.
 	Image string
 	// Why says more than the reason does, for people; empty when there is nothing to say.
-	Why string
-	// Memo is what the family keeps of the input besides its version, and MemoIfGiven what
-	// it keeps instead when the decision gives the workload the input. No other part reads
-	// them.
+	Why   string
+	Notes Notes
+}
+
+// Versions are those of one input, as the workload sees it.
+type Versions struct {
+	// Given is the version that the workload was last given, zero when unknown.
+	Given fingerprint.Version
+	// Rebased is the version on record, measured as versions are measured now; zero when
+	// it is on record so. It is the same version: what is noted of it stays.
+	Rebased fingerprint.Version
+	// Current is the version that exists now.
+	Current fingerprint.Version
+	// Shows is what a pod template shows that was given the current version; zero
+	// when nothing exists.
+	Shows Mark
+}
+
+// Notes are what a family wants to be put on record of an input besides its version.
+type Notes struct {
+	// Memo is in the family's own words, and MemoIfGiven takes its place when the decision
+	// gives the workload the input. No other part reads them.
 	Memo, MemoIfGiven string
 	// Proven is true when it is known how the rollout ended that gave the input.
 	Proven bool

@@ -8,9 +8,9 @@ import (
 
 func TestOrderText(t *testing.T) {
 	t.Parallel()
-	app := input.Finding{ID: input.ConfigMap("app"), Live: true, Standing: input.Due, Shows: input.Tracked("2")}
+	app := input.Finding{ID: input.ConfigMap("app"), Live: true, Standing: input.Due, Versions: input.Versions{Shows: input.Tracked("2")}}
 	gone := input.Finding{ID: input.Secret("db"), Live: true}
-	web := input.Finding{ID: input.Image("web"), Standing: input.Due, Shows: input.Mark{Digest: "sha256:2", Pinned: true}}
+	web := input.Finding{ID: input.Image("web"), Standing: input.Due, Versions: input.Versions{Shows: input.Mark{Digest: "sha256:2", Pinned: true}}}
 	pinned := web // by a person: the template does not have what exists, and is not due
 	pinned.Standing = input.Settled
 	set := web

@@ -99,12 +99,39 @@ type Entry struct {
 	UID string
 	// Inputs that were given.
 	Inputs map[input.ID]Given
+	Pending
+	Account
+	// Released is the resource version of the last release that was carried out, zero
+	// before the first.
+	Released int64
+	// Hold is the hold on the workload when it was last looked at.
+	Hold Hold
+	// Searched are digests of the patterns that were resolved. An input that one of them
+	// means and that is not on record has come into being since.
+	Searched []string
+	Presence
+	// Decision is what was last decided of a workload that is not in step. When that came to
+	// its end without a patch of ours it says since when; otherwise it is zero.
+	Decision Decision
+	Eviction Eviction
+	// Foreign is what a newer program wrote and this one does not understand. It is
+	// written back as it is.
+	Foreign Foreign
+	Unstored
+}
+
+// Pending is since when a change is due.
+type Pending struct {
 	// PendingSince is when the oldest change that has not been delivered was
 	// first seen, zero when there is none.
 	PendingSince time.Time
 	// DelaySince is when the maximum delay of that change began to count: since then the
 	// workload could have been moved. It is zero while something forbids that.
 	DelaySince time.Time
+}
+
+// Account is up to which point the entry takes the workload's history into account.
+type Account struct {
 	// MovedAt is the API server's time of the last patch of ours that the entry takes
 	// into account, zero before the first.
 	MovedAt time.Time
@@ -117,14 +144,11 @@ type Entry struct {
 	// Template is the pod template that the entry takes into account, zero in one of a
 	// program that did not note it.
 	Template Template
-	// Released is the resource version of the last release that was carried out, zero
-	// before the first.
-	Released int64
-	// Hold is the hold on the workload when it was last looked at.
-	Hold Hold
-	// Searched are digests of the patterns that were resolved. An input that one of them
-	// means and that is not on record has come into being since.
-	Searched []string
+}
+
+// Presence is whether the workload still exists and asks to be followed, and whether it took
+// over the pods of an earlier one.
+type Presence struct {
 	// GoneAt is when the workload was first seen to be gone, zero while it exists. Its
 	// pods may have been left alone for another workload of its name.
 	GoneAt time.Time
@@ -135,27 +159,28 @@ type Entry struct {
 	// over pods that were made from it before: it restarted none of them. It is empty as
 	// soon as there is another template.
 	Inherited string
-	// Decision is what was last decided of a workload that is not in step. When that came to
-	// its end without a patch of ours it says since when; otherwise it is zero.
-	Decision Decision
-	// EvictFor is what a running series of evictions delivers, empty when none
-	// runs; EvictSince is the API server's time of that decision. Pods that are
-	// younger have what is delivered.
-	EvictFor   string
-	EvictSince time.Time
-	// EvictPods is how many pods there were then, zero where the workload says itself
-	// how many it wants.
-	EvictPods int
-	// Foreign is what a newer program wrote and this one does not understand. It is
-	// written back as it is.
-	Foreign Foreign
+}
+
+// Eviction is a running series of evictions, zero when none runs.
+type Eviction struct {
+	// For is what the series delivers; Since is the API server's time of that decision. Pods
+	// that are younger have what is delivered.
+	For   string
+	Since time.Time
+	// Pods is how many pods there were then, zero where the workload says itself how many it
+	// wants.
+	Pods int
+}
+
+// Unstored are the parts of an entry that are not written down.
+type Unstored struct {
 	// TakenOver is true when the entry on record is that of another workload, whose pods this
-	// one took over. It is not stored.
+	// one took over.
 	TakenOver bool
-	// Lost is true when there was an entry that cannot be read. It is not stored.
+	// Lost is true when there was an entry that cannot be read.
 	Lost bool
 	// TooNew is true when the entry has a format that this program cannot read. It
-	// must not be replaced. It is not stored.
+	// must not be replaced.
 	TooNew bool
 }
 
@@ -190,9 +215,9 @@ func (e *Entry) parts() [20]part {
 		{"left", &e.Left},
 		{"inherited", &e.Inherited},
 		{"decision", &e.Decision},
-		{"evictFor", &e.EvictFor},
-		{"evictSince", &e.EvictSince},
-		{"evictPods", &e.EvictPods},
+		{"evictFor", &e.Eviction.For},
+		{"evictSince", &e.Eviction.Since},
+		{"evictPods", &e.Eviction.Pods},
 	}
 }
 

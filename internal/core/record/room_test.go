@@ -18,7 +18,7 @@ func grown(workload string, names ...string) record.Entry {
 	e := full()
 	e.ID, e.UID = "StatefulSet.apps/"+strings.Repeat("n", 63)+"/"+workload, strings.Repeat("u", 36)
 	e.Accounted, e.Released, e.Template = 1<<40, 1<<60, record.Template{Generation: 1 << 40, Sum: strings.Repeat("f", 32), Number: 1 << 40}
-	e.EvictSince = e.AsOf
+	e.Eviction.Since = e.AsOf
 	e.Inherited = "0123456789abcdef"
 	e.Hold = record.NewHold(strings.Repeat(`"`, 1000))
 	e.Hold.Undone = true
@@ -68,7 +68,7 @@ func TestRoomIsEnough(t *testing.T) {
 			for id := range e.Inputs {
 				shown[id] = input.Tracked(sum[:10])
 			}
-			e.EvictFor = shown.String()
+			e.Eviction.For = shown.String()
 			if size := encoded(t, e); size > room || size < room/2 {
 				t.Errorf("%s: %d bytes, and a room of %d is kept for them", tc.reason, size, room)
 			}

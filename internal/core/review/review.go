@@ -67,10 +67,10 @@ func OfWorkload(w Workload, nearest Nearest) []Finding {
 	r.keys(TemplateAnnotations, w.TemplateAnnotations, nil, "a pod template")
 	r.keys(TemplateLabels, w.TemplateLabels, nil, "a pod template")
 	intent := w.Words.Intent(w.Annotations, w.Namespace)
-	for _, p := range intent.Problems {
+	for _, p := range intent.Mistakes.Problems {
 		r.add(InvalidValue, Annotations, p.Key, p.String())
 	}
-	for _, text := range intent.Refused {
+	for _, text := range intent.Mistakes.Refused {
 		r.add(InvalidImage, Annotations, keyIn(text, w.Annotations), text)
 	}
 	if intent.TooMany != "" {
@@ -93,7 +93,7 @@ func OfNamespace(annotations, labels map[string]string, nearest Nearest) []Findi
 	r := report{nearest: nearest}
 	r.keys(Annotations, annotations, settings.ForNamespaces(), "a Namespace")
 	r.keys(Labels, labels, nil, "a Namespace")
-	for _, p := range settings.ForWorkload(nil, annotations, settings.Defaults{}).Warnings {
+	for _, p := range settings.ForWorkload(nil, annotations, settings.Defaults{}).Mistakes.Warnings {
 		r.add(InvalidValue, Annotations, p.Key, p.String())
 	}
 	return r.sorted()

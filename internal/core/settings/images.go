@@ -46,7 +46,7 @@ func (in *Intent) readImages(annotations map[string]string) {
 		}
 		image, err := tagspec.ParseImage(strings.TrimSpace(value))
 		if err != nil {
-			in.Refused = append(in.Refused, refusal(key, err))
+			in.Mistakes.Refused = append(in.Mistakes.Refused, refusal(key, err))
 			continue
 		}
 		platform, set := annotations[PlatformPrefix+container]
@@ -57,7 +57,7 @@ func (in *Intent) readImages(annotations map[string]string) {
 		in.Images = append(in.Images, ImageRequest{Container: container, Image: image, Platform: platform})
 	}
 	slices.SortFunc(in.Images, func(a, b ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
-	slices.Sort(in.Refused)
+	slices.Sort(in.Mistakes.Refused)
 }
 
 // checkPlatform refuses a platform that cannot be understood, and one that belongs to no
@@ -69,9 +69,9 @@ func (in *Intent) checkPlatform(annotations map[string]string, key string) {
 	}
 	value := strings.TrimSpace(annotations[key])
 	if _, asked := annotations[ImagePrefix+container]; !asked {
-		in.Refused = append(in.Refused, fmt.Sprintf("annotation %s has no effect without %s", key, ImagePrefix+container))
+		in.Mistakes.Refused = append(in.Mistakes.Refused, fmt.Sprintf("annotation %s has no effect without %s", key, ImagePrefix+container))
 	} else if !isPlatform(value) {
-		in.Refused = append(in.Refused, Problem{Key: key, Value: value, Accepted: acceptedPlatform}.String())
+		in.Mistakes.Refused = append(in.Mistakes.Refused, Problem{Key: key, Value: value, Accepted: acceptedPlatform}.String())
 	}
 }
 

@@ -40,16 +40,16 @@ func TestImages(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got)\n%s", tc.reason, diff)
 			}
-			if len(in.Refused) != len(tc.refused) {
-				t.Fatalf("%s: refused %q, want %d", tc.reason, in.Refused, len(tc.refused))
+			if len(in.Mistakes.Refused) != len(tc.refused) {
+				t.Fatalf("%s: refused %q, want %d", tc.reason, in.Mistakes.Refused, len(tc.refused))
 			}
 			for i, part := range tc.refused {
-				if !strings.Contains(in.Refused[i], part) || len(in.Refused[i]) > 500 {
-					t.Errorf("%s: %q does not say %q in a few words", tc.reason, in.Refused[i], part)
+				if !strings.Contains(in.Mistakes.Refused[i], part) || len(in.Mistakes.Refused[i]) > 500 {
+					t.Errorf("%s: %q does not say %q in a few words", tc.reason, in.Mistakes.Refused[i], part)
 				}
 			}
-			if len(in.Unknown)+len(in.Problems) > 0 {
-				t.Errorf("%s: unknown %q, problems %v", tc.reason, in.Unknown, in.Problems)
+			if len(in.Mistakes.Unknown)+len(in.Mistakes.Problems) > 0 {
+				t.Errorf("%s: unknown %q, problems %v", tc.reason, in.Mistakes.Unknown, in.Mistakes.Problems)
 			}
 			for key := range tc.annotations {
 				if !(settings.Native{}).Knows(key, nil) {

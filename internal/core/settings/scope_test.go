@@ -107,10 +107,10 @@ func FuzzForWorkload(f *testing.F) {
 			t.Errorf("the hold %q is read as %q", hold, in.HeldBy)
 		}
 		understood := in.Mode == settings.Never || in.Mode == settings.Follow && (in.Auto || len(in.Listed) > 0)
-		if !understood && !slices.ContainsFunc(in.Problems, func(p settings.Problem) bool { return p.Key == settings.Reload }) {
+		if !understood && !slices.ContainsFunc(in.Mistakes.Problems, func(p settings.Problem) bool { return p.Key == settings.Reload }) {
 			t.Errorf("%q is neither understood nor a problem", reload)
 		}
-		for _, p := range in.Problems {
+		for _, p := range in.Mistakes.Problems {
 			if diff := cmp.Diff(workload[p.Key], p.Value); diff != "" || p.Accepted == "" {
 				t.Errorf("problem %+v does not show the value: %s", p, diff)
 			}

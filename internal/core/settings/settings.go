@@ -49,18 +49,23 @@ type Intent struct {
 	Release int64
 	// Observe reports decisions and changes nothing.
 	Observe bool
-	// Problems are the workload's settings that cannot be understood.
-	Problems []Problem
-	// Warnings are settings of its namespace that cannot be understood; they have
-	// no effect.
-	Warnings []Problem
-	// Unknown are the workload's annotations that begin like ours and are none:
-	// most likely misspelt. They have no effect.
-	Unknown []string
 	// Images are what is asked for the images of containers, sorted by container.
-	Images []ImageRequest
+	Images   []ImageRequest
+	Mistakes Mistakes
+}
+
+// Mistakes are settings that cannot be understood.
+type Mistakes struct {
+	// Problems are settings of the workload. Lockstep doesn't roll it out until they are
+	// corrected.
+	Problems []Problem
+	// Warnings are settings of its namespace; they have no effect.
+	Warnings []Problem
+	// Unknown are the workload's annotations that begin with our prefix and that Lockstep
+	// doesn't know: most likely misspelt. They have no effect.
+	Unknown []string
 	// Refused says which annotations about images cannot be understood, and what to write.
-	// They stop nothing else.
+	// They have no effect on anything else.
 	Refused []string
 }
 
@@ -141,7 +146,7 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	in.readReload(workload)
 	if in.Mode == Unset {
 		in.Mode, in.Auto = scopeMode(namespace), true
-		in.Warnings = ScopeProblems(namespace)
+		in.Mistakes.Warnings = ScopeProblems(namespace)
 	}
 	if in.Mode == Unset && defaults.Auto {
 		in.Mode, in.Auto = Follow, true
@@ -154,7 +159,7 @@ func ForWorkload(workload, namespace map[string]string, defaults Defaults) Inten
 	in.readStrategy(workload)
 	in.readRelease(workload)
 	in.HeldBy, in.Held = workload[Hold]
-	in.Unknown = unknown(workload)
+	in.Mistakes.Unknown = unknown(workload)
 	in.readImages(workload)
 	return in
 }
@@ -244,15 +249,15 @@ func (in *Intent) readReload(annotations map[string]string) {
 		in.Listed = nil
 		return
 	}
-	if !in.Auto && len(in.Listed) == 0 && len(in.Problems) == 0 {
-		in.Problems = append(in.Problems, Problem{Key: Reload, Value: value, Accepted: acceptedReload})
+	if !in.Auto && len(in.Listed) == 0 && len(in.Mistakes.Problems) == 0 {
+		in.Mistakes.Problems = append(in.Mistakes.Problems, Problem{Key: Reload, Value: value, Accepted: acceptedReload})
 	}
 }
 
 // readList reads the elements until one cannot be understood, or there are too many:
 // who wrote the rest of them must not make others wait.
 func (in *Intent) readList(value string) {
-	elements, patterns, problems := 0, 0, len(in.Problems)
+	elements, patterns, problems := 0, 0, len(in.Mistakes.Problems)
 	for element := range strings.SplitSeq(value, ",") {
 		listed := len(in.Listed)
 		in.readElement(strings.TrimSpace(element), value)
@@ -265,7 +270,7 @@ func (in *Intent) readList(value string) {
 			in.TooMany = fmt.Sprintf("annotation %s has more than %d patterns", Reload, MaxPatterns)
 		case elements > maxElements:
 			in.TooMany = fmt.Sprintf("annotation %s has more than %d elements", Reload, maxElements)
-		case len(in.Problems) == problems:
+		case len(in.Mistakes.Problems) == problems:
 			continue
 		}
 		return
@@ -285,8 +290,8 @@ func (in *Intent) readElement(element, whole string) {
 	s, err := input.ParseSource(element)
 	if err != nil || !Pattern(s).isSound() {
 		// Two bad elements are one bad annotation.
-		if p := (Problem{Key: Reload, Value: whole, Accepted: acceptedReload}); !slices.Contains(in.Problems, p) {
-			in.Problems = append(in.Problems, p)
+		if p := (Problem{Key: Reload, Value: whole, Accepted: acceptedReload}); !slices.Contains(in.Mistakes.Problems, p) {
+			in.Mistakes.Problems = append(in.Mistakes.Problems, p)
 		}
 		return
 	}
@@ -300,7 +305,7 @@ func (in *Intent) readQuiet(annotations map[string]string) {
 	}
 	d, err := time.ParseDuration(strings.TrimSpace(value))
 	if err != nil || d < 0 {
-		in.Problems = append(in.Problems, Problem{Key: Quiet, Value: value, Accepted: acceptedDuration})
+		in.Mistakes.Problems = append(in.Mistakes.Problems, Problem{Key: Quiet, Value: value, Accepted: acceptedDuration})
 		return
 	}
 	in.Quiet = d
@@ -316,7 +321,7 @@ func (in *Intent) readStrategy(annotations map[string]string) {
 	case StrategyTemplate, StrategyEvict, StrategyRefresh:
 		in.Strategy = name
 	default:
-		in.Problems = append(in.Problems, Problem{Key: Strategy, Value: value, Accepted: acceptedStrategy})
+		in.Mistakes.Problems = append(in.Mistakes.Problems, Problem{Key: Strategy, Value: value, Accepted: acceptedStrategy})
 	}
 }
 
@@ -327,7 +332,7 @@ func (in *Intent) readRelease(annotations map[string]string) {
 	}
 	version, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 	if err != nil || version <= 0 {
-		in.Problems = append(in.Problems, Problem{Key: Release, Value: value, Accepted: acceptedRelease})
+		in.Mistakes.Problems = append(in.Mistakes.Problems, Problem{Key: Release, Value: value, Accepted: acceptedRelease})
 		return
 	}
 	in.Release = version
@@ -345,7 +350,7 @@ func (in *Intent) readObserve(annotations map[string]string) {
 		// A controller or namespace that observes is not overruled: observing is
 		// the promise that nothing is written there.
 	default:
-		in.Problems = append(in.Problems, Problem{Key: Observe, Value: value, Accepted: acceptedBool})
+		in.Mistakes.Problems = append(in.Mistakes.Problems, Problem{Key: Observe, Value: value, Accepted: acceptedBool})
 	}
 }
 
@@ -360,7 +365,7 @@ func (in *Intent) readNamespaceObserve(annotations map[string]string) {
 	default:
 		if set {
 			in.Observe = true
-			in.Warnings = append(in.Warnings, Problem{Key: Observe, Value: value, Accepted: acceptedBool})
+			in.Mistakes.Warnings = append(in.Mistakes.Warnings, Problem{Key: Observe, Value: value, Accepted: acceptedBool})
 		}
 	}
 }

@@ -51,9 +51,9 @@ func TestForWorkload(t *testing.T) {
 		"NamespaceWins":    {reason: "the namespace beats the controller", namespace: on(settings.Reload, "never"), defaults: settings.Defaults{Auto: true}, want: settings.Intent{Mode: settings.Never, Auto: true, Quiet: quiet}},
 		"ControllerAuto":   {reason: "the controller asks for everybody", defaults: settings.Defaults{Auto: true}, want: follow},
 		"NamespaceList": {reason: "a list on a namespace has no meaning and is warned of", namespace: on(settings.Reload, "configmap/app"), defaults: settings.Defaults{Auto: true}, want: with(follow, func(in *settings.Intent) {
-			in.Warnings = []settings.Problem{{Key: settings.Reload, Value: "configmap/app", Accepted: "auto or never"}}
+			in.Mistakes.Warnings = []settings.Problem{{Key: settings.Reload, Value: "configmap/app", Accepted: "auto or never"}}
 		})},
-		"Misspelt":         {reason: "what begins like ours and is none was meant for us", workload: map[string]string{settings.Reload: "auto", settings.Prefix + "relaod": "never", "example.org/relaod": ""}, want: with(follow, func(in *settings.Intent) { in.Unknown = []string{"lockstep.dev/relaod"} })},
+		"Misspelt":         {reason: "what begins like ours and is none was meant for us", workload: map[string]string{settings.Reload: "auto", settings.Prefix + "relaod": "never", "example.org/relaod": ""}, want: with(follow, func(in *settings.Intent) { in.Mistakes.Unknown = []string{"lockstep.dev/relaod"} })},
 		"Quiet":            {reason: "its own window", workload: map[string]string{settings.Reload: "auto", settings.Quiet: "1m30s"}, want: with(follow, func(in *settings.Intent) { in.Quiet = 90 * time.Second })},
 		"QuietZero":        {reason: "no window at all", workload: map[string]string{settings.Reload: "auto", settings.Quiet: "0s"}, want: with(follow, func(in *settings.Intent) { in.Quiet = 0 })},
 		"Hold":             {reason: "any text is a reason", workload: map[string]string{settings.Reload: "auto", settings.Hold: "release freeze"}, want: with(follow, func(in *settings.Intent) { in.Held, in.HeldBy = true, "release freeze" })},
@@ -62,7 +62,7 @@ func TestForWorkload(t *testing.T) {
 		"ObserveNamespace": {reason: "the namespace wants to be told only", workload: on(settings.Reload, "auto"), namespace: on(settings.Observe, "true"), want: with(follow, func(in *settings.Intent) { in.Observe = true })},
 		"ObserveUnclear": {reason: "a namespace that says it badly wants nothing to be written", workload: on(settings.Reload, "auto"), namespace: on(settings.Observe, "yes"), want: with(follow, func(in *settings.Intent) {
 			in.Observe = true
-			in.Warnings = []settings.Problem{{Key: settings.Observe, Value: "yes", Accepted: "true or false"}}
+			in.Mistakes.Warnings = []settings.Problem{{Key: settings.Observe, Value: "yes", Accepted: "true or false"}}
 		})},
 		"ObserveIsAVow": {reason: "an observing controller writes nothing, whatever a workload says", workload: map[string]string{settings.Reload: "auto", settings.Observe: "false"}, defaults: settings.Defaults{Observe: true}, want: with(follow, func(in *settings.Intent) { in.Observe = true })},
 		"Evict":         {reason: "its own way to be moved", workload: map[string]string{settings.Reload: "auto", settings.Strategy: " evict"}, want: with(follow, func(in *settings.Intent) { in.Strategy = settings.StrategyEvict })},
@@ -120,10 +120,10 @@ func TestEveryBadValueIsAProblem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := settings.ForWorkload(on(tc.key, tc.value), nil, settings.Defaults{})
-			if len(got.Problems) != 1 {
-				t.Fatalf("%s: %s=%q gives the problems %v, want one", tc.reason, tc.key, tc.value, got.Problems)
+			if len(got.Mistakes.Problems) != 1 {
+				t.Fatalf("%s: %s=%q gives the problems %v, want one", tc.reason, tc.key, tc.value, got.Mistakes.Problems)
 			}
-			p := got.Problems[0]
+			p := got.Mistakes.Problems[0]
 			if p.Key != tc.key || p.Value != tc.value {
 				t.Errorf("%s: the problem is with %s=%q, want %s=%q", tc.reason, p.Key, p.Value, tc.key, tc.value)
 			}
@@ -175,7 +175,7 @@ func TestProblemsAddUp(t *testing.T) {
 		settings.Reload: "what,ever", settings.Quiet: "soon", settings.Observe: "maybe",
 	}, nil, settings.Defaults{})
 	var keys []string
-	for _, p := range in.Problems {
+	for _, p := range in.Mistakes.Problems {
 		keys = append(keys, p.Key)
 	}
 	want := []string{settings.Observe, settings.Quiet, settings.Reload}

@@ -47,9 +47,9 @@ func (n Native) Intent(workload, namespace map[string]string) Intent {
 			_, own := workload[ImagePrefix+container]
 			return !own
 		})
-		in.Images, in.Refused = append(in.Images, requests...), append(in.Refused, refused...)
+		in.Images, in.Mistakes.Refused = append(in.Images, requests...), append(in.Mistakes.Refused, refused...)
 	}
 	slices.SortFunc(in.Images, func(a, b ImageRequest) int { return cmp.Compare(a.Container, b.Container) })
-	slices.Sort(in.Refused)
+	slices.Sort(in.Mistakes.Refused)
 	return in
 }

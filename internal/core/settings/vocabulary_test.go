@@ -53,8 +53,8 @@ func TestOtherWords(t *testing.T) {
 	if diff := cmp.Diff([]string{"old/app app:1", settings.ImagePrefix + "web web:2"}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if len(in.Refused) != 2 || !strings.Contains(in.Refused[0], settings.ImagePrefix+"bad") || in.Refused[1] != "old/side" {
-		t.Errorf("refused %q", in.Refused)
+	if len(in.Mistakes.Refused) != 2 || !strings.Contains(in.Mistakes.Refused[0], settings.ImagePrefix+"bad") || in.Mistakes.Refused[1] != "old/side" {
+		t.Errorf("refused %q", in.Mistakes.Refused)
 	}
 	if !in.Held {
 		t.Error("our own settings do not count")

@@ -47,9 +47,9 @@ func (w Words) Knows(key string, labels map[string]string) bool {
 // Intent implements settings.Vocabulary, for a workload that has the label.
 func (w Words) Intent(workload, _ map[string]string) settings.Intent {
 	in := settings.Intent{Strategy: settings.StrategyTemplate, Quiet: gather}
-	in.Images, in.Refused = w.Images(workload, func(string) bool { return true })
-	if len(in.Images) == 0 && len(in.Refused) == 0 {
-		in.Refused = []string{fmt.Sprintf("label %s: no annotation %sCONTAINER names an image, such as app:1.4.*", w.Key, w.image())}
+	in.Images, in.Mistakes.Refused = w.Images(workload, func(string) bool { return true })
+	if len(in.Images) == 0 && len(in.Mistakes.Refused) == 0 {
+		in.Mistakes.Refused = []string{fmt.Sprintf("label %s: no annotation %sCONTAINER names an image, such as app:1.4.*", w.Key, w.image())}
 	}
 	return in
 }

@@ -91,8 +91,8 @@ func TestIntent(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if !slices.EqualFunc(tc.refused, in.Refused, func(part, text string) bool { return strings.Contains(text, part) }) {
-				t.Errorf("%s: refused %q, want %q", tc.reason, in.Refused, tc.refused)
+			if !slices.EqualFunc(tc.refused, in.Mistakes.Refused, func(part, text string) bool { return strings.Contains(text, part) }) {
+				t.Errorf("%s: refused %q, want %q", tc.reason, in.Mistakes.Refused, tc.refused)
 			}
 		})
 	}

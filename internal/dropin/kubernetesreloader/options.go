@@ -20,15 +20,19 @@ type Options struct {
 	// IgnoreConfigMaps and IgnoreSecrets leave out a kind of source.
 	IgnoreConfigMaps, IgnoreSecrets bool
 	// Port serves /metrics.
-	Port int
-	// Server and what follows name a cluster other than the one the pod runs in.
-	Server, Token, Username, Password     string
-	CAFile, ClientCertFile, ClientKeyFile string
-	Insecure                              bool
+	Port    int
+	Cluster Cluster
 	// Help and Version ask for no more than that.
 	Help, Version bool
 	// Warnings are about flags that have no effect.
 	Warnings []string
+}
+
+// Cluster is a cluster other than the one the pod runs in, zero for that one.
+type Cluster struct {
+	Server, Token, Username, Password     string
+	CAFile, ClientCertFile, ClientKeyFile string
+	Insecure                              bool
 }
 
 // MaxDelay bounds how long changes that keep coming can postpone a rollout, which
@@ -67,10 +71,12 @@ func Parse(args []string, lookup func(string) (string, bool)) (Options, error) {
 		Namespace: given.last("namespace"), StateName: given.last("configmap"),
 		AlternativeConfigMap: given.last("alternative-configmap-annotation"),
 		AlternativeSecret:    given.last("alternative-secret-annotation"),
-		Server:               given.last("server"), Token: given.last("token"),
-		Username: given.last("username"), Password: given.last("password"),
-		CAFile: given.last("certificate-authority"), ClientCertFile: given.last("client-certificate"),
-		ClientKeyFile: given.last("client-key"), Insecure: given.isTrue("insecure-skip-tls-verify"),
+		Cluster: Cluster{
+			Server: given.last("server"), Token: given.last("token"),
+			Username: given.last("username"), Password: given.last("password"),
+			CAFile: given.last("certificate-authority"), ClientCertFile: given.last("client-certificate"),
+			ClientKeyFile: given.last("client-key"), Insecure: given.isTrue("insecure-skip-tls-verify"),
+		},
 		Help: given.isTrue("help"), Version: given.isTrue("version"),
 	}
 	if o.Help || o.Version {

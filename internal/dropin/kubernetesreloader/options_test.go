@@ -36,7 +36,7 @@ func TestParse(t *testing.T) {
 		"PortEnv":  {"PORT where no flag is", "--namespace=ns --configmap=state", map[string]string{"PORT": "9"}, with(func(o *kubernetesreloader.Options) { o.Port = 9 })},
 		"PortFlag": {"the flag wins", "--namespace=ns --configmap=state --port 7", map[string]string{"PORT": "9"}, with(func(o *kubernetesreloader.Options) { o.Port = 7 })},
 		"Aliases": {"short and alternative names", "-s https://x --cacert=ca --cert=c --key=k --insecure-skip-tls-verify --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) {
-			o.Server, o.CAFile, o.ClientCertFile, o.ClientKeyFile, o.Insecure = "https://x", "ca", "c", "k", true
+			o.Cluster.Server, o.Cluster.CAFile, o.Cluster.ClientCertFile, o.Cluster.ClientKeyFile, o.Cluster.Insecure = "https://x", "ca", "c", "k", true
 		})},
 		"Alternatives": {"further annotations", "--namespace=ns --configmap=state --alternative-configmap-annotation=c/x --alternative-secret-annotation s/x", nil, with(func(o *kubernetesreloader.Options) {
 			o.AlternativeConfigMap, o.AlternativeSecret = "c/x", "s/x"
@@ -49,18 +49,18 @@ func TestParse(t *testing.T) {
 			o.IgnoreSecrets = true
 			o.Warnings = []string{"--ignored-config-resource-types v1.Pod: only v1.ConfigMap and v1.Secret have an effect", "--resource-type has no effect, as in the original"}
 		})},
-		"SwitchThenWord": {"a switch takes no other word", "--insecure-skip-tls-verify word --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Insecure = true })},
+		"SwitchThenWord": {"a switch takes no other word", "--insecure-skip-tls-verify word --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Cluster.Insecure = true })},
 		"SwitchFalse":    {"but it takes false", "--insecure-skip-tls-verify false --namespace=ns --configmap=state", nil, base},
 		"Negated":        {"--no-flag is false", "--insecureSkipTlsVerify --no-insecure-skip-tls-verify --no-help --namespace=ns --configmap=state", nil, base},
 		"NegatedText":    {"--no-flag of text is as if it was not given", "--token=t --no-token --namespace=ns --configmap=state", nil, base},
-		"DashValue":      {"behind = a value may begin with a dash", "--token=-x --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Token = "-x" })},
+		"DashValue":      {"behind = a value may begin with a dash", "--token=-x --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Cluster.Token = "-x" })},
 		"FlagIsNoValue":  {"behind a space it is the next flag", "--token --namespace ns --configmap state", nil, base},
-		"EqualsInside":   {"only the first = separates", "--token=a=b --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Token = "a=b" })},
-		"ShortEquals":    {"-s=URL", "-s=https://x --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Server = "https://x" })},
+		"EqualsInside":   {"only the first = separates", "--token=a=b --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Cluster.Token = "a=b" })},
+		"ShortEquals":    {"-s=URL", "-s=https://x --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Cluster.Server = "https://x" })},
 		"Letters":        {"letters behind one dash are flags of their own", "-namespace x --namespace=ns --configmap=state", nil, base},
 		"Exponent":       {"a number in any spelling", "--namespace=ns --configmap=state --coalesce-period 1e3", nil, with(func(o *kubernetesreloader.Options) { o.Quiet = time.Second })},
 		"Zero":           {"no quiet at all", "--namespace=ns --configmap=state --coalesce-period 0", nil, with(func(o *kubernetesreloader.Options) { o.Quiet = 0 })},
-		"Basic":          {"undeclared and accepted", "--username u --password p --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Username, o.Password = "u", "p" })},
+		"Basic":          {"undeclared and accepted", "--username u --password p --namespace=ns --configmap=state", nil, with(func(o *kubernetesreloader.Options) { o.Cluster.Username, o.Cluster.Password = "u", "p" })},
 		"EmptyPort":      {"a variable without a value", "--namespace=ns --configmap=state", map[string]string{"PORT": ""}, base},
 	} {
 		t.Run(name, func(t *testing.T) {

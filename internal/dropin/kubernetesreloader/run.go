@@ -165,7 +165,7 @@ func kinds() []kube.Kind {
 // service account, never a kubeconfig. The pod's token stays a file, which is
 // read again when the kubelet has renewed it.
 func clusterConfig(o Options, inCluster func() (*rest.Config, error)) (*rest.Config, error) {
-	if o.Server == "" {
+	if o.Cluster.Server == "" {
 		config, err := inCluster()
 		if err != nil {
 			return nil, errors.New("no cluster: neither --server nor a pod's service account; pass --server URL with --token, or run in a pod")
@@ -174,18 +174,18 @@ func clusterConfig(o Options, inCluster func() (*rest.Config, error)) (*rest.Con
 		return config, nil
 	}
 	config := &rest.Config{
-		Host: o.Server, QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: o.CAFile, Insecure: o.Insecure},
+		Host: o.Cluster.Server, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: o.Cluster.CAFile, Insecure: o.Cluster.Insecure},
 	}
 	switch {
-	case o.Token != "":
-		config.BearerToken = o.Token
-	case o.Username != "":
-		config.Username, config.Password = o.Username, o.Password
+	case o.Cluster.Token != "":
+		config.BearerToken = o.Cluster.Token
+	case o.Cluster.Username != "":
+		config.Username, config.Password = o.Cluster.Username, o.Cluster.Password
 	default:
-		config.CertFile, config.KeyFile = o.ClientCertFile, o.ClientKeyFile
+		config.CertFile, config.KeyFile = o.Cluster.ClientCertFile, o.Cluster.ClientKeyFile
 	}
-	if o.Insecure {
+	if o.Cluster.Insecure {
 		config.CAFile = ""
 	}
 	return config, nil

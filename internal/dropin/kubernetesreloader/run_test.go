@@ -30,8 +30,10 @@ func TestReloaderConfig(t *testing.T) {
 		t.Error("neither --server nor a pod is no error")
 	}
 	all := Options{
-		Server: "https://api", Token: "t", Username: "u", Password: "p",
-		CAFile: "ca", ClientCertFile: "cert", ClientKeyFile: "key",
+		Cluster: Cluster{
+			Server: "https://api", Token: "t", Username: "u", Password: "p",
+			CAFile: "ca", ClientCertFile: "cert", ClientKeyFile: "key",
+		},
 	}
 	for name, tc := range map[string]struct {
 		reason string
@@ -39,11 +41,11 @@ func TestReloaderConfig(t *testing.T) {
 		want   rest.Config
 	}{
 		"Token": {"the token comes first", func(*Options) {}, rest.Config{BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAFile: "ca"}}},
-		"Basic": {"then name and password", func(o *Options) { o.Token = "" }, rest.Config{Username: "u", Password: "p", TLSClientConfig: rest.TLSClientConfig{CAFile: "ca"}}},
-		"Certificate": {"then the certificate", func(o *Options) { o.Token, o.Username = "", "" }, rest.Config{
+		"Basic": {"then name and password", func(o *Options) { o.Cluster.Token = "" }, rest.Config{Username: "u", Password: "p", TLSClientConfig: rest.TLSClientConfig{CAFile: "ca"}}},
+		"Certificate": {"then the certificate", func(o *Options) { o.Cluster.Token, o.Cluster.Username = "", "" }, rest.Config{
 			TLSClientConfig: rest.TLSClientConfig{CAFile: "ca", CertFile: "cert", KeyFile: "key"},
 		}},
-		"Insecure": {"a certificate is not checked against an authority that is not asked", func(o *Options) { o.Insecure = true }, rest.Config{
+		"Insecure": {"a certificate is not checked against an authority that is not asked", func(o *Options) { o.Cluster.Insecure = true }, rest.Config{
 			BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 		}},
 	} {

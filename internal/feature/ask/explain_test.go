@@ -73,8 +73,8 @@ func TestEstimateOfSettings(t *testing.T) {
 		hidden map[input.ID]string
 		want   string
 	}{
-		"Released":  {"the hold is gone", input.Held, follow.Input{Intent: settings.Intent{Mode: settings.Follow}, Findings: []input.Finding{{ID: input.ConfigMap("app"), Reason: input.InStep}}}, nil, string(input.InStep)},
-		"StillHeld": {"it is as on record", input.Held, follow.Input{Intent: settings.Intent{Mode: settings.Follow, Held: true}, Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed}}}, nil, ""},
+		"Released":  {"the hold is gone", input.Held, follow.Input{Intent: settings.Intent{Mode: settings.Follow}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Reason: input.InStep}}}}, nil, string(input.InStep)},
+		"StillHeld": {"it is as on record", input.Held, follow.Input{Intent: settings.Intent{Mode: settings.Follow, Held: true}, Assessment: input.Assessment{Findings: []input.Finding{{ID: input.ConfigMap("app"), Standing: input.Due, Reason: input.Changed}}}}, nil, ""},
 		"Hidden":    {"who asks cannot read what the decision depends on", input.Held, follow.Input{}, map[input.ID]string{input.Secret("db"): "forbidden"}, ""},
 	}
 	for name, tc := range cases {

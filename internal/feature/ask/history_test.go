@@ -27,8 +27,8 @@ func template(shown, image, edited string) *corev1.PodTemplateSpec {
 
 func workload(kind kube.Kind, movedAt time.Time) *kube.Workload {
 	return &kube.Workload{
-		Kind: kind, Key: kube.Key{GroupKind: kind.GroupKind(), Namespace: "shop", Name: "web"},
-		MovedAt: movedAt, Selector: &metav1.LabelSelector{},
+		Identity:       kube.Identity{Kind: kind, Key: kube.Key{GroupKind: kind.GroupKind(), Namespace: "shop", Name: "web"}},
+		TemplateObject: kube.TemplateObject{MovedAt: movedAt}, Selector: &metav1.LabelSelector{},
 	}
 }
 

@@ -135,7 +135,7 @@ func (p prospect) would(was, will follow.Decision) (would Would, because string)
 		return WouldRollTwice, "its template changes, and after it, in the order of the files, " + will.Message
 	case own && p.rollsByHand():
 		return WouldWait, "its template changes, and pods take it up when they are deleted"
-	case own && p.after.Input.StartsPods:
+	case own && p.after.Input.State.StartsPods:
 		return WouldNextJob, p.templateChange(was, will)
 	case own:
 		return WouldRollByTemplate, p.templateChange(was, will)

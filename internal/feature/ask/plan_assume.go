@@ -53,7 +53,7 @@ func (p *planner) entry(key kube.Key) (record.Entry, bool) {
 
 // assumeAll is the entry of a workload that was given all that exists.
 func (p *planner) assumeAll(w *kube.Workload) record.Entry {
-	e := record.Entry{ID: w.Key.ID(), UID: w.UID, MovedAt: w.MovedAt, Template: w.Template(), Inputs: map[input.ID]record.Given{}}
+	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Account: record.Account{MovedAt: w.MovedAt, Template: w.Template()}, Inputs: map[input.ID]record.Given{}}
 	add := func(id input.ID) {
 		e.Inputs[id] = record.Given{Version: p.versionNow(w, id), Shown: w.Shown[id]}
 	}

@@ -22,11 +22,11 @@ func version(sum string) fingerprint.Version { return fingerprint.Version{Basis:
 
 // due is a ConfigMap that changes, inStep one that does not.
 func due(id input.ID) input.Finding {
-	return input.Finding{ID: id, Standing: input.Due, Reason: input.Changed, Given: version("1111111111"), Current: version("2222222222"), Live: true, Refresh: input.Everything}
+	return input.Finding{ID: id, Standing: input.Due, Reason: input.Changed, Versions: input.Versions{Given: version("1111111111"), Current: version("2222222222")}, Live: true, Refresh: input.Everything}
 }
 
 func inStep(id input.ID) input.Finding {
-	return input.Finding{ID: id, Reason: input.InStep, Given: version("1111111111"), Current: version("1111111111"), Live: true}
+	return input.Finding{ID: id, Reason: input.InStep, Versions: input.Versions{Given: version("1111111111"), Current: version("1111111111")}, Live: true}
 }
 
 // gathered is a Deployment that runs an image, with what was found of its inputs.
@@ -38,7 +38,7 @@ func gathered(t *testing.T, image string, change func(*kube.Workload, *follow.In
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := follow.Input{Intent: settings.Intent{Mode: settings.Follow, Strategy: settings.StrategyTemplate, Quiet: 1 << 40}, Findings: findings}
+	in := follow.Input{Intent: settings.Intent{Mode: settings.Follow, Strategy: settings.StrategyTemplate, Quiet: 1 << 40}, Assessment: input.Assessment{Findings: findings}}
 	if change != nil {
 		change(w, &in)
 	}
@@ -49,15 +49,15 @@ func TestRow(t *testing.T) {
 	t.Parallel()
 	app, db := input.ConfigMap("app"), input.Secret("db")
 	strategy := func(name settings.StrategyName) func(*kube.Workload, *follow.Input) {
-		return func(_ *kube.Workload, in *follow.Input) { in.Intent.Strategy, in.Replicas = name, 1 }
+		return func(_ *kube.Workload, in *follow.Input) { in.Intent.Strategy, in.State.Replicas = name, 1 }
 	}
 	byHand := func(w *kube.Workload, in *follow.Input) {
 		w.Status.OnDelete = true
-		in.Rollout = health.Status{OnDelete: true}
+		in.State.Rollout = health.Status{OnDelete: true}
 	}
 	observe := func(_ *kube.Workload, in *follow.Input) { in.Intent.Observe = true }
 	held := func(_ *kube.Workload, in *follow.Input) { in.Intent.Held = true }
-	paused := func(w *kube.Workload, in *follow.Input) { w.Status.Paused, in.Rollout.Paused = true, true }
+	paused := func(w *kube.Workload, in *follow.Input) { w.Status.Paused, in.State.Rollout.Paused = true, true }
 	deleting := func(w *kube.Workload, _ *follow.Input) { w.Deleting = true }
 	delivered := inStep(app)
 	delivered.Standing, delivered.Reason, delivered.Current = input.Record, input.DeliveredByRollout, version("2222222222")

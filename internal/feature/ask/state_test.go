@@ -25,12 +25,12 @@ func TestOnRecord(t *testing.T) {
 		want   input.Reason
 		since  time.Time
 	}{
-		"InStep":   {"nothing is decided against it", record.Entry{AsOf: at.Add(-time.Hour), MovedAt: at}, input.InStep, at},
+		"InStep":   {"nothing is decided against it", record.Entry{Account: record.Account{AsOf: at.Add(-time.Hour), MovedAt: at}}, input.InStep, at},
 		"Decided":  {"the decision is told as it is", record.Entry{Decision: record.NewDecision(input.Held, "held", at, time.Time{})}, input.Held, at},
-		"Earlier":  {"an earlier version wrote only that something is pending", record.Entry{PendingSince: at}, input.Changed, at},
-		"TooNew":   {"its decision cannot be read", record.Entry{TooNew: true}, input.RecordTooNew, time.Time{}},
+		"Earlier":  {"an earlier version wrote only that something is pending", record.Entry{Pending: record.Pending{PendingSince: at}}, input.Changed, at},
+		"TooNew":   {"its decision cannot be read", record.Entry{Unstored: record.Unstored{TooNew: true}}, input.RecordTooNew, time.Time{}},
 		"NoTimes":  {"when is not known", record.Entry{}, input.InStep, time.Time{}},
-		"Pendings": {"the decision goes before what is pending", record.Entry{PendingSince: at.Add(-time.Hour), Decision: record.NewDecision(input.Paused, "paused", at, time.Time{})}, input.Paused, at},
+		"Pendings": {"the decision goes before what is pending", record.Entry{Pending: record.Pending{PendingSince: at.Add(-time.Hour)}, Decision: record.NewDecision(input.Paused, "paused", at, time.Time{})}, input.Paused, at},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

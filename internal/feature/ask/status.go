@@ -90,7 +90,7 @@ func (k Known) entry(w cluster.Header) (record.Entry, bool) {
 // asksToBeFollowed reports whether the workload's own annotations do. Those of a namespace,
 // or a flag of the controller, may ask for it too; then the record says more.
 func asksToBeFollowed(intent settings.Intent) bool {
-	return intent.Mode == settings.Follow || len(intent.Images)+len(intent.Problems)+len(intent.Refused) > 0
+	return intent.Mode == settings.Follow || len(intent.Images)+len(intent.Mistakes.Problems)+len(intent.Mistakes.Refused) > 0
 }
 
 // hasSource reports whether a ConfigMap or Secret is on record of a workload.

@@ -59,7 +59,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs)), Searched: i.searched(w.Key.Namespace, intent)}
 	for _, ref := range refs {
 		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
-			all.Findings = append(all.Findings, input.Finding{ID: ref.Source, Reason: input.Unreadable, Given: given.Inputs[ref.Source].Version, Live: true})
+			all.Findings = append(all.Findings, input.Finding{ID: ref.Source, Reason: input.Unreadable, Versions: input.Versions{Given: given.Inputs[ref.Source].Version}, Live: true})
 			continue
 		}
 		source, _ := i.options.View.Source(w.Key.Namespace, ref.Source)
@@ -116,7 +116,7 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 		},
 		Record: timeline.Record{
 			Known: given.IsKnown(), KnowsTemplate: given.Template != record.Template{}, Shown: given.Inputs[id].Shown,
-			MovedAt: given.MovedAt, AsOf: given.AsOf, Accounted: given.Accounted, Giving: input.ParseShown(given.EvictFor)[id],
+			MovedAt: given.MovedAt, AsOf: given.AsOf, Accounted: given.Accounted, Giving: input.ParseShown(given.Eviction.For)[id],
 			From: given.Inputs[id].From, Was: given.Inputs[id].Was, TakenOver: given.TakenOver,
 		},
 	}
@@ -150,15 +150,15 @@ func shows(s *kube.Source, w *kube.Workload, given record.Entry, revisions []tim
 // revision, or what a series of evictions delivers.
 func wasWritten(v fingerprint.Version, id input.ID, w *kube.Workload, given record.Entry, revisions []timeline.Revision) bool {
 	is := func(m input.Mark) bool { return m.Digest == v.Short() }
-	return is(w.Shown[id]) || is(given.Inputs[id].Shown) || is(input.ParseShown(given.EvictFor)[id]) ||
+	return is(w.Shown[id]) || is(given.Inputs[id].Shown) || is(input.ParseShown(given.Eviction.For)[id]) ||
 		slices.ContainsFunc(revisions, func(r timeline.Revision) bool { return is(r.Shown[id]) })
 }
 
 func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
 	f := input.Finding{
-		ID: ref.Source, Standing: v.Standing, Reason: v.Reason, Rebased: o.rebased(),
-		Given: o.lastGiven(), Current: o.Current, Shows: o.Timeline.Input.Shows,
-		Live: true, Refresh: refreshed(ref),
+		ID: ref.Source, Standing: v.Standing, Reason: v.Reason,
+		Versions: input.Versions{Given: o.lastGiven(), Rebased: o.rebased(), Current: o.Current, Shows: o.Timeline.Input.Shows},
+		Live:     true, Refresh: refreshed(ref),
 	}
 	if o.ranWithout() {
 		f.Current = o.Current.Unknown()

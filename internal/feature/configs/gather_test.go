@@ -51,7 +51,7 @@ func (c cluster) Absent(_ input.Kind, keys fingerprint.Keys) fingerprint.Version
 
 // source is a ConfigMap or Secret whose one key has the value. It came with a list.
 func source(id input.ID, value string) *kube.Source {
-	return &kube.Source{ID: id, Namespace: "shop", Content: contentOf(value), ContentWritten: upTo(50), SeenAt: at(10), Created: at(1)}
+	return &kube.Source{ID: id, Namespace: "shop", Content: contentOf(value), SourceHistory: kube.SourceHistory{ContentWritten: upTo(50), SeenAt: at(10)}, Created: at(1)}
 }
 
 func contentOf(value string) fingerprint.Content {
@@ -73,9 +73,12 @@ func clusterOf(sources ...*kube.Source) cluster {
 // web references the ConfigMap "app" in full.
 func web() *kube.Workload {
 	return &kube.Workload{
-		Key: kube.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"},
-		UID: "4711", Created: at(0), TemplateWritten: exactly(40), SettingsWritten: exactly(40),
-		Refs: []podrefs.Ref{{Source: input.ConfigMap("app"), Keys: fingerprint.AllKeys()}},
+		Identity: kube.Identity{
+			Key: kube.Key{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"},
+			UID: "4711", Created: at(0),
+		},
+		WorkloadHistory: kube.WorkloadHistory{TemplateWritten: exactly(40), SettingsWritten: exactly(40)},
+		PodTemplate:     kube.PodTemplate{Refs: []podrefs.Ref{{Source: input.ConfigMap("app"), Keys: fingerprint.AllKeys()}}},
 	}
 }
 

@@ -185,7 +185,7 @@ func TestAssessLostEntry(t *testing.T) {
 		s := source(app, "2")
 		s.DataWrittenAt = at(9)
 		h := &history{revisions: []timeline.Revision{{Created: at(7)}}}
-		all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), record.Entry{Lost: lost}, h.ask)
+		all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), record.Entry{Unstored: record.Unstored{Lost: lost}}, h.ask)
 		if err != nil || all.Findings[0].Reason != want {
 			t.Errorf("lost=%t: %+v, %v; want %s", lost, all.Findings, err, want)
 		}

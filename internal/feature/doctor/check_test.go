@@ -40,21 +40,23 @@ func workload(annotations map[string]string, tools ...string) doctor.Workload {
 // healthy is an installation to which nothing is to be said.
 func healthy() doctor.Facts {
 	return doctor.Facts{
-		Namespace: "lockstep-system", Version: "1.2.3", Now: now(), Nearest: func(string, []string) []string { return nil },
-		Installation: doctor.Installation{
-			Deployment: "lockstep", Account: access.Account{Namespace: "lockstep-system", Name: "lockstep"}, Wanted: 2, Ready: 2, Updated: 2, Lease: "lockstep", ReloadOn: true, ImagesOn: true, PodsOn: true,
-			Pods: []doctor.Pod{{Name: "lockstep-a", Ready: true, Report: []string{"[+] deployments: followed", "[-] rollouts: not installed in this cluster"}}, {Name: "lockstep-b", Ready: true}},
+		Namespace: "lockstep-system", Version: "1.2.3", Now: now(), Hints: doctor.Hints{Nearest: func(string, []string) []string { return nil }},
+		Controller: doctor.ControllerFacts{
+			Installation: doctor.Installation{
+				Deployment: "lockstep", Account: access.Account{Namespace: "lockstep-system", Name: "lockstep"}, Wanted: 2, Ready: 2, Updated: 2, Lease: "lockstep", ReloadOn: true, ImagesOn: true, PodsOn: true,
+				Pods: []doctor.Pod{{Name: "lockstep-a", Ready: true, Report: []string{"[+] deployments: followed", "[-] rollouts: not installed in this cluster"}}, {Name: "lockstep-b", Ready: true}},
+			},
+			Led: true, Leader: access.Leader{Name: "lockstep-a", Renewed: now().Add(-2 * time.Second), Expires: now().Add(13 * time.Second), WrittenAt: now().Add(-2 * time.Second)},
 		},
-		Led: true, Leader: access.Leader{Name: "lockstep-a", Renewed: now().Add(-2 * time.Second), Expires: now().Add(13 * time.Second), WrittenAt: now().Add(-2 * time.Second)},
-		Asked: 30, Served: []doctor.Served{{Name: "deployment", Here: true, BuiltIn: true}, {Name: "rollout"}},
-		Times: access.Times{Sent: now(), Answered: now(), Server: now()},
-		Stored: ledger.Stored{
+		Rights: doctor.Rights{Asked: 30}, Kinds: doctor.KindFacts{Served: []doctor.Served{{Name: "deployment", Here: true, BuiltIn: true}, {Name: "rollout"}}},
+		Clock: doctor.ClockFacts{Times: access.Times{Sent: now(), Answered: now(), Server: now()}},
+		Record: doctor.RecordFacts{Stored: ledger.Stored{
 			Found: true, Version: "1.2.3", Entries: map[kube.Key]record.Entry{{Name: "web"}: {}},
 			Used: []ledger.Used{{Name: "lockstep-state-07", All: 5 << 10, Namespaces: map[string]int{"shop": 5 << 10}}},
-		},
+		}},
 		Registries: map[string]error{"registry.example": nil},
-		Workloads:  []doctor.Workload{workload(map[string]string{settings.ImagePrefix + "web": "registry.example/web:1.*"})},
-		Sources:    map[doctor.SourceKey]bool{{Namespace: "shop", ID: input.ConfigMap("app")}: true},
+		Workloads:  doctor.WorkloadFacts{All: []doctor.Workload{workload(map[string]string{settings.ImagePrefix + "web": "registry.example/web:1.*"})}},
+		Sources:    doctor.SourceFacts{Exist: map[doctor.SourceKey]bool{{Namespace: "shop", ID: input.ConfigMap("app")}: true}},
 	}
 }
 
@@ -89,138 +91,144 @@ func TestDecide(t *testing.T) {
 		want   doctor.Result
 		says   []string
 	}{
-		"NoDeployment":   {"it may run elsewhere", func(f *doctor.Facts) { f.Installation = doctor.Installation{} }, doctor.Controller, doctor.Unknown, []string{"namespace lockstep-system has no Deployment of Lockstep"}},
-		"NoReplicas":     {"a person scaled it down", func(f *doctor.Facts) { f.Installation.Wanted = 0 }, doctor.Controller, doctor.Problem, []string{"no replicas", "on purpose", "kubectl -n lockstep-system edit deployment/lockstep"}},
-		"NotUpdated":     {"an upgrade is stuck", func(f *doctor.Facts) { f.Installation.Updated = 0 }, doctor.Controller, doctor.Warning, []string{"0 of 2 pods have its newest template", "rollout status"}},
-		"NotReady":       {"no pod works", func(f *doctor.Facts) { f.Installation.Ready = 0 }, doctor.Controller, doctor.Problem, []string{"none of 2 pods is ready"}},
-		"HalfReady":      {"the other one works", func(f *doctor.Facts) { f.Installation.Ready = 1 }, doctor.Controller, doctor.Warning, []string{"1 of 2 pods are ready"}},
-		"WrongArguments": {"it would not start", func(f *doctor.Facts) { f.Installation.Problem = "unknown flag" }, doctor.Controller, doctor.Problem, []string{"would not start: unknown flag"}},
+		"NoDeployment":   {"it may run elsewhere", func(f *doctor.Facts) { f.Controller.Installation = doctor.Installation{} }, doctor.Controller, doctor.Unknown, []string{"namespace lockstep-system has no Deployment of Lockstep"}},
+		"NoReplicas":     {"a person scaled it down", func(f *doctor.Facts) { f.Controller.Installation.Wanted = 0 }, doctor.Controller, doctor.Problem, []string{"no replicas", "on purpose", "kubectl -n lockstep-system edit deployment/lockstep"}},
+		"NotUpdated":     {"an upgrade is stuck", func(f *doctor.Facts) { f.Controller.Installation.Updated = 0 }, doctor.Controller, doctor.Warning, []string{"0 of 2 pods have its newest template", "rollout status"}},
+		"NotReady":       {"no pod works", func(f *doctor.Facts) { f.Controller.Installation.Ready = 0 }, doctor.Controller, doctor.Problem, []string{"none of 2 pods is ready"}},
+		"HalfReady":      {"the other one works", func(f *doctor.Facts) { f.Controller.Installation.Ready = 1 }, doctor.Controller, doctor.Warning, []string{"1 of 2 pods are ready"}},
+		"WrongArguments": {"it would not start", func(f *doctor.Facts) { f.Controller.Installation.Problem = "unknown flag" }, doctor.Controller, doctor.Problem, []string{"would not start: unknown flag"}},
 
-		"NoElection":   {"one replica needs no leader", func(f *doctor.Facts) { f.Installation.Lease, f.Led = "", false }, doctor.Leader, doctor.OK, []string{"switched off"}},
-		"NotInstalled": {"there is no log to look at", func(f *doctor.Facts) { f.Led, f.Installation = false, doctor.Installation{} }, doctor.Leader, doctor.Problem, []string{"install it"}},
-		"NeverLed":     {"it never started", func(f *doctor.Facts) { f.Led = false }, doctor.Leader, doctor.Problem, []string{"no controller has ever led"}},
-		"GivenUp":      {"it was stopped", func(f *doctor.Facts) { f.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"given up"}},
-		"Expired":      {"it was killed", func(f *doctor.Facts) { f.Leader.Expires = now() }, doctor.Leader, doctor.Problem, []string{"has not renewed it since 2026-03-01T11:59:58Z"}},
-		"LaptopBehind": {"the clock of this machine does not decide", func(f *doctor.Facts) { f.Times.Server = now().Add(time.Hour) }, doctor.Leader, doctor.Problem, []string{"has not renewed it"}},
+		"NoElection":   {"one replica needs no leader", func(f *doctor.Facts) { f.Controller.Installation.Lease, f.Controller.Led = "", false }, doctor.Leader, doctor.OK, []string{"switched off"}},
+		"NotInstalled": {"there is no log to look at", func(f *doctor.Facts) { f.Controller.Led, f.Controller.Installation = false, doctor.Installation{} }, doctor.Leader, doctor.Problem, []string{"install it"}},
+		"NeverLed":     {"it never started", func(f *doctor.Facts) { f.Controller.Led = false }, doctor.Leader, doctor.Problem, []string{"no controller has ever led"}},
+		"GivenUp":      {"it was stopped", func(f *doctor.Facts) { f.Controller.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"given up"}},
+		"Expired":      {"it was killed", func(f *doctor.Facts) { f.Controller.Leader.Expires = now() }, doctor.Leader, doctor.Problem, []string{"has not renewed it since 2026-03-01T11:59:58Z"}},
+		"LaptopBehind": {"the clock of this machine does not decide", func(f *doctor.Facts) { f.Clock.Times.Server = now().Add(time.Hour) }, doctor.Leader, doctor.Problem, []string{"has not renewed it"}},
 		"LaptopAhead":  {"neither does it here", func(f *doctor.Facts) { f.Now = now().Add(time.Hour) }, doctor.Leader, doctor.OK, nil},
-		"NoServerTime": {"then it has to", func(f *doctor.Facts) { f.Now, f.TimesErr = now().Add(time.Hour), errors.New("no date") }, doctor.Leader, doctor.Problem, []string{"has not renewed it"}},
-		"OtherVersion": {"two versions may mean different things", func(f *doctor.Facts) { f.Stored.Version = "1.3.0" }, doctor.Leader, doctor.Warning, []string{"version 1.3.0, and this is 1.2.3"}},
-		"Terminal":     {"a person forgot to end it", func(f *doctor.Facts) { f.Leader.Name = "laptop_1f2e" }, doctor.Leader, doctor.Warning, []string{"laptop_1f2e leads, and is no pod of deployment/lockstep", "end that process"}},
-		"OnHost":       {"its pods are called as their nodes", func(f *doctor.Facts) { f.Leader.Name, f.Installation.OnHost = "node-1_1f2e", true }, doctor.Leader, doctor.OK, nil},
-		"HandedOn":     {"a pod is ready to take it", func(f *doctor.Facts) { f.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"within seconds"}},
-		"Rivals":       {"one of them always waits", func(f *doctor.Facts) { f.Rivals = []string{"deployment/twin"} }, doctor.Leader, doctor.Problem, []string{"only one of them works at a time", "deployment/twin", "a namespace of its own"}},
-		"LeaseHidden":  {"who asks may not read it", func(f *doctor.Facts) { f.LeaderErr = forbidden("leases") }, doctor.Leader, doctor.Unknown, []string{"leases", "as someone who has this right"}},
+		"NoServerTime": {"then it has to", func(f *doctor.Facts) { f.Now, f.Clock.Err = now().Add(time.Hour), errors.New("no date") }, doctor.Leader, doctor.Problem, []string{"has not renewed it"}},
+		"OtherVersion": {"two versions may mean different things", func(f *doctor.Facts) { f.Record.Stored.Version = "1.3.0" }, doctor.Leader, doctor.Warning, []string{"version 1.3.0, and this is 1.2.3"}},
+		"Terminal":     {"a person forgot to end it", func(f *doctor.Facts) { f.Controller.Leader.Name = "laptop_1f2e" }, doctor.Leader, doctor.Warning, []string{"laptop_1f2e leads, and is no pod of deployment/lockstep", "end that process"}},
+		"OnHost": {"its pods are called as their nodes", func(f *doctor.Facts) {
+			f.Controller.Leader.Name, f.Controller.Installation.OnHost = "node-1_1f2e", true
+		}, doctor.Leader, doctor.OK, nil},
+		"HandedOn":    {"a pod is ready to take it", func(f *doctor.Facts) { f.Controller.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"within seconds"}},
+		"Rivals":      {"one of them always waits", func(f *doctor.Facts) { f.Controller.Rivals = []string{"deployment/twin"} }, doctor.Leader, doctor.Problem, []string{"only one of them works at a time", "deployment/twin", "a namespace of its own"}},
+		"LeaseHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Controller.LeaderErr = forbidden("leases") }, doctor.Leader, doctor.Unknown, []string{"leases", "as someone who has this right"}},
 
-		"Vital": {"nothing works without it", func(f *doctor.Facts) { f.Missing = []access.Right{{Verb: "patch", Use: "x", Vital: true}} }, doctor.Permissions, doctor.Problem, []string{"1 of 30 rights", "needed for x", "system:serviceaccount:lockstep-system:lockstep"}},
+		"Vital": {"nothing works without it", func(f *doctor.Facts) { f.Rights.Missing = []access.Right{{Verb: "patch", Use: "x", Vital: true}} }, doctor.Permissions, doctor.Problem, []string{"1 of 30 rights", "needed for x", "system:serviceaccount:lockstep-system:lockstep"}},
 		"AllOfThem": {"it follows nothing", func(f *doctor.Facts) {
-			f.Missing, f.Main = []access.Right{{Verb: "list", Use: "x", Main: true}, {Verb: "watch", Use: "x", Main: true}}, map[string]int{"x": 2, "y": 1}
+			f.Rights.Missing, f.Rights.Main = []access.Right{{Verb: "list", Use: "x", Main: true}, {Verb: "watch", Use: "x", Main: true}}, map[string]int{"x": 2, "y": 1}
 		}, doctor.Permissions, doctor.Problem, nil},
 		"SomeOfThem": {"it follows something", func(f *doctor.Facts) {
-			f.Missing, f.Main = []access.Right{{Verb: "list", Use: "x", Main: true}}, map[string]int{"x": 2}
+			f.Rights.Missing, f.Rights.Main = []access.Right{{Verb: "list", Use: "x", Main: true}}, map[string]int{"x": 2}
 		}, doctor.Permissions, doctor.Warning, nil},
-		"NotVital":     {"something works without it", func(f *doctor.Facts) { f.Missing = []access.Right{{Verb: "list", Namespace: "shop"}} }, doctor.Permissions, doctor.Warning, []string{"list  in shop"}},
-		"RightsHidden": {"who asks may not ask for others", func(f *doctor.Facts) { f.RightsErr = forbidden("subjectaccessreviews") }, doctor.Permissions, doctor.Unknown, []string{"/readyz?verbose"}},
+		"NotVital":     {"something works without it", func(f *doctor.Facts) { f.Rights.Missing = []access.Right{{Verb: "list", Namespace: "shop"}} }, doctor.Permissions, doctor.Warning, []string{"list  in shop"}},
+		"RightsHidden": {"who asks may not ask for others", func(f *doctor.Facts) { f.Rights.Err = forbidden("subjectaccessreviews") }, doctor.Permissions, doctor.Unknown, []string{"/readyz?verbose"}},
 
 		"CustomAbsent": {"a flag names a kind that is not there", func(f *doctor.Facts) {
-			f.Served = append(f.Served, doctor.Served{Name: "worker.example.com", Custom: true})
+			f.Kinds.Served = append(f.Kinds.Served, doctor.Served{Name: "worker.example.com", Custom: true})
 		}, doctor.Kinds, doctor.Problem, []string{"worker.example.com is not installed"}},
-		"Discovery": {"the API server does not say", func(f *doctor.Facts) { f.ServedErr = errors.New("timeout") }, doctor.Kinds, doctor.Unknown, []string{"timeout"}},
+		"Discovery": {"the API server does not say", func(f *doctor.Facts) { f.Kinds.Err = errors.New("timeout") }, doctor.Kinds, doctor.Unknown, []string{"timeout"}},
 
-		"NoPods":      {"the Deployment controller has made none", func(f *doctor.Facts) { f.Installation.Pods = nil }, doctor.Caches, doctor.Problem, nil},
-		"PodNotReady": {"it follows nothing yet", func(f *doctor.Facts) { f.Installation.Pods[1].Ready = false }, doctor.Caches, doctor.Problem, []string{"lockstep-b is not ready", "1 of 2"}},
+		"NoPods":      {"the Deployment controller has made none", func(f *doctor.Facts) { f.Controller.Installation.Pods = nil }, doctor.Caches, doctor.Problem, nil},
+		"PodNotReady": {"it follows nothing yet", func(f *doctor.Facts) { f.Controller.Installation.Pods[1].Ready = false }, doctor.Caches, doctor.Problem, []string{"lockstep-b is not ready", "1 of 2"}},
 		"NotFollowed": {"a right is missing", func(f *doctor.Facts) {
-			f.Installation.Pods[1].Report = []string{"[-] secrets: permission is missing: no role"}
+			f.Controller.Installation.Pods[1].Report = []string{"[-] secrets: permission is missing: no role"}
 		}, doctor.Caches, doctor.Warning, []string{"lockstep-b: secrets: permission is missing"}},
-		"Silent": {"the proxy is not for everyone", func(f *doctor.Facts) { f.Installation.Pods[1].ReportErr = errors.New("403") }, doctor.Caches, doctor.OK, []string{"1 could not be asked"}},
+		"Silent": {"the proxy is not for everyone", func(f *doctor.Facts) { f.Controller.Installation.Pods[1].ReportErr = errors.New("403") }, doctor.Caches, doctor.OK, []string{"1 could not be asked"}},
 
-		"Behind": {"this machine", func(f *doctor.Facts) { f.Times.Server = now().Add(time.Minute) }, doctor.Clock, doctor.Warning, []string{"the clock of this machine is 1m0s behind that of the API server"}},
-		"Ahead":  {"this machine", func(f *doctor.Facts) { f.Times.Server = now().Add(-time.Minute) }, doctor.Clock, doctor.Warning, []string{"1m0s ahead of"}},
+		"Behind": {"this machine", func(f *doctor.Facts) { f.Clock.Times.Server = now().Add(time.Minute) }, doctor.Clock, doctor.Warning, []string{"the clock of this machine is 1m0s behind that of the API server"}},
+		"Ahead":  {"this machine", func(f *doctor.Facts) { f.Clock.Times.Server = now().Add(-time.Minute) }, doctor.Clock, doctor.Warning, []string{"1m0s ahead of"}},
 		"Slow": {"a slow answer is no wrong clock", func(f *doctor.Facts) {
-			f.Times.Answered, f.Times.Server = now().Add(time.Minute), now().Add(time.Minute)
+			f.Clock.Times.Answered, f.Clock.Times.Server = now().Add(time.Minute), now().Add(time.Minute)
 		}, doctor.Clock, doctor.OK, nil},
-		"LeaderFast": {"the leader", func(f *doctor.Facts) { f.Leader.WrittenAt = now().Add(-time.Hour) }, doctor.Clock, doctor.Warning, []string{"the clock of the leader is 59m58s ahead of"}},
-		"LeaderSlow": {"a write takes less than the Lease lasts", func(f *doctor.Facts) { f.Leader.WrittenAt = f.Leader.Expires.Add(10 * time.Second) }, doctor.Clock, doctor.Warning, []string{"the clock of the leader is 10s behind"}},
+		"LeaderFast": {"the leader", func(f *doctor.Facts) { f.Controller.Leader.WrittenAt = now().Add(-time.Hour) }, doctor.Clock, doctor.Warning, []string{"the clock of the leader is 59m58s ahead of"}},
+		"LeaderSlow": {"a write takes less than the Lease lasts", func(f *doctor.Facts) {
+			f.Controller.Leader.WrittenAt = f.Controller.Leader.Expires.Add(10 * time.Second)
+		}, doctor.Clock, doctor.Warning, []string{"the clock of the leader is 10s behind"}},
 
-		"NoRecord":   {"nothing was followed", func(f *doctor.Facts) { f.Stored.Found = false }, doctor.Record, doctor.Warning, []string{"no record"}},
-		"NoneAsks":   {"nothing asks for it", func(f *doctor.Facts) { f.Stored.Found, f.Workloads = false, nil }, doctor.Record, doctor.Warning, []string{"annotate a workload"}},
-		"Asked":      {"nobody has looked", func(f *doctor.Facts) { f.Stored.Found = false }, doctor.Record, doctor.Warning, []string{"see the check leader"}},
-		"NearlyFull": {"a namespace has little room left", func(f *doctor.Facts) { f.Stored.Used[0].Namespaces["shop"] = 60 << 10 }, doctor.Record, doctor.Warning, []string{"namespace shop in lockstep-state-07: 60 of 64 KiB", "93%"}},
-		"Full":       {"a part is full", func(f *doctor.Facts) { f.Stored.Used[0].All = 500 << 10 }, doctor.Record, doctor.Problem, []string{"lockstep-state-07: 500 of 500 KiB"}},
+		"NoRecord":   {"nothing was followed", func(f *doctor.Facts) { f.Record.Stored.Found = false }, doctor.Record, doctor.Warning, []string{"no record"}},
+		"NoneAsks":   {"nothing asks for it", func(f *doctor.Facts) { f.Record.Stored.Found, f.Workloads.All = false, nil }, doctor.Record, doctor.Warning, []string{"annotate a workload"}},
+		"Asked":      {"nobody has looked", func(f *doctor.Facts) { f.Record.Stored.Found = false }, doctor.Record, doctor.Warning, []string{"see the check leader"}},
+		"NearlyFull": {"a namespace has little room left", func(f *doctor.Facts) { f.Record.Stored.Used[0].Namespaces["shop"] = 60 << 10 }, doctor.Record, doctor.Warning, []string{"namespace shop in lockstep-state-07: 60 of 64 KiB", "93%"}},
+		"Full":       {"a part is full", func(f *doctor.Facts) { f.Record.Stored.Used[0].All = 500 << 10 }, doctor.Record, doctor.Problem, []string{"lockstep-state-07: 500 of 500 KiB"}},
 		"KeyUnused":  {"only ConfigMaps are followed", func(*doctor.Facts) {}, doctor.Key, doctor.OK, []string{"no digest of a Secret is on record"}},
-		"KeyKept":    {"all were made with it", func(f *doctor.Facts) { f.Key, f.Keyed = "key", 2 }, doctor.Key, doctor.OK, []string{"(2 workloads) were made with the key in secret/key in lockstep-system"}},
+		"KeyKept":    {"all were made with it", func(f *doctor.Facts) { f.Record.Key, f.Record.Keyed = "key", 2 }, doctor.Key, doctor.OK, []string{"(2 workloads) were made with the key in secret/key in lockstep-system"}},
 		"KeyReplaced": {"the leader has the old one in memory", func(f *doctor.Facts) {
-			f.Key, f.Keyed, f.OtherKey = "key", 1, []string{"Deployment/shop/web"}
+			f.Record.Key, f.Record.Keyed, f.Record.OtherKey = "key", 1, []string{"Deployment/shop/web"}
 		}, doctor.Key, doctor.Problem, []string{"secret/key in lockstep-system was replaced", "of 1 of 1 workload were", "Deployment/shop/web", "delete the Secret if the leader has run since before"}},
 		"KeyTaken": {"a start has taken the new one", func(f *doctor.Facts) {
-			f.Keyed, f.OtherKey = 2, []string{"Deployment/shop/web"}
+			f.Record.Keyed, f.Record.OtherKey = 2, []string{"Deployment/shop/web"}
 		}, doctor.Key, doctor.Warning, []string{"1 of 2 workloads", "it uses the new key: restart those", "if not, delete the Secret"}},
 		"KeyGone": {"the leader has not looked yet, or there is none", func(f *doctor.Facts) {
-			f.Keyed, f.KeyErr = 1, fmt.Errorf("read: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "key"))
+			f.Record.Keyed, f.Record.KeyErr = 1, fmt.Errorf("read: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "key"))
 		}, doctor.Key, doctor.Problem, []string{"does not exist", "look again in a minute"}},
-		"KeyHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Keyed, f.KeyErr = 1, forbidden("secrets") }, doctor.Key, doctor.Unknown, []string{"secrets", "as someone who has this right"}},
-		"KeyRecord": {"without the record there is nothing to compare", func(f *doctor.Facts) { f.StoredErr = forbidden("configmaps") }, doctor.Key, doctor.Unknown, []string{"configmaps"}},
+		"KeyHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Record.Keyed, f.Record.KeyErr = 1, forbidden("secrets") }, doctor.Key, doctor.Unknown, []string{"secrets", "as someone who has this right"}},
+		"KeyRecord": {"without the record there is nothing to compare", func(f *doctor.Facts) { f.Record.Err = forbidden("configmaps") }, doctor.Key, doctor.Unknown, []string{"configmaps"}},
 
-		"TooNew": {"after a step back", func(f *doctor.Facts) { f.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{TooNew: true} }, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
+		"TooNew": {"after a step back", func(f *doctor.Facts) {
+			f.Record.Stored.Entries[kube.Key{Name: "new"}] = record.Entry{Unstored: record.Unstored{TooNew: true}}
+		}, doctor.Record, doctor.Warning, []string{"1 workload on record in the form of a newer version"}},
 
 		"NoImages":    {"no registry is needed", func(f *doctor.Facts) { f.Registries = nil }, doctor.Registries, doctor.OK, []string{"no workload follows an image"}},
 		"Unreachable": {"a registry does not answer", func(f *doctor.Facts) { f.Registries["registry.example"] = errors.New("no answer of registry.example") }, doctor.Registries, doctor.Problem, []string{"no answer of registry.example", "1 of 1 registries"}},
-		"ImagesOff":   {"the controller does not look at images", func(f *doctor.Facts) { f.Installation.ImagesOn = false }, doctor.Registries, doctor.Warning, []string{"switch images on"}},
+		"ImagesOff":   {"the controller does not look at images", func(f *doctor.Facts) { f.Controller.Installation.ImagesOn = false }, doctor.Registries, doctor.Warning, []string{"switch images on"}},
 
 		"NotNeeded": {"a registry that does not answer, while images are off", func(f *doctor.Facts) {
-			f.Registries["registry.example"], f.Installation.ImagesOn = errors.New("no answer of registry.example"), false
+			f.Registries["registry.example"], f.Controller.Installation.ImagesOn = errors.New("no answer of registry.example"), false
 		}, doctor.Registries, doctor.Warning, []string{"does not follow any"}},
 
-		"ReloadOff": {"nothing is followed, whatever the annotations say", func(f *doctor.Facts) { f.Installation.ReloadOn = false }, doctor.Settings, doctor.Warning, []string{"ReloadOff", "switch reload on", "ask for them: 1"}},
+		"ReloadOff": {"nothing is followed, whatever the annotations say", func(f *doctor.Facts) { f.Controller.Installation.ReloadOn = false }, doctor.Settings, doctor.Warning, []string{"ReloadOff", "switch reload on", "ask for them: 1"}},
 		"StrategyOff": {"it waits for a person", func(f *doctor.Facts) {
-			f.Workloads[0], f.Installation.PodsOn = workload(map[string]string{settings.Reload: "auto", settings.Strategy: "evict"}), false
+			f.Workloads.All[0], f.Controller.Installation.PodsOn = workload(map[string]string{settings.Reload: "auto", settings.Strategy: "evict"}), false
 		}, doctor.Settings, doctor.Warning, []string{"StrategyOff", "ask for it: 1", "switch the strategies on pods on"}},
 		"StrategyOn": {"nothing is wrong with it", func(f *doctor.Facts) {
-			f.Workloads[0] = workload(map[string]string{settings.Reload: "auto", settings.Strategy: "evict"})
+			f.Workloads.All[0] = workload(map[string]string{settings.Reload: "auto", settings.Strategy: "evict"})
 		}, doctor.Settings, doctor.OK, nil},
-		"Beyond":    {"nobody looks at them", func(f *doctor.Facts) { f.Beyond = []string{"cart", "shop"} }, doctor.Settings, doctor.Warning, []string{"does not watch: cart, shop"}},
-		"Unwatched": {"what a person asks about is not followed", func(f *doctor.Facts) { f.Unwatched = "shop" }, doctor.Settings, doctor.Warning, []string{"does not watch namespace shop"}},
+		"Beyond":    {"nobody looks at them", func(f *doctor.Facts) { f.Namespaces.Beyond = []string{"cart", "shop"} }, doctor.Settings, doctor.Warning, []string{"does not watch: cart, shop"}},
+		"Unwatched": {"what a person asks about is not followed", func(f *doctor.Facts) { f.Namespaces.Unwatched = "shop" }, doctor.Settings, doctor.Warning, []string{"does not watch namespace shop"}},
 		"Invalid": {"the controller leaves it alone", func(f *doctor.Facts) {
-			f.Workloads = []doctor.Workload{workload(map[string]string{settings.Quiet: "soon"})}
+			f.Workloads.All = []doctor.Workload{workload(map[string]string{settings.Quiet: "soon"})}
 		}, doctor.Settings, doctor.Problem, []string{"deployment/web in shop: ", "InvalidValue"}},
 		"Contradiction": {"it may be meant", func(f *doctor.Facts) {
-			f.Workloads[0] = workload(map[string]string{settings.Reload: "never", settings.Quiet: "1s"})
+			f.Workloads.All[0] = workload(map[string]string{settings.Reload: "never", settings.Quiet: "1s"})
 		}, doctor.Settings, doctor.Warning, []string{"Contradiction"}},
-		"Typo": {"nobody would look for it elsewhere", func(f *doctor.Facts) { f.Workloads, f.Absent = nil, []string{"shpo"} }, doctor.Settings, doctor.Problem, []string{"namespace shpo does not exist", "correct the name"}},
+		"Typo": {"nobody would look for it elsewhere", func(f *doctor.Facts) { f.Workloads.All, f.Namespaces.Absent = nil, []string{"shpo"} }, doctor.Settings, doctor.Problem, []string{"namespace shpo does not exist", "correct the name"}},
 		"Metadata": {"of other objects than workloads", func(f *doctor.Facts) {
-			f.Notes = []doctor.Note{{Object: "namespace/shop", Finding: review.OfNamespace(map[string]string{settings.Reload: "maybe"}, nil, f.Nearest)[0]}}
+			f.Notes = []doctor.Note{{Object: "namespace/shop", Finding: review.OfNamespace(map[string]string{settings.Reload: "maybe"}, nil, f.Hints.Nearest)[0]}}
 		}, doctor.Settings, doctor.Problem, []string{"namespace/shop: annotation lockstep.dev/reload", "InvalidValue", "1 finding"}},
-		"Written":      {"what Lockstep writes is no mistake in a cluster", func(f *doctor.Facts) { f.Workloads[0].Review.Annotations[settings.MovedBy] = "lockstep-system" }, doctor.Settings, doctor.OK, nil},
-		"PartlyHidden": {"some kinds may not be listed", func(f *doctor.Facts) { f.WorkloadsErr = []error{forbidden("cronjobs")} }, doctor.Settings, doctor.Unknown, []string{"1 workload looked at", "not looked at: cronjobs"}},
+		"Written":      {"what Lockstep writes is no mistake in a cluster", func(f *doctor.Facts) { f.Workloads.All[0].Review.Annotations[settings.MovedBy] = "lockstep-system" }, doctor.Settings, doctor.OK, nil},
+		"PartlyHidden": {"some kinds may not be listed", func(f *doctor.Facts) { f.Workloads.Errs = []error{forbidden("cronjobs")} }, doctor.Settings, doctor.Unknown, []string{"1 workload looked at", "not looked at: cronjobs"}},
 
-		"Gone":     {"pods would not start", func(f *doctor.Facts) { f.Sources = nil }, doctor.References, doctor.Warning, []string{"1 of 1 reference", "deployment/web in shop needs configmap/app"}},
-		"Optional": {"pods start without it", func(f *doctor.Facts) { f.Sources, f.Workloads[0].Review.Refs[0].Optional = nil, true }, doctor.References, doctor.OK, nil},
+		"Gone":     {"pods would not start", func(f *doctor.Facts) { f.Sources.Exist = nil }, doctor.References, doctor.Warning, []string{"1 of 1 reference", "deployment/web in shop needs configmap/app"}},
+		"Optional": {"pods start without it", func(f *doctor.Facts) { f.Sources.Exist, f.Workloads.All[0].Review.Refs[0].Optional = nil, true }, doctor.References, doctor.OK, nil},
 		"Listed": {"an annotation names it", func(f *doctor.Facts) {
-			f.Workloads[0] = workload(map[string]string{settings.Reload: "secret/db, secret/x-*"})
+			f.Workloads.All[0] = workload(map[string]string{settings.Reload: "secret/db, secret/x-*"})
 		}, doctor.References, doctor.Warning, []string{"lists secret/db"}},
 		"Ignored": {"what is not followed is not our business", func(f *doctor.Facts) {
-			f.Sources, f.Workloads[0] = nil, workload(map[string]string{settings.Reload: "never"})
+			f.Sources.Exist, f.Workloads.All[0] = nil, workload(map[string]string{settings.Reload: "never"})
 		}, doctor.References, doctor.OK, nil},
 
-		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"shares 1 workload", "annotations of Wave too, which does not seem to run", "take the annotations"}},
+		"Annotated": {"an annotation that is left over", func(f *doctor.Facts) { f.Workloads.All[0] = workload(nil, "Wave") }, doctor.Reloaders, doctor.Warning, []string{"shares 1 workload", "annotations of Wave too, which does not seem to run", "take the annotations"}},
 		"Both": {"both restart it", func(f *doctor.Facts) {
-			f.Workloads[0], f.Programs = workload(nil, "Wave"), []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
+			f.Workloads.All[0], f.Others.Programs = workload(nil, "Wave"), []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
 		}, doctor.Reloaders, doctor.Problem, []string{"which runs", "deployment/wave in tools"}},
 		"Beside": {"each has its own workloads", func(f *doctor.Facts) {
-			f.Programs = []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
+			f.Others.Programs = []doctor.Program{{Tool: "Wave", Where: "deployment/wave in tools"}}
 		}, doctor.Reloaders, doctor.OK, []string{"Wave runs"}},
 		"All": {"it asks no annotation", func(f *doctor.Facts) {
-			f.Programs = []doctor.Program{{Tool: "Stakater Reloader", Where: "deployment/reloader in tools", All: true}}
+			f.Others.Programs = []doctor.Program{{Tool: "Stakater Reloader", Where: "deployment/reloader in tools", All: true}}
 		}, doctor.Reloaders, doctor.Warning, []string{"Stakater Reloader runs for all workloads: deployment/reloader in tools"}},
-		"Twins": {"two controllers watch a namespace", func(f *doctor.Facts) { f.Installations = []string{"deployment/lockstep in other"} }, doctor.Reloaders, doctor.Problem, []string{"Lockstep runs too: deployment/lockstep in other"}},
+		"Twins": {"two controllers watch a namespace", func(f *doctor.Facts) { f.Others.Installations = []string{"deployment/lockstep in other"} }, doctor.Reloaders, doctor.Problem, []string{"Lockstep runs too: deployment/lockstep in other"}},
 		"Elsewhere": {"the namespace that was asked about is not that of the controller", func(f *doctor.Facts) {
-			*f = doctor.Facts{Namespace: "nope", Elsewhere: " (so)", Installations: []string{"deployment/lockstep in other"}}
+			*f = doctor.Facts{Namespace: "nope", Hints: doctor.Hints{Elsewhere: " (so)"}, Others: doctor.Others{Installations: []string{"deployment/lockstep in other"}}}
 		}, doctor.Controller, doctor.Unknown, []string{"namespace nope has no Deployment of Lockstep; there is deployment/lockstep in other", "name the namespace in which it is (so)"}},
 		"ElsewhereTwin": {"and it is no second one", func(f *doctor.Facts) {
-			*f = doctor.Facts{Namespace: "nope", Installations: []string{"deployment/lockstep in other"}}
+			*f = doctor.Facts{Namespace: "nope", Others: doctor.Others{Installations: []string{"deployment/lockstep in other"}}}
 		}, doctor.Reloaders, doctor.OK, nil},
-		"TwoOfUs":  {"two installations", func(f *doctor.Facts) { f.Workloads[0].MovedBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "look whether that installation"}},
-		"OneOfUs":  {"our own mark", func(f *doctor.Facts) { f.Workloads[0].MovedBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
-		"NoWorlds": {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads, f.WorkloadsErr = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
+		"TwoOfUs":  {"two installations", func(f *doctor.Facts) { f.Workloads.All[0].MovedBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "look whether that installation"}},
+		"OneOfUs":  {"our own mark", func(f *doctor.Facts) { f.Workloads.All[0].MovedBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
+		"NoWorlds": {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads.All, f.Workloads.Errs = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -258,9 +266,9 @@ func containsAll(text string, parts []string) bool {
 func TestManyDetails(t *testing.T) {
 	t.Parallel()
 	facts := healthy()
-	facts.Sources = nil
+	facts.Sources.Exist = nil
 	for range 100 {
-		facts.Workloads = append(facts.Workloads, workload(nil))
+		facts.Workloads.All = append(facts.Workloads.All, workload(nil))
 	}
 	for _, c := range doctor.Decide(facts) {
 		if c.Name == doctor.References && (len(c.Details) != 21 || c.Details[20] != "and 81 more") {

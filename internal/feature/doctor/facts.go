@@ -15,35 +15,71 @@ type Facts struct {
 	// Namespace is that of the installation, Version that of this program.
 	Namespace, Version string
 	Now                time.Time
+	Hints              Hints
+
+	Controller ControllerFacts
+	Rights     Rights
+	Kinds      KindFacts
+	Clock      ClockFacts
+	Record     RecordFacts
+	// Registries are those of the images that workloads follow, with why one does not answer.
+	Registries map[string]error
+
+	Workloads  WorkloadFacts
+	Namespaces NamespaceFacts
+	Sources    SourceFacts
+	// Notes are what is wrong with the metadata of namespaces, ConfigMaps and Secrets.
+	Notes []Note
+
+	Others Others
+}
+
+// Hints are for the advice to the user.
+type Hints struct {
 	// Elsewhere ends the sentence that advises to name another namespace, with how.
 	Elsewhere string
 	// Nearest finds what a misspelt word may mean.
 	Nearest review.Nearest
+}
 
-	Installation    Installation
-	InstallationErr error
+// ControllerFacts are about the controller and its leader.
+type ControllerFacts struct {
+	Installation Installation
+	Err          error
 	// Rivals are the other Deployments that have the Lease of this one.
 	Rivals []string
 
 	Leader    access.Leader
 	Led       bool
 	LeaderErr error
+}
 
+// Rights are the permissions of the controller.
+type Rights struct {
 	// Missing are the rights that the controller does not have, of as many as were Asked. Main is
 	// how many of these are for each use without which it is of no use.
-	Missing   []access.Right
-	Asked     int
-	Main      map[string]int
-	RightsErr error
+	Missing []access.Right
+	Asked   int
+	Main    map[string]int
+	Err     error
+}
 
-	Served    []Served
-	ServedErr error
+// KindFacts are the kinds of workloads.
+type KindFacts struct {
+	Served []Served
+	Err    error
+}
 
-	Times    access.Times
-	TimesErr error
+// ClockFacts are the API server's time and ours.
+type ClockFacts struct {
+	Times access.Times
+	Err   error
+}
 
-	Stored    ledger.Stored
-	StoredErr error
+// RecordFacts are about the record and the key of its digests.
+type RecordFacts struct {
+	Stored ledger.Stored
+	Err    error
 
 	// Keyed is how many workloads on record have digests that were made with a key, OtherKey are
 	// those of them whose key is not the one in the Secret that Key names.
@@ -51,15 +87,19 @@ type Facts struct {
 	OtherKey []string
 	Key      string
 	KeyErr   error
+}
 
-	// Registries are those of the images that workloads follow, with why one does not answer.
-	Registries map[string]error
+// WorkloadFacts are the workloads that were looked at.
+type WorkloadFacts struct {
+	All []Workload
+	// Errs are about the kinds that could not be listed.
+	Errs []error
+}
 
-	Workloads []Workload
-	// WorkloadsErr are the kinds that could not be listed, NamespacesErr is why the settings of
-	// namespaces are not known.
-	WorkloadsErr  []error
-	NamespacesErr error
+// NamespaceFacts are about the namespaces that are watched, or should be.
+type NamespaceFacts struct {
+	// Err is why the settings of namespaces are not known.
+	Err error
 	// Absent are the namespaces that a person or the controller's flags name, and that do not
 	// exist.
 	Absent []string
@@ -69,16 +109,19 @@ type Facts struct {
 	// Unwatched is the namespace that a person names and the controller does not watch, empty
 	// when it does.
 	Unwatched string
-	// Notes are what is wrong with the metadata of namespaces, ConfigMaps and Secrets.
-	Notes []Note
+}
 
-	// Sources are the ConfigMaps and Secrets that exist.
-	Sources    map[SourceKey]bool
-	SourcesErr error
+// SourceFacts are the ConfigMaps and Secrets.
+type SourceFacts struct {
+	Exist map[SourceKey]bool
+	Err   error
+}
 
+// Others are other programs that may restart the same workloads.
+type Others struct {
 	// Programs are the other reloaders that run.
-	Programs    []Program
-	ProgramsErr error
+	Programs []Program
+	Err      error
 	// Installations are the Deployments of other controllers of Lockstep that watch a
 	// namespace of this one.
 	Installations []string
@@ -144,10 +187,10 @@ type Workload struct {
 
 // time is the present by the API server's clock, as far as that is known.
 func (f Facts) time() time.Time {
-	if f.TimesErr != nil || f.Times.Server.IsZero() {
+	if f.Clock.Err != nil || f.Clock.Times.Server.IsZero() {
 		return f.Now
 	}
-	return f.Times.Server
+	return f.Clock.Times.Server
 }
 
 // String is what people call it: "deployment/web in shop".

@@ -56,24 +56,24 @@ const (
 
 // Gather reads the facts. It fails only when the API server cannot be reached.
 func Gather(ctx context.Context, o Options) (Facts, error) {
-	f := Facts{Namespace: o.Namespace, Version: o.Version, Nearest: o.Nearest, Elsewhere: o.Elsewhere}
-	f.Times, f.TimesErr = o.Raw.Time(ctx, o.Now)
-	if _, lost := errors.AsType[*url.Error](f.TimesErr); lost {
-		return f, f.TimesErr
+	f := Facts{Namespace: o.Namespace, Version: o.Version, Hints: Hints{Nearest: o.Nearest, Elsewhere: o.Elsewhere}}
+	f.Clock.Times, f.Clock.Err = o.Raw.Time(ctx, o.Now)
+	if _, lost := errors.AsType[*url.Error](f.Clock.Err); lost {
+		return f, f.Clock.Err
 	}
 	f.Now = o.Now()
 	configured := f.readInstallation(ctx, o)
 	if lease := cmp.Or(o.Lease, configured.Lease); lease != "" {
-		f.Leader, f.Led, f.LeaderErr = access.ReadLeader(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: lease})
+		f.Controller.Leader, f.Controller.Led, f.Controller.LeaderErr = access.ReadLeader(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: lease})
 	}
-	f.Stored, f.StoredErr = ledger.ReadAll(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: cmp.Or(o.State, configured.State)}, "")
+	f.Record.Stored, f.Record.Err = ledger.ReadAll(ctx, o.Client, client.ObjectKey{Namespace: o.Namespace, Name: cmp.Or(o.State, configured.State)}, "")
 	f.readKey(ctx, o, configured.Key)
 	f.readKinds(o, configured)
 	namespaces := f.readNamespaces(ctx, o)
 	if configured.Rights != nil {
 		rights := f.relevant(configured.Rights(o.Namespace), configured.Kinds, namespaces)
-		f.Asked, f.Main = len(rights), mainOf(rights)
-		f.Missing, f.RightsErr = access.Review(ctx, o.Client, f.Installation.Account, rights)
+		f.Rights.Asked, f.Rights.Main = len(rights), mainOf(rights)
+		f.Rights.Missing, f.Rights.Err = access.Review(ctx, o.Client, f.Controller.Installation.Account, rights)
 	}
 	f.readPrograms(ctx, o, configured, namespaces)
 	o.named = len(o.Watched) > 0
@@ -93,16 +93,16 @@ func (f *Facts) readInstallation(ctx context.Context, o Options) installation.Co
 	found, err := o.Understand.Find(ctx, o.Client, o.Namespace)
 	switch {
 	case err != nil:
-		f.InstallationErr = err
+		f.Controller.Err = err
 		return usual
 	case len(found) == 0:
 		return usual
 	}
 	one := found[0]
-	f.Installation = installationOf(one)
+	f.Controller.Installation = installationOf(one)
 	for _, other := range found[1:] {
 		if other.Lease != "" && other.Lease == one.Lease && other.IsActive() {
-			f.Rivals = append(f.Rivals, "deployment/"+other.Name)
+			f.Controller.Rivals = append(f.Controller.Rivals, "deployment/"+other.Name)
 		}
 	}
 	if one.Problem != "" {
@@ -114,7 +114,7 @@ func (f *Facts) readInstallation(ctx context.Context, o Options) installation.Co
 
 func installationOf(d installation.Found) Installation {
 	i := Installation{
-		Deployment: d.Name, Problem: d.Problem, Wanted: kube.Deployment().ReplicasOf(d.Deployment), Ready: int(d.Status.ReadyReplicas),
+		Deployment: d.Name, Problem: d.Problem, Wanted: kube.Deployment().Replicas(d.Deployment), Ready: int(d.Status.ReadyReplicas),
 		Lease: d.Lease, ReloadOn: d.Reload, ImagesOn: d.Images, PodsOn: d.Pods, Updated: int(d.Status.UpdatedReplicas), OnHost: d.Spec.Template.Spec.HostNetwork,
 		Account: access.Account{Namespace: d.Namespace, Name: d.Spec.Template.Spec.ServiceAccountName},
 	}
@@ -127,12 +127,12 @@ func installationOf(d installation.Found) Installation {
 func (f *Facts) readPods(ctx context.Context, o Options, d *appsv1.Deployment, port string) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
-		f.Installation.PodsErr = err
+		f.Controller.Installation.PodsErr = err
 		return
 	}
 	list := &corev1.PodList{}
 	if err := o.Client.List(ctx, list, client.InNamespace(o.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		f.Installation.PodsErr = fmt.Errorf("list pods in %s: %w", o.Namespace, err)
+		f.Controller.Installation.PodsErr = fmt.Errorf("list pods in %s: %w", o.Namespace, err)
 		return
 	}
 	for i := range list.Items {
@@ -144,7 +144,7 @@ func (f *Facts) readPods(ctx context.Context, o Options, d *appsv1.Deployment, p
 			pod.Ready = pod.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		}
 		pod.Report, pod.ReportErr = readReport(ctx, o, pod.Name, port)
-		f.Installation.Pods = append(f.Installation.Pods, pod)
+		f.Controller.Installation.Pods = append(f.Controller.Installation.Pods, pod)
 	}
 }
 
@@ -176,17 +176,17 @@ func (f *Facts) readKinds(o Options, c installation.Configured) {
 	for _, kind := range c.Kinds {
 		_, err := o.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil && !meta.IsNoMatchError(err) {
-			f.ServedErr = fmt.Errorf("look for %s: %w", kind.Name(), err)
+			f.Kinds.Err = fmt.Errorf("look for %s: %w", kind.Name(), err)
 			return
 		}
-		f.Served = append(f.Served, Served{Name: kind.Name(), Here: err == nil, BuiltIn: kind.Object != nil, Custom: kind.Custom})
+		f.Kinds.Served = append(f.Kinds.Served, Served{Name: kind.Name(), Here: err == nil, BuiltIn: kind.Typed.Object != nil, Custom: kind.Custom})
 	}
 }
 
 // relevant are the rights without those about kinds and namespaces that the cluster does not have.
 func (f *Facts) relevant(rights []access.Right, kinds []kube.Kind, all namespaces) []access.Right {
 	absent := map[string]bool{}
-	for i, served := range f.Served {
+	for i, served := range f.Kinds.Served {
 		plural, _ := meta.UnsafeGuessKindToResource(kinds[i].GroupVersionKind)
 		absent[plural.GroupResource().String()] = !served.Here
 	}
@@ -209,7 +209,7 @@ func mainOf(rights []access.Right) map[string]int {
 // askRegistries asks each registry of a followed image once.
 func (f *Facts) askRegistries(ctx context.Context, o Options, c installation.Configured) map[string]error {
 	answers := map[string]error{}
-	for _, w := range f.Workloads {
+	for _, w := range f.Workloads.All {
 		for _, request := range w.Intent.Images {
 			answers[request.Image.Repository.Host] = nil
 		}

@@ -46,12 +46,12 @@ func (f *Facts) readWorkloads(ctx context.Context, o Options, c installation.Con
 		for _, ns := range o.Watched {
 			err := everyPage(ctx, o.Client, kind.NewList(), ns, func(object client.Object) error {
 				if w, ok := workloadOf(kind, object, c.Words, namespaces[object.GetNamespace()].annotations); ok {
-					f.Workloads = append(f.Workloads, w)
+					f.Workloads.All = append(f.Workloads.All, w)
 				}
 				return nil
 			})
 			if err != nil {
-				f.WorkloadsErr = append(f.WorkloadsErr, fmt.Errorf("list %s: %w", kind.ResourceName(ns), err))
+				f.Workloads.Errs = append(f.Workloads.Errs, fmt.Errorf("list %s: %w", kind.ResourceName(ns), err))
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (f *Facts) readBeyond(ctx context.Context, o Options, c installation.Config
 			return nil
 		})
 	}
-	f.Beyond = sortedKeys(found)
+	f.Namespaces.Beyond = sortedKeys(found)
 }
 
 // workloadOf keeps what the checks need. It is false for an object that cannot be read.
@@ -133,17 +133,17 @@ func filtered(set map[string]string, keep func(string) bool) map[string]string {
 
 // readSources lists the ConfigMaps and Secrets by their metadata: no content is read.
 func (f *Facts) readSources(ctx context.Context, o Options) {
-	f.Sources = map[SourceKey]bool{}
+	f.Sources.Exist = map[SourceKey]bool{}
 	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
 		for _, ns := range o.Watched {
 			err := everyPage(ctx, o.Client, metadataList(string(kind)), ns, func(object client.Object) error {
 				id := input.ID{Kind: kind, Name: object.GetName()}
-				f.Sources[SourceKey{object.GetNamespace(), id}] = true
+				f.Sources.Exist[SourceKey{object.GetNamespace(), id}] = true
 				f.note(id.String()+" in "+object.GetNamespace(), review.OfSource(string(kind), ours(object.GetAnnotations()), ours(object.GetLabels()), o.Nearest))
 				return nil
 			})
 			if err != nil {
-				f.SourcesErr = fmt.Errorf("list %s: %w", kube.ResourceName(string(kind), ns), err)
+				f.Sources.Err = fmt.Errorf("list %s: %w", kube.ResourceName(string(kind), ns), err)
 				return
 			}
 		}

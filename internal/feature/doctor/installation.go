@@ -15,18 +15,18 @@ import (
 const seeController = "see the check " + string(Controller)
 
 func checkController(f Facts) Check {
-	i := f.Installation
+	i := f.Controller.Installation
 	c := Check{Name: Controller, Result: Problem}
 	switch {
-	case f.InstallationErr != nil:
-		return unread(Controller, f.InstallationErr)
+	case f.Controller.Err != nil:
+		return unread(Controller, f.Controller.Err)
 	case i.Deployment == "":
 		c.Result = Unknown
 		c.Found = fmt.Sprintf("namespace %s has no Deployment of Lockstep", f.Namespace)
-		c.Do = "install it, or name the namespace in which it is" + f.Elsewhere
+		c.Do = "install it, or name the namespace in which it is" + f.Hints.Elsewhere
 		if f.isElsewhere() {
-			c.Found += "; there is " + strings.Join(f.Installations, ", ")
-			c.Do = "name the namespace in which it is" + f.Elsewhere
+			c.Found += "; there is " + strings.Join(f.Others.Installations, ", ")
+			c.Do = "name the namespace in which it is" + f.Hints.Elsewhere
 		}
 	case i.Problem != "":
 		c.Found = fmt.Sprintf("deployment/%s would not start: %s", i.Deployment, i.Problem)
@@ -54,52 +54,52 @@ func checkController(f Facts) Check {
 // isElsewhere reports whether the namespace that was asked about has nothing of Lockstep, and
 // others have.
 func (f Facts) isElsewhere() bool {
-	return f.InstallationErr == nil && f.Installation.Deployment == "" && f.LeaderErr == nil && !f.Led && len(f.Installations) > 0
+	return f.Controller.Err == nil && f.Controller.Installation.Deployment == "" && f.Controller.LeaderErr == nil && !f.Controller.Led && len(f.Others.Installations) > 0
 }
 
 func checkLeader(f Facts) Check {
-	known := f.Installation.Deployment != "" && f.Installation.Problem == ""
+	known := f.Controller.Installation.Deployment != "" && f.Controller.Installation.Problem == ""
 	switch {
-	case f.LeaderErr != nil:
-		return unread(Leader, f.LeaderErr)
-	case known && f.Installation.Lease == "":
+	case f.Controller.LeaderErr != nil:
+		return unread(Leader, f.Controller.LeaderErr)
+	case known && f.Controller.Installation.Lease == "":
 		return ok(Leader, "leader election is switched off")
-	case len(f.Rivals) > 0:
+	case len(f.Controller.Rivals) > 0:
 		return Check{
 			Name: Leader, Result: Problem, Do: "install each of them in a namespace of its own, or remove one",
-			Found:   fmt.Sprintf("deployment/%s and others have the same Lease: only one of them works at a time", f.Installation.Deployment),
-			Details: some(f.Rivals),
+			Found:   fmt.Sprintf("deployment/%s and others have the same Lease: only one of them works at a time", f.Controller.Installation.Deployment),
+			Details: some(f.Controller.Rivals),
 		}
 	case f.isElsewhere():
 		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: seeController}
-	case !f.Led && f.Installation.Deployment == "":
+	case !f.Controller.Led && f.Controller.Installation.Deployment == "":
 		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "install it: docs/getting-started.md"}
-	case !f.Led:
+	case !f.Controller.Led:
 		return Check{Name: Leader, Result: Problem, Found: fmt.Sprintf("no controller has ever led in namespace %s", f.Namespace), Do: "look at the log of the controller"}
-	case f.Leader.Name == "":
+	case f.Controller.Leader.Name == "":
 		return Check{Name: Leader, Result: Problem, Found: "the last leader has given up the Lease, and no other one has taken it", Do: f.noLeader()}
-	case !f.Leader.Leads(f.time()):
+	case !f.Controller.Leader.Leads(f.time()):
 		return Check{
 			Name: Leader, Result: Problem, Do: "look whether the controller runs and reaches the API server",
-			Found: fmt.Sprintf("%s held the Lease, and has not renewed it since %s", f.Leader.Name, f.Leader.Renewed.UTC().Format(time.RFC3339)),
+			Found: fmt.Sprintf("%s held the Lease, and has not renewed it since %s", f.Controller.Leader.Name, f.Controller.Leader.Renewed.UTC().Format(time.RFC3339)),
 		}
 	case f.ledFromOutside():
 		return Check{
 			Name: Leader, Result: Warning, Do: "end that process, or the Deployment: they have different flags and rights",
-			Found: fmt.Sprintf("%s leads, and is no pod of deployment/%s", f.Leader.Name, f.Installation.Deployment),
+			Found: fmt.Sprintf("%s leads, and is no pod of deployment/%s", f.Controller.Leader.Name, f.Controller.Installation.Deployment),
 		}
-	case f.Stored.Version != "" && f.Version != "" && f.Stored.Version != f.Version:
+	case f.Record.Stored.Version != "" && f.Version != "" && f.Record.Stored.Version != f.Version:
 		return Check{
 			Name: Leader, Result: Warning, Do: "use the same version, so that both mean the same",
-			Found: fmt.Sprintf("%s leads with version %s, and this is %s", f.Leader.Name, f.Stored.Version, f.Version),
+			Found: fmt.Sprintf("%s leads with version %s, and this is %s", f.Controller.Leader.Name, f.Record.Stored.Version, f.Version),
 		}
 	}
-	return ok(Leader, "%s leads", f.Leader.Name)
+	return ok(Leader, "%s leads", f.Controller.Leader.Name)
 }
 
 // noLeader is what to do when nobody leads.
 func (f Facts) noLeader() string {
-	if f.Installation.Ready > 0 {
+	if f.Controller.Installation.Ready > 0 {
 		return "another one takes it within seconds; if not, look at the log of the controller"
 	}
 	return "start the controller"
@@ -108,35 +108,35 @@ func (f Facts) noLeader() string {
 // ledFromOutside reports whether another process than a pod of the Deployment leads, such as one
 // that a person started in a terminal. Pods on the host's network have the name of the node.
 func (f Facts) ledFromOutside() bool {
-	i := f.Installation
+	i := f.Controller.Installation
 	return i.isKnown() && i.PodsErr == nil && len(i.Pods) > 0 && !i.OnHost &&
-		!slices.ContainsFunc(i.Pods, func(p Pod) bool { return p.Name == f.Leader.Host() })
+		!slices.ContainsFunc(i.Pods, func(p Pod) bool { return p.Name == f.Controller.Leader.Host() })
 }
 
 func checkPermissions(f Facts) Check {
-	i := f.Installation
+	i := f.Controller.Installation
 	switch {
-	case f.InstallationErr != nil || i.Deployment == "" || i.Problem != "":
+	case f.Controller.Err != nil || i.Deployment == "" || i.Problem != "":
 		return Check{Name: Permissions, Result: Unknown, Found: "which rights are needed, and by whom, is not known without the Deployment of the controller", Do: seeController}
-	case f.RightsErr != nil:
-		c := unread(Permissions, f.RightsErr)
+	case f.Rights.Err != nil:
+		c := unread(Permissions, f.Rights.Err)
 		c.Do = "run it as someone who may create subjectaccessreviews.authorization.k8s.io, or look at /readyz?verbose of the controller"
 		return c
-	case len(f.Missing) == 0:
-		return ok(Permissions, "%s has all of the %d rights that its flags need", i.Account, f.Asked)
+	case len(f.Rights.Missing) == 0:
+		return ok(Permissions, "%s has all of the %d rights that its flags need", i.Account, f.Rights.Asked)
 	}
-	c := Check{Name: Permissions, Result: Warning, Do: "grant them to " + i.Account.String(), Found: fmt.Sprintf("%d of %d rights are missing", len(f.Missing), f.Asked)}
-	missing := mainOf(f.Missing)
-	for use, count := range f.Main {
+	c := Check{Name: Permissions, Result: Warning, Do: "grant them to " + i.Account.String(), Found: fmt.Sprintf("%d of %d rights are missing", len(f.Rights.Missing), f.Rights.Asked)}
+	missing := mainOf(f.Rights.Missing)
+	for use, count := range f.Rights.Main {
 		if missing[use] == count {
 			c.Result = Problem
 		}
 	}
-	if slices.ContainsFunc(f.Missing, func(r access.Right) bool { return r.Vital }) {
+	if slices.ContainsFunc(f.Rights.Missing, func(r access.Right) bool { return r.Vital }) {
 		c.Result = Problem
 	}
 	var details []string
-	for _, r := range f.Missing {
+	for _, r := range f.Rights.Missing {
 		details = append(details, fmt.Sprintf("%s: needed for %s", r, r.Use))
 	}
 	c.Details = some(details)
@@ -144,12 +144,12 @@ func checkPermissions(f Facts) Check {
 }
 
 func checkKinds(f Facts) Check {
-	if f.ServedErr != nil {
-		return unread(Kinds, f.ServedErr)
+	if f.Kinds.Err != nil {
+		return unread(Kinds, f.Kinds.Err)
 	}
 	c := ok(Kinds, "")
 	var here, absent []string
-	for _, k := range f.Served {
+	for _, k := range f.Kinds.Served {
 		switch {
 		case k.Here:
 			here = append(here, k.Name)
@@ -168,9 +168,9 @@ func checkKinds(f Facts) Check {
 }
 
 func checkCaches(f Facts) Check {
-	i := f.Installation
+	i := f.Controller.Installation
 	switch {
-	case f.InstallationErr != nil || i.Deployment == "":
+	case f.Controller.Err != nil || i.Deployment == "":
 		return Check{Name: Caches, Result: Unknown, Found: "the pods of the controller are not known", Do: seeController}
 	case i.PodsErr != nil:
 		return unread(Caches, i.PodsErr)
@@ -223,19 +223,19 @@ func worse(a, b Result) Result {
 const mostSkew = 5 * time.Second
 
 func checkClock(f Facts) Check {
-	if f.TimesErr != nil {
-		return unread(Clock, f.TimesErr)
+	if f.Clock.Err != nil {
+		return unread(Clock, f.Clock.Err)
 	}
 	c := ok(Clock, "this machine, the API server and the leader agree")
-	if here := beyond(f.Times.Server, f.Times.Sent, f.Times.Answered); here != 0 {
+	if here := beyond(f.Clock.Times.Server, f.Clock.Times.Sent, f.Clock.Times.Answered); here != 0 {
 		c.Details = append(c.Details, fmt.Sprintf("the clock of this machine is %s that of the API server", ahead(-here)))
 	}
 	switch {
-	case !f.Led || f.Leader.Name == "" || f.Leader.WrittenAt.IsZero():
+	case !f.Controller.Led || f.Controller.Leader.Name == "" || f.Controller.Leader.WrittenAt.IsZero():
 		c.Found = "this machine and the API server agree; no leader's clock is known"
 	default:
 		// The leader looks at its clock, then writes: that may take as long as the Lease lasts.
-		if leader := beyond(f.Leader.WrittenAt, f.Leader.Renewed, f.Leader.Expires); leader != 0 {
+		if leader := beyond(f.Controller.Leader.WrittenAt, f.Controller.Leader.Renewed, f.Controller.Leader.Expires); leader != 0 {
 			c.Details = append(c.Details, fmt.Sprintf("the clock of the leader is %s that of the API server", ahead(-leader)))
 		}
 	}
@@ -269,9 +269,9 @@ const nearlyFull = 80
 
 func checkRecord(f Facts) Check {
 	switch {
-	case f.StoredErr != nil:
-		return unread(Record, f.StoredErr)
-	case !f.Stored.Found:
+	case f.Record.Err != nil:
+		return unread(Record, f.Record.Err)
+	case !f.Record.Stored.Found:
 		c := Check{Name: Record, Result: Warning, Found: fmt.Sprintf("there is no record in namespace %s: no workload was followed yet", f.Namespace), Do: "annotate a workload with lockstep.dev/reload: auto"}
 		if asking, _ := f.asking(); asking > 0 {
 			c.Do = "workloads ask to be followed: see the check " + string(Leader)
@@ -293,7 +293,7 @@ func checkRecord(f Facts) Check {
 		}
 		c.Details = append(c.Details, fmt.Sprintf("%s: %d of %d KiB", what, used>>10, room>>10))
 	}
-	for _, u := range f.Stored.Used {
+	for _, u := range f.Record.Stored.Used {
 		look(u.Name, u.All, perShard)
 		for _, ns := range sortedKeys(u.Namespaces) {
 			if ns != "" {
@@ -302,12 +302,12 @@ func checkRecord(f Facts) Check {
 		}
 	}
 	tooNew := 0
-	for _, e := range f.Stored.Entries {
+	for _, e := range f.Record.Stored.Entries {
 		if e.TooNew {
 			tooNew++
 		}
 	}
-	c.Found = fmt.Sprintf("%s on record; the fullest part has %d%% of its room taken", counted(len(f.Stored.Entries), "workload"), fullest)
+	c.Found = fmt.Sprintf("%s on record; the fullest part has %d%% of its room taken", counted(len(f.Record.Stored.Entries), "workload"), fullest)
 	if c.Result != OK {
 		c.Do = "new workloads of a full part are not followed: delete workloads that are not needed, or let them follow less"
 	}

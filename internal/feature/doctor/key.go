@@ -15,31 +15,31 @@ import (
 // readKey compares the name of the installation's key with those that the record has. Without
 // digests that were made with a key, the key is not read.
 func (f *Facts) readKey(ctx context.Context, o Options, name string) {
-	f.Key = name
+	f.Record.Key = name
 	used := map[string][]string{}
-	for key, entry := range f.Stored.Entries {
+	for key, entry := range f.Record.Stored.Entries {
 		ids := keyIDs(entry)
 		if len(ids) > 0 {
-			f.Keyed++
+			f.Record.Keyed++
 		}
 		for _, id := range ids {
 			used[id] = append(used[id], key.String())
 		}
 	}
-	if f.Keyed == 0 {
+	if f.Record.Keyed == 0 {
 		return
 	}
 	key, err := access.ReadInstallationKey(ctx, o.Client, o.Namespace, name)
 	if err != nil {
-		f.KeyErr = err
+		f.Record.KeyErr = err
 		return
 	}
 	delete(used, fingerprint.NewKeyedHasher(key).KeyID())
 	for _, id := range sortedKeys(used) {
-		f.OtherKey = append(f.OtherKey, used[id]...)
+		f.Record.OtherKey = append(f.Record.OtherKey, used[id]...)
 	}
-	slices.Sort(f.OtherKey)
-	f.OtherKey = slices.Compact(f.OtherKey)
+	slices.Sort(f.Record.OtherKey)
+	f.Record.OtherKey = slices.Compact(f.Record.OtherKey)
 }
 
 // keyIDs name the keys with which the versions of an entry were made, each once.
@@ -60,28 +60,28 @@ func keyIDs(e record.Entry) []string {
 const withAnotherKey = "put the Secret back from a backup, or restart the workloads whose Secrets changed before the next start, which takes what exists as given"
 
 func checkKey(f Facts) Check {
-	at := fmt.Sprintf("secret/%s in %s", f.Key, f.Namespace)
+	at := fmt.Sprintf("secret/%s in %s", f.Record.Key, f.Namespace)
 	switch {
-	case f.StoredErr != nil:
-		return unread(Key, f.StoredErr)
-	case f.Keyed == 0:
+	case f.Record.Err != nil:
+		return unread(Key, f.Record.Err)
+	case f.Record.Keyed == 0:
 		return ok(Key, "no digest of a Secret is on record")
-	case apierrors.IsNotFound(f.KeyErr):
+	case apierrors.IsNotFound(f.Record.KeyErr):
 		return Check{
 			Name: Key, Result: Problem, Found: at + ", with which the digests of Secrets on record were made, does not exist",
 			Do: "look again in a minute: a leader that runs makes it again; else " + withAnotherKey,
 		}
-	case f.KeyErr != nil:
-		return unread(Key, f.KeyErr)
-	case len(f.OtherKey) == 0:
-		return ok(Key, "the digests of Secrets on record (%s) were made with the key in %s", counted(f.Keyed, "workload"), at)
+	case f.Record.KeyErr != nil:
+		return unread(Key, f.Record.KeyErr)
+	case len(f.Record.OtherKey) == 0:
+		return ok(Key, "the digests of Secrets on record (%s) were made with the key in %s", counted(f.Record.Keyed, "workload"), at)
 	}
 	c := Check{
-		Name: Key, Result: Problem, Details: some(f.OtherKey),
-		Found: fmt.Sprintf("%s was replaced: the digests of Secrets on record of %d of %s were made with another key", at, len(f.OtherKey), counted(f.Keyed, "workload")),
+		Name: Key, Result: Problem, Details: some(f.Record.OtherKey),
+		Found: fmt.Sprintf("%s was replaced: the digests of Secrets on record of %d of %s were made with another key", at, len(f.Record.OtherKey), counted(f.Record.Keyed, "workload")),
 		Do:    "delete the Secret if the leader has run since before: within a minute it makes it again, with the key that it has; else " + withAnotherKey,
 	}
-	if len(f.OtherKey) < f.Keyed {
+	if len(f.Record.OtherKey) < f.Record.Keyed {
 		c.Result, c.Do = Warning, "if the controller was started since, it uses the new key: restart those of the workloads whose Secrets changed before that; if not, delete the Secret: the leader makes it again with the key that it has"
 	}
 	return c

@@ -34,7 +34,7 @@ func (f *Facts) readNamespaces(ctx context.Context, o Options) namespaces {
 		return nil
 	})
 	if err != nil {
-		f.NamespacesErr = fmt.Errorf("list namespaces: %w", err)
+		f.Namespaces.Err = fmt.Errorf("list namespaces: %w", err)
 		return nil
 	}
 	return all
@@ -51,11 +51,11 @@ func (f *Facts) within(named []string, c installation.Configured, all namespaces
 	if i := slices.IndexFunc(named, func(name string) bool {
 		return !slices.Contains(watched, name) && !slices.Contains(watched, corev1.NamespaceAll)
 	}); i >= 0 {
-		f.Unwatched = named[i]
+		f.Namespaces.Unwatched = named[i]
 	}
 	for name, one := range all {
 		if slices.Contains(list, name) || slices.Contains(list, corev1.NamespaceAll) {
-			f.note("namespace/"+name, review.OfNamespace(one.annotations, ours(one.labels), f.Nearest))
+			f.note("namespace/"+name, review.OfNamespace(one.annotations, ours(one.labels), f.Hints.Nearest))
 		}
 	}
 	if all == nil {
@@ -64,7 +64,7 @@ func (f *Facts) within(named []string, c installation.Configured, all namespaces
 	return slices.DeleteFunc(list, func(name string) bool {
 		absent := !all.has(name) && name != corev1.NamespaceAll
 		if absent {
-			f.Absent = append(f.Absent, name)
+			f.Namespaces.Absent = append(f.Namespaces.Absent, name)
 		}
 		return absent
 	})

@@ -46,9 +46,9 @@ func TestWithin(t *testing.T) {
 		"Typo":     {[]string{"shpo"}, configured(""), cluster(), nil, []string{"shpo"}},
 		"Unknown":  {[]string{"shpo"}, configured(""), nil, []string{"shpo"}, nil},
 	} {
-		f := Facts{Nearest: func(string, []string) []string { return nil }}
-		if got := f.within(tc.named, tc.controller, tc.all); !slices.Equal(got, tc.want) || !slices.Equal(f.Absent, tc.gone) {
-			t.Errorf("%s: %q and absent %q, want %q and %q", name, got, f.Absent, tc.want, tc.gone)
+		f := Facts{Hints: Hints{Nearest: func(string, []string) []string { return nil }}}
+		if got := f.within(tc.named, tc.controller, tc.all); !slices.Equal(got, tc.want) || !slices.Equal(f.Namespaces.Absent, tc.gone) {
+			t.Errorf("%s: %q and absent %q, want %q and %q", name, got, f.Namespaces.Absent, tc.want, tc.gone)
 		}
 	}
 }

@@ -19,23 +19,23 @@ import (
 func (f *Facts) readPrograms(ctx context.Context, o Options, own installation.Configured, all namespaces) {
 	err := everyPage(ctx, o.Client, &appsv1.DeploymentList{}, "", func(object client.Object) error {
 		d := object.(*appsv1.Deployment)
-		if kube.Deployment().ReplicasOf(d) == 0 {
+		if kube.Deployment().Typed.Replicas(d) == 0 {
 			return nil
 		}
 		where := "deployment/" + d.Name + " in " + d.Namespace
-		isOwn := d.Namespace == f.Namespace && (d.Name == f.Installation.Deployment || slices.Contains(f.Rivals, "deployment/"+d.Name))
+		isOwn := d.Namespace == f.Namespace && (d.Name == f.Controller.Installation.Deployment || slices.Contains(f.Controller.Rivals, "deployment/"+d.Name))
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if tool := toolOfImage(container.Image); tool != "" {
-				f.Programs = append(f.Programs, Program{Tool: tool, Where: where, All: takesAll(container)})
+				f.Others.Programs = append(f.Others.Programs, Program{Tool: tool, Where: where, All: takesAll(container)})
 			}
 		}
 		if other, ours := o.Understand.Of(d); ours && !isOwn && other.Problem == "" && share(own, other, all) {
-			f.Installations = append(f.Installations, where)
+			f.Others.Installations = append(f.Others.Installations, where)
 		}
 		return nil
 	})
 	if err != nil {
-		f.ProgramsErr = fmt.Errorf("list deployments: %w", err)
+		f.Others.Err = fmt.Errorf("list deployments: %w", err)
 	}
 }
 

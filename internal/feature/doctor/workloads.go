@@ -13,8 +13,8 @@ import (
 )
 
 func checkRegistries(f Facts) Check {
-	if len(f.WorkloadsErr) > 0 && len(f.Workloads) == 0 {
-		return unread(Registries, f.WorkloadsErr[0])
+	if len(f.Workloads.Errs) > 0 && len(f.Workloads.All) == 0 {
+		return unread(Registries, f.Workloads.Errs[0])
 	}
 	if len(f.Registries) == 0 {
 		return ok(Registries, "no workload follows an image")
@@ -30,7 +30,7 @@ func checkRegistries(f Facts) Check {
 		c.Found = fmt.Sprintf("%d of %d registries that workloads need did not answer from here", len(c.Details), len(f.Registries))
 		c.Do = "check the names and the network; the controller may reach what this machine does not: \"lockstep explain\" says what it met"
 	}
-	if f.Installation.isKnown() && !f.Installation.ImagesOn {
+	if f.Controller.Installation.isKnown() && !f.Controller.Installation.ImagesOn {
 		c.Result = Warning // a registry that does not answer keeps no controller from anything
 		c.Details = append(c.Details, "workloads ask for images, and the controller does not follow any")
 		c.Do = "switch images on in the controller"
@@ -40,33 +40,33 @@ func checkRegistries(f Facts) Check {
 }
 
 func checkSettings(f Facts) Check {
-	if len(f.WorkloadsErr) > 0 && len(f.Workloads) == 0 {
-		return unread(Settings, f.WorkloadsErr[0])
+	if len(f.Workloads.Errs) > 0 && len(f.Workloads.All) == 0 {
+		return unread(Settings, f.Workloads.Errs[0])
 	}
 	c := ok(Settings, "")
 	f.tellMistakes(&c)
 	asking, followed := f.asking()
-	if asking > 0 && f.Installation.isKnown() && !f.Installation.ReloadOn {
+	if asking > 0 && f.Controller.Installation.isKnown() && !f.Controller.Installation.ReloadOn {
 		c.Result = worse(c.Result, Warning)
 		c.Details = append(c.Details, fmt.Sprintf("the controller follows no ConfigMaps and Secrets; workloads that ask for them: %d (%s)", asking, input.ReloadOff))
 		c.Do = also(c.Do, "switch reload on in the controller, or take the annotations away")
 	}
-	if moved := f.movedByPods(); moved > 0 && f.Installation.isKnown() && !f.Installation.PodsOn {
+	if moved := f.movedByPods(); moved > 0 && f.Controller.Installation.isKnown() && !f.Controller.Installation.PodsOn {
 		c.Result = worse(c.Result, Warning)
 		c.Details = append(c.Details, fmt.Sprintf("the controller evicts and refreshes no pods; workloads that ask for it: %d (%s)", moved, input.StrategyOff))
 		c.Do = also(c.Do, "switch the strategies on pods on in the controller, or take the annotations away")
 	}
-	if len(f.Beyond) > 0 {
+	if len(f.Namespaces.Beyond) > 0 {
 		c.Result = worse(c.Result, Warning)
-		c.Details = append(c.Details, "workloads ask to be followed in namespaces that the controller does not watch: "+strings.Join(some(f.Beyond), ", "))
+		c.Details = append(c.Details, "workloads ask to be followed in namespaces that the controller does not watch: "+strings.Join(some(f.Namespaces.Beyond), ", "))
 		c.Do = also(c.Do, "let the controller watch these namespaces, or take the annotations away")
 	}
-	if f.Unwatched != "" {
+	if f.Namespaces.Unwatched != "" {
 		c.Result = worse(c.Result, Warning)
-		c.Details = append(c.Details, "the controller does not watch namespace "+f.Unwatched)
+		c.Details = append(c.Details, "the controller does not watch namespace "+f.Namespaces.Unwatched)
 		c.Do = also(c.Do, "name a namespace that it watches, or let it watch this one")
 	}
-	c.Found = fmt.Sprintf("%s looked at, %d followed", counted(len(f.Workloads), "workload"), followed)
+	c.Found = fmt.Sprintf("%s looked at, %d followed", counted(len(f.Workloads.All), "workload"), followed)
 	if c.Result != OK {
 		c.Found += ", " + counted(len(c.Details), "finding")
 	}
@@ -85,8 +85,8 @@ func also(first, second string) string {
 // asking are the workloads that ask for ConfigMaps or Secrets, and followed those that get what
 // they ask for, images included.
 func (f Facts) asking() (asking, followed int) {
-	reload, images := !f.Installation.isKnown() || f.Installation.ReloadOn, !f.Installation.isKnown() || f.Installation.ImagesOn
-	for _, w := range f.Workloads {
+	reload, images := !f.Controller.Installation.isKnown() || f.Controller.Installation.ReloadOn, !f.Controller.Installation.isKnown() || f.Controller.Installation.ImagesOn
+	for _, w := range f.Workloads.All {
 		if w.isFollowed() {
 			asking++
 		}
@@ -100,7 +100,7 @@ func (f Facts) asking() (asking, followed int) {
 // movedByPods counts the workloads that ask for another strategy than a new template.
 func (f Facts) movedByPods() int {
 	count := 0
-	for _, w := range f.Workloads {
+	for _, w := range f.Workloads.All {
 		if s := w.Intent.Strategy; w.isFollowed() && (s == settings.StrategyEvict || s == settings.StrategyRefresh) {
 			count++
 		}
@@ -110,13 +110,13 @@ func (f Facts) movedByPods() int {
 
 // tellMistakes adds what is wrong with the settings of workloads and of what is around them.
 func (f Facts) tellMistakes(c *Check) {
-	for _, name := range f.Absent {
+	for _, name := range f.Namespaces.Absent {
 		c.Result, c.Do = Problem, "correct the name of the namespace, or create it"
 		c.Details = append(c.Details, "namespace "+name+" does not exist")
 	}
 	notes := slices.SortedStableFunc(slices.Values(f.Notes), func(a, b Note) int { return cmp.Compare(a.Object, b.Object) })
-	for _, w := range f.Workloads {
-		for _, finding := range review.OfWorkload(w.Review, f.Nearest) {
+	for _, w := range f.Workloads.All {
+		for _, finding := range review.OfWorkload(w.Review, f.Hints.Nearest) {
 			notes = append(notes, Note{w.String(), finding})
 		}
 	}
@@ -135,7 +135,7 @@ func (f Facts) tellMistakes(c *Check) {
 
 // partly tells which workloads were not looked at.
 func (f Facts) partly(c Check) Check {
-	for _, err := range slices.Concat(f.WorkloadsErr, optional(f.NamespacesErr)) {
+	for _, err := range slices.Concat(f.Workloads.Errs, optional(f.Namespaces.Err)) {
 		if c.Result == OK {
 			c.Result = Unknown
 		}
@@ -154,21 +154,21 @@ func optional(err error) []error {
 
 func checkReferences(f Facts) Check {
 	switch {
-	case len(f.WorkloadsErr) > 0 && len(f.Workloads) == 0:
-		return unread(References, f.WorkloadsErr[0])
-	case f.SourcesErr != nil:
-		return unread(References, f.SourcesErr)
-	case f.Installation.isKnown() && !f.Installation.ReloadOn:
+	case len(f.Workloads.Errs) > 0 && len(f.Workloads.All) == 0:
+		return unread(References, f.Workloads.Errs[0])
+	case f.Sources.Err != nil:
+		return unread(References, f.Sources.Err)
+	case f.Controller.Installation.isKnown() && !f.Controller.Installation.ReloadOn:
 		return ok(References, "the controller follows no ConfigMaps and Secrets")
 	}
 	c, needed := ok(References, ""), 0
-	for _, w := range f.Workloads {
+	for _, w := range f.Workloads.All {
 		if !w.isFollowed() {
 			continue
 		}
 		for id, words := range w.needs() {
 			needed++
-			if !f.Sources[SourceKey{w.Namespace, id}] {
+			if !f.Sources.Exist[SourceKey{w.Namespace, id}] {
 				c.Details = append(c.Details, fmt.Sprintf("%s %s %s, which does not exist", w, words, id))
 			}
 		}
@@ -202,16 +202,16 @@ func (w Workload) needs() map[input.ID]string {
 }
 
 func checkReloaders(f Facts) Check {
-	if len(f.WorkloadsErr) > 0 && len(f.Workloads) == 0 {
-		return unread(Reloaders, f.WorkloadsErr[0])
+	if len(f.Workloads.Errs) > 0 && len(f.Workloads.All) == 0 {
+		return unread(Reloaders, f.Workloads.Errs[0])
 	}
 	c := ok(Reloaders, "Lockstep shares no workload with another reloader")
 	runs := map[string]bool{}
-	for _, p := range f.Programs {
+	for _, p := range f.Others.Programs {
 		runs[p.Tool] = true
 	}
 	shared := 0
-	for _, w := range f.Workloads {
+	for _, w := range f.Workloads.All {
 		if !w.isFollowed() && len(w.Intent.Images) == 0 {
 			continue
 		}
@@ -230,23 +230,23 @@ func checkReloaders(f Facts) Check {
 	}
 	c = f.sharesAll(c)
 	c.Details = some(c.Details)
-	for _, p := range f.Programs {
+	for _, p := range f.Others.Programs {
 		if !p.All { // else it is told already
 			c.Details = append(c.Details, p.Tool+" runs: "+p.Where)
 		}
 	}
-	if f.ProgramsErr != nil {
+	if f.Others.Err != nil {
 		if c.Result == OK {
 			c.Result = Unknown
 		}
-		c.Details = append(c.Details, "whether other reloaders run is not known: "+f.ProgramsErr.Error())
+		c.Details = append(c.Details, "whether other reloaders run is not known: "+f.Others.Err.Error())
 	}
 	return f.partly(c)
 }
 
 // sharesAll tells of programs that take every workload, whatever its annotations say.
 func (f Facts) sharesAll(c Check) Check {
-	for _, where := range f.Installations {
+	for _, where := range f.Others.Installations {
 		if f.isElsewhere() {
 			break // it is the one that was meant
 		}
@@ -254,7 +254,7 @@ func (f Facts) sharesAll(c Check) Check {
 		c.Found = "another installation of Lockstep watches the same namespaces"
 		c.Details = append(c.Details, "Lockstep runs too: "+where)
 	}
-	for _, p := range f.Programs {
+	for _, p := range f.Others.Programs {
 		if p.All {
 			if c.Result == OK {
 				c.Found = "another reloader restarts all workloads that its flags do not exclude"

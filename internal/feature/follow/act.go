@@ -36,10 +36,10 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		}
 		return d.Recheck, r.leave(w, in)
 	}
-	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, unrolled: in.Unrolled, release: in.Intent.Release, hold: in.holdOnRecord(), rollout: in.Rollout, healthy: in.Health.State == health.Done, before: before{w.Shown, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
+	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, unrolled: in.State.Unrolled, release: in.Intent.Release, hold: in.holdOnRecord(), rollout: in.State.Rollout, healthy: in.State.Health.State == health.Done, before: before{w.Shown, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
 	entry, recheck := in.Entry, d.Recheck
 	order := in.order(d)
-	err := in.PodsProblem
+	err := in.Pods.Problem
 	switch {
 	case err != nil:
 	case d.Verb == Move:
@@ -103,16 +103,16 @@ func (r *Reconciler) forget(w *kube.Workload, in Input) error {
 // bear the very time of the decision, and would be evicted too.
 func (r *Reconciler) beginEviction(ctx context.Context, w *kube.Workload, e record.Entry, d Decision) (record.Entry, error) {
 	e = e.Clone()
-	e.EvictFor, e.EvictPods, e.EvictSince, e.PendingSince = d.Eviction.For, d.Eviction.Pods, time.Time{}, d.PendingSince
+	e.Eviction, e.PendingSince = record.Eviction{For: d.Eviction.For, Pods: d.Eviction.Pods}, d.PendingSince
 	var err error
-	e.EvictSince, err = r.Prompt.PutNow(ctx, w.Key, e)
+	e.Eviction.Since, err = r.OnPods.Prompt.PutNow(ctx, w.Key, e)
 	return e, err
 }
 
 // evict evicts one pod and returns when to look again. A pod that is gone or another
 // one by now is seen then.
 func (r *Reconciler) evict(ctx context.Context, victim pods.Pod, recheck time.Duration) (time.Duration, error) {
-	err := r.Pods.Evict(ctx, victim)
+	err := r.OnPods.Pods.Evict(ctx, victim)
 	switch {
 	case apierrors.IsTooManyRequests(err):
 		return budgetCheck, nil
@@ -125,7 +125,7 @@ func (r *Reconciler) evict(ctx context.Context, victim pods.Pod, recheck time.Du
 // refresh touches every pod that does not show the current versions. Pods that
 // start later mount the new content by themselves.
 func (r *Reconciler) refresh(ctx context.Context, w *kube.Workload, shown string) error {
-	all, err := r.Pods.List(ctx, w)
+	all, err := r.OnPods.Pods.List(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (r *Reconciler) refresh(ctx context.Context, w *kube.Workload, shown string
 		if p.Terminating || p.Shown.String() == shown {
 			continue
 		}
-		if err := r.Pods.Touch(ctx, p, shown); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := r.OnPods.Pods.Touch(ctx, p, shown); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			failed = append(failed, err)
 		}
 	}

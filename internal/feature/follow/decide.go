@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/core/input"
+	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
 // check is one step of the rule: it answers, or leaves the question to the next.
 type check func(situation) (Decision, bool)
 
 // Decide says what has to happen to a workload now. The first check that knows an
-// answer gives it.
+// answer gives it. When no check does, the change is due and the strategy decides.
 func Decide(in Input) Decision {
 	s := in.situation()
 	for _, c := range []check{
@@ -29,17 +30,14 @@ func Decide(in Input) Decision {
 		barredInput,          // a person forbids this one, or took it back
 		paused,               // a new template would restart no pod
 		observed,             // the settings ask only to be told
-		strategyOff,          // the controller has no rights for it
-		beyondStrategy,       // the strategy does not change the template
-		evicted,              // one pod after the other
-		refreshed,            // no pod restarts
+		strategyObjects,      // it is switched off, or does not change the template
 	} {
 		if d, known := c(s); known {
 			d.Estimate = in.Estimate
 			return d
 		}
 	}
-	d := s.moved()
+	d := s.strategy.decide(s)
 	d.Estimate = in.Estimate
 	return d
 }
@@ -48,12 +46,29 @@ func Decide(in Input) Decision {
 // of evictions begins does not, where the workload says how many pods it wants.
 func (in Input) NeedsPods() bool {
 	d := Decide(in)
-	return d.Verb == Evict && (!d.Eviction.Begin || in.Replicas == 0)
+	return d.Verb == Evict && (!d.Eviction.Begin || in.State.Replicas == 0)
 }
 
+// chooseStrategy returns the strategy that the workload's intent names. A forced rollout
+// always changes the template.
+func (in Input) chooseStrategy() strategy {
+	switch {
+	case in.Force != NoForce:
+		return byTemplate{}
+	case in.Intent.Strategy == settings.StrategyEvict:
+		return byEviction{}
+	case in.Intent.Strategy == settings.StrategyRefresh:
+		return byRefresh{}
+	}
+	return byTemplate{}
+}
+
+func strategyObjects(s situation) (Decision, bool) { return s.strategy.objects(s) }
+
 func (in Input) situation() situation {
-	moves, due := in.moves(), withStanding(in.Findings, input.Due)
-	s := situation{Input: in, draft: Decision{Moves: moves, Message: changes(moves)}}
+	s := situation{Input: in, strategy: in.chooseStrategy()}
+	moves, due := s.moves(), withStanding(in.Findings, input.Due)
+	s.draft = Decision{Moves: moves, Message: changes(moves)}
 	switch {
 	case in.Force != NoForce:
 		s.draft.Message = names(moves)
@@ -70,7 +85,7 @@ func (in Input) situation() situation {
 // delaySince is since when the workload could have been moved. What something forbids
 // is not delayed by changes that keep coming.
 func (s situation) delaySince() time.Time {
-	for _, c := range []check{heldWorkload, barredInput, paused, strategyOff, beyondStrategy} {
+	for _, c := range []check{heldWorkload, barredInput, paused, strategyObjects} {
 		if _, stuck := c(s); stuck {
 			return time.Time{}
 		}

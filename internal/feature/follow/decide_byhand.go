@@ -8,34 +8,18 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// moved: one patch of the pod template, after which the workload's controller replaces
-// the pods, or a person does.
-func (s situation) moved() Decision {
-	d := s.delivered(s.draft.as(Move, input.Reloaded))
-	if s.Rollout.RollsByHand() {
-		d.Reason, d.PendingSince, d.AwaitsStatus = input.AwaitsPods, s.draft.PendingSince, true
-		d.Message += "; " + s.Rollout.Hand()
-	}
-	for _, f := range d.Moves {
-		if f.Reason == input.PutBack {
-			d.Reason, d.Message = input.PutBack, d.Message+"; "+f.Why
-		}
-	}
-	return d
-}
-
 // awaitsPods: the template has what exists, and it is delivered when no pod of an older
 // revision is left.
 func awaitsPods(s situation) (Decision, bool) {
 	waiting := matching(s.Findings, func(f input.Finding) bool {
-		return s.Entry.Inputs[f.ID].Awaits || s.Template.isRedone(f.ID, s.Entry.Inputs[f.ID], s.Rollout)
+		return s.Entry.Inputs[f.ID].Awaits || s.Template.isRedone(f.ID, s.Entry.Inputs[f.ID], s.State.Rollout)
 	})
 	if len(waiting) == 0 || s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 || takenBack(s.Findings) != "" {
 		return Decision{}, false
 	}
-	if s.Rollout.HasOlderPods() {
+	if s.State.Rollout.HasOlderPods() {
 		return Decision{
-			Verb: Wait, Reason: input.AwaitsPods, Message: versions(waiting) + "; " + s.Rollout.Hand(),
+			Verb: Wait, Reason: input.AwaitsPods, Message: versions(waiting) + "; " + s.State.Rollout.Hand(),
 			PendingSince: s.pendingSince(), AwaitsStatus: true,
 		}, true
 	}

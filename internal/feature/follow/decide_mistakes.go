@@ -21,11 +21,11 @@ const maxNames = 16 << 10
 const roomCheck = time.Minute
 
 func settingNotUnderstood(s situation) (Decision, bool) {
-	return s.mistake(input.InvalidAnnotation, problems(s.Intent)), len(s.Intent.Problems) > 0
+	return s.mistake(input.InvalidAnnotation, problems(s.Intent)), len(s.Intent.Mistakes.Problems) > 0
 }
 
 func templateMissing(s situation) (Decision, bool) {
-	return s.mistake(input.NoTemplate, s.NoTemplate), s.NoTemplate != "" && s.asksToBeFollowed()
+	return s.mistake(input.NoTemplate, s.State.NoTemplate), s.State.NoTemplate != "" && s.asksToBeFollowed()
 }
 
 // asksToBeFollowed: by an annotation around the workload, or because it was

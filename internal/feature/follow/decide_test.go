@@ -30,15 +30,15 @@ func ago(d time.Duration) time.Time { return now.Add(-d) }
 
 // due is a source that changed so long ago.
 func due(source input.ID, changed time.Duration) input.Finding {
-	return input.Finding{ID: source, Standing: input.Due, Reason: input.Changed, Given: v1, Current: v2, Shows: input.Tracked(v2.Short()), ChangedAt: ago(changed), Live: true}
+	return input.Finding{ID: source, Standing: input.Due, Reason: input.Changed, Versions: input.Versions{Given: v1, Current: v2, Shows: input.Tracked(v2.Short())}, ChangedAt: ago(changed), Live: true}
 }
 
 func inStep(source input.ID) input.Finding {
-	return input.Finding{ID: source, Standing: input.Settled, Reason: input.InStep, Given: v1, Current: v1, Shows: input.Tracked(v1.Short()), Live: true}
+	return input.Finding{ID: source, Standing: input.Settled, Reason: input.InStep, Versions: input.Versions{Given: v1, Current: v1, Shows: input.Tracked(v1.Short())}, Live: true}
 }
 
 func recorded(source input.ID, reason input.Reason) input.Finding {
-	return input.Finding{ID: source, Standing: input.Record, Reason: reason, Current: v1, Shows: input.Tracked(v1.Short()), Live: true}
+	return input.Finding{ID: source, Standing: input.Record, Reason: reason, Versions: input.Versions{Current: v1, Shows: input.Tracked(v1.Short())}, Live: true}
 }
 
 func manySources(n int) []input.Finding {
@@ -110,7 +110,7 @@ func TestEvictionSteps(t *testing.T) {
 	old := pods.Pod{Name: "old", Created: ago(time.Hour), Ready: true}
 	young := pods.Pod{Name: "young", Created: now, Ready: true}
 	const order = "configmap/app~2222222222"
-	begun := record.Entry{PendingSince: ago(time.Hour), EvictFor: order, EvictSince: ago(time.Minute), EvictPods: 2}
+	begun := record.Entry{Pending: record.Pending{PendingSince: ago(time.Hour)}, Eviction: record.Eviction{For: order, Since: ago(time.Minute), Pods: 2}}
 	cases := map[string]struct {
 		reason   string
 		entry    record.Entry
@@ -121,8 +121,8 @@ func TestEvictionSteps(t *testing.T) {
 	}{
 		"Begin":        {"the number of pods is on record where the workload does not say it", record.Entry{}, []pods.Pod{old, old}, 0, Eviction{For: order, Begin: true, Pods: 2}, false},
 		"BeginCounted": {"one that says how many it wants needs no count", record.Entry{}, []pods.Pod{old, old}, 2, Eviction{For: order, Begin: true}, false},
-		"BeginAnew":    {"the content changed again", record.Entry{EvictFor: "configmap/app~1111111111", EvictSince: ago(time.Minute)}, []pods.Pod{old}, 1, Eviction{For: order, Begin: true}, false},
-		"NotOnRecord":  {"the time of the series is not known", record.Entry{EvictFor: order}, []pods.Pod{old}, 1, Eviction{For: order, Begin: true}, false},
+		"BeginAnew":    {"the content changed again", record.Entry{Eviction: record.Eviction{For: "configmap/app~1111111111", Since: ago(time.Minute)}}, []pods.Pod{old}, 1, Eviction{For: order, Begin: true}, false},
+		"NotOnRecord":  {"the time of the series is not known", record.Entry{Eviction: record.Eviction{For: order}}, []pods.Pod{old}, 1, Eviction{For: order, Begin: true}, false},
 		"Next":         {"the next one goes", begun, []pods.Pod{old, young}, 0, Eviction{For: order, Victim: &old}, false},
 		"Wait":         {"there is one less than there were", begun, []pods.Pod{old}, 0, Eviction{For: order}, false},
 		"Done":         {"no pod is older", begun, []pods.Pod{young}, 0, Eviction{For: order}, true},
@@ -131,7 +131,7 @@ func TestEvictionSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := decideCase{intent: func(in *settings.Intent) { in.Strategy = settings.StrategyEvict }, findings: []input.Finding{due(app, time.Hour)}}.input()
-			in.Entry, in.Pods, in.Replicas = tc.entry, tc.pods, tc.replicas
+			in.Entry, in.Pods.All, in.State.Replicas = tc.entry, tc.pods, tc.replicas
 			if counted := tc.want.Begin && tc.replicas > 0; in.NeedsPods() == counted {
 				t.Errorf("the pods are asked for: %t", !counted)
 			}
@@ -150,8 +150,8 @@ func TestEvictionSteps(t *testing.T) {
 func TestPodsThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	in := decideCase{intent: func(in *settings.Intent) { in.Strategy = settings.StrategyEvict }, findings: []input.Finding{due(app, time.Hour)}}.input()
-	in.Entry = record.Entry{EvictFor: "configmap/app~2222222222", EvictSince: ago(time.Minute)}
-	in.PodsProblem = errors.New("no answer")
+	in.Entry = record.Entry{Eviction: record.Eviction{For: "configmap/app~2222222222", Since: ago(time.Minute)}}
+	in.Pods.Problem = errors.New("no answer")
 	if d := Decide(in); d.Verb != Evict || d.Delivered || d.Eviction.Victim != nil || d.Recheck == 0 {
 		t.Errorf("decided %+v, want it to wait", d)
 	}

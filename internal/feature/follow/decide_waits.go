@@ -14,7 +14,7 @@ import (
 func notActed(s situation) (Decision, bool) {
 	d := s.draft.as(Wait, input.GenerationNotObserved)
 	d.Message, d.AwaitsStatus = "the controller of the workload has not acted yet on what another writer made of it", true
-	return d, s.NotActed || slices.ContainsFunc(s.Findings, func(f input.Finding) bool { return f.Reason == input.GenerationNotObserved })
+	return d, s.History.NotActed || slices.ContainsFunc(s.Findings, func(f input.Finding) bool { return f.Reason == input.GenerationNotObserved })
 }
 
 // notFollowed: nothing asks for the workload. One whose patterns match nothing yet stays
@@ -24,7 +24,7 @@ func notFollowed(s situation) (Decision, bool) {
 	if len(s.Findings) == 0 && len(s.Searched) > 0 && s.Force == NoForce {
 		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "no source matches its patterns yet"}, true
 	}
-	if len(s.Findings) == 0 && s.Unrolled && s.Intent.Mode == settings.Follow && s.Force == NoForce && len(s.Entry.Inputs) > 0 {
+	if len(s.Findings) == 0 && s.State.Unrolled && s.Intent.Mode == settings.Follow && s.Force == NoForce && len(s.Entry.Inputs) > 0 {
 		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "its template uses nothing to follow any more, and is not rolled out yet"}, true
 	}
 	message := "it uses nothing that can be followed"
@@ -47,7 +47,7 @@ func nothingDue(s situation) (Decision, bool) {
 		return Decision{Verb: Remember, Reason: input.Released, Message: names(accepted)}, true
 	}
 	if records := withStanding(s.Findings, input.Record); len(records) > 0 {
-		return Decision{Verb: Remember, Reason: records[0].Reason, Message: names(records), AwaitsStatus: s.Rollout.RollsByHand()}, true
+		return Decision{Verb: Remember, Reason: records[0].Reason, Message: names(records), AwaitsStatus: s.State.Rollout.RollsByHand()}, true
 	}
 	for _, f := range s.Findings {
 		if _, missing := f.BarredFor(input.Missing); missing {
@@ -66,7 +66,7 @@ func nothingDue(s situation) (Decision, bool) {
 // loaded by every pod that starts. An image is not: that takes a patch, unless the template
 // has it.
 func readByTheNextJob(s situation) (Decision, bool) {
-	if !s.StartsPods || len(s.draft.Moves) == 0 && s.Force == NoForce {
+	if !s.State.StartsPods || len(s.draft.Moves) == 0 && s.Force == NoForce {
 		return Decision{}, false
 	}
 	for _, f := range s.draft.Moves {
@@ -136,10 +136,10 @@ func because(f input.Finding, bar input.Bar) string {
 	return takenBack([]input.Finding{f})
 }
 
-// paused: the change waits, because a template that is written now delivers nothing and
+// paused: the change waits, because a template that is written now doesn't start pods and
 // may be changed again before the workload is resumed.
 func paused(s situation) (Decision, bool) {
-	return s.held(input.Paused, "the workload is paused (spec.paused)"), s.Rollout.Paused && !s.usesPods() && s.Force == NoForce
+	return s.held(input.Paused, "the workload is paused (spec.paused)"), s.State.Rollout.Paused && s.strategy.changesTemplate() && s.Force == NoForce
 }
 
 func observed(s situation) (Decision, bool) {

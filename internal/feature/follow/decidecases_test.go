@@ -124,8 +124,10 @@ func decideCases() map[string]decideCase {
 			want: Decision{Verb: Leave, Reason: input.Undone}, says: []string{"configmap/app"},
 		},
 		"BadSetting": {
-			reason:   "a workload with a setting that nobody understands is left alone, and its pending change is kept",
-			intent:   func(in *settings.Intent) { in.Problems = []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}} },
+			reason: "a workload with a setting that nobody understands is left alone, and its pending change is kept",
+			intent: func(in *settings.Intent) {
+				in.Mistakes.Problems = []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}}
+			},
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour),
 			want: Decision{Verb: Leave, Reason: input.InvalidAnnotation, PendingSince: ago(time.Hour)},
 			says: []string{`annotation k: "v"`, "accepted: a"},
@@ -459,9 +461,9 @@ func (tc decideCase) input() Input {
 		tc.intent(&intent)
 	}
 	in := Input{
-		Intent: intent, Findings: tc.findings, StartsPods: tc.cronjob,
-		PodsOff: tc.podsOff, NoTemplate: tc.problem, Force: tc.force, Template: tc.template, NotActed: tc.notActed, Rollout: tc.rollout,
-		Entry: record.Entry{PendingSince: tc.pending, TooNew: tc.tooNew}, RecordFull: tc.full, MaxDelay: time.Minute, Now: now,
+		Intent: intent, Assessment: input.Assessment{Findings: tc.findings}, State: State{StartsPods: tc.cronjob, NoTemplate: tc.problem, Rollout: tc.rollout},
+		Pods: PodState{Off: tc.podsOff}, Force: tc.force, Template: tc.template, History: History{NotActed: tc.notActed},
+		Entry: record.Entry{Pending: record.Pending{PendingSince: tc.pending}, Unstored: record.Unstored{TooNew: tc.tooNew}}, RecordFull: tc.full, MaxDelay: time.Minute, Now: now,
 	}
 	if !tc.stuck {
 		in.Entry.DelaySince = tc.pending

@@ -94,26 +94,27 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 	warn := func(reason input.Reason, note string) {
 		events = append(events, announce.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: announce.ActionWarn, Note: note})
 	}
-	for _, p := range in.Intent.Warnings {
+	for _, p := range in.Intent.Mistakes.Warnings {
 		warn(input.InvalidAnnotation, "namespace "+w.Key.Namespace+": "+p.String()+effect(p))
 	}
-	for _, key := range in.Intent.Unknown {
+	for _, key := range in.Intent.Mistakes.Unknown {
 		warn(input.InvalidAnnotation, "annotation "+key+" is not known and has no effect; known are "+strings.Join(settings.ForWorkloads(), ", "))
 	}
-	for _, text := range in.Intent.Refused {
+	for _, text := range in.Intent.Mistakes.Refused {
 		warn(input.InvalidAnnotation, text+"; the image stays as it is")
 	}
 	for _, about := range in.Warnings {
 		warn(about.Reason, about.Text)
 		events[len(events)-1].Source = about.About
 	}
-	if in.usesPods() && in.PodsOff != "" && len(withStanding(in.Findings, input.Due)) == 0 {
-		warn(input.StrategyOff, in.strategyOff())
+	s := in.situation()
+	if off := s.strategyOff(); off != "" && len(withStanding(in.Findings, input.Due)) == 0 {
+		warn(input.StrategyOff, off)
 	}
-	if other := in.OtherInstallation; other != "" {
+	if other := in.State.OtherInstallation; other != "" {
 		warn(input.OtherInstallation, "another installation of Lockstep, in namespace "+other+", has moved this workload; let only one of them follow its namespace")
 	}
-	if beyond := in.beyond(); beyond != "" && len(in.moves()) > 0 {
+	if beyond := s.beyondStrategy(); beyond != "" && len(s.draft.Moves) > 0 {
 		warn(input.BeyondStrategy, beyond)
 	}
 	return events

@@ -53,8 +53,8 @@ func (m *madeUp) Assess(_ context.Context, _ *kube.Workload, _ settings.Intent, 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := input.Finding{
-		ID: m.id, Live: m.live, Given: given.Inputs[m.id].Version, Current: m.version,
-		Shows: input.Mark{Digest: m.version.Short(), Pinned: !m.live}, Bars: m.bars, Reason: input.InStep,
+		ID: m.id, Live: m.live, Bars: m.bars, Reason: input.InStep,
+		Versions: input.Versions{Given: given.Inputs[m.id].Version, Current: m.version, Shows: input.Mark{Digest: m.version.Short(), Pinned: !m.live}},
 	}
 	switch {
 	case f.Given.IsZero():

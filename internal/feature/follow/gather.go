@@ -31,27 +31,30 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		return Gathered{Workload: w}, fmt.Errorf("find out whether %s took over the pods of another: %w", key, err)
 	}
 	got := Gathered{Workload: w, Input: Input{
-		Intent:     g.intent(w),
-		Entry:      known,
-		NoTemplate: w.Problem,
-		PodsOff:    g.PodsOff,
-		StartsPods: w.Kind.StartsPods(),
-		Shown:      w.Shown,
-		Unrolled:   w.IsUnrolled(),
-		Replicas:   w.Replicas,
-		MaxDelay:   g.MaxDelay,
-		Now:        g.Now(),
-		Estimate:   g.Read != nil,
-		NotActed:   notActed,
-		MarksOnly:  g.Revisions == nil,
-
-		OtherInstallation: other,
+		Intent: g.intent(w),
+		Entry:  known,
+		State: State{
+			NoTemplate:        w.Problem,
+			StartsPods:        w.Kind.StartsPods(),
+			Shown:             w.Shown,
+			Unrolled:          w.IsUnrolled(),
+			Replicas:          w.Replicas,
+			OtherInstallation: other,
+		},
+		Pods:     PodState{Off: g.PodsOff},
+		MaxDelay: g.MaxDelay,
+		Now:      g.Now(),
+		Estimate: g.Read != nil,
+		History: History{
+			NotActed:  notActed,
+			MarksOnly: g.Revisions == nil,
+		},
 	}}
 	if g.Revisions != nil || g.Read != nil { // a drop-in has neither
-		got.Input.Rollout = w.Status.Status
-		got.Input.Health = health.Of(w.Status.Status, since(w.MovedAt, got.Input.Now))
+		got.Input.State.Rollout = w.Status.Status
+		got.Input.State.Health = health.Of(w.Status.Status, since(w.MovedAt, got.Input.Now))
 	}
-	if len(got.Input.Intent.Problems) > 0 || got.Input.Intent.TooMany != "" {
+	if len(got.Input.Intent.Mistakes.Problems) > 0 || got.Input.Intent.TooMany != "" {
 		return got, nil
 	}
 	if err := g.assess(ctx, w, &got.Input, p); err != nil {
@@ -63,10 +66,10 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		}
 	}
 	p.close(len(withStanding(got.Input.Findings, input.Due)) > 0)
-	got.Input.Past = p.known
+	got.Input.History.Past = p.known
 	got.Input = judge(w, got.Input)
 	if g.Pods != nil && got.Input.NeedsPods() {
-		got.Input.Pods, got.Input.PodsProblem = g.Pods(ctx, w)
+		got.Input.Pods.All, got.Input.Pods.Problem = g.Pods(ctx, w)
 	}
 	return got, nil
 }

@@ -68,18 +68,18 @@ func TestUndoKeepsHold(t *testing.T) {
 			if history == nil {
 				history = undoneHistory()
 			}
-			in := Input{Intent: auto(), Findings: []input.Finding{inStep(app)}, Entry: record.Entry{
-				Template: tc.template, Hold: tc.onRecord, Released: 11, MovedAt: ago(time.Hour), Inputs: map[input.ID]record.Given{app: {Version: v1}},
+			in := Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{inStep(app)}}, Entry: record.Entry{
+				Account: record.Account{Template: tc.template, MovedAt: ago(time.Hour)}, Hold: tc.onRecord, Released: 11, Inputs: map[input.ID]record.Given{app: {Version: v1}},
 			}}
 			in.Intent.Release, in.Intent.Held, in.Intent.HeldBy = tc.release, tc.held != "", tc.held
 			asks := needsPast(w, in)
 			if asks {
-				in.Past = timeline.Past{Asked: true, Revisions: history, Refused: tc.refused}
+				in.History.Past = timeline.Past{Asked: true, Revisions: history, Refused: tc.refused}
 			}
 			in = judge(w, in)
-			if diff := cmp.Diff(tc.want, in.holdOnRecord()); diff != "" || asks != tc.asks || in.NotActed != tc.waits {
+			if diff := cmp.Diff(tc.want, in.holdOnRecord()); diff != "" || asks != tc.asks || in.History.NotActed != tc.waits {
 				t.Errorf("%s: reads revisions %t (want %t), waits for the controller %t (want %t), on record (-want +got)\n%s",
-					tc.reason, asks, tc.asks, in.NotActed, tc.waits, diff)
+					tc.reason, asks, tc.asks, in.History.NotActed, tc.waits, diff)
 			}
 		})
 	}

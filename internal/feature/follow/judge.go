@@ -15,15 +15,15 @@ import (
 func judge(w *kube.Workload, in Input) Input {
 	t, open := in.compare(w)
 	switch {
-	case in.Past.NotActed, (open || in.isReleased() && len(t.Back) > 0) && !w.Status.Observed, !in.MarksOnly && in.awaitsRevision(w):
-		in.NotActed = true
+	case in.History.Past.NotActed, (open || in.isReleased() && len(t.Back) > 0) && !w.Status.Observed, !in.History.MarksOnly && in.awaitsRevision(w):
+		in.History.NotActed = true
 	case !open:
-	case in.Past.Refused != nil:
+	case in.History.Past.Refused != nil:
 		t.Now = in.Entry.Template // to be judged when there is the right
 	default:
 		t.Back = in.takenBack(w, t.From)
 		t.nameGiver(in, w)
-		if in.lostHoldTo(t.Now) && timeline.IsUsedAgain(in.Past.Revisions) {
+		if in.lostHoldTo(t.Now) && timeline.IsUsedAgain(in.History.Past.Revisions) {
 			t.Hold = record.Hold{On: true, By: in.Entry.Hold.By, Undone: true}
 		}
 	}
@@ -69,7 +69,7 @@ func (in Input) compare(w *kube.Workload) (t Template, open bool) {
 	}
 	changed = changed || known.IsStopped(t.Now)
 	switch {
-	case in.MarksOnly:
+	case in.History.MarksOnly:
 		t.Now, t.Back = record.Template{}, in.backByMarks()
 	case known == record.Template{}:
 		t.Back = in.backByMarks()
@@ -93,7 +93,7 @@ func (t Template) lacksGiver() bool {
 // nameGiver tells of each input which revision gave it: the current one, unless the
 // revisions tell of an earlier one.
 func (t Template) nameGiver(in Input, w *kube.Workload) {
-	revisions := in.Past.Revisions
+	revisions := in.History.Past.Revisions
 	current := slices.IndexFunc(revisions, func(r timeline.Revision) bool { return r.Current })
 	for _, f := range in.Findings {
 		from, given := t.From[f.ID]
@@ -173,8 +173,8 @@ func (in Input) takenBack(w *kube.Workload, origins map[input.ID]timeline.Origin
 		if isDeliveredAndGone(w, f) {
 			from, shows = in.deliveredAfter(f, origins[f.ID]), f.Shows
 		}
-		to, is := from.TakenBack(f.ID, shows, in.Past.Revisions)
-		if is && (f.Reason != input.DeliveredByRollout || !given.HadBefore(f.Current, in.Past.Revisions)) {
+		to, is := from.TakenBack(f.ID, shows, in.History.Past.Revisions)
+		if is && (f.Reason != input.DeliveredByRollout || !given.HadBefore(f.Current, in.History.Past.Revisions)) {
 			back[f.ID] = to
 		}
 	}
@@ -195,7 +195,7 @@ func (in Input) deliveredAfter(f input.Finding, from timeline.Origin) timeline.O
 	}
 	var newest timeline.Revision
 	var first int64
-	for _, r := range in.Past.Revisions {
+	for _, r := range in.History.Past.Revisions {
 		if r.Shown[f.ID] != f.Shows {
 			continue
 		}
@@ -244,7 +244,7 @@ func (in Input) isReleased() bool { return in.Intent.Release > in.Entry.Released
 // release ends what a person has accepted since. A release from before the template was
 // written is only about what is on record: an undo may have brought its annotation back.
 func (in *Input) release(w *kube.Workload) {
-	if !in.isReleased() || in.NotActed {
+	if !in.isReleased() || in.History.NotActed {
 		return
 	}
 	accepted, isEarlier := maps.Clone(in.Template.Back), w.HasTemplateSince(in.Intent.Release)

@@ -15,7 +15,7 @@ import (
 
 // templated is a workload whose controller has acted on its template.
 func templated() *kube.Workload {
-	w := &kube.Workload{Key: web("web"), Kind: kube.Deployment(), UID: "4711", Revision: 3}
+	w := &kube.Workload{Identity: kube.Identity{Key: web("web"), Kind: kube.Deployment(), UID: "4711"}, Revision: 3}
 	w.Status.Observed, w.Target.Generation = true, 9
 	return w
 }
@@ -100,17 +100,17 @@ func TestJudge(t *testing.T) {
 			if finding.Reason == "" {
 				finding = inStep(app)
 			}
-			in := Input{Intent: auto(), Findings: []input.Finding{finding}, Entry: record.Entry{Template: tc.known, Inputs: tc.inputs, Released: 11, MovedAt: ago(time.Hour)}}
+			in := Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, Entry: record.Entry{Account: record.Account{Template: tc.known, MovedAt: ago(time.Hour)}, Inputs: tc.inputs, Released: 11}}
 			in.Intent.Release = tc.release
 			asks := needsPast(workload, in)
 			if asks {
-				in.Past = timeline.Past{Asked: true, Revisions: history}
+				in.History.Past = timeline.Past{Asked: true, Revisions: history}
 			}
 			in = judge(workload, in)
 			by, barred := in.Findings[0].BarredFor(input.Undone)
-			if barred != (tc.want != "") || by != tc.want || asks != tc.asks || in.NotActed != tc.waits {
+			if barred != (tc.want != "") || by != tc.want || asks != tc.asks || in.History.NotActed != tc.waits {
 				t.Errorf("%s: barred by %q (want %q), reads revisions %t (want %t), waits for the controller %t (want %t)",
-					tc.reason, by, tc.want, asks, tc.asks, in.NotActed, tc.waits)
+					tc.reason, by, tc.want, asks, tc.asks, in.History.NotActed, tc.waits)
 			}
 			want := workload.Template()
 			if !workload.Status.Observed {
@@ -148,7 +148,7 @@ func TestAwaitsNumber(t *testing.T) {
 			t.Parallel()
 			w := templated()
 			w.Status.Observed, w.Status.Paused = tc.observed, tc.paused
-			in := judge(w, Input{Intent: auto(), Findings: []input.Finding{inStep(app)}, Entry: record.Entry{Template: tc.known, Inputs: map[input.ID]record.Given{app: {Version: v1}}}})
+			in := judge(w, Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{inStep(app)}}, Entry: record.Entry{Account: record.Account{Template: tc.known}, Inputs: map[input.ID]record.Given{app: {Version: v1}}}})
 			if got := in.Template.Now.Number; got != tc.want || in.AwaitsStatus != tc.awaits {
 				t.Errorf("%s: number %d, awaits %t; want %d and %t", tc.reason, got, in.AwaitsStatus, tc.want, tc.awaits)
 			}
@@ -178,8 +178,8 @@ func TestDeliveredBeforeAndUsedAgain(t *testing.T) {
 			for i := range tc.revisions {
 				tc.revisions[i].Shown = w.Shown
 			}
-			in := Input{Past: timeline.Past{Asked: true, Revisions: tc.revisions}, Intent: auto(), Findings: []input.Finding{finding}, Entry: record.Entry{
-				Template: record.Template{Generation: 8, Sum: "ours"}, Accounted: 3, Inputs: map[input.ID]record.Given{app: {Version: v1}},
+			in := Input{History: History{Past: timeline.Past{Asked: true, Revisions: tc.revisions}}, Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, Entry: record.Entry{
+				Account: record.Account{Template: record.Template{Generation: 8, Sum: "ours"}, Accounted: 3}, Inputs: map[input.ID]record.Given{app: {Version: v1}},
 			}}
 			if got := judge(w, in).Template.From[app]; got != tc.want {
 				t.Errorf("%s: given after %q, want %q", tc.reason, got, tc.want)
@@ -191,7 +191,7 @@ func TestDeliveredBeforeAndUsedAgain(t *testing.T) {
 // TestBarsAddUp: a hold on a source that was taken back is a second bar.
 func TestBarsAddUp(t *testing.T) {
 	t.Parallel()
-	in := Input{Findings: []input.Finding{barred(inStep(app), input.Held, "audit")}, Template: Template{Back: map[input.ID]string{app: "web-a"}}}
+	in := Input{Assessment: input.Assessment{Findings: []input.Finding{barred(inStep(app), input.Held, "audit")}}, Template: Template{Back: map[input.ID]string{app: "web-a"}}}
 	in.bar(templated())
 	want := []input.Bar{{Reason: input.Held, By: "audit"}, {Reason: input.Undone, By: "web-a"}}
 	if diff := cmp.Diff(want, in.Findings[0].Bars); diff != "" {
@@ -202,7 +202,7 @@ func TestBarsAddUp(t *testing.T) {
 // TestRememberOrigins: what a rollout gave is on record with what came before it.
 func TestRememberOrigins(t *testing.T) {
 	t.Parallel()
-	before := record.Entry{Inputs: map[input.ID]record.Given{app: {Version: v1, From: "1", Back: "web-a"}}, Template: record.Template{Generation: 8, Sum: "a"}}
+	before := record.Entry{Inputs: map[input.ID]record.Given{app: {Version: v1, From: "1", Back: "web-a"}}, Account: record.Account{Template: record.Template{Generation: 8, Sum: "a"}}}
 	patched := kube.Moved{At: now, Template: record.Template{Generation: 9, Sum: "b"}}
 	cases := map[string]struct {
 		reason  string
@@ -242,14 +242,14 @@ func TestRememberOrigins(t *testing.T) {
 // name the one that delivered an input.
 func TestJudgeWithoutNumbers(t *testing.T) {
 	t.Parallel()
-	w := &kube.Workload{Key: web("web"), Kind: kube.DaemonSet(), UID: "4711", Replaced: timeline.AfterTime(ago(time.Hour))}
+	w := &kube.Workload{Identity: kube.Identity{Key: web("web"), Kind: kube.DaemonSet(), UID: "4711"}, WorkloadHistory: kube.WorkloadHistory{Replaced: timeline.AfterTime(ago(time.Hour))}}
 	w.Status.Observed, w.Target.Generation = true, 9
 	known := record.Template{Generation: 8, Sum: "ours"}
-	in := Input{Intent: auto(), Findings: []input.Finding{recorded(app, input.DeliveredByRollout)}, Entry: record.Entry{Template: known}}
+	in := Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{recorded(app, input.DeliveredByRollout)}}, Entry: record.Entry{Account: record.Account{Template: known}}}
 	if !needsPast(w, in) {
 		t.Fatal("its revisions aren't read")
 	}
-	in.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Name: "web-b", Created: ago(time.Minute), Current: true}}}
+	in.History.Past = timeline.Past{Asked: true, Revisions: []timeline.Revision{{Name: "web-b", Created: ago(time.Minute), Current: true}}}
 	if got, want := judge(w, in).Template.From[app], w.Replaced.By("web-b"); got != want {
 		t.Errorf("delivered after %q, want %q", got, want)
 	}
@@ -258,9 +258,9 @@ func TestJudgeWithoutNumbers(t *testing.T) {
 	gone := recorded(app, input.DeliveredBefore)
 	shown := input.Shown{app: gone.Shows}
 	newest := timeline.Revision{Name: "web-d", Created: ago(time.Minute), Shown: shown}
-	in = Input{Intent: auto(), Findings: []input.Finding{gone}, Entry: record.Entry{Template: known}, Past: timeline.Past{Asked: true, Revisions: []timeline.Revision{
+	in = Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{gone}}, Entry: record.Entry{Account: record.Account{Template: known}}, History: History{Past: timeline.Past{Asked: true, Revisions: []timeline.Revision{
 		{Name: "web-c", Created: ago(time.Hour), Shown: shown}, newest, {Name: "web-b", Created: ago(2 * time.Hour), Current: true},
-	}}}
+	}}}}
 	if got, want := judge(w, in).Template.From[app], newest.Before(); got != want || got == "" {
 		t.Errorf("delivered after %q, want %q", got, want)
 	}
@@ -273,9 +273,9 @@ func TestShownByTheRevision(t *testing.T) {
 	finding := inStep(app)
 	history := undoneHistory()
 	history[0].Shown = input.Shown{app: finding.Shows}
-	in := judge(templated(), Input{Intent: auto(), Findings: []input.Finding{finding}, Past: timeline.Past{Asked: true, Revisions: history}, Entry: record.Entry{
-		Template: record.Template{Generation: 8, Sum: "ours"},
-		Inputs:   map[input.ID]record.Given{app: {Version: v1, From: "1", Shown: input.Mark{Digest: "older", Pinned: true}}},
+	in := judge(templated(), Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, History: History{Past: timeline.Past{Asked: true, Revisions: history}}, Entry: record.Entry{
+		Account: record.Account{Template: record.Template{Generation: 8, Sum: "ours"}},
+		Inputs:  map[input.ID]record.Given{app: {Version: v1, From: "1", Shown: input.Mark{Digest: "older", Pinned: true}}},
 	}})
 	if by, barred := in.Findings[0].BarredFor(input.Undone); barred {
 		t.Errorf("reverted to %s", by)
@@ -289,7 +289,7 @@ func TestRevertedIsTheReason(t *testing.T) {
 		input.InStep: input.Undone, input.Pinned: input.Undone, input.Accepted: input.Undone, input.Missing: input.Missing, input.Held: input.Held,
 	} {
 		finding := with(inStep(app), func(f *input.Finding) { f.Reason = reason })
-		in := Input{Findings: []input.Finding{finding}, Template: Template{Back: map[input.ID]string{app: "web-a"}}}
+		in := Input{Assessment: input.Assessment{Findings: []input.Finding{finding}}, Template: Template{Back: map[input.ID]string{app: "web-a"}}}
 		in.bar(templated())
 		if got := in.Findings[0].Reason; got != want {
 			t.Errorf("%s becomes %s, want %s", reason, got, want)

@@ -79,12 +79,8 @@ type Dependencies struct {
 	Records    Records
 	Mover      Mover
 	// Room is nil for a record without bounds.
-	Room Room
-	// Pods is nil when the strategies that work on pods are switched off; PodsOff says
-	// then what to do about it. Prompt is what they note.
-	Pods      Pods
-	Prompt    PromptRecords
-	PodsOff   string
+	Room      Room
+	OnPods    PodParts
 	Announcer Announcer
 	// Advice says what a person can do about what was taken back, in the words of the
 	// command line.
@@ -98,6 +94,15 @@ type Dependencies struct {
 	Metrics      prometheus.Registerer
 	Log          logr.Logger
 	Now          func() time.Time
+}
+
+// PodParts are the parts that only the strategies that work on pods need.
+type PodParts struct {
+	// Pods is nil when these strategies are switched off. Off then says how to switch them on.
+	Pods Pods
+	Off  string
+	// Prompt notes the progress of a series of evictions.
+	Prompt PromptRecords
 }
 
 // Reconciler brings workloads in step with their inputs, one at a time.

@@ -167,10 +167,10 @@ func TestMistakesTakeRoomToo(t *testing.T) {
 		"Full":    {"there is none", func(s *scene) { s.full = "no room" }, 0},
 		"Earlier": {"the pods of another workload of its name may be taken over", func(s *scene) { s.entry = other }, 0},
 		"Left": {"its namespace may ask for it, and could not be read", func(s *scene) {
-			s.entry = &record.Entry{UID: "4711", Left: true, Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+			s.entry = &record.Entry{UID: "4711", Presence: record.Presence{Left: true}, Inputs: map[input.ID]record.Given{app: {Version: v1}}}
 		}, 0},
-		"TooNew": {"a newer program wrote it", func(s *scene) { s.entry = &record.Entry{TooNew: true} }, 0},
-		"Lost":   {"a person may want to look at what cannot be read", func(s *scene) { s.entry = &record.Entry{Lost: true} }, 0},
+		"TooNew": {"a newer program wrote it", func(s *scene) { s.entry = &record.Entry{Unstored: record.Unstored{TooNew: true}} }, 0},
+		"Lost":   {"a person may want to look at what cannot be read", func(s *scene) { s.entry = &record.Entry{Unstored: record.Unstored{Lost: true}} }, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestNotInStepWithoutAnythingDue(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := Decide(Input{Intent: auto(), Findings: tc.findings, Warnings: tc.warnings, Now: now})
+			d := Decide(Input{Intent: auto(), Assessment: input.Assessment{Findings: tc.findings, Warnings: tc.warnings}, Now: now})
 			if d.Verb != Leave || d.Reason != tc.want {
 				t.Errorf("%s: %s %s", tc.reason, d.Verb, d.Reason)
 			}
@@ -255,7 +255,7 @@ func TestNotInStepWithoutAnythingDue(t *testing.T) {
 // TestForcedOntoAMissingSource: whoever rolls by hand is told, as the controller is.
 func TestForcedOntoAMissingSource(t *testing.T) {
 	t.Parallel()
-	d := Decide(Input{Intent: auto(), Findings: []input.Finding{barred(missing(app), input.Missing, ""), inStep(db)}, Now: now, Force: ForceMove})
+	d := Decide(Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{barred(missing(app), input.Missing, ""), inStep(db)}}, Now: now, Force: ForceMove})
 	if d.Verb != Hold || d.Reason != input.Missing {
 		t.Errorf("%s %s: %s", d.Verb, d.Reason, d.Message)
 	}

@@ -47,8 +47,8 @@ func TestEvictWaitsForASuccessor(t *testing.T) {
 	for range 4 {
 		turn()
 	}
-	if len(c.evicted) != 1 || s.entry.EvictPods != 2 {
-		t.Fatalf("evicted %v of %d before there is a successor", c.evicted, s.entry.EvictPods)
+	if len(c.evicted) != 1 || s.entry.Eviction.Pods != 2 {
+		t.Fatalf("evicted %v of %d before there is a successor", c.evicted, s.entry.Eviction.Pods)
 	}
 	c.pods = append(c.pods, pods.Pod{Name: "c", Created: now.Add(time.Second), Ready: true})
 	turn()
@@ -57,7 +57,7 @@ func TestEvictWaitsForASuccessor(t *testing.T) {
 	}
 	c.pods = []pods.Pod{{Name: "c", Created: now.Add(time.Second), Ready: true}, {Name: "d", Created: now.Add(time.Second), Ready: true}}
 	turn()
-	if s.entry.Inputs[app].Version != v2 || s.entry.EvictPods != 0 {
+	if s.entry.Inputs[app].Version != v2 || s.entry.Eviction.Pods != 0 {
 		t.Errorf("in the end the entry is %+v", s.entry)
 	}
 }

@@ -32,10 +32,10 @@ func New(o Options, d Dependencies) *Reconciler {
 	if d.Advice == nil {
 		r.Advice = func(*kube.Workload, bool) string { return "" }
 	}
-	if d.Pods != nil {
-		r.gatherer.Pods = d.Pods.List
+	if d.OnPods.Pods != nil {
+		r.gatherer.Pods = d.OnPods.Pods.List
 	} else {
-		r.gatherer.PodsOff = cmp.Or(d.PodsOff, "this program has no such strategies")
+		r.gatherer.PodsOff = cmp.Or(d.OnPods.Off, "this program has no such strategies")
 	}
 	return r
 }

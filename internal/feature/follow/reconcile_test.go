@@ -50,7 +50,7 @@ type scene struct {
 func newScene() *scene {
 	return &scene{
 		workload: &kube.Workload{
-			Key: web("web"), Kind: kube.Deployment(), UID: "4711",
+			Identity:    kube.Identity{Key: web("web"), Kind: kube.Deployment(), UID: "4711"},
 			Annotations: map[string]string{settings.Reload: "auto"},
 		},
 		listed: true, findings: []input.Finding{due(app, time.Hour)},
@@ -115,14 +115,14 @@ func (s *scene) loop() *Reconciler {
 // loopOn is the loop with strategies that work on pods.
 func (s *scene) loopOn(p Pods) *Reconciler {
 	d := s.dependencies()
-	d.Pods = p
+	d.OnPods.Pods = p
 	return New(DefaultOptions(), d)
 }
 
 func (s *scene) dependencies() Dependencies {
 	return Dependencies{
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Quiet: 5 * time.Second}},
-		Cluster:    s, Families: []Family{s}, Records: s, Room: s, Prompt: s, Mover: s, Announcer: s,
+		Cluster:    s, Families: []Family{s}, Records: s, Room: s, OnPods: PodParts{Prompt: s}, Mover: s, Announcer: s,
 		Metrics: s.registry, Log: logr.Discard(), Now: func() time.Time { return s.clock },
 	}
 }
@@ -193,7 +193,7 @@ func TestPendingEndsWithTheWorkload(t *testing.T) {
 func TestConflictLeadsToANewDecision(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", PendingSince: ago(time.Hour), DelaySince: ago(time.Hour), Inputs: map[input.ID]record.Given{app: {Version: v1, Due: v2.Short()}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Pending: record.Pending{PendingSince: ago(time.Hour), DelaySince: ago(time.Hour)}, Inputs: map[input.ID]record.Given{app: {Version: v1, Due: v2.Short()}}}
 	s.answers = []error{apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))}
 	loop := s.loop()
 	result, err := loop.Reconcile(t.Context(), s.workload.Key)
@@ -389,7 +389,7 @@ func TestGathererMarksEstimates(t *testing.T) {
 func TestAnotherUIDIsAnotherWorkload(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "old", PendingSince: ago(time.Hour), Inputs: map[input.ID]record.Given{db: {Version: v1}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "old", Pending: record.Pending{PendingSince: ago(time.Hour)}, Inputs: map[input.ID]record.Given{db: {Version: v1}}}
 	s.findings = []input.Finding{recorded(app, input.Baseline)}
 	if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 	if !slices.Contains([]Verb{Evict, Hold, Wait}, o.decision.Verb) || o.decision.Delivered {
 		// A hold in the middle of a series does not begin it again; and should the content go
 		// back, only this tells that pods have loaded what was between.
-		next.EvictFor, next.EvictSince, next.EvictPods = "", time.Time{}, 0
+		next.Eviction = record.Eviction{}
 	}
 	for _, f := range o.findings {
 		given, known := o.given(e, f)
@@ -64,7 +64,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 // room is how much the entry may take after the decision: what the workload follows, its
 // hold, and inputs that no family here knows.
 func (in Input) room() int {
-	next := without(in.Entry, in.Kinds, in.Unrolled)
+	next := without(in.Entry, in.Kinds, in.State.Unrolled)
 	next.Hold = in.holdOnRecord()
 	for _, f := range in.Findings {
 		next.Inputs[f.ID] = in.Entry.Inputs[f.ID]
@@ -163,9 +163,9 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	}
 	given.Awaits = o.awaits(f, given, e.Inputs[f.ID])
 	given.Trial, given.Mixed = o.trial(f, e.Inputs[f.ID])
-	given.Memo = f.Memo
+	given.Memo = f.Notes.Memo
 	if o.delivers(f) {
-		given.Memo = f.MemoIfGiven
+		given.Memo = f.Notes.MemoIfGiven
 	}
 	if given.Version == f.Current {
 		given.Sealed = f.Sealed

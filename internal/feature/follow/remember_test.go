@@ -174,7 +174,7 @@ func TestRemember(t *testing.T) {
 		"Unreadable": {
 			reason:  "what cannot be read now stays as it was given",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{ID: app, Reason: input.Unreadable, Given: v1}}},
+			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{ID: app, Reason: input.Unreadable, Versions: input.Versions{Given: v1}}}},
 			want:    given(old),
 		},
 		"RolledByHand": {
@@ -192,11 +192,11 @@ func TestRemember(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			entry := record.Entry{ID: "id", UID: "uid", Inputs: tc.before, PendingSince: ago(time.Minute)}
+			entry := record.Entry{ID: "id", UID: "uid", Inputs: tc.before, Pending: record.Pending{PendingSince: ago(time.Minute)}}
 			kept := entry.Clone()
 			tc.outcome.kinds = []input.Kind{input.KindConfigMap, input.KindSecret}
 			got := remember(entry, tc.outcome)
-			want := record.Entry{ID: "id", UID: "uid", Inputs: tc.want, PendingSince: tc.outcome.decision.PendingSince, MovedAt: tc.wantMove}
+			want := record.Entry{ID: "id", UID: "uid", Inputs: tc.want, Pending: record.Pending{PendingSince: tc.outcome.decision.PendingSince}, Account: record.Account{MovedAt: tc.wantMove}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 			}
@@ -246,7 +246,7 @@ func TestRememberHowFarItKnows(t *testing.T) {
 			if tc.decision.Verb == Move && tc.decision.Delivered {
 				o.moved = kube.Moved{At: now, Template: record.Template{Generation: 2, Sum: "b"}}
 			}
-			got := remember(record.Entry{MovedAt: ago(time.Hour), Accounted: 6, Template: known}, o)
+			got := remember(record.Entry{Account: record.Account{MovedAt: ago(time.Hour), Accounted: 6, Template: known}}, o)
 			if got.Accounted != tc.want || got.IsBefore(now) != (tc.want == 6) {
 				t.Errorf("%s: it knows revision %d as of %s and %s, want %d", tc.reason, got.Accounted, got.MovedAt, got.AsOf, tc.want)
 			}
@@ -261,7 +261,7 @@ func TestRememberHowFarItKnows(t *testing.T) {
 // source that the patch gave is missing. What the pods have of it is not what is on record.
 func TestMissingAfterAnUnrecordedPatch(t *testing.T) {
 	t.Parallel()
-	e := record.Entry{MovedAt: ago(time.Hour), Inputs: map[input.ID]record.Given{db: {Version: v1}}}
+	e := record.Entry{Account: record.Account{MovedAt: ago(time.Hour)}, Inputs: map[input.ID]record.Given{db: {Version: v1}}}
 	for name, tc := range map[string]struct {
 		shows   input.Mark
 		movedAt time.Time
@@ -298,7 +298,7 @@ func TestRememberBeginsWithWhatThereIs(t *testing.T) {
 var gone = fingerprint.Hasher{}.AbsentVersion(fingerprint.AllKeys())
 
 func missing(id input.ID) input.Finding {
-	return input.Finding{ID: id, Standing: input.Settled, Reason: input.Missing, Given: v1, Current: gone, Live: true}
+	return input.Finding{ID: id, Standing: input.Settled, Reason: input.Missing, Versions: input.Versions{Given: v1, Current: gone}, Live: true}
 }
 
 // TestRememberOthersRevision: a revision that another writer uses again was not made for
@@ -331,7 +331,7 @@ func TestRememberOthersRevision(t *testing.T) {
 				decision: Decision{Verb: Leave}, findings: []input.Finding{tc.finding},
 				template: Template{Now: tc.template}, before: before{writtenAt: now},
 			}
-			got := remember(record.Entry{MovedAt: ago(time.Hour), Accounted: tc.from, Template: at("a", tc.from)}, o)
+			got := remember(record.Entry{Account: record.Account{MovedAt: ago(time.Hour), Accounted: tc.from, Template: at("a", tc.from)}}, o)
 			if got.Accounted != tc.want || !got.AsOf.Equal(tc.asOf) {
 				t.Errorf("%s: it knows revision %d and all as of %s, want %d and %s", tc.reason, got.Accounted, got.AsOf, tc.want, tc.asOf)
 			}
@@ -359,13 +359,13 @@ func TestTookOver(t *testing.T) {
 		gone     time.Time
 		want     bool
 	}{
-		"Same":   {"the revision is older than the workload", kube.Workload{Created: made}, 0, time.Time{}, true},
-		"New":    {"its pods are as new as itself", kube.Workload{Created: made}, 1, time.Time{}, false},
-		"Paused": {"it starts no pods, whatever its template", kube.Workload{Created: made, Status: paused}, -1, time.Time{}, true},
-		"Moved":  {"our patch, which is not on record, made the new revision", kube.Workload{Created: made, MovedAt: now}, 1, time.Time{}, true},
-		"Copied": {"our patch is older than the workload", kube.Workload{Created: made, MovedAt: ago(time.Hour)}, 1, time.Time{}, false},
-		"Before": {"the revision is from before the one that is on record was gone", kube.Workload{Created: made}, 0, ago(time.Hour), true},
-		"Third":  {"another one of its name came between, and left the revision", kube.Workload{Created: made}, 0, ago(2 * time.Hour), false},
+		"Same":   {"the revision is older than the workload", kube.Workload{Identity: kube.Identity{Created: made}}, 0, time.Time{}, true},
+		"New":    {"its pods are as new as itself", kube.Workload{Identity: kube.Identity{Created: made}}, 1, time.Time{}, false},
+		"Paused": {"it starts no pods, whatever its template", kube.Workload{Identity: kube.Identity{Created: made}, Status: paused}, -1, time.Time{}, true},
+		"Moved":  {"our patch, which is not on record, made the new revision", kube.Workload{Identity: kube.Identity{Created: made}, TemplateObject: kube.TemplateObject{MovedAt: now}}, 1, time.Time{}, true},
+		"Copied": {"our patch is older than the workload", kube.Workload{Identity: kube.Identity{Created: made}, TemplateObject: kube.TemplateObject{MovedAt: ago(time.Hour)}}, 1, time.Time{}, false},
+		"Before": {"the revision is from before the one that is on record was gone", kube.Workload{Identity: kube.Identity{Created: made}}, 0, ago(time.Hour), true},
+		"Third":  {"another one of its name came between, and left the revision", kube.Workload{Identity: kube.Identity{Created: made}}, 0, ago(2 * time.Hour), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -385,7 +385,7 @@ func TestTakenOverIsOnRecord(t *testing.T) {
 	s := newScene()
 	s.findings = []input.Finding{inStep(app)}
 	s.workload.Created, s.workload.Status.Observed = ago(time.Minute), true
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "0815", Inputs: map[input.ID]record.Given{app: {Version: v1}}, MovedAt: ago(time.Hour), Template: s.workload.Template(), Inherited: s.workload.StartsFrom()}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "0815", Inputs: map[input.ID]record.Given{app: {Version: v1}}, Account: record.Account{MovedAt: ago(time.Hour), Template: s.workload.Template()}, Presence: record.Presence{Inherited: s.workload.StartsFrom()}}
 	d := s.dependencies()
 	d.Revisions = func(context.Context, *kube.Workload) (timeline.Past, error) {
 		return timeline.Past{Asked: true, Revisions: []timeline.Revision{{Name: "web-a", Number: 1, Created: ago(time.Hour), Current: true}}}, nil
@@ -405,10 +405,10 @@ func TestTakenOverIsOnRecord(t *testing.T) {
 // evict pods that are new.
 func TestHoldKeepsASeriesOfEvictions(t *testing.T) {
 	t.Parallel()
-	running := record.Entry{EvictFor: "configmap/app~2", EvictSince: ago(time.Minute), EvictPods: 2}
-	for verb, want := range map[Verb]string{Hold: running.EvictFor, Evict: running.EvictFor, Leave: ""} {
-		if got := remember(running, outcome{decision: Decision{Verb: verb}}); got.EvictFor != want || got.EvictSince.IsZero() != (want == "") {
-			t.Errorf("%s: the series is %q since %s, want %q", verb, got.EvictFor, got.EvictSince, want)
+	running := record.Entry{Eviction: record.Eviction{For: "configmap/app~2", Since: ago(time.Minute), Pods: 2}}
+	for verb, want := range map[Verb]string{Hold: running.Eviction.For, Evict: running.Eviction.For, Leave: ""} {
+		if got := remember(running, outcome{decision: Decision{Verb: verb}}); got.Eviction.For != want || got.Eviction.Since.IsZero() != (want == "") {
+			t.Errorf("%s: the series is %q since %s, want %q", verb, got.Eviction.For, got.Eviction.Since, want)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestEventsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var e announce.Event
-			events := eventsFor(&kube.Workload{Kind: kube.Deployment()}, tc.decision, ". Pods that started since the change")
+			events := eventsFor(&kube.Workload{Identity: kube.Identity{Kind: kube.Deployment()}}, tc.decision, ". Pods that started since the change")
 			told := len(events) > 0
 			if told {
 				e = events[len(events)-1]
@@ -68,15 +68,17 @@ func TestEventsFor(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	in := Input{
-		Intent:   settings.Intent{Unknown: []string{"lockstep.dev/relaod"}, Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}},
-		Findings: []input.Finding{inStep(app)}, OtherInstallation: "team-a",
-		Warnings: []input.Warning{
-			{Reason: input.SourceUnknown, Text: "the annotation names secret/db, which does not exist"},
-			{Reason: input.InvalidAnnotation, Text: "configmap/app: odd; it has no effect"},
-		},
+		Intent: settings.Intent{Mistakes: settings.Mistakes{Unknown: []string{"lockstep.dev/relaod"}, Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}}},
+		Assessment: input.Assessment{
+			Findings: []input.Finding{inStep(app)},
+			Warnings: []input.Warning{
+				{Reason: input.SourceUnknown, Text: "the annotation names secret/db, which does not exist"},
+				{Reason: input.InvalidAnnotation, Text: "configmap/app: odd; it has no effect"},
+			},
+		}, State: State{OtherInstallation: "team-a"},
 	}
 	var notes []string
-	for _, e := range warnings(&kube.Workload{Key: web("a"), Kind: kube.Deployment()}, in) {
+	for _, e := range warnings(&kube.Workload{Identity: kube.Identity{Key: web("a"), Kind: kube.Deployment()}}, in) {
 		notes = append(notes, e.Reason+": "+e.Note)
 		if !e.Warning || e.Action == string(Leave) {
 			t.Errorf("%q is no warning, or looks like a decision: %+v", e.Note, e)
@@ -100,12 +102,12 @@ func TestWarnsOfWhatTheStrategyCannotDeliver(t *testing.T) {
 	t.Parallel()
 	intent := auto()
 	intent.Strategy = settings.StrategyRefresh
-	both := Input{Intent: intent, Findings: []input.Finding{due(app, 0), image(due(db, 0))}}
-	if got := warnings(&kube.Workload{Kind: kube.Deployment()}, both); len(got) != 1 || got[0].Reason != string(input.BeyondStrategy) || !strings.Contains(got[0].Note, "image/web") {
+	both := Input{Intent: intent, Assessment: input.Assessment{Findings: []input.Finding{due(app, 0), image(due(db, 0))}}}
+	if got := warnings(&kube.Workload{Identity: kube.Identity{Kind: kube.Deployment()}}, both); len(got) != 1 || got[0].Reason != string(input.BeyondStrategy) || !strings.Contains(got[0].Note, "image/web") {
 		t.Errorf("told %+v", got)
 	}
-	alone := Input{Intent: intent, Findings: []input.Finding{image(due(db, 0))}}
-	if got := warnings(&kube.Workload{Kind: kube.Deployment()}, alone); len(got) != 0 {
+	alone := Input{Intent: intent, Assessment: input.Assessment{Findings: []input.Finding{image(due(db, 0))}}}
+	if got := warnings(&kube.Workload{Identity: kube.Identity{Kind: kube.Deployment()}}, alone); len(got) != 0 {
 		t.Errorf("told %+v besides the decision, which says it", got)
 	}
 }
@@ -123,7 +125,7 @@ func TestJoined(t *testing.T) {
 
 func TestFailureEvent(t *testing.T) {
 	t.Parallel()
-	e := failureEvent(&kube.Workload{Kind: kube.Deployment()}, Decision{Verb: Move, Message: "configmap/app 1 -> 2"}, errors.New("quota"))
+	e := failureEvent(&kube.Workload{Identity: kube.Identity{Kind: kube.Deployment()}}, Decision{Verb: Move, Message: "configmap/app 1 -> 2"}, errors.New("quota"))
 	if !e.Warning || e.Reason != string(input.ReloadFailed) || !strings.Contains(e.Note, "configmap/app 1 -> 2: quota") {
 		t.Errorf("event %+v", e)
 	}

@@ -15,50 +15,15 @@ import (
 // Input is everything that a decision depends on.
 type Input struct {
 	Intent settings.Intent
-	// Findings are what is known of each input, and Warnings what people should know
-	// of them.
-	Findings []input.Finding
-	Warnings []input.Warning
-	// StartsPods is true for a workload that starts new pods by itself, again and
-	// again: a CronJob.
-	StartsPods bool
-	// Rollout is what the workload says of its rollout, and Health what follows from it.
-	// A drop-in writes as its original did and asks neither.
-	Rollout health.Status
-	Health  health.Health
-	// NoTemplate says why the object has no pod template, empty when it has one.
-	NoTemplate string
-	// PodsOff says why the strategies that work on pods cannot be used and what to do
-	// about it, empty when they can.
-	PodsOff string
-	// Shown is what the pod template shows, Replicas how many pods the workload asks
-	// for, zero when it does not say.
-	Shown    input.Shown
-	Replicas int
-	// Pods are the workload's pods, gathered where NeedsPods; PodsProblem is why they
-	// could not be.
-	Pods        []pods.Pod
-	PodsProblem error
-	// Kinds are the kinds of inputs of the families that were asked, and Searched the
-	// patterns by which they looked for inputs.
-	Kinds    []input.Kind
-	Searched []string
-	// AwaitsStatus and Recheck are when a family wants to be asked again.
-	AwaitsStatus bool
-	Recheck      time.Duration
-	// OtherInstallation is the one that moved the workload last, empty when it was ours.
-	OtherInstallation string
-	// Template is what other writers made of the pod template, and Unrolled is true while
-	// pods are made from another.
+	// Assessment joins the reports of all families. Kinds are the kinds of inputs that these
+	// families know.
+	input.Assessment
+	Kinds []input.Kind
+	State State
+	Pods  PodState
+	// Template is what other writers made of the pod template.
 	Template Template
-	Unrolled bool
-	// Past is what the look found out of the workload's revisions. MarksOnly is true for a
-	// program that never asks for them: only what the template shows tells of the past.
-	Past      timeline.Past
-	MarksOnly bool
-	// NotActed is true when the workload's controller has not acted yet on what another writer
-	// made of it, so that nothing can be told.
-	NotActed bool
+	History  History
 	// Entry is what is on record, and RecordFull says why there is no room for more,
 	// empty when there is.
 	Entry      record.Entry
@@ -71,6 +36,48 @@ type Input struct {
 	// Estimate is true when bounds and times of changes are not known, because the
 	// input was read live and not followed.
 	Estimate bool
+}
+
+// State is what the workload shows of itself.
+type State struct {
+	// NoTemplate says why the object has no pod template, empty when it has one.
+	NoTemplate string
+	// Shown is what the pod template shows, Replicas how many pods the workload asks
+	// for, zero when it does not say.
+	Shown    input.Shown
+	Replicas int
+	// StartsPods is true for a workload that starts new pods by itself, again and
+	// again: a CronJob.
+	StartsPods bool
+	// Unrolled is true while pods are made from another template.
+	Unrolled bool
+	// Rollout is what the workload says of its rollout, and Health what follows from it.
+	// A drop-in writes as its original did and asks neither.
+	Rollout health.Status
+	Health  health.Health
+	// OtherInstallation is the one that moved the workload last, empty when it was ours.
+	OtherInstallation string
+}
+
+// PodState is what is known of the workload's pods.
+type PodState struct {
+	// Off says why the strategies that work on pods cannot be used and what to do
+	// about it, empty when they can.
+	Off string
+	// All are the pods, gathered where NeedsPods; Problem is why they could not be.
+	All     []pods.Pod
+	Problem error
+}
+
+// History is what is known of the workload's past.
+type History struct {
+	// Past is what the look found out of the workload's revisions. MarksOnly is true for a
+	// program that never asks for them: only what the template shows tells of the past.
+	Past      timeline.Past
+	MarksOnly bool
+	// NotActed is true when the workload's controller has not acted yet on what another writer
+	// made of it, so that nothing can be told.
+	NotActed bool
 }
 
 // Decision is what to do with a workload, and why.
@@ -114,8 +121,22 @@ type Eviction struct {
 // situation is an input with what follows from it at once.
 type situation struct {
 	Input
+	// strategy delivers a change to this workload.
+	strategy strategy
 	// draft is a decision about the inputs that are to be moved.
 	draft Decision
+}
+
+// strategy is a way to deliver a change to the pods of a workload. It only decides, without
+// I/O; act carries out the verb of the decision.
+type strategy interface {
+	// changesTemplate reports whether the strategy writes a new pod template. A strategy
+	// that doesn't can deliver only live inputs.
+	changesTemplate() bool
+	// objects holds a change that the strategy can't deliver.
+	objects(situation) (Decision, bool)
+	// decide returns the decision on a change that is due and that no check objects to.
+	decide(situation) Decision
 }
 
 // order is what a decision gives the workload.
@@ -124,16 +145,16 @@ func (in Input) order(d Decision) input.Order {
 }
 
 // moves are the inputs that are due, without those that simply stay as the template
-// has them: barred ones, and those that the strategy cannot deliver. Whoever forces a
-// move gets everything that exists, and what comes with the template and is barred only
-// when that bar does not count.
-func (in Input) moves() []input.Finding {
-	return matching(in.Findings, func(f input.Finding) bool {
-		if in.Force != NoForce {
-			stays := slices.ContainsFunc(f.Bars, func(bar input.Bar) bool { return in.respects(f, bar) })
+// has them: barred ones, and those that the strategy can't deliver. A forced rollout
+// delivers every input that exists. It leaves out a barred input that comes with the
+// template, unless that bar doesn't count.
+func (s situation) moves() []input.Finding {
+	return matching(s.Findings, func(f input.Finding) bool {
+		if s.Force != NoForce {
+			stays := slices.ContainsFunc(f.Bars, func(bar input.Bar) bool { return s.respects(f, bar) })
 			return f.Shows != input.Mark{} && (f.Live || !stays)
 		}
-		return f.Standing == input.Due && !f.IsWithheld() && (f.Live || !in.usesPods())
+		return f.Standing == input.Due && !f.IsWithheld() && (f.Live || s.strategy.changesTemplate())
 	})
 }
 
@@ -169,11 +190,6 @@ func (s situation) delivered(d Decision) Decision {
 		d.PendingSince = time.Time{}
 	}
 	return d
-}
-
-// usesPods reports whether the workload is moved by way of its pods.
-func (in Input) usesPods() bool {
-	return in.Force == NoForce && in.Intent.Strategy != settings.StrategyTemplate
 }
 
 // respects reports whether a bar counts. A hold on a source that the pods have already

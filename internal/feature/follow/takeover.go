@@ -20,7 +20,7 @@ const goneFor = 10 * time.Minute
 // it took over the pods; that cannot be told before its controller has acted.
 func (g *Gatherer) entry(ctx context.Context, w *kube.Workload, past kube.AskPast) (e record.Entry, notActed bool, err error) {
 	e, ok := g.Entry(w.Key)
-	unknown := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Given{}, Lost: e.Lost, TooNew: e.TooNew}
+	unknown := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Given{}, Unstored: record.Unstored{Lost: e.Lost, TooNew: e.TooNew}}
 	switch {
 	case !ok || e.Left && !g.namespaceAsks(w):
 		return unknown, false, nil

@@ -15,7 +15,7 @@ func (o outcome) trial(f input.Finding, before record.Given) (template string, m
 	if f.Live {
 		return "", false
 	}
-	if f.Proven {
+	if f.Notes.Proven {
 		before.Trial, before.Mixed = "", false
 	}
 	moved := o.decision.Verb == Move && o.decision.Delivered

@@ -13,7 +13,7 @@ func TestTrial(t *testing.T) {
 	t.Parallel()
 	web, config := image(due(db, 0)), due(app, 0)
 	settled := image(inStep(db))
-	proven := with(settled, func(f *input.Finding) { f.Proven = true })
+	proven := with(settled, func(f *input.Finding) { f.Notes.Proven = true })
 	running := record.Given{Trial: "before"}
 	mixed := record.Given{Trial: "before", Mixed: true}
 	putBack := with(web, func(f *input.Finding) { f.Reason = input.PutBack })

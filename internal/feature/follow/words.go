@@ -68,8 +68,8 @@ func names(findings []input.Finding) string {
 }
 
 func problems(intent settings.Intent) string {
-	parts := make([]string, len(intent.Problems))
-	for i, p := range intent.Problems {
+	parts := make([]string, len(intent.Mistakes.Problems))
+	for i, p := range intent.Mistakes.Problems {
 		parts[i] = p.String()
 	}
 	return strings.Join(parts, "; ")

@@ -18,15 +18,8 @@ const (
 
 // Observation is everything that the verdict on the image of one container depends on.
 type Observation struct {
-	Request settings.ImageRequest
-	// Image is what the pod template says, and Has what that means, zero when it cannot be
-	// read.
-	Image string
-	Has   tagspec.Reference
-	// Shown is true when the template shows that a patch of ours gave it Found.
-	Shown bool
-	// Ours is true when the template shows that a patch of ours gave it what it has.
-	Ours bool
+	Request  settings.ImageRequest
+	Template Template
 	// Given is the version on record, zero when there is none.
 	Given fingerprint.Version
 	// Found is the newest wanted tag and its digest, zero when no registry has said.
@@ -40,14 +33,30 @@ type Observation struct {
 	Released, TakenBack bool
 	// Observed is true when nothing is written: what would be given counts as given.
 	Observed bool
-	// OnTrial is true while the template is the one by which a patch of ours gave the
-	// version on record and it is not known how that rollout ended; Mixed when something
-	// else may be to blame for its failure.
-	OnTrial, Mixed bool
+	Trial    Trial
+	Now      time.Time
+}
+
+// Template is what the pod template says of the container.
+type Template struct {
+	// Image is the text, and Has what that means, zero when it cannot be read.
+	Image string
+	Has   tagspec.Reference
+	// Shown is true when the template shows that a patch of ours gave it the image that was
+	// found.
+	Shown bool
+	// Ours is true when the template shows that a patch of ours gave it what it has.
+	Ours bool
+}
+
+// Trial is how the rollout goes by which a patch of ours gave the version on record.
+type Trial struct {
+	// On is true while the template is the one of that patch and it is not known how its
+	// rollout ended; Mixed when something else may be to blame for a failure.
+	On, Mixed bool
 	// Health is how the rollout goes, and HasPods whether there are pods that prove it.
 	Health  health.State
 	HasPods bool
-	Now     time.Time
 }
 
 // Verdict is what has to happen for the image of one container, and why.
@@ -102,17 +111,17 @@ func (o Observation) memo() Memo {
 		m.Bad, m.Accepted = nil, o.TakenBack
 	}
 	switch {
-	case o.isHealthy() && o.Has.Digest != "" && o.Request.Image.Allows(o.Has):
-		m.Healthy = Pin{Tag: o.Has.Tag, Digest: o.Has.Digest}
+	case o.isHealthy() && o.Template.Has.Digest != "" && o.Request.Image.Allows(o.Template.Has):
+		m.Healthy = Pin{Tag: o.Template.Has.Tag, Digest: o.Template.Has.Digest}
 	case o.hasFailed() && o.mayPutBack(m):
-		m = m.withBad(o.Has.Digest)
+		m = m.withBad(o.Template.Has.Digest)
 	}
 	return m
 }
 
 // complete adds what every verdict says.
 func (o Observation) complete(v Verdict) Verdict {
-	v.Memo, v.Failed, v.Proven = o.Memo, o.hasFailed(), o.OnTrial && o.isHealthy()
+	v.Memo, v.Failed, v.Proven = o.Memo, o.hasFailed(), o.Trial.On && o.isHealthy()
 	if v.Bar == input.Contested {
 		v.Memo.Contested = true
 	}
@@ -130,16 +139,16 @@ func (o Observation) complete(v Verdict) Verdict {
 }
 
 // isHealthy: every pod is made from the template and available, and there is one.
-func (o Observation) isHealthy() bool { return o.Health == health.Done && o.HasPods }
+func (o Observation) isHealthy() bool { return o.Trial.Health == health.Done && o.Trial.HasPods }
 
 // hasFailed: the rollout failed that gave the digest on record.
 func (o Observation) hasFailed() bool {
-	return o.OnTrial && o.Health == health.Failed && o.Has.Digest != "" && o.Has.Digest == digestOf(o.Given)
+	return o.Trial.On && o.Trial.Health == health.Failed && o.Template.Has.Digest != "" && o.Template.Has.Digest == digestOf(o.Given)
 }
 
 // mayPutBack: only to what was healthy here, and only when nothing else may be to blame.
 func (o Observation) mayPutBack(m Memo) bool {
-	return !o.Mixed && m.Healthy != (Pin{}) && m.Healthy.Digest != o.Has.Digest
+	return !o.Trial.Mixed && m.Healthy != (Pin{}) && m.Healthy.Digest != o.Template.Has.Digest
 }
 
 // failedHere puts the digest back that was healthy, unless another one is there to be
@@ -168,10 +177,10 @@ func inPlace(o Observation) (Verdict, bool) {
 		v.Standing, v.Reason = input.Settled, input.InStep
 	case o.isNew():
 		v.Reason = input.Baseline
-	case o.Shown:
+	case o.Template.Shown:
 		v.Reason = input.DeliveredBefore
 	}
-	return v, o.Has.Digest == o.Found.Digest && o.Request.Image.Allows(o.Has)
+	return v, o.Template.Has.Digest == o.Found.Digest && o.Request.Image.Allows(o.Template.Has)
 }
 
 // isNew: it is not known what was given.
@@ -198,7 +207,7 @@ func tagMoved(o Observation) (Verdict, bool) {
 // gaveUnrecorded: the process ended between a patch of ours and the record, which has only
 // that there was something to give. No other writer chose what the template has.
 func (o Observation) gaveUnrecorded() bool {
-	return o.Ours && o.isNew() && !o.Given.IsZero()
+	return o.Template.Ours && o.isNew() && !o.Given.IsZero()
 }
 
 // pinned: what the tag has now is taken as given, so that the pin ends when it has
@@ -208,7 +217,7 @@ func pinned(o Observation) (Verdict, bool) {
 	if o.isNew() {
 		v.Standing = input.Record
 	}
-	return v, o.Has.Digest != "" && o.Request.Image.Allows(o.Has)
+	return v, o.Template.Has.Digest != "" && o.Request.Image.Allows(o.Template.Has)
 }
 
 // unpinned: the annotation is the request. Whoever undoes that again and again has

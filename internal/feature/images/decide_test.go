@@ -30,7 +30,7 @@ func observation(t *testing.T, has string, change func(*Observation)) Observatio
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Observation{Request: settings.ImageRequest{Container: "web", Image: image}, Has: reference, Found: pin("1.2", "2"), Now: now}
+	o := Observation{Request: settings.ImageRequest{Container: "web", Image: image}, Template: Template{Has: reference}, Found: pin("1.2", "2"), Now: now}
 	o.Memo.Request = requestSum("app:1.*", "")
 	if change != nil {
 		change(&o)
@@ -44,13 +44,13 @@ func given(digit string) func(*Observation) {
 
 // unrecorded: the template shows a patch of ours, and the record only that one was due.
 func unrecorded(o *Observation) {
-	o.Ours, o.Given = true, o.Given.Unknown()
+	o.Template.Ours, o.Given = true, o.Given.Unknown()
 }
 
 // failing is a rollout of 2… that failed, where 1… was healthy.
 func failing(o *Observation) {
 	given("2")(o)
-	o.OnTrial, o.Health, o.HasPods, o.Memo.Healthy = true, health.Failed, true, pin("1.1", "1")
+	o.Trial.On, o.Trial.Health, o.Trial.HasPods, o.Memo.Healthy = true, health.Failed, true, pin("1.1", "1")
 }
 
 func both(changes ...func(*Observation)) func(*Observation) {
@@ -99,7 +99,7 @@ func decideCases() map[string]decideCase {
 		"FirstInPlace":   {reason: "the template has it", has: ours, want: Verdict{Standing: input.Record, Reason: input.Baseline, To: pin("1.2", "2")}},
 		"FirstPinned":    {reason: "a digest that another writer chose stays until the tag moves", has: earlier, want: Verdict{Standing: input.Record, Reason: input.Pinned, To: pin("1.2", "2")}},
 		"CutShort":       {reason: "we gave it, the process ended before that was on record, and the tag moved meanwhile", has: earlier, change: both(given("2"), unrecorded), want: Verdict{Standing: input.Due, Reason: input.Changed, To: pin("1.2", "2")}},
-		"RecordLost":     {reason: "without a record nothing is restarted", has: earlier, change: func(o *Observation) { o.Ours = true }, want: Verdict{Standing: input.Record, Reason: input.Pinned, To: pin("1.2", "2")}},
+		"RecordLost":     {reason: "without a record nothing is restarted", has: earlier, change: func(o *Observation) { o.Template.Ours = true }, want: Verdict{Standing: input.Record, Reason: input.Pinned, To: pin("1.2", "2")}},
 		"FirstNoTag":     {reason: "so does one without a tag", has: "app@" + digest("7"), want: Verdict{Standing: input.Record, Reason: input.Pinned, To: pin("1.2", "2")}},
 		"Unanswered":     {reason: "nothing to compare with", has: tag, change: unresolved, want: Verdict{Standing: input.Settled, Reason: input.Unresolved}},
 
@@ -108,7 +108,7 @@ func decideCases() map[string]decideCase {
 		"Changed":          {reason: "the tag moved", has: earlier, change: given("1"), want: changed},
 		"PinEnds":          {reason: "the pin ends when the tag moves", has: "app:1.0@" + digest("7"), change: given("1"), want: changed},
 		"Rollout":          {reason: "another writer rolled it out", has: ours, change: given("1"), want: Verdict{Standing: input.Record, Reason: input.DeliveredByRollout, To: pin("1.2", "2")}},
-		"PatchUnrecorded":  {reason: "our patch did, before the process ended", has: ours, change: both(given("1"), func(o *Observation) { o.Shown = true }), want: Verdict{Standing: input.Record, Reason: input.DeliveredBefore, To: pin("1.2", "2")}},
+		"PatchUnrecorded":  {reason: "our patch did, before the process ended", has: ours, change: both(given("1"), func(o *Observation) { o.Template.Shown = true }), want: Verdict{Standing: input.Record, Reason: input.DeliveredBefore, To: pin("1.2", "2")}},
 		"UndoneUnrecorded": {reason: "and it was undone meanwhile", has: earlier, change: both(given("1"), func(o *Observation) { o.GivenBefore = true }), want: Verdict{Standing: input.Record, Reason: input.DeliveredBefore, To: pin("1.2", "2")}},
 		"PinnedByHand":     {reason: "a person chose another one of it", has: "app:1.0@" + digest("7"), change: given("2"), want: left},
 		"ChangedAndBack":   {reason: "what was noted of another digest ends", has: earlier, change: both(given("1"), func(o *Observation) { o.Memo.Again, o.Memo.Accepted = []time.Time{now}, true }), want: changed},
@@ -126,15 +126,15 @@ func decideCases() map[string]decideCase {
 		"Accepted": {reason: "and stays", has: tag, change: both(given("2"), func(o *Observation) { o.Memo.Accepted = true }), want: stays, memo: "accepted"},
 		"Observed": {reason: "what was observed counts as given", has: tag, change: func(o *Observation) { o.Observed = true }, want: unpinned, memo: "accepted"},
 
-		"Healthy":           {reason: "what runs well is noted", has: ours, change: both(given("2"), func(o *Observation) { o.OnTrial, o.Health, o.HasPods = true, health.Done, true }), want: Verdict{Standing: input.Settled, Reason: input.InStep, To: pin("1.2", "2"), Proven: true}, memo: "ok=1.2@" + strings.Repeat("2", 64)},
-		"NoPods":            {reason: "no pod proves nothing", has: ours, change: both(given("2"), func(o *Observation) { o.OnTrial, o.Health = true, health.Done }), want: inStep},
+		"Healthy":           {reason: "what runs well is noted", has: ours, change: both(given("2"), func(o *Observation) { o.Trial.On, o.Trial.Health, o.Trial.HasPods = true, health.Done, true }), want: Verdict{Standing: input.Settled, Reason: input.InStep, To: pin("1.2", "2"), Proven: true}, memo: "ok=1.2@" + strings.Repeat("2", 64)},
+		"NoPods":            {reason: "no pod proves nothing", has: ours, change: both(given("2"), func(o *Observation) { o.Trial.On, o.Trial.Health = true, health.Done }), want: inStep},
 		"PutBack":           {reason: "the rollout failed, and the one before was healthy", has: ours, change: failing, want: Verdict{Standing: input.Due, Reason: input.PutBack, To: pin("1.1", "1"), Failed: true}, memo: "ok=1.1@" + strings.Repeat("1", 64) + ";bad=22222222222222222222"},
 		"PutBackUnanswered": {reason: "also while no registry answers", has: ours, change: both(failing, unresolved), want: Verdict{Standing: input.Due, Reason: input.PutBack, To: pin("1.1", "1"), Failed: true}, memo: "ok=1.1@" + strings.Repeat("1", 64) + ";bad=22222222222222222222"},
-		"Mixed":             {reason: "configuration came with it", has: ours, change: both(failing, func(o *Observation) { o.Mixed = true }), want: Verdict{Standing: input.Settled, Reason: input.InStep, To: pin("1.2", "2"), Failed: true}, memo: "ok=1.1@" + strings.Repeat("1", 64)},
+		"Mixed":             {reason: "configuration came with it", has: ours, change: both(failing, func(o *Observation) { o.Trial.Mixed = true }), want: Verdict{Standing: input.Settled, Reason: input.InStep, To: pin("1.2", "2"), Failed: true}, memo: "ok=1.1@" + strings.Repeat("1", 64)},
 		"NoneHealthy":       {reason: "none is known that was healthy", has: ours, change: both(failing, func(o *Observation) { o.Memo.Healthy = Pin{} }), want: Verdict{Standing: input.Settled, Reason: input.InStep, To: pin("1.2", "2"), Failed: true}},
 		"FailedToo":         {reason: "what was put back fails as well", has: ours, change: both(failing, func(o *Observation) { o.Memo.Healthy = pin("1.2", "2") }), want: Verdict{Standing: input.Settled, Reason: input.InStep, To: pin("1.2", "2"), Failed: true}, memo: "ok=1.2@" + strings.Repeat("2", 64)},
 		"FailedAndNext":     {reason: "the next digest is tried", has: ours, change: both(failing, func(o *Observation) { o.Found = pin("1.3", "3") }), want: Verdict{Standing: input.Due, Reason: input.Changed, To: pin("1.3", "3"), Failed: true}, memo: "ok=1.1@" + strings.Repeat("1", 64) + ";bad=22222222222222222222"},
-		"FailedByOthers":    {reason: "another writer changed the template since", has: ours, change: both(failing, func(o *Observation) { o.OnTrial = false }), want: inStep, memo: "ok=1.1@" + strings.Repeat("1", 64)},
+		"FailedByOthers":    {reason: "another writer changed the template since", has: ours, change: both(failing, func(o *Observation) { o.Trial.On = false }), want: inStep, memo: "ok=1.1@" + strings.Repeat("1", 64)},
 		"Quarantined":       {reason: "its rollout failed here", has: earlier, change: both(given("1"), func(o *Observation) { o.Memo = o.Memo.withBad(digest("2")) }), want: barred(changed, input.Quarantined), memo: "bad=22222222222222222222"},
 		"QuarantinedTag":    {reason: "also by its tag", has: tag, change: func(o *Observation) { o.Memo = o.Memo.withBad(digest("2")) }, want: barred(unpinned, input.Quarantined), memo: "bad=22222222222222222222"},
 		"QuarantineEnds":    {reason: "a person allows it again", has: earlier, change: both(given("1"), func(o *Observation) { o.Memo, o.Released = o.Memo.withBad(digest("2")), true }), want: changed},

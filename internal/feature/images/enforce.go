@@ -11,7 +11,7 @@ func Enforce(o Observation) Verdict {
 	switch {
 	case o.Found == (Pin{}):
 		return Verdict{Standing: input.Settled, Reason: input.Unresolved}
-	case o.Image == pinnedImage(o.Request.Image.Repository, to):
+	case o.Template.Image == pinnedImage(o.Request.Image.Repository, to):
 		return Verdict{Standing: input.Settled, Reason: input.InStep, To: to}
 	}
 	return Verdict{Standing: input.Due, Reason: input.Changed, To: to}

@@ -31,13 +31,13 @@ func TestEnforce(t *testing.T) {
 		"Elsewhere":  {reason: "the digest of another repository", has: "side@" + digest("2"), want: due},
 		"Bad":        {reason: "there is no quarantine", has: "app@" + digest("1"), change: func(o *Observation) { o.Memo = o.Memo.withBad(digest("2")) }, want: due},
 		"Contested":  {reason: "there is no contest", has: "app:1.2", change: func(o *Observation) { o.Memo.Contested, o.Memo.Again = true, []time.Time{now, now, now} }, want: due},
-		"Failed":     {reason: "nothing is put back", has: "app@" + digest("2"), change: func(o *Observation) { o.OnTrial, o.Health = true, health.Failed }, want: Verdict{Standing: input.Settled, Reason: input.InStep, To: pin("", "2")}},
+		"Failed":     {reason: "nothing is put back", has: "app@" + digest("2"), change: func(o *Observation) { o.Trial.On, o.Trial.Health = true, health.Failed }, want: Verdict{Standing: input.Settled, Reason: input.InStep, To: pin("", "2")}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := observation(t, tc.has, tc.change)
-			o.Image = tc.has
+			o.Template.Image = tc.has
 			if diff := cmp.Diff(tc.want, Enforce(o)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

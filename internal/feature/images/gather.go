@@ -74,9 +74,9 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 			continue
 		}
 		o := Observe(w, request, intent, given, i.options.Now())
-		answer := i.ask(w, request, o.Has)
+		answer := i.ask(w, request, o.Template.Has)
 		o.Found = Pin{Tag: answer.Tag, Digest: answer.Digest}
-		o.Shown = w.Shown[input.Image(request.Container)] == markOf(o.Found) && o.Found != (Pin{})
+		o.Template.Shown = w.Shown[input.Image(request.Container)] == markOf(o.Found) && o.Found != (Pin{})
 		if answer.first && o.mayBeGivenBefore() {
 			before, err := past(ctx)
 			if err != nil {
@@ -87,7 +87,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		v := i.decide(&o)
 		all.Findings = append(all.Findings, finding(w, o, v, answer))
 		all.Warnings = append(all.Warnings, warnings(o, v, answer)...)
-		if o.OnTrial && !v.Proven {
+		if o.Trial.On && !v.Proven {
 			all.AwaitsStatus, all.Recheck = true, i.untilDeadline(w)
 		}
 	}
@@ -99,7 +99,7 @@ func (i *Inputs) decide(o *Observation) Verdict {
 	if !i.options.Enforced {
 		return Decide(*o)
 	}
-	o.Given = versionOf(Pin{Digest: o.Has.Digest})
+	o.Given = versionOf(Pin{Digest: o.Template.Has.Digest})
 	return Enforce(*o)
 }
 
@@ -119,12 +119,19 @@ func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.In
 	at, _ := w.ImageOf(request.Container)
 	has := referenceIn(at)
 	return Observation{
-		Request: request, Image: at.Image, Has: has, Given: before.Version, Memo: ParseMemo(before.Memo),
+		Request: request,
+		Template: Template{
+			Image: at.Image, Has: has,
+			Ours: has.Digest != "" && w.Shown[input.Image(request.Container)] == markOf(Pin{Digest: has.Digest}),
+		},
+		Given: before.Version, Memo: ParseMemo(before.Memo),
 		Released: intent.Release > given.Released, TakenBack: before.Back != "", Observed: intent.Observe,
-		OnTrial: before.Trial != "" && before.Trial == w.Template().Sum, Mixed: before.Mixed,
-		Health:  health.Of(w.Status.Status, now.Sub(w.MovedAt)).State,
-		HasPods: !w.Status.Counted || w.Status.Counts.Available > 0, Now: now,
-		Ours: has.Digest != "" && w.Shown[input.Image(request.Container)] == markOf(Pin{Digest: has.Digest}),
+		Trial: Trial{
+			On: before.Trial != "" && before.Trial == w.Template().Sum, Mixed: before.Mixed,
+			Health:  health.Of(w.Status.Status, now.Sub(w.MovedAt)).State,
+			HasPods: !w.Status.Counted || w.Status.Counts.Available > 0,
+		},
+		Now: now,
 	}
 }
 
@@ -156,11 +163,12 @@ func (i *Inputs) untilDeadline(w *kube.Workload) time.Duration {
 
 func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding {
 	f := input.Finding{
-		ID: input.Image(o.Request.Container), Standing: v.Standing, Reason: v.Reason, Given: o.Given,
-		Current: versionOf(v.To), Shows: markOf(v.To), ChangedAt: a.since,
-		Memo: v.Memo.String(), MemoIfGiven: v.MemoIfGiven.String(), Proven: v.Proven,
+		ID: input.Image(o.Request.Container), Standing: v.Standing, Reason: v.Reason,
+		Versions:  input.Versions{Given: o.Given, Current: versionOf(v.To), Shows: markOf(v.To)},
+		ChangedAt: a.since,
+		Notes:     input.Notes{Memo: v.Memo.String(), MemoIfGiven: v.MemoIfGiven.String(), Proven: v.Proven},
 	}
-	if v.To != (Pin{}) && v.To.Digest != o.Has.Digest || v.Standing == input.Due {
+	if v.To != (Pin{}) && v.To.Digest != o.Template.Has.Digest || v.Standing == input.Due {
 		f.Image = pinnedImage(o.Request.Image.Repository, v.To)
 	}
 	if v.Reason == input.Unresolved {
@@ -168,7 +176,7 @@ func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding
 	}
 	if v.Reason == input.PutBack {
 		f.ChangedAt = time.Time{}
-		f.Why = fmt.Sprintf("the rollout of %s failed (%s), and it is quarantined: the next digest is tried, and \"lockstep release\" allows this one again", short(o.Has), health.Of(w.Status.Status, o.Now.Sub(w.MovedAt)).Message)
+		f.Why = fmt.Sprintf("the rollout of %s failed (%s), and it is quarantined: the next digest is tried, and \"lockstep release\" allows this one again", short(o.Template.Has), health.Of(w.Status.Status, o.Now.Sub(w.MovedAt)).Message)
 	}
 	if v.Bar != "" {
 		f.Bars = []input.Bar{{Reason: v.Bar, By: barredBy(w, o, v)}}

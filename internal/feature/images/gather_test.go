@@ -45,7 +45,7 @@ func TestMovedDuringDowntime(t *testing.T) {
 				Platforms:   func(*kube.Workload) ([]v1.Platform, bool) { return nil, true },
 				Now:         func() time.Time { return now },
 			})
-			w := &kube.Workload{Images: []kube.ContainerImage{{Name: "web", Image: "app:1.2@" + digest("1")}}}
+			w := &kube.Workload{PodTemplate: kube.PodTemplate{Images: []kube.ContainerImage{{Name: "web", Image: "app:1.2@" + digest("1")}}}}
 			intent := settings.Intent{Images: []settings.ImageRequest{{Container: "web", Image: image}}}
 			before := versionOf(pin("", "1"))
 			e := record.Entry{Inputs: map[input.ID]record.Given{web: {Version: before, Memo: Memo{Request: requestSum("app:1.2", "")}.String()}}}

@@ -83,7 +83,7 @@ func TestAMadeUpKind(t *testing.T) {
 		t.Errorf("the cache knows %+v, used by %v", w, cache.Users(c.namespace, cm))
 	}
 
-	order := input.Order{All: []input.Finding{{ID: cm, Shows: input.Tracked("1111111111"), Live: true}}}
+	order := input.Order{All: []input.Finding{{ID: cm, Versions: input.Versions{Shows: input.Tracked("1111111111")}, Live: true}}}
 	for _, form := range []rollout.Form{rollout.AsAnnotation, rollout.AsVariable} {
 		if _, err := rollout.NewPatcher(c.admin, form).Move(t.Context(), cached(), order); err != nil {
 			t.Fatal(err)

@@ -26,21 +26,32 @@ type Options struct {
 	// Headers are "Name: value" lines.
 	Headers []string
 	Body    string
-	// UsernameFile, PasswordFile and BearerFile are read for each request, so
-	// that a rotated credential is used at once.
-	UsernameFile, PasswordFile, BearerFile string
-	// Username and Password are for predecessors that take them as values.
-	Username, Password string
-	// CAFile verifies the server; CertFile and KeyFile identify the agent.
-	CAFile, CertFile, KeyFile string
-	ServerName                string
-	// Insecure accepts any certificate.
-	Insecure bool
+
+	Credentials Credentials
+	TLS         TLS
 	// UnixSocket is dialled instead of the URL's host.
 	UnixSocket string
 	// Codes are the accepted answers; empty means 200 to 299.
 	Codes   Codes
 	Timeout time.Duration
+}
+
+// Credentials are how the agent logs in.
+type Credentials struct {
+	// UsernameFile, PasswordFile and BearerFile are read for each request, so
+	// that a rotated credential is used at once.
+	UsernameFile, PasswordFile, BearerFile string
+	// Username and Password are for predecessors that take them as values.
+	Username, Password string
+}
+
+// TLS is how the server and the agent identify themselves.
+type TLS struct {
+	// CAFile verifies the server; CertFile and KeyFile identify the agent.
+	CAFile, CertFile, KeyFile string
+	ServerName                string
+	// Insecure accepts any certificate.
+	Insecure bool
 }
 
 // Validate reports every mistake in the options.
@@ -61,7 +72,7 @@ func (o Options) Validate() error {
 	if o.Timeout <= 0 {
 		mistakes = append(mistakes, fmt.Errorf("HTTP timeout %s: want a positive time", o.Timeout))
 	}
-	if (o.CertFile == "") != (o.KeyFile == "") {
+	if (o.TLS.CertFile == "") != (o.TLS.KeyFile == "") {
 		mistakes = append(mistakes, errors.New("a client certificate needs both its file and its key file"))
 	}
 	return errors.Join(mistakes...)
@@ -234,16 +245,16 @@ func (o Options) request(ctx context.Context) (*http.Request, error) {
 }
 
 func (o Options) authorize(request *http.Request) error {
-	if o.BearerFile != "" {
-		token, err := readCredential(o.BearerFile)
+	if o.Credentials.BearerFile != "" {
+		token, err := readCredential(o.Credentials.BearerFile)
 		if err != nil {
 			return err
 		}
 		request.Header.Set("Authorization", "Bearer "+token)
 		return nil
 	}
-	user, password := o.Username, o.Password
-	for file, into := range map[string]*string{o.UsernameFile: &user, o.PasswordFile: &password} {
+	user, password := o.Credentials.Username, o.Credentials.Password
+	for file, into := range map[string]*string{o.Credentials.UsernameFile: &user, o.Credentials.PasswordFile: &password} {
 		if file == "" {
 			continue
 		}
@@ -284,23 +295,23 @@ func (o Options) transport() (*http.Transport, error) {
 
 func (o Options) tls() (*tls.Config, error) {
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, ServerName: o.ServerName,
-		InsecureSkipVerify: o.Insecure, //nolint:gosec // only when the user says so
+		MinVersion: tls.VersionTLS12, ServerName: o.TLS.ServerName,
+		InsecureSkipVerify: o.TLS.Insecure, //nolint:gosec // only when the user says so
 	}
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
+	if o.TLS.CAFile != "" {
+		pem, err := os.ReadFile(o.TLS.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("read the CA: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("the CA file %s holds no certificate", o.CAFile)
+			return nil, fmt.Errorf("the CA file %s holds no certificate", o.TLS.CAFile)
 		}
 	}
-	if o.CertFile == "" {
+	if o.TLS.CertFile == "" {
 		return config, nil
 	}
-	pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+	pair, err := tls.LoadX509KeyPair(o.TLS.CertFile, o.TLS.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("read the client certificate: %w", err)
 	}

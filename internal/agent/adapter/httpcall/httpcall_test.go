@@ -47,7 +47,7 @@ func TestCallSendsWhatItIsTold(t *testing.T) {
 	defer server.Close()
 	o := options(server.URL + "/reload")
 	o.Method, o.Headers, o.Body = http.MethodPut, []string{"X-Scope: a"}, "now"
-	o.UsernameFile, o.PasswordFile = file(t, "me\n"), file(t, "pass word\n")
+	o.Credentials.UsernameFile, o.Credentials.PasswordFile = file(t, "me\n"), file(t, "pass word\n")
 	answer, err := httpcall.Call(t.Context(), o)
 	if err != nil || answer != "answer" || got != "PUT /reload a|me:pass word|now" {
 		t.Errorf("answer %q, error %v, server saw %q", answer, err, got)
@@ -59,9 +59,9 @@ func TestBearerFileIsReadEachTime(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }))
 	defer server.Close()
 	o := options(server.URL)
-	o.BearerFile = file(t, "first")
+	o.Credentials.BearerFile = file(t, "first")
 	for _, token := range []string{"first", "rotated"} {
-		if err := os.WriteFile(o.BearerFile, []byte(token), 0o600); err != nil {
+		if err := os.WriteFile(o.Credentials.BearerFile, []byte(token), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := httpcall.Call(t.Context(), o); err != nil || got != "Bearer "+token {
@@ -225,8 +225,8 @@ func TestTLSAndClientCertificate(t *testing.T) {
 	if _, err := httpcall.Call(t.Context(), o); err == nil {
 		t.Error("an unknown authority was accepted")
 	}
-	o.CAFile, o.CertFile = file(t, string(cert)), file(t, string(cert))
-	o.KeyFile = file(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	o.TLS.CAFile, o.TLS.CertFile = file(t, string(cert)), file(t, string(cert))
+	o.TLS.KeyFile = file(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 	if answer, err := httpcall.Call(t.Context(), o); err != nil || answer != "1" {
 		t.Errorf("answer %q, error %v", answer, err)
 	}
@@ -251,7 +251,7 @@ func TestUnixSocket(t *testing.T) {
 func TestNothingSecretInErrors(t *testing.T) {
 	for _, url := range []string{"http://user:hunter2@127.0.0.1:1/x?token=hunter2", "ftp://user:hunter2@h/", "http://%zz:hunter2@h"} {
 		o := options(url)
-		o.Password = "hunter2"
+		o.Credentials.Password = "hunter2"
 		_, err := httpcall.Call(t.Context(), o)
 		for _, text := range []string{fmt.Sprint(err), fmt.Sprint(o.Validate()), o.Name()} {
 			if strings.Contains(text, "hunter2") {
@@ -262,7 +262,7 @@ func TestNothingSecretInErrors(t *testing.T) {
 }
 
 func TestValidateJoins(t *testing.T) {
-	err := httpcall.Options{URL: "localhost:9090", Headers: []string{"x"}, CertFile: "c"}.Validate()
+	err := httpcall.Options{URL: "localhost:9090", Headers: []string{"x"}, TLS: httpcall.TLS{CertFile: "c"}}.Validate()
 	for _, want := range []string{"URL", "header", "timeout", "client certificate"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)

@@ -115,7 +115,7 @@ func Parse(args []string, lookup func(string) (string, bool)) (run.Config, error
 	c.Sync.ApplicationApart = true
 	// The application may be anything, and its reader may follow no links.
 	c.Volume.Overwrite, c.Volume.Layout = true, volume.Files
-	c.App.HTTP.UsernameFile, c.App.HTTP.PasswordFile = *user, *password
+	c.App.HTTP.Credentials.UsernameFile, c.App.HTTP.Credentials.PasswordFile = *user, *password
 	e.sources(&c)
 	e.files(&c)
 	e.request(&c)
@@ -260,8 +260,8 @@ func (e *environment) request(c *run.Config) {
 	if payload := e.get("REQ_PAYLOAD", ""); payload != "" && h.Method == http.MethodPost {
 		h.Body, h.Headers = jsonBody(payload), []string{"Content-Type: application/json"}
 	}
-	h.Username, h.Password = e.get("REQ_USERNAME", ""), e.get("REQ_PASSWORD", "")
-	h.Insecure = e.flag("REQ_SKIP_TLS_VERIFY")
+	h.Credentials.Username, h.Credentials.Password = e.get("REQ_USERNAME", ""), e.get("REQ_PASSWORD", "")
+	h.TLS.Insecure = e.flag("REQ_SKIP_TLS_VERIFY")
 	if seconds := e.get("REQ_TIMEOUT", ""); seconds != "" {
 		n, err := strconv.ParseFloat(seconds, 64)
 		if err != nil || n <= 0 {

@@ -102,7 +102,7 @@ func TestRequestAndFiles(t *testing.T) {
 		t.Error(diff)
 	}
 	h := c.App.HTTP
-	if h.Method != http.MethodPost || h.Body != `{"a":1}` || h.UsernameFile != "/u" || h.Password != "p" || h.Timeout != 2500*time.Millisecond {
+	if h.Method != http.MethodPost || h.Body != `{"a":1}` || h.Credentials.UsernameFile != "/u" || h.Credentials.Password != "p" || h.Timeout != 2500*time.Millisecond {
 		t.Errorf("request %+v", h)
 	}
 	if !c.Sync.Once || c.HealthAddr != "" || c.Sync.InitialNotify != podsync.NotifyNever {
@@ -209,8 +209,8 @@ func TestLogAndFlags(t *testing.T) {
 	env := map[string]string{"LABEL": "x", "FOLDER": "/f", "NAMESPACE": "a", "REQ_USERNAME_FILE": "/ignored"}
 	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
 	c, err := k8ssidecar.Parse([]string{"--req-username-file=/u", "--req-password-file", "/p"}, lookup)
-	if err != nil || c.App.HTTP.UsernameFile != "/u" || c.App.HTTP.PasswordFile != "/p" {
-		t.Errorf("files %q %q (%v)", c.App.HTTP.UsernameFile, c.App.HTTP.PasswordFile, err)
+	if err != nil || c.App.HTTP.Credentials.UsernameFile != "/u" || c.App.HTTP.Credentials.PasswordFile != "/p" {
+		t.Errorf("files %q %q (%v)", c.App.HTTP.Credentials.UsernameFile, c.App.HTTP.Credentials.PasswordFile, err)
 	}
 	if c.Log.Format != "json" || c.Log.Level != slog.LevelInfo || !c.HealthOptional || c.HealthAddr != ":8080" {
 		t.Errorf("log %+v, health %q, optional %v", c.Log, c.HealthAddr, c.HealthOptional)

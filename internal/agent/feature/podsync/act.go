@@ -28,7 +28,7 @@ func (a *Agent) step(ctx context.Context, d Decision) error {
 		o.Err = a.rollBack(d.Generation)
 	case StartChild:
 		o.Err = a.parts.Child.Start()
-		a.started = o.Err == nil
+		a.start.child = o.Err == nil
 	case Wait, Exit:
 	}
 	if ctx.Err() != nil && o.Err != nil {
@@ -59,7 +59,7 @@ func (a *Agent) fatal(o Outcome) error {
 
 func (a *Agent) stage(id string) error {
 	dir, err := a.parts.Publisher.Stage(id, a.planned.tree)
-	a.checking = Release{Generation: id, Dir: dir, Changed: filemap.Changed(a.last, a.planned.tree)}
+	a.checking = Release{Generation: id, Dir: dir, Changed: filemap.Changed(a.files.tree, a.planned.tree)}
 	return err
 }
 
@@ -76,7 +76,7 @@ func (e *CheckError) Unwrap() error { return e.Err }
 // check looks at the staged set, or at the published one where it is.
 func (a *Agent) check(ctx context.Context, id string) error {
 	release := a.checking
-	if id == a.state.Published && !a.damaged {
+	if id == a.state.Published && !a.files.damaged {
 		release = a.release()
 	}
 	output, err := a.parts.Checker.Check(ctx, release)
@@ -90,14 +90,14 @@ func (a *Agent) check(ctx context.Context, id string) error {
 func (a *Agent) publish(id string) error {
 	if err := a.parts.Publisher.Publish(id); err != nil {
 		a.pruneSoon() // it may have left files of both sets
-		a.suspect = true
+		a.files.suspect = true
 		a.planned.version = -1 // something may be in the way that was not when it was planned
 		return err
 	}
-	a.suspect, a.damaged = false, false
+	a.files.suspect, a.files.damaged = false, false
 	a.inventory.Settle(a.planned.version)
-	a.last = a.planned.tree
-	a.fresh = false
+	a.files.tree = a.planned.tree
+	a.start.fresh = false
 	a.pruneSoon()
 	return nil
 }
@@ -111,13 +111,13 @@ func (a *Agent) unread() bool {
 	case a.opts.InitialNotify == NotifyAlways || a.parts.Child != nil:
 		return false
 	case a.opts.InitialNotify == NotifyNever:
-		return a.fresh || a.state.Published == ""
+		return a.start.fresh || a.state.Published == ""
 	case a.opts.ReadOnly:
 		// What the application knows is on no disk: it may have been running for
 		// long, and an agent before this one may have missed a change.
 		return false
 	default:
-		return a.fresh
+		return a.start.fresh
 	}
 }
 
@@ -125,16 +125,16 @@ func (a *Agent) unread() bool {
 // the swap must not take the set that failed for a new one.
 func (a *Agent) rollBack(id string) error {
 	a.state.Barred = a.state.Published
-	a.mu.Lock()
-	a.status.State = a.state
+	a.told.mu.Lock()
+	a.told.status.State = a.state
 	a.writeStatus()
-	a.mu.Unlock()
-	a.last = filemap.Tree{} // the next set is not compared with the one that failed
+	a.told.mu.Unlock()
+	a.files.tree = filemap.Tree{} // the next set is not compared with the one that failed
 	a.pruneSoon()
 	err := a.parts.Publisher.Verify(id)
 	if err == nil {
 		err = a.parts.Publisher.Publish(id)
 	}
-	a.suspect, a.damaged = err != nil, false
+	a.files.suspect, a.files.damaged = err != nil, false
 	return err
 }

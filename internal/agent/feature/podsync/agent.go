@@ -21,26 +21,44 @@ type Agent struct {
 	planned  plan
 	checking Release
 	baseline string
-	// unanswered are those who were told and have not answered yet; acknowledged
-	// is what the others' answers are worth.
-	unanswered   []*UnansweredError
-	acknowledged bool
+	answers  answers
+	start    start
+	files    files
 
-	last    filemap.Tree // the published set, as far as this process knows it
-	fresh   bool         // nothing was published when the agent started
-	started bool         // the child was started
-	seen    bool         // the sources were complete once
-	begun   time.Time    // when the agent began to look at the sources
-	pruneAt time.Time
-	// suspect says that the files of the published set have to be looked at, damaged
-	// that they are not as they were published.
+	complaints map[string]string // what was said of the sources, by the words for it
+	told       told
+}
+
+// answers are those of the receivers of one notification.
+type answers struct {
+	// pending are those who were told and have not answered yet; acknowledged
+	// is what the others' answers are worth.
+	pending      []*UnansweredError
+	acknowledged bool
+}
+
+// start is how far the agent has come since it began.
+type start struct {
+	fresh bool      // nothing was published when the agent started
+	child bool      // the child was started
+	seen  bool      // the sources were complete once
+	begun time.Time // when the agent began to look at the sources
+}
+
+// files are the files of the published set.
+type files struct {
+	tree filemap.Tree // as far as this process knows it
+	// suspect says that they have to be looked at, damaged that they are not as they were
+	// published.
 	suspect, damaged bool
 	// replanAt is when to look again whether something is still in the way of files
 	// that were left out for it; zero means that nothing was.
 	replanAt time.Time
+	pruneAt  time.Time
+}
 
-	complaints map[string]string // what was said of the sources, by the words for it
-
+// told is what the agent reports of itself. Other goroutines read it.
+type told struct {
 	mu       sync.Mutex
 	status   Status
 	attempts map[attempt]int
@@ -63,7 +81,7 @@ func New(opts Options, parts Parts, store Store) (*Agent, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), attempts: map[attempt]int{}, complaints: map[string]string{}, begun: parts.Now(), suspect: true}
+	a := &Agent{opts: opts, parts: parts, wake: make(chan struct{}, 1), told: told{attempts: map[attempt]int{}}, complaints: map[string]string{}, start: start{begun: parts.Now()}, files: files{suspect: true}}
 	a.planned.version = -1
 	a.inventory = NewInventory(opts, store, parts.Now, a.Wake)
 	if err := a.restore(); err != nil {
@@ -126,7 +144,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // the one that an earlier agent went back to, is in place. Telling the
 // application is left to an agent that stays.
 func (a *Agent) finished(d Decision) bool {
-	if a.planned.id == "" || a.damaged {
+	if a.planned.id == "" || a.files.damaged {
 		return false
 	}
 	return a.state.Published == a.planned.id || d.Reason == RolledBack
@@ -137,7 +155,7 @@ func (a *Agent) finished(d Decision) bool {
 // set in place one does, and that set stays.
 func (a *Agent) refusal() error {
 	snap := a.planned.snapshot
-	if a.seen || len(snap.Unread) > 0 || (a.state.Published != "" && !a.opts.Once) {
+	if a.start.seen || len(snap.Unread) > 0 || (a.state.Published != "" && !a.opts.Once) {
 		return nil
 	}
 	if len(snap.Missing) > 0 {
@@ -146,7 +164,7 @@ func (a *Agent) refusal() error {
 		}
 		return &MissingError{Sources: snap.Missing}
 	}
-	a.seen = true
+	a.start.seen = true
 	if a.planned.err != nil {
 		return fmt.Errorf("the sources do not fit together: %w", a.planned.err)
 	}
@@ -170,10 +188,10 @@ func (a *Agent) gather() Input {
 // publish that failed, which may have left files of both sets. It waits until the
 // sources hold that set, because only then it can be put back.
 func (a *Agent) lookAtFiles() {
-	if !a.suspect || a.planned.id == "" || a.planned.id != a.state.Published {
+	if !a.files.suspect || a.planned.id == "" || a.planned.id != a.state.Published {
 		return
 	}
-	a.suspect = false
+	a.files.suspect = false
 	current, err := a.parts.Publisher.Current()
 	if err == nil && current != a.planned.id {
 		err = fmt.Errorf("generation %s is in its place", current)
@@ -181,21 +199,21 @@ func (a *Agent) lookAtFiles() {
 	if err == nil {
 		err = a.parts.Publisher.Verify(a.planned.id)
 	}
-	if err != nil && !a.damaged {
+	if err != nil && !a.files.damaged {
 		a.parts.Log.Warn("the published files are not as they were: "+err.Error(), "generation", a.planned.id)
 	}
-	a.damaged = err != nil
+	a.files.damaged = err != nil
 }
 
 // input is what is known now, without looking at the sources again.
 func (a *Agent) input() Input {
 	return Input{
-		Now: a.parts.Now(), Begun: a.begun, Timing: a.opts.Timing, State: a.state, Child: a.childPhase(),
+		Now: a.parts.Now(), Begun: a.start.begun, Timing: a.opts.Timing, State: a.state, Child: a.childPhase(),
 		Checks: a.parts.Checker != nil, Confirms: a.parts.Confirmer != nil,
 		Observed: Observed{
 			Generation:  a.planned.id,
 			FirstChange: a.planned.snapshot.FirstChange, LastChange: a.planned.snapshot.LastChange,
-			Conflict: a.planned.err != nil && a.planned.snapshot.Complete(), Damaged: a.damaged,
+			Conflict: a.planned.err != nil && a.planned.snapshot.Complete(), Damaged: a.files.damaged,
 		},
 	}
 }
@@ -203,7 +221,7 @@ func (a *Agent) input() Input {
 // plan works the observed set out again when the inventory changed.
 func (a *Agent) plan() {
 	snap := a.inventory.Snapshot()
-	if snap.Version == a.planned.version && (a.replanAt.IsZero() || a.parts.Now().Before(a.replanAt)) {
+	if snap.Version == a.planned.version && (a.files.replanAt.IsZero() || a.parts.Now().Before(a.files.replanAt)) {
 		a.planned.snapshot = snap
 		return
 	}
@@ -212,9 +230,9 @@ func (a *Agent) plan() {
 	}
 	p := plan{version: snap.Version, snapshot: snap}
 	if snap.Complete() {
-		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules.Since(!a.fresh))
+		p.tree, p.err = filemap.Plan(snap.Objects, a.opts.Rules.Since(!a.start.fresh))
 	}
-	a.replanAt = time.Time{}
+	a.files.replanAt = time.Time{}
 	if a.opts.Rules.LeaveOut {
 		p.tree = a.withoutObstacles(p.tree)
 	}
@@ -226,7 +244,7 @@ func (a *Agent) plan() {
 	}
 	if p.id != "" && p.id == a.state.Published {
 		a.inventory.Settle(p.version)
-		a.last = p.tree
+		a.files.tree = p.tree
 		a.state.Files, a.state.Bytes = len(p.tree.Files), p.tree.Bytes()
 	}
 	a.planned = p
@@ -241,7 +259,7 @@ const obstacleInterval = 10 * time.Second
 func (a *Agent) withoutObstacles(tree filemap.Tree) filemap.Tree {
 	obstacles := a.parts.Publisher.Obstacles(tree)
 	if len(obstacles) > 0 {
-		a.replanAt = a.parts.Now().Add(obstacleInterval)
+		a.files.replanAt = a.parts.Now().Add(obstacleInterval)
 	}
 	return tree.Without(obstacles)
 }
@@ -257,7 +275,7 @@ func (a *Agent) childPhase() ChildPhase {
 	switch {
 	case a.parts.Child == nil:
 		return NoChild
-	case !a.started:
+	case !a.start.child:
 		return ChildPending
 	case a.parts.Child.Running():
 		return ChildRunning
@@ -271,7 +289,7 @@ func (a *Agent) rest(ctx context.Context, until time.Time, childRan bool) {
 	a.prune()
 	var timer <-chan time.Time
 	at := until
-	for _, other := range []time.Time{a.pruneAt, a.replanAt, a.statusAt} {
+	for _, other := range []time.Time{a.files.pruneAt, a.files.replanAt, a.told.statusAt} {
 		at = sooner(at, other)
 	}
 	if !at.IsZero() {
@@ -300,21 +318,21 @@ func sooner(a, b time.Time) time.Time {
 
 // pruneSoon has the disk cleaned up: something on it may have become useless.
 func (a *Agent) pruneSoon() {
-	if a.pruneAt.IsZero() {
-		a.pruneAt = a.parts.Now().Add(a.opts.PruneInterval)
+	if a.files.pruneAt.IsZero() {
+		a.files.pruneAt = a.parts.Now().Add(a.opts.PruneInterval)
 	}
 }
 
 // prune cleans the disk up when something may be left on it.
 func (a *Agent) prune() {
 	now := a.parts.Now()
-	if a.pruneAt.IsZero() || now.Before(a.pruneAt) {
+	if a.files.pruneAt.IsZero() || now.Before(a.files.pruneAt) {
 		return
 	}
 	next, err := a.parts.Publisher.Prune([]string{a.state.Previous, a.state.Staged}, a.inventory.Live)
-	a.pruneAt = next
+	a.files.pruneAt = next
 	if err != nil {
 		a.parts.Log.Warn("cleaning up failed, trying again in a minute", "error", err)
-		a.pruneAt = now.Add(time.Minute)
+		a.files.pruneAt = now.Add(time.Minute)
 	}
 }

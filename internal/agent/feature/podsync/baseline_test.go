@@ -32,7 +32,7 @@ func TestKilledBetweenTellingAndAsking(t *testing.T) {
 			}
 			return nil
 		}
-		w.leave(t, podsync.State{Published: bad, Previous: good, Delivered: bad, Confirmed: good}, bad)
+		w.leave(t, podsync.State{Sets: podsync.Sets{Published: bad, Previous: good}, Answers: podsync.Answers{Delivered: bad, Confirmed: good}}, bad)
 		_, put := run(t, w, func(o *podsync.Options) {
 			rollBack(o)
 			o.InitialNotify = podsync.NotifyIfChanged

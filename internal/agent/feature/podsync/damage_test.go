@@ -23,7 +23,7 @@ func TestDriftAtAStart(t *testing.T) {
 		good := id(t, "good")
 		w := newWorld()
 		w.complete[good] = true
-		w.leave(t, podsync.State{Published: good, Delivered: good, Confirmed: good}, good)
+		w.leave(t, podsync.State{Sets: podsync.Sets{Published: good}, Answers: podsync.Answers{Delivered: good, Confirmed: good}}, good)
 		w.verify = func(string) error { return errors.New("another program changed its files") }
 		agent, put := run(t, w, staying)
 		put("good")
@@ -48,7 +48,7 @@ func TestNoDriftAtAStart(t *testing.T) {
 		good := id(t, "good")
 		w := newWorld()
 		w.complete[good] = true
-		w.leave(t, podsync.State{Published: good, Delivered: good, Confirmed: good}, good)
+		w.leave(t, podsync.State{Sets: podsync.Sets{Published: good}, Answers: podsync.Answers{Delivered: good, Confirmed: good}}, good)
 		_, put := run(t, w, staying)
 		put("good")
 		time.Sleep(time.Second)
@@ -64,7 +64,7 @@ func TestDriftBeforeAOneShot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := id(t, "good")
 		w := newWorld()
-		w.leave(t, podsync.State{Published: good, Delivered: good}, good)
+		w.leave(t, podsync.State{Sets: podsync.Sets{Published: good}, Answers: podsync.Answers{Delivered: good}}, good)
 		w.verify = func(string) error { return errors.New("another program changed its files") }
 		_, put := run(t, w, func(o *podsync.Options) { o.Once = true })
 		put("good")

@@ -26,7 +26,7 @@ func input() podsync.Input {
 	return podsync.Input{
 		Now: at(100), Timing: timing(),
 		Observed: podsync.Observed{Generation: "A", FirstChange: at(0), LastChange: at(0)},
-		State:    podsync.State{Published: "A", Delivered: "A", Confirmed: "A", Staged: "A", Checked: "A"},
+		State:    podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A", Confirmed: "A"}, Checks: podsync.Checks{Staged: "A", Checked: "A"}},
 	}
 }
 
@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 			why: "a set that the application refused is not published once more",
 			set: func(in *podsync.Input) {
 				in.Observed.Damaged = true
-				in.State = podsync.State{Published: "A", Previous: "0", Failures: 3, RollBackFailures: 1, NextTry: at(110)}
+				in.State = podsync.State{Sets: podsync.Sets{Published: "A", Previous: "0"}, Tries: podsync.Tries{Failures: 3, NextTry: at(110)}, RollBackFailures: 1}
 			},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.RetryLater, Until: at(110)},
 		},
@@ -137,7 +137,7 @@ func TestDecide(t *testing.T) {
 		"rejected at the start": {
 			why: "there is nothing else to deliver",
 			set: func(in *podsync.Input) {
-				in.State = podsync.State{Rejected: "A", NextCheck: at(130)}
+				in.State = podsync.State{Checks: podsync.Checks{Rejected: "A", NextCheck: at(130)}}
 				in.Checks = true
 			},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.Rejected, Until: at(130)},
@@ -225,7 +225,7 @@ func TestDecide(t *testing.T) {
 			set: func(in *podsync.Input) {
 				in.Timing.RollBack = true
 				in.Observed.Generation = "B"
-				in.State = podsync.State{Published: "A", Previous: "A", Barred: "B", Failures: 5}
+				in.State = podsync.State{Sets: podsync.Sets{Published: "A", Previous: "A"}, Barred: "B", Tries: podsync.Tries{Failures: 5}}
 			},
 			want: podsync.Decision{Verb: podsync.Notify, Reason: podsync.NotDelivered, Generation: "A"},
 		},
@@ -394,86 +394,86 @@ func TestAfter(t *testing.T) {
 	}{
 		"published": {
 			why:     "the set before becomes the one to go back to",
-			state:   podsync.State{Published: "A", Delivered: "A", Confirmed: "A", Barred: "X"},
+			state:   podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A", Confirmed: "A"}, Barred: "X"},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Publish, Generation: "B"}},
-			want:    podsync.State{Published: "B", Previous: "A", Confirmed: "A"},
+			want:    podsync.State{Sets: podsync.Sets{Published: "B", Previous: "A"}, Answers: podsync.Answers{Confirmed: "A"}},
 		},
 		"published after a failure": {
 			why:     "a set that was never good is not gone back to",
-			state:   podsync.State{Published: "B", Previous: "A", Failures: 2},
+			state:   podsync.State{Sets: podsync.Sets{Published: "B", Previous: "A"}, Tries: podsync.Tries{Failures: 2}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Publish, Generation: "C"}},
-			want:    podsync.State{Published: "C", Previous: "A"},
+			want:    podsync.State{Sets: podsync.Sets{Published: "C", Previous: "A"}},
 		},
 		"published after a roll-back that failed": {
 			why:     "the new set has all its chances",
-			state:   podsync.State{Published: "B", Previous: "A", RollBackFailures: 2, NextRollBack: at(9), NextTry: at(9)},
+			state:   podsync.State{Sets: podsync.Sets{Published: "B", Previous: "A"}, RollBackFailures: 2, NextRollBack: at(9), Tries: podsync.Tries{NextTry: at(9)}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Publish, Generation: "C"}},
-			want:    podsync.State{Published: "C", Previous: "A"},
+			want:    podsync.State{Sets: podsync.Sets{Published: "C", Previous: "A"}},
 		},
 		"published before a confirmation": {
 			why:     "a set that nobody has shown to run is not gone back to",
-			state:   podsync.State{Published: "B", Previous: "A", Delivered: "B", Confirmed: "A"},
+			state:   podsync.State{Sets: podsync.Sets{Published: "B", Previous: "A"}, Answers: podsync.Answers{Delivered: "B", Confirmed: "A"}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Publish, Generation: "C"}}, confirms: true,
-			want: podsync.State{Published: "C", Previous: "A", Confirmed: "A"},
+			want: podsync.State{Sets: podsync.Sets{Published: "C", Previous: "A"}, Answers: podsync.Answers{Confirmed: "A"}},
 		},
 		"first of a new volume": {
 			why:     "the application reads it when it starts; that is not a confirmation",
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Publish, Generation: "A"}, Unread: true},
-			want:    podsync.State{Published: "A", Delivered: "A", Initial: "A"},
+			want:    podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A", Initial: "A"}},
 		},
 		"signal": {
 			why:     "a signal that was sent confirms nothing",
-			state:   podsync.State{Published: "A"},
+			state:   podsync.State{Sets: podsync.Sets{Published: "A"}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Notify, Generation: "A"}, Now: at(1)},
-			want:    podsync.State{Published: "A", Delivered: "A", LastNotify: at(1)},
+			want:    podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A"}, Tries: podsync.Tries{LastNotify: at(1)}},
 		},
 		"answered request": {
 			why:     "an accepted code is the application's word",
-			state:   podsync.State{Published: "A", Failures: 2, NextTry: at(0)},
+			state:   podsync.State{Sets: podsync.Sets{Published: "A"}, Tries: podsync.Tries{Failures: 2, NextTry: at(0)}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Notify, Generation: "A"}, Now: at(1), Acknowledged: true},
-			want:    podsync.State{Published: "A", Delivered: "A", Confirmed: "A", LastNotify: at(1)},
+			want:    podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A", Confirmed: "A"}, Tries: podsync.Tries{LastNotify: at(1)}},
 		},
 		"answered request with a confirmation to come": {
 			why:     "an old confirmation of the same set does not count",
-			state:   podsync.State{Published: "A", Confirmed: "A", Failures: 1},
+			state:   podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Confirmed: "A"}, Tries: podsync.Tries{Failures: 1}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Notify, Generation: "A"}, Now: at(1), Acknowledged: true}, confirms: true,
-			want: podsync.State{Published: "A", Delivered: "A", Failures: 1, LastNotify: at(1)},
+			want: podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A"}, Tries: podsync.Tries{Failures: 1, LastNotify: at(1)}},
 		},
 		"confirmed": {
 			why:     "only now the failures are forgotten",
-			state:   podsync.State{Published: "A", Delivered: "A", Failures: 1},
+			state:   podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A"}, Tries: podsync.Tries{Failures: 1}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Confirm, Generation: "A"}}, confirms: true,
-			want: podsync.State{Published: "A", Delivered: "A", Confirmed: "A"},
+			want: podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A", Confirmed: "A"}},
 		},
 		"confirmation failed": {
 			why:     "it is told again, after a pause that has doubled",
-			state:   podsync.State{Published: "A", Delivered: "A", Failures: 1},
+			state:   podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A"}, Tries: podsync.Tries{Failures: 1}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Confirm, Generation: "A"}, Err: broken, Now: at(0)}, confirms: true,
-			want: podsync.State{Published: "A", Failures: 2, NextTry: at(2)},
+			want: podsync.State{Sets: podsync.Sets{Published: "A"}, Tries: podsync.Tries{Failures: 2, NextTry: at(2)}},
 		},
 		"jitter": {
 			why:     "replicas do not retry in step",
-			state:   podsync.State{Published: "A"},
+			state:   podsync.State{Sets: podsync.Sets{Published: "A"}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Confirm, Generation: "A"}, Err: broken, Now: at(0), Jitter: 1}, confirms: true,
-			want: podsync.State{Published: "A", Failures: 1, NextTry: at(0.5)},
+			want: podsync.State{Sets: podsync.Sets{Published: "A"}, Tries: podsync.Tries{Failures: 1, NextTry: at(0.5)}},
 		},
 		"pause is bounded": {
 			why:     "a broken application is still asked every MaxRetry",
-			state:   podsync.State{Published: "A", Failures: 60},
+			state:   podsync.State{Sets: podsync.Sets{Published: "A"}, Tries: podsync.Tries{Failures: 60}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Confirm, Generation: "A"}, Err: broken, Now: at(0)}, confirms: true,
-			want: podsync.State{Published: "A", Failures: 61, NextTry: at(8)},
+			want: podsync.State{Sets: podsync.Sets{Published: "A"}, Tries: podsync.Tries{Failures: 61, NextTry: at(8)}},
 		},
 		"check failed": {
 			why:     "the published set stays as it is",
-			state:   podsync.State{Published: "A", Delivered: "A", Confirmed: "A", Staged: "B"},
+			state:   podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A", Confirmed: "A"}, Checks: podsync.Checks{Staged: "B"}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.Check, Generation: "B"}, Err: broken, Now: at(0)},
-			want:    podsync.State{Published: "A", Delivered: "A", Confirmed: "A", Staged: "B", Rejected: "B", Rejections: 1, NextCheck: at(1)},
+			want:    podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A", Confirmed: "A"}, Checks: podsync.Checks{Staged: "B", Rejected: "B", Rejections: 1, NextCheck: at(1)}},
 		},
 		"rolled back": {
 			why:     "the failed set is barred, the old one has to be told",
-			state:   podsync.State{Published: "B", Previous: "A", Failures: 3},
+			state:   podsync.State{Sets: podsync.Sets{Published: "B", Previous: "A"}, Tries: podsync.Tries{Failures: 3}},
 			outcome: podsync.Outcome{Decision: podsync.Decision{Verb: podsync.RollBack, Reason: podsync.TooManyFailures, Generation: "A"}},
-			want:    podsync.State{Published: "A", Previous: "A", Barred: "B"},
+			want:    podsync.State{Sets: podsync.Sets{Published: "A", Previous: "A"}, Barred: "B"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

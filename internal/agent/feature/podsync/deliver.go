@@ -22,11 +22,11 @@ func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 			return false, err
 		}
 	}
-	a.acknowledged = len(a.parts.Tellers) > 0
+	a.answers.acknowledged = len(a.parts.Tellers) > 0
 	for _, teller := range a.parts.Tellers {
 		answered, err := teller.Tell(ctx, a.release())
 		if working, late := errors.AsType[*UnansweredError](err); late {
-			a.unanswered = append(a.unanswered, working)
+			a.answers.pending = append(a.answers.pending, working)
 			continue
 		}
 		if a.tolerates(err) {
@@ -36,12 +36,12 @@ func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 			a.abandon()
 			return false, err
 		}
-		a.acknowledged = a.acknowledged && answered
+		a.answers.acknowledged = a.answers.acknowledged && answered
 	}
-	if len(a.unanswered) > 0 {
-		return false, a.unanswered[0]
+	if len(a.answers.pending) > 0 {
+		return false, a.answers.pending[0]
 	}
-	return a.acknowledged, nil
+	return a.answers.acknowledged, nil
 }
 
 // tolerates logs a failure that nothing is repeated for.
@@ -52,19 +52,19 @@ func (a *Agent) tolerates(err error) bool {
 	}
 	a.parts.Log.Warn("a command failed, and nothing is repeated for it: "+tolerated.Error(), "generation", a.state.Published)
 	if failed, printed := errors.AsType[*OutputError](err); printed {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.status.Output = failed.Output
+		a.told.mu.Lock()
+		defer a.told.mu.Unlock()
+		a.told.status.Output = failed.Output
 	}
 	return true
 }
 
 // abandon stops waiting for answers about a set that is told anew or replaced.
 func (a *Agent) abandon() {
-	for _, u := range a.unanswered {
+	for _, u := range a.answers.pending {
 		u.Abandon()
 	}
-	a.unanswered = nil
+	a.answers.pending = nil
 }
 
 // confirm waits for late answers and asks, as long as there is an application to ask:
@@ -104,17 +104,17 @@ func withoutWaiting(err error) error {
 // that compares with before tells by itself that the work is done, and is put at
 // once; any other could be answered from before.
 func (a *Agent) ask(ctx context.Context) (acknowledged bool, err error) {
-	confirmer, awaited := a.parts.Confirmer, len(a.unanswered) > 0
+	confirmer, awaited := a.parts.Confirmer, len(a.answers.pending) > 0
 	if awaited && confirmer != nil && confirmer.Compares() {
 		return true, a.askWhileWorking(ctx)
 	}
-	for len(a.unanswered) > 0 {
+	for len(a.answers.pending) > 0 {
 		if err := a.awaitAnswer(ctx); err != nil {
 			return false, err
 		}
 	}
 	if confirmer == nil {
-		return a.acknowledged, nil
+		return a.answers.acknowledged, nil
 	}
 	err = confirmer.Confirm(ctx, a.release(), a.baseline)
 	if err != nil && awaited {
@@ -126,12 +126,12 @@ func (a *Agent) ask(ctx context.Context) (acknowledged bool, err error) {
 // awaitAnswer waits for the first of the answers. One that says no ends the
 // waiting for all: everybody is told again.
 func (a *Agent) awaitAnswer(ctx context.Context) error {
-	first := a.unanswered[0]
+	first := a.answers.pending[0]
 	timer := time.NewTimer(first.Patience)
 	defer timer.Stop()
 	select {
 	case err := <-first.Answer:
-		a.unanswered = a.unanswered[1:]
+		a.answers.pending = a.answers.pending[1:]
 		if err != nil {
 			a.abandon()
 		}
@@ -151,16 +151,16 @@ func (a *Agent) askWhileWorking(ctx context.Context) error {
 		a.abandon()
 		return nil
 	}
-	for len(a.unanswered) > 0 {
+	for len(a.answers.pending) > 0 {
 		select {
-		case answer := <-a.unanswered[0].Answer:
-			a.unanswered = a.unanswered[1:]
+		case answer := <-a.answers.pending[0].Answer:
+			a.answers.pending = a.answers.pending[1:]
 			if answer != nil {
 				a.abandon()
 				return answer
 			}
 		default:
-			late := *a.unanswered[0]
+			late := *a.answers.pending[0]
 			late.Err = err
 			return &late
 		}

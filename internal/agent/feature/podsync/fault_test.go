@@ -140,14 +140,14 @@ func TestOnceOnAUsedVolume(t *testing.T) {
 		"refused":     {spoil: func(w *world, _, _ string) { w.check = func(string) error { return errors.New("line 3") } }, wantErr: "line 3"},
 		"unpublished": {spoil: func(w *world, _, _ string) { w.publish = func(string) error { return errors.New("disk full") } }, wantErr: "disk full"},
 		"barred": {state: func(old, observed string) podsync.State {
-			return podsync.State{Published: old, Previous: old, Delivered: old, Barred: observed}
+			return podsync.State{Sets: podsync.Sets{Published: old, Previous: old}, Answers: podsync.Answers{Delivered: old}, Barred: observed}
 		}},
 		"undelivered": {
 			spoil: func(w *world, _, observed string) {
 				_ = w.Mounted.Publish(observed)
 				w.tell = func(int) error { return errors.New("told") }
 			},
-			state: func(_, observed string) podsync.State { return podsync.State{Published: observed} },
+			state: func(_, observed string) podsync.State { return podsync.State{Sets: podsync.Sets{Published: observed}} },
 		},
 		"in place, passed by another check": {
 			spoil: func(w *world, _, observed string) {
@@ -155,7 +155,7 @@ func TestOnceOnAUsedVolume(t *testing.T) {
 				w.check = func(string) error { return errors.New("line 4") }
 			},
 			state: func(_, observed string) podsync.State {
-				return podsync.State{Published: observed, Checked: observed, CheckedBy: "another"}
+				return podsync.State{Sets: podsync.Sets{Published: observed}, Checks: podsync.Checks{Checked: observed, CheckedBy: "another"}}
 			},
 			wantErr: "line 4",
 		},
@@ -165,7 +165,7 @@ func TestOnceOnAUsedVolume(t *testing.T) {
 				old, observed := id(t, "old"), id(t, "new")
 				w := newWorld()
 				w.complete[old] = true
-				state := podsync.State{Published: old, Delivered: old}
+				state := podsync.State{Sets: podsync.Sets{Published: old}, Answers: podsync.Answers{Delivered: old}}
 				if c.state != nil {
 					state = c.state(old, observed)
 				}

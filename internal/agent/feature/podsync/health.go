@@ -39,9 +39,9 @@ func (a *Agent) applicationFailed(s Status) bool {
 // Health tells whether the application runs what is published and whether the
 // sources are heard of.
 func (a *Agent) Health() []Finding {
-	a.mu.Lock()
-	s := a.status
-	a.mu.Unlock()
+	a.told.mu.Lock()
+	s := a.told.status
+	a.told.mu.Unlock()
 	application := Finding{Name: "application"}
 	switch {
 	case !a.applicationFailed(s):
@@ -73,15 +73,15 @@ func (a *Agent) stalled() string {
 // the agent's own child, has been started. A set of an earlier agent counts once
 // the sources were read, or could not be read in time.
 func (a *Agent) Startup() []Finding {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.told.mu.Lock()
+	defer a.told.mu.Unlock()
 	f := Finding{Name: "published"}
-	early := !a.complete && a.parts.Now().Sub(a.begun) < sourcePatience
+	early := !a.told.complete && a.parts.Now().Sub(a.start.begun) < sourcePatience
 	pending := a.parts.Child != nil && a.parts.Child.Done() == nil
-	if a.status.Published == "" || early || pending {
-		f.Problem = "no set of files is in place yet: " + string(a.status.Reason)
-		if a.status.Message != "" {
-			f.Problem += ": " + a.status.Message
+	if a.told.status.Published == "" || early || pending {
+		f.Problem = "no set of files is in place yet: " + string(a.told.status.Reason)
+		if a.told.status.Message != "" {
+			f.Problem += ": " + a.told.status.Message
 		}
 	}
 	return []Finding{f}

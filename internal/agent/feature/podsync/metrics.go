@@ -4,18 +4,18 @@ import "github.com/lockstep-dev/lockstep/internal/agent/core/expofmt"
 
 // Metrics are the agent's numbers at this moment.
 func (a *Agent) Metrics() []expofmt.Metric {
-	a.mu.Lock()
-	s := a.status
+	a.told.mu.Lock()
+	s := a.told.status
 	attempts := expofmt.Metric{
 		Name: "lockstep_sync_attempts_total", Type: expofmt.Counter,
 		Help: "Steps of the pipeline by stage and result.",
 	}
-	for key, n := range a.attempts {
+	for key, n := range a.told.attempts {
 		attempts.Samples = append(attempts.Samples, expofmt.Sample{
 			Labels: map[string]string{"stage": string(key.stage), "result": key.result}, Value: float64(n),
 		})
 	}
-	a.mu.Unlock()
+	a.told.mu.Unlock()
 	metrics := []expofmt.Metric{
 		generations(s), attempts,
 		gauge("lockstep_sync_healthy", "1 unless the application is known not to run the published set.", flag(s.Healthy)),

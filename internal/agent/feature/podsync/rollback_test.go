@@ -161,7 +161,7 @@ func TestKilledDuringARollBack(t *testing.T) {
 				w := newWorld()
 				w.complete = map[string]bool{good: true, bad: true}
 				w.confirm = func() error { return nil }
-				w.leave(t, podsync.State{Published: bad, Previous: good, Failures: 2, Barred: bad}, current)
+				w.leave(t, podsync.State{Sets: podsync.Sets{Published: bad, Previous: good}, Tries: podsync.Tries{Failures: 2}, Barred: bad}, current)
 				agent, put := run(t, w, func(o *podsync.Options) {
 					rollBack(o)
 					o.InitialNotify = podsync.NotifyIfChanged

@@ -218,7 +218,7 @@ func TestARestartWhileTheApplicationWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		one := id(t, "1")
-		w.leave(t, podsync.State{Published: one, Delivered: one, Unanswered: one, Failures: 1}, one)
+		w.leave(t, podsync.State{Sets: podsync.Sets{Published: one}, Answers: podsync.Answers{Delivered: one, Unanswered: one}, Tries: podsync.Tries{Failures: 1}}, one)
 		_, put := run(t, w, func(o *podsync.Options) { o.InitialNotify = podsync.NotifyIfChanged })
 		put("1")
 		time.Sleep(time.Minute)
@@ -241,7 +241,7 @@ func TestARestartDuringASlowReload(t *testing.T) {
 			return nil
 		}
 		one, two := id(t, "1"), id(t, "2")
-		w.leave(t, podsync.State{Published: two, Delivered: two, Unanswered: two, Previous: one, Failures: 7}, two)
+		w.leave(t, podsync.State{Sets: podsync.Sets{Published: two, Previous: one}, Answers: podsync.Answers{Delivered: two, Unanswered: two}, Tries: podsync.Tries{Failures: 7}}, two)
 		_, put := run(t, w, func(o *podsync.Options) {
 			o.InitialNotify, o.Timing.RollBack, o.Timing.MaxFailures = podsync.NotifyIfChanged, true, 5
 		})

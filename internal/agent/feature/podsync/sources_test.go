@@ -68,7 +68,7 @@ func TestAStartOnAUsedVolume(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w, old := newWorld(), id(t, "old")
 					w.child = application
-					w.leave(t, podsync.State{Published: old, Delivered: old, Confirmed: old}, old)
+					w.leave(t, podsync.State{Sets: podsync.Sets{Published: old}, Answers: podsync.Answers{Delivered: old, Confirmed: old}}, old)
 					agent, put := run(t, w, func(o *podsync.Options) {
 						o.Sources, o.InitialNotify = append(o.Sources, podsync.Source{Name: "other"}), podsync.NotifyIfChanged
 					})
@@ -111,7 +111,7 @@ func TestAStartWithoutItsSource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
-				w.leave(t, podsync.State{Published: c.published, Delivered: c.published}, c.published)
+				w.leave(t, podsync.State{Sets: podsync.Sets{Published: c.published}, Answers: podsync.Answers{Delivered: c.published}}, c.published)
 				agent, _ := join(t, w, func(o *podsync.Options) { o.Once = c.once })
 				agent.Inventory().Replace(source, nil)
 				if _, missing := errors.AsType[*podsync.MissingError](agent.Run(t.Context())); !missing {

@@ -9,6 +9,25 @@ import (
 // State is what the agent knows about its own deeds. The exported fields with
 // JSON names survive a restart; the others begin anew.
 type State struct {
+	Sets
+	Answers
+	// Barred is the set that was rolled back; it is left alone until the
+	// sources hold something else.
+	Barred string `json:"barred,omitempty"`
+	Checks
+	Tries
+
+	// RollBackFailures counts tries to put the previous set back that failed.
+	RollBackFailures int       `json:"-"`
+	NextRollBack     time.Time `json:"-"`
+
+	// Restarting is true when the application ended and is to be started with
+	// the set that was put back.
+	Restarting bool `json:"-"`
+}
+
+// Sets are the sets of files on the disk.
+type Sets struct {
 	// Published is what readers see, Previous the last set that was good.
 	Published string `json:"published"`
 	Previous  string `json:"previous,omitempty"`
@@ -18,6 +37,10 @@ type State struct {
 	Bytes         int64 `json:"bytes"`
 	PreviousFiles int   `json:"previousFiles,omitempty"`
 	PreviousBytes int64 `json:"previousBytes,omitempty"`
+}
+
+// Answers are what the application was told, and what it has answered.
+type Answers struct {
 	// Delivered is the set that the application was told of, Confirmed the one
 	// that it has shown to run.
 	Delivered string `json:"delivered,omitempty"`
@@ -28,10 +51,10 @@ type State struct {
 	// Initial is a set that the application read when it started, so that it
 	// was neither told nor asked.
 	Initial string `json:"initial,omitempty"`
-	// Barred is the set that was rolled back; it is left alone until the
-	// sources hold something else.
-	Barred string `json:"barred,omitempty"`
+}
 
+// Checks are the sets on their way to be published.
+type Checks struct {
 	// Checked is the last set that passed the check; CheckedBy tells the checks of
 	// two command lines apart.
 	Checked   string `json:"checked,omitempty"`
@@ -41,7 +64,10 @@ type State struct {
 	Rejected   string    `json:"-"`
 	NextCheck  time.Time `json:"-"`
 	Rejections int       `json:"-"`
+}
 
+// Tries are the attempts to deliver the published set.
+type Tries struct {
 	// Failures are those in a row; Waits is how many of them only were waits for
 	// an answer.
 	Failures   int       `json:"failures,omitempty"`
@@ -53,14 +79,6 @@ type State struct {
 	// is how often that was not counted as a failure.
 	UnreachableSince time.Time `json:"-"`
 	Unreached        int       `json:"-"`
-
-	// RollBackFailures counts tries to put the previous set back that failed.
-	RollBackFailures int       `json:"-"`
-	NextRollBack     time.Time `json:"-"`
-
-	// Restarting is true when the application ended and is to be started with
-	// the set that was put back.
-	Restarting bool `json:"-"`
 }
 
 // Settled says that the application needs nothing more for the published set.

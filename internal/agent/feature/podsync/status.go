@@ -65,12 +65,12 @@ func (a *Agent) restore() error {
 	if by := a.checkName(); a.state.CheckedBy != by {
 		a.state.Checked, a.state.CheckedBy = "", by
 	}
-	a.fresh = current == ""
+	a.start.fresh = current == ""
 	if a.opts.InitialNotify == NotifyAlways && a.parts.Child == nil {
 		a.state.Delivered = ""
 	}
 	a.state.NextTry = time.Time{}
-	a.pruneAt = a.parts.Now()
+	a.files.pruneAt = a.parts.Now()
 	return nil
 }
 
@@ -111,23 +111,23 @@ func (s State) resumed(current string, confirms bool) State {
 
 // report makes the state of things visible: status file, health and metrics.
 func (a *Agent) report(d Decision) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.told.mu.Lock()
+	defer a.told.mu.Unlock()
 	snap := a.planned.snapshot
 	s := Status{
 		State: a.state, Observed: a.planned.id, Rejected: a.state.Rejected, Reason: d.Reason,
-		Message: a.status.Message, CheckOutput: a.status.CheckOutput, Output: a.status.Output,
+		Message: a.told.status.Message, CheckOutput: a.told.status.CheckOutput, Output: a.told.status.Output,
 		Sources: sourceStatuses(a.opts.Sources, snap),
 	}
 	if unusable := cmp.Or(a.planned.err, a.planned.tree.LeftOut); unusable != nil {
 		s.Message = unusable.Error()
 	}
 	s.Healthy = !a.applicationFailed(s)
-	s.Degraded = !s.Healthy || s.behind() || a.damaged || a.planned.err != nil || a.planned.tree.LeftOut != nil || snap.doubtful()
+	s.Degraded = !s.Healthy || s.behind() || a.files.damaged || a.planned.err != nil || a.planned.tree.LeftOut != nil || snap.doubtful()
 	if d.Reason == InStep && !s.Degraded {
 		s.Message = ""
 	}
-	a.status, a.complete = s, snap.Complete()
+	a.told.status, a.told.complete = s, snap.Complete()
 	// On the way to publishing every file operation delays the change, and the
 	// disk itself tells a restarted agent how far it got.
 	if d.Verb != Stage && d.Verb != Publish {
@@ -152,25 +152,25 @@ const statusRetry = 5 * time.Second
 
 // writeStatus writes the file when anything but its time changed.
 func (a *Agent) writeStatus() {
-	raw, err := json.Marshal(a.status)
-	if err != nil || string(raw) == a.written {
-		a.statusAt = time.Time{}
+	raw, err := json.Marshal(a.told.status)
+	if err != nil || string(raw) == a.told.written {
+		a.told.statusAt = time.Time{}
 		return
 	}
 	written := string(raw)
-	dated := a.status
+	dated := a.told.status
 	dated.Updated = a.parts.Now().UTC().Truncate(time.Second)
 	if raw, err = json.MarshalIndent(dated, "", "  "); err == nil {
 		err = a.parts.States.WriteState(StatusFile, append(raw, '\n'))
 	}
 	if err != nil {
-		if a.statusAt.IsZero() {
+		if a.told.statusAt.IsZero() {
 			a.parts.Log.Warn("the status file cannot be written, which is tried again", "error", err)
 		}
-		a.statusAt = a.parts.Now().Add(statusRetry)
+		a.told.statusAt = a.parts.Now().Add(statusRetry)
 		return
 	}
-	a.written, a.statusAt = written, time.Time{}
+	a.told.written, a.told.statusAt = written, time.Time{}
 }
 
 func sourceStatuses(sources []Source, snap Snapshot) []SourceStatus {
@@ -191,9 +191,9 @@ func sourceStatuses(sources []Source, snap Snapshot) []SourceStatus {
 }
 
 func (a *Agent) setCheckOutput(output string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.status.CheckOutput = output
+	a.told.mu.Lock()
+	defer a.told.mu.Unlock()
+	a.told.status.CheckOutput = output
 }
 
 // attempt is one label set of the attempts metric.
@@ -213,16 +213,16 @@ func (a *Agent) reasonAfter(o Outcome) Reason {
 
 // record counts and logs the end of a step.
 func (a *Agent) record(o Outcome) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.told.mu.Lock()
+	defer a.told.mu.Unlock()
 	result := "ok"
 	if o.Err != nil {
 		result = "failed"
 	}
-	a.attempts[attempt{o.Decision.Verb, result}]++
+	a.told.attempts[attempt{o.Decision.Verb, result}]++
 	a.keepOutput(o)
 	if o.Err != nil {
-		a.status.Message = o.Err.Error()
+		a.told.status.Message = o.Err.Error()
 	}
 	a.log(o)
 }
@@ -236,10 +236,10 @@ func (a *Agent) keepOutput(o Outcome) {
 		// The check has a place of its own, and shows what it printed also when it
 		// has passed.
 	case printed:
-		a.status.Output = failed.Output
+		a.told.status.Output = failed.Output
 	case o.Decision.Verb == Publish, o.Decision.Verb == RollBack:
-		a.status.Output = ""
+		a.told.status.Output = ""
 	case o.Err == nil && (o.Decision.Verb == Confirm || o.Decision.Verb == Notify && a.parts.Confirmer == nil):
-		a.status.Output = ""
+		a.told.status.Output = ""
 	}
 }

@@ -360,7 +360,7 @@ func TestEachAddressHasItsOwnCredentials(t *testing.T) {
 	}
 	first, second, third := listen("first"), listen("second"), listen("third")
 	s := settings(nil)
-	s.HTTP.First = httpcall.Options{URL: first.URL + "/reload", Method: "PUT", Headers: []string{"X-Key: key"}, BearerFile: token, Timeout: patience}
+	s.HTTP.First = httpcall.Options{URL: first.URL + "/reload", Method: "PUT", Headers: []string{"X-Key: key"}, Credentials: httpcall.Credentials{BearerFile: token}, Timeout: patience}
 	for _, spec := range []string{first.URL + "/reload", first.URL + "/again", second.URL, third.URL + "/x method=PATCH codes=202 bearer-file=" + other + " header='X-Key: its own'"} {
 		teller, err := NewTeller(spec, s)
 		if err != nil {
@@ -406,9 +406,9 @@ func TestASocketIsPartOfTheServer(t *testing.T) {
 		"a port, the first on a socket": {"", "/a", reload, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := HTTP{First: httpcall.Options{URL: reload, BearerFile: token, UnixSocket: c.first}, OwnSocket: c.own}
-			if o, _ := h.parse(c.spec); o.BearerFile != c.want {
-				t.Errorf("the token is from %q, want %q", o.BearerFile, c.want)
+			h := HTTP{First: httpcall.Options{URL: reload, Credentials: httpcall.Credentials{BearerFile: token}, UnixSocket: c.first}, OwnSocket: c.own}
+			if o, _ := h.parse(c.spec); o.Credentials.BearerFile != c.want {
+				t.Errorf("the token is from %q, want %q", o.Credentials.BearerFile, c.want)
 			}
 		})
 	}

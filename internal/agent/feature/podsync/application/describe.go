@@ -57,12 +57,12 @@ func (h HTTP) request(words string, asking bool) string {
 	}
 	text := []string{o.Method + " " + o.Name(), "within " + o.Timeout.Round(time.Millisecond).String()}
 	for _, part := range []struct{ what, value string }{
-		{"user name from ", o.UsernameFile},
-		{"password from ", o.PasswordFile},
-		{"bearer token from ", o.BearerFile},
-		{"authority ", o.CAFile},
-		{"client certificate ", o.CertFile},
-		{"server name ", o.ServerName},
+		{"user name from ", o.Credentials.UsernameFile},
+		{"password from ", o.Credentials.PasswordFile},
+		{"bearer token from ", o.Credentials.BearerFile},
+		{"authority ", o.TLS.CAFile},
+		{"client certificate ", o.TLS.CertFile},
+		{"server name ", o.TLS.ServerName},
 		{"socket ", o.UnixSocket},
 	} {
 		if part.value != "" {
@@ -79,7 +79,7 @@ func hints(o httpcall.Options) []string {
 		name, _, _ := strings.Cut(header, ":")
 		text = append(text, "header "+strings.TrimSpace(name))
 	}
-	if o.Password != "" || o.Username != "" {
+	if o.Credentials.Password != "" || o.Credentials.Username != "" {
 		text = append(text, "basic authentication")
 	}
 	if o.Body != "" {
@@ -88,7 +88,7 @@ func hints(o httpcall.Options) []string {
 	if codes := o.Codes.String(); codes != "" && codes != "200-299" {
 		text = append(text, "accepting "+codes)
 	}
-	if o.Insecure {
+	if o.TLS.Insecure {
 		text = append(text, "any certificate")
 	}
 	return text

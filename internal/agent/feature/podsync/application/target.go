@@ -132,8 +132,8 @@ func OptionNames() []string {
 // be secret.
 func set(o *httpcall.Options, name, value string) (err error) {
 	texts := map[string]*string{
-		"method": &o.Method, "body": &o.Body, "username-file": &o.UsernameFile, "password-file": &o.PasswordFile, "bearer-file": &o.BearerFile,
-		"ca": &o.CAFile, "cert": &o.CertFile, "key": &o.KeyFile, "server-name": &o.ServerName, "unix-socket": &o.UnixSocket,
+		"method": &o.Method, "body": &o.Body, "username-file": &o.Credentials.UsernameFile, "password-file": &o.Credentials.PasswordFile, "bearer-file": &o.Credentials.BearerFile,
+		"ca": &o.TLS.CAFile, "cert": &o.TLS.CertFile, "key": &o.TLS.KeyFile, "server-name": &o.TLS.ServerName, "unix-socket": &o.UnixSocket,
 	}
 	if text, ok := texts[name]; ok {
 		*text = value
@@ -143,7 +143,7 @@ func set(o *httpcall.Options, name, value string) (err error) {
 	case "header":
 		o.Headers = append(o.Headers, value)
 	case "insecure":
-		o.Insecure = value == "true"
+		o.TLS.Insecure = value == "true"
 	case "codes":
 		o.Codes, err = httpcall.ParseCodes(value)
 	case "timeout":

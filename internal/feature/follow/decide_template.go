@@ -1,0 +1,26 @@
+package follow
+
+import "github.com/lockstep-dev/lockstep/internal/core/input"
+
+// byTemplate delivers a change with one patch of the pod template. The workload's controller
+// then replaces the pods, or an operator does.
+type byTemplate struct{}
+
+func (byTemplate) changesTemplate() bool { return true }
+
+// objects never objects: a new template can deliver every input.
+func (byTemplate) objects(situation) (Decision, bool) { return Decision{}, false }
+
+func (byTemplate) decide(s situation) Decision {
+	d := s.delivered(s.draft.as(Move, input.Reloaded))
+	if s.State.Rollout.RollsByHand() {
+		d.Reason, d.PendingSince, d.AwaitsStatus = input.AwaitsPods, s.draft.PendingSince, true
+		d.Message += "; " + s.State.Rollout.Hand()
+	}
+	for _, f := range d.Moves {
+		if f.Reason == input.PutBack {
+			d.Reason, d.Message = input.PutBack, d.Message+"; "+f.Why
+		}
+	}
+	return d
+}

@@ -4,6 +4,7 @@ package health
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -203,5 +204,5 @@ func pods(n int) string {
 	if n == 1 {
 		return "1 pod"
 	}
-	return fmt.Sprintf("%d pods", n)
+	return strconv.Itoa(n) + " pods"
 }

@@ -14,7 +14,10 @@ import (
 const evictionCheck = 2 * time.Second
 
 func strategyOff(s situation) (Decision, bool) {
-	return s.held(input.StrategyOff, s.strategyOff()), s.usesPods() && s.PodsOff != ""
+	if !s.usesPods() || s.PodsOff == "" {
+		return Decision{}, false
+	}
+	return s.held(input.StrategyOff, s.strategyOff()), true
 }
 
 func (in Input) strategyOff() string {
@@ -24,13 +27,19 @@ func (in Input) strategyOff() string {
 // beyondStrategy: evict and refresh do not change the pod template, so they cannot
 // deliver what comes with it.
 func beyondStrategy(s situation) (Decision, bool) {
-	return s.held(input.BeyondStrategy, s.beyond()), s.usesPods() && len(s.draft.Moves) == 0
+	if !s.usesPods() || len(s.draft.Moves) > 0 {
+		return Decision{}, false
+	}
+	return s.held(input.BeyondStrategy, s.beyond()), true
 }
 
 // beyond says what the strategy cannot deliver, empty when there is nothing.
 func (in Input) beyond() string {
+	if !in.usesPods() {
+		return ""
+	}
 	beyond := matching(in.Findings, func(f input.Finding) bool { return f.Standing == input.Due && !f.Live })
-	if !in.usesPods() || len(beyond) == 0 {
+	if len(beyond) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("annotation %s: %s does not change the pod template, and %s comes with it", settings.Strategy, in.Intent.Strategy, names(beyond))

@@ -154,13 +154,17 @@ func (r *Reconciler) report(got Gathered, d Decision) {
 	if log := r.Log.V(level); log.Enabled() {
 		log.Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
 	}
-	live := slices.ContainsFunc(got.Input.Findings, func(f input.Finding) bool {
-		_, back := f.BarredFor(input.Undone)
-		return back && f.Live
-	})
-	for _, e := range eventsFor(w, d, r.Advice(w, live)) {
+	for _, e := range eventsFor(w, d, func() string { return r.advice(got) }) {
 		r.Announcer.Announce(e)
 	}
+}
+
+// advice says what a person can do about what was taken back.
+func (r *Reconciler) advice(got Gathered) string {
+	return r.Advice(got.Workload, slices.ContainsFunc(got.Input.Findings, func(f input.Finding) bool {
+		_, back := f.BarredFor(input.Undone)
+		return back && f.Live
+	}))
 }
 
 // warn tells once of what is probably a mistake and no reason to stop.

@@ -50,7 +50,7 @@ func TestEventsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var e announce.Event
-			events := eventsFor(&kube.Workload{Kind: kube.Deployment()}, tc.decision, ". Pods that started since the change")
+			events := eventsFor(&kube.Workload{Kind: kube.Deployment()}, tc.decision, func() string { return ". Pods that started since the change" })
 			told := len(events) > 0
 			if told {
 				e = events[len(events)-1]

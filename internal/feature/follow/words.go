@@ -45,7 +45,7 @@ func changes(due []input.Finding) string {
 		if !f.Given.IsZero() && f.Given != f.Current { // else pods may have loaded one in between
 			from = f.Given.Short()
 		}
-		parts[i] = fmt.Sprintf("%s %s -> %s", f.ID, from, f.Current.Short())
+		parts[i] = f.ID.String() + " " + from + " -> " + f.Current.Short()
 	}
 	return strings.Join(parts, ", ")
 }

@@ -116,5 +116,6 @@ func parseArgs(args []string) (options, error) {
 	return o, nil
 }
 
-// defaultWorkers is two even on one core, because many tests wait more than they compute.
-func defaultWorkers() int { return max(2, runtime.NumCPU()) }
+// defaultWorkers is two more than there are cores, because most tests with a break wait in vain
+// for something, and compute little.
+func defaultWorkers() int { return runtime.NumCPU() + 2 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"iter"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -125,15 +126,18 @@ func (a *area) clear() {
 	}
 }
 
-func (a *area) status() []mirror.Status {
-	var all []mirror.Status
-	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {
-		if m := a.sources[kind]; m != nil {
-			all = append(all, m.Status())
+// status is how well each resource can be followed. It is asked at every change of an object.
+func (a *area) status() iter.Seq[mirror.Status] {
+	return func(yield func(mirror.Status) bool) {
+		for _, kind := range [...]input.Kind{input.KindConfigMap, input.KindSecret} {
+			if m := a.sources[kind]; m != nil && !yield(m.Status()) {
+				return
+			}
+		}
+		for _, kind := range a.kinds {
+			if !yield(a.workloads[kind.GroupKind()].Status()) {
+				return
+			}
 		}
 	}
-	for _, kind := range a.kinds {
-		all = append(all, a.workloads[kind.GroupKind()].Status())
-	}
-	return all
 }

@@ -244,7 +244,7 @@ func (c *Cache) Status() []mirror.Status {
 		all = append(all, c.namespaces.Status())
 	}
 	for _, a := range c.areas.All() {
-		all = append(all, a.status()...)
+		all = slices.AppendSeq(all, a.status())
 	}
 	return all
 }
@@ -267,7 +267,7 @@ func (c *Cache) Settled(key kube.Key) bool {
 		return true
 	}
 	broken := false
-	for _, s := range a.status() {
+	for s := range a.status() {
 		if !s.Answered() && !s.Broken() {
 			return false
 		}

@@ -135,7 +135,7 @@ func (f *feed) begin(a *area) {
 	if len(begun) == len(a.sources)+len(a.workloads) {
 		return
 	}
-	for _, scope := range a.listedScopes() {
+	for scope := range a.listedScopes() {
 		if _, known := begun[scope]; !known {
 			begun[scope] = struct{}{}
 			f.note(scope, a.newest())

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"iter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,19 +35,19 @@ func (c *Cache) ScopesOf(key kube.Key, kind input.Kind) []Scope {
 }
 
 // listedScopes are the scopes of an area that have been listed.
-func (a *area) listedScopes() []Scope {
-	var scopes []Scope
-	for kind, m := range a.sources {
-		if m.Status().Synced {
-			scopes = append(scopes, a.sourceScope(kind))
+func (a *area) listedScopes() iter.Seq[Scope] {
+	return func(yield func(Scope) bool) {
+		for kind, m := range a.sources {
+			if m.Status().Synced && !yield(a.sourceScope(kind)) {
+				return
+			}
+		}
+		for kind, m := range a.workloads {
+			if m.Status().Synced && !yield(Scope{GroupKind: kind, Namespace: a.namespace}) {
+				return
+			}
 		}
 	}
-	for kind, m := range a.workloads {
-		if m.Status().Synced {
-			scopes = append(scopes, Scope{GroupKind: kind, Namespace: a.namespace})
-		}
-	}
-	return scopes
 }
 
 // newest is when the youngest workload of the area was made, by the API server's

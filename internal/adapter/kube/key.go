@@ -16,12 +16,12 @@ type Key struct {
 
 // String is how people name it: "Deployment/shop/web".
 func (k Key) String() string {
-	return fmt.Sprintf("%s/%s/%s", k.Kind, k.Namespace, k.Name)
+	return k.Kind + "/" + k.Namespace + "/" + k.Name
 }
 
 // ID names the workload in the record: "Deployment.apps/shop/web".
 func (k Key) ID() string {
-	return fmt.Sprintf("%s/%s/%s", k.GroupKind, k.Namespace, k.Name)
+	return k.GroupKind.String() + "/" + k.Namespace + "/" + k.Name
 }
 
 // ParseID reads what ID wrote.

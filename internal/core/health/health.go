@@ -4,6 +4,7 @@ package health
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -132,7 +133,7 @@ func (s Status) Hand() string {
 	case s.OnDelete:
 		return "pods take it up when they are deleted (updateStrategy OnDelete)"
 	}
-	return fmt.Sprintf("the partition of the updateStrategy keeps %s as they are until it is lowered", pods(s.Partition))
+	return fmt.Sprintf("the partition of the updateStrategy keeps %s on the earlier template until it is lowered", pods(s.Partition))
 }
 
 func invalid(s Status, _ time.Duration) (Health, bool) {
@@ -203,5 +204,5 @@ func pods(n int) string {
 	if n == 1 {
 		return "1 pod"
 	}
-	return fmt.Sprintf("%d pods", n)
+	return strconv.Itoa(n) + " pods"
 }

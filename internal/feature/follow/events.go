@@ -12,19 +12,21 @@ import (
 
 // eventsFor is what people see of a decision on the workload. Most decisions
 // change nothing and are no event.
-func eventsFor(w *kube.Workload, d Decision, advice string) []announce.Event {
-	events := []announce.Event{}
+func eventsFor(w *kube.Workload, d Decision, advice func() string) []announce.Event {
+	var events []announce.Event
 	if note, warning, ok := note(d); ok {
 		if d.Reason == input.Undone {
-			note += advice
+			note += advice()
 		}
 		events = append(events, announce.Event{About: w.Reference(), Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note})
 	}
-	if lost := unrefreshable(d.Moves); d.Verb == Refresh && len(lost) > 0 {
-		events = append(events, announce.Event{
-			About: w.Reference(), Warning: true, Reason: string(input.NotRefreshable), Action: string(d.Verb),
-			Note: "not mounted, or read as environment or by sub-path, which only a restart repeats: " + names(lost),
-		})
+	if d.Verb == Refresh {
+		if lost := unrefreshable(d.Moves); len(lost) > 0 {
+			events = append(events, announce.Event{
+				About: w.Reference(), Warning: true, Reason: string(input.NotRefreshable), Action: string(d.Verb),
+				Note: "not mounted, or read as environment or by sub-path, which only a restart repeats: " + names(lost),
+			})
+		}
 	}
 	newest := latest(d.Moves)
 	for i := range events {

@@ -106,11 +106,3 @@ func since(at, now time.Time) time.Duration {
 	}
 	return now.Sub(at)
 }
-
-// sooner is the shorter of two times, of which zero means never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
-}

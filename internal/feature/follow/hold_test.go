@@ -81,6 +81,9 @@ func TestUndoKeepsHold(t *testing.T) {
 				t.Errorf("%s: reads revisions %t (want %t), waits for the controller %t (want %t), on record (-want +got)\n%s",
 					tc.reason, asks, tc.asks, in.History.NotActed, tc.waits, diff)
 			}
+			if again := in.Recheck == permissionCheck; again != (tc.refused != nil) {
+				t.Errorf("%s: the next look is in %s", tc.reason, in.Recheck)
+			}
 		})
 	}
 }

@@ -4,12 +4,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
+
+// permissionCheck is when to look again whether revisions may be read by now: nothing else tells
+// that the permission was granted.
+const permissionCheck = 5 * time.Minute
 
 // judge finds out which inputs other writers took back, and bars them.
 func judge(w *kube.Workload, in Input) Input {
@@ -19,7 +24,8 @@ func judge(w *kube.Workload, in Input) Input {
 		in.History.NotActed = true
 	case !open:
 	case in.History.Past.Refused != nil:
-		t.Now = in.Entry.Template // to be judged when there is the right
+		t.Now = in.Entry.Template // to be judged when there is the permission
+		in.Recheck = sooner(in.Recheck, permissionCheck)
 	default:
 		t.Back = in.takenBack(w, t.From)
 		t.nameGiver(in, w)

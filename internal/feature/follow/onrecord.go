@@ -54,11 +54,11 @@ func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.D
 }
 
 // stillWaits reports whether the record says already that these inputs wait for the quiet window. While their content
-// keeps changing, the version that is due is put on record with the look that was announced, at most once per window. At
-// every change it would cost a write a second for each ConfigMap of the record.
+// keeps changing, the version that is due is put on record at most once a minute. At every change it would cost a write
+// a second for each ConfigMap of the record.
 func (in Input) stillWaits(d Decision) bool {
 	before := in.Entry.Decision
-	if d.Reason != input.QuietWindow || before.Reason != input.QuietWindow || !before.Next.After(in.Now) {
+	if d.Reason != input.QuietWindow || before.Reason != input.QuietWindow || !before.Next.Add(oftenLooked).After(in.Now) {
 		return false
 	}
 	return !slices.ContainsFunc(in.Findings, func(f input.Finding) bool {

@@ -119,25 +119,30 @@ func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Resul
 		return ctrl.Result{RequeueAfter: r.conflicts.pause(w)}, nil
 	}
 	r.metrics.countFailure(w)
-	if r.reported.isNew(w.Key, string(input.ReloadFailed)+err.Error()) {
+	if now := (told{input.ReloadFailed, err.Error()}); r.reported.replace(w.Key, now) != now {
 		r.Announcer.Announce(failureEvent(w, d, err))
 	}
 	return ctrl.Result{}, fmt.Errorf("%s %s: %w", d.Verb, w.Key, err)
 }
 
 // report tells people once: the same decision in the same situation is silent, but for a
-// change that something forbids.
+// change that something forbids. While a workload waits for one reason, the first wait is in
+// the log, and others only in a log of everything: content that changes all the time would fill it.
 func (r *Reconciler) report(got Gathered, d Decision) {
 	w := got.Workload
 	r.reported.setStanding(w.Key, d, got.Input.Warnings)
-	words := string(d.Reason) + d.Message
+	now := told{d.Reason, d.Message}
 	if d.Verb == Hold {
-		words += r.Now().Truncate(announce.RepeatEvery).String()
+		now.text += r.Now().Truncate(announce.RepeatEvery).String()
 	}
-	if d.Verb != Move && !r.reported.isNew(w.Key, words) {
+	before := r.reported.replace(w.Key, now)
+	if d.Verb != Move && before == now {
 		return
 	}
 	level := d.level()
+	if d.Verb == Wait && before.reason == d.Reason {
+		level = 1
+	}
 	if !got.Input.Entry.PendingSince.IsZero() && d.PendingSince.IsZero() && d.Verb != Wait {
 		level = 0 // what waited has come to its end, whichever
 	}
@@ -146,14 +151,20 @@ func (r *Reconciler) report(got Gathered, d Decision) {
 	if d.Verb == Move || d.Reason == input.Evicted {
 		r.reported.addRollout(w.Key, r.Now())
 	}
-	r.Log.V(level).Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
-	live := slices.ContainsFunc(got.Input.Findings, func(f input.Finding) bool {
-		_, back := f.BarredFor(input.Undone)
-		return back && f.Live
-	})
-	for _, e := range eventsFor(w, d, r.Advice(w, live)) {
+	if log := r.Log.V(level); log.Enabled() {
+		log.Info("decided", "workload", w.Key.String(), "verb", string(d.Verb), "reason", string(d.Reason), "message", d.Message)
+	}
+	for _, e := range eventsFor(w, d, func() string { return r.advice(got) }) {
 		r.Announcer.Announce(e)
 	}
+}
+
+// advice says what a person can do about what was taken back.
+func (r *Reconciler) advice(got Gathered) string {
+	return r.Advice(got.Workload, slices.ContainsFunc(got.Input.Findings, func(f input.Finding) bool {
+		_, back := f.BarredFor(input.Undone)
+		return back && f.Live
+	}))
 }
 
 // warn tells once of what is probably a mistake and no reason to stop.

@@ -64,12 +64,24 @@ func remember(e record.Entry, o outcome) record.Entry {
 // room is how much the entry may take after the decision: what the workload follows, its
 // hold, and inputs that no family here knows.
 func (in Input) room() int {
+	hold := in.holdOnRecord()
+	if hold == in.Entry.Hold && in.followsWhatIsOnRecord() {
+		return in.Entry.Room()
+	}
 	next := without(in.Entry, in.Kinds, in.State.Unrolled)
-	next.Hold = in.holdOnRecord()
+	next.Hold = hold
 	for _, f := range in.Findings {
 		next.Inputs[f.ID] = in.Entry.Inputs[f.ID]
 	}
 	return next.Room()
+}
+
+// followsWhatIsOnRecord reports whether the workload follows just the inputs of the entry.
+func (in Input) followsWhatIsOnRecord() bool {
+	return len(in.Findings) == len(in.Entry.Inputs) && !slices.ContainsFunc(in.Findings, func(f input.Finding) bool {
+		_, known := in.Entry.Inputs[f.ID]
+		return !known
+	})
 }
 
 // without is a copy of the entry without inputs of the kinds, unless they are all kept.

@@ -50,7 +50,7 @@ func TestEventsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var e announce.Event
-			events := eventsFor(&kube.Workload{Identity: kube.Identity{Kind: kube.Deployment()}}, tc.decision, ". Pods that started since the change")
+			events := eventsFor(&kube.Workload{Identity: kube.Identity{Kind: kube.Deployment()}}, tc.decision, func() string { return ". Pods that started since the change" })
 			told := len(events) > 0
 			if told {
 				e = events[len(events)-1]
@@ -147,12 +147,13 @@ func TestReportedOnce(t *testing.T) {
 		{"the first words again are news again", web("a"), "waits", true},
 	}
 	for _, s := range steps {
-		if got := r.isNew(s.key, s.text); got != s.want {
-			t.Errorf("%s: isNew(%s, %s) is %t", s.reason, s.key.Name, s.text, got)
+		now := told{input.QuietWindow, s.text}
+		if got := r.replace(s.key, now) != now; got != s.want {
+			t.Errorf("%s: %s of %s is new: %t", s.reason, s.text, s.key.Name, got)
 		}
 	}
 	r.forget(web("a"))
-	if !r.isNew(web("a"), "waits") {
+	if before := r.replace(web("a"), told{text: "waits"}); before != (told{}) {
 		t.Error("a workload that is made anew is told of anew")
 	}
 }
@@ -302,5 +303,15 @@ func TestBusiestWorkload(t *testing.T) {
 	s.clock = s.clock.Add(time.Hour)
 	if got := s.metric(t, "lockstep_busiest_workload_reloads"); got != 0 {
 		t.Errorf("an hour later it shows %v", got)
+	}
+}
+
+// TestChangesOfContentThatWentBack: pods may have loaded a version in between, and nobody knows which.
+func TestChangesOfContentThatWentBack(t *testing.T) {
+	t.Parallel()
+	f := due(app, 0)
+	f.Given = f.Current
+	if got, want := changes([]input.Finding{f}), "configmap/app unknown -> "+f.Current.Short(); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -13,11 +13,17 @@ import (
 // are told once, and which workloads are not in step.
 type reported struct {
 	mu     sync.Mutex
-	last   map[kube.Key]string
+	last   map[kube.Key]told
 	warned map[kube.Key][]string
 	behind map[kube.Key]standing
 	// rolled is when each workload was moved in the last hour.
 	rolled map[kube.Key][]time.Time
+}
+
+// told is what people were last told of a workload.
+type told struct {
+	reason input.Reason
+	text   string
 }
 
 // standing is why a workload is not in step.
@@ -45,19 +51,19 @@ type tally struct {
 
 func newReported() *reported {
 	return &reported{
-		last: map[kube.Key]string{}, warned: map[kube.Key][]string{}, behind: map[kube.Key]standing{}, rolled: map[kube.Key][]time.Time{},
+		last: map[kube.Key]told{}, warned: map[kube.Key][]string{}, behind: map[kube.Key]standing{}, rolled: map[kube.Key][]time.Time{},
 	}
 }
 
-// isNew reports whether the text differs from the last one, and remembers it.
-func (r *reported) isNew(key kube.Key, text string) bool {
+// replace remembers what people are told of a workload, and returns what they were told before.
+func (r *reported) replace(key kube.Key, now told) (before told) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.last[key] == text {
-		return false
+	before = r.last[key]
+	if before != now {
+		r.last[key] = now
 	}
-	r.last[key] = text
-	return true
+	return before
 }
 
 // replaceWarnings remembers the warnings of a workload, and returns those before them and

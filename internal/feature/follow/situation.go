@@ -226,3 +226,11 @@ type Template struct {
 
 // earlierRevision stands for the name of a revision that is not known.
 const earlierRevision = "unknown"
+
+// sooner is the shorter of two times, of which zero means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}

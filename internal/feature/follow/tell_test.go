@@ -94,6 +94,32 @@ func TestStrategyOffIsToldAtOnce(t *testing.T) {
 	}
 }
 
+// TestAWaitIsLoggedOnce: not again for each version of content that changes all the time, but
+// again after it was in step.
+func TestAWaitIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	var lines []string
+	d := s.dependencies()
+	d.Log = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 0})
+	loop := New(DefaultOptions(), d)
+	waits := func(message string) Decision {
+		return Decision{Verb: Wait, Reason: input.QuietWindow, Message: message, PendingSince: now}
+	}
+	for step, c := range []struct {
+		decision Decision
+		want     int
+	}{
+		{waits("1 -> 2"), 1}, {waits("1 -> 3"), 1},
+		{Decision{Verb: Leave, Reason: input.InStep}, 1}, {waits("1 -> 4"), 2},
+	} {
+		loop.report(Gathered{Workload: s.workload}, c.decision)
+		if len(lines) != c.want {
+			t.Errorf("step %d: %d lines, want %d: %q", step, len(lines), c.want, lines)
+		}
+	}
+}
+
 // TestEveryWaitHasAnEnd: what waited is logged at info when it waits no more, whatever
 // became of it.
 func TestEveryWaitHasAnEnd(t *testing.T) {

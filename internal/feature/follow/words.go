@@ -42,10 +42,10 @@ func changes(due []input.Finding) string {
 	parts := make([]string, len(due))
 	for i, f := range due {
 		from := "unknown"
-		if !f.Given.IsZero() {
+		if !f.Given.IsZero() && f.Given != f.Current { // else pods may have loaded one in between
 			from = f.Given.Short()
 		}
-		parts[i] = fmt.Sprintf("%s %s -> %s", f.ID, from, f.Current.Short())
+		parts[i] = f.ID.String() + " " + from + " -> " + f.Current.Short()
 	}
 	return strings.Join(parts, ", ")
 }

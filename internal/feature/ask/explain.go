@@ -161,6 +161,9 @@ func (s Situation) estimate() *State {
 		return nil
 	}
 	live := s.live()
+	if live.Reason == string(input.QuietWindow) && live.Reason == s.state().Reason {
+		return nil // it waits for the end of changes, and each is put on record within a minute
+	}
 	return &live
 }
 

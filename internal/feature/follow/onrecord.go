@@ -54,11 +54,12 @@ func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.D
 }
 
 // stillWaits reports whether the record says already that these inputs wait for the quiet window. While their content
-// keeps changing, the version that is due is put on record at most once a minute. At every change it would cost a write
-// a second for each ConfigMap of the record.
+// keeps changing, the version that is due is put on record within a minute. At every change it would cost a write a second
+// for each ConfigMap of the record.
 func (in Input) stillWaits(d Decision) bool {
 	before := in.Entry.Decision
-	if d.Reason != input.QuietWindow || before.Reason != input.QuietWindow || !before.Next.Add(oftenLooked).After(in.Now) {
+	written := before.Next.Add(-in.Intent.Quiet) // or later, where the maximum delay ends the wait
+	if d.Reason != input.QuietWindow || before.Reason != input.QuietWindow || !written.Add(oftenLooked).After(in.Now) {
 		return false
 	}
 	return !slices.ContainsFunc(in.Findings, func(f input.Finding) bool {

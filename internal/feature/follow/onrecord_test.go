@@ -127,8 +127,31 @@ func TestABurstIsWrittenOnceAMinute(t *testing.T) {
 	look(7*time.Second, true, due(app, 0), due(db, 0))
 	look(8*time.Second, false, due(app, 0), due(db, 0))
 	look(9*time.Second, true, due(app, 0))
-	s.entry.Decision.Next = now.Add(-oftenLooked)
-	look(10*time.Second, true, due(app, 0))
+}
+
+// TestALongWaitIsOnRecord: however long the quiet window is, the record is no more than a minute behind. Where only the
+// maximum delay ends the wait, it doesn't tell when it was written, so each change is put on record after the first minute.
+func TestALongWaitIsOnRecord(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.workload.Annotations[settings.Quiet] = "1h"
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	loop := s.loop()
+	for _, step := range []struct {
+		after time.Duration
+		wrote bool
+	}{{0, true}, {20 * time.Second, false}, {59 * time.Second, false}, {time.Minute, true}, {70 * time.Second, true}} {
+		s.clock, s.recorded = now.Add(step.after), 0
+		f := due(app, 0)
+		f.ChangedAt, f.Current.Sum = s.clock, strings.Repeat(fmt.Sprintf("%03.0f", step.after.Seconds()), 10)
+		s.findings = []input.Finding{f}
+		if _, err := loop.Reconcile(t.Context(), web("web")); err != nil {
+			t.Fatal(err)
+		}
+		if (s.recorded > 0) != step.wrote {
+			t.Errorf("after %s: written %d times, want %t; on record is %+v", step.after, s.recorded, step.wrote, *s.entry)
+		}
+	}
 }
 
 // TestNextLook: a time is on record only where time alone changes something, and a look that

@@ -207,7 +207,7 @@ func TestStatus(t *testing.T) {
 
 // The documentation names every flag group that exists and every reason.
 func TestDocumentation(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/sync.md")
+	raw, err := os.ReadFile("../../../docs/sync.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestDocumentation(t *testing.T) {
 func TestExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	names, err := filepath.Glob("../../examples/sync/*.yaml")
+	names, err := filepath.Glob("../../../examples/sync/*.yaml")
 	if err != nil || len(names) < 3 {
 		t.Fatalf("examples %v (%v)", names, err)
 	}

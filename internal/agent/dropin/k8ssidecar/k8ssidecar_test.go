@@ -240,7 +240,7 @@ var originals = []string{
 
 // The page and the usage have a row for each variable and flag of the original.
 func TestThePageHasARowForEverything(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/migrate/k8s-sidecar.md")
+	page, err := os.ReadFile("../../../../docs/migrate/k8s-sidecar.md")
 	if err != nil {
 		t.Fatal(err)
 	}

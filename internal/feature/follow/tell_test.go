@@ -110,8 +110,10 @@ func TestAWaitIsLoggedOnce(t *testing.T) {
 		decision Decision
 		want     int
 	}{
-		{waits("1 -> 2"), 1}, {waits("1 -> 3"), 1},
-		{Decision{Verb: Leave, Reason: input.InStep}, 1}, {waits("1 -> 4"), 2},
+		{waits("1 -> 2"), 1},
+		{waits("1 -> 3"), 1},
+		{Decision{Verb: Leave, Reason: input.InStep}, 1},
+		{waits("1 -> 4"), 2},
 	} {
 		loop.report(Gathered{Workload: s.workload}, c.decision)
 		if len(lines) != c.want {

@@ -3,9 +3,8 @@ package run
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"

@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	agentcli "github.com/lockstep-dev/lockstep/internal/agent/cli"
 	"github.com/lockstep-dev/lockstep/internal/cli"
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 	"github.com/lockstep-dev/lockstep/release/images"
@@ -457,7 +458,7 @@ type sbom struct {
 func TestEveryDropInHasAnImage(t *testing.T) {
 	t.Parallel()
 	names := cli.DropIns()
-	for _, match := range regexp.MustCompile(`(?m)^    (\S+)  +\S`).FindAllStringSubmatch(cli.Document().Long, -1) {
+	for _, match := range regexp.MustCompile(`(?m)^    (\S+)  +\S`).FindAllStringSubmatch(agentcli.Document().Long, -1) {
 		if match[1] != "start-config-controller" { // how the image of config-controller starts it
 			names = append(names, match[1])
 		}

@@ -76,7 +76,10 @@ func TestServerIsGone(t *testing.T) {
 	default:
 	}
 	// The kinds come back one by one, so the change may have been tried once on what
-	// was known before; the fence shows that the workloads were listed anew.
+	// was known before. A new workload on record shows that they were listed anew, and the
+	// fence, which must be seen before its change, that everything was dealt with.
+	s.create(t, s.configMap("anew", "1"), s.deployment("anew", "anew"))
+	s.awaitState(t, map[string]string{"v1.ConfigMap_anew": sum("1")})
 	s.fence(t)
 	gone := func() int {
 		return len(s.gate.seen(func(c call) bool { return strings.HasSuffix(c.path, "/lost") }))

@@ -1,5 +1,5 @@
-// Package configmapattacher knows how configmap-attacher is called: its flags,
-// its environment and what it takes as an error. It does nothing itself.
+// Package configmapattacher takes the place of configmap-attacher: its flags, its environment,
+// its log, and what it takes as an error.
 package configmapattacher
 
 import (

@@ -1,6 +1,6 @@
-// Package kubeimagedeployer knows the command lines, the variables and the annotations of
-// kube-image-deployer and of kube-image-deployer-cli, and turns them into options and
-// requests of ours. It has no behaviour of its own.
+// Package kubeimagedeployer takes the place of kube-image-deployer and of
+// kube-image-deployer-cli. It knows their command lines, variables and annotations, and puts
+// the controller's parts together so that they do what the originals did.
 //
 // Both read their arguments with Go's flag package: -name value, -name=value, and the same
 // with two dashes. A variable that is not empty wins over its flag. The flags of the

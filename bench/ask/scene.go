@@ -45,14 +45,14 @@ type scene struct {
 	controller *process.Process
 	proxy      *httptest.Server
 	requests   *counter
-	folder     string
+	dir        string
 	binary     string
 }
 
 func openScene(ctx context.Context) (*scene, error) {
 	s := &scene{requests: &counter{}}
 	var err error
-	if s.folder, err = os.MkdirTemp("", "lockstep-bench-ask-"); err != nil {
+	if s.dir, err = os.MkdirTemp("", "lockstep-bench-ask-"); err != nil {
 		return nil, err
 	}
 	if s.plane, err = labtest.Start(ctx, labtest.Options{Progress: os.Stderr}); err != nil {
@@ -89,13 +89,13 @@ func (s *scene) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.binary = filepath.Join(s.folder, "lockstep")
+	s.binary = filepath.Join(s.dir, "lockstep")
 	build := exec.CommandContext(ctx, "go", "build", "-o", s.binary, "./cmd/lockstep")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build lockstep: %w\n%s", err, out)
 	}
-	return os.WriteFile(filepath.Join(s.folder, "kubeconfig"), []byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
+	return os.WriteFile(filepath.Join(s.dir, "kubeconfig"), []byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
 "contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":%q}}]}`, s.proxy.URL)), 0o600)
 }
 
@@ -107,7 +107,7 @@ func (s *scene) close() error {
 	if s.proxy != nil {
 		s.proxy.Close()
 	}
-	return errors.Join(err, s.plane.Stop(), os.RemoveAll(s.folder))
+	return errors.Join(err, s.plane.Stop(), os.RemoveAll(s.dir))
 }
 
 // fill makes the workloads, has them followed, and lets some wait.
@@ -213,7 +213,7 @@ type answer struct {
 
 // ask runs the command once.
 func (s *scene) ask(ctx context.Context) (answer, error) {
-	cmd := exec.CommandContext(ctx, s.binary, "status", "-A", "-o", "json", "--own-namespace", own, "--kubeconfig", filepath.Join(s.folder, "kubeconfig"))
+	cmd := exec.CommandContext(ctx, s.binary, "status", "-A", "-o", "json", "--own-namespace", own, "--kubeconfig", filepath.Join(s.dir, "kubeconfig"))
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()

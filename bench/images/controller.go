@@ -39,7 +39,7 @@ type cluster struct {
 	plane      *labtest.Cluster
 	registry   *registrylab.Server
 	controller *process.Process
-	folder     string
+	dir        string
 }
 
 // measureController has Deployments follow twenty images: first a hundred of them, then
@@ -95,7 +95,7 @@ func (c *cluster) restart(ctx context.Context, server *registrylab.Server, resul
 func openCluster(ctx context.Context, server *registrylab.Server) (*cluster, error) {
 	c := &cluster{registry: server}
 	var err error
-	if c.folder, err = os.MkdirTemp("", "lockstep-bench-controller-"); err != nil {
+	if c.dir, err = os.MkdirTemp("", "lockstep-bench-controller-"); err != nil {
 		return nil, err
 	}
 	if c.plane, err = labtest.Start(ctx, labtest.Options{Progress: os.Stderr}); err != nil {
@@ -129,7 +129,7 @@ func (c *cluster) close() error {
 	if c.controller != nil {
 		err = c.controller.Kill()
 	}
-	return errors.Join(err, c.plane.Stop(), os.RemoveAll(c.folder))
+	return errors.Join(err, c.plane.Stop(), os.RemoveAll(c.dir))
 }
 
 // deploy makes Deployments without pods.
@@ -160,7 +160,7 @@ func (c *cluster) start(ctx context.Context, flags ...string) error {
 	if err != nil {
 		return err
 	}
-	binary, authority := filepath.Join(c.folder, "lockstep"), filepath.Join(c.folder, "ca.pem")
+	binary, authority := filepath.Join(c.dir, "lockstep"), filepath.Join(c.dir, "ca.pem")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/lockstep")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
@@ -169,7 +169,7 @@ func (c *cluster) start(ctx context.Context, flags ...string) error {
 	if err := os.WriteFile(authority, c.registry.CA, 0o600); err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(c.folder, "log"))
+	log, err := os.Create(filepath.Join(c.dir, "log"))
 	if err != nil {
 		return err
 	}

@@ -65,12 +65,12 @@ type Result struct {
 func main() { figures.Main(run) }
 
 func run(ctx context.Context, out string) (err error) {
-	folder, err := os.MkdirTemp("", "lockstep-bench-images-")
+	dir, err := os.MkdirTemp("", "lockstep-bench-images-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	server, err := registrylab.Start(ctx, registrylab.Options{Folder: folder, Progress: os.Stderr})
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	server, err := registrylab.Start(ctx, registrylab.Options{Dir: dir, Progress: os.Stderr})
 	if err != nil {
 		return err
 	}

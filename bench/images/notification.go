@@ -24,17 +24,17 @@ const (
 // measureNotification has a registry of its own tell the controller of pushes, which asks
 // by itself once a day. The time begins before the push.
 func measureNotification(ctx context.Context, _ *registrylab.Server, result *Result) (err error) {
-	folder, err := os.MkdirTemp("", "lockstep-bench-notification-")
+	dir, err := os.MkdirTemp("", "lockstep-bench-notification-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
 	}
 	server, err := registrylab.Start(ctx, registrylab.Options{
-		Folder: folder, Progress: os.Stderr, Notify: "http://" + address + "/distribution", NotifyToken: secret,
+		Dir: dir, Progress: os.Stderr, Notify: "http://" + address + "/distribution", NotifyToken: secret,
 	})
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func measureNotification(ctx context.Context, _ *registrylab.Server, result *Res
 		return err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	file := filepath.Join(c.folder, "secret")
+	file := filepath.Join(c.dir, "secret")
 	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
 		return err
 	}

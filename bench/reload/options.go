@@ -27,7 +27,7 @@ Usage:
 A LINE is a shell command, such as
   'v1=./reloader --kubeconfig {kubeconfig}'
 The text before "=" names it in the report. Before it is run these are replaced:
-  {kubeconfig}              a kubeconfig of the program's own user, with every right
+  {kubeconfig}              a kubeconfig of the program's own user, with every permission
   {server} {token} {ca}     what is in it
   {namespace}               the namespace in which everything happens
   {port}                    a free port
@@ -183,7 +183,7 @@ func (o options) withPrograms(ctx context.Context) (options, func(), error) {
 	}
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
-		return o, nothing, fmt.Errorf("make a folder for programs: %w", err)
+		return o, nothing, fmt.Errorf("make a directory for programs: %w", err)
 	}
 	cleanUp := func() { _ = os.RemoveAll(dir) }
 	path := filepath.Join(dir, "lockstep")

@@ -59,7 +59,7 @@ type plane struct {
 func startPlane(ctx context.Context, o options) (*plane, error) {
 	dir, err := os.MkdirTemp("", "bench-plane-")
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for the control plane: %w", err)
+		return nil, fmt.Errorf("make a directory for the control plane: %w", err)
 	}
 	p := &plane{dir: dir}
 	policy := filepath.Join(dir, "audit-policy.yaml")

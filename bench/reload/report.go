@@ -156,7 +156,7 @@ func (r *report) print(to io.Writer) {
 	for _, one := range r.Results {
 		asked := one.Requests
 		events := asked["create events"] + asked["patch events"]
-		// A question for one's own rights is a create by its verb only.
+		// A question for one's own permissions is a create by its verb only.
 		writes := asked.verb("create", "update", "patch", "delete") - events - asked["create selfsubjectaccessreviews"]
 		states := asked["patch configmaps"] + asked["create configmaps"]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%.0f\t%.1f\t%.1f\t%.1f\t\n",

@@ -1,5 +1,16 @@
-// Package health says how the rollout of a workload goes, from nothing but the
-// workload's own status.
+// Package health tells how a workload's rollout is going, from nothing but the
+// workload's own status:
+//
+//	            a new template
+//	done  ---------------------->  progressing  --- paused by a user --->  paused
+//	 ^                              |  |  ^                                  |
+//	 |  every pod is updated        |  |  +------------- resumed ------------+
+//	 |  and available               |  |
+//	 +------------------------------+  +--- aborted, refused, deadline passed --->  failed
+//	 |                              |
+//	 +---- a user deletes pods ---- by hand (OnDelete, a partition)
+//
+// A status that doesn't tell is unknown, which proves nothing.
 package health
 
 import (

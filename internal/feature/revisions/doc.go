@@ -14,4 +14,20 @@
 //     made the revision that names them: [Judge] says what is missing.
 //   - [Reconciler] does it all the time for every object that carries the label
 //     lockstep.dev/revisioned: "true". [Decide] is its decision.
+//
+// The states of one object, as [Decide] sees them:
+//
+//	no users, no owners --- the grace period is over ---> unreferenced (reported)
+//	        |                                                  |
+//	        | a revision names it                              | a revision names it
+//	        v                                                  v
+//	attach: every user becomes an owner  <---------------------+
+//	        |
+//	        v
+//	owned by every user --- no revision names it anymore ---> owned without use
+//	                                                            | the last owner is deleted
+//	                                                            v
+//	                                            the garbage collector deletes it
+//
+// Where a kind of revision can't be read, nothing changes until it can.
 package revisions

@@ -3,10 +3,18 @@
 //
 // One generation (a content hash) at a time goes through
 //
-//	observe → stage → check → publish → notify → confirm
+//	observe → stage → check → publish → notify → confirm → in step
+//	            ^        |                 |        |
+//	            |        | refused         | failed | failed, or no answer
+//	            |        v                 v        v
+//	            |     rejected           retry, at most MaxFailures times
+//	            |        |                 |
+//	            +--------+                 v
+//	        checked again later,       roll back to the previous set; the
+//	        or the sources changed     failed one is barred until the sources change
 //
-// and only the newest matters. What comes next is decided by [Decide], a
-// function of values; everything else gathers, acts and reports.
+// and only the newest matters. [Decide], a function of values, chooses the next
+// step; everything else gathers, acts and reports.
 //
 // Invariants:
 //   - a generation that its checker refused is never published, and the

@@ -82,25 +82,25 @@ func touchSources() error {
 	})
 }
 
-// packagesUnder are those in a folder; "" is the whole module.
-func packagesUnder(t *testing.T, folder string) []pkg {
+// packagesUnder are those in a directory; "" is the whole module.
+func packagesUnder(t *testing.T, dir string) []pkg {
 	t.Helper()
 	all, err := packages()
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := slices.DeleteFunc(slices.Clone(all), func(p pkg) bool { return folder != "" && !isUnder(short(p.ImportPath), folder) })
+	found := slices.DeleteFunc(slices.Clone(all), func(p pkg) bool { return dir != "" && !isUnder(short(p.ImportPath), dir) })
 	if len(found) == 0 {
-		t.Fatalf("no package is under %q", folder)
+		t.Fatalf("no package is under %q", dir)
 	}
 	return found
 }
 
-// rule says what the packages under a folder must not import.
+// rule says what the packages under a directory must not import.
 type rule struct {
 	reason string
 	under  string
-	// except are folders below it to which the rule does not apply.
+	// except are directories below it to which the rule does not apply.
 	except []string
 	// denied are import paths with all that is below them; "=" marks a single one.
 	denied []string
@@ -188,8 +188,8 @@ func (r rule) denies(path string) bool {
 	})
 }
 
-func isUnder(path, folder string) bool {
-	return path == folder || strings.HasPrefix(path, folder+"/")
+func isUnder(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, dir+"/")
 }
 
 func TestImportsPointInward(t *testing.T) {
@@ -282,8 +282,8 @@ func TestDecisionsSeeNoAdapter(t *testing.T) {
 func TestOnlyTheCommandLineKnowsFlags(t *testing.T) {
 	t.Parallel()
 	flag := regexp.MustCompile(`(^|[^-\w])--[a-z][a-z-]+`)
-	for _, folder := range []string{"core", "adapter", "feature", "server", "agent/core", "agent/adapter", "agent/feature"} {
-		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+	for _, dir := range []string{"core", "adapter", "feature", "server", "agent/core", "agent/adapter", "agent/feature"} {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

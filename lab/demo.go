@@ -67,12 +67,12 @@ func demo(ctx context.Context, args []string, std streams) error {
 }
 
 // demoPrograms lists what the story needs, in the order of need.
-func demoPrograms(ctx context.Context, folder string) (first, later []string, err error) {
+func demoPrograms(ctx context.Context, dir string) (first, later []string, err error) {
 	later = []string{program.Registry, program.Scheduler, program.KWOK, program.ArgoRollouts, program.Helm}
-	if folder == "" {
+	if dir == "" {
 		return labtest.Options{}.Programs(), later, nil
 	}
-	found, err := program.ReadDownloaded(ctx, folder)
+	found, err := program.ReadDownloaded(ctx, dir)
 	if err != nil {
 		return nil, nil, err
 	}

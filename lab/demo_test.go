@@ -66,6 +66,6 @@ func TestDemoBuildsInTheOrderOfNeed(t *testing.T) {
 	}
 	t.Setenv(program.DownloadedEnv, t.TempDir())
 	if _, stderr, code := lab(t, "demo"); code != 1 || !strings.Contains(stderr, "there is no etcd") {
-		t.Errorf("an empty folder: exit code %d, stderr %q, want 1 and what is missing", code, stderr)
+		t.Errorf("an empty directory: exit code %d, stderr %q, want 1 and what is missing", code, stderr)
 	}
 }

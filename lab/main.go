@@ -46,7 +46,7 @@ The control plane is etcd, kube-apiserver and kube-controller-manager. LIST adds
   registry-tls     another one, with TLS and credentials
   node             a real node, and kube-scheduler; the same as --node real
 
-Programs are built once, from Go modules only, and kept in the user's cache folder
+Programs are built once, from Go modules only, and kept in the user's cache directory
 (LOCKSTEP_LAB_CACHE moves it). The first build of a bare control plane took seven minutes
 on two cores. A real node needs Debian packages: "lab packages all" installs them.
 

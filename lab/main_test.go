@@ -118,7 +118,7 @@ func TestKilledExecTakesEverythingWithIt(t *testing.T) {
 	labtest.Eventually(t, patience, func() (bool, string) {
 		_, err := os.Stat(runs[0].Dir)
 		return !grandchild.Alive() && errors.Is(err, os.ErrNotExist),
-			fmt.Sprintf("the command's process runs: %t; the control plane's folder: %v", grandchild.Alive(), err)
+			fmt.Sprintf("the command's process runs: %t; the control plane's directory: %v", grandchild.Alive(), err)
 	})
 }
 

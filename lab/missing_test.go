@@ -20,15 +20,15 @@ func TestRealNodeNamesWhatIsMissing(t *testing.T) {
 	}
 	binary := copyOfLab(t)
 	cases := map[string]struct {
-		rights []string // what setpriv takes away
-		want   string
+		permissions []string // what setpriv takes away
+		want        string
 	}{
 		"root":       {[]string{"--reuid=65534", "--regid=65534", "--clear-groups"}, "a real node needs root on Linux"},
 		"namespaces": {[]string{"--bounding-set=-sys_admin", "--inh-caps=-sys_admin"}, "a real node needs namespaces and mounts of its own (the capability CAP_SYS_ADMIN)"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			args := slices.Concat(c.rights, []string{binary, "exec", "--node", "real", "--", "true"})
+			args := slices.Concat(c.permissions, []string{binary, "exec", "--node", "real", "--", "true"})
 			_, stderr, code := labtest.RunCommand(t, labtest.Command{Path: "setpriv", Args: args})
 			if code != 1 || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("exit code %d, stderr %q, want 1 and the one line %q", code, stderr, c.want)
@@ -37,7 +37,7 @@ func TestRealNodeNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// copyOfLab is the lab's command in a folder that every user may enter.
+// copyOfLab is the lab's command in a directory that every user may enter.
 func copyOfLab(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(labtest.Binary(t, "./lab"))

@@ -15,7 +15,7 @@ import (
 )
 
 // bare is this machine as it would be without the Debian packages of the tests, for one
-// command at a time: a mount namespace hides their programs and their folders.
+// command at a time: a mount namespace hides their programs and their directories.
 type bare struct {
 	mounts []string // lines of a shell script
 	record string   // where the recorder writes
@@ -42,26 +42,26 @@ func without(t *testing.T, apt bool) bare {
 	return b
 }
 
-// hide puts a file over a program, wherever the path finds it, and nothing over the folder
+// hide puts a file over a program, wherever the path finds it, and nothing over the directory
 // of one that is given by a pattern such as /usr/lib/postgresql/*/bin/postgres.
 func (b *bare) hide(file, name string) {
 	if strings.Contains(name, "/") {
 		before, _, _ := strings.Cut(name, "*")
-		folder := filepath.Dir(before)
-		if _, err := os.Stat(folder); err == nil {
-			b.mount("mount -t tmpfs none " + folder)
+		dir := filepath.Dir(before)
+		if _, err := os.Stat(dir); err == nil {
+			b.mount("mount -t tmpfs none " + dir)
 		}
 		return
 	}
-	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
-		program, err := filepath.EvalSymlinks(filepath.Join(folder, name))
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		program, err := filepath.EvalSymlinks(filepath.Join(dir, name))
 		if err == nil {
 			b.mount("mount --bind " + file + " " + program)
 		}
 	}
 }
 
-// mount adds a line once: /bin is often the same folder as /usr/bin.
+// mount adds a line once: /bin is often the same directory as /usr/bin.
 func (b *bare) mount(line string) {
 	if !slices.Contains(b.mounts, line) {
 		b.mounts = append(b.mounts, line)

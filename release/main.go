@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return fmt.Errorf("unknown command %q: want images, push or bundle", args[0])
 }
 
-// parse reads the flags of a command. A bundle finds its version, and its folder by that,
+// parse reads the flags of a command. A bundle finds its version, and its directory by that,
 // when they are not given.
 func parse(command string, args []string, stderr io.Writer) (options, error) {
 	var o options
@@ -73,9 +73,9 @@ func parse(command string, args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.image, "image", "", "registry and repository of the controller's image; the others lie beside it")
-	flags.StringVar(&o.out, "out", out, "folder of the OCI layout, or of the files of a release, which is replaced")
+	flags.StringVar(&o.out, "out", out, "directory of the OCI layout, or of the files of a release, which is replaced")
 	flags.StringVar(&o.helm, "helm", "helm", "the Helm program, which packages the charts")
-	flags.StringVar(&o.source.Root, "source", ".", "folder of the checkout")
+	flags.StringVar(&o.source.Root, "source", ".", "directory of the checkout")
 	flags.StringVar(&o.source.Version, "version", version, "version, and tag of the images")
 	flags.StringVar(&o.source.Revision, "revision", "", "commit")
 	flags.StringVar(&created, "created", "0", "time of the commit, in seconds since 1970")
@@ -135,7 +135,7 @@ func (o options) bundle(ctx context.Context, stdout io.Writer, progress *progres
 	if o.out == "" {
 		o.out = filepath.Join("dist", o.source.Version)
 	}
-	release := bundle.Bundle{Source: o.source, Folder: o.out, Helm: o.helm, Progress: progress}
+	release := bundle.Bundle{Source: o.source, Dir: o.out, Helm: o.helm, Progress: progress}
 	if err := release.Check(); err != nil {
 		return err
 	}

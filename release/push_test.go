@@ -44,7 +44,7 @@ func TestPushSaysWhatIsMissing(t *testing.T) {
 			wantsCredentials + "/team/lockstep", login(wantsCredentials, "me", "wrong"),
 			wantsCredentials + " refuses the credentials",
 		},
-		"no right": {
+		"no permission": {
 			readsOnly + "/team/lockstep", login(readsOnly, "me", "right"),
 			readsOnly + " refuses the credentials that the Docker configuration has for it (403 Forbidden)",
 		},
@@ -75,8 +75,8 @@ func TestPushSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestImagesKeepOtherFiles: a folder with something else in it is refused, in one line
-// and before anything is compiled: the folder of the checkout does not even exist.
+// TestImagesKeepOtherFiles: a directory with something else in it is refused, in one line
+// and before anything is compiled: the directory of the checkout does not even exist.
 func TestImagesKeepOtherFiles(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -87,7 +87,7 @@ func TestImagesKeepOtherFiles(t *testing.T) {
 	stdout, stderr, code := labtest.RunCommand(t, labtest.Command{
 		Path: labtest.Binary(t, "./release"), Args: []string{"images", "--source=" + filepath.Join(out, "none"), "--out=" + out},
 	})
-	if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "name a new or an empty folder") {
+	if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "name a new or an empty directory") {
 		t.Errorf("code %d, stdout %q, stderr %q; want 1 and one line that says what to do", code, stdout, stderr)
 	}
 	if _, err := os.Stat(file); err != nil {
@@ -108,7 +108,7 @@ func login(registry, user, password string) string {
 }
 
 // TestBundleSaysWhatIsMissing: a release is made from a tag; a mistake costs one line, and no
-// time. The folder of the checkout is a repository without one.
+// time. The directory of the checkout is a repository without one.
 func TestBundleSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -43,7 +43,7 @@ func TestPrintHistory(t *testing.T) {
 			{Number: 1, Name: "web-b", Started: ago(48 * time.Hour), First: true, By: ask.ByUnknown},
 		},
 		Notes:  []string{"events cannot be read: forbidden"},
-		Events: []ask.Event{{At: now.Add(-time.Hour), Reason: "ScalingReplicaSet", Note: "Scaled up", By: "deployment-controller"}, {At: now.Add(-time.Minute), Reason: "Undone", Note: "configmap/app was taken back", By: "lockstep"}},
+		Events: []ask.Event{{At: now.Add(-time.Hour), Reason: "ScalingReplicaSet", Note: "Scaled up", By: "deployment-controller"}, {At: now.Add(-time.Minute), Reason: "Undone", Note: "configmap/app was reverted", By: "lockstep"}},
 	}
 	want := `
 REVISION    AGE   PODS   CHANGED                                                             BY
@@ -54,7 +54,7 @@ REVISION    AGE   PODS   CHANGED                                                
 events cannot be read: forbidden
 
 AGE   REASON   BY         EVENT
-60s   Undone   lockstep   configmap/app was taken back
+60s   Undone   lockstep   configmap/app was reverted
 `
 	if diff := cmp.Diff(want, printed(t, func(to *bytes.Buffer) error { return printHistory(to, h, now, false) })); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)

@@ -102,7 +102,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.auto, "auto", false, "follow every workload that nothing else decides about, as if annotated with lockstep.dev/reload: auto")
 	fs.BoolVar(&o.observe, "observe", false, "decide and report, and change no workload; switching this off later restarts no pod")
 	o.forms.bind(fs, formAnnotation, "what is written into the pod template: annotation, or env for an environment variable")
-	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need rights on pods")
+	fs.BoolVar(&o.pods, "pod-strategies", false, "allow lockstep.dev/strategy: evict and refresh, which need permissions on pods")
 	fs.StringVar(&o.own.Namespace, "own-namespace", "", "namespace for the controller's own objects (default $POD_NAMESPACE, then the pod's, then lockstep-system)")
 	fs.StringVar(&o.own.Record, "state-name", defaultStateName, "start of the names of the ConfigMaps that remember what was delivered")
 	fs.StringVar(&o.own.Key, "key-name", defaultKeyName, "name of the Secret with the key for digests of Secrets")

@@ -36,13 +36,13 @@ func newDoctor(env Environment) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check an installation and the workloads that it follows, and say what to do",
 		Long: `Check an installation and the workloads that it follows, and say what to do: the controller
-and its rights, its leader, its caches and its record; clocks; the registries of images
+and its permissions, its leader, its caches and its record; clocks; the registries of images
 that workloads follow; annotations that cannot be understood or contradict each other;
 references to objects that do not exist; other reloaders on the same workloads.
 
 What the controller needs is read from the arguments of its Deployment. Nothing is
 written, and no content of a ConfigMap or Secret is read, but for the record of the
-controller and its key. A check that your rights do not suffice for is "unknown", with the right
+controller and its key. A check that your permissions do not suffice for is "unknown", with the permission
 that is missing.
 
 Every check is explained in docs/doctor.md.

@@ -32,7 +32,7 @@ func TestGoldenDoctor(t *testing.T) {
 	var text bytes.Buffer
 	checks := []doctor.Check{
 		{Name: doctor.Leader, Result: doctor.OK, Found: "lockstep-7c9f4 leads"},
-		{Name: doctor.Permissions, Result: doctor.Problem, Found: "1 of 31 rights are missing", Details: []string{"patch statefulsets.apps in all namespaces: needed for rolling them"}, Do: "grant them to system:serviceaccount:lockstep-system:lockstep"},
+		{Name: doctor.Permissions, Result: doctor.Problem, Found: "1 of 31 permissions are missing", Details: []string{"patch statefulsets.apps in all namespaces: needed for rolling them"}, Do: "grant them to system:serviceaccount:lockstep-system:lockstep"},
 		{Name: doctor.Clock, Result: doctor.Unknown, Found: "a line\nthat steers\x1b[2J the terminal"},
 		{Name: doctor.References, Result: doctor.Warning, Found: "1 of 3 references lead to nothing", Details: []string{"deployment/web in shop needs configmap/app, which does not exist", "and 7 more"}},
 	}
@@ -69,8 +69,8 @@ func TestDoctorUsage(t *testing.T) {
 // TestUnderstand: what a container's arguments mean is what the controller makes of them.
 func TestUnderstand(t *testing.T) {
 	t.Parallel()
-	has := func(all []access.Right, text string) bool {
-		return slices.ContainsFunc(all, func(r access.Right) bool { return r.String() == text })
+	has := func(all []access.Permission, text string) bool {
+		return slices.ContainsFunc(all, func(r access.Permission) bool { return r.String() == text })
 	}
 	for name, tc := range map[string]struct {
 		reason      string
@@ -105,9 +105,9 @@ func TestUnderstand(t *testing.T) {
 			if tc.with == "" {
 				return
 			}
-			rights := got.Rights("own")
-			if !has(rights, tc.with) || has(rights, tc.lacks) {
-				t.Errorf("%s: the rights are %v, want %q and not %q", tc.reason, rights, tc.with, tc.lacks)
+			permissions := got.Permissions("own")
+			if !has(permissions, tc.with) || has(permissions, tc.lacks) {
+				t.Errorf("%s: the permissions are %v, want %q and not %q", tc.reason, permissions, tc.with, tc.lacks)
 			}
 		})
 	}

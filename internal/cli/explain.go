@@ -127,7 +127,7 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 		if err != nil || reflect.DeepEqual(before, answer) {
 			return err
 		}
-		if before != nil && o.output.isForPeople() {
+		if before != nil && o.output.isForUsers() {
 			_, _ = fmt.Fprintln(env.Stdout)
 		}
 		before = answer
@@ -138,7 +138,7 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 // explained is an answer that can be written for people.
 type explained interface {
 	// print writes it, and returns the state that colours its third line.
-	print(to *bytes.Buffer, now time.Time, wide bool) ask.State
+	print(to *bytes.Buffer, now time.Time, wide bool) ask.Report
 }
 
 // explaining is one run of the command.
@@ -161,7 +161,7 @@ func (x *explaining) ask(ctx context.Context) (explained, error) {
 	return sourceAnswer{answer}, err
 }
 
-// askWorkload reads all that can be said of the workload. Rights that are missing are told,
+// askWorkload reads all that can be said of the workload. Permissions that are missing are told,
 // and no error, but for the workload itself.
 func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
 	var s ask.Situation
@@ -186,7 +186,7 @@ func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
 		return ask.Explanation{}, err
 	}
 	shard := ledger.ShardOf(x.options.installation.state, live.Key())
-	s.Unwritable = slices.DeleteFunc(told, func(t announce.Told) bool { return t.About != shard })
+	s.Unwritable = slices.DeleteFunc(told, func(t announce.Reported) bool { return t.About != shard })
 	if err := x.details(ctx, &s); err != nil {
 		return ask.Explanation{}, err
 	}
@@ -232,11 +232,11 @@ func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster
 	if err != nil {
 		return err
 	}
-	s.Live = got.Input
+	s.Live = got.Observation
 	return nil
 }
 
-// revisions are those of the workload; without the right to them nothing was taken back.
+// revisions are those of the workload; without the permission to them nothing was reverted.
 func (x *explaining) revisions(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
 	return lineage.Revisions(ctx, x.client, w)
 }
@@ -247,7 +247,7 @@ func (x *explaining) details(ctx context.Context, s *ask.Situation) error {
 	if err == nil && template != nil {
 		s.Places = podrefs.Places(&template.Spec)
 	}
-	if s.Events, err = announce.ToldOf(ctx, x.client, s.Workload.Key.Namespace, s.Workload.UID); err != nil {
+	if s.Events, err = announce.ReportedOf(ctx, x.client, s.Workload.Key.Namespace, s.Workload.UID); err != nil {
 		s.Unread = append(s.Unread, "events are "+ask.NotVisible+": "+err.Error())
 	}
 	s.Writers = map[input.ID]kube.Writer{}

@@ -21,7 +21,7 @@ func named(to io.Writer, name, format string, args ...any) {
 // workloadAnswer is an explanation of a workload, for people.
 type workloadAnswer struct{ ask.Explanation }
 
-func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.State {
+func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Report {
 	named(to, "Workload:", "%s in namespace %s", e.Workload, e.Namespace)
 	named(to, "Controller:", "%s", strings.TrimPrefix(controllerWords(e.Controller, now), "controller: "))
 	named(to, "State:", "%s", stateWords(e.State, now))
@@ -42,15 +42,15 @@ func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.St
 	printSettings(to, e.Settings)
 	printNotes(to, e.Notes)
 	printUses(to, e.Inputs, now)
-	printTold(to, "WARNING", e.Warnings, now)
-	printTold(to, "EVENT", lastEvents(e.Events, wide), now)
+	printReported(to, "WARNING", e.Warnings, now)
+	printReported(to, "EVENT", lastEvents(e.Events, wide), now)
 	return e.State
 }
 
 // sourceAnswer is an explanation of a ConfigMap or Secret, for people.
 type sourceAnswer struct{ ask.SourceExplanation }
 
-func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.State {
+func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Report {
 	named(to, "Source:", "%s in namespace %s", e.Source, e.Namespace)
 	named(to, "Controller:", "%s", strings.TrimPrefix(controllerWords(e.Controller, now), "controller: "))
 	changed := "not known"
@@ -77,8 +77,8 @@ func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Stat
 		}
 		_ = errors.Join(err, table.Flush())
 	}
-	printTold(to, "EVENT", lastEvents(e.Events, wide), now)
-	return ask.State{}
+	printReported(to, "EVENT", lastEvents(e.Events, wide), now)
+	return ask.Report{}
 }
 
 // firstName is the name in front of the first of several lines.
@@ -109,7 +109,7 @@ func lastEvents(events []ask.Event, all bool) []ask.Event {
 	return events
 }
 
-func stateWords(s ask.State, now time.Time) string {
+func stateWords(s ask.Report, now time.Time) string {
 	words := s.Reason
 	if s.Since != nil {
 		words += " for " + age(s.Since, now)
@@ -129,7 +129,7 @@ func stateWords(s ask.State, now time.Time) string {
 }
 
 // nextWords say what happens next and when, or what has to.
-func nextWords(s ask.State, c ask.Controller, now time.Time) string {
+func nextWords(s ask.Report, c ask.Controller, now time.Time) string {
 	switch {
 	case s.IsInStep():
 		return "nothing, until an input changes"
@@ -183,7 +183,7 @@ func useNow(u ask.Use) string {
 	return words
 }
 
-func printTold(to io.Writer, what string, events []ask.Event, now time.Time) {
+func printReported(to io.Writer, what string, events []ask.Event, now time.Time) {
 	if len(events) == 0 {
 		return
 	}

@@ -47,7 +47,7 @@ func (x *explaining) askSource(ctx context.Context) (ask.SourceExplanation, erro
 	case err != nil:
 		return ask.SourceExplanation{}, notFound(ctx, x.client, t, err)
 	default:
-		if s.Events, err = announce.ToldOf(ctx, x.client, t.Namespace, string(s.Object.UID)); err != nil {
+		if s.Events, err = announce.ReportedOf(ctx, x.client, t.Namespace, string(s.Object.UID)); err != nil {
 			s.Unread = append(s.Unread, "events are "+ask.NotVisible+": "+err.Error())
 		}
 	}

@@ -19,18 +19,18 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // onRecord are the states that the record can tell: those that something ends, and the rest.
-func onRecord(now time.Time) []ask.State {
+func onRecord(now time.Time) []ask.Report {
 	since, next := now.Add(-5*time.Minute), now.Add(30*time.Second)
-	states := []ask.State{{Reason: string(input.InStep), Since: &since, From: ask.FromRecord}}
+	states := []ask.Report{{Reason: string(input.InStep), Since: &since, From: ask.FromRecord}}
 	for _, e := range input.Explanations() {
 		if ends := input.Ends(e.Reason); ends != "" {
-			states = append(states, ask.State{Reason: string(e.Reason), Message: "configmap/app 3fa9c1d2e4 -> 77ab01c9de", Since: &since, Ends: ends, From: ask.FromRecord})
+			states = append(states, ask.Report{Reason: string(e.Reason), Message: "configmap/app 3fa9c1d2e4 -> 77ab01c9de", Since: &since, Ends: ends, From: ask.FromRecord})
 		}
 	}
 	states[1].Next = &next
 	return append(states,
-		ask.State{Reason: string(input.Held), Message: "not rolled out: held", Since: &since, Ends: input.Ends(input.Held), From: ask.FromEvent},
-		ask.State{Reason: string(input.Baseline), Message: "configmap/app", From: ask.FromEstimate})
+		ask.Report{Reason: string(input.Held), Message: "not rolled out: held", Since: &since, Ends: input.Ends(input.Held), From: ask.FromEvent},
+		ask.Report{Reason: string(input.Baseline), Message: "configmap/app", From: ask.FromEstimate})
 }
 
 // TestGolden: what people read, for every state, at a fixed time.
@@ -38,14 +38,14 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	inputs := []ask.InputStatus{{Input: "configmap/app", Delivered: "3fa9c1d2e4", Current: "77ab01c9de"}, {Input: "secret/db", Delivered: "b039fb134e", Current: "b039fb134e"}}
-	var rows []ask.Status
+	var rows []ask.Summary
 	var explained bytes.Buffer
 	for _, state := range onRecord(now) {
 		inputs := slices.Clone(inputs)
 		if state.IsInStep() {
 			inputs[0].Current = inputs[0].Delivered
 		}
-		rows = append(rows, ask.Status{Namespace: "shop", Workload: "deployment/" + strings.ToLower(state.Reason), State: state, Inputs: inputs})
+		rows = append(rows, ask.Summary{Namespace: "shop", Workload: "deployment/" + strings.ToLower(state.Reason), State: state, Inputs: inputs})
 		workloadAnswer{ask.Explanation{
 			Namespace: "shop", Workload: "deployment/web", State: state, Meaning: input.MeaningOf(input.Reason(state.Reason)),
 			Controller: ask.Controller{State: ask.Running, Version: "1.2.3"},
@@ -76,12 +76,12 @@ func TestGoldenRest(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	since := now.Add(-5 * time.Minute)
-	held := ask.State{Reason: string(input.Held), Since: &since, Ends: input.Ends(input.Held), From: ask.FromRecord}
+	held := ask.Report{Reason: string(input.Held), Since: &since, Ends: input.Ends(input.Held), From: ask.FromRecord}
 	down := ask.Controller{State: ask.Down, Since: &since, Version: "1.2.3", Note: "what follows is what it decided before"}
 	var text bytes.Buffer
 	workloadAnswer{ask.Explanation{
-		Namespace: "shop", Workload: "deployment/web", Controller: down, State: ask.State{Reason: string(input.InStep), Since: &since, From: ask.FromRecord},
-		Estimate: &ask.State{Reason: string(input.QuietWindow), Message: "configmap/app 3fa9c1d2e4 -> 77ab01c9de", From: ask.FromEstimate},
+		Namespace: "shop", Workload: "deployment/web", Controller: down, State: ask.Report{Reason: string(input.InStep), Since: &since, From: ask.FromRecord},
+		Estimate: &ask.Report{Reason: string(input.QuietWindow), Message: "configmap/app 3fa9c1d2e4 -> 77ab01c9de", From: ask.FromEstimate},
 		Notes:    []string{"events are not visible to you"},
 		Inputs: []ask.Use{
 			{InputStatus: ask.InputStatus{Input: "configmap/other"}, Places: []string{"volume other (all keys)"}},
@@ -141,11 +141,11 @@ func TestColoursOnlyOnATerminal(t *testing.T) {
 // TestChangedRows: -w writes a workload again only when something about it is different.
 func TestChangedRows(t *testing.T) {
 	t.Parallel()
-	row := ask.Status{Namespace: "shop", Workload: "deployment/web", State: ask.State{Reason: string(input.InStep)}}
-	first, before := changedRows(nil, []ask.Status{row})
-	same, _ := changedRows(before, []ask.Status{row})
+	row := ask.Summary{Namespace: "shop", Workload: "deployment/web", State: ask.Report{Reason: string(input.InStep)}}
+	first, before := changedRows(nil, []ask.Summary{row})
+	same, _ := changedRows(before, []ask.Summary{row})
 	row.State.Reason = string(input.Held)
-	other, _ := changedRows(before, []ask.Status{row})
+	other, _ := changedRows(before, []ask.Summary{row})
 	gone, _ := changedRows(before, nil)
 	if got := []int{len(first), len(same), len(other), len(gone)}; !slices.Equal(got, []int{1, 0, 1, 1}) {
 		t.Errorf("%v rows are written, want the first, none, the changed one, and the one that is gone", got)
@@ -157,7 +157,7 @@ func TestOneLine(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	workloadAnswer{ask.Explanation{
-		Workload: "deployment/web", State: ask.State{Reason: string(input.InStep)},
+		Workload: "deployment/web", State: ask.Report{Reason: string(input.InStep)},
 		Settings: []ask.Setting{{Key: "lockstep.dev/hold", Value: "x\nState: forged\x1b[2J", On: "workload"}},
 		Events:   []ask.Event{{Reason: "Held", Note: "a\tb\x1b]0;title\a"}},
 	}}.print(&text, time.Time{}, false)

@@ -50,8 +50,8 @@ current template the managed fields tell which other program wrote it last; of
 earlier ones nothing does.
 
 Events are those that the API server still has, an hour by default; -o wide shows
-those of other programs too. The command needs the right to read the workload; without the
-right to list its revisions or events it says so and shows the rest.`,
+those of other programs too. The command needs the permission to read the workload; without the
+permission to list its revisions or events it says so and shows the rest.`,
 		Example: `  lockstep history deployment/web -n shop
   lockstep history sts/db -o wide
   lockstep history rollout/web -o json`,
@@ -90,7 +90,7 @@ func (o *historyOptions) run(ctx context.Context, name string, env Environment) 
 	if past.Revisions, err = lineage.PastOf(ctx, c, past.Workload); err != nil {
 		past.Unread = append(past.Unread, "revisions cannot be read: "+err.Error())
 	}
-	if past.Events, err = announce.ToldOf(ctx, c, past.Workload.Key.Namespace, past.Workload.UID); err != nil {
+	if past.Events, err = announce.ReportedOf(ctx, c, past.Workload.Key.Namespace, past.Workload.UID); err != nil {
 		past.Unread = append(past.Unread, "events cannot be read: "+err.Error())
 	}
 	if err := ctx.Err(); err != nil {

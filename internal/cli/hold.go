@@ -33,7 +33,7 @@ Changes of a ConfigMap or Secret that is held are not delivered: each workload f
 they are due waits. "lockstep release" ends the hold, and what has gathered is delivered
 in one rollout.
 
-It writes the annotation lockstep.dev/hold, and needs the rights to read and to patch the
+It writes the annotation lockstep.dev/hold, and needs the permissions to read and to patch the
 object. A hold that is there with another reason is replaced only with --overwrite.`,
 		Example: `  lockstep hold deployment/web 'release freeze until Monday' -n shop
   lockstep hold cm/web-settings 'wait for the database migration' -n shop`,

@@ -68,7 +68,7 @@ func TestHoldAndRelease(t *testing.T) {
 		}
 	}
 	if version := s.annotations(t, &appsv1.Deployment{}, testkit.Web)[settings.Release]; version == "" {
-		t.Error("the controller was not asked to accept what was taken back")
+		t.Error("the controller was not asked to accept what was reverted")
 	}
 }
 
@@ -123,6 +123,6 @@ func TestNearNames(t *testing.T) {
 	narrow.Allow(t, labtest.Rule{Groups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}})
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // the API server takes a moment to know the rule
 		got := saying(t, "lockstep", []string{"release", "deploy/webb", "-n", s.Namespace, "--kubeconfig", narrow.Kubeconfig})
-		return got.code == 1 && strings.HasSuffix(got.stderr, "not found in namespace "+s.Namespace+"\n"), "without the right to list: " + got.stderr
+		return got.code == 1 && strings.HasSuffix(got.stderr, "not found in namespace "+s.Namespace+"\n"), "without the permission to list: " + got.stderr
 	})
 }

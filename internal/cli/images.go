@@ -36,7 +36,7 @@ type imagesOptions struct {
 }
 
 func (o *imagesOptions) bind(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.follow, "images", false, "follow images: annotations image.lockstep.dev/CONTAINER; needs further rights, which charts/lockstep grants with images.enabled")
+	fs.BoolVar(&o.follow, "images", false, "follow images: annotations image.lockstep.dev/CONTAINER; needs further permissions, which charts/lockstep grants with images.enabled")
 	fs.DurationVar(&o.interval, "image-interval", imagewatch.DefaultInterval, "how often a registry is asked for each image")
 	fs.DurationVar(&o.ttl, "image-ttl", 0, "how old an answer of a registry may be that another workload uses (default --image-interval)")
 	o.bindPlatforms(fs)

@@ -52,7 +52,7 @@ the newest image that the annotation stands for, and what the controller makes o
 
 Registries are asked now, with the pull secrets of the pods as far as you may read them,
 then with Docker's configuration. STATE is the reason that the controller gives, from its
-record; without the right to read that, nothing counts as given. Where the arguments of
+record; without the permission to read that, nothing counts as given. Where the arguments of
 its Deployment rule the workload out, STATE is NotWatched or ImagesOff.
 
 Only the controller knows when it looks at an image next. NEXT is that time if --controller
@@ -156,7 +156,7 @@ type imagesLook struct {
 	env         Environment
 	schedule    schedule
 	serves      ask.Serves
-	// entries are what is on record, none without the right to read it.
+	// entries are what is on record, none without the permission to read it.
 	entries map[kube.Key]record.Entry
 	// denied say which kinds may not be listed.
 	denied []error
@@ -279,14 +279,14 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 	if v.Bar != "" {
 		row.State = string(v.Bar)
 	}
-	if o.TakenBack && !o.Released {
+	if o.Reverted && !o.Released {
 		row.State = "Undone"
 	}
-	if state := l.serves.State(ask.State{Reason: row.State, From: ask.FromEstimate}, row.Namespace, false, true); state.From == ask.FromFlags {
+	if state := l.serves.State(ask.Report{Reason: row.State, From: ask.FromEstimate}, row.Namespace, false, true); state.From == ask.FromFlags {
 		row.State = state.Reason
 	}
-	if _, ours := w.Shown[input.Image(request.Container)]; ours && !w.MovedAt.IsZero() {
-		row.Since = &w.MovedAt
+	if _, ours := w.Shown[input.Image(request.Container)]; ours && !w.RolledOutAt.IsZero() {
+		row.Since = &w.RolledOutAt
 	}
 	return row
 }

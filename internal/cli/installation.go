@@ -38,7 +38,7 @@ func (o *installationOptions) bind(fs *pflag.FlagSet) {
 }
 
 // look finds the Deployments of the controller, those that are active first. From the first come
-// the names that no flag gives. Without the right to list Deployments there are none.
+// the names that no flag gives. Without the permission to list Deployments there are none.
 func (o *installationOptions) look(ctx context.Context, c client.Reader) ([]installation.Found, error) {
 	found, err := installation.Understand(understand).Find(ctx, c, o.namespace)
 	found = slices.DeleteFunc(found, func(f installation.Found) bool { return f.Problem != "" })
@@ -64,7 +64,7 @@ func (o *installationOptions) kinds(ctx context.Context, c client.Reader) []kube
 }
 
 // heard is what the controller's own objects say of it, and its record of a namespace, or
-// of all. Rights that are missing are no error.
+// of all. Permissions that are missing are no error.
 func (o *installationOptions) heard(ctx context.Context, c client.Reader, env Environment, namespace string) (ask.Heard, ledger.Stored, error) {
 	h := ask.Heard{Own: env.Version, Namespace: o.namespace}
 	found, err := o.look(ctx, c)
@@ -133,15 +133,15 @@ func (o *installationOptions) controller(h ask.Heard, env Environment) ask.Contr
 
 // unwritable is what was told of parts of the record that the controller could not write since:
 // what is on record of their workloads may be old.
-func (o *installationOptions) unwritable(ctx context.Context, c client.Reader, stored ledger.Stored) ([]announce.Told, error) {
-	told, err := announce.ToldOfRecord(ctx, c, o.namespace)
-	told = slices.DeleteFunc(told, func(t announce.Told) bool {
+func (o *installationOptions) unwritable(ctx context.Context, c client.Reader, stored ledger.Stored) ([]announce.Reported, error) {
+	told, err := announce.ReportedOfRecord(ctx, c, o.namespace)
+	told = slices.DeleteFunc(told, func(t announce.Reported) bool {
 		return !strings.HasPrefix(t.About, o.state+"-") || stored.Written[t.About].After(t.At)
 	})
 	return told, unlessForbidden(err)
 }
 
-// unlessForbidden is the error, unless a right is missing.
+// unlessForbidden is the error, unless a permission is missing.
 func unlessForbidden(err error) error {
 	if apierrors.IsForbidden(err) {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
-// serviceAccountFolder is where Kubernetes mounts a pod's own account.
-const serviceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
+// serviceAccountDir is where Kubernetes mounts a pod's own account.
+const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 type kubeOptions struct {
 	kubeconfig string
@@ -37,7 +37,7 @@ func (o *kubeOptions) config() (*rest.Config, error) {
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
 		return nil, clusterError{fmt.Errorf(
 			"no cluster found: looked for --kubeconfig, $KUBECONFIG, %s and a service account in %s; pass --kubeconfig FILE or run in a pod",
-			clientcmd.RecommendedHomeFile, serviceAccountFolder)}
+			clientcmd.RecommendedHomeFile, serviceAccountDir)}
 	}
 	if err != nil {
 		return nil, clusterError{fmt.Errorf("read the kubeconfig: %w", err)}
@@ -90,7 +90,7 @@ func ownNamespace(flag string, lookup func(string) (string, bool)) string {
 	if ns, ok := lookup("POD_NAMESPACE"); ok && ns != "" {
 		return ns
 	}
-	if ns, err := os.ReadFile(serviceAccountFolder + "/namespace"); err == nil {
+	if ns, err := os.ReadFile(serviceAccountDir + "/namespace"); err == nil {
 		return strings.TrimSpace(string(ns))
 	}
 	return "lockstep-system"

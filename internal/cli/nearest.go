@@ -28,7 +28,7 @@ func notFound(ctx context.Context, c client.Client, t target, err error) error {
 	return fmt.Errorf("%s not found in namespace %s%s", t, t.Namespace, nearNames(ctx, c, t))
 }
 
-// nearNames is a hint at the objects that may be meant. Without the right to list there is
+// nearNames is a hint at the objects that may be meant. Without the permission to list there is
 // none.
 func nearNames(ctx context.Context, c client.Client, t target) string {
 	names, _ := objectNames(ctx, c, t.GroupVersionKind, t.Namespace)

@@ -40,8 +40,8 @@ func (o outputOptions) validate() error {
 
 func (o outputOptions) isWide() bool { return o.format == formatWide }
 
-// isForPeople reports whether a person reads the answer, and not a program.
-func (o outputOptions) isForPeople() bool {
+// isForUsers reports whether a person reads the answer, and not a program.
+func (o outputOptions) isForUsers() bool {
 	return o.format == formatTable || o.format == formatWide
 }
 

@@ -52,7 +52,7 @@ What depends on this order is told: a template that is applied after its ConfigM
 delivers it, and one that is applied before it is rolled out twice.
 
 Digests of Secrets need the installation's key, and what was delivered is in its
-record. Without the right to read them, or a Secret, the command compares with what
+record. Without the permission to read them, or a Secret, the command compares with what
 exists, assumes what it cannot see, and marks the line as an estimate. Contents are never
 shown. Images are not looked up.`,
 		Example: `  lockstep plan -f deploy/

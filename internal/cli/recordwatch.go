@@ -20,7 +20,7 @@ const (
 
 // whenRecordChanges looks at once, and again whenever the controller has put something on
 // record, until the context ends, which is no error: a person has seen enough. Without the
-// right to watch the record it looks from time to time.
+// permission to watch the record it looks from time to time.
 func whenRecordChanges(ctx context.Context, c client.WithWatch, namespace string, look func(context.Context) error) error {
 	var changes watch.Interface
 	defer func() { stopWatch(changes) }()
@@ -46,7 +46,7 @@ func stopWatch(w watch.Interface) {
 }
 
 // watchRecord begins to watch before anything is read, so that no change is missed; nil
-// without the right to. What was there before comes first.
+// without the permission to. What was there before comes first.
 func watchRecord(ctx context.Context, c client.WithWatch, namespace string) watch.Interface {
 	w, err := c.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace), client.MatchingLabels{settings.StateLabel: "true"})
 	if err != nil {

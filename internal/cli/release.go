@@ -20,19 +20,19 @@ func newRelease(env Environment) *cobra.Command {
 	var o releaseOptions
 	cmd := &cobra.Command{
 		Use:   "release KIND/NAME",
-		Short: "End a hold, and accept what was taken back from a workload",
+		Short: "End a hold, and accept what was reverted from a workload",
 		Long: `End the hold of a workload, a ConfigMap or a Secret. What has gathered is delivered, in one
 rollout. A hold whose annotation "kubectl rollout undo" removed counts until then, and ends
 with this command too.
 
-Of a workload, also accept what was taken back, without a rollout. After "kubectl rollout
+Of a workload, also accept what was reverted, without a rollout. After "kubectl rollout
 undo", the abort of a canary, or a template that another writer put back, the controller
 does not roll the rejected version out again, and holds every other change that would load
 it. This command ends that: the workload counts as given what exists, and the next change
 is delivered as usual.
 
 It removes the annotation lockstep.dev/hold, and writes lockstep.dev/release on a workload,
-which the controller carries out once. It needs the rights to read and to patch the object,
+which the controller carries out once. It needs the permissions to read and to patch the object,
 and none on the controller's own objects.`,
 		Example: `  lockstep release deployment/web -n shop
   lockstep release cm/web-settings -n shop`,
@@ -70,7 +70,7 @@ func (o *releaseOptions) run(cmd *cobra.Command, name string, out io.Writer) err
 			// nothing.
 			version := found.GetResourceVersion()
 			change[settings.Release] = &version
-			outcome += "\nThe controller was asked to accept what was taken back; if anything was, it answers with an event of the reason Released."
+			outcome += "\nThe controller was asked to accept what was reverted; if anything was, it answers with an event of the reason Released."
 		}
 		return change, nil
 	})

@@ -160,8 +160,8 @@ func (o *resolveOptions) dockerConfigFile(env Environment) string {
 	if o.dockerConfig != "" {
 		return o.dockerConfig
 	}
-	if folder, ok := env.Lookup("DOCKER_CONFIG"); ok && folder != "" {
-		return filepath.Join(folder, "config.json")
+	if dir, ok := env.Lookup("DOCKER_CONFIG"); ok && dir != "" {
+		return filepath.Join(dir, "config.json")
 	}
 	home, _ := env.Lookup("HOME")
 	return filepath.Join(home, ".docker", "config.json")

@@ -12,20 +12,20 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
 )
 
-// runResolve runs the command as a shell would, with Docker's configuration in a folder.
-func runResolve(t *testing.T, folder string, args ...string) (stdout, stderr string, code int) {
+// runResolve runs the command as a shell would, with Docker's configuration in a directory.
+func runResolve(t *testing.T, dir string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, err bytes.Buffer
 	code = Run(t.Context(), append([]string{"resolve"}, args...), Environment{
-		Stdout: &out, Stderr: &err, Lookup: variables(map[string]string{"DOCKER_CONFIG": folder}),
+		Stdout: &out, Stderr: &err, Lookup: variables(map[string]string{"DOCKER_CONFIG": dir}),
 	})
 	return out.String(), err.String(), code
 }
 
 func TestResolve(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	s, err := registrylab.Start(t.Context(), registrylab.Options{Folder: t.TempDir(), Progress: os.Stderr})
+	dir := t.TempDir()
+	s, err := registrylab.Start(t.Context(), registrylab.Options{Dir: t.TempDir(), Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,16 +41,16 @@ func TestResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca := filepath.Join(folder, "ca.pem")
+	ca := filepath.Join(dir, "ca.pem")
 	if err := os.WriteFile(ca, s.CA, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for user, password := range map[string]string{"good": registrylab.Password, "bad": "hunter2"} {
 		config := fmt.Sprintf(`{"auths":{%q:{"username":%q,"password":%q}}}`, s.Address, registrylab.User, password)
-		if err := os.Mkdir(filepath.Join(folder, user), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(dir, user), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, user, "config.json"), []byte(config), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, user, "config.json"), []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestResolve(t *testing.T) {
 		{"the image", "good", []string{image + ":1.*", "--registry-ca", ca}, image + ":1.10@" + digest + "\n", "", exitOK},
 		{"the digest", "good", []string{image + ":1.10", "--registry-ca", ca, "-o", "digest"}, digest + "\n", "", exitOK},
 		{"the tag", "good", []string{image + ":>=1.0", "--registry-ca", ca, "--output=tag"}, "1.10\n", "", exitOK},
-		{"another file", "bad", []string{image + ":1.*", "--registry-ca", ca, "--docker-config", filepath.Join(folder, "good", "config.json")}, image + ":1.10@" + digest + "\n", "", exitOK},
+		{"another file", "bad", []string{image + ":1.*", "--registry-ca", ca, "--docker-config", filepath.Join(dir, "good", "config.json")}, image + ":1.10@" + digest + "\n", "", exitOK},
 		{"wrong credentials", "bad", []string{image + ":1.*", "--registry-ca", ca}, "", `answered 401 Unauthorized; log in with "docker login ` + s.Address, exitFailed},
 		{"no credentials", "none", []string{image + ":1.10", "--registry-ca", ca}, "", "answered 401 Unauthorized", exitFailed},
 		{"no such tag", "good", []string{image + ":2", "--registry-ca", ca}, "", "answered 404 Not Found", exitFailed},
@@ -83,7 +83,7 @@ func TestResolve(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
-			stdout, stderr, code := runResolve(t, filepath.Join(folder, c.user), c.args...)
+			stdout, stderr, code := runResolve(t, filepath.Join(dir, c.user), c.args...)
 			if stdout != c.out || code != c.code {
 				t.Errorf("printed %q and exit code %d, want %q and %d; stderr %q", stdout, code, c.out, c.code, stderr)
 			}
@@ -97,7 +97,7 @@ func TestResolve(t *testing.T) {
 	}
 	t.Run("one platform", func(t *testing.T) {
 		t.Parallel()
-		stdout, stderr, code := runResolve(t, filepath.Join(folder, "good"), image+":1.10", "--registry-ca", ca, "--platform", "linux/arm64")
+		stdout, stderr, code := runResolve(t, filepath.Join(dir, "good"), image+":1.10", "--registry-ca", ca, "--platform", "linux/arm64")
 		if code != exitOK || stderr != "" || !strings.HasPrefix(stdout, image+":1.10@sha256:") || strings.Contains(stdout, digest) {
 			t.Errorf("printed %q and exit code %d; stderr %q", stdout, code, stderr)
 		}
@@ -107,7 +107,7 @@ func TestResolve(t *testing.T) {
 // TestResolveSaysWhenToTryAgain: a registry that wants to be left alone.
 func TestResolveSaysWhenToTryAgain(t *testing.T) {
 	t.Parallel()
-	s, err := registrylab.Start(t.Context(), registrylab.Options{Folder: t.TempDir(), Progress: os.Stderr, Public: true})
+	s, err := registrylab.Start(t.Context(), registrylab.Options{Dir: t.TempDir(), Progress: os.Stderr, Public: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,9 +134,9 @@ func TestResolveSaysWhenToTryAgain(t *testing.T) {
 // TestResolveOffline: a spec can be tried on a list of tags, without any registry.
 func TestResolveOffline(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for name, text := range map[string]string{"lines": "1.4.0\n1.10.0\r\n\n 1.9.2\nlatest\n", "answer": `{"name":"app","tags":["1.4.0","1.10.0","latest"]}`} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestResolveOffline(t *testing.T) {
 		{"2.*", "lines", "", "a star stands for digits", exitFailed},
 		{"1.**", "lines", "", "two * side by side", exitUsage},
 	} {
-		stdout, stderr, code := runResolve(t, folder, "registry.invalid/app:"+c.spec, "--tags-from", filepath.Join(folder, c.file))
+		stdout, stderr, code := runResolve(t, dir, "registry.invalid/app:"+c.spec, "--tags-from", filepath.Join(dir, c.file))
 		if stdout != c.out || code != c.code || !strings.Contains(stderr, c.says) || c.says == "" && stderr != "" {
 			t.Errorf("%s: printed %q and %q, exit code %d", c.spec, stdout, stderr, code)
 		}

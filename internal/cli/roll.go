@@ -53,8 +53,8 @@ func newRoll(env Environment) *cobra.Command {
 The pod template gets what the controller would write there, so the rollout looks
 like any other, and the controller takes it as delivered. Pods restart, also where
 lockstep.dev/strategy says evict or refresh. A CronJob is refused unless it gets another
-image: its next Job reads the new content by itself. A workload that was taken
-back (undo, abort) is followed again after it.
+image: its next Job reads the new content by itself. A workload that was reverted
+(undo, abort) is followed again after it.
 
 Images are those of the annotations image.lockstep.dev/CONTAINER. Registries are asked
 once, with the pull secrets of the pods as far as you may read them, then with Docker's
@@ -190,11 +190,11 @@ func (r *roll) run(ctx context.Context) error {
 
 // look moves the workload, or waits, and reports whether it has come to its end.
 func (r *roll) look(ctx context.Context, got follow.Gathered) (done bool, err error) {
-	got.Input.Force = r.force()
+	got.Observation.Force = r.force()
 	if got.Workload.Deleting {
 		return false, fmt.Errorf("%s is being deleted", r.live.Key())
 	}
-	r.tell(got.Input)
+	r.tell(got.Observation)
 	r.leavePins(got)
 	if err := r.refusal(got); err != nil {
 		return false, err
@@ -202,43 +202,43 @@ func (r *roll) look(ctx context.Context, got follow.Gathered) (done bool, err er
 	if done, err := r.inStep(got); done || err != nil {
 		return done, err
 	}
-	d := follow.Decide(got.Input)
-	if d.Verb == follow.Move {
-		if err := r.move(ctx, got, input.Order{All: got.Input.Findings, Due: d.Moves, Kinds: got.Input.Kinds}); err != nil {
+	d := follow.Decide(got.Observation)
+	if d.Verb == follow.RollOut {
+		if err := r.rollOut(ctx, got, input.Order{All: got.Observation.Findings, Due: d.Due, Kinds: got.Observation.Kinds}); err != nil {
 			return false, err
 		}
-		return true, unresolved(got.Input, "everything else is moved")
+		return true, unresolved(got.Observation, "everything else is moved")
 	}
-	return false, r.wait(ctx, got.Input, d)
+	return false, r.wait(ctx, got.Observation, d)
 }
 
 func (r *roll) force() follow.Force {
 	if r.options.now {
 		return follow.ForceNow
 	}
-	return follow.ForceMove
+	return follow.ForceRollOut
 }
 
 // inStep says that there is nothing to do, unless the person insists.
 func (r *roll) inStep(got follow.Gathered) (bool, error) {
-	if r.options.force || len(got.Input.Findings) == 0 || got.Workload.Deleting {
+	if r.options.force || len(got.Observation.Findings) == 0 || got.Workload.Deleting {
 		return false, nil
 	}
-	for _, f := range got.Input.Findings {
+	for _, f := range got.Observation.Findings {
 		given, stays := r.known.Inputs[f.ID], f.Reason == input.InStep || f.Reason == input.Unresolved || isPin(f)
-		if !stays || given.Back != "" || given.Awaits {
+		if !stays || given.RevertedTo != "" || given.Awaits {
 			return false, nil
 		}
 	}
-	if err := unresolved(got.Input, "everything else is in step"); err != nil {
+	if err := unresolved(got.Observation, "everything else is in step"); err != nil {
 		return true, err
 	}
-	all := input.Order{All: got.Input.Findings, Due: got.Input.Findings}
+	all := input.Order{All: got.Observation.Findings, Due: got.Observation.Findings}
 	_, err := fmt.Fprintf(r.env.Stdout, "%s is in step: on record as given is %s; --force rolls it out all the same\n", got.Workload.Key, all.Shown(nil))
 	return true, err
 }
 
-// gatherer reads what the controller gathers, and what it has on record. Without the right
+// gatherer reads what the controller gathers, and what it has on record. Without the permission
 // to that, nothing counts as given.
 func (r *roll) gatherer(ctx context.Context) (*follow.Gatherer, error) {
 	words := settings.Native{Defaults: settings.Defaults{Auto: true, Quiet: r.options.quiet}, Others: r.others}
@@ -263,7 +263,7 @@ func unknownSince(*kube.Workload, input.Kind) (time.Time, bool) {
 
 // refusal says what keeps the workload from being moved, however long it is quiet.
 func (r *roll) refusal(got follow.Gathered) error {
-	key, quiet := r.live.Key(), got.Input
+	key, quiet := r.live.Key(), got.Observation
 	quiet.Intent.Quiet = 0
 	switch d := follow.Decide(quiet); d.Reason {
 	case input.Reloaded, input.AwaitsPods, input.QuietWindow: // An image is seen to change when it is asked for.
@@ -281,8 +281,8 @@ func (r *roll) refusal(got follow.Gathered) error {
 
 // wait waits until it is time to look again, at most a second, because only looking
 // tells of a change.
-func (r *roll) wait(ctx context.Context, in follow.Input, d follow.Decision) error {
-	current := input.Order{All: d.Moves, Due: d.Moves}.Shown(nil).String()
+func (r *roll) wait(ctx context.Context, in follow.Observation, d follow.Decision) error {
+	current := input.Order{All: d.Due, Due: d.Due}.Shown(nil).String()
 	switch r.waitsFor {
 	case "":
 		_, _ = fmt.Fprintf(r.env.Stderr, "waiting for %s without a change%s; --now does not wait\n", in.Intent.Quiet, estimated(d))
@@ -307,22 +307,22 @@ func estimated(d follow.Decision) string {
 	return ""
 }
 
-// move gives the workload what is ordered, unless it shows that already.
-func (r *roll) move(ctx context.Context, got follow.Gathered, order input.Order) error {
+// rollOut gives the workload what is ordered, unless it shows that already.
+func (r *roll) rollOut(ctx context.Context, got follow.Gathered, order input.Order) error {
 	w := got.Workload
 	shown := order.Shown(w.Shown)
 	if maps.Equal(w.Shown, shown) && !order.SetsImage() && !w.Status.Aborted && !r.options.force {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s shows these versions already: %s; --force restarts its pods all the same\n", w.Key, shown)
 		return err
 	}
-	if _, err := rollout.NewPatcher(r.client, r.form(w)).Move(ctx, w, order); err != nil {
+	if _, err := rollout.NewPatcher(r.client, r.form(w)).RollOut(ctx, w, order); err != nil {
 		return fmt.Errorf("roll %s: %w", w.Key, err)
 	}
-	if got.Input.State.Rollout.Paused {
+	if got.Observation.State.Rollout.Paused {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s has a new pod template: %s; it is paused (spec.paused), and its rollout begins with the resume\n", w.Key, shown)
 		return err
 	}
-	if rollout := got.Input.State.Rollout; rollout.RollsByHand() {
+	if rollout := got.Observation.State.Rollout; rollout.RollsByHand() {
 		_, err := fmt.Fprintf(r.env.Stdout, "%s has a new pod template: %s; %s\n", w.Key, shown, rollout.Hand())
 		return err
 	}

@@ -73,12 +73,12 @@ func (r *roll) platforms(ctx context.Context) (func(*kube.Workload) ([]v1.Platfo
 }
 
 // leavePins leaves images as they are that another writer pinned, or that a person accepted
-// so, unless --force is given. What was taken back is no pin.
+// so, unless --force is given. What was reverted is no pin.
 func (r *roll) leavePins(got follow.Gathered) {
-	for i, f := range got.Input.Findings {
-		if isPin(f) && r.known.Inputs[f.ID].Back == "" && !r.options.force {
+	for i, f := range got.Observation.Findings {
+		if isPin(f) && r.known.Inputs[f.ID].RevertedTo == "" && !r.options.force {
 			f.Image, f.Shows = "", got.Workload.Shown[f.ID]
-			got.Input.Findings[i] = f
+			got.Observation.Findings[i] = f
 			r.say(fmt.Sprintf("%s stays as it is: the template has a digest that another writer chose, or a person accepted it; --force moves it", f.ID))
 		}
 	}
@@ -90,7 +90,7 @@ func isPin(f input.Finding) bool {
 }
 
 // tell says what a person should know of images, each once.
-func (r *roll) tell(in follow.Input) {
+func (r *roll) tell(in follow.Observation) {
 	for _, text := range in.Intent.Mistakes.Refused {
 		r.say(text + "; the image stays as it is")
 	}
@@ -121,7 +121,7 @@ func (r *roll) say(text string) {
 }
 
 // unresolved is an error when no registry has said which image a container is to run.
-func unresolved(in follow.Input, rest string) error {
+func unresolved(in follow.Observation, rest string) error {
 	var names []string
 	for _, f := range in.Findings {
 		if f.Reason == input.Unresolved {

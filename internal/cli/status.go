@@ -43,7 +43,7 @@ wait for. Those that are not in step come first.
 
 It is what the controller has put on record, in ConfigMaps of its own namespace: STATE
 is the reason that its events and log have too. Where the arguments of its Deployment
-rule a workload out, STATE is NotWatched, ReloadOff or ImagesOff. Without the right to
+rule a workload out, STATE is NotWatched, ReloadOff or ImagesOff. Without the permission to
 read the record, STATE is that of the newest event of each workload. "lockstep explain"
 says more of one workload.`,
 		Example: `  lockstep status -n shop
@@ -67,7 +67,7 @@ says more of one workload.`,
 // statusAnswer is what the command answers.
 type statusAnswer struct {
 	Controller ask.Controller `json:"controller"`
-	Workloads  []ask.Status   `json:"workloads"`
+	Workloads  []ask.Summary  `json:"workloads"`
 	// Notes say what could not be read.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -92,7 +92,7 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 		return o.print(env, answer, true)
 	}
 	var (
-		before     map[string]ask.Status
+		before     map[string]ask.Summary
 		controller ask.Controller
 	)
 	return whenRecordChanges(ctx, c, o.installation.namespace, func(ctx context.Context) error {
@@ -103,10 +103,10 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 		first, isOther := before == nil, !reflect.DeepEqual(controller, answer.Controller)
 		changed, now := changedRows(before, answer.Workloads)
 		before, controller, answer.Workloads = now, answer.Controller, changed
-		if !first && isOther && o.output.isForPeople() {
+		if !first && isOther && o.output.isForUsers() {
 			_, _ = fmt.Fprintln(env.Stderr, controllerWords(controller, env.Now()))
 		}
-		if !first && len(changed) == 0 && (!isOther || o.output.isForPeople()) {
+		if !first && len(changed) == 0 && (!isOther || o.output.isForUsers()) {
 			return nil
 		}
 		return o.print(env, answer, first)
@@ -115,8 +115,8 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 
 // changedRows are the rows that differ from those before, and all of them for the next
 // comparison.
-func changedRows(before map[string]ask.Status, rows []ask.Status) (changed []ask.Status, now map[string]ask.Status) {
-	now = map[string]ask.Status{}
+func changedRows(before map[string]ask.Summary, rows []ask.Summary) (changed []ask.Summary, now map[string]ask.Summary) {
+	now = map[string]ask.Summary{}
 	for _, row := range rows {
 		name := row.Namespace + "/" + row.Workload
 		now[name] = row
@@ -127,7 +127,7 @@ func changedRows(before map[string]ask.Status, rows []ask.Status) (changed []ask
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, exists := now[name]; !exists {
 			row := before[name]
-			changed = append(changed, ask.Status{Namespace: row.Namespace, Workload: row.Workload, State: ask.State{Reason: ask.NotFollowedAnyMore}})
+			changed = append(changed, ask.Summary{Namespace: row.Namespace, Workload: row.Workload, State: ask.Report{Reason: ask.NotFollowedAnyMore}})
 		}
 	}
 	return changed, now
@@ -174,7 +174,7 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 		answer.Notes = append(answer.Notes, "the record is "+ask.NotVisible+", so this is what events say: "+heard.RecordProblem.Error())
 	}
 	if known.NeedsEvents() {
-		if known.Events, err = announce.ToldIn(ctx, c, within.namespace); err != nil {
+		if known.Events, err = announce.ReportedIn(ctx, c, within.namespace); err != nil {
 			answer.Notes = append(answer.Notes, err.Error())
 		}
 	}
@@ -235,7 +235,7 @@ func (o *statusOptions) nothing() string {
 }
 
 // stateColour is red for what a person has to end, and yellow for what ends by itself.
-func stateColour(s ask.State) string {
+func stateColour(s ask.Report) string {
 	if s.IsSettled() || s.Reason == ask.NotOnRecord {
 		return ""
 	}
@@ -250,7 +250,7 @@ func stateColour(s ask.State) string {
 // fewInputs is how many inputs a row names; more are counted, but for -o wide.
 const fewInputs = 2
 
-func (o *statusOptions) table(to io.Writer, rows []ask.Status, now time.Time, header bool) error {
+func (o *statusOptions) table(to io.Writer, rows []ask.Summary, now time.Time, header bool) error {
 	table := newColumns(to)
 	columns := []string{"WORKLOAD", "STATE", "SINCE", "INPUTS", "WAITS FOR"}
 	if o.output.isWide() {
@@ -277,7 +277,7 @@ func (o *statusOptions) table(to io.Writer, rows []ask.Status, now time.Time, he
 }
 
 // inputs names those that are not in step first.
-func (o *statusOptions) inputs(r ask.Status) string {
+func (o *statusOptions) inputs(r ask.Summary) string {
 	var behind, inStep []string
 	for _, i := range r.Inputs {
 		if i.InStep() {

@@ -49,7 +49,7 @@ func (o *controllerOptions) configured() (installation.Configured, error) {
 		Kinds: options.Scope.Kinds, Watched: o.scope.namespaces, Selector: options.Scope.Selector, Lease: o.lease(), State: o.own.Record, Key: o.own.Key,
 		Reload: o.reload, Images: o.images.follow, Pods: o.pods, PlainHTTP: o.images.plainHTTP,
 		Words: options.Words,
-		Rights: func(own string) []access.Right {
+		Permissions: func(own string) []access.Permission {
 			asked := options
 			asked.Own.Namespace = own
 			return asked.Needs()

@@ -12,9 +12,9 @@ import (
 
 func TestKubeconfig(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	a, b, there := filepath.Join(folder, "a"), filepath.Join(folder, "b"), filepath.Join(folder, "there")
-	usual := filepath.Join(folder, ".kube", "config")
+	dir := t.TempDir()
+	a, b, there := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "there")
+	usual := filepath.Join(dir, ".kube", "config")
 	if err := os.MkdirAll(filepath.Dir(usual), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -28,12 +28,12 @@ func TestKubeconfig(t *testing.T) {
 		want                         []string
 		says                         string // of the error, empty when there must be none
 	}{
-		{"the flag wins", a, b, folder, []string{a}, ""},
-		{"none exists", "", a, folder, nil, "KUBECONFIG=" + a + ": no such file"},
-		{"none of several exists", "", a + ":" + b, folder, nil, "KUBECONFIG=" + a + ":" + b + ": no such file"},
-		{"one of several exists", "", a + ":" + there, folder, []string{a, there}, ""},
-		{"the usual place", "", "", folder, []string{usual}, ""},
-		{"nothing at the usual place", "", "", filepath.Join(folder, "nowhere"), nil, ""},
+		{"the flag wins", a, b, dir, []string{a}, ""},
+		{"none exists", "", a, dir, nil, "KUBECONFIG=" + a + ": no such file"},
+		{"none of several exists", "", a + ":" + b, dir, nil, "KUBECONFIG=" + a + ":" + b + ": no such file"},
+		{"one of several exists", "", a + ":" + there, dir, []string{a, there}, ""},
+		{"the usual place", "", "", dir, []string{usual}, ""},
+		{"nothing at the usual place", "", "", filepath.Join(dir, "nowhere"), nil, ""},
 		{"no home, as in an empty image", "", "", "", nil, ""},
 	} {
 		variables := map[string]string{"KUBECONFIG": c.variable, "HOME": c.home}

@@ -26,17 +26,17 @@ func TestDocumentsAreUpToDate(t *testing.T) {
 	if err := write(fresh); err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{"reference", "cli"} {
-		want, got := contents(t, filepath.Join(fresh, folder)), contents(t, filepath.Join(root, "docs", folder))
+	for _, dir := range []string{"reference", "cli"} {
+		want, got := contents(t, filepath.Join(fresh, dir)), contents(t, filepath.Join(root, "docs", dir))
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("docs/%s is out of date; run \"make docs\" (-want +got):\n%s", folder, diff)
+			t.Errorf("docs/%s is out of date; run \"make docs\" (-want +got):\n%s", dir, diff)
 		}
 	}
 }
 
-func contents(t *testing.T, folder string) map[string]string {
+func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*.md"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestEveryStateIsDocumented(t *testing.T) {
 	}
 }
 
-// TestPathsExist: a document that names a file or folder of the repository, as
+// TestPathsExist: a document that names a file or directory of the repository, as
 // `internal/…`, names one that exists. Links are followed in test/docs.
 func TestPathsExist(t *testing.T) {
 	t.Parallel()

@@ -35,8 +35,8 @@ func main() {
 	}
 }
 
-// write writes every generated document below the folder.
-func write(folder string) error {
+// write writes every generated document below the directory.
+func write(dir string) error {
 	metrics, err := metricsPage()
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func write(folder string) error {
 		"reasons.md":     reasonsPage(),
 		"metrics.md":     metrics,
 	}
-	reference := filepath.Join(folder, "reference")
+	reference := filepath.Join(dir, "reference")
 	if err := os.MkdirAll(reference, 0o755); err != nil {
 		return err
 	}
@@ -55,21 +55,21 @@ func write(folder string) error {
 			return err
 		}
 	}
-	return writeCommandLine(filepath.Join(folder, "cli"))
+	return writeCommandLine(filepath.Join(dir, "cli"))
 }
 
-// writeCommandLine writes a page for each command. The folder is made anew, so
+// writeCommandLine writes a page for each command. The directory is made anew, so
 // that a command that is gone leaves no page behind.
-func writeCommandLine(folder string) error {
-	if err := os.RemoveAll(folder); err != nil {
+func writeCommandLine(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for _, root := range []*cobra.Command{cli.Document(), agentcli.Document()} {
 		root.DisableAutoGenTag = true // a date would make every day's output differ
-		err := doc.GenMarkdownTreeCustom(root, folder, func(string) string { return notice }, func(name string) string { return name })
+		err := doc.GenMarkdownTreeCustom(root, dir, func(string) string { return notice }, func(name string) string { return name })
 		if err != nil {
 			return err
 		}

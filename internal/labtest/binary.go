@@ -46,7 +46,7 @@ func Binary(t testing.TB, pkg string) string {
 	return file
 }
 
-// goBuild builds a program into a folder of the checkout's bin folder, where go
+// goBuild builds a program into a directory of the checkout's bin directory, where go
 // build finds by itself that nothing has changed; a lock lets the processes of one
 // test run build it only once.
 func goBuild(ctx context.Context, dir, pkg, linker string) (string, error) {

@@ -95,15 +95,15 @@ func newCluster(options Options, programs map[string]program.Built) (*Cluster, e
 		options: options, run: run, etcd: ports[0], secure: ports[1], guard: guard,
 		programs: programs, processes: map[string]*process.Process{},
 	}
-	if err := c.writeFolder(); err != nil {
+	if err := c.writeDir(); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
 }
 
-// writeFolder makes what the control plane's folder has before anything runs. The
-// guard knows of the folder first, because there are keys in it.
-func (c *Cluster) writeFolder() error {
+// writeDir makes what the control plane's directory has before anything runs. The
+// guard knows of the directory first, because there are keys in it.
+func (c *Cluster) writeDir() error {
 	if err := c.guard.hold(planeOf(c.run.Dir)); err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (c *Cluster) Server() string { return c.run.Server }
 // Version is that of Kubernetes, such as 1.36.3.
 func (c *Cluster) Version() string { return c.run.Kubernetes }
 
-// Dir is the folder of this control plane: data, logs, kubeconfig.
+// Dir is the directory of this control plane: data, logs, kubeconfig.
 func (c *Cluster) Dir() string { return c.run.Dir }
 
 // Log is the path of a program's log.
@@ -262,8 +262,8 @@ func (c *Cluster) components() []Component {
 	return slices.Clone(c.run.With)
 }
 
-// Stop ends every process of the control plane and removes its folder. Only the
-// process that started it can. When something of it cannot be removed, the folder
+// Stop ends every process of the control plane and removes its directory. Only the
+// process that started it can. When something of it cannot be removed, the directory
 // stays: the guard, or the next start, tries again.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()

@@ -177,7 +177,7 @@ func stopLeavesNothing(t *testing.T, cluster *labtest.Cluster, runs string) {
 		}
 	}
 	if entries, err := os.ReadDir(runs); err != nil || len(entries) != 0 {
-		t.Errorf("folders after the stop: %v, error %v", entries, err)
+		t.Errorf("directories after the stop: %v, error %v", entries, err)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Files of a control plane's folder.
+// Files of a control plane's directory.
 const (
 	caFile             = "ca.crt"
 	serverCertFile     = "server.crt"

@@ -17,11 +17,11 @@ import (
 )
 
 // guard is a process that outlives this one and takes away what this one leaves
-// when it is killed: sessions of commands, folders and control groups of control
+// when it is killed: sessions of commands, directories and control groups of control
 // planes. It hears of the end by the end of a pipe that only this process holds open.
 //
 // The parent-death signal is not enough: it reaches children only, it cannot be
-// taken back once a control plane shall stay, and it removes no folder.
+// reverted once a control plane shall stay, and it removes no directory.
 type guard struct {
 	mu   sync.Mutex
 	pipe *os.File // nil where there is no guard

@@ -42,7 +42,7 @@ func TestKilledTestLeavesNothing(t *testing.T) {
 }
 
 // awaitNothing waits until nothing of a control plane is left, neither processes nor
-// the folder with its keys.
+// the directory with its keys.
 func awaitNothing(t *testing.T, record *labtest.Run) {
 	t.Helper()
 	labtest.Eventually(t, patience, func() (bool, string) {

@@ -29,7 +29,7 @@ func (c *Cluster) spawn(name string, args ...string) error {
 	return c.begin(plain(name), built.Version, process.Spec{Path: built.Path, Args: args})
 }
 
-// begin starts a process of the control plane with its log in the folder. Two of a
+// begin starts a process of the control plane with its log in the directory. Two of a
 // name would leave one that nobody ends.
 func (c *Cluster) begin(name, version string, spec process.Spec) error {
 	c.mu.Lock()
@@ -91,7 +91,7 @@ func (c *Cluster) gaveUp(ctx context.Context, name string, last error) error {
 }
 
 // logTails shows the end of a process's log, and of the logs of programs that it
-// runs itself. They are read now because the folder goes when the start fails.
+// runs itself. They are read now because the directory goes when the start fails.
 func (c *Cluster) logTails(name string) string {
 	names := []string{name}
 	if name == nodeProcess {

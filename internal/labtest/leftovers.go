@@ -8,7 +8,7 @@ import (
 )
 
 // RunTests runs the tests of a package, for its TestMain, and returns the exit code.
-// It fails when a process whose command line names a temporary folder of the tests
+// It fails when a process whose command line names a temporary directory of the tests
 // outlives them: such a daemon keeps its port and its memory until somebody looks.
 func RunTests(m interface{ Run() int }) int {
 	dir, err := os.MkdirTemp("", "tests-")

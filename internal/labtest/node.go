@@ -68,7 +68,7 @@ func (c *Cluster) startNodeProcesses(port string) error {
 	})
 }
 
-// copyHelper puts the program around the node into the folder, where a later build
+// copyHelper puts the program around the node into the directory, where a later build
 // does not change it.
 func (c *Cluster) copyHelper(ctx context.Context) error {
 	built, err := buildHelper(ctx)

@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
-// containerdConfig keeps everything of containerd in the control plane's folder.
-// The first place is that folder, the second the image that holds a pod's
-// namespaces, the third the folder of the network plugins.
+// containerdConfig keeps everything of containerd in the control plane's directory.
+// The first place is that directory, the second the image that holds a pod's
+// namespaces, the third the directory of the network plugins.
 const containerdConfig = `version = 2
 root = "%[1]s/containerd/root"
 state = "%[1]s/containerd/state"
@@ -94,7 +94,7 @@ func (c *Cluster) writeNodeFiles(kubeletPort string) error {
 	user := fmt.Sprintf("{client-certificate-data: %s, client-key-data: %s}", encode(cert), encode(key))
 	dir := c.run.Dir
 	for name, content := range map[string][]byte{
-		"containerd.toml":     fmt.Appendf(nil, containerdConfig, dir, PauseImage, pluginFolder),
+		"containerd.toml":     fmt.Appendf(nil, containerdConfig, dir, PauseImage, pluginDir),
 		"cni/10-lab.conflist": fmt.Appendf(nil, networkConfig, dir),
 		"kubelet.yaml":        fmt.Appendf(nil, kubeletConfig+c.options.KubeletConfig, c.file(caFile), kubeletPort, dir, remains.Group(dir)),
 		"kubelet.kubeconfig":  kubeconfig("https://"+serviceAddress+":443", ca, user),

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// pluginFolder is where Debian keeps the network plugins.
-const pluginFolder = "/usr/lib/cni"
+// pluginDir is where Debian keeps the network plugins.
+const pluginDir = "/usr/lib/cni"
 
 // Package is a Debian package that tests need.
 type Package struct {
@@ -34,7 +34,7 @@ func Packages() []Package {
 	return []Package{
 		{"containerd", node, []string{"containerd", "ctr"}},
 		{"runc", node, []string{"runc"}},
-		{"containernetworking-plugins", node, []string{pluginFolder + "/bridge", pluginFolder + "/host-local", pluginFolder + "/loopback"}},
+		{"containernetworking-plugins", node, []string{pluginDir + "/bridge", pluginDir + "/host-local", pluginDir + "/loopback"}},
 		{"iproute2", node, []string{"ip"}},
 		{"gcc", "link the race detector", []string{"gcc"}},
 		{"libc6-dev", "link the race detector", []string{"/usr/include/stdlib.h"}},
@@ -64,8 +64,8 @@ func missingIn(all []Package) []Package {
 // find returns the path of a program, given by its name or by a pattern, of which the
 // last match counts. Debian keeps servers where the path of a user doesn't lead.
 func find(program string) string {
-	for _, folder := range []string{"", "/usr/local/sbin", "/usr/sbin", "/sbin"} {
-		if path, err := exec.LookPath(filepath.Join(folder, program)); err == nil {
+	for _, dir := range []string{"", "/usr/local/sbin", "/usr/sbin", "/sbin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
 			return path
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // "registry.lab/app:1" from there.
 const RegistryName = "registry.lab"
 
-// registryConfig keeps everything in the control plane's folder.
+// registryConfig keeps everything in the control plane's directory.
 const registryConfig = `version: 0.1
 log: {level: warn, accesslog: {disabled: true}}
 storage:

@@ -18,13 +18,13 @@ import (
 
 const (
 	recordFile = "run.json"
-	// unwritten is how long a folder may stay without a record before it counts
+	// unwritten is how long a directory may stay without a record before it counts
 	// as left behind by a process that died between the two steps.
 	unwritten = time.Hour
 )
 
 // Run is the record of a control plane: what another process must know to use
-// it, to show it and to end it. It is kept in the folder of the control plane.
+// it, to show it and to end it. It is kept in the directory of the control plane.
 type Run struct {
 	Dir        string           `json:"-"`
 	Owner      process.Identity `json:"owner"` // who started it
@@ -53,11 +53,11 @@ func newRun(options Options, port int) (*Run, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return nil, fmt.Errorf("make a folder for control planes: %w", err)
+		return nil, fmt.Errorf("make a directory for control planes: %w", err)
 	}
 	dir, err := os.MkdirTemp(parent, "")
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for a control plane: %w", err)
+		return nil, fmt.Errorf("make a directory for a control plane: %w", err)
 	}
 	return &Run{
 		Dir: dir, Owner: process.Self(), Detached: options.Detached, Began: time.Now(),
@@ -88,7 +88,7 @@ func (r *Run) Alive() bool {
 }
 
 // End kills the processes of the control plane, by what is recorded of them,
-// and removes its folder.
+// and removes its directory.
 func (r *Run) End() error {
 	var errs []error
 	for _, p := range r.Processes {
@@ -204,7 +204,7 @@ func eachRun(visit func(*Run) error) error {
 	return nil
 }
 
-// removeUnwritten removes a folder without a record that can be read, unless it is
+// removeUnwritten removes a directory without a record that can be read, unless it is
 // so young that its owner may be about to write one.
 func removeUnwritten(dir string) error {
 	info, err := os.Stat(dir)

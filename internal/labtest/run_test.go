@@ -88,10 +88,10 @@ func TestSweepLeavesAFolderThatIsJustBeingMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(young); err != nil {
-		t.Errorf("a folder without a record yet is gone: %v", err)
+		t.Errorf("a directory without a record yet is gone: %v", err)
 	}
 	if _, err := os.Stat(old); err == nil {
-		t.Error("an old folder without a record is still there")
+		t.Error("an old directory without a record is still there")
 	}
 }
 

@@ -39,7 +39,7 @@ const (
 	secureRegistryPort = "5001" // on the node
 )
 
-// secureRegistryConfig has places for folder, users, address, certificate and key.
+// secureRegistryConfig has places for directory, users, address, certificate and key.
 const secureRegistryConfig = `version: 0.1
 log: {level: warn, accesslog: {disabled: true}}
 storage:
@@ -67,13 +67,13 @@ func (c *Cluster) SecureRegistry() string { return c.run.SecureRegistry }
 func (c *Cluster) Authority() string { return c.file(caFile) }
 
 // RegistryLogin writes the configuration of Docker with a user's credentials for the
-// registry with TLS into a folder, as "docker login" does.
-func (c *Cluster) RegistryLogin(folder, user, password string) error {
+// registry with TLS into a directory, as "docker login" does.
+func (c *Cluster) RegistryLogin(dir, user, password string) error {
 	text, err := json.Marshal(map[string]any{"auths": map[string]any{c.run.SecureRegistry: map[string]string{"auth": basic(user, password)}}})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, "config.json"), text, 0o600)
+	return os.WriteFile(filepath.Join(dir, "config.json"), text, 0o600)
 }
 
 // PushSecureImage builds an image from files, pushes it to the registry with TLS, whose

@@ -13,7 +13,7 @@ import (
 // plane.
 const StartReason = "shared control plane: "
 
-// Env names the environment variable that holds the folder of the control plane
+// Env names the environment variable that holds the directory of the control plane
 // to share. The lab's exec command sets it for the command that it runs.
 const Env = "LOCKSTEP_LAB"
 
@@ -56,7 +56,7 @@ func startShared() (*Cluster, error) {
 	return Start(context.Background(), Options{Progress: os.Stderr}) //nolint:forbidigo // See above.
 }
 
-// Open returns the control plane that another process started in a folder.
+// Open returns the control plane that another process started in a directory.
 func Open(dir string) (*Cluster, error) {
 	run, err := readRun(dir)
 	if err != nil {

@@ -21,9 +21,9 @@ func advised(err error) error {
 	return err
 }
 
-// takenBackAdvice says what a person can do about what was taken back. An image comes with
+// revertedAdvice says what a person can do about what was reverted. An image comes with
 // the revision; only another revision brings it.
-func takenBackAdvice(w *kube.Workload, live bool) string {
+func revertedAdvice(w *kube.Workload, live bool) string {
 	name := fmt.Sprintf("%s/%s -n %s", w.Kind.Name(), w.Key.Name, w.Key.Namespace)
 	text := ". Accept that with \"lockstep release " + name + "\", or go on to the later revision again, as \"kubectl rollout undo\" does"
 	if live {

@@ -36,21 +36,21 @@ func TestAdvised(t *testing.T) {
 	}
 }
 
-// TestTakenBackAdvice: commands that can be copied, and what helps against an operator.
-func TestTakenBackAdvice(t *testing.T) {
+// TestRevertedAdvice: commands that can be copied, and what helps against an operator.
+func TestRevertedAdvice(t *testing.T) {
 	t.Parallel()
 	w := &kube.Workload{Identity: kube.Identity{Kind: kube.StatefulSet(), Key: kube.Key{GroupKind: kube.StatefulSet().GroupKind(), Namespace: "shop", Name: "db"}}}
-	plain := takenBackAdvice(w, true)
+	plain := revertedAdvice(w, true)
 	for _, want := range []string{"lockstep release statefulset/db -n shop", "lockstep roll statefulset/db -n shop", "whatever their revision"} {
 		if !strings.Contains(plain, want) {
 			t.Errorf("%q does not say %q", plain, want)
 		}
 	}
-	if image := takenBackAdvice(w, false); strings.Contains(image, "lockstep roll") || strings.Contains(image, "whatever their revision") || !strings.Contains(image, "lockstep release statefulset/db -n shop") {
+	if image := revertedAdvice(w, false); strings.Contains(image, "lockstep roll") || strings.Contains(image, "whatever their revision") || !strings.Contains(image, "lockstep release statefulset/db -n shop") {
 		t.Errorf("of an image it says %q", image)
 	}
 	w.Owner = "Postgres/db"
-	if owned := takenBackAdvice(w, true); strings.Contains(plain, "evict") || !strings.Contains(owned, "Postgres/db") || !strings.Contains(owned, "strategy: evict") || !strings.Contains(owned, "--kind") {
+	if owned := revertedAdvice(w, true); strings.Contains(plain, "evict") || !strings.Contains(owned, "Postgres/db") || !strings.Contains(owned, "strategy: evict") || !strings.Contains(owned, "--kind") {
 		t.Errorf("of a workload that an operator controls it says %q", owned)
 	}
 }

@@ -79,12 +79,12 @@ type Webhook struct {
 	Addr, SecretFile string
 }
 
-// moves reports whether workloads are moved at all: without a family of inputs nothing
+// rollsOut reports whether workloads are moved at all: without a family of inputs nothing
 // is followed, and nothing is put on record.
-func (o *Options) moves() bool { return o.Reload || o.Images.Enabled }
+func (o *Options) rollsOut() bool { return o.Reload || o.Images.Enabled }
 
 // IsIdle reports whether everything is switched off.
-func (o *Options) IsIdle() bool { return !o.moves() && !o.Revisions.Enabled }
+func (o *Options) IsIdle() bool { return !o.rollsOut() && !o.Revisions.Enabled }
 
 // observes reports whether no workload is written to.
 func (o *Options) observes() bool { return o.Words.Defaults.Observe }

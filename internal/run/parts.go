@@ -48,9 +48,9 @@ type parts struct {
 	// key is the installation key, nil before it was read.
 	key         atomic.Pointer[[]byte]
 	saidHistory sync.Once
-	rights      *access.Rights
-	// attachRights is nil when nothing is attached.
-	attachRights *access.Rights
+	permissions *access.Permissions
+	// attachPermissions is nil when nothing is attached.
+	attachPermissions *access.Permissions
 }
 
 // Controller runs the controller until the context ends.
@@ -67,11 +67,11 @@ func Controller(ctx context.Context, o Options) error {
 func newParts(o *Options, c client.WithWatch, log logr.Logger) *parts {
 	p := &parts{options: o, log: log, client: c}
 	p.cache = cluster.NewCache(c, p.cacheOptions())
-	p.rights = access.NewRights(c, o.rights())
+	p.permissions = access.NewPermissions(c, o.permissions())
 	p.records = ledger.New(c, ledger.Options{
 		Namespace: o.Own.Namespace, Name: o.Own.Record, Version: o.Version, Now: o.Now,
 		Report:     func(err error) { log.Error(advised(err), "the record has a problem") },
-		Status:     func(s mirror.Status) { ReportStatus(log, s) },
+		Status:     func(s mirror.Sync) { ReportStatus(log, s) },
 		Unwritable: p.announceUnwritable,
 	})
 	return p
@@ -81,7 +81,7 @@ func (p *parts) cacheOptions() cluster.CacheOptions {
 	o := cluster.CacheOptions{
 		Namespaces: p.options.Scope.Namespaces, Selector: p.options.Scope.Selector, Kinds: p.options.Scope.Kinds,
 		Vocabulary: p.options.Words, Now: p.options.Now,
-		Report: func(s mirror.Status) { ReportStatus(p.log, s) },
+		Report: func(s mirror.Sync) { ReportStatus(p.log, s) },
 	}
 	if p.options.Reload {
 		o.Sources = []input.Kind{input.KindConfigMap, input.KindSecret}
@@ -99,7 +99,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	if err := mgr.Add(onEveryReplica(p.watch)); err != nil {
 		return err
 	}
-	if err := mgr.Add(onEveryReplica(p.rights.Run)); err != nil {
+	if err := mgr.Add(onEveryReplica(p.permissions.Run)); err != nil {
 		return err
 	}
 	recorder, err := announce.NewRecorder(mgr.GetConfig(), announce.Reporter)
@@ -111,7 +111,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 		return err
 	}
 	revisions, err := p.addRevisions(mgr)
-	if err != nil || !p.options.moves() {
+	if err != nil || !p.options.rollsOut() {
 		return err
 	}
 	if err := mgr.Add(manager.RunnableFunc(p.records.Run)); err != nil {
@@ -132,7 +132,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 
 // counted is the record, as far as it is kept.
 func (p *parts) counted() monitoring.Counted {
-	if !p.options.moves() {
+	if !p.options.rollsOut() {
 		return nil
 	}
 	return p.records
@@ -143,9 +143,9 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 	mover.Installation = p.options.Own.Namespace
 	d := follow.Dependencies{
 		Vocabulary: p.options.Words, Cluster: p.cache, Families: []follow.Family{p.configs()}, Records: p.records,
-		Mover: mover, Installation: p.options.Own.Namespace, Room: p.records,
+		Roller: mover, Installation: p.options.Own.Namespace, Room: p.records,
 		Announcer: p.announcer,
-		Advice:    takenBackAdvice,
+		Advice:    revertedAdvice,
 		Revisions: p.revisions,
 		Metrics:   p.options.Server.Metrics,
 		Log:       p.log, Now: p.options.Now,
@@ -221,7 +221,7 @@ func (p *parts) revisions(ctx context.Context, w *kube.Workload) (timeline.Past,
 	past, err := lineage.Revisions(ctx, p.client, w)
 	if past.Refused != nil {
 		p.saidHistory.Do(func() {
-			p.log.Error(past.Refused, "cannot look at revisions; what other writers take back is not noticed before the right is granted")
+			p.log.Error(past.Refused, "cannot look at revisions; what other writers revert is not noticed before the permission is granted")
 		})
 	}
 	return past, err
@@ -236,7 +236,7 @@ func (p *parts) watch(ctx context.Context) error {
 	}
 	p.key.Store(&key)
 	var watches wait.Group
-	if p.options.moves() {
+	if p.options.rollsOut() {
 		watches.StartWithContext(ctx, p.records.Watch)
 	}
 	p.cache.Run(ctx, Hashers(key))
@@ -253,7 +253,7 @@ func Hashers(key []byte) kube.Hashers {
 }
 
 // ReportStatus tells of a resource that can be followed again, or no longer.
-func ReportStatus(log logr.Logger, s mirror.Status) {
+func ReportStatus(log logr.Logger, s mirror.Sync) {
 	if s.Err == nil {
 		// A list that has only begun is told of when it is complete.
 		if s.Synced {

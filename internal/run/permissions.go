@@ -16,37 +16,37 @@ import (
 
 // Needs is everything that the controller needs to be allowed. Where namespaces are chosen by their
 // labels, any of them may have these, so the permissions are needed in all.
-func (o *Options) Needs() []access.Right {
+func (o *Options) Needs() []access.Permission {
 	asked := *o
 	asked.Scope.Selector = nil
-	return slices.Concat(asked.rights(), asked.watchRights(), asked.keyRights(), asked.revisionRights())
+	return slices.Concat(asked.permissions(), asked.watchPermissions(), asked.keyPermissions(), asked.revisionPermissions())
 }
 
-// rights is what the controller does besides listing and watching, which show by
+// permissions is what the controller does besides listing and watching, which show by
 // themselves. Where namespaces are chosen by their labels it is not known beforehand
 // where it has to be allowed, so there only its own namespace is asked about.
-func (o *Options) rights() []access.Right {
-	all := o.ownRights()
+func (o *Options) permissions() []access.Permission {
+	all := o.ownPermissions()
 	if o.IsIdle() {
 		return all
 	}
 	for _, ns := range o.writtenNamespaces() {
-		if o.moves() {
-			all = append(all, o.movingRights(ns)...)
+		if o.rollsOut() {
+			all = append(all, o.rolloutPermissions(ns)...)
 		}
-		all = append(all, verbs(access.Right{Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "telling people on the workload"}, "create", "patch")...)
+		all = append(all, verbs(access.Permission{Resource: resource("events.k8s.io", "events"), Namespace: ns, Use: "telling people on the workload"}, "create", "patch")...)
 	}
 	return all
 }
 
-// ownRights are those in its own namespace.
-func (o *Options) ownRights() []access.Right {
-	var all []access.Right
-	if o.moves() {
-		all = append(all, o.recordRights()...)
+// ownPermissions are those in its own namespace.
+func (o *Options) ownPermissions() []access.Permission {
+	var all []access.Permission
+	if o.rollsOut() {
+		all = append(all, o.recordPermissions()...)
 	}
 	if o.Server.LeaderElection {
-		lease := access.Right{Resource: resource("coordination.k8s.io", "leases"), Namespace: o.Own.Namespace, Use: "leader election", Vital: true}
+		lease := access.Permission{Resource: resource("coordination.k8s.io", "leases"), Namespace: o.Own.Namespace, Use: "leader election", Vital: true}
 		all = append(all, verbs(lease, "create")...)
 		lease.Name = o.Server.LeaseName
 		all = append(all, verbs(lease, "get", "update")...)
@@ -54,48 +54,48 @@ func (o *Options) ownRights() []access.Right {
 	return all
 }
 
-// recordRights are what the record takes, besides following it. A role names the ConfigMaps
+// recordPermissions are what the record takes, besides following it. A role names the ConfigMaps
 // of the record all together, so that one of them stands for all.
-func (o *Options) recordRights() []access.Right {
+func (o *Options) recordPermissions() []access.Permission {
 	names := ledger.ShardNames(o.Own.Record)
-	record := access.Right{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true}
+	record := access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true}
 	all := verbs(record, "create")
 	record.Name, record.Use = names[0], fmt.Sprintf("%s, in %s to %s", record.Use, names[0], names[len(names)-1])
 	return append(all, verbs(record, "get", "patch")...)
 }
 
-// movingRights are what moving the workloads of a namespace takes.
-func (o *Options) movingRights(ns string) []access.Right {
+// rolloutPermissions are what moving the workloads of a namespace takes.
+func (o *Options) rolloutPermissions(ns string) []access.Permission {
 	kinds := o.Scope.Kinds
 	if !o.Images.Enabled { // Then what starts its pods by itself is never written.
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kube.Kind) bool { return k.StartsPods() })
 	}
-	var all []access.Right
-	need := func(r access.Right, wanted ...string) { all = append(all, verbs(r, wanted...)...) }
+	var all []access.Permission
+	need := func(r access.Permission, wanted ...string) { all = append(all, verbs(r, wanted...)...) }
 	if !o.observes() {
 		for _, kind := range kinds {
-			need(rightTo(kind, access.Right{Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them", Main: true}), "patch")
+			need(rightTo(kind, access.Permission{Namespace: ns, Follows: kind.ResourceName(ns), Use: "rolling them", Main: true}), "patch")
 		}
 	}
 	if o.Images.Enabled {
-		need(access.Right{Resource: resource("", "serviceaccounts"), Namespace: ns, Use: "finding the pull secrets of images"}, "get")
+		need(access.Permission{Resource: resource("", "serviceaccounts"), Namespace: ns, Use: "finding the pull secrets of images"}, "get")
 		for _, name := range namesOrAll(o.Images.PullSecrets) {
-			need(access.Right{Resource: resource("", "secrets"), Namespace: ns, Name: name, Use: "reading the pull secrets of images"}, "get")
+			need(access.Permission{Resource: resource("", "secrets"), Namespace: ns, Name: name, Use: "reading the pull secrets of images"}, "get")
 		}
 	}
 	if o.Rollout.Pods && !o.observes() {
-		need(access.Right{Resource: resource("", "pods"), Namespace: ns, Use: "the strategies evict and refresh"}, "list", "patch")
-		need(access.Right{Resource: resource("", "pods/eviction"), Namespace: ns, Use: "the strategy evict"}, "create")
+		need(access.Permission{Resource: resource("", "pods"), Namespace: ns, Use: "the strategies evict and refresh"}, "list", "patch")
+		need(access.Permission{Resource: resource("", "pods/eviction"), Namespace: ns, Use: "the strategy evict"}, "create")
 	}
 	for _, revisions := range revisionResources(kinds) {
-		need(access.Right{Resource: revisions, Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
+		need(access.Permission{Resource: revisions, Namespace: ns, Use: "noticing what was undone meanwhile"}, "list")
 	}
 	return all
 }
 
-// rightTo is the right to the objects of a kind. The resources of the kinds that Lockstep knows
+// rightTo is the permission to the objects of a kind. The resources of the kinds that Lockstep knows
 // are called as one would guess.
-func rightTo(kind kube.Kind, r access.Right) access.Right {
+func rightTo(kind kube.Kind, r access.Permission) access.Permission {
 	plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
 	r.Resource = plural.GroupResource()
 	if kind.Custom {
@@ -104,7 +104,7 @@ func rightTo(kind kube.Kind, r access.Right) access.Right {
 	return r
 }
 
-// namesOrAll is a right's names; the empty one means every object.
+// namesOrAll is a permission's names; the empty one means every object.
 func namesOrAll(names []string) []string {
 	if len(names) == 0 {
 		return []string{""}
@@ -112,9 +112,9 @@ func namesOrAll(names []string) []string {
 	return names
 }
 
-// verbs is the right with each of the verbs.
-func verbs(r access.Right, wanted ...string) []access.Right {
-	var all []access.Right
+// verbs is the permission with each of the verbs.
+func verbs(r access.Permission, wanted ...string) []access.Permission {
+	var all []access.Permission
 	for _, r.Verb = range wanted {
 		all = append(all, r)
 	}
@@ -136,12 +136,12 @@ func revisionResources(kinds []kube.Kind) []schema.GroupResource {
 	return all
 }
 
-// attachRights is what attaching revisioned objects takes. Who has none of those
+// attachPermissions is what attaching revisioned objects takes. Who has none of those
 // needs none of these.
-func (o *Options) attachRights() []access.Right {
-	var all []access.Right
+func (o *Options) attachPermissions() []access.Permission {
+	var all []access.Permission
 	need := func(kind, ns string) {
-		all = append(all, access.Right{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
+		all = append(all, access.Permission{Verb: "patch", Resource: resource("", kind), Namespace: ns, Use: "attaching revisioned objects"})
 	}
 	secrets := ownership.Options{Secrets: o.Revisions.Secrets}
 	for _, ns := range o.writtenNamespaces() {
@@ -167,28 +167,28 @@ func resource(group, name string) schema.GroupResource {
 	return schema.GroupResource{Group: group, Resource: name}
 }
 
-// watchRights is what the controller lists and watches. It needs no list of them itself: what
+// watchPermissions is what the controller lists and watches. It needs no list of them itself: what
 // it may not watch shows in the watches.
-func (o *Options) watchRights() []access.Right {
+func (o *Options) watchPermissions() []access.Permission {
 	if o.IsIdle() {
 		return nil
 	}
-	var all []access.Right
-	follow := func(r access.Right) { all = append(all, verbs(r, "list", "watch")...) }
-	follow(access.Right{Resource: resource("", "namespaces"), Use: "the settings of namespaces"})
+	var all []access.Permission
+	follow := func(r access.Permission) { all = append(all, verbs(r, "list", "watch")...) }
+	follow(access.Permission{Resource: resource("", "namespaces"), Use: "the settings of namespaces"})
 	for _, ns := range o.writtenNamespaces() {
 		for _, source := range o.watchedSources() {
-			follow(access.Right{Resource: resource("", source), Namespace: ns, Use: "following them", Main: true})
+			follow(access.Permission{Resource: resource("", source), Namespace: ns, Use: "following them", Main: true})
 		}
 		for _, kind := range o.Scope.Kinds {
-			follow(rightTo(kind, access.Right{Namespace: ns, Use: "following them", Main: true}))
+			follow(rightTo(kind, access.Permission{Namespace: ns, Use: "following them", Main: true}))
 		}
 	}
-	if o.moves() {
-		follow(access.Right{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true})
+	if o.rollsOut() {
+		follow(access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true})
 	}
 	if o.Images.Enabled && len(o.Images.Platforms) == 0 {
-		all = append(all, verbs(access.Right{Resource: resource("", "nodes"), Use: "the platforms that images must have"}, "list")...)
+		all = append(all, verbs(access.Permission{Resource: resource("", "nodes"), Use: "the platforms that images must have"}, "list")...)
 	}
 	return all
 }
@@ -205,34 +205,34 @@ func (o *Options) watchedSources() []string {
 	return nil
 }
 
-// keyRights is what the key for digests of Secrets takes.
-func (o *Options) keyRights() []access.Right {
+// keyPermissions is what the key for digests of Secrets takes.
+func (o *Options) keyPermissions() []access.Permission {
 	if !o.Reload {
 		return nil
 	}
-	key := access.Right{Resource: resource("", "secrets"), Namespace: o.Own.Namespace, Use: "the key for digests of Secrets"}
+	key := access.Permission{Resource: resource("", "secrets"), Namespace: o.Own.Namespace, Use: "the key for digests of Secrets"}
 	create := verbs(key, "create")
 	key.Name, key.Vital = o.Own.Key, true
 	return append(verbs(key, "get"), create...)
 }
 
-// revisionRights is what attaching takes from the first revisioned object on.
-func (o *Options) revisionRights() []access.Right {
+// revisionPermissions is what attaching takes from the first revisioned object on.
+func (o *Options) revisionPermissions() []access.Permission {
 	if !o.Revisions.Enabled {
 		return nil
 	}
-	var all []access.Right
+	var all []access.Permission
 	for _, ns := range o.writtenNamespaces() {
 		for _, kind := range o.Scope.Kinds {
 			plural, _ := meta.UnsafeGuessKindToResource(kind.Revisions.GroupVersionKind)
-			right := access.Right{Resource: plural.GroupResource(), Namespace: ns, Use: "attaching revisioned objects"}
-			if !slices.Contains(all, verbs(right, "watch")[0]) {
-				all = append(all, verbs(right, "list", "watch")...)
+			permission := access.Permission{Resource: plural.GroupResource(), Namespace: ns, Use: "attaching revisioned objects"}
+			if !slices.Contains(all, verbs(permission, "watch")[0]) {
+				all = append(all, verbs(permission, "list", "watch")...)
 			}
 		}
 	}
 	if o.observes() {
 		return all
 	}
-	return append(all, o.attachRights()...)
+	return append(all, o.attachPermissions()...)
 }

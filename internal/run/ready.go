@@ -18,17 +18,17 @@ func (p *parts) ready() server.Readiness {
 		return server.Readiness{Checks: []server.Check{keyCheck(problem)}}
 	}
 	all := append(p.cache.Status(), p.ownershipStatus()...)
-	if p.options.moves() {
+	if p.options.rollsOut() {
 		all = append(all, p.records.Status())
 	}
-	missing, known := p.rights.Missing()
-	missing = slices.DeleteFunc(slices.Clone(missing), func(r access.Right) bool {
-		return slices.ContainsFunc(all, func(s mirror.Status) bool { return s.NotInstalled() && s.Resource == r.Follows })
+	missing, known := p.permissions.Missing()
+	missing = slices.DeleteFunc(slices.Clone(missing), func(r access.Permission) bool {
+		return slices.ContainsFunc(all, func(s mirror.Sync) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
 	ready := Readiness(all, p.absent()...)
 	// Without them it is not known what to follow.
 	ready.OK = ready.OK && (!p.cache.ChoosesNamespaces() || p.cache.KnowsNamespaces())
-	ready = withRights(ready, append(missing, p.missingToAttach()...), known)
+	ready = withPermissions(ready, append(missing, p.missingToAttach()...), known)
 	return withUnwritable(withNewerEntries(ready, p.records.TooNew()), p.records.Unwritable())
 }
 
@@ -42,7 +42,7 @@ func (p *parts) absent() []mirror.Role {
 	if p.options.IsIdle() || p.cache.ChoosesNamespaces() {
 		roles = append(roles, mirror.RoleWorkload)
 	}
-	if !p.options.moves() {
+	if !p.options.rollsOut() {
 		roles = append(roles, mirror.RoleRecord)
 	}
 	return roles
@@ -86,7 +86,7 @@ func keyCheck(problem *error) server.Check {
 // of reach, and the record, at least one kind of source and one kind of workload
 // work: a missing permission for one kind must not keep the others from being
 // followed. The roles that are absent need no resource.
-func Readiness(all []mirror.Status, absent ...mirror.Role) server.Readiness {
+func Readiness(all []mirror.Sync, absent ...mirror.Role) server.Readiness {
 	works := map[mirror.Role]bool{}
 	for _, role := range absent {
 		works[role] = true
@@ -106,7 +106,7 @@ func Readiness(all []mirror.Status, absent ...mirror.Role) server.Readiness {
 	return r
 }
 
-func check(s mirror.Status) server.Check {
+func check(s mirror.Sync) server.Check {
 	c := server.Check{Name: s.Resource, OK: s.Works(), Detail: "followed"}
 	switch {
 	case s.Works():
@@ -122,18 +122,18 @@ func check(s mirror.Status) server.Check {
 	return c
 }
 
-// withRights adds what the process may not do. Without a vital right it is not
+// withPermissions adds what the process may not do. Without a vital permission it is not
 // ready, however well it can watch.
-func withRights(r server.Readiness, missing []access.Right, known bool) server.Readiness {
+func withPermissions(r server.Readiness, missing []access.Permission, known bool) server.Readiness {
 	switch {
 	case !known:
-		r.Checks = append(r.Checks, server.Check{Name: "rights", Detail: "waiting for the API server"})
+		r.Checks = append(r.Checks, server.Check{Name: "permissions", Detail: "waiting for the API server"})
 	case len(missing) == 0:
-		r.Checks = append(r.Checks, server.Check{Name: "rights", OK: true, Detail: "what is written may be written"})
+		r.Checks = append(r.Checks, server.Check{Name: "permissions", OK: true, Detail: "what is written may be written"})
 	}
-	for _, right := range missing {
-		r.OK = r.OK && !right.Vital
-		r.Checks = append(r.Checks, server.Check{Name: "right to " + right.String(), Detail: "permission is missing; it is needed for " + right.Use})
+	for _, permission := range missing {
+		r.OK = r.OK && !permission.Vital
+		r.Checks = append(r.Checks, server.Check{Name: "permission to " + permission.String(), Detail: "permission is missing; it is needed for " + permission.Use})
 	}
 	return r
 }

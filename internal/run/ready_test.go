@@ -18,36 +18,36 @@ func TestReadiness(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no role"))
 	noMatch := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}}
-	ok := func(name string, role mirror.Role) mirror.Status {
-		return mirror.Status{Resource: name, Role: role, Synced: true}
+	ok := func(name string, role mirror.Role) mirror.Sync {
+		return mirror.Sync{Resource: name, Role: role, Synced: true}
 	}
-	bad := func(name string, role mirror.Role, err error) mirror.Status {
-		return mirror.Status{Resource: name, Role: role, Err: err}
+	bad := func(name string, role mirror.Role, err error) mirror.Sync {
+		return mirror.Sync{Resource: name, Role: role, Err: err}
 	}
 	sources, workloads, record := ok("configmaps", mirror.RoleSource), ok("deployments", mirror.RoleWorkload), ok("record", mirror.RoleRecord)
 	chosen := []mirror.Role{mirror.RoleSource, mirror.RoleWorkload} // namespaces are chosen by label
 	cases := map[string]struct {
 		reason string
-		all    []mirror.Status
+		all    []mirror.Sync
 		want   bool
 		detail string // in the last check
 		absent []mirror.Role
 	}{
-		"Everything":     {"all works", []mirror.Status{sources, workloads, record}, true, "followed", nil},
-		"NotListedYet":   {"the first list is not there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource}}, false, "waiting for the first list", nil},
-		"Forbidden":      {"a missing permission keeps the others from nothing", []mirror.Status{sources, workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, true, "permission is missing: secrets is forbidden", nil},
-		"Revoked":        {"also one that was there", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: forbidden}}, true, "permission is missing", nil},
-		"NotInstalled":   {"a kind that the cluster does not have", []mirror.Status{sources, workloads, record, bad("rollouts", mirror.RoleWorkload, noMatch)}, true, "not installed", nil},
-		"Outage":         {"the API server does not answer", []mirror.Status{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: errors.New("connection refused")}}, false, "connection refused", nil},
-		"NoSource":       {"nothing to follow", []mirror.Status{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission", nil},
-		"NoWorkload":     {"nobody to move", []mirror.Status{sources, record, bad("deployments", mirror.RoleWorkload, forbidden)}, false, "permission", nil},
-		"NoneChosen":     {"the labels choose no namespace yet", []mirror.Status{ok("namespaces", mirror.RoleSettings), record}, true, "followed", chosen},
-		"ChosenRefused":  {"one is chosen, and no source can be read", []mirror.Status{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission", chosen},
-		"OnlySettings":   {"settings alone are no work", []mirror.Status{ok("namespaces", mirror.RoleSettings), record}, false, "followed", nil},
-		"NoRecord":       {"what was delivered cannot be known", []mirror.Status{sources, workloads, bad("record", mirror.RoleRecord, forbidden)}, false, "permission", nil},
-		"SwitchedOff":    {"what is switched off is not waited for", []mirror.Status{workloads, record}, true, "followed", []mirror.Role{mirror.RoleSource}},
+		"Everything":     {"all works", []mirror.Sync{sources, workloads, record}, true, "followed", nil},
+		"NotListedYet":   {"the first list is not there", []mirror.Sync{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource}}, false, "waiting for the first list", nil},
+		"Forbidden":      {"a missing permission keeps the others from nothing", []mirror.Sync{sources, workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, true, "permission is missing: secrets is forbidden", nil},
+		"Revoked":        {"also one that was there", []mirror.Sync{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: forbidden}}, true, "permission is missing", nil},
+		"NotInstalled":   {"a kind that the cluster does not have", []mirror.Sync{sources, workloads, record, bad("rollouts", mirror.RoleWorkload, noMatch)}, true, "not installed", nil},
+		"Outage":         {"the API server does not answer", []mirror.Sync{sources, workloads, record, {Resource: "secrets", Role: mirror.RoleSource, Synced: true, Err: errors.New("connection refused")}}, false, "connection refused", nil},
+		"NoSource":       {"nothing to follow", []mirror.Sync{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission", nil},
+		"NoWorkload":     {"nobody to move", []mirror.Sync{sources, record, bad("deployments", mirror.RoleWorkload, forbidden)}, false, "permission", nil},
+		"NoneChosen":     {"the labels choose no namespace yet", []mirror.Sync{ok("namespaces", mirror.RoleSettings), record}, true, "followed", chosen},
+		"ChosenRefused":  {"one is chosen, and no source can be read", []mirror.Sync{workloads, record, bad("secrets", mirror.RoleSource, forbidden)}, false, "permission", chosen},
+		"OnlySettings":   {"settings alone are no work", []mirror.Sync{ok("namespaces", mirror.RoleSettings), record}, false, "followed", nil},
+		"NoRecord":       {"what was delivered cannot be known", []mirror.Sync{sources, workloads, bad("record", mirror.RoleRecord, forbidden)}, false, "permission", nil},
+		"SwitchedOff":    {"what is switched off is not waited for", []mirror.Sync{workloads, record}, true, "followed", []mirror.Role{mirror.RoleSource}},
 		"NothingAtAll":   {"no status is no readiness", nil, false, "", nil},
-		"NamespacesGone": {"defaults of namespaces are optional", []mirror.Status{sources, workloads, record, bad("namespaces", mirror.RoleSettings, forbidden)}, true, "permission", nil},
+		"NamespacesGone": {"defaults of namespaces are optional", []mirror.Sync{sources, workloads, record, bad("namespaces", mirror.RoleSettings, forbidden)}, true, "permission", nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestKeyCheck(t *testing.T) {
 }
 
 // TestRightsOfKindsOfOneName: that one group's kind is not installed says nothing of
-// the rights to another group's kind of the same name.
+// the permissions to another group's kind of the same name.
 func TestRightsOfKindsOfOneName(t *testing.T) {
 	t.Parallel()
 	further, err := kube.ParseKind("apps.kruise.io/v1beta1/StatefulSet=spec.template")
@@ -87,7 +87,7 @@ func TestRightsOfKindsOfOneName(t *testing.T) {
 	}
 	o := &Options{Reload: true, Scope: Scope{Namespaces: []string{"shop"}, Kinds: append(kube.Kinds(), further)}}
 	followed := map[string]string{}
-	for _, r := range o.rights() {
+	for _, r := range o.permissions() {
 		if r.Verb == "patch" {
 			followed[r.Resource.String()] = r.Follows
 		}
@@ -97,7 +97,7 @@ func TestRightsOfKindsOfOneName(t *testing.T) {
 		"statefulsets.apps.kruise.io": "statefulsets.apps.kruise.io in shop",
 	} {
 		if followed[resource] != want {
-			t.Errorf("the right to patch %s follows %q, want %q", resource, followed[resource], want)
+			t.Errorf("the permission to patch %s follows %q, want %q", resource, followed[resource], want)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestFollowingIsToldOnce(t *testing.T) {
 	t.Parallel()
 	var lines []string
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
-	for _, s := range []mirror.Status{
+	for _, s := range []mirror.Sync{
 		{Resource: "rollouts", Err: &meta.NoKindMatchError{}},
 		{Resource: "rollouts"},
 		{Resource: "rollouts", Synced: true},

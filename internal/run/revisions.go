@@ -20,12 +20,12 @@ func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err err
 	}
 	p.ownership = ownership.New(p.cache, ownership.Options{
 		Now:    p.options.Now,
-		Report: func(s mirror.Status) { ReportStatus(p.log, s) },
+		Report: func(s mirror.Sync) { ReportStatus(p.log, s) },
 		// A namespace that wants to observe must be known before anything is written.
 		Ready:   p.cache.Defaults,
 		Secrets: p.options.Revisions.Secrets,
 	})
-	if err := p.addAttachRights(mgr); err != nil {
+	if err := p.addAttachPermissions(mgr); err != nil {
 		return nil, err
 	}
 	o := p.options.Revisions.Options
@@ -43,29 +43,29 @@ func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err err
 	return loop.ForgetNamespaces, loop.Setup(mgr)
 }
 
-// addAttachRights asks for what attaching takes, from the first revisioned object
-// on: who has none must not read of rights that are missing.
-func (p *parts) addAttachRights(mgr ctrl.Manager) error {
+// addAttachPermissions asks for what attaching takes, from the first revisioned object
+// on: who has none must not read of permissions that are missing.
+func (p *parts) addAttachPermissions(mgr ctrl.Manager) error {
 	if p.options.observes() {
 		return nil
 	}
-	p.attachRights = access.NewRights(p.client, p.options.attachRights())
+	p.attachPermissions = access.NewPermissions(p.client, p.options.attachPermissions())
 	return mgr.Add(onEveryReplica(func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-p.ownership.Needed():
-			return p.attachRights.Run(ctx)
+			return p.attachPermissions.Run(ctx)
 		}
 	}))
 }
 
-// missingToAttach are the rights that revisioned objects wait for.
-func (p *parts) missingToAttach() []access.Right {
-	if p.attachRights == nil {
+// missingToAttach are the permissions that revisioned objects wait for.
+func (p *parts) missingToAttach() []access.Permission {
+	if p.attachPermissions == nil {
 		return nil
 	}
-	missing, _ := p.attachRights.Missing()
+	missing, _ := p.attachPermissions.Missing()
 	return missing
 }
 
@@ -81,7 +81,7 @@ func (p *parts) observes(namespace string) bool {
 
 // ownershipStatus is how well revisions can be followed; nothing when that is
 // switched off.
-func (p *parts) ownershipStatus() []mirror.Status {
+func (p *parts) ownershipStatus() []mirror.Sync {
 	if p.ownership == nil {
 		return nil
 	}

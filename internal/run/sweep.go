@@ -17,7 +17,7 @@ const sweepEvery = 10 * time.Minute
 type forgetNamespaces func(known func(namespace string) bool)
 
 // sweep takes out of record and metrics what namespaces that are gone have left there,
-// until the context ends. Without the right to list namespaces it cannot tell.
+// until the context ends. Without the permission to list namespaces it cannot tell.
 func (p *parts) sweep(ctx context.Context, forget ...forgetNamespaces) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()

@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// Sockets in the control plane's folder. Sockets in the file system reach across
+// Sockets in the control plane's directory. Sockets in the file system reach across
 // network namespaces, so nothing has to be added to the host's network. The
-// names are relative: the folder's path may be longer than a socket's may be.
+// names are relative: the directory's path may be longer than a socket's may be.
 const (
 	apiSocket            = "api.sock"
 	kubeletSocket        = "kubelet.sock"

@@ -74,7 +74,7 @@ func run(args []string) error {
 	}
 	go func() {
 		failed <- program("kubelet", kubelet, "--config=kubelet.yaml", "--kubeconfig=kubelet.kubeconfig",
-			"--root-dir="+workingFolder("kubelet"), "--cert-dir="+workingFolder("kubelet/pki"),
+			"--root-dir="+workingDir("kubelet"), "--cert-dir="+workingDir("kubelet/pki"),
 			"--hostname-override=localhost", "--node-ip="+bridgeAddress)
 	}()
 	ended := make(chan os.Signal, 1)
@@ -129,7 +129,7 @@ func network() error {
 	return nil
 }
 
-func workingFolder(name string) string {
+func workingDir(name string) string {
 	dir, err := os.Getwd()
 	if err != nil {
 		return name

@@ -5,7 +5,7 @@
 //	          the bridge, runs containerd and kubelet, and takes everything with it
 //	          when it ends
 //	gateway   on the host: joins the API server's port and the kubelet's port with
-//	          the node, through sockets in the control plane's folder
+//	          the node, through sockets in the control plane's directory
 //	guard     on the host: waits for the end of the process that it is told to
 //	          look after, however it comes, and takes away what that one left
 //	pause     in every pod: holds its namespaces

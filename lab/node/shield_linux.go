@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// hidden are the host's folders that kubelet, containerd and the network plugins
+// hidden are the host's directories that kubelet, containerd and the network plugins
 // write to under fixed names. The node has empty ones of its own over them.
 func hidden() []string {
 	return []string{"/run", "/var/lib", "/var/log"}
@@ -43,7 +43,7 @@ func shield() error {
 	}
 	for _, path := range hidden() {
 		if strings.HasPrefix(dir, path+"/") {
-			return fmt.Errorf("the lab's cache lies under %s, which the node hides; set LOCKSTEP_LAB_CACHE to another folder", path)
+			return fmt.Errorf("the lab's cache lies under %s, which the node hides; set LOCKSTEP_LAB_CACHE to another directory", path)
 		}
 		if err := syscall.Mount("lab", path, "tmpfs", 0, "size=256m"); err != nil {
 			return fmt.Errorf("mount over %s: %w", path, err)

@@ -34,17 +34,17 @@ func writeArchive(to string, entries []entry, created time.Time) error {
 	})
 }
 
-// writeFolder packs a folder as it is, without compression, for what is compressed
+// writeDir packs a directory as it is, without compression, for what is compressed
 // already.
-func writeFolder(to, folder string, created time.Time) error {
+func writeDir(to, dir string, created time.Time) error {
 	return create(to, func(w io.Writer) error {
 		archive := tar.NewWriter(w)
 		// Names come sorted.
-		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}
-			name, err := filepath.Rel(folder, path)
+			name, err := filepath.Rel(dir, path)
 			if err != nil {
 				return err
 			}

@@ -18,14 +18,14 @@ import (
 	"github.com/lockstep-dev/lockstep/release/manifest"
 )
 
-// sums is the file with the checksums, by which a folder is known as a release.
+// sums is the file with the checksums, by which a directory is known as a release.
 const sums = "SHA256SUMS"
 
 // Bundle is a release that is to be made.
 type Bundle struct {
 	images.Source
-	// Folder is where the files go; it is replaced.
-	Folder string
+	// Dir is where the files go; it is replaced.
+	Dir string
 	// Helm is the path of the program.
 	Helm     string
 	Progress images.Progress
@@ -58,15 +58,15 @@ func (b Bundle) Check() error {
 	if _, err := b.notes(); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(b.Folder)
+	entries, err := os.ReadDir(b.Dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("OUT=%s: want a folder, which is replaced: %w", b.Folder, err)
+		return fmt.Errorf("OUT=%s: want a directory, which is replaced: %w", b.Dir, err)
 	}
 	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == sums }) {
-		return fmt.Errorf("OUT=%s: the folder has other files in it, and making a release would remove them: name a new or an empty folder", b.Folder)
+		return fmt.Errorf("OUT=%s: the directory has other files in it, and making a release would remove them: name a new or an empty directory", b.Dir)
 	}
 	return nil
 }
@@ -79,16 +79,16 @@ func (b Bundle) notes() (string, error) {
 	return Notes(string(changelog), b.Version)
 }
 
-// Make makes all files, and puts the folder in the place of the old one when it is
+// Make makes all files, and puts the directory in the place of the old one when it is
 // complete. It returns their names.
 func (b Bundle) Make(ctx context.Context) ([]string, error) {
 	if err := b.Check(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(b.Folder), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(b.Dir), 0o755); err != nil {
 		return nil, err
 	}
-	work, err := os.MkdirTemp(filepath.Dir(b.Folder), ".release-")
+	work, err := os.MkdirTemp(filepath.Dir(b.Dir), ".release-")
 	if err != nil {
 		return nil, err
 	}
@@ -106,10 +106,10 @@ func (b Bundle) Make(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.RemoveAll(b.Folder); err != nil {
+	if err := os.RemoveAll(b.Dir); err != nil {
 		return nil, err
 	}
-	return names, os.Rename(fresh, b.Folder)
+	return names, os.Rename(fresh, b.Dir)
 }
 
 // programs compiles each program once for each platform, and packs it both into an archive
@@ -117,8 +117,8 @@ func (b Bundle) Make(ctx context.Context) ([]string, error) {
 func (b Bundle) programs(ctx context.Context, work, to string) error {
 	var forImages []images.Compiled
 	for _, t := range targets() {
-		folder := filepath.Join(work, t.OS+"_"+t.Architecture)
-		paths, err := b.Compile(ctx, t.Platform, t.programs, folder, b.Progress)
+		dir := filepath.Join(work, t.OS+"_"+t.Architecture)
+		paths, err := b.Compile(ctx, t.Platform, t.programs, dir, b.Progress)
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (b Bundle) programs(ctx context.Context, work, to string) error {
 	if err := images.WriteLayout(layout, built); err != nil {
 		return err
 	}
-	return writeFolder(filepath.Join(to, fmt.Sprintf("%s-images_%s.tar", images.Controller, b.Version)), layout, b.Created)
+	return writeDir(filepath.Join(to, fmt.Sprintf("%s-images_%s.tar", images.Controller, b.Version)), layout, b.Created)
 }
 
 // entries are the files of an archive of programs.
@@ -167,15 +167,15 @@ func (b Bundle) charts(ctx context.Context, work, to string) error {
 		return errors.New("there are no charts")
 	}
 	for _, chart := range charts {
-		folder := filepath.Dir(chart)
-		step := b.Progress.Begin("package the chart " + filepath.Base(folder))
-		helm := exec.CommandContext(ctx, b.Helm, "package", folder, "--version", version, "--app-version", b.Version, "--destination", work)
+		dir := filepath.Dir(chart)
+		step := b.Progress.Begin("package the chart " + filepath.Base(dir))
+		helm := exec.CommandContext(ctx, b.Helm, "package", dir, "--version", version, "--app-version", b.Version, "--destination", work)
 		if out, err := helm.CombinedOutput(); err != nil {
-			return fmt.Errorf("package the chart %s: %w: %s", filepath.Base(folder), err, strings.TrimSpace(string(out)))
+			return fmt.Errorf("package the chart %s: %w: %s", filepath.Base(dir), err, strings.TrimSpace(string(out)))
 		}
-		name := fmt.Sprintf("%s-%s.tgz", filepath.Base(folder), version)
+		name := fmt.Sprintf("%s-%s.tgz", filepath.Base(dir), version)
 		if err := rewriteTimes(filepath.Join(work, name), filepath.Join(to, name), b.Created); err != nil {
-			return fmt.Errorf("package the chart %s: %w", filepath.Base(folder), err)
+			return fmt.Errorf("package the chart %s: %w", filepath.Base(dir), err)
 		}
 		step.End("packaged " + name)
 	}
@@ -207,22 +207,22 @@ func (b Bundle) releaseNotes(_ context.Context, _, to string) error {
 	return os.WriteFile(filepath.Join(to, "release-notes.md"), []byte(text), 0o644)
 }
 
-// writeSums writes the checksums of all files of a folder, in the form that sha256sum
+// writeSums writes the checksums of all files of a directory, in the form that sha256sum
 // checks, and returns the names of all files, its own included.
-func writeSums(folder string) ([]string, error) {
-	entries, err := os.ReadDir(folder)
+func writeSums(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	var text strings.Builder
 	for _, e := range entries {
-		content, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return nil, err
 		}
 		fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(content), e.Name())
 		names = append(names, e.Name())
 	}
-	return append(names, sums), os.WriteFile(filepath.Join(folder, sums), []byte(text.String()), 0o644)
+	return append(names, sums), os.WriteFile(filepath.Join(dir, sums), []byte(text.String()), 0o644)
 }

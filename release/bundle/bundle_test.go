@@ -42,7 +42,7 @@ const changelog = `# Changelog
 [1.2.3]: https://example.test/v1.2.3
 `
 
-// newBundle is a release of a stand-in for the checkout, in a folder that does not exist yet.
+// newBundle is a release of a stand-in for the checkout, in a directory that does not exist yet.
 func newBundle(t *testing.T) bundle.Bundle {
 	t.Helper()
 	source := tinysource.New(t)
@@ -58,7 +58,7 @@ func newBundle(t *testing.T) bundle.Bundle {
 		t.Fatal(err)
 	}
 	return bundle.Bundle{
-		Source: source, Folder: filepath.Join(t.TempDir(), "dist", source.Version), Helm: h.Path(), Progress: images.Silent{},
+		Source: source, Dir: filepath.Join(t.TempDir(), "dist", source.Version), Helm: h.Path(), Progress: images.Silent{},
 	}
 }
 
@@ -80,32 +80,32 @@ func TestMake(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	checkPage(t, names)
-	checkSums(t, b.Folder, names)
-	for name := range files(t, filepath.Join(b.Folder, "lockstep-1.2.3.tgz")) {
+	checkSums(t, b.Dir, names)
+	for name := range files(t, filepath.Join(b.Dir, "lockstep-1.2.3.tgz")) {
 		if strings.HasSuffix(name, ".in") {
 			t.Errorf("the chart has %s, which its README is made from", name)
 		}
 	}
 	for _, platform := range []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64"} {
-		checkPrograms(t, platform, files(t, filepath.Join(b.Folder, "lockstep_v1.2.3_"+platform+".tar.gz")))
+		checkPrograms(t, platform, files(t, filepath.Join(b.Dir, "lockstep_v1.2.3_"+platform+".tar.gz")))
 	}
-	if got := string(read(t, filepath.Join(b.Folder, "release-notes.md"))); got != "### Added\n\n- A first version.\n" {
+	if got := string(read(t, filepath.Join(b.Dir, "release-notes.md"))); got != "### Added\n\n- A first version.\n" {
 		t.Errorf("the release notes are %q", got)
 	}
-	checkManifest(t, string(read(t, filepath.Join(b.Folder, "lockstep.yaml"))))
-	checkLayout(t, files(t, filepath.Join(b.Folder, "lockstep-images_v1.2.3.tar")))
-	shown := helmtest.New(t, "").Run(t, "show", "chart", filepath.Join(b.Folder, "app-1.2.3.tgz"))
+	checkManifest(t, string(read(t, filepath.Join(b.Dir, "lockstep.yaml"))))
+	checkLayout(t, files(t, filepath.Join(b.Dir, "lockstep-images_v1.2.3.tar")))
+	shown := helmtest.New(t, "").Run(t, "show", "chart", filepath.Join(b.Dir, "app-1.2.3.tgz"))
 	if !strings.Contains(shown, "version: 1.2.3\n") || !strings.Contains(shown, "appVersion: v1.2.3\n") {
 		t.Errorf("Helm shows of the chart\n%s", shown)
 	}
-	left, err := os.ReadDir(filepath.Dir(b.Folder))
+	left, err := os.ReadDir(filepath.Dir(b.Dir))
 	if err != nil || len(left) != 1 {
 		t.Errorf("beside the release are %v, error %v", left, err)
 	}
-	t.Run("same commit, same bytes", func(t *testing.T) { madeAgain(t, string(read(t, filepath.Join(b.Folder, "SHA256SUMS")))) })
+	t.Run("same commit, same bytes", func(t *testing.T) { madeAgain(t, string(read(t, filepath.Join(b.Dir, "SHA256SUMS")))) })
 }
 
-// madeAgain: making the release again in another folder, at another time, replacing an older
+// madeAgain: making the release again in another directory, at another time, replacing an older
 // release, gives the same checksums.
 func madeAgain(t *testing.T, sums string) {
 	t.Helper()
@@ -117,14 +117,14 @@ func madeAgain(t *testing.T, sums string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tinysource.Write(t, filepath.Join(other.Folder, "SHA256SUMS"), "")
-	tinysource.Write(t, filepath.Join(other.Folder, "leftover"), "")
+	tinysource.Write(t, filepath.Join(other.Dir, "SHA256SUMS"), "")
+	tinysource.Write(t, filepath.Join(other.Dir, "leftover"), "")
 	names, err := other.Make(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkSums(t, other.Folder, names)
-	if diff := cmp.Diff(sums, string(read(t, filepath.Join(other.Folder, "SHA256SUMS")))); diff != "" {
+	checkSums(t, other.Dir, names)
+	if diff := cmp.Diff(sums, string(read(t, filepath.Join(other.Dir, "SHA256SUMS")))); diff != "" {
 		t.Errorf("checksums differ:\n%s", diff)
 	}
 }
@@ -136,25 +136,25 @@ func TestMakeRefuses(t *testing.T) {
 		version, file string
 		want          string
 	}{
-		"no version":      {version: "90adcec", want: "want a v and a semantic version"},
-		"without v":       {version: "1.2.3", want: "want a v and a semantic version"},
-		"two numbers":     {version: "v1.2", want: "want a v and a semantic version"},
-		"build metadata":  {version: "v1.2.3+linux", want: "want a v and a semantic version"},
-		"not in the log":  {version: "v1.2.4", want: "CHANGELOG.md has no section for v1.2.4"},
-		"folder of yours": {version: "v1.2.3", file: "notes.txt", want: "name a new or an empty folder"},
+		"no version":         {version: "90adcec", want: "want a v and a semantic version"},
+		"without v":          {version: "1.2.3", want: "want a v and a semantic version"},
+		"two numbers":        {version: "v1.2", want: "want a v and a semantic version"},
+		"build metadata":     {version: "v1.2.3+linux", want: "want a v and a semantic version"},
+		"not in the log":     {version: "v1.2.4", want: "CHANGELOG.md has no section for v1.2.4"},
+		"directory of yours": {version: "v1.2.3", file: "notes.txt", want: "name a new or an empty directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := bundle.Bundle{Source: images.Source{Root: t.TempDir(), Version: c.version}, Folder: t.TempDir(), Progress: images.Silent{}}
+			b := bundle.Bundle{Source: images.Source{Root: t.TempDir(), Version: c.version}, Dir: t.TempDir(), Progress: images.Silent{}}
 			tinysource.Write(t, filepath.Join(b.Root, "CHANGELOG.md"), changelog)
 			if c.file != "" {
-				tinysource.Write(t, filepath.Join(b.Folder, c.file), "mine")
+				tinysource.Write(t, filepath.Join(b.Dir, c.file), "mine")
 			}
 			_, err := b.Make(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %v, want one line with %q", err, c.want)
 			}
-			if _, err := os.Stat(filepath.Join(b.Folder, c.file)); err != nil {
+			if _, err := os.Stat(filepath.Join(b.Dir, c.file)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -208,13 +208,13 @@ func checkManifest(t *testing.T, text string) {
 }
 
 // checkSums compares every file but the last, which has the sums, in the form of sha256sum.
-func checkSums(t *testing.T, folder string, names []string) {
+func checkSums(t *testing.T, dir string, names []string) {
 	t.Helper()
 	var want strings.Builder
 	for _, name := range names[:len(names)-1] {
-		fmt.Fprintf(&want, "%x  %s\n", sha256.Sum256(read(t, filepath.Join(folder, name))), name)
+		fmt.Fprintf(&want, "%x  %s\n", sha256.Sum256(read(t, filepath.Join(dir, name))), name)
 	}
-	if diff := cmp.Diff(want.String(), string(read(t, filepath.Join(folder, "SHA256SUMS")))); diff != "" {
+	if diff := cmp.Diff(want.String(), string(read(t, filepath.Join(dir, "SHA256SUMS")))); diff != "" {
 		t.Errorf("checksums (-want +got):\n%s", diff)
 	}
 }
@@ -285,11 +285,11 @@ func machine(t *testing.T, program []byte) string {
 // checkLayout unpacks the images and reads them.
 func checkLayout(t *testing.T, content map[string][]byte) {
 	t.Helper()
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for name, text := range content {
-		tinysource.Write(t, filepath.Join(folder, name), string(text))
+		tinysource.Write(t, filepath.Join(dir, name), string(text))
 	}
-	built, err := images.ReadLayout(folder)
+	built, err := images.ReadLayout(dir)
 	if err != nil || len(built) != len(images.Table()) {
 		t.Errorf("%d images, error %v", len(built), err)
 	}

@@ -27,17 +27,17 @@ type Built struct {
 	SBOMs []v1.Image
 }
 
-// Build compiles the programs, in a folder of its own that it removes, and makes
+// Build compiles the programs, in a directory of its own that it removes, and makes
 // every image of the table.
 func (s Source) Build(ctx context.Context, progress Progress) ([]Built, error) {
-	folder, err := os.MkdirTemp("", "lockstep-images-")
+	dir, err := os.MkdirTemp("", "lockstep-images-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(folder)
+	defer os.RemoveAll(dir)
 	byPlatform := make([]Compiled, len(s.platforms()))
 	for i, platform := range s.platforms() {
-		dir := filepath.Join(folder, strings.ReplaceAll(platform.String(), "/", "-"))
+		dir := filepath.Join(dir, strings.ReplaceAll(platform.String(), "/", "-"))
 		if byPlatform[i], err = s.Compile(ctx, platform, Programs(), dir, progress); err != nil {
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func (s Source) newPlatformImage(image Image, platform v1.Platform, layers []v1.
 	config.OS, config.Architecture = platform.OS, platform.Architecture
 	config.Created = v1.Time{Time: s.Created.UTC()}
 	config.History = []v1.History{
-		{Created: config.Created, CreatedBy: "certificate roots, users, folders"},
+		{Created: config.Created, CreatedBy: "certificate roots, users, directories"},
 		{Created: config.Created, CreatedBy: "/" + image.Program},
 	}
 	config.Config = v1.Config{

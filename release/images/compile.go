@@ -16,7 +16,7 @@ import (
 
 // Source is what a release is made of.
 type Source struct {
-	// Root is the folder of the checkout.
+	// Root is the directory of the checkout.
 	Root string
 	// Version is what the programs say of themselves, and the tag of the images.
 	Version string
@@ -39,14 +39,14 @@ func (s Source) platforms() []v1.Platform {
 // Compiled are the paths of the programs of one platform, by their names.
 type Compiled map[string]string
 
-// Compile builds programs for a platform into a folder.
-func (s Source) Compile(ctx context.Context, platform v1.Platform, programs []string, folder string, progress Progress) (Compiled, error) {
+// Compile builds programs for a platform into a directory.
+func (s Source) Compile(ctx context.Context, platform v1.Platform, programs []string, dir string, progress Progress) (Compiled, error) {
 	step := progress.Begin("compile for " + platform.String())
-	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + s.Version, "-o", folder + string(filepath.Separator)}
+	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + s.Version, "-o", dir + string(filepath.Separator)}
 	paths := Compiled{}
 	for _, name := range programs {
 		args = append(args, "./cmd/"+name)
-		paths[name] = filepath.Join(folder, name)
+		paths[name] = filepath.Join(dir, name)
 	}
 	build := s.command(ctx, args...)
 	build.Env = buildEnvironment(os.Environ(), platform)

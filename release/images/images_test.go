@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dev/lockstep/release/tinysource"
 )
 
-// The folder of the checkout, the folder of the build, the time of the build and the
+// The directory of the checkout, the directory of the build, the time of the build and the
 // user's settings of the go command are not in an image.
 func TestSameSourceSameDigests(t *testing.T) {
 	one, other := tinysource.New(t), tinysource.New(t)
@@ -24,7 +24,7 @@ func TestSameSourceSameDigests(t *testing.T) {
 	tinysource.Write(t, settings, "GOEXPERIMENT=nogreenteagc\nGOAMD64=v4\n") // as "go env -w" does
 	t.Setenv("GOENV", settings)
 	if diff := cmp.Diff(first, digests(t, build(t, other))); diff != "" {
-		t.Errorf("the same source in another folder gives other images:\n%s", diff)
+		t.Errorf("the same source in another directory gives other images:\n%s", diff)
 	}
 	other.Version = "v1.2.4"
 	for i, digest := range digests(t, build(t, other)) {
@@ -38,32 +38,32 @@ func TestSameSourceSameDigests(t *testing.T) {
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	built, _ := smallImages(t)
-	folder := filepath.Join(t.TempDir(), "dist", "images")
-	tinysource.Write(t, filepath.Join(folder, "oci-layout"), "{}")
-	tinysource.Write(t, filepath.Join(folder, "blobs", "sha256", "leftover"), "x")
-	if err := images.WriteLayout(folder, built); err != nil {
+	dir := filepath.Join(t.TempDir(), "dist", "images")
+	tinysource.Write(t, filepath.Join(dir, "oci-layout"), "{}")
+	tinysource.Write(t, filepath.Join(dir, "blobs", "sha256", "leftover"), "x")
+	if err := images.WriteLayout(dir, built); err != nil {
 		t.Fatal(err)
 	}
-	read, err := images.ReadLayout(folder)
+	read, err := images.ReadLayout(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(digests(t, built), digests(t, read)); diff != "" {
 		t.Errorf("what is read differs from what was written:\n%s", diff)
 	}
-	if _, err := os.Stat(filepath.Join(folder, "blobs", "sha256", "leftover")); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "blobs", "sha256", "leftover")); err == nil {
 		t.Error("a file of the old layout is still there")
 	}
-	entries, err := os.ReadDir(filepath.Dir(folder))
+	entries, err := os.ReadDir(filepath.Dir(dir))
 	if err != nil || len(entries) != 1 {
 		t.Errorf("beside the layout are %v, error %v", entries, err)
 	}
-	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o755 {
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the layout has the mode %s, error %v, want one that others can read", info.Mode(), err)
 	}
 }
 
-// A folder is replaced only when nothing is lost with it but an old layout.
+// A directory is replaced only when nothing is lost with it but an old layout.
 func TestLayoutReplacesNothingElse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -81,8 +81,8 @@ func TestLayoutReplacesNothingElse(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			for _, file := range c.files {
-				if folder, ok := strings.CutSuffix(file, "/"); ok {
-					if err := os.Mkdir(filepath.Join(root, folder), 0o755); err != nil {
+				if dir, ok := strings.CutSuffix(file, "/"); ok {
+					if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
 						t.Fatal(err)
 					}
 					continue

@@ -22,22 +22,22 @@ const (
 	userName = "lockstep"
 )
 
-// file is a file, folder or link of a layer, by its absolute path.
+// file is a file, directory or link of a layer, by its absolute path.
 type file struct {
 	path    string
 	mode    int64
 	owner   int
 	content []byte
 	link    string // where a link leads
-	folder  bool
+	dir     bool
 }
 
 // newLayer packs files. They are sorted and have no time, so that the same files are
-// the same layer in every release; folders that nobody listed belong to root.
+// the same layer in every release; directories that nobody listed belong to root.
 func newLayer(files []file) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
-	for _, f := range withFolders(files) {
+	for _, f := range withDirs(files) {
 		if err := f.write(w); err != nil {
 			return nil, fmt.Errorf("pack %s: %w", f.path, err)
 		}
@@ -51,7 +51,7 @@ func newLayer(files []file) (v1.Layer, error) {
 	)
 }
 
-func withFolders(files []file) []file {
+func withDirs(files []file) []file {
 	known := map[string]bool{"/": true}
 	for _, f := range files {
 		known[f.path] = true
@@ -60,7 +60,7 @@ func withFolders(files []file) []file {
 	for _, f := range files {
 		for dir := path.Dir(f.path); !known[dir]; dir = path.Dir(dir) {
 			known[dir] = true
-			all = append(all, file{path: dir, mode: 0o755, folder: true})
+			all = append(all, file{path: dir, mode: 0o755, dir: true})
 		}
 	}
 	slices.SortFunc(all, func(a, b file) int { return strings.Compare(a.path, b.path) })
@@ -73,7 +73,7 @@ func (f file) write(w *tar.Writer) error {
 		ModTime: time.Unix(0, 0), Typeflag: tar.TypeReg, Size: int64(len(f.content)),
 	}
 	switch {
-	case f.folder:
+	case f.dir:
 		header.Name, header.Typeflag = header.Name+"/", tar.TypeDir
 	case f.link != "":
 		header.Typeflag, header.Linkname, header.Mode = tar.TypeSymlink, f.link, 0o777

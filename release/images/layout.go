@@ -19,51 +19,51 @@ const refAnnotation = "org.opencontainers.image.ref.name"
 // layoutFile is in every OCI layout, and says that it is one.
 const layoutFile = "oci-layout"
 
-// CheckLayout refuses a folder that has something else in it than a layout: writing one
-// replaces the folder.
-func CheckLayout(folder string) error {
-	entries, err := os.ReadDir(folder)
+// CheckLayout refuses a directory that has something else in it than a layout: writing one
+// replaces the directory.
+func CheckLayout(dir string) error {
+	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("OUT=%s: want a folder, which is replaced: %w", folder, err)
+		return fmt.Errorf("OUT=%s: want a directory, which is replaced: %w", dir, err)
 	}
 	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == layoutFile }) {
-		return fmt.Errorf("OUT=%s: the folder has other files in it, and writing the images would remove them: name a new or an empty folder", folder)
+		return fmt.Errorf("OUT=%s: the directory has other files in it, and writing the images would remove them: name a new or an empty directory", dir)
 	}
 	return nil
 }
 
 // WriteLayout writes images into a new OCI layout, and puts it in the place of the old
 // one when it is complete.
-func WriteLayout(folder string, images []Built) error {
-	if err := CheckLayout(folder); err != nil {
+func WriteLayout(dir string, images []Built) error {
+	if err := CheckLayout(dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	fresh, err := os.MkdirTemp(filepath.Dir(folder), ".images-")
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), ".images-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(fresh)
 	if err := writeLayout(fresh, images); err != nil {
-		return fmt.Errorf("write %s: %w", folder, err)
+		return fmt.Errorf("write %s: %w", dir, err)
 	}
-	// A temporary folder is closed to others, and a layout is there to be read.
+	// A temporary directory is closed to others, and a layout is there to be read.
 	if err := os.Chmod(fresh, 0o755); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(folder); err != nil {
+	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	return os.Rename(fresh, folder)
+	return os.Rename(fresh, dir)
 }
 
-func writeLayout(folder string, images []Built) error {
-	to, err := layout.Write(folder, empty.Index)
+func writeLayout(dir string, images []Built) error {
+	to, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		return err
 	}
@@ -83,20 +83,20 @@ func writeLayout(folder string, images []Built) error {
 }
 
 // ReadLayout finds the images of the table in a layout, with what is attached to them.
-func ReadLayout(folder string) ([]Built, error) {
-	index, err := layout.ImageIndexFromPath(folder)
+func ReadLayout(dir string) ([]Built, error) {
+	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
-		return nil, fmt.Errorf("read the images in %s: %w", folder, err)
+		return nil, fmt.Errorf("read the images in %s: %w", dir, err)
 	}
 	manifest, err := index.IndexManifest()
 	if err != nil {
-		return nil, fmt.Errorf("read the images in %s: %w", folder, err)
+		return nil, fmt.Errorf("read the images in %s: %w", dir, err)
 	}
 	var all []Built
 	for _, image := range Table() {
 		built, err := find(image, index, manifest)
 		if err != nil {
-			return nil, fmt.Errorf("read image %s in %s: %w", image.Name, folder, err)
+			return nil, fmt.Errorf("read image %s in %s: %w", image.Name, dir, err)
 		}
 		all = append(all, built)
 	}

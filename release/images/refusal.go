@@ -50,7 +50,7 @@ func unreachable(err error) error {
 func (p Pusher) denied(repository string, said *transport.Error) error {
 	status := fmt.Sprintf("%d %s", said.StatusCode, http.StatusText(said.StatusCode))
 	if p.anonymous() {
-		return fmt.Errorf(`push %s: no credentials for %s (%s): log in with "docker login %s", or name a folder with a config.json in DOCKER_CONFIG`,
+		return fmt.Errorf(`push %s: no credentials for %s (%s): log in with "docker login %s", or name a directory with a config.json in DOCKER_CONFIG`,
 			repository, p.Target.Registry(), status, p.Target.Registry())
 	}
 	return fmt.Errorf("push %s: %s refuses the credentials that the Docker configuration has for it (%s)", repository, p.Target.Registry(), status)

@@ -30,11 +30,11 @@ func baseFiles() []file {
 			"root:x:0:0:root:%[1]s:/sbin/nologin\n%[2]s:x:%[3]d:%[3]d:%[2]s:%[1]s:/sbin/nologin\n", home, userName, userID)},
 		{path: "/etc/group", mode: 0o644, content: fmt.Appendf(nil, "root:x:0:\n%s:x:%d:\n", userName, userID)},
 		{path: rootsPath, mode: 0o644, content: certificateRoots()},
-		{path: "/tmp", mode: 0o1777, folder: true},
+		{path: "/tmp", mode: 0o1777, dir: true},
 		// Mount points of credentials: whoever runs the image can enter them.
-		{path: home, mode: 0o755, folder: true},
-		{path: home + "/.docker", mode: 0o755, folder: true},
-		{path: home + "/.kube", mode: 0o755, folder: true},
+		{path: home, mode: 0o755, dir: true},
+		{path: home + "/.docker", mode: 0o755, dir: true},
+		{path: home + "/.kube", mode: 0o755, dir: true},
 	}
 }
 
@@ -58,8 +58,8 @@ func newProgramLayer(program string, content []byte) (v1.Layer, error) {
 		files = append(files, file{path: path, link: "/" + program})
 	}
 	if program == Agent {
-		// The default folder of k8s-config-controller's image; usually a volume is mounted here.
-		files = append(files, file{path: "/config", mode: 0o755, owner: userID, folder: true})
+		// The default directory of k8s-config-controller's image; usually a volume is mounted here.
+		files = append(files, file{path: "/config", mode: 0o755, owner: userID, dir: true})
 	}
 	return newLayer(files)
 }

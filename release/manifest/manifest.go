@@ -27,7 +27,7 @@ metadata:
 type Source struct {
 	// Helm is the path of the program.
 	Helm string
-	// Chart is a folder or a package.
+	// Chart is a directory or a package.
 	Chart string
 	// Tag is that of the image; empty for the chart's own. The registry stays for the reader to name.
 	Tag string

@@ -17,7 +17,7 @@ import (
 // RootsModule has the certificate roots of the images.
 const RootsModule = "golang.org/x/crypto/x509roots/fallback"
 
-// New makes a checkout in a folder of its own.
+// New makes a checkout in a directory of its own.
 func New(t testing.TB) images.Source {
 	t.Helper()
 	root := t.TempDir()
@@ -47,7 +47,7 @@ func New(t testing.TB) images.Source {
 	return images.Source{Root: root, Version: "v1.2.3", Revision: "0123456789abcdef", Created: time.Unix(1700000000, 0)}
 }
 
-// Write writes a file and the folders above it.
+// Write writes a file and the directories above it.
 func Write(t testing.TB, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -164,7 +164,7 @@ func rightsScenes() group {
 			rules[1] = labtest.Rule{Groups: []string{"apps"}, Resources: []string{"deployments", "statefulsets", "daemonsets"}, Verbs: []string{"list", "watch"}}
 			account.AllowEverywhere(t, rules...)
 			account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
-			s.AwaitRecordRight(t, account, true)
+			s.AwaitRecordPermission(t, account, true)
 			s.runAs(t, account.Kubeconfig)
 		},
 		scenes: []scene{

@@ -73,7 +73,7 @@ type group struct {
 func groups() map[string]group {
 	return map[string]group{
 		"Plain": plainScenes(), "Pods": podScenes(), "Images": imageScenes(), "Down": downScenes(),
-		"Rights": rightsScenes(), "Off": offScenes(), "Room": roomScenes(), "Unwritable": unwritableScenes(), "Two": twoInstallations(),
+		"Permissions": rightsScenes(), "Off": offScenes(), "Room": roomScenes(), "Unwritable": unwritableScenes(), "Two": twoInstallations(),
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *stage) run(t testing.TB, flags ...string) {
 	s.controller.AwaitReady(t, true)
 }
 
-// runAs does the same with the rights of a kubeconfig, and does not wait.
+// runAs does the same with the permissions of a kubeconfig, and does not wait.
 func (s *stage) runAs(t testing.TB, kubeconfig string, flags ...string) {
 	t.Helper()
 	s.controller = inprocess.StartControllerAs(t, s.World, kubeconfig, append([]string{"--quiet", testkit.Quiet, "--log-level", "debug", "--log-format", "json"}, flags...)...)

@@ -25,7 +25,7 @@ type unknownError struct{ name string }
 
 func (e unknownError) Error() string { return fmt.Sprintf("no break matches %q", e.name) }
 
-// load reads the breaks of a folder that are wanted by name or by the beginning of it.
+// load reads the breaks of a directory that are wanted by name or by the beginning of it.
 func load(dir string, wanted []string) ([]Break, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.break"))
 	if err != nil {

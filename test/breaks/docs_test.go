@@ -49,8 +49,8 @@ func TestDocsNameOnlyBreaksThatExist(t *testing.T) {
 // and base-app, tells of a break.
 func (b change) row(id string) string {
 	if !strings.HasPrefix(id, "KR-") {
-		folder := strings.TrimPrefix(b.folder, "./")
-		return fmt.Sprintf("| %[1]s | %[2]s | `%[3]s` in `%[4]s` | [%[1]s.break](../test/breaks/%[1]s.break), in `%[5]s` |", id, b.title, b.test, folder, b.file)
+		dir := strings.TrimPrefix(b.dir, "./")
+		return fmt.Sprintf("| %[1]s | %[2]s | `%[3]s` in `%[4]s` | [%[1]s.break](../test/breaks/%[1]s.break), in `%[5]s` |", id, b.title, b.test, dir, b.file)
 	}
 	what := fmt.Sprintf("`%s` becomes `%s`", oneLine(b.find), oneLine(b.replace))
 	if b.replace == "" {

@@ -34,9 +34,9 @@ func TestBreaksApply(t *testing.T) {
 }
 
 type change struct {
-	title              string
-	file, folder, test string
-	find, replace      string
+	title           string
+	file, dir, test string
+	find, replace   string
 }
 
 func read(t *testing.T, file string) change {
@@ -48,7 +48,7 @@ func read(t *testing.T, file string) change {
 		case strings.HasPrefix(line, "file: "):
 			b.file = line[len("file: "):]
 		case strings.HasPrefix(line, "test: "):
-			b.folder, b.test, _ = strings.Cut(line[len("test: "):], " ")
+			b.dir, b.test, _ = strings.Cut(line[len("test: "):], " ")
 		case strings.HasPrefix(line, "-"):
 			find = append(find, line[1:])
 		case strings.HasPrefix(line, "+"):
@@ -60,7 +60,7 @@ func read(t *testing.T, file string) change {
 		}
 	}
 	b.find, b.replace = strings.Join(find, "\n"), strings.Join(replace, "\n")
-	if b.file == "" || b.folder == "" || b.test == "" || b.find == "" {
+	if b.file == "" || b.dir == "" || b.test == "" || b.find == "" {
 		t.Fatalf("%s names no file, test or text: %+v", file, b)
 	}
 	return b
@@ -70,7 +70,7 @@ func read(t *testing.T, file string) change {
 // values that the code itself gives names to.
 func (b change) checkTest(t *testing.T) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("../..", b.folder, "*.go"))
+	files, err := filepath.Glob(filepath.Join("../..", b.dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (b change) checkTest(t *testing.T) {
 	}
 	function, subtests, _ := strings.Cut(b.test, "/")
 	if !regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(function) + `\(`).MatchString(all.String()) {
-		t.Errorf("%s has no %s", b.folder, function)
+		t.Errorf("%s has no %s", b.dir, function)
 	}
 	// Names such as "deployment on 1.36.0" are put together from values.
 	subtests = strings.ReplaceAll(subtests, "_on_", "/")
@@ -90,7 +90,7 @@ func (b change) checkTest(t *testing.T) {
 		}
 		word := strings.ReplaceAll(regexp.QuoteMeta(name), "_", "[ _]")
 		if !regexp.MustCompile(`\b` + word + `\b`).MatchString(all.String()) {
-			t.Errorf("%s has no subtest %s of %s", b.folder, name, function)
+			t.Errorf("%s has no subtest %s of %s", b.dir, name, function)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func tracked(ctx context.Context, root string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// copyTree copies files into a folder, whose former content goes. It returns a hash of all
+// copyTree copies files into a directory, whose former content goes. It returns a hash of all
 // that can decide the result of a test: the names and the content of the files, without
 // those of the breaks, and the Go release.
 func copyTree(from, to string, names []string) (string, error) {

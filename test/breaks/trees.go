@@ -14,7 +14,7 @@ import (
 )
 
 // trees are the copies of a working tree in which breaks are made. They are always in the
-// same place, because the Go build cache tells packages apart by their folder: a copy with
+// same place, because the Go build cache tells packages apart by their directory: a copy with
 // another name would compile everything again.
 type trees struct {
 	dir    string

@@ -99,9 +99,9 @@ func TestAdviceOfToday(t *testing.T) {
 		"sync: {enabled: true, configmaps: [a]}":                                         "set serviceAccount.create=true",
 		"sync: {enabled: true}":                                                          "set sync.configmaps or sync.secrets",
 		"autoscaling: {enabled: true, minReplicas: 12}":                                  "autoscaling.minReplicas is 12 and autoscaling.maxReplicas is 10: lower the first or raise the second",
-		"secretsMountPath: /etc/kubernetes/configmaps/\nsecrets: {s: {kv_data: {a: b}}}": "configmapsMountPath and secretsMountPath are the same folder, /etc/kubernetes/configmaps",
-		"volumeMounts: [{name: mine, mountPath: /etc/kubernetes/configmaps}]":            "configmapsMountPath and volumeMounts (mine) are the same folder",
-		"serviceAccount: {create: true}\nsync: {enabled: true, configmaps: [a], mountPath: /etc/kubernetes/configmaps}": "configmapsMountPath and sync.mountPath are the same folder, /etc/kubernetes/configmaps",
+		"secretsMountPath: /etc/kubernetes/configmaps/\nsecrets: {s: {kv_data: {a: b}}}": "configmapsMountPath and secretsMountPath are the same directory, /etc/kubernetes/configmaps",
+		"volumeMounts: [{name: mine, mountPath: /etc/kubernetes/configmaps}]":            "configmapsMountPath and volumeMounts (mine) are the same directory",
+		"serviceAccount: {create: true}\nsync: {enabled: true, configmaps: [a], mountPath: /etc/kubernetes/configmaps}": "configmapsMountPath and sync.mountPath are the same directory, /etc/kubernetes/configmaps",
 		"domain: example.org":       "additional properties 'domain' not allowed",
 		"ingresss: {enabled: true}": "additional properties 'ingresss' not allowed",
 	} {

@@ -102,7 +102,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestClashesCanBeAllowed: in folders of their own, or by letting the last win.
+// TestClashesCanBeAllowed: in directories of their own, or by letting the last win.
 func TestClashesCanBeAllowed(t *testing.T) {
 	t.Parallel()
 	const values = "{appName: a, configmaps: {c: {kv_data: {x: 1}}, d: {kv_data: {x: 2}}}, mount: {%s}}"
@@ -126,7 +126,7 @@ func projected(t *testing.T, r *unstructured.Unstructured) []any {
 	return sources
 }
 
-// TestNothingToAttach: no ConfigMaps, no volume, no Job, no rights.
+// TestNothingToAttach: no ConfigMaps, no volume, no Job, no permissions.
 func TestNothingToAttach(t *testing.T) {
 	t.Parallel()
 	for _, values := range []string{"appName: a", "{appName: a, configmaps: null}", "{appName: a, configmaps: {}}"} {
@@ -205,7 +205,7 @@ func TestNotesWarn(t *testing.T) {
 	}
 }
 
-// TestControllerNeedsNoJob: neither Job nor rights.
+// TestControllerNeedsNoJob: neither Job nor permissions.
 func TestControllerNeedsNoJob(t *testing.T) {
 	t.Parallel()
 	text := render(t, minimal+"revisions: {attach: controller}")

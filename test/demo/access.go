@@ -77,7 +77,7 @@ func (y *yourCluster) look(ctx context.Context) (findings, error) {
 	if y.client, err = client.New(y.config, client.Options{}); err != nil {
 		return found, fmt.Errorf("ask what it serves: %w; choose another context, %s", err, without)
 	}
-	if err := y.rights(ctx); err != nil {
+	if err := y.permissions(ctx); err != nil {
 		return found, err
 	}
 	namespaces := &corev1.NamespaceList{}
@@ -124,11 +124,11 @@ func checkVersion(text string) (string, error) {
 	return v.String(), nil
 }
 
-// rights asks for what the story cannot do without; it makes the namespace, and there
+// permissions asks for what the story cannot do without; it makes the namespace, and there
 // needs what its owner has.
-func (y *yourCluster) rights(ctx context.Context) error {
+func (y *yourCluster) permissions(ctx context.Context) error {
 	var denied []string
-	for _, right := range []authorizationv1.ResourceAttributes{
+	for _, permission := range []authorizationv1.ResourceAttributes{
 		{Verb: "create", Resource: "namespaces"},
 		{Verb: "delete", Resource: "namespaces"},
 		{Verb: "list", Resource: "configmaps", Namespace: "lockstep-demo"},
@@ -137,16 +137,16 @@ func (y *yourCluster) rights(ctx context.Context) error {
 		{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "lockstep-demo"},
 		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: "lockstep-demo"},
 	} {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &permission}}
 		if err := y.client.Create(ctx, review); err != nil {
 			return fmt.Errorf("ask what you may do: %w", err)
 		}
 		if !review.Status.Allowed {
-			denied = append(denied, right.Verb+" "+right.Resource)
+			denied = append(denied, permission.Verb+" "+permission.Resource)
 		}
 	}
 	if len(denied) > 0 {
-		return fmt.Errorf("you may not %s: choose a context with these rights, %s", strings.Join(denied, ", "), without)
+		return fmt.Errorf("you may not %s: choose a context with these permissions, %s", strings.Join(denied, ", "), without)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (st *stage) helm(ctx context.Context, values string, args ...string) error 
 	if err != nil {
 		return err
 	}
-	home := filepath.Join(st.folder, "helm")
+	home := filepath.Join(st.dir, "helm")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}

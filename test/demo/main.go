@@ -53,7 +53,7 @@ Environment:
   YES=1                      answer the question that CLUSTER=1 asks
   KEEP=1                     leave the control plane, or the namespace, at the end
   CHAPTERS=3                 play the first three chapters
-  KUBEBUILDER_ASSETS=FOLDER  start etcd and kube-apiserver of this folder instead of compiling them
+  KUBEBUILDER_ASSETS=FOLDER  start etcd and kube-apiserver of this directory instead of compiling them
 `
 
 func main() {
@@ -100,7 +100,7 @@ type options struct {
 	in            io.Reader
 	// chapters is the number of chapters to play, from the first; empty means all.
 	chapters string
-	// downloaded is a folder with programs of a control plane.
+	// downloaded is a directory with programs of a control plane.
 	downloaded string
 	// binary is the lockstep to play with; empty means to build this checkout's.
 	binary string

@@ -44,7 +44,7 @@ func (o *ownPlane) open(ctx context.Context, st *stage) error {
 	if o.cluster, err = labtest.Start(ctx, o.options); err != nil {
 		return err
 	}
-	st.kubeconfig, st.folder = o.cluster.Kubeconfig(), o.cluster.Dir()
+	st.kubeconfig, st.dir = o.cluster.Kubeconfig(), o.cluster.Dir()
 	st.namespace, st.ownNamespace = "shop", "lockstep-system"
 	shows := "It has no node, so pods stay pending; a rollout shows as a new ReplicaSet"
 	if !o.cluster.HasControllers() {

@@ -91,15 +91,15 @@ func (s *story) pushAndChange(ctx context.Context) error {
 
 // openRegistry starts a registry of its own, and lets the next Lockstep ask it.
 func (s *story) openRegistry(ctx context.Context) error {
-	folder := filepath.Join(s.folder, "registry")
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	dir := filepath.Join(s.dir, "registry")
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
 	var err error
-	if s.registry, err = registrylab.Start(ctx, registrylab.Options{Folder: folder, Public: true, Progress: s.printer}); err != nil {
+	if s.registry, err = registrylab.Start(ctx, registrylab.Options{Dir: dir, Public: true, Progress: s.printer}); err != nil {
 		return fmt.Errorf("start a registry: %w", err)
 	}
-	authority := filepath.Join(folder, "ca.pem")
+	authority := filepath.Join(dir, "ca.pem")
 	if err := os.WriteFile(authority, s.registry.CA, 0o600); err != nil {
 		return err
 	}
@@ -132,5 +132,5 @@ func (st *stage) closeRegistry() error {
 	if err := st.registry.Stop(); err != nil {
 		return err
 	}
-	return os.RemoveAll(filepath.Join(st.folder, "registry"))
+	return os.RemoveAll(filepath.Join(st.dir, "registry"))
 }

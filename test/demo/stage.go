@@ -72,7 +72,7 @@ type ground struct {
 	client       client.Client
 	namespace    string // of the application
 	ownNamespace string // where Lockstep keeps what it remembers
-	folder       string // for files of the story
+	dir          string // for files of the story
 	scope        []string
 	// templates are watched where there is no Deployment controller.
 	templates *templates

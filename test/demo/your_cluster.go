@@ -33,7 +33,7 @@ type yourCluster struct {
 	client    client.Client
 	namespace string
 	made      bool
-	folder    string
+	dir       string
 	// helm is the program, and lacks what the chapter about canaries does not find.
 	helm, lacks string
 }
@@ -79,7 +79,7 @@ func (y *yourCluster) plan(found findings, o options) string {
 		"In that namespace it makes a Deployment of two pods, a ConfigMap and a Secret. The pods have a",
 		"scheduling gate, so they stay pending and no node runs them.",
 	}, canary, []string{
-		"Lockstep runs as a process on this machine, with your rights. It follows that namespace only, and",
+		"Lockstep runs as a process on this machine, with your permissions. It follows that namespace only, and",
 		"keeps its key and its record there. The story changes nothing else in the cluster.", end,
 	})
 	for _, where := range found.installed {
@@ -99,15 +99,15 @@ func (y *yourCluster) kubectl(command string) string {
 
 func (y *yourCluster) open(ctx context.Context, st *stage) error {
 	var err error
-	if y.folder, err = os.MkdirTemp("", "lockstep-demo-"); err != nil {
+	if y.dir, err = os.MkdirTemp("", "lockstep-demo-"); err != nil {
 		return err
 	}
-	pinned := filepath.Join(y.folder, "context.yaml")
+	pinned := filepath.Join(y.dir, "context.yaml")
 	if err := os.WriteFile(pinned, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, current-context: %q}\n", y.context), 0o600); err != nil {
 		return err
 	}
 	st.kubeconfig = strings.Join(append([]string{pinned}, y.files...), string(filepath.ListSeparator))
-	st.client, st.folder = y.client, y.folder
+	st.client, st.dir = y.client, y.dir
 	st.namespace, st.ownNamespace, st.scope = y.namespace, y.namespace, []string{"--namespaces", y.namespace}
 	st.gated = true
 	namespace := &corev1.Namespace{}
@@ -142,7 +142,7 @@ func (y *yourCluster) farewell(*stage) []string {
 
 // close deletes the namespace and waits until it is gone.
 func (y *yourCluster) close(st *stage, keep bool) error {
-	err := os.RemoveAll(y.folder)
+	err := os.RemoveAll(y.dir)
 	if keep || !y.made {
 		return err
 	}

@@ -50,33 +50,33 @@ func (a *application) awaitTold(t *testing.T, before int64) {
 }
 
 // TestNewManifestsOfTheAgent runs the agent's container of two pages as a process:
-// its arguments, with folders and addresses of this machine, and its rights.
+// its arguments, with directories and addresses of this machine, and its permissions.
 func TestNewManifestsOfTheAgent(t *testing.T) {
 	t.Parallel()
 	t.Run("InThePlaceOfK8sSidecar", func(t *testing.T) {
 		t.Parallel()
-		app, w, folder := newApplication(t), testkit.NewWorld(t), t.TempDir()
+		app, w, dir := newApplication(t), testkit.NewWorld(t), t.TempDir()
 		objects := agentObjects(t, "docs/migrate/k8s-sidecar.md")
 		account := labtest.NewAccount(t, w.Cluster, w.Namespace)
 		account.Allow(t, rulesOf(t, objects)...)
 		awaitRight(t, account)
-		args := agentArgs(t, objects, "/dashboards", folder, "http://127.0.0.1:3000", app.URL, ":8080", "127.0.0.1:0")
+		args := agentArgs(t, objects, "/dashboards", dir, "http://127.0.0.1:3000", app.URL, ":8080", "127.0.0.1:0")
 		startAgent(t, append(args, "--kubeconfig", account.Kubeconfig, "--namespace", w.Namespace))
 		dashboard := testkit.ConfigMap("one", "one.json", "{}")
 		dashboard.Labels = map[string]string{"grafana_dashboard": "1"}
 		w.Create(t, dashboard)
-		awaitFile(t, filepath.Join(folder, "one.json"), "{}")
+		awaitFile(t, filepath.Join(dir, "one.json"), "{}")
 		before := app.told.Load()
 		w.SetConfig(t, "one", "one.json", `{"title": "two"}`)
-		awaitFile(t, filepath.Join(folder, "one.json"), `{"title": "two"}`)
+		awaitFile(t, filepath.Join(dir, "one.json"), `{"title": "two"}`)
 		app.awaitTold(t, before)
 	})
 	t.Run("InThePlaceOfConfigmapReload", func(t *testing.T) {
 		t.Parallel()
-		app, folder := newApplication(t), t.TempDir()
-		path := filepath.Join(folder, "prometheus.yml")
+		app, dir := newApplication(t), t.TempDir()
+		path := filepath.Join(dir, "prometheus.yml")
 		write(t, path, "one")
-		startAgent(t, agentArgs(t, agentObjects(t, "docs/migrate/configmap-reload.md"), "/etc/config", folder, "http://127.0.0.1:9090", app.URL, ":8080", "127.0.0.1:0"))
+		startAgent(t, agentArgs(t, agentObjects(t, "docs/migrate/configmap-reload.md"), "/etc/config", dir, "http://127.0.0.1:9090", app.URL, ":8080", "127.0.0.1:0"))
 		app.awaitTold(t, 0)
 		write(t, path, "two")
 		app.awaitTold(t, 1)

@@ -89,7 +89,7 @@ func TestReplaceTakesAReloadBack(t *testing.T) {
 	w.AwaitRollout(t, "web", "")
 
 	kubectl("replace", "-f")(t, w, "bonjour")
-	w.AwaitEvent(t, "web", "Warning Undone", "configmap/app", "was taken back")
+	w.AwaitEvent(t, "web", "Warning Undone", "configmap/app", "was reverted")
 	pass(t, w)
 	if now := w.Shown(t, "web"); now != "" {
 		t.Errorf("the template shows %q: Lockstep has written it again", now)

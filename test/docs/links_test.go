@@ -115,7 +115,7 @@ func anchor(heading string) string {
 func TestAnchor(t *testing.T) {
 	t.Parallel()
 	for heading, want := range map[string]string{
-		"Taken back":                       "taken-back",
+		"Reverted":                         "reverted",
 		"1. `make push`, then: install it": "1-make-push-then-install-it",
 		"What is different?":               "what-is-different",
 		"A & B":                            "a--b",

@@ -84,23 +84,23 @@ func play(t *testing.T, sessions []fence) {
 	}
 }
 
-// reader is a person at a terminal, in a folder that looks like the repository's.
+// reader is a person at a terminal, in a directory that looks like the repository's.
 type reader struct {
 	client  client.Client
 	cluster *labtest.Cluster
 	// names are those of the pages and, after each, the one that is used here.
 	names      []string
-	folder     string
+	dir        string
 	env        []string
 	controller *labtest.Running
-	// view is the same person with fewer rights, once a session asked for that.
+	// view is the same person with fewer permissions, once a session asked for that.
 	view *reader
 }
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	cluster := labtest.Shared(t, labtest.KWOK)
-	r := &reader{client: testkit.NewClient(t, cluster.Kubeconfig()), cluster: cluster, folder: t.TempDir()}
+	r := &reader{client: testkit.NewClient(t, cluster.Kubeconfig()), cluster: cluster, dir: t.TempDir()}
 	own := labtest.Namespace(t, cluster)
 	shop := own + "-shop"
 	r.names = []string{"lockstep-system", own, "shop", shop}
@@ -112,7 +112,7 @@ func newReader(t *testing.T) *reader {
 		}
 	})
 	r.link(t, "charts", filepath.Join(root(t), "charts"))
-	bin := filepath.Join(r.folder, "bin")
+	bin := filepath.Join(r.dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -120,9 +120,9 @@ func newReader(t *testing.T) *reader {
 		r.link(t, filepath.Join("bin", name), path)
 	}
 	// Where a page installs something for all users of the machine.
-	r.names = append(r.names, "/usr/local/bin", bin, "/etc/bash_completion.d", r.folder)
+	r.names = append(r.names, "/usr/local/bin", bin, "/etc/bash_completion.d", r.dir)
 	r.env = []string{
-		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + r.folder, "KUBECONFIG=" + cluster.Kubeconfig(),
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + r.dir, "KUBECONFIG=" + cluster.Kubeconfig(),
 		"LOCKSTEP_NAMESPACES=" + shop, "LOCKSTEP_OWN_NAMESPACE=" + own,
 		"LOCKSTEP_QUIET=1s", "LOCKSTEP_METRICS_ADDR=0", "LOCKSTEP_PROBE_ADDR=127.0.0.1:0",
 	}
@@ -134,7 +134,7 @@ func (r *reader) named(text string) string { return strings.NewReplacer(r.names.
 
 func (r *reader) link(t *testing.T, name, to string) {
 	t.Helper()
-	if err := os.Symlink(to, filepath.Join(r.folder, name)); err != nil {
+	if err := os.Symlink(to, filepath.Join(r.dir, name)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -146,8 +146,8 @@ func (r *reader) copyExamples(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("examples are %q, error %v", files, err)
 	}
-	folder := filepath.Join(r.folder, "examples")
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	dir := filepath.Join(r.dir, "examples")
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {
@@ -156,7 +156,7 @@ func (r *reader) copyExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		text = []byte(r.named(string(text)))
-		if err := os.WriteFile(filepath.Join(folder, filepath.Base(file)), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,7 +189,7 @@ func (r *reader) shell(command string) labtest.Command {
 	if strings.HasPrefix(command, "lockstep-sync ") { // it is at home in a pod, which has no kubeconfig
 		env = append(slices.Clone(env), "KUBECONFIG=")
 	}
-	return labtest.Command{Path: "/bin/bash", Args: []string{"-c", r.named(command)}, Env: env, Dir: r.folder}
+	return labtest.Command{Path: "/bin/bash", Args: []string{"-c", r.named(command)}, Env: env, Dir: r.dir}
 }
 
 // background starts the controller, in the place of one that runs already.

@@ -91,8 +91,8 @@ func (r *reader) useSecureRegistry(t *testing.T) {
 	r.env = append(r.env, "DOCKER_CONFIG="+filepath.Dir(login(t, registry.Address)))
 }
 
-// viewer is a person in the same folder who has Kubernetes' own role "view" in the namespace
-// of the page, and no other right.
+// viewer is a person in the same directory who has Kubernetes' own role "view" in the namespace
+// of the page, and no other permission.
 func (r *reader) viewer(t *testing.T) *reader {
 	t.Helper()
 	if r.view != nil {

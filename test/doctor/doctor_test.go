@@ -40,7 +40,7 @@ func TestDoctor(t *testing.T) {
 	i.Create(t, testkit.Deployment("lost", "nowhere", ""))
 	i.Annotate(t, testkit.Web, settings.Quiet, "soon")
 	i.Annotate(t, testkit.Web, "reloader.stakater.com/auto", "true")
-	i.Annotate(t, testkit.Web, settings.MovedBy, "elsewhere")
+	i.Annotate(t, testkit.Web, settings.RolledOutBy, "elsewhere")
 	i.Annotate(t, "lost", settings.ImagePrefix+"app", "127.0.0.1:1/app:1.*")
 	sick := i.examine(t)
 	if sick.code != 1 || !strings.Contains(sick.stderr, "Error: 1 problem\n") {
@@ -67,16 +67,16 @@ spec:
 	for _, defect := range []struct {
 		name string
 		find func(*testing.T, *installation)
-	}{{"Metadata", metadata}, {"Leftovers", leftovers}, {"Rights", rights}, {"Arguments", arguments}} {
+	}{{"Metadata", metadata}, {"Leftovers", leftovers}, {"Permissions", permissions}, {"Arguments", arguments}} {
 		t.Run(defect.name, func(t *testing.T) { defect.find(t, i) })
 	}
 }
 
-// rights: a right that is taken away is named, and what it is for.
-func rights(t *testing.T, i *installation) {
+// permissions: a permission that is taken away is named, and what it is for.
+func permissions(t *testing.T, i *installation) {
 	t.Helper()
 	i.account.Allow(t, append(testkit.OwnRules(), leases())...)
-	i.AwaitRecordRight(t, i.account, false)
+	i.AwaitRecordPermission(t, i.account, false)
 	a := i.examine(t)
 	a.expect(t, "permissions", "problem", "2 of ", "create configmaps in "+i.Own+": needed for remembering what was delivered", "patch configmaps/lockstep-state-00 in "+i.Own, i.account.Name)
 	if a.code != 1 {
@@ -109,7 +109,7 @@ func arguments(t *testing.T, i *installation) {
 	i.examine(t).expect(t, "controller", "problem", "would not start", "maximum delay")
 }
 
-// TestNoRights: what could not be checked is told, with the right that is missing.
+// TestNoRights: what could not be checked is told, with the permission that is missing.
 func TestNoRights(t *testing.T) {
 	t.Parallel()
 	i := install(t)

@@ -42,7 +42,7 @@ func TestWhatIsLookedAt(t *testing.T) {
 	i.examine(t).expect(t, "settings", "warning", "0 workloads looked at", "does not watch", i.Namespace)
 }
 
-// TestSelectedRights: any namespace may get the labels, so that rights in some of them are not
+// TestSelectedRights: any namespace may get the labels, so that permissions in some of them are not
 // enough.
 func TestSelectedRights(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 // installation is an installation that a person would have: a Deployment with its service
-// account and its rights, and the controller that leads.
+// account and its permissions, and the controller that leads.
 type installation struct {
 	*testkit.World
 	account    *labtest.Account
@@ -55,7 +55,7 @@ func install(t *testing.T) *installation {
 	i := &installation{World: w, account: labtest.NewAccount(t, w.Cluster, w.Own)}
 	i.account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules())...)
 	i.account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules(), []labtest.Rule{leases()})...)
-	w.AwaitRecordRight(t, i.account, true)
+	w.AwaitRecordPermission(t, i.account, true)
 	i.CreateApp(t)
 	ip := address(t)
 	i.controller = inprocess.StartControllerAs(t, w, i.account.Kubeconfig, "--revisions=false", "--leader-elect=true", "--lease-duration", "1m", "--probe-addr", net.JoinHostPort(ip, "0"))

@@ -27,7 +27,7 @@ func accountable(t *testing.T, flags ...string) (*testkit.World, *testkit.Witnes
 	account := labtest.NewAccount(t, w.Cluster, w.Own)
 	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules())...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
-	w.AwaitRecordRight(t, account, true)
+	w.AwaitRecordPermission(t, account, true)
 	c := crashing{w.StartControllerAs(t, account.Kubeconfig, flags...), w, account}
 	witness.AwaitKnown(t)
 	w.AwaitRecord(t, testkit.Web, "configmap/app", "secret/db")
@@ -38,7 +38,7 @@ func accountable(t *testing.T, flags ...string) (*testkit.World, *testkit.Witnes
 func (c crashing) forbidRecord(t *testing.T) {
 	t.Helper()
 	c.account.Allow(t, testkit.OwnRules()...)
-	c.world.AwaitRecordRight(t, c.account, false)
+	c.world.AwaitRecordPermission(t, c.account, false)
 }
 
 func (c crashing) kill(t *testing.T) {
@@ -109,7 +109,7 @@ func TestKilledBetweenPatchAndRecordOfAnOldVersion(t *testing.T) {
 	inprocess.StartReady(t, w, "--quiet", testkit.Quiet)
 	witness.Pass(t)
 	if got := w.Shown(t, testkit.Web); got != shown["3"] {
-		t.Errorf("the Deployment was taken back to %q and shows %q: it was pushed again", shown["3"], got)
+		t.Errorf("the Deployment was reverted to %q and shows %q: it was pushed again", shown["3"], got)
 	}
 	w.SetConfig(t, "app", "key", "4")
 	w.AwaitRollout(t, testkit.Web, shown["3"])

@@ -26,7 +26,7 @@ func TestMissingRightForSecrets(t *testing.T) {
 	account := labtest.NewAccount(t, w.Cluster, w.Own)
 	account.AllowEverywhere(t, testkit.FollowRules()...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
-	w.AwaitRecordRight(t, account, true)
+	w.AwaitRecordPermission(t, account, true)
 
 	c := inprocess.StartControllerAs(t, w, account.Kubeconfig)
 	c.AwaitReady(t, true)
@@ -68,7 +68,7 @@ func TestMissingRightForNamespaces(t *testing.T) {
 	account := labtest.NewAccount(t, w.Cluster, w.Own)
 	account.AllowEverywhere(t, everything...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
-	w.AwaitRecordRight(t, account, true)
+	w.AwaitRecordPermission(t, account, true)
 	c := inprocess.StartControllerAs(t, w, account.Kubeconfig)
 	w.AwaitRecord(t, testkit.Web, "configmap/app")
 	c.Stop(t)
@@ -92,7 +92,7 @@ func TestMissingRightForNamespaces(t *testing.T) {
 }
 
 // TestMissingRightsToWrite: what is only written now and then would be missed when
-// it is too late. Readiness names each right, and is false without those that
+// it is too late. Readiness names each permission, and is false without those that
 // everything depends on. What only revisioned objects need is no news before there is
 // one.
 func TestMissingRightsToWrite(t *testing.T) {
@@ -109,20 +109,20 @@ func TestMissingRightsToWrite(t *testing.T) {
 	c := inprocess.StartControllerAs(t, w, account.Kubeconfig, "--leader-elect=true", "--pod-strategies", "--kind=apps/v1/ReplicaSet=spec.template")
 	const missing = ": permission is missing; it is needed for "
 	c.AwaitVerbose(t,
-		"[-] right to create configmaps in "+w.Own+missing+"remembering what was delivered",
-		"[-] right to patch configmaps/lockstep-state-00 in "+w.Own+missing+"remembering what was delivered, in lockstep-state-00 to lockstep-state-63",
-		"[-] right to create leases.coordination.k8s.io in "+w.Own+missing+"leader election",
-		"[-] right to update leases.coordination.k8s.io/lockstep in "+w.Own,
-		"[-] right to patch deployments.apps in "+w.Namespace+missing+"rolling them",
-		"[-] right to patch replicasets.apps in "+w.Namespace,
-		"[-] right to list controllerrevisions.apps in "+w.Namespace,
-		"[-] right to create pods/eviction in "+w.Namespace,
-		"[-] right to create events.events.k8s.io in "+w.Namespace,
+		"[-] permission to create configmaps in "+w.Own+missing+"remembering what was delivered",
+		"[-] permission to patch configmaps/lockstep-state-00 in "+w.Own+missing+"remembering what was delivered, in lockstep-state-00 to lockstep-state-63",
+		"[-] permission to create leases.coordination.k8s.io in "+w.Own+missing+"leader election",
+		"[-] permission to update leases.coordination.k8s.io/lockstep in "+w.Own,
+		"[-] permission to patch deployments.apps in "+w.Namespace+missing+"rolling them",
+		"[-] permission to patch replicasets.apps in "+w.Namespace,
+		"[-] permission to list controllerrevisions.apps in "+w.Namespace,
+		"[-] permission to create pods/eviction in "+w.Namespace,
+		"[-] permission to create events.events.k8s.io in "+w.Namespace,
 		"not ready",
 	)
 	_, text := c.Probe(t, "/readyz?verbose")
 	for _, never := range []string{"patch cronjobs", "get configmaps", "patch secrets"} {
-		if strings.Contains(text, "right to "+never) {
+		if strings.Contains(text, "permission to "+never) {
 			t.Errorf("%q is granted or not needed:\n%s", never, text)
 		}
 	}
@@ -131,8 +131,8 @@ func TestMissingRightsToWrite(t *testing.T) {
 	revisioned.Labels = map[string]string{settings.Revisioned: "true"}
 	w.Create(t, revisioned)
 	c.AwaitVerbose(t,
-		"[-] right to patch configmaps in "+w.Namespace+missing+"attaching revisioned objects",
-		"[-] right to patch secrets in "+w.Namespace+missing+"attaching revisioned objects",
+		"[-] permission to patch configmaps in "+w.Namespace+missing+"attaching revisioned objects",
+		"[-] permission to patch secrets in "+w.Namespace+missing+"attaching revisioned objects",
 	)
 
 	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules(), []labtest.Rule{
@@ -145,5 +145,5 @@ func TestMissingRightsToWrite(t *testing.T) {
 		{Groups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
 	})...)
 	c.AwaitReady(t, true)
-	c.AwaitVerbose(t, "[+] rights: what is written may be written")
+	c.AwaitVerbose(t, "[+] permissions: what is written may be written")
 }

@@ -22,20 +22,20 @@ func TestKubectlPlugin(t *testing.T) {
 	binary := labtest.Program(t, program.Kubectl)
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for name, file := range map[string]string{"kubectl": binary, "kubectl-lockstep": labtest.Binary(t, "./cmd/lockstep")} {
-		if err := os.Symlink(file, filepath.Join(folder, name)); err != nil {
+		if err := os.Symlink(file, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(folder, "kubectl_complete-lockstep"), []byte(completeScript), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "kubectl_complete-lockstep"), []byte(completeScript), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	kubectl := func(args ...string) (stdout, stderr string, code int) {
 		t.Helper()
 		return labtest.RunCommand(t, labtest.Command{
-			Path: filepath.Join(folder, "kubectl"), Args: args,
-			Env: []string{"PATH=" + folder + ":/usr/bin:/bin", "KUBECONFIG=" + w.Cluster.Kubeconfig(), "LOCKSTEP_NAMESPACE=" + w.Namespace},
+			Path: filepath.Join(dir, "kubectl"), Args: args,
+			Env: []string{"PATH=" + dir + ":/usr/bin:/bin", "KUBECONFIG=" + w.Cluster.Kubeconfig(), "LOCKSTEP_NAMESPACE=" + w.Namespace},
 		})
 	}
 	if stdout, stderr, code := kubectl("lockstep", "hold", "--help"); code != 0 || !strings.Contains(stdout, "\n  kubectl lockstep hold KIND/NAME REASON [flags]\n") {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestReloadIsSwitchedOff: without --reload no ConfigMap and no Secret is read and no key is
-// made, so that the rights to them are not needed. What is on record of them stays: switched
+// made, so that the permissions to them are not needed. What is on record of them stays: switched
 // on again, the controller delivers what changed meanwhile, once.
 func TestReloadIsSwitchedOff(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestReloadIsSwitchedOff(t *testing.T) {
 	account.Allow(t, slices.Concat([]labtest.Rule{
 		{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "get"}},
 	}, testkit.RecordRules())...)
-	w.AwaitRecordRight(t, account, true)
+	w.AwaitRecordPermission(t, account, true)
 	w.SetConfig(t, "app", "key", "2")
 	off := inprocess.StartControllerAs(t, w, account.Kubeconfig, "--reload=false", "--images", "--revisions=false", "--image-platforms=linux/amd64")
 	off.AwaitReady(t, true)
@@ -55,17 +55,17 @@ func TestEverythingIsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
 	w.CreateApp(t)
-	account := labtest.NewAccount(t, w.Cluster, w.Own) // it has no right at all
+	account := labtest.NewAccount(t, w.Cluster, w.Own) // it has no permission at all
 	c := inprocess.StartControllerAs(t, w, account.Kubeconfig, "--reload=false", "--revisions=false")
 	c.AwaitReady(t, true)
-	c.AwaitVerbose(t, "[+] rights")
+	c.AwaitVerbose(t, "[+] permissions")
 	if got := w.Record(t, testkit.Web); got != "" {
 		t.Errorf("on record is %s", got)
 	}
 }
 
-// TestSecretsAreAttachedWhereListed: without the right to read or change Secrets in a
-// namespace that is not listed, ConfigMaps are attached there, and no right is missing.
+// TestSecretsAreAttachedWhereListed: without the permission to read or change Secrets in a
+// namespace that is not listed, ConfigMaps are attached there, and no permission is missing.
 func TestSecretsAreAttachedWhereListed(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
@@ -88,11 +88,11 @@ func TestSecretsAreAttachedWhereListed(t *testing.T) {
 		w.Get(t, "app", configMap)
 		return len(configMap.OwnerReferences) == 1, fmt.Sprintf("the ConfigMap has the owners %v", configMap.OwnerReferences)
 	})
-	c.AwaitVerbose(t, "[+] rights")
+	c.AwaitVerbose(t, "[+] permissions")
 	if w.Get(t, "db", secret); len(secret.OwnerReferences) != 0 {
 		t.Errorf("the Secret has the owners %v", secret.OwnerReferences)
 	}
 	if log := c.Stderr(); strings.Contains(log, "forbidden") {
-		t.Errorf("a right is missing:\n%s", log)
+		t.Errorf("a permission is missing:\n%s", log)
 	}
 }

@@ -44,10 +44,10 @@ func TestFind(t *testing.T) {
 		}
 	}
 	if _, err := find(filepath.Join(root, "dist", "none"), nil); err == nil {
-		t.Error("a folder that isn't there has fuzz targets")
+		t.Error("a directory that isn't there has fuzz targets")
 	}
 	if _, err := find(t.TempDir(), nil); err == nil || !strings.HasPrefix(err.Error(), "there are no fuzz targets") {
-		t.Errorf("a folder without targets: error %v", err)
+		t.Errorf("a directory without targets: error %v", err)
 	}
 }
 

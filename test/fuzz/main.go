@@ -32,7 +32,7 @@ Usage:
 
 A NAME is a fuzz target, such as FuzzParseImage; packages may have targets of the same name,
 and then all of them run. --time is how long each target runs, without the time to compile it.
-An input that fails is kept in the testdata folder of its package, where every later test
+An input that fails is kept in the testdata directory of its package, where every later test
 run tries it: commit it with the fix.
 `
 
@@ -66,10 +66,10 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// target is a fuzz function and the folder of its package, such as internal/agent/core/argv.
-type target struct{ folder, name string }
+// target is a fuzz function and the directory of its package, such as internal/agent/core/argv.
+type target struct{ dir, name string }
 
-func (t target) String() string { return t.folder + " " + t.name }
+func (t target) String() string { return t.dir + " " + t.name }
 
 func run(ctx context.Context, each time.Duration, names []string, out io.Writer) error {
 	root, err := program.Root()
@@ -112,14 +112,14 @@ func find(root string, names []string) ([]target, error) {
 		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
 			return nil
 		}
-		folder, err := filepath.Rel(root, filepath.Dir(path))
+		dir, err := filepath.Rel(root, filepath.Dir(path))
 		if err != nil {
 			return err
 		}
 		text, err := os.ReadFile(path) //nolint:gosec // It is the developer's own checkout.
 		for _, name := range targetsIn(string(text)) {
 			if len(names) == 0 || slices.Contains(names, name) {
-				all = append(all, target{filepath.ToSlash(folder), name})
+				all = append(all, target{filepath.ToSlash(dir), name})
 			}
 		}
 		return err
@@ -135,7 +135,7 @@ func find(root string, names []string) ([]target, error) {
 	return all, err
 }
 
-// foreign reports whether a folder isn't one of the module's packages.
+// foreign reports whether a directory isn't one of the module's packages.
 func foreign(dir string) bool {
 	name := filepath.Base(dir)
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "bin" || name == "dist" {
@@ -157,7 +157,7 @@ func targetsIn(text string) []string {
 // fuzz returns the output, whatever comes of it. Go takes up to a minute to make a failing
 // input smaller; here it gets as long as the target.
 func (t target) fuzz(ctx context.Context, root string, each time.Duration) (string, error) {
-	command := exec.CommandContext(ctx, "go", "test", "-vet=off", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(), "-fuzzminimizetime="+each.String(), "./"+t.folder)
+	command := exec.CommandContext(ctx, "go", "test", "-vet=off", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(), "-fuzzminimizetime="+each.String(), "./"+t.dir)
 	command.Dir = root
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second

@@ -62,7 +62,7 @@ func (h *Helm) Chart(name string) string {
 // Path is that of the program.
 func (h *Helm) Path() string { return h.path }
 
-// Root is the folder of the repository.
+// Root is the directory of the repository.
 func (h *Helm) Root() string { return h.root }
 
 // Run runs a command that must succeed and returns what it wrote.

@@ -30,7 +30,7 @@ type source struct {
 
 // belief is what Lockstep can have on record of one source.
 type belief struct {
-	given string
+	delivered string
 	// from is the number of the revision before the rollout that gave it, zero when no
 	// rollout did.
 	from int64
@@ -39,8 +39,8 @@ type belief struct {
 	// before the next change; empty otherwise.
 	late string
 	// guessed is true for the content that Lockstep saw last when there was a rollout, and that
-	// was another one by then. It is not on record at a settlement unless the rollout was taken
-	// back meanwhile.
+	// was another one by then. It is not on record at a settlement unless the rollout was reverted
+	// meanwhile.
 	guessed bool
 	// gave is what Lockstep's patch gave when the record says Unknown: the process ended before
 	// the patch was on record, and the content went back. Should that content return, the
@@ -50,19 +50,19 @@ type belief struct {
 
 // differs reports whether the content is due: no rollout has given it.
 func (b belief) differs(content string) bool {
-	return content != "" && b.given != content && b.late != content
+	return content != "" && b.delivered != content && b.late != content
 }
 
-// isTakenBack reports whether the content was taken back.
-func (b belief) isTakenBack(content string) bool {
-	return b.back && b.given == content
+// isReverted reports whether the content was reverted.
+func (b belief) isReverted(content string) bool {
+	return b.back && b.delivered == content
 }
 
 // canStay reports whether Lockstep can have kept it until a settlement, at which it is on
-// record as taken back or not. What was taken back stays so after a detour, whatever was
+// record as reverted or not. What was reverted stays so after a detour, whatever was
 // loaded meanwhile.
 func (b belief) canStay(content string, back bool) bool {
-	seen := b.late == "" || b.late != content && b.given != content || back && b.isTakenBack(content)
+	seen := b.late == "" || b.late != content && b.delivered != content || back && b.isReverted(content)
 	return seen && (back || !b.guessed)
 }
 
@@ -75,12 +75,12 @@ func (b belief) isBack(content string) bool {
 func (b belief) recorded(given, shows string) belief {
 	switch given {
 	case Unknown:
-		if b.given == shows {
+		if b.delivered == shows {
 			b.gave = shows
 		}
-		b.given = Unknown
+		b.delivered = Unknown
 	case b.gave:
-		b.given, b.gave = given, ""
+		b.delivered, b.gave = given, ""
 	default:
 		b.gave = ""
 	}
@@ -104,23 +104,23 @@ func (s *source) write(f Fact, blind bool) {
 	if f.Content == "" {
 		if blind && s.unseen { // it is missing at first sight, and its pods may still wait for it
 			s.add(belief{})
-			s.add(belief{given: Unknown})
+			s.add(belief{delivered: Unknown})
 		}
 		return
 	}
 	if s.arrived { // Lockstep may not have looked in between
-		s.add(belief{given: f.Content})
+		s.add(belief{delivered: f.Content})
 	}
 	s.each(func(b belief) []belief {
-		if b.given == "" { // required, so that no pod can have started before
+		if b.delivered == "" { // required, so that no pod can have started before
 			s.arrived = true
-			return []belief{{given: f.Content}}
+			return []belief{{delivered: f.Content}}
 		}
 		return []belief{b}
 	})
 	if blind && s.unseen { // the API server's times, if anything, tell whether it changed
-		s.add(belief{given: f.Content})
-		s.add(belief{given: Unknown})
+		s.add(belief{delivered: f.Content})
+		s.add(belief{delivered: Unknown})
 	}
 }
 
@@ -128,22 +128,22 @@ func (s *source) write(f Fact, blind bool) {
 // source. Pods load what exists, which Lockstep may see later than the next rollout. Until
 // then, or if the source is gone, it is what the template shows.
 func (s *source) patched(b belief, shows string, before int64) []belief {
-	same := belief{given: b.given, from: b.from} // a later revision is current
-	shown := belief{given: shows, from: before, guessed: s.content != ""}
-	if shows == "" || shows == b.given {
-		shown = belief{given: b.given, from: b.from, guessed: s.content != ""}
+	same := belief{delivered: b.delivered, from: b.from} // a later revision is current
+	shown := belief{delivered: shows, from: before, guessed: s.content != ""}
+	if shows == "" || shows == b.delivered {
+		shown = belief{delivered: b.delivered, from: b.from, guessed: s.content != ""}
 	}
 	switch {
 	case s.content == "":
 		return []belief{same, shown}
-	case b.given == s.content && s.touched: // it may have been given what was between, and this by the same rollout
-		return []belief{same, {given: b.given, from: before}}
-	case b.given == s.content:
+	case b.delivered == s.content && s.touched: // it may have been given what was between, and this by the same rollout
+		return []belief{same, {delivered: b.delivered, from: before}}
+	case b.delivered == s.content:
 		return []belief{same}
 	case shows != s.content:
-		return []belief{shown, {given: s.content, from: before}}
+		return []belief{shown, {delivered: s.content, from: before}}
 	}
-	return []belief{{given: s.content, from: before}}
+	return []belief{{delivered: s.content, from: before}}
 }
 
 // each replaces every belief by those that can follow from it.
@@ -166,24 +166,24 @@ func (s *source) add(b belief) {
 // learn keeps the beliefs that agree with the record. The template shows what a patch gave.
 func (s *source) learn(given string, back bool, shows string) {
 	if given == s.content && slices.Contains(s.overwritten, given) {
-		s.add(belief{given: given, back: back})
+		s.add(belief{delivered: given, back: back})
 	}
 	if s.rewritten { // pods may have loaded something else since
 		shows = ""
 	}
 	waits := given != s.content || s.mustBe(belief.differs, s.content)
 	known := func(b belief) bool {
-		return given == b.given || b.isBack(s.content) && given == b.gave || given == Unknown && (s.rewritten || b.differs(s.content)) || waits && slices.Contains(s.unrecorded, given)
+		return given == b.delivered || b.isBack(s.content) && given == b.gave || given == Unknown && (s.rewritten || b.differs(s.content)) || waits && slices.Contains(s.unrecorded, given)
 	}
 	s.each(func(b belief) []belief {
-		settled := b.back == back || b.given != s.content && !back || len(s.overwritten) > 0
+		settled := b.back == back || b.delivered != s.content && !back || len(s.overwritten) > 0
 		if !b.canStay(s.content, back) || !known(b) || !settled {
 			return nil
 		}
 		b.back, b.late, b.guessed = back, "", false
 		return []belief{b.recorded(given, shows)}
 	})
-	if slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.given == given }) {
+	if slices.ContainsFunc(s.beliefs, func(b belief) bool { return b.delivered == given }) {
 		s.unrecorded, s.overwritten = nil, nil
 	}
 }

@@ -45,10 +45,10 @@ type Workload struct {
 type Word struct {
 	// Reason is that of its last decision.
 	Reason string
-	// Given is what is on record of each source, by content. Back are those on record as
-	// taken back.
-	Given map[string]string
-	Back  map[string]bool
+	// Delivered is what is on record of each source, by content. Back are those on record as
+	// reverted.
+	Delivered map[string]string
+	Back      map[string]bool
 	// Kept is true when a hold is on record whose annotation an undo removed.
 	Kept bool
 }

@@ -63,8 +63,8 @@ func found() map[string]histories.History {
 		"UndoneDuringPauseAndResumed": join(do(histories.Rollout, histories.Pause, histories.Undo), of(app, change), settle, do(histories.Resume)),
 		// A workload that is made paused starts no pods.
 		"OrphanedDuringPause": join(do(histories.Pause), of(db, change), do(histories.Orphan, histories.Make, histories.Rollout)),
-		// What was taken back, is missing, and is followed by a rollout is taken back no more.
-		"TakenBackAndMissing": join(of(db, change), settle, do(histories.Undo), of(db, histories.Remove), of(app, change), settle, of(db, change), do(histories.Pause)),
+		// What was reverted, is missing, and is followed by a rollout is reverted no more.
+		"RevertedAndMissing": join(of(db, change), settle, do(histories.Undo), of(db, histories.Remove), of(app, change), settle, of(db, change), do(histories.Pause)),
 		// What a patch gave that is not on record shows when the source is back.
 		"KilledAndMissing": join(of(db, change), do(histories.KillAfterPatch), settle, of(db, histories.Remove), settle, of(db, back)),
 		// The record of a workload that took over pods was lost with the process.
@@ -72,13 +72,13 @@ func found() map[string]histories.History {
 		// An undo before an orphan deletion, both while Lockstep was down, was not noticed.
 		"UndoneAndOrphaned": join(of(db, change), settle, do(histories.Kill, histories.Undo, histories.Orphan, histories.Make)),
 		// An undo and a redo made an old revision look as if it had been made for a content
-		// that came later: a change was called taken back, and waited for ever.
+		// that came later: a change was called reverted, and waited for ever.
 		"RedoneAndContentGoesBack": join(of(db, change), settle, of(db, back), settle, do(histories.Undo), settle, do(histories.Undo, histories.Kill), of(db, back)),
 		// An undo removed the annotation of a hold, and the next change was rolled out.
 		"HeldAndUndone":          join(of(app, change), settle, do(histories.Hold), settle, do(histories.Undo), settle, of(app, change)),
 		"HeldAndUndoneWhileDown": join(do(histories.Rollout, histories.Hold), settle, do(histories.Kill, histories.Undo, histories.Start), settle, of(app, change), settle, do(histories.Hold), settle, do(histories.Free)),
 		// The patch of a process that was killed came and went, and so did the content. When it
-		// returned, Lockstep took it for delivered, and after an undo alone for taken back.
+		// returned, Lockstep took it for delivered, and after an undo alone for reverted.
 		"KilledUndoneAndRolledOut": join(of(app, change), do(histories.KillAfterPatch), settle, of(app, back), do(histories.Undo, histories.Rollout), settle, do(histories.Kill), of(app, back)),
 		"KilledAndUndone":          join(of(app, change), do(histories.KillAfterPatch), settle, of(app, back), do(histories.Undo), settle, do(histories.Kill), of(app, back)),
 		// A canary that was aborted after a kill between patch and record was called delivered.
@@ -90,7 +90,7 @@ func found() map[string]histories.History {
 		// called delivered.
 		"RolledOutAndAborted": canary(of(app, change), do(histories.Rollout, histories.Abort)),
 		// Argo Rollouts calls a template observed before it says which revision is its own: what
-		// was taken back stayed so.
+		// was reverted stayed so.
 		"UndoneAndRolledOut": canary(of(app, change), settle, do(histories.Promote, histories.Undo, histories.Rollout)),
 		// A gap of the watch hid a rollout and its undo. Lockstep waited for the status of the
 		// Rollout, which was as before, and a change of the gap was never rolled out.
@@ -108,14 +108,14 @@ func found() map[string]histories.History {
 		// had been replaced by then: should it be back, no pod would be restarted.
 		"LoadedWhatWasUnseen": join(of(app, histories.HoldSource), of(app, change), settle, do(histories.Gap), of(app, change), do(histories.Rollout), of(app, change), do(histories.Look)),
 		// A revision that got its number during a pause, or that another writer's edit had made
-		// from it, counted as a delivery that was taken back, and other changes waited for ever.
+		// from it, counted as a delivery that was reverted, and other changes waited for ever.
 		"EditedAndPausedWhileDown": join(of(db, change), settle, of(db, back), settle, undo(0), do(histories.Rollout, histories.Kill, histories.Pause), undo(2), of(db, back), settle, do(histories.Resume)),
 		"RedoneDuringPause":        join(of(db, change), settle, of(db, back), settle, do(histories.Rollout, histories.Kill, histories.Strip, histories.Pause), undo(2), of(db, back), do(histories.Strip), settle, do(histories.Resume)),
 		// A patch that was not on record was undone and redone by other writers: a revision from
 		// between counted as one from before it.
 		"KilledAndRedone": join(of(db, change), settle, do(histories.Rollout, histories.KillAfterPatch), of(db, back), settle, do(histories.Strip, histories.Undo), settle, do(histories.Strip)),
 		// An undo brought back the annotation of a release that the controller had not seen, and
-		// nothing counted as taken back.
+		// nothing counted as reverted.
 		"ReleaseBroughtBack": join(of(db, change), settle, do(histories.Kill, histories.Release), undo(0), of(db, change), settle, undo(1)),
 		// D1: a patch that was undone before it was on record must not be repeated.
 		"KilledAndUndoneAtOnce": join(of(app, change), do(histories.KillAfterPatch), settle, undo(0), settle, of(db, change)),
@@ -148,7 +148,7 @@ func found() map[string]histories.History {
 		// which came and went unseen and left its pods.
 		"AnotherTookOver": join(of(db, change), settle, do(histories.Delete), settle, of(db, change), do(histories.Kill, histories.Make, histories.Orphan), of(db, back), do(histories.Make)),
 		// A new digest of an unchanged template counted as another writer's rollout: a content that
-		// went back was unknown, what a person had released was taken back again, and a hold that a
+		// went back was unknown, what a person had released was reverted again, and a hold that a
 		// person had ended was there again.
 		"UpgradedAndContentBack": join(do(histories.Upgrade), of(db, change), of(db, histories.HoldSource), do(histories.Start), of(db, back)),
 		"UpgradedAfterRelease":   join(of(app, change), settle, undo(0), settle, do(histories.Release), settle, do(histories.Upgrade)),
@@ -160,13 +160,13 @@ func found() map[string]histories.History {
 		"HeldDuringAGap":   canary(do(histories.Hold), settle, do(histories.Gap, histories.Rollout), undo(0), do(histories.Look), settle, do(histories.Free), settle, of(app, change)),
 		"HeldDuringAPause": join(do(histories.Hold, histories.Rollout, histories.Pause), undo(0), settle, undo(0), settle, do(histories.Resume, histories.Free), settle, of(app, change)),
 		// Such a template counted as the delivery of what it showed, although that was during a pause,
-		// and the resume as taking it back.
+		// and the resume as reverting it.
 		"ResumedAfterARedo": canary(do(histories.Scale), of(db, change), settle, do(histories.Promote), settle, of(db, back), settle, do(histories.Pause, histories.Rollout), undo(1), undo(0), of(db, back), do(histories.Resume)),
 		// A template of a pause got its number at the resume. After a restart it looked as if another
 		// one had come and gone: a rollout for which nothing was due.
 		"ResumedAfterARestart": join(of(db, change), do(histories.Kill, histories.Pause, histories.Rollout), settle, of(db, back), settle, do(histories.Resume)),
 		// A content that Lockstep saw late counted as given by the making of the workload, and an undo
-		// as taking it back.
+		// as reverting it.
 		"BaselineSeenLate": join(do(histories.Rollout, histories.Orphan, histories.Later, histories.Late), of(app, change), do(histories.Make), slices.Repeat(do(histories.Start), 12), undo(0)),
 		// Our patch loaded a Secret that the broken watch had not seen, and the pods were taken over
 		// before it was back: the Secret that it had seen counted as given.

@@ -123,7 +123,7 @@ func (m *Model) Observe(f Fact) error {
 	}
 	switch {
 	case f.Lockstep:
-		return m.moved(old, f.Early)
+		return m.countRollout(old, f.Early)
 	case old.Template != f.Workload.Template:
 		used := len(m.revisions.numbers[f.Workload.Template]) > 0
 		m.number(f.Workload.Template, !f.Workload.Paused)
@@ -154,7 +154,7 @@ func (m *Model) write(f Fact) {
 	s.rewritten = s.rewritten || m.rolledOut && s.content != f.Content
 	s.write(f, m.blind)
 	if m.blind && m.rolledOut && s.content != "" { // pods may have loaded another content that has gone back
-		s.add(belief{given: Unknown})
+		s.add(belief{delivered: Unknown})
 	}
 }
 
@@ -174,7 +174,7 @@ func (m *Model) note(f Fact) {
 func (m *Model) doubt() {
 	for _, s := range m.sources {
 		if s.mayBe(belief.differs, s.content) {
-			s.add(belief{given: Unknown})
+			s.add(belief{delivered: Unknown})
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (m *Model) doubt() {
 // ask: what exists when a workload begins to be followed is taken as given.
 func (m *Model) ask() {
 	for _, s := range m.sources {
-		s.beliefs = []belief{{given: s.content}}
+		s.beliefs = []belief{{delivered: s.content}}
 	}
 }
 
@@ -209,7 +209,7 @@ func (m *Model) make(f Fact) {
 			switch {
 			case m.takenOver && m.gone.unsettled:
 				// The baseline of that one may be what a broken watch saw last.
-				return []belief{b, m.judged(name, b), {given: s.content}, {given: m.settled.sources[name].content}}
+				return []belief{b, m.judged(name, b), {delivered: s.content}, {delivered: m.settled.sources[name].content}}
 			case m.takenOver && m.blind:
 				return []belief{b, m.judged(name, b)}
 			case m.takenOver && m.gone.aborted:
@@ -217,15 +217,15 @@ func (m *Model) make(f Fact) {
 			case m.takenOver:
 				return []belief{b}
 			case maybe:
-				return []belief{b, m.judged(name, b), {given: s.content}}
+				return []belief{b, m.judged(name, b), {delivered: s.content}}
 			}
-			return []belief{{given: s.content}}
+			return []belief{{delivered: s.content}}
 		})
 		if len(s.beliefs) == 0 { // the first one
-			s.add(belief{given: s.content})
+			s.add(belief{delivered: s.content})
 		}
 		if s.touched && (m.blind || m.takenOver) { // each kind is listed by itself: which of the two came first cannot be told
-			s.add(belief{given: Unknown})
+			s.add(belief{delivered: Unknown})
 		}
 		s.unseen = !m.takenOver || m.gone.unsettled
 	}
@@ -248,7 +248,7 @@ type rollout struct {
 }
 
 // rolled: another writer's rollout loads what exists, and so delivers what is due. What it
-// does not deliver was taken back when pods are made from a revision that was there
+// does not deliver was reverted when pods are made from a revision that was there
 // before, and that shows another version.
 func (m *Model) rolled(r rollout) {
 	m.rolledOut = true
@@ -259,15 +259,15 @@ func (m *Model) rolled(r rollout) {
 		s.each(func(b belief) []belief {
 			b.gave = "" // pods of this rollout have loaded what exists
 			next := m.delivered(name, m.judgements(name, b), r)
-			if s.saw != "" && s.saw != s.content && s.saw != b.given { // not all watches need to have ended
-				next = append(next, belief{given: s.saw, from: r.before, guessed: true})
+			if s.saw != "" && s.saw != s.content && s.saw != b.delivered { // not all watches need to have ended
+				next = append(next, belief{delivered: s.saw, from: r.before, guessed: true})
 			}
 			return next
 		})
 		m.forget(name, s)
 		m.mistake(name, s)
 		if m.takenOver {
-			s.add(belief{given: s.content})
+			s.add(belief{delivered: s.content})
 			s.unseen = s.unseen || m.blind
 		}
 	}
@@ -279,10 +279,10 @@ func (m *Model) rolled(r rollout) {
 // had.
 func (m *Model) delivered(name string, judged []belief, r rollout) []belief {
 	s := m.sources[name]
-	goOn, isGiven := r.goesOn && !m.blind, judged[0].given == s.content || s.content == ""
+	goOn, isGiven := r.goesOn && !m.blind, judged[0].delivered == s.content || s.content == ""
 	if isGiven && m.blind && s.touched && s.content != "" && !judged[0].back {
 		// Each kind is listed by itself: at the rollout the content may have been another one.
-		judged = append(judged, belief{given: Unknown})
+		judged = append(judged, belief{delivered: Unknown})
 	}
 	for i := range judged {
 		switch {
@@ -295,7 +295,7 @@ func (m *Model) delivered(name string, judged []belief, r rollout) []belief {
 	if isGiven || goOn && m.revisions.loaded[m.workload.Template][name] != s.content {
 		return judged
 	}
-	delivers := belief{given: s.content, from: r.before}
+	delivers := belief{delivered: s.content, from: r.before}
 	if s.doubted = (belief{}); r.kept {
 		s.doubted = delivers
 	}
@@ -316,7 +316,7 @@ func (m *Model) load() {
 func (m *Model) aborted() {
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief { return m.judgements(name, b) })
-		if s.doubted.given != "" && s.doubted.given == s.content {
+		if s.doubted.delivered != "" && s.doubted.delivered == s.content {
 			s.add(m.judged(name, s.doubted))
 		}
 	}
@@ -327,7 +327,7 @@ func (m *Model) aborted() {
 func (m *Model) judgements(name string, b belief) []belief {
 	all := []belief{m.judged(name, b)}
 	if m.releases.accepting || m.releases.accepted == m.workload.Template || all[0].back && m.inDoubt(b.from) {
-		all = append(all, belief{given: b.given, from: b.from, late: b.late})
+		all = append(all, belief{delivered: b.delivered, from: b.from, late: b.late})
 	}
 	return all
 }
@@ -350,7 +350,7 @@ func (m *Model) mistake(name string, s *source) {
 func (m *Model) edited() {
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief {
-			return []belief{b, m.judged(name, b), {given: b.given, from: b.from, late: b.late}}
+			return []belief{b, m.judged(name, b), {delivered: b.delivered, from: b.from, late: b.late}}
 		})
 		m.forget(name, s)
 	}
@@ -368,14 +368,14 @@ func (m *Model) forget(name string, s *source) {
 	}
 }
 
-// judged is whether the version on record was taken back. The very revision that gave it
+// judged is whether the version on record was reverted. The very revision that gave it
 // may be one that was used again.
 func (m *Model) judged(name string, b belief) belief {
 	current := cmp.Or(m.workload.Stable, m.workload.Template)
 	numbers := m.revisions.numbers[current]
 	had := !slices.Contains(numbers, b.from+1) && slices.ContainsFunc(numbers, func(n int64) bool { return n <= b.from })
 	shows, does := m.revisions.shows[current][name]
-	b.back = had && (!does || shows != b.given)
+	b.back = had && (!does || shows != b.delivered)
 	return b
 }
 
@@ -395,13 +395,13 @@ func (m *Model) inDoubt(from int64) bool {
 	return true
 }
 
-// release: a person accepts what was taken back.
+// release: a person accepts what was reverted.
 func (m *Model) release() {
 	m.releases.last, m.releases.accepting, m.releases.accepted = m.workload.Release, true, m.workload.Template
 	m.hold.release()
 	for _, s := range m.sources {
 		s.each(func(b belief) []belief {
-			next := []belief{{given: b.given, from: b.from, late: b.late}}
+			next := []belief{{delivered: b.delivered, from: b.from, late: b.late}}
 			if m.workload.Paused { // an edited template is judged again after the resume
 				next = append(next, b)
 			}
@@ -410,9 +410,9 @@ func (m *Model) release() {
 	}
 }
 
-// moved: Lockstep has written the template, which is against the rules when nothing was
+// countRollout: Lockstep has written the template, which is against the rules when nothing was
 // due, or when something stood in the way.
-func (m *Model) moved(old Workload, early bool) error {
+func (m *Model) countRollout(old Workload, early bool) error {
 	m.rollouts++
 	err := m.forbidden(old)
 	if err == nil && old.Stable != "" && old.Stable == m.workload.Template {
@@ -435,7 +435,7 @@ func (m *Model) moved(old Workload, early bool) error {
 		}
 		if m.blind {
 			s.each(func(b belief) []belief {
-				s.unrecorded = append(s.unrecorded, b.given)
+				s.unrecorded = append(s.unrecorded, b.delivered)
 				return []belief{b}
 			})
 		}
@@ -472,7 +472,7 @@ func (m *Model) String() string {
 		s := m.sources[name]
 		fmt.Fprintf(&b, "  %s is %q, held=%t; given can be", name, s.content, s.held)
 		for _, belief := range s.beliefs {
-			fmt.Fprintf(&b, " [%q after revision %d, taken back: %t]", belief.given, belief.from, belief.back)
+			fmt.Fprintf(&b, " [%q after revision %d, reverted: %t]", belief.delivered, belief.from, belief.back)
 		}
 		b.WriteString("\n")
 	}

@@ -392,15 +392,15 @@ func factOf(o client.Object) histories.Fact {
 
 // wordOf is what Lockstep says by its last reason and its record.
 func wordOf(reason string, entry record.Entry, p *person, digests kube.Hashers) histories.Word {
-	said := histories.Word{Reason: reason, Kept: entry.Hold.Undone, Given: map[string]string{}, Back: map[string]bool{}}
+	said := histories.Word{Reason: reason, Kept: entry.Hold.Undone, Delivered: map[string]string{}, Back: map[string]bool{}}
 	for id, versions := range p.versions(digests) {
 		name, given := id.String(), entry.Inputs[id]
-		said.Given[name], said.Back[name] = histories.Unknown, given.Back != ""
+		said.Delivered[name], said.Back[name] = histories.Unknown, given.RevertedTo != ""
 		if given.Version.IsAbsent() {
-			said.Given[name] = ""
+			said.Delivered[name] = ""
 		}
 		if content, known := versions[given.Version.Short()]; known {
-			said.Given[name] = content
+			said.Delivered[name] = content
 		}
 	}
 	return said

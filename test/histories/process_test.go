@@ -143,7 +143,7 @@ func (p *process) newLoop(words settings.Vocabulary) *follow.Reconciler {
 	}
 	since := func(*kube.Workload, input.Kind) (time.Time, bool) { return p.began, true }
 	return follow.New(follow.Options{Quiet: quiet, MaxDelay: time.Minute, Workers: 1}, follow.Dependencies{
-		Vocabulary: words, Cluster: p, Records: p, Mover: p, Announcer: p, Revisions: revisions, Installation: "lockstep",
+		Vocabulary: words, Cluster: p, Records: p, Roller: p, Announcer: p, Revisions: revisions, Installation: "lockstep",
 		Families: []follow.Family{configs.New(configs.Options{View: p, Since: since})},
 		Metrics:  prometheus.NewRegistry(), Now: time.Now,
 		Log: logr.New(&decisions{process: p}),
@@ -321,10 +321,10 @@ func (p *process) seen(old, now *kube.Workload) {
 }
 
 // Move patches as the product does. A process that is to be killed then learns nothing of it.
-func (p *process) Move(ctx context.Context, w *kube.Workload, order input.Order) (kube.Moved, error) {
+func (p *process) RollOut(ctx context.Context, w *kube.Workload, order input.Order) (kube.RolledOut, error) {
 	patcher := rollout.NewPatcher(p.client, rollout.AsAnnotation)
 	patcher.Installation = "lockstep"
-	moved, err := patcher.Move(ctx, w, order)
+	moved, err := patcher.RollOut(ctx, w, order)
 	if err == nil && p.armed {
 		p.kill()
 	}

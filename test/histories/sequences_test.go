@@ -15,7 +15,7 @@ import (
 
 // sequence is a history with its outcome: the reason that Lockstep gives at each settlement,
 // the number of its rollouts until then, and with a minus each source that is on record as
-// taken back. "Undone 1 -app" says that the one rollout was undone.
+// reverted. "Undone 1 -app" says that the one rollout was undone.
 type sequence struct {
 	history histories.History
 	want    string
@@ -31,7 +31,7 @@ func sequences() map[string]sequence {
 	const later = histories.Start // it runs already, so only a part of a second passes
 	const remove, restore, holdIt, freeIt = histories.Remove, histories.Restore, histories.HoldSource, histories.FreeSource
 	return map[string]sequence{
-		// A later revision is current again after a redo, so nothing is taken back. So it is after
+		// A later revision is current again after a redo, so nothing is reverted. So it is after
 		// a rollout of another writer.
 		"RedoAfterUndo": {join(undone, undo(0), settle, of(db, change), settle, undo(1), settle, do(histories.Rollout)), "Baseline 0, InStep 1, Undone 1 -app, InStep 1, InStep 2, Undone 2 -app -db, InStep 2"},
 		// The undo of the Secret's rollout leaves the ConfigMap of the one before delivered.
@@ -43,9 +43,9 @@ func sequences() map[string]sequence {
 		"UndoOfAnothersRollout": {join(of(app, change), do(histories.Rollout), settle, undo(0), settle, do(kill, histories.Start), of(db, change)), "Baseline 0, InStep 0, Undone 0 -app, Undone 0 -app"},
 		// A tool writes the old ConfigMap and the old template. That rollout delivers both.
 		"RollbackOfAnothersRollout": {join(of(app, change), do(histories.Rollout), settle, of(app, back), undo(0), settle, of(db, change)), "Baseline 0, InStep 0, InStep 0, InStep 1"},
-		// A hold on a source that was taken back adds to the bar, and its end leaves the bar.
+		// A hold on a source that was reverted adds to the bar, and its end leaves the bar.
 		"HoldOnAnUndoneSource": {join(undone, of(app, holdIt), of(db, change), settle, of(app, freeIt)), "Baseline 0, InStep 1, Undone 1 -app, Undone 1 -app, Undone 1 -app"},
-		// A release accepts what was taken back, without a rollout. It counts once.
+		// A release accepts what was reverted, without a rollout. It counts once.
 		"Released": {join(undone, do(histories.Release), settle, undo(0), settle, undo(0), settle, of(db, change), settle, do(histories.Release)), "Baseline 0, InStep 1, Undone 1 -app, Released 1, InStep 1, Undone 1 -app, Undone 1 -app, InStep 2"},
 		// The content goes back to what the template shows after an undo: the pods have not loaded
 		// it since, so there is a rollout.
@@ -53,10 +53,10 @@ func sequences() map[string]sequence {
 		// An abort made pods of the stable revision, which loaded what existed. When the content
 		// goes back to what that revision shows, all pods are replaced.
 		"AbortedAndContentBack": {canary(of(app, change), settle, do(histories.Promote), settle, of(app, change), settle, do(histories.Abort), settle, of(app, back)), "Baseline 0, InStep 1, InStep 1, InStep 2, Undone 2 -app, InStep 3"},
-		// The stable pods of a canary that is taken back go on. They have not read the change.
+		// The stable pods of a canary that is reverted go on. They have not read the change.
 		"CanaryReverted": {canary(do(histories.Scale, hold, histories.Rollout), of(db, change), settle, undo(0), settle, do(free)), "Baseline 0, Held 0, Held 0, InStep 1"},
 
-		// What was taken back stays so: after a detour of its content during a hold, with pods
+		// What was reverted stays so: after a detour of its content during a hold, with pods
 		// that another workload takes over, when the source is made again, when the undo happened
 		// while Lockstep was down, and when the workload was scaled then.
 		"StaysBackAfterDetour":  {join(undone, do(hold), of(app, change), settle, of(app, back), settle, do(free), of(db, change)), "Baseline 0, InStep 1, Undone 1 -app, Held 1 -app, Undone 1 -app, Undone 1 -app"},
@@ -73,7 +73,7 @@ func sequences() map[string]sequence {
 		// Revisions of a StatefulSet have no numbers that stay.
 		"UndoOfOneOfTwoRolloutsStateful": {stateful(of(app, change), settle, of(db, change), settle, undo(0)), "Baseline 0, InStep 1, InStep 2, Undone 2 -db"},
 		"RedoAfterUndoStateful":          {stateful(undone, undo(0), settle, of(db, change), settle, undo(1)), "Baseline 0, InStep 1, Undone 1 -app, InStep 1, InStep 2, Undone 2 -app -db"},
-		// The workload stops asking and asks again, which begins anew: nothing is taken back, and
+		// The workload stops asking and asks again, which begins anew: nothing is reverted, and
 		// what Lockstep delivered before counts no more.
 		"AskedAgainAfterUndo": {join(undone, do(histories.Leave), settle, do(histories.Ask), settle, of(db, change)), "Baseline 0, InStep 1, Undone 1 -app, NotFollowed 1, Baseline 1, InStep 2"},
 		"AskedAgainAndBack":   {join(of(app, change), settle, of(app, change), settle, do(histories.Refuse), settle, do(histories.Ask), settle, do(kill), of(app, back)), "Baseline 0, InStep 1, InStep 2, NotFollowed 2, Baseline 2, InStep 3"},

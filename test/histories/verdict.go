@@ -39,9 +39,9 @@ func (m *Model) agree(w Word) error {
 			continue
 		}
 		before := m.String()
-		s.learn(w.Given[name], w.Back[name], m.workload.Shows[name])
+		s.learn(w.Delivered[name], w.Back[name], m.workload.Shows[name])
 		if len(s.beliefs) == 0 {
-			return fmt.Errorf("%s is on record as %q, taken back: %t; the rules say\n%s", name, w.Given[name], w.Back[name], before)
+			return fmt.Errorf("%s is on record as %q, reverted: %t; the rules say\n%s", name, w.Delivered[name], w.Back[name], before)
 		}
 		s.unseen = false
 	}
@@ -61,9 +61,9 @@ func (m *Model) checkReason(reason string) error {
 		if s.held && (s.mayBe(belief.differs, s.content) || len(s.unrecorded) > 0) {
 			may[reasonHeld] = true
 		}
-		if s.mayBe(belief.isTakenBack, s.content) {
+		if s.mayBe(belief.isReverted, s.content) {
 			may[reasonUndone] = true
-			must = must || s.mustBe(belief.isTakenBack, s.content)
+			must = must || s.mustBe(belief.isReverted, s.content)
 		}
 	}
 	if m.workload.Paused {
@@ -77,7 +77,7 @@ func (m *Model) checkReason(reason string) error {
 	case waits && !may[reason]:
 		return fmt.Errorf("the controller waits for %s; the rules know only %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
 	case must && !waits:
-		return fmt.Errorf("something is due or was taken back, and Lockstep says %s; the rules know %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
+		return fmt.Errorf("something is due or was reverted, and Lockstep says %s; the rules know %v:\n%s", reason, slices.Sorted(maps.Keys(may)), m)
 	}
 	return nil
 }
@@ -101,8 +101,8 @@ func (m *Model) forbidden(old Workload) error {
 		if m.releases.accepting {
 			continue
 		}
-		if !s.unshown && s.mustBe(belief.isTakenBack, s.content) {
-			return fmt.Errorf("the controller rolled out %s again, which was taken back", name)
+		if !s.unshown && s.mustBe(belief.isReverted, s.content) {
+			return fmt.Errorf("the controller rolled out %s again, which was reverted", name)
 		}
 		if s.touched {
 			continue

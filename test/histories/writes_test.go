@@ -73,7 +73,7 @@ func (r *writes) note(o client.Object, gone bool) {
 		}
 		slim, err := kube.SlimWorkload(kindOf(isRollout), o, settings.Native{})
 		text := asDeployment(o).Spec.Template.Annotations[settings.Inputs]
-		f.Lockstep = err == nil && !slim.MovedAt.IsZero() && r.shown[o.GetName()] != text
+		f.Lockstep = err == nil && !slim.RolledOutAt.IsZero() && r.shown[o.GetName()] != text
 		r.shown[o.GetName()], r.texts[f.Workload] = text, text
 	}
 	if f.Lockstep && r.victim != nil {

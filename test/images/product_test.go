@@ -75,15 +75,15 @@ func ownPlatform(t *testing.T) v1.Platform {
 // and inspects what it reads back.
 func inspectProduct(t *testing.T, platforms ...v1.Platform) []images.Built {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "images")
+	dir := filepath.Join(t.TempDir(), "images")
 	made, err := product(platforms...).Build(t.Context(), images.Silent{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := images.WriteLayout(folder, made); err != nil {
+	if err := images.WriteLayout(dir, made); err != nil {
 		t.Fatal(err)
 	}
-	built, err := images.ReadLayout(folder)
+	built, err := images.ReadLayout(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func StartController(t testing.TB, w *testkit.World, flags ...string) *testkit.C
 	return StartControllerAs(t, w, w.Cluster.Kubeconfig(), flags...)
 }
 
-// StartControllerAs does the same with the rights and the address of a kubeconfig.
+// StartControllerAs does the same with the permissions and the address of a kubeconfig.
 func StartControllerAs(t testing.TB, w *testkit.World, kubeconfig string, flags ...string) *testkit.Controller {
 	t.Helper()
 	return testkit.Started(t, Start(t, Command{Args: w.ControllerArgs(kubeconfig, flags...), Clock: w.Clock}))

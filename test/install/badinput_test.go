@@ -91,7 +91,7 @@ func free() []string {
 	}
 }
 
-// TestExtraArgs: whoever gives a flag that rights, ports or volumes depend on, or its variable,
+// TestExtraArgs: whoever gives a flag that permissions, ports or volumes depend on, or its variable,
 // reads which value to set instead. A flag that the controller gets is one or the other.
 func TestExtraArgs(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ func TestEveryCombination(t *testing.T) {
 			}
 			objects := render(t, h, own, own, s.values())
 			if diff := cmp.Diff(words(needed(s, own)), words(granted(t, objects))); diff != "" {
-				t.Errorf("rights (-table +rendered):\n%s", diff)
+				t.Errorf("permissions (-table +rendered):\n%s", diff)
 			}
 			server.Accepts(t, objects)
 			if secrets := helmtest.OfKind(objects, "Secret"); len(secrets) > 0 {
@@ -149,8 +149,8 @@ func wantController(t *testing.T, objects []*unstructured.Unstructured) {
 	if d.Spec.Template.Spec.ServiceAccountName != "account" || d.Spec.Template.Spec.PriorityClassName != "system-cluster-critical" {
 		t.Errorf("the pods have account %q and priority class %q", d.Spec.Template.Spec.ServiceAccountName, d.Spec.Template.Spec.PriorityClassName)
 	}
-	if r := (right{verb: "patch", group: "example.com", resource: "workers"}); !strings.Contains(strings.Join(words(granted(t, objects)), "\n"), r.String()) {
-		t.Errorf("there is no right to %s", r)
+	if r := (permission{verb: "patch", group: "example.com", resource: "workers"}); !strings.Contains(strings.Join(words(granted(t, objects)), "\n"), r.String()) {
+		t.Errorf("there is no permission to %s", r)
 	}
 	budgets := helmtest.OfKind(objects, "PodDisruptionBudget")
 	if len(budgets) != 1 || !cmp.Equal(budgets[0].Object["spec"].(map[string]any)["minAvailable"], "50%") {

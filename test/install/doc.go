@@ -1,4 +1,4 @@
 // Package install installs Lockstep with its chart, as users do: every combination of
-// capabilities, with exactly the rights that it renders, and from one version to the next. It
+// capabilities, with exactly the permissions that it renders, and from one version to the next. It
 // has only tests.
 package install

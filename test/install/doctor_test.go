@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/test/testkit"
 )
 
-// TestDoctorMissesNoRight: what "lockstep doctor" takes for the rights that the controller's
+// TestDoctorMissesNoRight: what "lockstep doctor" takes for the permissions that the controller's
 // flags need, the chart grants, whatever is switched on.
 func TestDoctorMissesNoRight(t *testing.T) {
 	t.Parallel()

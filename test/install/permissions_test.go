@@ -24,7 +24,7 @@ import (
 // TestRightsAreUsedAndSuffice runs the controller with exactly the roles that the chart
 // renders: each capability alone, none and all, also only observed, cluster-wide and in one
 // namespace, which is named or has a label. All of them follow a further kind, too. The API
-// server's log has every request: none is denied, and no right is without a request.
+// server's log has every request: none is denied, and no permission is without a request.
 //
 // Those that follow one namespace run together. Of those that follow all of them, the ones
 // that move different things run together.
@@ -93,10 +93,10 @@ func (i *installed) play(t *testing.T, audit string) {
 	if s.revisions {
 		i.attach(t)
 	}
-	// Some rights are used without anybody asking: a leader renews its lease.
+	// Some permissions are used without anybody asking: a leader renews its lease.
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		log := requests(t, audit, i.account())
-		var unused []right
+		var unused []permission
 		for _, r := range granted(t, i.objects) {
 			if !slices.ContainsFunc(log, r.covers) && !rare(r, i.Own) {
 				unused = append(unused, r)
@@ -108,8 +108,8 @@ func (i *installed) play(t *testing.T, audit string) {
 	requests(t, audit, i.account())
 }
 
-// rare are the rights whose use this test cannot bring about at will.
-func rare(r right, own string) bool {
+// rare are the permissions whose use this test cannot bring about at will.
+func rare(r permission, own string) bool {
 	return slices.Contains([]string{
 		"patch events",               // an event that repeats within minutes: the client library counts it up
 		"patch events.events.k8s.io", // the same for ours
@@ -319,13 +319,13 @@ func auditPolicy(t *testing.T) string {
 }
 
 // requests lists what an account has asked for. None of it may have been denied.
-func requests(t *testing.T, audit, account string) []right {
+func requests(t *testing.T, audit, account string) []permission {
 	t.Helper()
 	text, err := os.ReadFile(audit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []right
+	var all []permission
 	for line := range bytes.Lines(text) {
 		var e struct {
 			Verb           string
@@ -336,7 +336,7 @@ func requests(t *testing.T, audit, account string) []right {
 		if json.Unmarshal(line, &e) != nil || e.User.Username != account || e.ObjectRef.Resource == "" {
 			continue
 		}
-		r := right{e.ObjectRef.Namespace, e.Verb, e.ObjectRef.APIGroup, e.ObjectRef.Resource, e.ObjectRef.Name}
+		r := permission{e.ObjectRef.Namespace, e.Verb, e.ObjectRef.APIGroup, e.ObjectRef.Resource, e.ObjectRef.Name}
 		if e.ObjectRef.Subresource != "" {
 			r.resource += "/" + e.ObjectRef.Subresource
 		}

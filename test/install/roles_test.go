@@ -14,25 +14,25 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 )
 
-// right is one verb on one resource.
-type right struct {
+// permission is one verb on one resource.
+type permission struct {
 	// namespace is where; empty means everywhere.
 	namespace string
 	verb      string
 	group     string
 	resource  string
-	// names narrow it to these objects, separated by spaces. It is one right: whoever keeps its
+	// names narrow it to these objects, separated by spaces. It is one permission: whoever keeps its
 	// record in several objects does not write all of them at once.
 	names string
 }
 
 // what is "patch deployments.apps".
-func (r right) what() string {
+func (r permission) what() string {
 	return r.verb + " " + strings.TrimSuffix(r.resource+"."+r.group, ".")
 }
 
 // String is how people would ask for it: "patch deployments.apps in shop".
-func (r right) String() string {
+func (r permission) String() string {
 	name, where := "", "all namespaces"
 	if r.names != "" {
 		name = "/" + r.names
@@ -43,16 +43,16 @@ func (r right) String() string {
 	return fmt.Sprintf("%s%s in %s", r.what(), name, where)
 }
 
-// covers reports whether the right allows a request.
-func (r right) covers(request right) bool {
+// covers reports whether the permission allows a request.
+func (r permission) covers(request permission) bool {
 	return r.verb == request.verb && r.group == request.group && r.resource == request.resource &&
 		(r.namespace == "" || r.namespace == request.namespace) && (r.names == "" || slices.Contains(strings.Fields(r.names), request.names))
 }
 
-// granted lists the rights in rendered roles.
-func granted(t *testing.T, objects []*unstructured.Unstructured) []right {
+// granted lists the permissions in rendered roles.
+func granted(t *testing.T, objects []*unstructured.Unstructured) []permission {
 	t.Helper()
-	found := map[right]bool{}
+	found := map[permission]bool{}
 	for _, o := range objects {
 		if o.GetKind() != "Role" && o.GetKind() != "ClusterRole" {
 			continue
@@ -62,7 +62,7 @@ func granted(t *testing.T, objects []*unstructured.Unstructured) []right {
 			t.Fatal(err)
 		}
 		for _, rule := range role.Rules {
-			for _, r := range rightsOf(rule) {
+			for _, r := range permissionsOf(rule) {
 				r.namespace = o.GetNamespace()
 				if found[r] {
 					t.Errorf("granted twice: %s", r)
@@ -74,28 +74,28 @@ func granted(t *testing.T, objects []*unstructured.Unstructured) []right {
 	return slices.Collect(maps.Keys(found))
 }
 
-func rightsOf(rule rbacv1.PolicyRule) []right {
+func permissionsOf(rule rbacv1.PolicyRule) []permission {
 	names := strings.Join(sorted(rule.ResourceNames), " ")
-	var all []right
+	var all []permission
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
-				all = append(all, right{verb: verb, group: group, resource: resource, names: names})
+				all = append(all, permission{verb: verb, group: group, resource: resource, names: names})
 			}
 		}
 	}
 	return all
 }
 
-// needed is the table of rights: what an installation in a namespace may do, and no more.
-func needed(s switches, own string) []right {
-	var all []right
+// needed is the table of permissions: what an installation in a namespace may do, and no more.
+func needed(s switches, own string) []permission {
+	var all []permission
 	add := func(namespaces []string, resources, verbs string, names ...string) {
 		for _, namespace := range namespaces {
 			for resource := range strings.FieldsSeq(resources) {
 				plural, group, _ := strings.Cut(resource, ".")
 				for verb := range strings.FieldsSeq(verbs) {
-					all = append(all, right{namespace, verb, group, plural, strings.Join(names, " ")})
+					all = append(all, permission{namespace, verb, group, plural, strings.Join(names, " ")})
 				}
 			}
 		}
@@ -174,10 +174,10 @@ func addRevisions(add adder, s switches, followed []string) {
 	}
 }
 
-// words are rights as people spell them, sorted.
-func words(rights []right) []string {
-	all := make([]string, 0, len(rights))
-	for _, r := range rights {
+// words are permissions as people spell them, sorted.
+func words(permissions []permission) []string {
+	all := make([]string, 0, len(permissions))
+	for _, r := range permissions {
 		all = append(all, r.String())
 	}
 	return sorted(all)

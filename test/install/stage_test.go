@@ -21,7 +21,7 @@ import (
 )
 
 // installed is an installation whose controller runs as a process, with the arguments and the
-// rights that the chart renders, as its service account.
+// permissions that the chart renders, as its service account.
 type installed struct {
 	*testkit.World
 

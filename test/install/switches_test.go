@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/test/helmtest"
 )
 
-// switches are the values that decide on rights.
+// switches are the values that decide on permissions.
 type switches struct {
 	reload, revisions, images, pods, observe bool
 	// secrets are the namespaces whose Secrets are attached.

@@ -50,7 +50,7 @@ func TestUpgradesRestartNothing(t *testing.T) {
 		u.change(t)
 		step.do()
 		if diff := cmp.Diff(words(needed(step.want, "lockstep-system")), words(granted(t, u.roles(t)))); diff != "" {
-			t.Errorf("rights after %s (-want +got):\n%s", step.name, diff)
+			t.Errorf("permissions after %s (-want +got):\n%s", step.name, diff)
 		}
 		c = u.start(t)
 		u.awaitDelivered(t, step.name)
@@ -99,18 +99,18 @@ func (u *upgrade) helm(t *testing.T, command string, args ...string) {
 // applyManifests applies deploy/ with an image of one's own.
 func (u *upgrade) applyManifests(t *testing.T) {
 	t.Helper()
-	folder := t.TempDir()
-	deploy, err := filepath.Rel(folder, filepath.Join(u.Root(), "deploy"))
+	dir := t.TempDir()
+	deploy, err := filepath.Rel(dir, filepath.Join(u.Root(), "deploy"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const own = "registry.example/team/lockstep@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	name, digest, _ := strings.Cut(own, "@")
 	text := fmt.Sprintf("resources: [%s]\nimages: [{name: registry.example/lockstep, newName: %s, digest: %q}]\n", deploy, name, digest)
-	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kubectl(t, "--kubeconfig", u.Cluster.Kubeconfig(), "apply", "-k", folder)
+	kubectl(t, "--kubeconfig", u.Cluster.Kubeconfig(), "apply", "-k", dir)
 	if got := u.controller(t).Spec.Template.Spec.Containers[0].Image; got != own {
 		t.Errorf("the image is %s, want %s", got, own)
 	}

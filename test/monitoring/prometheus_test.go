@@ -49,15 +49,15 @@ func startPrometheus(t testing.TB, namespace string, replicas []string, others .
 	}
 	address := freeAddress(t)
 	foreign := slices.Concat(others, []string{address})
-	folder := t.TempDir()
-	config := filepath.Join(folder, "prometheus.yml")
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, list(t, replicas), namespace, list(t, foreign)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := &prometheus{address: address, foreign: foreign, Running: labtest.StartCommand(t, labtest.Command{
 		Path: labtest.Need(t, "prometheus"),
 		Args: []string{
-			"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(folder, "data"),
+			"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"),
 			"--web.listen-address=" + address, "--log.level=warn",
 		},
 	})}

@@ -91,7 +91,7 @@ func pushedByMake(t *testing.T, cluster *labtest.Cluster) {
 // testTag is the tag of the images.
 const testTag = "v0.0.0-test"
 
-// pushFrom runs a command that pushes, in the folder of the repository and with a password
+// pushFrom runs a command that pushes, in the directory of the repository and with a password
 // for the registry.
 func pushFrom(t *testing.T, cluster *labtest.Cluster, password string, push labtest.Command) (stdout, stderr string, code int) {
 	t.Helper()
@@ -107,9 +107,9 @@ func pushFrom(t *testing.T, cluster *labtest.Cluster, password string, push labt
 }
 
 // referencesIn finds the references that were printed, by the names of the images.
-func referencesIn(stdout, folder string) map[string]string {
+func referencesIn(stdout, dir string) map[string]string {
 	images := map[string]string{}
-	printed := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(folder) + `/(\S+):` + regexp.QuoteMeta(testTag) + `@sha256:[0-9a-f]{64}$`)
+	printed := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(dir) + `/(\S+):` + regexp.QuoteMeta(testTag) + `@sha256:[0-9a-f]{64}$`)
 	for _, match := range printed.FindAllStringSubmatch(stdout, -1) {
 		images[match[1]] = match[0]
 	}
@@ -217,7 +217,7 @@ func readConfigMaps(t *testing.T, w *testkit.World) {
 		})
 }
 
-// run creates a pod. Its containers share an empty folder where they mount "shared".
+// run creates a pod. Its containers share an empty directory where they mount "shared".
 func run(t *testing.T, w *testkit.World, spec corev1.PodSpec) {
 	t.Helper()
 	spec.TerminationGracePeriodSeconds = new(int64(3))
@@ -229,7 +229,7 @@ func shared(path string) []corev1.VolumeMount {
 	return []corev1.VolumeMount{{Name: "shared", MountPath: path}}
 }
 
-// reader is a container that prints a file of the shared folder whenever it changes.
+// reader is a container that prints a file of the shared directory whenever it changes.
 func reader(file string) corev1.Container {
 	return corev1.Container{
 		Name: "reader", Image: showImage, ImagePullPolicy: corev1.PullNever,
@@ -238,7 +238,7 @@ func reader(file string) corev1.Container {
 }
 
 // seedOfConfigController adds to the excerpt in the documentation what it leaves out:
-// the shared folder, and an application that reads its file there.
+// the shared directory, and an application that reads its file there.
 func seedOfConfigController(t *testing.T, w *testkit.World, image string) {
 	t.Helper()
 	readConfigMaps(t, w)

@@ -117,7 +117,7 @@ func controllerInAPod(t *testing.T, cluster *labtest.Cluster) {
 const followed = "followed"
 
 // installController runs the controller in the cluster, as users do: Helm installs the
-// chart, with its service account, the rights that it renders, a token that the kubelet
+// chart, with its service account, the permissions that it renders, a token that the kubelet
 // mounts, and the API server at its service address. Helm waits until it is ready.
 func installController(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
@@ -136,7 +136,7 @@ func controllerReloadsFromAPod(t *testing.T, w *testkit.World) {
 }
 
 // refreshRestartsNothing: the mounted file changes in the running pod, every time, and
-// with no more rights than the chart renders. The kubelet's own round comes in an hour.
+// with no more permissions than the chart renders. The kubelet's own round comes in an hour.
 func refreshRestartsNothing(t *testing.T, w *testkit.World) {
 	t.Helper()
 	w.Create(t, config("hello", "one"), application(map[string]string{

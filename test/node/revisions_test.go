@@ -29,7 +29,7 @@ configmapAttacher: {repository: lab.local/lockstep, tag: "1", imagePullPolicy: N
 // podsKeepTheConfigurationOfTheirRevision plays the walk-through with real pods:
 // the file that is read inside is that of the pod's own revision, also in an old
 // pod's replacement. The ConfigMaps are attached by the Job that Helm runs as a
-// hook, in a pod, with the rights that the chart gives it.
+// hook, in a pod, with the permissions that the chart gives it.
 func podsKeepTheConfigurationOfTheirRevision(t *testing.T, cluster *labtest.Cluster) {
 	t.Helper()
 	w := walkthrough.NewWorld(t, cluster)

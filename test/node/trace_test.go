@@ -164,7 +164,7 @@ func playOn(t *testing.T, run *labtest.Run) {
 }
 
 // awaitNothing waits until nothing of a control plane is left: no process, no
-// control group, no folder.
+// control group, no directory.
 func awaitNothing(t *testing.T, run *labtest.Run) {
 	t.Helper()
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
@@ -211,7 +211,7 @@ func kernelSettings() []string {
 }
 
 // host is what a node could change on its host and must not: kernel settings,
-// network devices, firewall rules, mounts, and the folders that its programs use
+// network devices, firewall rules, mounts, and the directories that its programs use
 // elsewhere.
 func host(t *testing.T) map[string]string {
 	t.Helper()

@@ -57,7 +57,7 @@ func (s *stage) takeBackInTime(t testing.TB, name, value string) {
 
 // TestUpgradeOfTheDigests: an installation whose record an earlier program wrote. What
 // is unchanged is written down anew and restarts no pod; what changed while no program
-// ran is delivered once; what is held waits; what a person took back stays back.
+// ran is delivered once; what is held waits; what a person reverted stays back.
 func TestUpgradeOfTheDigests(t *testing.T) {
 	t.Parallel()
 	names := []string{"same", "changed", "held", "undone"}

@@ -124,7 +124,7 @@ func TestMissingRightForAKind(t *testing.T) {
 	s.awaitObserved(t, "statefulset/db")
 	account.AllowEverywhere(t, fewer...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
-	s.AwaitRecordRight(t, account, true)
+	s.AwaitRecordPermission(t, account, true)
 	testkit.AwaitListing(t, account, true, &appsv1.DeploymentList{}, client.InNamespace(s.Namespace))
 	address := freeAddress(t)
 	c := inprocess.StartControllerAs(t, s.World, account.Kubeconfig, "--quiet", testkit.Quiet, "--metrics-addr", address)

@@ -154,7 +154,7 @@ func orphanedAndMadeAgain(t *testing.T, watched bool) {
 	s.checkRollouts(t, "its pods are as new as itself", 0, "deployment/other")
 }
 
-// TestAskedAgainWithoutNamespaces: without the right to namespaces, taking the annotation
+// TestAskedAgainWithoutNamespaces: without the permission to namespaces, taking the annotation
 // away and putting it back takes a new baseline, also over a restart in between.
 func TestAskedAgainWithoutNamespaces(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestAskedAgainWithoutNamespaces(t *testing.T) {
 	rules := slices.DeleteFunc(testkit.FollowRules(), func(r labtest.Rule) bool { return slices.Contains(r.Resources, "namespaces") })
 	account.AllowEverywhere(t, append(slices.Concat(rules, testkit.SecretRules()), labtest.Rule{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}})...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
-	s.AwaitRecordRight(t, account, true)
+	s.AwaitRecordPermission(t, account, true)
 	testkit.AwaitListing(t, account, true, &corev1.ConfigMapList{})
 	run := func() *testkit.Controller {
 		c := s.StartControllerAs(t, account.Kubeconfig, "--quiet", testkit.Quiet)

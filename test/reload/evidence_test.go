@@ -41,9 +41,9 @@ func TestNeverTakenOff(t *testing.T) {
 	s.checkRollouts(t, "it refuses no more", 0, web)
 }
 
-// TestTakenBackWithOtherKeys: the template that is put back uses another set of keys, so
-// that the version is measured anew; what was taken back stays back.
-func TestTakenBackWithOtherKeys(t *testing.T) {
+// TestRevertedWithOtherKeys: the template that is put back uses another set of keys, so
+// that the version is measured anew; what was reverted stays back.
+func TestRevertedWithOtherKeys(t *testing.T) {
 	t.Parallel()
 	one := "{name: ONE, valueFrom: {configMapKeyRef: {name: app, key: key}}}"
 	two := "{name: TWO, valueFrom: {configMapKeyRef: {name: app, key: more}}}"
@@ -66,7 +66,7 @@ func TestTakenBackWithOtherKeys(t *testing.T) {
 	s.checkRollouts(t, "the tool's and the person's", 2, web)
 }
 
-// TestUndoWithoutTheRightToRevisions: it is judged as soon as there is the right.
+// TestUndoWithoutTheRightToRevisions: it is judged as soon as there is the permission.
 func TestUndoWithoutTheRightToRevisions(t *testing.T) {
 	t.Parallel()
 	s := two(t, "Deployment")
@@ -75,7 +75,7 @@ func TestUndoWithoutTheRightToRevisions(t *testing.T) {
 	rest := slices.DeleteFunc(testkit.FollowRules(), isRevisions)
 	account.AllowEverywhere(t, slices.Concat(rest, testkit.SecretRules())...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
-	s.AwaitRecordRight(t, account, true)
+	s.AwaitRecordPermission(t, account, true)
 	inprocess.StartControllerAs(t, s.World, account.Kubeconfig, "--quiet", testkit.Quiet)
 	s.witness.AwaitKnown(t)
 	s.awaitKnown(t, deploy, "web", "configmap/app", "secret/db")

@@ -91,7 +91,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryOfOthers: a kind without revisions, and a person without rights.
+// TestHistoryOfOthers: a kind without revisions, and a person without permissions.
 func TestHistoryOfOthers(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "")
@@ -105,10 +105,10 @@ func TestHistoryOfOthers(t *testing.T) {
 	testkit.AwaitListing(t, person, true, &appsv1.DeploymentList{}, client.InNamespace(s.Namespace))
 	h = s.history(t, person.Kubeconfig, web)
 	if len(h.Notes) != 2 || !strings.Contains(h.Notes[0], "replicasets.apps is forbidden") || !strings.Contains(h.Notes[1], "events is forbidden") {
-		t.Errorf("without the rights history notes %q", h.Notes)
+		t.Errorf("without the permissions history notes %q", h.Notes)
 	}
 	if _, stderr, code := s.ask(t, person.Kubeconfig, "history", "cj/nightly"); code != 1 || !strings.Contains(stderr, "cronjobs.batch \"nightly\" is forbidden") {
-		t.Errorf("without any right history ended with %d and says %q", code, stderr)
+		t.Errorf("without any permission history ended with %d and says %q", code, stderr)
 	}
 	if _, stderr, code := s.ask(t, s.Cluster.Kubeconfig(), "history", "deploy/wep"); code != 1 || !strings.Contains(stderr, "not found") {
 		t.Errorf("of an unknown workload history ended with %d and says %q", code, stderr)

@@ -27,7 +27,7 @@ func TestRedoOfAnImage(t *testing.T) {
 	g.awaitImage(t, web, "app", g.push(t, "app:latest", "two"))
 }
 
-// TestAbortedCanaryOfAnImage: the digest of a canary that is aborted counts as taken back,
+// TestAbortedCanaryOfAnImage: the digest of a canary that is aborted counts as reverted,
 // although the template has it; the next digest is tried.
 func TestAbortedCanaryOfAnImage(t *testing.T) {
 	t.Parallel()
@@ -52,7 +52,7 @@ spec:
 	g.awaitKnown(t, groupKind, "canary", digestIn(second))
 	g.awaitPhase(t, "Paused")
 	g.abort(t, true)
-	g.AwaitEvent(t, "canary", "Warning Undone", "image/app", "was taken back")
+	g.AwaitEvent(t, "canary", "Warning Undone", "image/app", "was reverted")
 	g.awaitKnown(t, groupKind, "canary", "back:")
 	if table := g.table(t); !strings.Contains(table, "Undone") {
 		t.Errorf("after the abort the table says\n%s", table)

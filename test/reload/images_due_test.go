@@ -47,7 +47,7 @@ func TestUndoOfAnImage(t *testing.T) {
 	t.Parallel()
 	g, _ := pinned(t)
 	g.undo(t, "web", "")
-	g.AwaitEvent(t, "web", "Warning Undone", "image/app", "was taken back", "lockstep release "+web)
+	g.AwaitEvent(t, "web", "Warning Undone", "image/app", "was reverted", "lockstep release "+web)
 	g.awaitPolls(t, 3)
 	g.checkImage(t, "the first pin was undone", g.at("app:latest"))
 
@@ -66,7 +66,7 @@ func TestUndoOfAnImage(t *testing.T) {
 	g.awaitImage(t, web, "app", fourth)
 }
 
-// TestReleaseOfAnImage: what was taken back is accepted without a rollout, and the next
+// TestReleaseOfAnImage: what was reverted is accepted without a rollout, and the next
 // digest is rolled out.
 func TestReleaseOfAnImage(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func TestImagesWithoutNodes(t *testing.T) {
 		{Groups: []string{""}, Resources: []string{"secrets", "serviceaccounts"}, Verbs: []string{"get"}},
 	})...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
-	g.AwaitRecordRight(t, account, true)
+	g.AwaitRecordPermission(t, account, true)
 	testkit.AwaitListing(t, account, true, &appsv1.DeploymentList{}, client.InNamespace(g.Namespace))
 	address := freeAddress(t)
 	c := inprocess.StartControllerAs(t, g.World, account.Kubeconfig, append(g.flags, "--quiet", testkit.Quiet, "--metrics-addr", address)...)

@@ -73,7 +73,7 @@ spec: {schedule: "0 3 * * *", jobTemplate: {spec: {template: {spec: {restartPoli
 }
 
 // TestRollPinnedImage: a digest that a person chose stays, unless they insist; one that was
-// taken back goes forward again, and the controller follows it from then on.
+// reverted goes forward again, and the controller follows it from then on.
 func TestRollPinnedImage(t *testing.T) {
 	t.Parallel()
 	g, first := pinned(t)

@@ -92,7 +92,7 @@ func TestPlanWithoutRights(t *testing.T) {
 	// Whoever may read everything sees the digests, and that nothing is assumed.
 	got, _ = s.planAs(t, s.Cluster.Kubeconfig(), changed)
 	if w := got["deployment/web"]; w.Estimate || !strings.HasPrefix(w.Because, "secret/db ") || strings.Contains(w.Because, "visible") {
-		t.Errorf("with all rights plan says %+v", w)
+		t.Errorf("with all permissions plan says %+v", w)
 	}
 	stranger := labtest.NewAccount(t, s.Cluster, s.Own)
 	file := filepath.Join(t.TempDir(), "secret.yaml")
@@ -101,6 +101,6 @@ func TestPlanWithoutRights(t *testing.T) {
 	}
 	stdout, stderr, code := s.ask(t, stranger.Kubeconfig, "plan", "-f", file)
 	if code != 1 || !strings.Contains(stderr, "deployments.apps is forbidden") || strings.Contains(stdout+stderr, "a-secret-value") {
-		t.Errorf("without any right plan ended with %d and says %q", code, stdout+stderr)
+		t.Errorf("without any permission plan ended with %d and says %q", code, stdout+stderr)
 	}
 }

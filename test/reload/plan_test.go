@@ -74,8 +74,8 @@ func TestPlanIsKept(t *testing.T) {
 		"deployment/twice":   {Would: "roll by its own template, and once more", Reason: "Reloaded", Because: "its template changes, and after it, in the order of the files, " + change("late")},
 		"cronjob/nightly":    {Would: "load it with its next Job", Reason: "NextJob", Because: app},
 	}
-	if back := got["deployment/back"].Because; !strings.Contains(back, "configmap/first") || !strings.Contains(back, "was taken back") || !strings.HasSuffix(back, change("two")) {
-		t.Errorf("of what was taken back plan says %q", back)
+	if back := got["deployment/back"].Because; !strings.Contains(back, "configmap/first") || !strings.Contains(back, "was reverted") || !strings.HasSuffix(back, change("two")) {
+		t.Errorf("of what was reverted plan says %q", back)
 	}
 	taken := got["deployment/back"]
 	taken.Because = ""
@@ -103,7 +103,7 @@ func TestPlanIsKept(t *testing.T) {
 	}
 }
 
-// undoFirst has the Deployment "back" taken back from its first ConfigMap's new content.
+// undoFirst has the Deployment "back" reverted from its first ConfigMap's new content.
 func (s *stage) undoFirst(t testing.TB) {
 	t.Helper()
 	s.awaitKnown(t, deploy, "back", "configmap/first")

@@ -198,7 +198,7 @@ func TestRefresh(t *testing.T) {
 	s.checkRollouts(t, "refreshed", 0, "deployment/files", "deployment/variables", "deployment/subpath")
 }
 
-// TestPodStrategiesAreOff: without the rights on pods the workload is left alone,
+// TestPodStrategiesAreOff: without the permissions on pods the workload is left alone,
 // and told so; switching them on delivers what was held.
 func TestPodStrategiesAreOff(t *testing.T) {
 	t.Parallel()

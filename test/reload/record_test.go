@@ -176,7 +176,7 @@ func TestKilledAndUndoneStatefulSet(t *testing.T) {
 	account := labtest.NewAccount(t, s.Cluster, s.Own)
 	account.AllowEverywhere(t, slices.Concat(testkit.FollowRules(), testkit.SecretRules())...)
 	account.Allow(t, slices.Concat(testkit.OwnRules(), testkit.RecordRules())...)
-	s.AwaitRecordRight(t, account, true)
+	s.AwaitRecordPermission(t, account, true)
 	c := s.StartControllerAs(t, account.Kubeconfig, "--quiet", testkit.Quiet)
 	s.awaitKnown(t, "StatefulSet.apps", "db", versionOf("one"))
 	known := testkit.ConfigMap("known", "key", "")
@@ -184,7 +184,7 @@ func TestKilledAndUndoneStatefulSet(t *testing.T) {
 	s.awaitSecondAfter(t, known.CreationTimestamp.Time)
 
 	account.Allow(t, testkit.OwnRules()...)
-	s.AwaitRecordRight(t, account, false)
+	s.AwaitRecordPermission(t, account, false)
 	s.change(t, "configmap/app", "{data: {key: two}}")
 	s.awaitRollouts(t, db, 1)
 	s.awaitObserved(t, db)

@@ -84,7 +84,7 @@ func undoOfTheFirstRollout(t *testing.T, kind string) {
 	s.awaitKnown(t, groupKind, name, versionOf("two"))
 	s.awaitObserved(t, ref)
 	s.revert(t, ref, "")
-	s.AwaitEvent(t, name, "Warning Undone", "configmap/app", "was taken back", "whatever their revision", "lockstep release "+ref)
+	s.AwaitEvent(t, name, "Warning Undone", "configmap/app", "was reverted", "whatever their revision", "lockstep release "+ref)
 	s.awaitKnown(t, groupKind, name, "back:")
 
 	s.change(t, "secret/db", "{stringData: {key: two}}")
@@ -99,12 +99,12 @@ func undoOfTheFirstRollout(t *testing.T, kind string) {
 	s.checkRollouts(t, "another version ends it, with one rollout for both", 3, ref)
 }
 
-// awaitNotBack waits until nothing is on record as taken back.
+// awaitNotBack waits until nothing is on record as reverted.
 func (s *stage) awaitNotBack(t testing.TB, groupKind, name string) {
 	t.Helper()
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		entry := s.remembered(t, groupKind, name)
-		return entry != "" && !strings.Contains(entry, "back:"), "still taken back: " + entry
+		return entry != "" && !strings.Contains(entry, "back:"), "still reverted: " + entry
 	})
 }
 

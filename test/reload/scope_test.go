@@ -72,7 +72,7 @@ func TestNamespaceSelector(t *testing.T) {
 	for _, each := range []*stage{s, other} {
 		each.bind(t, account)
 	}
-	s.AwaitRecordRight(t, account, true)
+	s.AwaitRecordPermission(t, account, true)
 	testkit.AwaitListing(t, account, true, &corev1.NamespaceList{})
 	c := s.runSelected(t, account.Kubeconfig, "team="+team)
 	s.awaitKnown(t, deploy, "web", "configmap/app")
@@ -128,7 +128,7 @@ func TestRevisionsInSelectedNamespaces(t *testing.T) {
 	for _, each := range []*stage{s, other} {
 		each.bind(t, account, attach)
 	}
-	s.AwaitRecordRight(t, account, true)
+	s.AwaitRecordPermission(t, account, true)
 	testkit.AwaitListing(t, account, true, &corev1.NamespaceList{})
 	c := s.runSelected(t, account.Kubeconfig, "team="+team)
 	s.awaitOwner(t, "first")

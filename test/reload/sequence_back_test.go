@@ -42,7 +42,7 @@ func (s *stage) takeBack(t testing.TB, name string) {
 }
 
 // TestSequenceRollbackTookNothingBack: a release of ConfigMap and template is rolled back
-// together, which delivers both; later an edit is undone, which takes back the edit alone.
+// together, which delivers both; later an edit is undone, which reverts the edit alone.
 func TestSequenceRollbackTookNothingBack(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"Deployment", "StatefulSet", "DaemonSet"}
@@ -81,7 +81,7 @@ func TestSequenceRollbackTookNothingBack(t *testing.T) {
 			before := s.rollouts(t, ref)
 			s.annotate(t, ref, settings.Quiet, testkit.Quiet)
 			s.change(t, "secret/"+name, "{stringData: {key: two}}")
-			s.checkRollouts(t, "the undo took back the edit, not the ConfigMap", before+1, ref)
+			s.checkRollouts(t, "the undo reverted the edit, not the ConfigMap", before+1, ref)
 		})
 	}
 }

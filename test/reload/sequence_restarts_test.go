@@ -74,7 +74,7 @@ func TestSequenceOnePerChange(t *testing.T) {
 		s.awaitKnown(t, deploy, "db", "back:")
 		second.awaitKnown(t, deploy, "db", "back:")
 		s.change(t, "secret/db", "{stringData: {key: two}}")
-		s.checkRollouts(t, "taken back for both", 2, ref)
+		s.checkRollouts(t, "reverted for both", 2, ref)
 		s.change(t, "configmap/db", "{data: {key: three}}")
 		s.awaitRollouts(t, ref, 3)
 		second.awaitKnown(t, deploy, "db", versionOf("three"))
@@ -112,7 +112,7 @@ func TestSequenceImmutable(t *testing.T) {
 }
 
 // TestSequenceNamespaceMadeAgain: nothing is known of a namespace that was deleted with a
-// change held and another one taken back, whether or not the controller saw it go.
+// change held and another one reverted, whether or not the controller saw it go.
 func TestSequenceNamespaceMadeAgain(t *testing.T) {
 	t.Parallel()
 	for name, watched := range map[string]bool{"watched": true, "while the controller is down": false} {

@@ -30,7 +30,7 @@ func (w *World) StartController(t testing.TB, flags ...string) *Controller {
 	return w.StartControllerAs(t, w.Cluster.Kubeconfig(), flags...)
 }
 
-// StartControllerAs does the same with the rights and the address of a kubeconfig.
+// StartControllerAs does the same with the permissions and the address of a kubeconfig.
 func (w *World) StartControllerAs(t testing.TB, kubeconfig string, flags ...string) *Controller {
 	t.Helper()
 	if w.Clock != 0 {

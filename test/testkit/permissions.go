@@ -43,9 +43,9 @@ func RecordRules() []labtest.Rule {
 	return []labtest.Rule{{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}}}
 }
 
-// AwaitRecordRight waits until an account of the controller's namespace may write
+// AwaitRecordPermission waits until an account of the controller's namespace may write
 // the record, or may not: the authorizer follows the roles with a small delay.
-func (w *World) AwaitRecordRight(t testing.TB, account *labtest.Account, want bool) {
+func (w *World) AwaitRecordPermission(t testing.TB, account *labtest.Account, want bool) {
 	t.Helper()
 	c := NewClient(t, account.Kubeconfig)
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Own, Name: "probe"}}

@@ -18,11 +18,11 @@ func StartRegistry(t testing.TB) *Registry {
 	return &Registry{Server: ServeRegistry(t, registrylab.Options{Plain: true, Public: true})}
 }
 
-// ServeRegistry starts a registry with options, in a folder of the test, and ends it with the
+// ServeRegistry starts a registry with options, in a directory of the test, and ends it with the
 // test. Without options it has TLS and wants credentials.
 func ServeRegistry(t testing.TB, o registrylab.Options) *registrylab.Server {
 	t.Helper()
-	o.Folder, o.Progress = t.TempDir(), os.Stderr
+	o.Dir, o.Progress = t.TempDir(), os.Stderr
 	server, err := registrylab.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

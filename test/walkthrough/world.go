@@ -138,7 +138,7 @@ func (w *World) actAs(account string) string {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	w.awaitRights(account)
+	w.awaitPermissions(account)
 	config, err := clientcmd.LoadFromFile(w.Kubeconfig)
 	if err != nil {
 		w.T.Fatal(err)
@@ -153,9 +153,9 @@ func (w *World) actAs(account string) string {
 	return file
 }
 
-// awaitRights waits until the API server's authorizer knows a new role: a kubelet
+// awaitPermissions waits until the API server's authorizer knows a new role: a kubelet
 // starts no pod that soon.
-func (w *World) awaitRights(account string) {
+func (w *World) awaitPermissions(account string) {
 	w.T.Helper()
 	w.Eventually(func() (bool, string) {
 		role := &rbacv1.Role{}

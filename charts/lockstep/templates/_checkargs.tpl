@@ -1,5 +1,5 @@
 {{/*
-lockstep.checkArgs refuses further arguments that the rest of the manifest would not know of: rights,
+lockstep.checkArgs refuses further arguments that the rest of the manifest would not know of: permissions,
 ports and volumes follow the values.
 */}}
 {{- define "lockstep.checkArgs" -}}

@@ -60,7 +60,7 @@ does has no condition.
 
 {{/*
 lockstep.checkNamespaces: without this an upgrade fails half-way, when the roles of before are gone already. The
-namespaces are listed, because whoever grants the right to list them has it. Where Helm renders without a cluster
+namespaces are listed, because whoever grants the permission to list them has it. Where Helm renders without a cluster
 it finds none at all.
 */}}
 {{- define "lockstep.checkNamespaces" -}}

@@ -1,5 +1,5 @@
 {{/*
-The rights of the controller, and what each of them is for. test/install runs the controller with
+The permissions of the controller, and what each of them is for. test/install runs the controller with
 exactly these and compares them with the requests that the API server has logged.
 */}}
 
@@ -13,7 +13,7 @@ exactly these and compares them with the requests that the API server has logged
 {{- end -}}
 {{- end -}}
 
-{{/* lockstep.followRules are the rights in the followed namespaces. */}}
+{{/* lockstep.followRules are the permissions in the followed namespaces. */}}
 {{- define "lockstep.followRules" -}}
 {{- $v := .Values -}}
 {{- $moves := or $v.reload.enabled $v.images.enabled -}}
@@ -95,7 +95,7 @@ exactly these and compares them with the requests that the API server has logged
 {{- if eq (len $parts) 3 -}}{{- first $parts -}}{{- end -}}
 {{- end -}}
 
-{{/* lockstep.clusterRules are the rights to what is in no namespace. */}}
+{{/* lockstep.clusterRules are the permissions to what is in no namespace. */}}
 {{- define "lockstep.clusterRules" -}}
 {{- $v := .Values -}}
 {{- if or $v.reload.enabled $v.images.enabled $v.revisions.enabled }}
@@ -112,7 +112,7 @@ exactly these and compares them with the requests that the API server has logged
 {{- end }}
 {{- end -}}
 
-{{/* lockstep.ownRules are the rights in the release's namespace. */}}
+{{/* lockstep.ownRules are the permissions in the release's namespace. */}}
 {{- define "lockstep.ownRules" -}}
 {{- $moves := or .Values.reload.enabled .Values.images.enabled -}}
 {{- if $moves }}
@@ -159,7 +159,7 @@ exactly these and compares them with the requests that the API server has logged
 {{- join ", " $names -}}
 {{- end -}}
 
-{{/* lockstep.attachSecretsRules are the rights in a namespace whose Secrets are attached. */}}
+{{/* lockstep.attachSecretsRules are the permissions in a namespace whose Secrets are attached. */}}
 {{- define "lockstep.attachSecretsRules" -}}
 {{- if not .Values.reload.enabled }}
 # Metadata of the Secrets that are attached.

@@ -23,34 +23,34 @@ func (a Account) groups() []string {
 // reviewsAtATime bounds how many questions the API server gets at once.
 const reviewsAtATime = 8
 
-// Review asks the API server which rights an account does not have. Who asks needs the right to
+// Review asks the API server which permissions an account does not have. Who asks needs the permission to
 // create SubjectAccessReviews.
-func Review(ctx context.Context, c Reviewer, account Account, rights []Right) (missing []Right, err error) {
-	denied, problems := make([]bool, len(rights)), make([]error, len(rights))
+func Review(ctx context.Context, c Reviewer, account Account, permissions []Permission) (missing []Permission, err error) {
+	denied, problems := make([]bool, len(permissions)), make([]error, len(permissions))
 	slots := make(chan struct{}, reviewsAtATime)
 	var asking sync.WaitGroup
-	rights = slices.Clone(rights)
-	for i, right := range rights {
-		right = right.named(c.RESTMapper())
-		rights[i] = right
+	permissions = slices.Clone(permissions)
+	for i, permission := range permissions {
+		permission = permission.named(c.RESTMapper())
+		permissions[i] = permission
 		asking.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: account.String(), Groups: account.groups(), ResourceAttributes: right.attributes(),
+				User: account.String(), Groups: account.groups(), ResourceAttributes: permission.attributes(),
 			}}
 			problems[i] = c.Create(ctx, review)
 			denied[i] = !review.Status.Allowed
 		})
 	}
 	asking.Wait()
-	// They are alike: one right is missing for all of them, or the API server is away.
+	// They are alike: one permission is missing for all of them, or the API server is away.
 	if first := slices.IndexFunc(problems, func(err error) bool { return err != nil }); first >= 0 {
-		return nil, fmt.Errorf("ask for the rights of %s: %w", account, problems[first])
+		return nil, fmt.Errorf("ask for the permissions of %s: %w", account, problems[first])
 	}
-	for i, right := range rights {
+	for i, permission := range permissions {
 		if denied[i] {
-			missing = append(missing, right)
+			missing = append(missing, permission)
 		}
 	}
 	return missing, nil

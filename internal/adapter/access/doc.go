@@ -1,3 +1,3 @@
 // Package access knows how this process reaches the API server: the client, which
-// errors pass, which rights are missing, and the key of the installation.
+// errors pass, which permissions are missing, and the key of the installation.
 package access

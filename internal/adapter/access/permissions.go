@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Right is something that this process has to be allowed to do.
-type Right struct {
+// Permission is something that this process has to be allowed to do.
+type Permission struct {
 	Verb     string
 	Resource schema.GroupResource
 	// Kind is that of the objects, where only the cluster knows for certain how their resource
@@ -23,20 +23,20 @@ type Right struct {
 	Kind schema.GroupKind
 	// Namespace is where; empty means everywhere.
 	Namespace string
-	// Name narrows the right to one object.
+	// Name narrows the permission to one object.
 	Name string
-	// Follows is the resource, as people spell it, that the right is of no use
+	// Follows is the resource, as people spell it, that the permission is of no use
 	// without: where that is not installed nothing is missing.
 	Follows string
-	// Use is what the right is needed for.
+	// Use is what the permission is needed for.
 	Use string
 	// Vital is true when nothing works without it. Main is true for what the process is there
-	// for: it is of no use when it has none of the rights for that.
+	// for: it is of no use when it has none of the permissions for that.
 	Vital, Main bool
 }
 
 // String is how people would ask for it: "patch deployments.apps in shop".
-func (r Right) String() string {
+func (r Permission) String() string {
 	where := "all namespaces"
 	if r.Namespace != "" {
 		where = r.Namespace
@@ -48,9 +48,9 @@ func (r Right) String() string {
 	return fmt.Sprintf("%s %s in %s", r.Verb, what, where)
 }
 
-// named is the right with the resource that the cluster has for its kind. Of a kind that is not
+// named is the permission with the resource that the cluster has for its kind. Of a kind that is not
 // installed the guess stays.
-func (r Right) named(mapper meta.RESTMapper) Right {
+func (r Permission) named(mapper meta.RESTMapper) Permission {
 	if r.Kind.Empty() {
 		return r
 	}
@@ -66,7 +66,7 @@ type Reviewer interface {
 	RESTMapper() meta.RESTMapper
 }
 
-// How often the API server is asked. A right that is missing is asked for soon at first
+// How often the API server is asked. A permission that is missing is asked for soon at first
 // and less and less often: it may be missing for good, and every replica asks. That one
 // was taken away is noticed too.
 const (
@@ -79,26 +79,26 @@ func patience() wait.Backoff {
 	return wait.Backoff{Duration: askFirst, Factor: 2, Jitter: 0.1, Steps: 10, Cap: askMissing}
 }
 
-// Rights knows which of the rights that this process needs are missing. Those
+// Permissions knows which of the permissions that this process needs are missing. Those
 // that its watches need show in the watches themselves; this is about what is
 // only written now and then, and would be noticed when it is too late.
-type Rights struct {
+type Permissions struct {
 	client Reviewer
-	needed []Right
+	needed []Permission
 
 	mu      sync.Mutex
 	known   bool
-	missing []Right
+	missing []Permission
 }
 
-// NewRights makes Rights that know nothing until Run.
-func NewRights(c Reviewer, needed []Right) *Rights {
-	return &Rights{client: c, needed: needed}
+// NewPermissions makes Permissions that know nothing until Run.
+func NewPermissions(c Reviewer, needed []Permission) *Permissions {
+	return &Permissions{client: c, needed: needed}
 }
 
-// Run asks the API server for the rights, again and again until the context ends: for
+// Run asks the API server for the permissions, again and again until the context ends: for
 // all of them now and then, in between for those that are missing.
-func (r *Rights) Run(ctx context.Context) error {
+func (r *Permissions) Run(ctx context.Context) error {
 	backoff, asked := patience(), time.Time{}
 	for {
 		before, known := r.Missing()
@@ -123,19 +123,19 @@ func (r *Rights) Run(ctx context.Context) error {
 	}
 }
 
-// ask asks for some of the rights, of which the others are granted. Without an answer,
+// ask asks for some of the permissions, of which the others are granted. Without an answer,
 // what was known before stands.
-func (r *Rights) ask(ctx context.Context, some []Right) {
-	everywhere := map[Right]bool{}
-	var missing []Right
-	for _, right := range some {
-		right = right.named(r.client.RESTMapper())
-		allowed, err := r.granted(ctx, right, everywhere)
+func (r *Permissions) ask(ctx context.Context, some []Permission) {
+	everywhere := map[Permission]bool{}
+	var missing []Permission
+	for _, permission := range some {
+		permission = permission.named(r.client.RESTMapper())
+		allowed, err := r.granted(ctx, permission, everywhere)
 		if err != nil {
 			return
 		}
 		if !allowed {
-			missing = append(missing, right)
+			missing = append(missing, permission)
 		}
 	}
 	r.mu.Lock()
@@ -143,12 +143,12 @@ func (r *Rights) ask(ctx context.Context, some []Right) {
 	r.known, r.missing = true, missing
 }
 
-// granted asks for a right in all namespaces first, where it is needed in several: one
+// granted asks for a permission in all namespaces first, where it is needed in several: one
 // answer can cover all of them.
-func (r *Rights) granted(ctx context.Context, right Right, everywhere map[Right]bool) (bool, error) {
-	wide := right.everywhere()
+func (r *Permissions) granted(ctx context.Context, permission Permission, everywhere map[Permission]bool) (bool, error) {
+	wide := permission.everywhere()
 	if r.count(wide) < 2 {
-		return r.allowed(ctx, right)
+		return r.allowed(ctx, permission)
 	}
 	covered, known := everywhere[wide]
 	if !known {
@@ -161,16 +161,16 @@ func (r *Rights) granted(ctx context.Context, right Right, everywhere map[Right]
 	if covered {
 		return true, nil
 	}
-	return r.allowed(ctx, right)
+	return r.allowed(ctx, permission)
 }
 
-// everywhere is the same right in all namespaces, whatever it is for.
-func (r Right) everywhere() Right {
-	return Right{Verb: r.Verb, Resource: r.Resource, Kind: r.Kind, Name: r.Name}
+// everywhere is the same permission in all namespaces, whatever it is for.
+func (r Permission) everywhere() Permission {
+	return Permission{Verb: r.Verb, Resource: r.Resource, Kind: r.Kind, Name: r.Name}
 }
 
-// count is in how many namespaces a right is needed.
-func (r *Rights) count(wide Right) int {
+// count is in how many namespaces a permission is needed.
+func (r *Permissions) count(wide Permission) int {
 	n := 0
 	for _, needed := range r.needed {
 		if needed.named(r.client.RESTMapper()).everywhere() == wide {
@@ -180,23 +180,23 @@ func (r *Rights) count(wide Right) int {
 	return n
 }
 
-func (r *Rights) allowed(ctx context.Context, right Right) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: right.attributes()}}
+func (r *Permissions) allowed(ctx context.Context, permission Permission) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: permission.attributes()}}
 	err := r.client.Create(ctx, review)
 	return review.Status.Allowed, err
 }
 
-// attributes is the right as the API server is asked for it.
-func (r Right) attributes() *authorizationv1.ResourceAttributes {
+// attributes is the permission as the API server is asked for it.
+func (r Permission) attributes() *authorizationv1.ResourceAttributes {
 	kind, sub, _ := strings.Cut(r.Resource.Resource, "/")
 	return &authorizationv1.ResourceAttributes{
 		Verb: r.Verb, Group: r.Resource.Group, Resource: kind, Subresource: sub, Namespace: r.Namespace, Name: r.Name,
 	}
 }
 
-// Missing returns the rights that are not granted, and whether the API server has
+// Missing returns the permissions that are not granted, and whether the API server has
 // said so yet.
-func (r *Rights) Missing() (missing []Right, known bool) {
+func (r *Permissions) Missing() (missing []Permission, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.missing, r.known

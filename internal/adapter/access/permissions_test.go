@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// asked is an API server that answers questions for rights, and notes them. A real one
+// asked is an API server that answers questions for permissions, and notes them. A real one
 // would not let us turn the clock.
 type asked struct {
 	client.Writer
@@ -62,24 +62,24 @@ func (a *asked) take() []string {
 	return all
 }
 
-func rightsIn(namespaces ...string) []Right {
-	needed := []Right{{Verb: "patch", Resource: schema.GroupResource{Resource: "configmaps"}, Namespace: "own", Use: "the record"}}
+func rightsIn(namespaces ...string) []Permission {
+	needed := []Permission{{Verb: "patch", Resource: schema.GroupResource{Resource: "configmaps"}, Namespace: "own", Use: "the record"}}
 	for _, ns := range namespaces {
 		for _, kind := range []string{"deployments", "daemonsets"} {
-			needed = append(needed, Right{Verb: "patch", Resource: schema.GroupResource{Group: "apps", Resource: kind}, Namespace: ns, Follows: kind + " in " + ns})
+			needed = append(needed, Permission{Verb: "patch", Resource: schema.GroupResource{Group: "apps", Resource: kind}, Namespace: ns, Follows: kind + " in " + ns})
 		}
 	}
 	return needed
 }
 
-// TestOneAnswerCoversAllNamespaces: a right that is granted everywhere is one question,
+// TestOneAnswerCoversAllNamespaces: a permission that is granted everywhere is one question,
 // however many namespaces it is needed in; only where it is not, each is asked about.
 func TestOneAnswerCoversAllNamespaces(t *testing.T) {
 	t.Parallel()
 	server := &asked{grants: func(a authorizationv1.ResourceAttributes) bool {
 		return a.Resource != "daemonsets" || a.Namespace == "shop"
 	}}
-	r := NewRights(server, rightsIn("shop", "blog", "wiki"))
+	r := NewPermissions(server, rightsIn("shop", "blog", "wiki"))
 	r.ask(t.Context(), r.needed)
 	want := []string{"patch configmaps own", "patch deployments", "patch daemonsets", "patch daemonsets shop", "patch daemonsets blog", "patch daemonsets wiki"}
 	if got := server.take(); !slices.Equal(got, want) {
@@ -96,10 +96,10 @@ func TestOneAnswerCoversAllNamespaces(t *testing.T) {
 func TestNamedByTheCluster(t *testing.T) {
 	t.Parallel()
 	server := &asked{grants: func(authorizationv1.ResourceAttributes) bool { return false }}
-	guessed := func(kind, resource, ns string) Right {
-		return Right{Verb: "patch", Resource: schema.GroupResource{Group: "db.example", Resource: resource}, Kind: schema.GroupKind{Group: "db.example", Kind: kind}, Namespace: ns}
+	guessed := func(kind, resource, ns string) Permission {
+		return Permission{Verb: "patch", Resource: schema.GroupResource{Group: "db.example", Resource: resource}, Kind: schema.GroupKind{Group: "db.example", Kind: kind}, Namespace: ns}
 	}
-	r := NewRights(server, []Right{guessed("Redis", "redises", "shop"), guessed("Redis", "redises", "blog"), guessed("Valkey", "valkeys", "shop")})
+	r := NewPermissions(server, []Permission{guessed("Redis", "redises", "shop"), guessed("Redis", "redises", "blog"), guessed("Valkey", "valkeys", "shop")})
 	r.ask(t.Context(), r.needed)
 	if got, want := server.take(), []string{"patch redis", "patch redis shop", "patch redis blog", "patch valkeys shop"}; !slices.Equal(got, want) {
 		t.Errorf("asked for %q, want %q", got, want)
@@ -110,13 +110,13 @@ func TestNamedByTheCluster(t *testing.T) {
 }
 
 // TestMissingRightsAreAskedForLessAndLess: what is missing for good costs next to
-// nothing; all rights are asked for now and then; a grant is noticed.
+// nothing; all permissions are asked for now and then; a grant is noticed.
 func TestMissingRightsAreAskedForLessAndLess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var granted atomic.Bool
 		server := &asked{grants: func(a authorizationv1.ResourceAttributes) bool { return granted.Load() || a.Resource != "daemonsets" }}
-		r := NewRights(server, rightsIn("shop"))
+		r := NewPermissions(server, rightsIn("shop"))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- r.Run(ctx) }()
@@ -154,7 +154,7 @@ func TestMissingRightsAreAskedForLessAndLess(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	server := &asked{grants: func(authorizationv1.ResourceAttributes) bool { return false }}
-	r := NewRights(server, rightsIn("shop"))
+	r := NewPermissions(server, rightsIn("shop"))
 	r.ask(t.Context(), r.needed)
 	before, _ := r.Missing()
 	server.err = errors.New("the API server is down")

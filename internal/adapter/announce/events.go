@@ -90,7 +90,7 @@ func (e Event) related() runtime.Object {
 	}
 }
 
-// Silent announces nothing, for a process that has no right to write events.
+// Silent announces nothing, for a process that has no permission to write events.
 type Silent struct{}
 
 // Announce implements what an Announcer does.

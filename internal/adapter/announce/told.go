@@ -19,8 +19,8 @@ import (
 // Reporter is the name under which events are written.
 const Reporter = kube.FieldManager
 
-// Told is an event that the API server still has.
-type Told struct {
+// Reported is an event that the API server still has.
+type Reported struct {
 	// About is the name of the object.
 	About string
 	// At is when it was last told.
@@ -35,13 +35,13 @@ type Told struct {
 
 // IsDecision reports whether it is about a decision of Lockstep, and not a warning beside
 // one.
-func (t Told) IsDecision() bool { return t.By == Reporter && t.Action != ActionWarn }
+func (t Reported) IsDecision() bool { return t.By == Reporter && t.Action != ActionWarn }
 
 // IsWarning reports whether it is a warning of Lockstep beside a decision.
-func (t Told) IsWarning() bool { return t.By == Reporter && t.Action == ActionWarn }
+func (t Reported) IsWarning() bool { return t.By == Reporter && t.Action == ActionWarn }
 
-// ToldOf asks the API server for the events about an object, oldest first.
-func ToldOf(ctx context.Context, c client.Reader, namespace, uid string) ([]Told, error) {
+// ReportedOf asks the API server for the events about an object, oldest first.
+func ReportedOf(ctx context.Context, c client.Reader, namespace, uid string) ([]Reported, error) {
 	all, err := list(ctx, c, namespace, fields.OneTermEqualSelector("involvedObject.uid", uid))
 	if err != nil {
 		return nil, fmt.Errorf("list events in namespace %s: %w", namespace, err)
@@ -49,9 +49,9 @@ func ToldOf(ctx context.Context, c client.Reader, namespace, uid string) ([]Told
 	return all[uid], nil
 }
 
-// ToldIn asks for what Lockstep told in a namespace, or in all when it is empty, by the UID
+// ReportedIn asks for what Lockstep told in a namespace, or in all when it is empty, by the UID
 // of the object that it is about, each oldest first.
-func ToldIn(ctx context.Context, c client.Reader, namespace string) (map[string][]Told, error) {
+func ReportedIn(ctx context.Context, c client.Reader, namespace string) (map[string][]Reported, error) {
 	all, err := list(ctx, c, namespace, fields.OneTermEqualSelector("reportingComponent", Reporter))
 	if err != nil {
 		return nil, fmt.Errorf("list the events of Lockstep: %w", err)
@@ -59,9 +59,9 @@ func ToldIn(ctx context.Context, c client.Reader, namespace string) (map[string]
 	return all, nil
 }
 
-// ToldOfRecord asks for what Lockstep told of parts of its record in a namespace that cannot
+// ReportedOfRecord asks for what Lockstep told of parts of its record in a namespace that cannot
 // be written. The record may be written again by now.
-func ToldOfRecord(ctx context.Context, c client.Reader, namespace string) ([]Told, error) {
+func ReportedOfRecord(ctx context.Context, c client.Reader, namespace string) ([]Reported, error) {
 	about := fields.Set{"reportingComponent": Reporter, "reason": string(input.RecordUnwritable)}
 	all, err := list(ctx, c, namespace, about.AsSelector())
 	if err != nil {
@@ -73,8 +73,8 @@ func ToldOfRecord(ctx context.Context, c client.Reader, namespace string) ([]Tol
 // eventsAtOnce bounds how many events are in memory at once as the API server sends them.
 const eventsAtOnce = 500
 
-func list(ctx context.Context, c client.Reader, namespace string, about fields.Selector) (map[string][]Told, error) {
-	all, page := map[string][]Told{}, &corev1.EventList{}
+func list(ctx context.Context, c client.Reader, namespace string, about fields.Selector) (map[string][]Reported, error) {
+	all, page := map[string][]Reported{}, &corev1.EventList{}
 	for {
 		err := c.List(ctx, page, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: about}, client.Limit(eventsAtOnce), client.Continue(page.Continue))
 		if err != nil {
@@ -82,7 +82,7 @@ func list(ctx context.Context, c client.Reader, namespace string, about fields.S
 		}
 		for _, e := range page.Items {
 			uid := string(e.InvolvedObject.UID)
-			all[uid] = append(all[uid], Told{
+			all[uid] = append(all[uid], Reported{
 				About: e.InvolvedObject.Name,
 				At:    lastTime(e), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Action: e.Action, Note: e.Message,
 				By: cmp.Or(e.ReportingController, e.Source.Component),
@@ -93,7 +93,7 @@ func list(ctx context.Context, c client.Reader, namespace string, about fields.S
 		}
 	}
 	for _, told := range all {
-		slices.SortStableFunc(told, func(a, b Told) int { return a.At.Compare(b.At) })
+		slices.SortStableFunc(told, func(a, b Reported) int { return a.At.Compare(b.At) })
 	}
 	return all, nil
 }

@@ -127,8 +127,8 @@ func (a *area) clear() {
 }
 
 // status is how well each resource can be followed. It is asked at every change of an object.
-func (a *area) status() iter.Seq[mirror.Status] {
-	return func(yield func(mirror.Status) bool) {
+func (a *area) status() iter.Seq[mirror.Sync] {
+	return func(yield func(mirror.Sync) bool) {
 		for _, kind := range [...]input.Kind{input.KindConfigMap, input.KindSecret} {
 			if m := a.sources[kind]; m != nil && !yield(m.Status()) {
 				return

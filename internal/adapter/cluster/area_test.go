@@ -75,7 +75,7 @@ func TestKindsOfOneName(t *testing.T) {
 		return kind
 	}
 	advanced := custom("apps.kruise.io/v1beta1/StatefulSet=spec.template")
-	c := NewCache(nil, CacheOptions{Kinds: append(kube.Kinds(), advanced), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}})
+	c := NewCache(nil, CacheOptions{Kinds: append(kube.Kinds(), advanced), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Sync) {}})
 	seen := map[string]bool{}
 	for _, s := range c.Status() {
 		if seen[s.Resource] {
@@ -102,7 +102,7 @@ func TestNamespaceThatComesBackAtOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		server := &oneDeployment{released: make(chan struct{})}
 		c := NewCache(server, CacheOptions{
-			Kinds: kube.Kinds(), Selector: labels.Everything(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
+			Kinds: kube.Kinds(), Selector: labels.Everything(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Sync) {},
 		})
 		var running sync.WaitGroup
 		running.Go(func() { c.Run(ctx, kube.Hashers{}) })

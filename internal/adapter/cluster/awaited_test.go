@@ -14,7 +14,7 @@ func TestAwaited(t *testing.T) {
 	woken := 0
 	a := newAwaited(func(kube.Key) { woken++ })
 	copyWith := func(updated int) *kube.Workload {
-		return &kube.Workload{Identity: kube.Identity{Key: kube.Key{Name: "web"}}, Status: kube.Status{Status: health.Status{Counts: health.Counts{Updated: updated}}}}
+		return &kube.Workload{Identity: kube.Identity{Key: kube.Key{Name: "web"}}, Status: kube.Progress{Status: health.Status{Counts: health.Counts{Updated: updated}}}}
 	}
 	for step, tc := range []struct {
 		do   func()

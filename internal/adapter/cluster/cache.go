@@ -33,12 +33,12 @@ type CacheOptions struct {
 	// Vocabulary is the language of the annotations that are kept.
 	Vocabulary settings.Vocabulary
 	// IgnoreNamespaces leaves the settings of namespaces unread, for a process that
-	// has no right to them.
+	// has no permission to them.
 	IgnoreNamespaces bool
 	// Now is the clock.
 	Now func() time.Time
 	// Report is called when a resource can be followed, or no longer.
-	Report func(mirror.Status)
+	Report func(mirror.Sync)
 }
 
 // Cache is what the controller knows of the cluster without asking it.
@@ -166,7 +166,7 @@ func (c *Cache) Knows(kind input.Kind, namespace string) bool {
 	return ok && a.sources[kind] != nil && a.sources[kind].Status().Synced
 }
 
-// Namespace returns the copy of a namespace; without the right to list
+// Namespace returns the copy of a namespace; without the permission to list
 // namespaces it is never found.
 func (c *Cache) Namespace(name string) (*kube.Namespace, bool) {
 	return c.namespaces.Get("", name)
@@ -238,8 +238,8 @@ func (c *Cache) Sizes() (sources, workloads int) {
 }
 
 // Status tells how well each resource can be followed.
-func (c *Cache) Status() []mirror.Status {
-	var all []mirror.Status
+func (c *Cache) Status() []mirror.Sync {
+	var all []mirror.Sync
 	if !c.options.IgnoreNamespaces {
 		all = append(all, c.namespaces.Status())
 	}

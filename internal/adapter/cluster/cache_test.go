@@ -22,7 +22,7 @@ func TestChosenNamespacesAreWatched(t *testing.T) {
 	var c *Cache
 	c = NewCache(nil, CacheOptions{
 		Kinds: kube.Kinds(), Selector: labels.Everything(), Vocabulary: settings.Native{}, Now: time.Now,
-		Report: func(mirror.Status) {
+		Report: func(mirror.Sync) {
 			known = c.Defaults()
 			if c.Settled(key(kube.Deployment(), "web")) {
 				t.Error("a workload counts as settled before anybody listed its namespace")

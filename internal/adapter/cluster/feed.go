@@ -16,7 +16,7 @@ import (
 // Memory is a record of what was delivered, in whatever form.
 type Memory interface {
 	// Status tells how well the record can be read.
-	Status() mirror.Status
+	Status() mirror.Sync
 }
 
 // WorkloadMemory is a Memory that has an entry for each workload. One that has an

@@ -17,7 +17,7 @@ import (
 // emptyMemory is a record that was read and has nothing in it.
 type emptyMemory struct{}
 
-func (emptyMemory) Status() mirror.Status  { return mirror.Status{Synced: true} }
+func (emptyMemory) Status() mirror.Sync    { return mirror.Sync{Synced: true} }
 func (emptyMemory) Keys() []kube.Key       { return nil }
 func (emptyMemory) Wake(func(kube.Key))    {}
 func (emptyMemory) Begin(Scope, time.Time) {}
@@ -35,7 +35,7 @@ func TestFeedHoldsEveryWakerBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := NewCache(nil, CacheOptions{
 			Kinds: []kube.Kind{kube.Deployment()}, Sources: []input.Kind{input.KindConfigMap},
-			Vocabulary: settings.Native{}, IgnoreNamespaces: true, Now: time.Now, Report: func(mirror.Status) {},
+			Vocabulary: settings.Native{}, IgnoreNamespaces: true, Now: time.Now, Report: func(mirror.Sync) {},
 		})
 		var mu sync.Mutex
 		var added []kube.Key

@@ -51,10 +51,10 @@ func (c *Cache) Kinds() []kube.Kind {
 
 // KindStatus tells how well the workloads of a kind can be followed in a namespace; it
 // is false where they are not meant to be.
-func (c *Cache) KindStatus(kind schema.GroupKind, namespace string) (mirror.Status, bool) {
+func (c *Cache) KindStatus(kind schema.GroupKind, namespace string) (mirror.Sync, bool) {
 	a, ok := c.areas.Of(namespace)
 	if !ok || a.workloads[kind] == nil {
-		return mirror.Status{}, false
+		return mirror.Sync{}, false
 	}
 	return a.workloads[kind].Status(), true
 }

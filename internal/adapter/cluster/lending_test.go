@@ -24,7 +24,7 @@ type lendingCache struct {
 func newLending(t *testing.T) *lendingCache {
 	t.Helper()
 	c := &lendingCache{
-		Cache: NewCache(nil, CacheOptions{Kinds: kube.Kinds(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}}),
+		Cache: NewCache(nil, CacheOptions{Kinds: kube.Kinds(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Sync) {}}),
 		woken: map[string]int{},
 	}
 	c.Wake(func(key kube.Key) { c.woken[key.Name]++ })

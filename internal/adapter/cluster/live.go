@@ -38,7 +38,7 @@ func NewLive(c client.Client, hashers kube.Hashers, kind kube.Kind, at client.Ob
 	return &Live{View: NewView(hashers), Words: settings.Native{}, client: c, kind: kind, at: at, now: now}
 }
 
-// Tolerate lets Read go on when a person has no right to a source.
+// Tolerate lets Read go on when a person has no permission to a source.
 func (l *Live) Tolerate() *Live {
 	l.tolerant, l.hidden = true, map[input.ID]string{}
 	return l
@@ -93,7 +93,7 @@ func (l *Live) Knows(kind input.Kind, _ string) bool {
 	return true
 }
 
-// readNamespace reads the defaults; a person may well have no right to them.
+// readNamespace reads the defaults; a person may well have no permission to them.
 func (l *Live) readNamespace(ctx context.Context) error {
 	o := &corev1.Namespace{}
 	err := l.client.Get(ctx, client.ObjectKey{Name: l.at.Namespace}, o)

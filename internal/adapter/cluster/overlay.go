@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// State is a view of one moment. Sources that cannot be read are assumed to exist.
-type State struct {
+// Snapshot is a view of one moment. Sources that cannot be read are assumed to exist.
+type Snapshot struct {
 	*View
 	// unseen are the kinds of sources that may not be read, by namespace.
 	unseen map[string][]input.Kind
@@ -20,7 +20,7 @@ type State struct {
 // Overlay is what the API server says of some namespaces, and what would be there after
 // changes that were not made.
 type Overlay struct {
-	Before, After *State
+	Before, After *Snapshot
 
 	now time.Time
 	// version is that of the last planned write. Planned writes come after all that exists.
@@ -33,7 +33,7 @@ const firstPlanned = 1 << 62
 // NewOverlay makes an overlay that knows nothing yet.
 func NewOverlay(hashers kube.Hashers, now time.Time) *Overlay {
 	unseen := map[string][]input.Kind{}
-	state := func() *State { return &State{View: NewView(hashers), unseen: unseen} }
+	state := func() *Snapshot { return &Snapshot{View: NewView(hashers), unseen: unseen} }
 	return &Overlay{Before: state(), After: state(), now: now, version: firstPlanned}
 }
 
@@ -103,7 +103,7 @@ func (o *Overlay) next() string {
 }
 
 // Source returns a source; one that cannot be read is returned with a made-up content.
-func (s *State) Source(namespace string, id input.ID) (*kube.Source, bool) {
+func (s *Snapshot) Source(namespace string, id input.ID) (*kube.Source, bool) {
 	if found, ok := s.View.Source(namespace, id); ok {
 		return found, true
 	}
@@ -114,21 +114,21 @@ func (s *State) Source(namespace string, id input.ID) (*kube.Source, bool) {
 }
 
 // Knows is always true: what cannot be read is assumed.
-func (s *State) Knows(input.Kind, string) bool { return true }
+func (s *Snapshot) Knows(input.Kind, string) bool { return true }
 
 // Hides reports whether the sources of a kind cannot be read in a namespace.
-func (s *State) Hides(namespace string, kind input.Kind) bool {
+func (s *Snapshot) Hides(namespace string, kind input.Kind) bool {
 	return slices.Contains(s.unseen[namespace], kind)
 }
 
 // IsGhost reports whether a source cannot be read.
-func (s *State) IsGhost(namespace string, id input.ID) bool {
+func (s *Snapshot) IsGhost(namespace string, id input.ID) bool {
 	found, ok := s.sources[place{namespace, id}]
 	return ok && found.ResourceVersion == "" || !ok && s.Hides(namespace, id.Kind)
 }
 
 // ghost stands for a source that cannot be read.
-func (s *State) ghost(namespace string, id input.ID) *kube.Source {
+func (s *Snapshot) ghost(namespace string, id input.ID) *kube.Source {
 	content := s.hashers.Kinds[id.Kind].Content(map[string]string{"": "a content that may not be seen"}, nil)
 	return &kube.Source{ID: id, Namespace: namespace, Content: content}
 }

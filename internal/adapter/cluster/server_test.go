@@ -23,13 +23,13 @@ func startCache(t *testing.T, w *testkit.World, kubeconfig string) *Cache {
 	t.Helper()
 	c := NewCache(testkit.NewClient(t, kubeconfig), CacheOptions{
 		Kinds: kube.Kinds(), Sources: []input.Kind{input.KindConfigMap, input.KindSecret}, Namespaces: []string{w.Namespace},
-		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
+		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Sync) {},
 	})
 	testkit.RunInBackground(t, func(ctx context.Context) {
 		c.Run(ctx, kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{input.KindConfigMap: {}, input.KindSecret: fingerprint.NewKeyedHasher([]byte("key"))}})
 	})
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		waits := slices.ContainsFunc(c.Status(), func(s mirror.Status) bool { return !s.Answered() })
+		waits := slices.ContainsFunc(c.Status(), func(s mirror.Sync) bool { return !s.Answered() })
 		return !waits, fmt.Sprintf("%+v", c.Status())
 	})
 	return c
@@ -93,7 +93,7 @@ func TestCacheKnowsWhatItMayNotRead(t *testing.T) {
 	}
 	for _, s := range c.Status() {
 		if s.Resource == "secrets in "+w.Namespace && !s.Forbidden() {
-			t.Errorf("the missing right shows as %+v", s)
+			t.Errorf("the missing permission shows as %+v", s)
 		}
 	}
 }

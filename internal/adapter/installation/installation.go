@@ -23,10 +23,10 @@ import (
 // Configured is what the arguments of a controller say.
 type Configured struct {
 	// Problem says why the program would not start with them, empty when it would.
-	Problem string
-	Rights  func(own string) []access.Right
-	Kinds   []kube.Kind
-	Words   settings.Vocabulary
+	Problem     string
+	Permissions func(own string) []access.Permission
+	Kinds       []kube.Kind
+	Words       settings.Vocabulary
 	// Watched are the namespaces that are named, none when there are none. Selector chooses
 	// among all of them by their labels, nil when none does.
 	Watched  []string

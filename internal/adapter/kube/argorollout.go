@@ -35,11 +35,11 @@ func withHash(all []client.Object, rollout, hash string) client.Object {
 	return named(all, rollout+"-"+hash)
 }
 
-func rolloutStatus(w client.Object) Status {
+func rolloutStatus(w client.Object) Progress {
 	o := w.(*unstructured.Unstructured)
 	paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
 	invalid := rolloutInvalid(o)
-	s := Status{Status: health.Status{Observed: rolloutObserved(o) && !invalid, Paused: paused, Invalid: invalid}}
+	s := Progress{Status: health.Status{Observed: rolloutObserved(o) && !invalid, Paused: paused, Invalid: invalid}}
 	fields, _, _ := unstructured.NestedMap(o.Object, "status")
 	s.Phase, _ = fields["phase"].(string)
 	s.Counted, s.Counts = true, rolloutCounts(o, fields)

@@ -49,7 +49,7 @@ type Row struct {
 	// none. Without it nothing can be attached to the kind's revisions.
 	CurrentOf func(workload client.Object, revisions []client.Object) client.Object
 	// StatusOf reads how far the workload's controller has come.
-	StatusOf func(client.Object) Status
+	StatusOf func(client.Object) Progress
 }
 
 // Typed is how objects of a Go type are made and read.
@@ -65,8 +65,8 @@ type Typed struct {
 	Replicas func(client.Object) int
 }
 
-// Status is how far a workload's controller has come.
-type Status struct {
+// Progress is how far a workload's controller has come.
+type Progress struct {
 	health.Status
 	// UpdateRevision is the revision that new pods are made from, where the status names
 	// it.
@@ -172,7 +172,7 @@ func CronJob() Kind {
 		RestartsByItself: true,
 		Revisions:        Jobs(),
 		CurrentOf:        func(w client.Object, _ []client.Object) client.Object { return w },
-		StatusOf:         func(client.Object) Status { return Status{Status: health.Status{Observed: true}} },
+		StatusOf:         func(client.Object) Progress { return Progress{Status: health.Status{Observed: true}} },
 	})
 }
 

@@ -69,7 +69,7 @@ func (k Kind) ResourceName(namespace string) string {
 }
 
 // suffix is the group of a custom kind. It may have the name of one that is followed
-// anyway, and readiness, rights and metrics must tell the two apart.
+// anyway, and readiness, permissions and metrics must tell the two apart.
 func (k Kind) suffix() string {
 	if k.Group == "" || !k.Custom {
 		return ""

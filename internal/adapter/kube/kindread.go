@@ -161,15 +161,15 @@ func (k Kind) Replicas(o client.Object) int {
 	return int(replicas)
 }
 
-// Status is how far the workload's controller has come. A custom kind that notes which
+// Progress is how far the workload's controller has come. A custom kind that notes which
 // generation it has observed does so where most kinds do.
-func (k Kind) Status(o client.Object) Status {
+func (k Kind) Status(o client.Object) Progress {
 	if k.StatusOf != nil {
 		return k.StatusOf(o)
 	}
 	fields, _, _ := unstructured.NestedMap(o.(*unstructured.Unstructured).Object, "status")
 	observed, tells := generationIn(fields, "observedGeneration")
-	s := Status{Status: health.Status{Observed: !tells || observed >= o.GetGeneration()}}
+	s := Progress{Status: health.Status{Observed: !tells || observed >= o.GetGeneration()}}
 	s.UpdateRevision, _ = fields["updateRevision"].(string)
 	if tells { // otherwise the conditions may be about an earlier generation
 		s.Ready, s.Stalled = conditionIn(fields, "Ready"), conditionIn(fields, "Stalled")

@@ -14,8 +14,8 @@ import (
 // never give up. It is what a Deployment has by default.
 const patience = 10 * time.Minute
 
-func deploymentStatus(o *appsv1.Deployment) Status {
-	s := Status{Status: health.Status{
+func deploymentStatus(o *appsv1.Deployment) Progress {
+	s := Progress{Status: health.Status{
 		Observed: o.Status.ObservedGeneration >= o.Generation, Paused: o.Spec.Paused, Counted: true,
 		Counts: health.Counts{
 			Wanted: int(ptr.Deref(o.Spec.Replicas, 1)), Existing: int(o.Status.Replicas),
@@ -30,8 +30,8 @@ func deploymentStatus(o *appsv1.Deployment) Status {
 	return s
 }
 
-func statefulSetStatus(o *appsv1.StatefulSet) Status {
-	s := Status{UpdateRevision: o.Status.UpdateRevision, Status: health.Status{
+func statefulSetStatus(o *appsv1.StatefulSet) Progress {
+	s := Progress{UpdateRevision: o.Status.UpdateRevision, Status: health.Status{
 		Observed: o.Status.ObservedGeneration >= o.Generation, Counted: true, Deadline: patience,
 		OnDelete: o.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 		Counts: health.Counts{
@@ -49,8 +49,8 @@ func statefulSetStatus(o *appsv1.StatefulSet) Status {
 	return s
 }
 
-func daemonSetStatus(o *appsv1.DaemonSet) Status {
-	return Status{Status: health.Status{
+func daemonSetStatus(o *appsv1.DaemonSet) Progress {
+	return Progress{Status: health.Status{
 		Observed: o.Status.ObservedGeneration >= o.Generation, Counted: true, Deadline: patience,
 		OnDelete: o.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType,
 		Counts: health.Counts{

@@ -68,10 +68,10 @@ func (w *Workload) name(sum [sha256.Size]byte) string {
 	return name
 }
 
-// MovedSinceMade reports whether a patch of ours wrote what the template shows. Times are a
+// RolledOutSinceMade reports whether a patch of ours wrote what the template shows. Times are a
 // second coarse, and none of ours is in a template that the workload was made with.
-func (w *Workload) MovedSinceMade() bool {
-	return !w.MovedAt.IsZero() && !w.MovedAt.Before(w.Created)
+func (w *Workload) RolledOutSinceMade() bool {
+	return !w.RolledOutAt.IsZero() && !w.RolledOutAt.Before(w.Created)
 }
 
 // Origin tells which revisions the workload has now, for what a write at that time
@@ -95,7 +95,7 @@ func (w *Workload) BeforeLast() timeline.Origin {
 	case w.Revision > 0:
 		return timeline.AfterNumber(w.Revision)
 	}
-	return timeline.AfterTime(w.MovedAt)
+	return timeline.AfterTime(w.RolledOutAt)
 }
 
 // takeUpTemplate finds out since when pods start from the template. A pause postpones that,
@@ -184,8 +184,8 @@ func ownerOf(m metav1.Object) string {
 	return owner.Kind + "/" + owner.Name
 }
 
-// Moved is what the API server says of a patch of ours.
-type Moved struct {
+// RolledOut is what the API server says of a patch of ours.
+type RolledOut struct {
 	// At is its time of the write.
 	At time.Time
 	// Template is the pod template that the patch led to.

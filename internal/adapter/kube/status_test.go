@@ -155,17 +155,17 @@ func TestHasRevision(t *testing.T) {
 		reason   string
 		replaced timeline.Origin
 		revision int64
-		status   Status
+		status   Progress
 		want     bool
 	}{
-		"Made":        {"a new number", "4", 5, Status{Status: health.Status{Observed: true}}, true},
-		"Coming":      {"its controller has not acted yet", "4", 4, Status{}, true},
-		"ChangedBack": {"its controller has acted, and made none", "4", 4, Status{Status: health.Status{Observed: true}}, false},
-		"Paused":      {"its controller is told not to act", "4", 4, Status{Status: health.Status{Paused: true}}, false},
-		"Unknown":     {"nobody saw the template being written", "", 4, Status{Status: health.Status{Observed: true, Paused: true}}, true},
-		"Named":       {"a StatefulSet names another one", "db-a", 0, Status{Status: health.Status{Observed: true}, UpdateRevision: "db-b"}, true},
-		"SameName":    {"or the same", "db-a", 0, Status{Status: health.Status{Observed: true}, UpdateRevision: "db-a"}, false},
-		"Silent":      {"a DaemonSet does not tell", "2026-11-15T03:00:00Z", 0, Status{Status: health.Status{Observed: true}}, true},
+		"Made":        {"a new number", "4", 5, Progress{Status: health.Status{Observed: true}}, true},
+		"Coming":      {"its controller has not acted yet", "4", 4, Progress{}, true},
+		"ChangedBack": {"its controller has acted, and made none", "4", 4, Progress{Status: health.Status{Observed: true}}, false},
+		"Paused":      {"its controller is told not to act", "4", 4, Progress{Status: health.Status{Paused: true}}, false},
+		"Unknown":     {"nobody saw the template being written", "", 4, Progress{Status: health.Status{Observed: true, Paused: true}}, true},
+		"Named":       {"a StatefulSet names another one", "db-a", 0, Progress{Status: health.Status{Observed: true}, UpdateRevision: "db-b"}, true},
+		"SameName":    {"or the same", "db-a", 0, Progress{Status: health.Status{Observed: true}, UpdateRevision: "db-a"}, false},
+		"Silent":      {"a DaemonSet does not tell", "2026-11-15T03:00:00Z", 0, Progress{Status: health.Status{Observed: true}}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -36,8 +36,8 @@ type Workload struct {
 	// Revision is the number of the workload's revision as its controller notes it
 	// on the object, zero for kinds that have none there.
 	Revision int64
-	// Status is what its controller has made of it.
-	Status Status
+	// Progress is what its controller has made of it.
+	Status Progress
 	// Borrows is the workload whose template this one uses instead of its own, the
 	// zero Key for most: a Rollout with a workloadRef.
 	Borrows Key
@@ -86,14 +86,14 @@ type PodTemplate struct {
 // that it borrows from. The times are by the API server's clock.
 type TemplateObject struct {
 	Target Target
-	// MovedAt is the time of the patch of ours that wrote the versions which the template
+	// RolledOutAt is the time of the patch of ours that wrote the versions which the template
 	// shows, zero when another writer did.
-	MovedAt time.Time
+	RolledOutAt time.Time
 	// TemplateAt is the latest time that the managed fields give for a write to the template; a
 	// removal from it may leave none.
 	TemplateAt time.Time
-	// MovedBy is the installation that moved it last, empty when none has said so.
-	MovedBy string
+	// RolledOutBy is the installation that moved it last, empty when none has said so.
+	RolledOutBy string
 	// HasAnnotations is true when the object has annotations.
 	HasAnnotations bool
 	// WrittenAt is the time of the last write of any kind to the object.
@@ -265,8 +265,8 @@ func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, 
 	w.Images, w.Pull = imagesOf(&template.Spec), pullSettingsOf(&template.Spec)
 	w.Shown = ShownIn(template)
 	_, w.Annotated = template.Annotations[settings.Inputs]
-	w.MovedBy, w.HasAnnotations = m.GetAnnotations()[settings.MovedBy], len(m.GetAnnotations()) > 0
-	w.MovedAt, w.WrittenAt, w.AskedAt, w.TemplateAt = movedAt(m), writtenAt(m), askedAt(m), TemplateWriter(m).At
+	w.RolledOutBy, w.HasAnnotations = m.GetAnnotations()[settings.RolledOutBy], len(m.GetAnnotations()) > 0
+	w.RolledOutAt, w.WrittenAt, w.AskedAt, w.TemplateAt = rolledOutAt(m), writtenAt(m), askedAt(m), TemplateWriter(m).At
 	return w, nil
 }
 
@@ -283,9 +283,9 @@ func TextIn(template *corev1.PodTemplateSpec) string {
 	return textInEnvironment(containersOf(&template.Spec))
 }
 
-// movedAt is when we wrote the versions that the template shows. Whoever writes a
+// rolledOutAt is when we wrote the versions that the template shows. Whoever writes a
 // field takes it over in the managed fields; we may still own what is around it.
-func movedAt(m metav1.Object) time.Time {
+func rolledOutAt(m metav1.Object) time.Time {
 	var latest time.Time
 	for _, e := range m.GetManagedFields() {
 		if e.Manager == FieldManager && e.Time != nil && e.FieldsV1 != nil && ownsVersions(e.FieldsV1.GetRawBytes()) && e.Time.After(latest) {

@@ -12,7 +12,7 @@ import (
 // quietRecords is a record without an API server that must not report anything.
 func quietRecords(t *testing.T) *Records {
 	t.Helper()
-	return New(nil, Options{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(mirror.Status) {}})
+	return New(nil, Options{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(mirror.Sync) {}})
 }
 
 // TestAnEntryIsDecodedOnce: the loop looks at a workload far more often than its entry changes.

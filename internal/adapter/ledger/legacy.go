@@ -39,7 +39,7 @@ type LegacyOptions struct {
 	// Report is called with each problem of writing the state.
 	Report func(error)
 	// Status is called when the state can be followed, or no longer.
-	Status func(mirror.Status)
+	Status func(mirror.Sync)
 }
 
 // Legacy is the record in the form of kubernetes-reloader: one digest for
@@ -55,15 +55,15 @@ type Legacy struct {
 	mu sync.Mutex
 	// state is the ConfigMap. What another writer takes out is written again: this
 	// process still knows it, and the next one would not.
-	state *shard
-	given map[kube.Key]record.Entry
+	state     *shard
+	delivered map[kube.Key]record.Entry
 }
 
 // NewLegacy makes a record that is empty until Watch.
 func NewLegacy(c client.WithWatch, cache *cluster.Cache, o LegacyOptions) *Legacy {
 	r := &Legacy{
 		client: c, cache: cache, options: o,
-		state: newShard(o.Name), given: map[kube.Key]record.Entry{},
+		state: newShard(o.Name), delivered: map[kube.Key]record.Entry{},
 	}
 	r.state.insists = true
 	r.mirror = mirror.New(mirror.Options[*shardCopy]{
@@ -79,7 +79,7 @@ func (r *Legacy) Watch(ctx context.Context) {
 }
 
 // Status tells how well the state can be read.
-func (r *Legacy) Status() mirror.Status {
+func (r *Legacy) Status() mirror.Sync {
 	return r.mirror.Status()
 }
 
@@ -93,7 +93,7 @@ func (r *Legacy) Entry(key kube.Key) (record.Entry, bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, known := r.given[key]
+	_, known := r.delivered[key]
 	e := r.entry(w)
 	if !known {
 		r.settleAll(key.Namespace, e)
@@ -102,23 +102,23 @@ func (r *Legacy) Entry(key kube.Key) (record.Entry, bool) {
 }
 
 func (r *Legacy) entry(w *kube.Workload) record.Entry {
-	e, ok := r.given[w.Key]
+	e, ok := r.delivered[w.Key]
 	if !ok || e.UID != w.UID {
 		e = r.firstSight(w)
 	}
 	r.recogniseSums(w, e)
 	if len(e.Inputs) > 0 {
-		r.given[w.Key] = e
+		r.delivered[w.Key] = e
 	}
 	return e.Clone()
 }
 
 // firstSight is what template and state tell of a workload.
 func (r *Legacy) firstSight(w *kube.Workload) record.Entry {
-	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Given{}}
+	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Delivered{}}
 	for _, id := range r.listed(w) {
 		if v, known := r.known(w, id); known {
-			e.Inputs[id] = record.Given{Version: v}
+			e.Inputs[id] = record.Delivered{Version: v}
 		}
 	}
 	return e
@@ -187,7 +187,7 @@ func (r *Legacy) value(key string) string {
 func (r *Legacy) Put(key kube.Key, entry record.Entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.given[key] = entry.Clone()
+	r.delivered[key] = entry.Clone()
 	r.settleAll(key.Namespace, entry)
 	return nil
 }
@@ -197,11 +197,11 @@ func (r *Legacy) Put(key kube.Key, entry record.Entry) error {
 func (r *Legacy) Forget(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	entry, ok := r.given[key]
+	entry, ok := r.delivered[key]
 	if !ok {
 		return
 	}
-	delete(r.given, key)
+	delete(r.delivered, key)
 	r.settleAll(key.Namespace, entry)
 	r.prune()
 }
@@ -335,7 +335,7 @@ func sourceOfKey(key string) (input.ID, bool) {
 const writeTimeout = 10 * time.Second
 
 // retry spaces out attempts that fail: every second at first, every minute in
-// the end, so that a right that is missing for good costs next to nothing. An API
+// the end, so that a permission that is missing for good costs next to nothing. An API
 // server that is busy or away will be back: then what was given must not wait.
 type retry struct {
 	failures  int
@@ -361,7 +361,7 @@ func (r *Legacy) notBefore() time.Time {
 }
 
 // flush writes what changed with one patch, which is all that the original's
-// role allows. Without the object and without the right to make it the process
+// role allows. Without the object and without the permission to make it the process
 // goes on from memory.
 func (r *Legacy) flush(ctx context.Context, now time.Time) {
 	r.mu.Lock()

@@ -42,7 +42,7 @@ func TestKnownStateIsAdopted(t *testing.T) {
 	const key, sum = "v1.ConfigMap_app", "da39a3ee5e6b4b0d3255bfef95601890afd80709"
 	known := false
 	var r *Legacy
-	r = NewLegacy(nil, nil, LegacyOptions{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(s mirror.Status) {
+	r = NewLegacy(nil, nil, LegacyOptions{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(s mirror.Sync) {
 		known = s.Works()
 		if got := r.value(key); got != sum {
 			t.Errorf("the state of %s is %q, want %q", key, got, sum)
@@ -124,7 +124,7 @@ func TestLegacyAfterARestore(t *testing.T) {
 	}
 }
 
-// TestRetrySpacesOut: a right that is missing for good is not asked for over and
+// TestRetrySpacesOut: a permission that is missing for good is not asked for over and
 // over. An API server that is away is: it will be back.
 func TestRetrySpacesOut(t *testing.T) {
 	t.Parallel()

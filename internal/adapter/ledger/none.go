@@ -23,6 +23,6 @@ func (None) Put(kube.Key, record.Entry) error { return nil }
 func (None) Forget(kube.Key) {}
 
 // Status is that there is nothing to wait for.
-func (None) Status() mirror.Status {
-	return mirror.Status{Resource: "record (none is kept)", Role: mirror.RoleRecord, Synced: true}
+func (None) Status() mirror.Sync {
+	return mirror.Sync{Resource: "record (none is kept)", Role: mirror.RoleRecord, Synced: true}
 }

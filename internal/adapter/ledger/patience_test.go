@@ -30,7 +30,7 @@ func (a answer) Create(ctx context.Context, _ client.Object, _ ...client.CreateO
 // recordsOf is a record on that API server.
 func recordsOf(create func(context.Context) error) (*Records, *problems) {
 	p := &problems{}
-	return New(answer{create: create}, Options{Name: "state", Now: time.Now, Report: p.report, Status: func(mirror.Status) {}}), p
+	return New(answer{create: create}, Options{Name: "state", Now: time.Now, Report: p.report, Status: func(mirror.Sync) {}}), p
 }
 
 func hang(ctx context.Context) error {
@@ -115,7 +115,7 @@ func TestAShardThatHangsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := &hangs{written: make(chan string, shardCount)}
-		r := New(server, Options{Name: "state", Now: time.Now, Report: func(error) {}, Status: func(mirror.Status) {}})
+		r := New(server, Options{Name: "state", Now: time.Now, Report: func(error) {}, Status: func(mirror.Sync) {}})
 		a := deploymentKey("shop", "a")
 		server.name = r.shardOf(a).name
 		ctx, cancel := context.WithCancel(t.Context())
@@ -137,7 +137,7 @@ func TestAShardThatHangsHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestRefusedRecordsAreSpacedOut: a right that is missing for good is not asked for
+// TestRefusedRecordsAreSpacedOut: a permission that is missing for good is not asked for
 // over and over. When the process stops there is a last attempt.
 func TestRefusedRecordsAreSpacedOut(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,7 @@ type Options struct {
 	// several times in a row.
 	Unwritable func(shard string, err error)
 	// Status is called when the record can be followed, or no longer.
-	Status func(mirror.Status)
+	Status func(mirror.Sync)
 }
 
 // ErrForeignConfigMap says that a ConfigMap with the name of a shard exists and is not
@@ -222,7 +222,7 @@ func (r *Records) countWrite(err error) {
 }
 
 // Status tells how well the record can be read.
-func (r *Records) Status() mirror.Status {
+func (r *Records) Status() mirror.Sync {
 	return r.mirror.Status()
 }
 

@@ -20,14 +20,14 @@ import (
 func benchEntry(key kube.Key, due int) record.Entry {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	e := record.Entry{
-		ID: key.ID(), UID: "b2b7f7a4-9c55-4c8a-8f6c-0d9a6f1f2a3b", Inputs: map[input.ID]record.Given{},
+		ID: key.ID(), UID: "b2b7f7a4-9c55-4c8a-8f6c-0d9a6f1f2a3b", Inputs: map[input.ID]record.Delivered{},
 		Pending:  record.Pending{PendingSince: at, DelaySince: at},
-		Account:  record.Account{MovedAt: at, Accounted: 3, Template: record.Template{Generation: 4, Sum: strings.Repeat("7", 10)}},
+		Account:  record.Account{RolledOutAt: at, Accounted: 3, Template: record.Template{Generation: 4, Sum: strings.Repeat("7", 10)}},
 		Decision: record.NewDecision(input.QuietWindow, "configmap/config-0 changed: waits until its sources are quiet", at, at.Add(5*time.Second)),
 	}
 	for i := range 5 {
 		sum := strings.Repeat(fmt.Sprint(i), 32)
-		e.Inputs[input.ConfigMap(fmt.Sprint(key.Name, "-config-", i))] = record.Given{
+		e.Inputs[input.ConfigMap(fmt.Sprint(key.Name, "-config-", i))] = record.Delivered{
 			Version: fingerprint.Version{Basis: "1:*", Sum: sum}, Shown: input.Tracked(sum[:10]), From: "3", Was: sum[:10],
 		}
 	}
@@ -79,7 +79,7 @@ func BenchmarkLook(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				r.Release(key)
+				r.FreeRoom(key)
 				n++
 			}
 		})

@@ -47,7 +47,7 @@ func newRecords(t *testing.T, w *testkit.World) (*Records, *problems) {
 	t.Helper()
 	p := &problems{}
 	return New(testkit.NewClient(t, w.Cluster.Kubeconfig()), Options{
-		Namespace: w.Own, Name: "state", Now: time.Now, Report: p.report, Status: func(mirror.Status) {},
+		Namespace: w.Own, Name: "state", Now: time.Now, Report: p.report, Status: func(mirror.Sync) {},
 	}), p
 }
 
@@ -64,7 +64,7 @@ func deploymentKey(namespace, name string) kube.Key {
 
 // entryOf is an entry of a workload that was given one version.
 func entryOf(key kube.Key, version string) record.Entry {
-	return record.Entry{ID: key.ID(), UID: "4711", Inputs: map[input.ID]record.Given{
+	return record.Entry{ID: key.ID(), UID: "4711", Inputs: map[input.ID]record.Delivered{
 		input.ConfigMap("app"): {Version: fingerprint.Version{Basis: "1:*", Sum: strings.Repeat(version, 32)}},
 	}}
 }
@@ -116,7 +116,7 @@ func TestKnownRecordsAreAdopted(t *testing.T) {
 	}
 	known := false
 	var r *Records
-	r = New(nil, Options{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(s mirror.Status) {
+	r = New(nil, Options{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(s mirror.Sync) {
 		known = s.Works()
 		checkEntry(t, r, key, "1")
 	}})

@@ -15,7 +15,7 @@ type bound struct{ namespace, shard int }
 func forNew() bound { return bound{64 << 10, 500 << 10} }
 
 // forKnown is what workloads on record can grow to, when they follow no more than
-// before: what was given, shown and taken back is longer than a baseline. It leaves
+// before: what was given, shown and reverted is longer than a baseline. It leaves
 // room for the notes on workloads that are gone, below the 1 MiB of a ConfigMap.
 func forKnown() bound { return bound{108 << 10, 850 << 10} }
 
@@ -50,8 +50,8 @@ func (r *Records) Reserve(key kube.Key, room int) (full string) {
 	return why
 }
 
-// Release gives back what Reserve kept and the entry does not take.
-func (r *Records) Release(key kube.Key) {
+// FreeRoom gives back what Reserve kept and the entry does not take.
+func (r *Records) FreeRoom(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, stored := r.shardOf(key), storageKey(key)

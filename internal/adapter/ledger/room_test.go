@@ -36,11 +36,11 @@ func sameShard(r *Records, shard *shard, namespace string) func() kube.Key {
 // baseline is the entry of a workload that was seen for the first time.
 func baseline(key kube.Key, inputs int) record.Entry {
 	e := record.Entry{
-		ID: key.ID(), UID: strings.Repeat("u", 36), Inputs: map[input.ID]record.Given{},
+		ID: key.ID(), UID: strings.Repeat("u", 36), Inputs: map[input.ID]record.Delivered{},
 		Account: record.Account{AsOf: time.Unix(1_800_000_000, 0), Accounted: 1, Template: record.Template{Generation: 1, Sum: strings.Repeat("f", 32)}},
 	}
 	for i := range inputs {
-		e.Inputs[input.ConfigMap(fmt.Sprint("settings-", i))] = record.Given{
+		e.Inputs[input.ConfigMap(fmt.Sprint("settings-", i))] = record.Delivered{
 			Version: fingerprint.Version{Basis: "2k1a2b3c:1a2b3c4d", Sum: strings.Repeat("1", 32)},
 		}
 	}
@@ -50,7 +50,7 @@ func baseline(key kube.Key, inputs int) record.Entry {
 // rolledOut is the entry after our patch delivered every input.
 func rolledOut(e record.Entry) record.Entry {
 	e = e.Clone()
-	e.MovedAt, e.AsOf = e.AsOf, time.Time{}
+	e.RolledOutAt, e.AsOf = e.AsOf, time.Time{}
 	for id, given := range e.Inputs {
 		given.Shown, given.From = input.Tracked("1111111111"), "12"
 		e.Inputs[id] = given
@@ -58,7 +58,7 @@ func rolledOut(e record.Entry) record.Entry {
 	return e
 }
 
-// evicting is the entry when all has happened that can: everything was taken back and
+// evicting is the entry when all has happened that can: everything was reverted and
 // waits, and a series of evictions runs.
 func evicting(e record.Entry) record.Entry {
 	e = rolledOut(e)
@@ -67,7 +67,7 @@ func evicting(e record.Entry) record.Entry {
 	shown := input.Shown{}
 	for id, given := range e.Inputs {
 		shown[id] = given.Shown
-		given.From, given.Back, given.Awaits, given.Sealed = "2026-11-15T03:04:05Z", e.ID[strings.LastIndexByte(e.ID, '/')+1:]+"-6b7c8d9f5d", true, true
+		given.From, given.RevertedTo, given.Awaits, given.Sealed = "2026-11-15T03:04:05Z", e.ID[strings.LastIndexByte(e.ID, '/')+1:]+"-6b7c8d9f5d", true, true
 		e.Inputs[id] = given
 	}
 	e.Eviction.For = shown.String()
@@ -78,7 +78,7 @@ func evicting(e record.Entry) record.Entry {
 // there is some, and is done.
 func look(t *testing.T, r *Records, key kube.Key, e record.Entry) (why string) {
 	t.Helper()
-	defer r.Release(key)
+	defer r.FreeRoom(key)
 	if why = r.Reserve(key, e.Room()); why != "" {
 		return why
 	}
@@ -102,7 +102,7 @@ func admit(t *testing.T, r *Records, next func() kube.Key) (in []kube.Key, out k
 }
 
 func inMemory() *Records {
-	return New(nil, Options{Name: "state", Now: time.Now, Status: func(mirror.Status) {}})
+	return New(nil, Options{Name: "state", Now: time.Now, Status: func(mirror.Sync) {}})
 }
 
 // size is what the keys and newest texts of a namespace take, counted one by one;
@@ -183,7 +183,7 @@ func TestRoomIsKept(t *testing.T) {
 		t.Errorf("%d workloads were told that there is room for %d", len(told), most)
 	}
 	for _, key := range told {
-		r.Release(key)
+		r.FreeRoom(key)
 	}
 	if why := r.Reserve(key, room); why != "" {
 		t.Errorf("nothing is on record, and the next is told %q", why)
@@ -263,7 +263,7 @@ func TestFiftyThousandWorkloads(t *testing.T) {
 				t.Fatalf("workload %d: %s", i, why)
 			}
 			r.shardOf(key).set(storageKey(key), &text)
-			r.Release(key)
+			r.FreeRoom(key)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func TestTotalsAreKept(t *testing.T) {
 		case 3:
 			r.Reserve(key, random.IntN(2000))
 		case 4:
-			r.Release(key)
+			r.FreeRoom(key)
 		case 5:
 			s.send()
 		case 6:

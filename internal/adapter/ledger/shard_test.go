@@ -187,8 +187,8 @@ func TestShardSetDuringAWrite(t *testing.T) {
 		stored      map[string]string
 		dirty       map[string]*string
 	}{
-		"RemovedAndBack": {reason: "the removal is taken back", sent: nil, newer: new("1"), answer: "6", stored: map[string]string{}, dirty: map[string]*string{"a": new("1")}},
-		"ChangedAndBack": {reason: "the change is taken back", sent: new("2"), newer: new("1"), answer: "6", stored: map[string]string{"a": "2"}, dirty: map[string]*string{"a": new("1")}},
+		"RemovedAndBack": {reason: "the removal is reverted", sent: nil, newer: new("1"), answer: "6", stored: map[string]string{}, dirty: map[string]*string{"a": new("1")}},
+		"ChangedAndBack": {reason: "the change is reverted", sent: new("2"), newer: new("1"), answer: "6", stored: map[string]string{"a": "2"}, dirty: map[string]*string{"a": new("1")}},
 		"ThenRemoved":    {reason: "the change is removed", sent: new("2"), newer: nil, answer: "6", stored: map[string]string{"a": "2"}, dirty: map[string]*string{"a": nil}},
 		"TheSame":        {reason: "what was written need not be written again", sent: new("2"), newer: new("2"), answer: "6", stored: map[string]string{"a": "2"}, dirty: map[string]*string{}},
 		"RemovedTwice":   {reason: "nor need what was removed be removed again", sent: nil, newer: nil, answer: "6", stored: map[string]string{}, dirty: map[string]*string{}},

@@ -14,7 +14,7 @@ func TestRecordsLeaveNewerEntriesAlone(t *testing.T) {
 	t.Parallel()
 	const newer = `{"v":2,"id":"Deployment.apps/shop/a","shape":["unknown"]}`
 	key := deploymentKey("shop", "a")
-	r := New(nil, Options{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(mirror.Status) {}})
+	r := New(nil, Options{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(mirror.Sync) {}})
 	s := r.shardOf(key)
 	if err := r.mirror.Replace([]any{configMap(s.name, map[string]string{storageKey(key): newer})}, "1"); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestRecordsLeaveNewerEntriesAlone(t *testing.T) {
 // entries that are gone.
 func TestStandbyForgetsNewerEntries(t *testing.T) {
 	t.Parallel()
-	r := New(nil, Options{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(mirror.Status) {}})
+	r := New(nil, Options{Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: func(mirror.Sync) {}})
 	key := deploymentKey("shop", "a")
 	held := configMap(r.shardOf(key).name, map[string]string{storageKey(key): `{"v":2,"id":"Deployment.apps/shop/a"}`})
 	if err := r.mirror.Add(held); err != nil {

@@ -46,7 +46,7 @@ func (form Form) Variables(w *kube.Workload, order input.Order) ([]patch.Change,
 // value is the SHA-1. Where that is what the template shows already (it
 // does not see binary data, and it has collisions), a part of the strong digest
 // is added, so that the template changes; where that is shown as well, because a
-// template was taken back, it is left out again.
+// template was reverted, it is left out again.
 func value(sum string, current fingerprint.Version, shown string) string {
 	strong := sum + "-" + current.Short()
 	if shown != strong && (shown == sum || strings.HasPrefix(shown, sum+"-")) {

@@ -22,7 +22,7 @@ func TestValue(t *testing.T) {
 		"Other":     {"another content was shown", "10cf", "da39"},
 		"SameSum":   {"the SHA-1 does not see the change", "da39", "da39-0123456789"},
 		"OldStrong": {"neither did it see the one before", "da39-9876543210", "da39-0123456789"},
-		"TakenBack": {"the template was taken back to where it showed this", "da39-0123456789", "da39"},
+		"Reverted":  {"the template was reverted to where it showed this", "da39-0123456789", "da39"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

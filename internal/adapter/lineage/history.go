@@ -28,7 +28,7 @@ type History struct {
 	Workload kube.Key
 	// Status says whether Current is a leftover, because the workload's controller has
 	// not acted on the workload as it is now.
-	kube.Status
+	kube.Progress
 	// Current is the revision of the workload as it is now, nil while there is
 	// none. For a CronJob it is the CronJob.
 	Current *Holder
@@ -289,7 +289,7 @@ func eventObject(event watch.Event, open bool) (client.Object, error) {
 
 // history makes a History of what was last read.
 func (f *follower) history() History {
-	h := History{Workload: f.key, Status: f.kind.Status(f.workload)}
+	h := History{Workload: f.key, Progress: f.kind.Status(f.workload)}
 	revisions := slices.Collect(maps.Values(f.revisions))
 	current := f.kind.CurrentOf(f.workload, revisions)
 	keep := func(holder *Holder, err error) {

@@ -35,7 +35,7 @@ func TestCurrentRevisionOfADaemonSet(t *testing.T) {
 			revisions: []client.Object{revisionOf(t, ds, "a", 1, one)},
 		},
 		"both":           {revisions: []client.Object{revisionOf(t, ds, "a", 1, one), revisionOf(t, ds, "b", 2, two)}, want: "b"},
-		"taken back":     {reason: "an undo gives the old revision a new number", revisions: []client.Object{revisionOf(t, ds, "a", 3, two), revisionOf(t, ds, "b", 2, one)}, want: "a"},
+		"reverted":       {reason: "an undo gives the old revision a new number", revisions: []client.Object{revisionOf(t, ds, "a", 3, two), revisionOf(t, ds, "b", 2, one)}, want: "a"},
 		"not renumbered": {reason: "the undo is seen before the number", revisions: []client.Object{revisionOf(t, ds, "a", 1, two), revisionOf(t, ds, "b", 2, one)}, want: "a"},
 		"twice the same": {revisions: []client.Object{revisionOf(t, ds, "a", 1, two), revisionOf(t, ds, "b", 2, two)}, want: "b"},
 	}

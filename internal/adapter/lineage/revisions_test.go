@@ -36,7 +36,7 @@ func move(t *testing.T, w *testkit.World, kind kube.Kind, o client.Object, versi
 	t.Helper()
 	order := input.Order{All: []input.Finding{{ID: input.ConfigMap("app"), Versions: input.Versions{Shows: input.Tracked(version)}, Live: true}}}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		_, err := rollout.NewPatcher(w.Client, rollout.AsAnnotation).Move(t.Context(), read(t, w, kind, o), order)
+		_, err := rollout.NewPatcher(w.Client, rollout.AsAnnotation).RollOut(t.Context(), read(t, w, kind, o), order)
 		if err != nil && !apierrors.IsConflict(err) {
 			t.Fatal(err)
 		}

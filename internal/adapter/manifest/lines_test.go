@@ -15,9 +15,9 @@ import (
 // write writes files below a new directory.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for name, text := range files {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func write(t *testing.T, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	return folder
+	return dir
 }
 
 func TestLineOf(t *testing.T) {
@@ -138,8 +138,8 @@ items:
 
 func TestReader(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(write(t, map[string]string{"b.yaml": app, "a/c.yml": app, "values.yaml": "replicas: 1\n", "a/readme.md": "text"}), folder); err != nil {
+	dir := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(write(t, map[string]string{"b.yaml": app, "a/c.yml": app, "values.yaml": "replicas: 1\n", "a/readme.md": "text"}), dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -151,7 +151,7 @@ func TestReader(t *testing.T) {
 		"Flat":      {manifest.Reader{SkipOthers: true}, manifest.Found{Files: 2, Others: 1}, false},
 		"Recursive": {manifest.Reader{SkipOthers: true, Recursive: true}, manifest.Found{Files: 3, Others: 1}, false},
 	} {
-		got, err := c.reader.Read([]string{folder})
+		got, err := c.reader.Read([]string{dir})
 		if (err != nil) != c.fails {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -168,12 +168,12 @@ func TestReader(t *testing.T) {
 // TestReadGoesOn: what is no manifest hides nothing of the others.
 func TestReadGoesOn(t *testing.T) {
 	t.Parallel()
-	folder := write(t, map[string]string{"a.yaml": "a: [\n---\n" + app, "b.yaml": app, "c.yaml": "{{ .Values }}: {{\n"})
-	got, err := manifest.Reader{GoOn: true}.Read([]string{filepath.Join(folder, "none.yaml"), folder})
+	dir := write(t, map[string]string{"a.yaml": "a: [\n---\n" + app, "b.yaml": app, "c.yaml": "{{ .Values }}: {{\n"})
+	got, err := manifest.Reader{GoOn: true}.Read([]string{filepath.Join(dir, "none.yaml"), dir})
 	if err != nil || len(got.Objects) != 2 || len(got.Wrong) != 3 || got.Files != 3 {
 		t.Errorf("%d objects of %d files, errors %v and %v", len(got.Objects), got.Files, got.Wrong, err)
 	}
-	if got, err := (manifest.Reader{}).Read([]string{folder}); err == nil || len(got.Objects) > 0 {
+	if got, err := (manifest.Reader{}).Read([]string{dir}); err == nil || len(got.Objects) > 0 {
 		t.Errorf("without going on, %d objects and error %v", len(got.Objects), err)
 	}
 }

@@ -81,19 +81,19 @@ func TestRead(t *testing.T) {
 
 func TestReadPlaces(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for name, text := range map[string]string{"b.yaml": app, "a.json": `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`, "README.md": "no manifest", "sub": ""} {
 		if text == "" {
-			if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
+			if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := manifest.Read([]string{folder, "-"}, strings.NewReader(strings.ReplaceAll(app, "app", "in")))
+	all, err := manifest.Read([]string{dir, "-"}, strings.NewReader(strings.ReplaceAll(app, "app", "in")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +101,8 @@ func TestReadPlaces(t *testing.T) {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]string{
-		filepath.Join(folder, "none.yaml"): "none.yaml: no such file or directory",
-		filepath.Join(folder, "sub"):       "sub: no file in it ends in .yaml, .yml or .json",
+		filepath.Join(dir, "none.yaml"): "none.yaml: no such file or directory",
+		filepath.Join(dir, "sub"):       "sub: no file in it ends in .yaml, .yml or .json",
 	} {
 		if _, err := manifest.Read([]string{name}, nil); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("reading %s says %v, want %q", name, err, want)

@@ -38,7 +38,7 @@ func (l *link) synced() {
 // set changes the link and tells of it, unless it is still the same.
 func (l *link) set(change func()) {
 	l.mu.Lock()
-	before := Status{Synced: l.hasList, Err: l.err}
+	before := Sync{Synced: l.hasList, Err: l.err}
 	change()
 	same := before.Synced == l.hasList && sameError(before.Err, l.err)
 	l.mu.Unlock()
@@ -52,14 +52,14 @@ func sameError(a, b error) bool {
 	return (a == nil) == (b == nil) && apierrors.ReasonForError(a) == apierrors.ReasonForError(b)
 }
 
-func (l *link) status() Status {
+func (l *link) status() Sync {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Status{Synced: l.hasList, Err: l.err}
+	return Sync{Synced: l.hasList, Err: l.err}
 }
 
-// Status is how well one resource can be followed.
-type Status struct {
+// Sync is how well one resource can be followed.
+type Sync struct {
 	// Resource for people: "deployments" or "secrets in shop".
 	Resource string
 	// Role is what the resource is needed for.
@@ -85,29 +85,29 @@ const (
 )
 
 // Works reports whether the resource is followed right now.
-func (s Status) Works() bool {
+func (s Sync) Works() bool {
 	return s.Synced && s.Err == nil
 }
 
 // Answered reports whether the API server has said what there is to know: a
 // list, a refusal, or that the kind is not installed.
-func (s Status) Answered() bool {
+func (s Sync) Answered() bool {
 	return s.Synced || s.Forbidden() || s.NotInstalled()
 }
 
 // Broken reports whether the resource was asked for in vain: a conversion webhook
 // or an aggregated API is down, a Secret cannot be decrypted. That can last for
 // days and concern this resource only.
-func (s Status) Broken() bool {
+func (s Sync) Broken() bool {
 	return !s.Answered() && s.Err != nil
 }
 
 // Forbidden reports whether a permission is missing.
-func (s Status) Forbidden() bool {
+func (s Sync) Forbidden() bool {
 	return apierrors.IsForbidden(s.Err)
 }
 
 // NotInstalled reports whether the cluster does not have the kind.
-func (s Status) NotInstalled() bool {
+func (s Sync) NotInstalled() bool {
 	return meta.IsNoMatchError(s.Err) || apierrors.IsNotFound(s.Err)
 }

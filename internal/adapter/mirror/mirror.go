@@ -74,7 +74,7 @@ type Options[T Slim[T]] struct {
 	Seen func(old, now T)
 	// Report, when it is set, is called when the resource can be followed, or no
 	// longer.
-	Report func(Status)
+	Report func(Sync)
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -124,7 +124,7 @@ type Scope struct {
 	Name string
 }
 
-// Run keeps the mirror in step until the context ends. Missing rights and
+// Run keeps the mirror in step until the context ends. Missing permissions and
 // kinds that are not installed are retried with back-off, for ever.
 func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 	options := func(raw *metav1.ListOptions) client.ListOption {
@@ -200,8 +200,8 @@ func (m *Mirror[T]) EachIn(namespace string, visit func(T)) {
 	}
 }
 
-// Status tells how well the resource can be followed.
-func (m *Mirror[T]) Status() Status {
+// Sync tells how well the resource can be followed.
+func (m *Mirror[T]) Status() Sync {
 	s := m.link.status()
 	s.Resource, s.Role = m.options.Name, m.options.Role
 	return s

@@ -179,7 +179,7 @@ func (s *listOnly) Watch(ctx context.Context, list client.ObjectList, options ..
 func TestMirrorThatMayOnlyList(t *testing.T) {
 	t.Parallel()
 	m := newNotes()
-	told := make(chan Status, 100)
+	told := make(chan Sync, 100)
 	m.link.changed = func() { told <- m.Status() }
 	server := &listOnly{}
 	testkit.RunInBackground(t, func(ctx context.Context) { m.Run(ctx, server, Scope{List: &corev1.ConfigMapList{}}) })
@@ -189,7 +189,7 @@ func TestMirrorThatMayOnlyList(t *testing.T) {
 	})
 	for len(told) > 0 {
 		if s := <-told; !s.Forbidden() {
-			t.Errorf("told %+v, want the missing right only", s)
+			t.Errorf("told %+v, want the missing permission only", s)
 		}
 	}
 	if !m.Status().Synced {
@@ -197,7 +197,7 @@ func TestMirrorThatMayOnlyList(t *testing.T) {
 	}
 	server.granted.Store(true)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return m.Status().Works(), fmt.Sprintf("with the right the status is %+v", m.Status())
+		return m.Status().Works(), fmt.Sprintf("with the permission the status is %+v", m.Status())
 	})
 }
 

@@ -12,7 +12,7 @@ const (
 	// jitter. The library's own are of a minute: after an outage of some seconds nothing
 	// that happens would be seen for so long.
 	longestOutage = 5 * time.Second
-	// afterRefusal is the pause after an answer that will be the same for long: a right
+	// afterRefusal is the pause after an answer that will be the same for long: a permission
 	// is missing, or the kind is not installed. It comes with the third in a row.
 	afterRefusal = 30 * time.Second
 	patientFrom  = 3
@@ -24,7 +24,7 @@ func afterOutage() *wait.Backoff {
 
 // restAfter waits after a refusal that repeats.
 func (m *Mirror[T]) restAfter(ctx context.Context, err error) {
-	if s := (Status{Err: err}); !s.Forbidden() && !s.NotInstalled() {
+	if s := (Sync{Err: err}); !s.Forbidden() && !s.NotInstalled() {
 		m.refusals.Store(0)
 		return
 	}

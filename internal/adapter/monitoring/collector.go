@@ -11,12 +11,12 @@ import (
 type Cache interface {
 	// Sizes is the number of sources and of workloads in the cache.
 	Sizes() (sources, workloads int)
-	Status() []mirror.Status
+	Status() []mirror.Sync
 }
 
 // Counted is a record that counts its writes.
 type Counted interface {
-	Status() mirror.Status
+	Status() mirror.Sync
 	Writes() ledger.Writes
 	// Unwritable are the parts that cannot be written, with the reason.
 	Unwritable() map[string]string
@@ -26,14 +26,14 @@ type Counted interface {
 type Collector struct {
 	cache   Cache
 	records Counted
-	others  []func() []mirror.Status
+	others  []func() []mirror.Sync
 
 	tracked, followed, writes, unwritable *prometheus.Desc
 }
 
 // NewCollector makes a collector for the cache, the record unless it is nil, and what others
 // follow.
-func NewCollector(c Cache, r Counted, others ...func() []mirror.Status) *Collector {
+func NewCollector(c Cache, r Counted, others ...func() []mirror.Sync) *Collector {
 	return &Collector{
 		cache: c, records: r, others: others,
 		tracked:    prometheus.NewDesc("lockstep_tracked_objects", "Objects in the cache: sources (ConfigMaps and Secrets) and workloads.", []string{"role"}, nil),

@@ -15,20 +15,20 @@ type empty struct{}
 
 func (empty) Sizes() (sources, workloads int) { return 0, 0 }
 
-func (empty) Status() []mirror.Status { return []mirror.Status{{Resource: "namespaces"}} }
+func (empty) Status() []mirror.Sync { return []mirror.Sync{{Resource: "namespaces"}} }
 
 // TestOthersAreShown: what is followed beside the cache has its series as well, and a resource
 // that two follow has one, which is 1 when it works for both.
 func TestOthersAreShown(t *testing.T) {
 	t.Parallel()
-	works := func(resource string) mirror.Status { return mirror.Status{Resource: resource, Synced: true} }
-	fails := func(resource string) mirror.Status {
-		return mirror.Status{Resource: resource, Err: errors.New("forbidden")}
+	works := func(resource string) mirror.Sync { return mirror.Sync{Resource: resource, Synced: true} }
+	fails := func(resource string) mirror.Sync {
+		return mirror.Sync{Resource: resource, Err: errors.New("forbidden")}
 	}
 	collector := NewCollector(empty{}, nil,
-		func() []mirror.Status { return []mirror.Status{works("replicasets"), fails("jobs"), works("pods")} },
-		func() []mirror.Status {
-			return []mirror.Status{fails("replicasets"), works("jobs"), works("pods"), fails("revisioned configmaps")}
+		func() []mirror.Sync { return []mirror.Sync{works("replicasets"), fails("jobs"), works("pods")} },
+		func() []mirror.Sync {
+			return []mirror.Sync{fails("replicasets"), works("jobs"), works("pods"), fails("revisioned configmaps")}
 		})
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(`
 # HELP lockstep_resource_followed 1 when the resource is listed and watched, 0 when it cannot be (permission, outage, not installed).

@@ -156,11 +156,11 @@ func (a *area) answered() bool {
 		return false
 	}
 	all := slices.AppendSeq(a.objectStatus(), maps.Values(a.holderStatus()))
-	return !slices.ContainsFunc(all, func(s mirror.Status) bool { return !s.Answered() && !s.Broken() })
+	return !slices.ContainsFunc(all, func(s mirror.Sync) bool { return !s.Answered() && !s.Broken() })
 }
 
 // status tells how well each resource that is needed now can be followed.
-func (a *area) status() []mirror.Status {
+func (a *area) status() []mirror.Sync {
 	all := a.objectStatus()
 	if !a.ownership.isNeeded() {
 		return all
@@ -171,8 +171,8 @@ func (a *area) status() []mirror.Status {
 	return all
 }
 
-func (a *area) objectStatus() []mirror.Status {
-	all := make([]mirror.Status, 0, len(a.objects))
+func (a *area) objectStatus() []mirror.Sync {
+	all := make([]mirror.Sync, 0, len(a.objects))
 	for _, w := range a.objects {
 		all = append(all, w.Status())
 	}
@@ -181,8 +181,8 @@ func (a *area) objectStatus() []mirror.Status {
 
 // holderStatus tells by kind how well everything can be followed that may hold an
 // object.
-func (a *area) holderStatus() map[string]mirror.Status {
-	all := map[string]mirror.Status{}
+func (a *area) holderStatus() map[string]mirror.Sync {
+	all := map[string]mirror.Sync{}
 	for kind, m := range a.revisions {
 		all[kind] = m.Status()
 	}

@@ -39,7 +39,7 @@ func AddOwners(ctx context.Context, c client.Writer, object ObjectKey, uid strin
 }
 
 // Owners are the owners of an object. They are the answer to a patch that changes nothing,
-// so that whoever may add owners may see them, without the right to read Secrets.
+// so that whoever may add owners may see them, without the permission to read Secrets.
 func Owners(ctx context.Context, c client.Writer, object ObjectKey) ([]metav1.OwnerReference, error) {
 	o := metadataOf(object)
 	err := c.Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, []byte("{}")))

@@ -20,12 +20,12 @@ type Options struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Report is called when a resource can be followed, or no longer.
-	Report func(mirror.Status)
+	Report func(mirror.Sync)
 	// Ready, when it is set, says whether everything else is known that decisions
 	// depend on. Until then nothing is fed.
 	Ready func() bool
 	// Secrets are the namespaces whose Secrets are watched; nil means all that the cache
-	// watches. To attach a Secret takes the right to patch it, which is not given lightly.
+	// watches. To attach a Secret takes the permission to patch it, which is not given lightly.
 	Secrets []string
 }
 
@@ -163,8 +163,8 @@ func (w *Watch) UnreadableKinds(namespace string) []string {
 
 // Status tells how well each resource that is needed now can be followed, besides
 // those of the cache.
-func (w *Watch) Status() []mirror.Status {
-	var all []mirror.Status
+func (w *Watch) Status() []mirror.Sync {
+	var all []mirror.Sync
 	for _, a := range w.areas.All() {
 		all = append(all, a.status()...)
 	}

@@ -27,8 +27,8 @@ func BenchmarkOwnershipOfALargeCluster(b *testing.B) {
 	const objects = 50_000
 	for b.Loop() {
 		before := heap()
-		cache := cluster.NewCache(nil, cluster.CacheOptions{Kinds: kube.Kinds(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {}})
-		w := New(cache, Options{Now: time.Now, Report: func(mirror.Status) {}})
+		cache := cluster.NewCache(nil, cluster.CacheOptions{Kinds: kube.Kinds(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Sync) {}})
+		w := New(cache, Options{Now: time.Now, Report: func(mirror.Sync) {}})
 		all, _ := w.areas.Of(corev1.NamespaceAll)
 		for i := range objects {
 			add(b, all.revisions["ReplicaSet"], manyReplicaSets(b, i))

@@ -145,9 +145,9 @@ func TestNamespaceThatIsNoLongerChosen(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		server := &chosenShop{namespaces: watch.NewFake(), released: make(chan struct{})}
 		cache := cluster.NewCache(server, cluster.CacheOptions{
-			Kinds: kube.Kinds(), Selector: labels.Everything(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
+			Kinds: kube.Kinds(), Selector: labels.Everything(), Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Sync) {},
 		})
-		w := ownership.New(cache, ownership.Options{Now: time.Now, Report: func(mirror.Status) {}})
+		w := ownership.New(cache, ownership.Options{Now: time.Now, Report: func(mirror.Sync) {}})
 		var seen looks
 		var running sync.WaitGroup
 		running.Go(func() { cache.Run(ctx, kube.Hashers{}) })

@@ -82,9 +82,9 @@ func TestSecretsOfSomeNamespaces(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				server := &labelled{secrets: map[string]bool{}}
 				cache := cluster.NewCache(server, cluster.CacheOptions{
-					Kinds: kube.Kinds(), Namespaces: c.watched, IgnoreNamespaces: true, Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
+					Kinds: kube.Kinds(), Namespaces: c.watched, IgnoreNamespaces: true, Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Sync) {},
 				})
-				w := ownership.New(cache, ownership.Options{Now: time.Now, Report: func(mirror.Status) {}, Secrets: c.secrets})
+				w := ownership.New(cache, ownership.Options{Now: time.Now, Report: func(mirror.Sync) {}, Secrets: c.secrets})
 				var running sync.WaitGroup
 				running.Go(func() { cache.Run(ctx, kube.Hashers{}) })
 				running.Go(func() { w.Feed(ctx, func(ownership.ObjectKey) {}) })

@@ -27,22 +27,22 @@ func NewPatcher(c client.Client, form Form) *Patcher {
 	return &Patcher{client: c, form: form}
 }
 
-// Move gives the workload what is ordered, which starts a rollout, and returns what the
+// RollOut gives the workload what is ordered, which starts a rollout, and returns what the
 // API server says of the write. It fails with a conflict when the workload is no longer
 // what was decided on.
-func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order) (kube.Moved, error) {
+func (p *Patcher) RollOut(ctx context.Context, w *kube.Workload, order input.Order) (kube.RolledOut, error) {
 	order.Aborted = w.Status.Aborted
 	changes, err := p.form(w, order)
 	if err != nil {
-		return kube.Moved{}, err
+		return kube.RolledOut{}, err
 	}
 	changes = append(changes, imageChanges(w, order)...)
 	if p.Installation != "" {
-		changes = append(changes, patch.SetObjectAnnotation{Key: settings.MovedBy, Value: p.Installation})
+		changes = append(changes, patch.SetObjectAnnotation{Key: settings.RolledOutBy, Value: p.Installation})
 	}
 	doc, err := patch.Template(w.PatchTarget(), changes)
 	if err != nil {
-		return kube.Moved{}, err
+		return kube.RolledOut{}, err
 	}
 	// The answer is read as a whole: admission may have changed more of the template, and
 	// what the patch led to tells it from what another writer makes of it later.
@@ -50,13 +50,13 @@ func (p *Patcher) Move(ctx context.Context, w *kube.Workload, order input.Order)
 	o.SetNamespace(w.Key.Namespace)
 	o.SetName(w.Target.Name)
 	if err := p.client.Patch(ctx, o, client.RawPatch(doc.Type, doc.Body), client.FieldOwner(kube.FieldManager)); err != nil {
-		return kube.Moved{}, err
+		return kube.RolledOut{}, err
 	}
 	after, err := kube.SlimWorkload(w.Target.Kind, o, settings.Native{})
 	if err != nil {
-		return kube.Moved{}, err
+		return kube.RolledOut{}, err
 	}
-	return kube.Moved{At: kube.WrittenBy(o, kube.FieldManager), Template: after.Template()}, nil
+	return kube.RolledOut{At: kube.WrittenBy(o, kube.FieldManager), Template: after.Template()}, nil
 }
 
 // imageChanges set the images that are to be moved. A container that the template does

@@ -50,7 +50,7 @@ func (o *owners) climb(ctx context.Context, object metav1.Object, levels int) (b
 	}
 	if o.known && ref.Kind != "ReplicaSet" {
 		// A Job, for example, which bears the application's labels and which we may
-		// have no right to ask for.
+		// have no permission to ask for.
 		return false, nil
 	}
 	above, err := o.find(ctx, ref)
@@ -68,8 +68,8 @@ func (o *owners) climb(ctx context.Context, object metav1.Object, levels int) (b
 }
 
 // find returns the object that a reference means, nil when it is gone or another
-// one of the name. It asks by a list of one: the right to list revisions is there
-// anyway, the right to get them is not.
+// one of the name. It asks by a list of one: the permission to list revisions is there
+// anyway, the permission to get them is not.
 func (o *owners) find(ctx context.Context, ref *metav1.OwnerReference) (metav1.Object, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind+"List"))

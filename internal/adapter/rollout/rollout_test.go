@@ -43,7 +43,7 @@ func TestMoveHasAPrecondition(t *testing.T) {
 	seen := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web))
 
 	w.Patch(t, &appsv1.Deployment{}, testkit.Web, `{"metadata":{"labels":{"somebody":"else"}}}`)
-	if _, err := patcher.Move(t.Context(), seen, order("1111111111")); !apierrors.IsConflict(err) {
+	if _, err := patcher.RollOut(t.Context(), seen, order("1111111111")); !apierrors.IsConflict(err) {
 		t.Errorf("a stale decision answers %v, want a conflict", err)
 	}
 	if shown := w.Shown(t, testkit.Web); shown != "" {
@@ -55,7 +55,7 @@ func TestMoveHasAPrecondition(t *testing.T) {
 	if got := d.Spec.Template.Annotations; len(got) != 1 || got[settings.Inputs] != "configmap/app~1111111111" {
 		t.Errorf("the template's annotations are %v", got)
 	}
-	if _, err := patcher.Move(t.Context(), current, order("2222222222")); !apierrors.IsConflict(err) {
+	if _, err := patcher.RollOut(t.Context(), current, order("2222222222")); !apierrors.IsConflict(err) {
 		t.Errorf("the same decision carried out twice answers %v, want a conflict", err)
 	}
 }
@@ -67,7 +67,7 @@ func moved(t *testing.T, w *testkit.World, form Form) *kube.Workload {
 	var current *kube.Workload
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		current = asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web))
-		at, err := NewPatcher(w.Client, form).Move(t.Context(), current, order("1111111111"))
+		at, err := NewPatcher(w.Client, form).RollOut(t.Context(), current, order("1111111111"))
 		if err != nil && !apierrors.IsConflict(err) || err == nil && at.At.IsZero() {
 			t.Fatalf("moved at %s, error %v", at.At, err)
 		}
@@ -91,7 +91,7 @@ func TestWhoWroteTheVersions(t *testing.T) {
 			w := testkit.NewWorld(t)
 			w.CreateApp(t)
 			moved(t, w, tc.form)
-			if at := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web)).MovedAt; at.IsZero() {
+			if at := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web)).RolledOutAt; at.IsZero() {
 				t.Fatal("our own patch is not known as one")
 			}
 			labtest.Eventually(t, testkit.Patience, func() (bool, string) {
@@ -100,11 +100,11 @@ func TestWhoWroteTheVersions(t *testing.T) {
 				err := w.Client.Update(t.Context(), d)
 				return err == nil, fmt.Sprintf("every write fails: %v", err)
 			})
-			if at := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web)).MovedAt; !at.IsZero() {
+			if at := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web)).RolledOutAt; !at.IsZero() {
 				t.Errorf("what somebody else wrote counts as ours of %s", at)
 			}
 			moved(t, w, tc.form)
-			if at := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web)).MovedAt; at.IsZero() {
+			if at := asCached(t, w, kube.Deployment(), w.Deployment(t, testkit.Web)).RolledOutAt; at.IsZero() {
 				t.Error("our next patch is not known as one")
 			}
 		})
@@ -122,7 +122,7 @@ func TestMoveSparesANamesake(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Create(t, testkit.Deployment(testkit.Web, "app", "db"))
-	if _, err := NewPatcher(w.Client, AsAnnotation).Move(t.Context(), seen, order("1111111111")); !apierrors.IsConflict(err) {
+	if _, err := NewPatcher(w.Client, AsAnnotation).RollOut(t.Context(), seen, order("1111111111")); !apierrors.IsConflict(err) {
 		t.Errorf("a decision on another object of the name answers %v, want a conflict", err)
 	}
 	if shown := w.Shown(t, testkit.Web); shown != "" {
@@ -179,10 +179,10 @@ func TestMoveTellsWhatItLedTo(t *testing.T) {
 		{kube.DaemonSet(), &appsv1.DaemonSet{ObjectMeta: meta("daemonset"), Spec: appsv1.DaemonSetSpec{Selector: pod.Selector, Template: full}}},
 	} {
 		w.Create(t, tc.object)
-		var told kube.Moved
+		var told kube.RolledOut
 		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 			var err error
-			told, err = NewPatcher(w.Client, AsAnnotation).Move(t.Context(), asCached(t, w, tc.kind, tc.object), order("1111111111"))
+			told, err = NewPatcher(w.Client, AsAnnotation).RollOut(t.Context(), asCached(t, w, tc.kind, tc.object), order("1111111111"))
 			return err == nil, fmt.Sprintf("every move fails: %v", err)
 		})
 		// The revision number is the workload's controller's, which may have acted since.

@@ -16,8 +16,8 @@ const (
 	postLimit    = 30000
 )
 
-// isTold: what was done, and what a person has to do something about.
-func isTold(e announce.Event) bool {
+// isReported: what was done, and what a person has to do something about.
+func isReported(e announce.Event) bool {
 	return e.Warning || e.Reason == string(input.Reloaded)
 }
 

@@ -60,7 +60,7 @@ func New(o Options) *Announcer {
 
 // Announce queues an event, if people want to be told of it.
 func (a *Announcer) Announce(e announce.Event) {
-	if !isTold(e) {
+	if !isReported(e) {
 		return
 	}
 	a.mu.Lock()

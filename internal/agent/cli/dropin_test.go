@@ -262,7 +262,7 @@ func TestDropInMissingConfigMap(t *testing.T) {
 	}
 }
 
-// Environment of kiwigrid's sidecar: selection, folders, one reload, and its
+// Environment of kiwigrid's sidecar: selection, directories, one reload, and its
 // security holes closed.
 func TestK8sSidecar(t *testing.T) {
 	t.Parallel()
@@ -352,8 +352,8 @@ func TestK8sSidecarHealthAndScript(t *testing.T) {
 func TestK8sSidecarFolders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	put := func(name, folder string) {
-		c.apply(object{kind: "ConfigMap", name: name, labels: map[string]string{"d": "1"}, notes: map[string]string{"grafana_folder": folder}, data: map[string]string{name + ".json": "{}"}})
+	put := func(name, dir string) {
+		c.apply(object{kind: "ConfigMap", name: name, labels: map[string]string{"d": "1"}, notes: map[string]string{"grafana_folder": dir}, data: map[string]string{name + ".json": "{}"}})
 	}
 	put("one", "./team")
 	put("two", "team/")
@@ -371,7 +371,7 @@ func TestK8sSidecarFolders(t *testing.T) {
 			t.Errorf("%s is a link (%v)", name, err)
 		}
 	}
-	// A folder that is a link already is left out, alone.
+	// A directory that is a link already is left out, alone.
 	a.WantStatus("the link", func(s podsync.Status) bool { // the status is written after the files
 		return strings.Contains(s.Message, "linked is a link, and files go into real directories")
 	})
@@ -382,7 +382,7 @@ func TestK8sSidecarFolders(t *testing.T) {
 	a.WantFiles(map[string]string{"team/one.json": "{}", "team/two.json": "{}", "linked/four.json": "{}"})
 	labtest.Eventually(t, agentkit.Patience, func() (bool, string) {
 		_, err := os.Stat(filepath.Join(a.Root, "other"))
-		return os.IsNotExist(err), "the empty folder stays"
+		return os.IsNotExist(err), "the empty directory stays"
 	})
 }
 

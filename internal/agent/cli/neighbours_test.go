@@ -72,7 +72,7 @@ func (s *slowApplication) counted() (reloads, asked int) {
 const brief = "500ms"
 
 // A reload that takes many times its time limit is sent once, asked about, and
-// not taken back; health is red while it hangs, and green when it is done.
+// not rolled back; health is red while it hangs, and green when it is done.
 func TestSlowReload(t *testing.T) {
 	t.Parallel()
 	source := t.TempDir()

@@ -227,7 +227,7 @@ func TestRestartOnChange(t *testing.T) {
 }
 
 // A child that dies of a reload while it is asked about it is noticed at once:
-// the set that killed it is taken back and it runs again.
+// the set that killed it is rolled back and it runs again.
 func TestAChildThatDiesWhileItIsAsked(t *testing.T) {
 	t.Parallel()
 	a := inNamespace(t, `echo run; trap 'read c < $ROOT/a.conf || :; test $c = 1 || exit 3' HUP; while :; do sleep 0.05; done`,

@@ -51,8 +51,8 @@ type Finding struct {
 
 // Versions are those of one input, as the workload sees it.
 type Versions struct {
-	// Given is the version that the workload was last given, zero when unknown.
-	Given fingerprint.Version
+	// Delivered is the version that the workload was last given, zero when unknown.
+	Delivered fingerprint.Version
 	// Rebased is the version on record, measured as versions are measured now; zero when
 	// it is on record so. It is the same version: what is noted of it stays.
 	Rebased fingerprint.Version
@@ -67,7 +67,7 @@ type Versions struct {
 type Notes struct {
 	// Memo is in the family's own words, and MemoIfGiven takes its place when the decision
 	// gives the workload the input. No other part reads them.
-	Memo, MemoIfGiven string
+	Memo, MemoIfDelivered string
 	// Proven is true when it is known how the rollout ended that gave the input.
 	Proven bool
 }

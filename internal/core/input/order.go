@@ -44,7 +44,7 @@ func (o Order) Shown(before Shown) Shown {
 	}
 	for _, f := range o.All {
 		mark := f.Shows
-		if !f.Live && !o.moves(f.ID) {
+		if !f.Live && !o.rollsOut(f.ID) {
 			mark = before[f.ID]
 		}
 		if mark != (Mark{}) {
@@ -59,6 +59,6 @@ func (o Order) SetsImage() bool {
 	return slices.ContainsFunc(o.Due, func(f Finding) bool { return f.Image != "" })
 }
 
-func (o Order) moves(id ID) bool {
+func (o Order) rollsOut(id ID) bool {
 	return slices.ContainsFunc(o.Due, func(f Finding) bool { return f.ID == id })
 }

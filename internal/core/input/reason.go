@@ -35,7 +35,7 @@ const (
 	// Undone: the version was delivered, and a person or a controller took the
 	// workload back to an earlier revision.
 	Undone Reason = "Undone"
-	// Released: a person accepted what was taken back, without a rollout.
+	// Released: a person accepted what was reverted, without a rollout.
 	Released Reason = "Released"
 )
 
@@ -92,7 +92,7 @@ const (
 	// NextJob: the next Job of a CronJob reads the new content by itself.
 	NextJob Reason = "NextJob"
 	// StrategyOff: the workload asks for a strategy that this controller was not
-	// given the rights for.
+	// given the permissions for.
 	StrategyOff Reason = "StrategyOff"
 	// Evicting: pods that are older than the change are evicted one at a time.
 	Evicting Reason = "Evicting"
@@ -185,8 +185,8 @@ func FollowExplanations() []Explanation {
 		{Unreadable, "Sources of this kind, or revisions that may use one, cannot be read here: a permission is missing, or the API server does not answer."},
 		{DeliveredByRollout, "Another rollout happened after the change and loaded it; no second rollout is needed."},
 		{DeliveredBefore, "A newer revision shows that this version had been delivered before the controller stopped."},
-		{Undone, "The version was delivered and then taken back: new pods are made from an earlier revision (undo, abort, another writer's template). It is not pushed again until the source changes, a later revision is current again, `lockstep roll` or `lockstep release`."},
-		{Released, "What was taken back is accepted without a rollout, because `lockstep release` said so."},
+		{Undone, "The version was delivered and then reverted: new pods are made from an earlier revision (undo, abort, another writer's template). It is not pushed again until the source changes, a later revision is current again, `lockstep roll` or `lockstep release`."},
+		{Released, "What was reverted is accepted without a rollout, because `lockstep release` said so."},
 		{Following, "The workload begins to be followed; what it runs is taken as given. Told once, with the sources that it follows."},
 		{NotFollowed, "Nothing asks to follow this workload (`lockstep.dev/reload`), `never` refuses it, or it uses nothing that can be followed."},
 		{InvalidAnnotation, "A setting of the workload cannot be understood; it is left alone until that is corrected. (An unknown key, or a value of a namespace or source, only has no effect; `lockstep.dev/observe` of a namespace then counts as `true`.)"},
@@ -222,7 +222,7 @@ func ImageExplanations() []Explanation {
 		{Unresolved, "No registry has said yet which digest the annotation of the container stands for, or the last answer was a refusal, which an event tells. The image stays as it is."},
 		{Unpinned, "The pod template has no digest of the repository and tags that the annotation of the container asks for: the image is pinned."},
 		{Pinned, "The image has a digest that another writer chose (a person, a pipeline). It stays until the tag has another digest."},
-		{Accepted, "The pod template does not have the newest digest, and stays as it is until the tag has another one: a person released what was taken back, or it was only observed. A forced `lockstep roll` moves it."},
+		{Accepted, "The pod template does not have the newest digest, and stays as it is until the tag has another one: a person released what was reverted, or it was only observed. A forced `lockstep roll` moves it."},
 		{Contested, "Another writer has put the image back for the third time within an hour. Lockstep pins it no more until the annotation or the digest of the tag changes, or `lockstep release`. The event has the rule by which Argo CD ignores the field."},
 		{Quarantined, "The rollout of this digest failed here, and Lockstep put the one before back. The next digest is tried; `lockstep release` allows this one again."},
 		{PutBack, "The rollout of a digest failed, and Lockstep put the digest back that was last healthy here."},

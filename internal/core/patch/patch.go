@@ -213,10 +213,10 @@ func (c *changes) annotationOperations(template string, has Metadata) []operatio
 	return []operation{{"add", template + "/metadata", map[string]any{"annotations": set}}}
 }
 
-func (c *changes) eachAnnotation(folder string) []operation {
+func (c *changes) eachAnnotation(dir string) []operation {
 	all := make([]operation, 0, len(c.order))
 	for _, key := range c.order {
-		path := folder + escape(key)
+		path := dir + escape(key)
 		if value := c.annotations[key]; value != nil {
 			all = append(all, operation{"add", path, *value})
 			continue

@@ -73,7 +73,7 @@ func Decode(text string) (Entry, error) {
 	if err != nil {
 		return Entry{}, fmt.Errorf("decode entry: %w", err)
 	}
-	e := Entry{Inputs: map[input.ID]Given{}}
+	e := Entry{Inputs: map[input.ID]Delivered{}}
 	for _, p := range e.parts() {
 		value, found := fields[p.name]
 		if !found {
@@ -202,7 +202,7 @@ func (in inputs) read(value json.RawMessage) error {
 		if err != nil || id.String() != name {
 			continue
 		}
-		if given, err := decodeGiven(text); err == nil {
+		if given, err := decodeDelivered(text); err == nil {
 			in.Inputs[id] = given
 			delete(foreign, name)
 		}
@@ -282,9 +282,9 @@ func decodeTemplate(text string) Template {
 // encode writes the version, what the template showed of it, and what is noted of it,
 // each a word: "1:*:3fa9… 3fa9c1d2e4 from:4". A tracked version needs no mark; "~"
 // alone stands for one that the template does not show.
-func (g Given) encode() string {
+func (g Delivered) encode() string {
 	var notes []byte
-	none := (&Given{}).notes()
+	none := (&Delivered{}).notes()
 	for i, n := range g.notes() {
 		if same(n.at, none[i].at) {
 			continue
@@ -307,18 +307,18 @@ func (g Given) encode() string {
 	return g.Version.String() + mark + string(notes)
 }
 
-func decodeGiven(value json.RawMessage) (Given, error) {
+func decodeDelivered(value json.RawMessage) (Delivered, error) {
 	text, err := textOf(value)
 	if err != nil {
-		return Given{}, err
+		return Delivered{}, err
 	}
 	version, text, _ := strings.Cut(text, " ")
 	shown, notes, _ := strings.Cut(text, " ")
 	v, err := fingerprint.ParseVersion(version)
 	if err != nil {
-		return Given{}, err
+		return Delivered{}, err
 	}
-	g := Given{Version: v, Shown: input.Tracked(strings.TrimPrefix(shown, "~"))}
+	g := Delivered{Version: v, Shown: input.Tracked(strings.TrimPrefix(shown, "~"))}
 	if digest, found := strings.CutPrefix(shown, "="); found {
 		g.Shown = input.Mark{Digest: digest, Pinned: true}
 	}
@@ -333,7 +333,7 @@ func decodeGiven(value json.RawMessage) (Given, error) {
 }
 
 // readNote reads a word, and reports whether it knows it.
-func (g *Given) readNote(word string) bool {
+func (g *Delivered) readNote(word string) bool {
 	for _, n := range g.notes() {
 		value, found := strings.CutPrefix(word, n.name)
 		if text, ok := n.at.(*string); ok && found {

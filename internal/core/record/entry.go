@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// Given is one input as the workload was last given it.
-type Given struct {
+// Delivered is one input as the workload was last given it.
+type Delivered struct {
 	Version fingerprint.Version
 	// Shown is what the patch put into the template for this input, zero when no
 	// patch of ours did.
@@ -28,9 +28,9 @@ type Given struct {
 	Was string
 	// Due is the beginning of the version that exists, while that is another one.
 	Due string
-	// Back is the revision that the workload was taken back to since, empty when it was
+	// RevertedTo is the revision that the workload was reverted to since, empty when it was
 	// not.
-	Back string
+	RevertedTo string
 	// Awaits is true when a template has it and pods of an older one are left, which a
 	// person has to delete.
 	Awaits bool
@@ -51,7 +51,7 @@ type Given struct {
 
 // Mark is what a template shows that was given the version, as far as that is known: a template
 // of ours shows all keys. Another writer's rollout gives a version and may keep an older mark.
-func (g Given) Mark() input.Mark {
+func (g Delivered) Mark() input.Mark {
 	if g.Shown.Pinned || !g.Version.IsContentOf(fingerprint.AllKeys()) {
 		return g.Shown
 	}
@@ -60,18 +60,18 @@ func (g Given) Mark() input.Mark {
 
 // HadBefore reports whether pods that are made from the current revision had that version before
 // this one, and kept running.
-func (g Given) HadBefore(v fingerprint.Version, revisions []timeline.Revision) bool {
+func (g Delivered) HadBefore(v fingerprint.Version, revisions []timeline.Revision) bool {
 	return g.Was != "" && g.Was == v.Short() && slices.ContainsFunc(revisions, func(r timeline.Revision) bool { return r.Current && g.From.Is(r) })
 }
 
 // notes is the table of notes on a version, in the written order: a word and its value, or a
 // word that stands for itself. A new note is one row.
-func (g *Given) notes() [9]part {
+func (g *Delivered) notes() [9]part {
 	return [...]part{
 		{"from:", (*string)(&g.From)},
 		{"was:", &g.Was},
 		{"due:", &g.Due},
-		{"back:", &g.Back},
+		{"back:", &g.RevertedTo},
 		{"awaits", &g.Awaits},
 		{"sealed", &g.Sealed},
 		{"trial:", &g.Trial},
@@ -82,9 +82,9 @@ func (g *Given) notes() [9]part {
 
 // Take makes the version the one that was given. What was noted of another version
 // ends with it.
-func (g *Given) Take(v fingerprint.Version) {
+func (g *Delivered) Take(v fingerprint.Version) {
 	if g.Version != v {
-		*g = Given{Shown: g.Shown, Memo: g.Memo}
+		*g = Delivered{Shown: g.Shown, Memo: g.Memo}
 	}
 	g.Version = v
 }
@@ -98,7 +98,7 @@ type Entry struct {
 	// UID of the workload; another UID under the same name is another workload.
 	UID string
 	// Inputs that were given.
-	Inputs map[input.ID]Given
+	Inputs map[input.ID]Delivered
 	Pending
 	Account
 	// Released is the resource version of the last release that was carried out, zero
@@ -132,9 +132,9 @@ type Pending struct {
 
 // Account is up to which point the entry takes the workload's history into account.
 type Account struct {
-	// MovedAt is the API server's time of the last patch of ours that the entry takes
+	// RolledOutAt is the API server's time of the last patch of ours that the entry takes
 	// into account, zero before the first.
-	MovedAt time.Time
+	RolledOutAt time.Time
 	// AsOf is the API server's time of the last write by anybody that it takes into
 	// account, when versions were taken as given without a patch; zero otherwise.
 	AsOf time.Time
@@ -203,7 +203,7 @@ func (e *Entry) parts() [20]part {
 		{"in", inputs{e}},
 		{"pending", &e.PendingSince},
 		{"delay", &e.DelaySince},
-		{"moved", &e.MovedAt},
+		{"moved", &e.RolledOutAt},
 		{"asOf", &e.AsOf},
 		{"movedFrom", numberBefore{&e.Accounted}},
 		{"template", &e.Template},
@@ -302,14 +302,14 @@ func (e Entry) IsKnown() bool {
 // IsBefore reports whether something was made after all that the entry takes into
 // account.
 func (e Entry) IsBefore(made time.Time) bool {
-	return made.After(e.MovedAt) && made.After(e.AsOf)
+	return made.After(e.RolledOutAt) && made.After(e.AsOf)
 }
 
 // Clone returns a copy that shares nothing that changes.
 func (e Entry) Clone() Entry {
 	e.Inputs = maps.Clone(e.Inputs)
 	if e.Inputs == nil {
-		e.Inputs = map[input.ID]Given{}
+		e.Inputs = map[input.ID]Delivered{}
 	}
 	e.Searched = slices.Clone(e.Searched)
 	e.Foreign = Foreign{Inputs: maps.Clone(e.Foreign.Inputs), Fields: maps.Clone(e.Foreign.Fields)}

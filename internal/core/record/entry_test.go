@@ -22,8 +22,8 @@ func version(sum string) fingerprint.Version {
 func full() record.Entry {
 	return record.Entry{
 		ID: "Deployment.apps/shop/web", UID: "4711",
-		Inputs: map[input.ID]record.Given{
-			input.ConfigMap("app"): {Version: version(sum), Shown: input.Tracked(sum[:10]), From: "6", Due: "77ab01c9de", Back: "web-5f8c", Awaits: true, Sealed: true},
+		Inputs: map[input.ID]record.Delivered{
+			input.ConfigMap("app"): {Version: version(sum), Shown: input.Tracked(sum[:10]), From: "6", Due: "77ab01c9de", RevertedTo: "web-5f8c", Awaits: true, Sealed: true},
 			input.Secret("db"):     {Version: version("absent")},
 			input.Image("web"): {
 				Version: fingerprint.Version{Basis: "sha256", Sum: sum + sum}, Shown: input.Mark{Digest: "sha256:" + sum + sum, Pinned: true},
@@ -35,10 +35,10 @@ func full() record.Entry {
 			DelaySince:   time.Date(2026, 11, 15, 3, 4, 6, 0, time.UTC),
 		},
 		Account: record.Account{
-			MovedAt:   time.Date(2026, 11, 15, 3, 4, 0, 0, time.UTC),
-			AsOf:      time.Date(2026, 11, 15, 3, 4, 2, 0, time.UTC),
-			Accounted: 8,
-			Template:  record.Template{Generation: 9, Sum: "3fa9c1d2"},
+			RolledOutAt: time.Date(2026, 11, 15, 3, 4, 0, 0, time.UTC),
+			AsOf:        time.Date(2026, 11, 15, 3, 4, 2, 0, time.UTC),
+			Accounted:   8,
+			Template:    record.Template{Generation: 9, Sum: "3fa9c1d2"},
 		},
 		Released: 4711,
 		Hold:     record.Hold{On: true, By: "incident 42", Undone: true},
@@ -138,12 +138,12 @@ func TestCloneSharesNothing(t *testing.T) {
 	t.Parallel()
 	e := full()
 	c := e.Clone()
-	c.Inputs[input.ConfigMap("app")] = record.Given{}
+	c.Inputs[input.ConfigMap("app")] = record.Delivered{}
 	if !e.Equal(full()) {
 		t.Errorf("a change of the clone reached the entry: %+v", e)
 	}
 	empty := record.Entry{}.Clone()
-	empty.Inputs[input.ConfigMap("app")] = record.Given{} // must not panic
+	empty.Inputs[input.ConfigMap("app")] = record.Delivered{} // must not panic
 }
 
 func TestEqual(t *testing.T) {
@@ -156,19 +156,19 @@ func TestEqual(t *testing.T) {
 		"Same":    {"nothing changed", func(*record.Entry) {}, true},
 		"ID":      {"another workload", func(e *record.Entry) { e.ID = "x" }, false},
 		"UID":     {"another workload of the same name", func(e *record.Entry) { e.UID = "x" }, false},
-		"Version": {"another version", func(e *record.Entry) { e.Inputs[input.Secret("db")] = record.Given{Version: version(sum)} }, false},
+		"Version": {"another version", func(e *record.Entry) { e.Inputs[input.Secret("db")] = record.Delivered{Version: version(sum)} }, false},
 		"Shown": {"another digest in the template", func(e *record.Entry) {
-			e.Inputs[input.Secret("db")] = record.Given{Version: version("absent"), Shown: input.Tracked("x")}
+			e.Inputs[input.Secret("db")] = record.Delivered{Version: version("absent"), Shown: input.Tracked("x")}
 		}, false},
 		"Dropped": {"an input less", func(e *record.Entry) { delete(e.Inputs, input.Secret("db")) }, false},
 		"Pending": {"a pending change", func(e *record.Entry) { e.PendingSince = time.Time{} }, false},
 		"Hold":    {"a hold with the same text that has its annotation", func(e *record.Entry) { e.Hold.Undone = false }, false},
 		"Pods":    {"another number of pods", func(e *record.Entry) { e.Eviction.Pods++ }, false},
 		"From":    {"another revision before it", func(e *record.Entry) { e.Accounted++ }, false},
-		"Moved":   {"a move", func(e *record.Entry) { e.MovedAt = e.MovedAt.Add(time.Second) }, false},
+		"Moved":   {"a move", func(e *record.Entry) { e.RolledOutAt = e.RolledOutAt.Add(time.Second) }, false},
 		"Foreign": {"a part of a newer program", func(e *record.Entry) { e.Foreign.Fields = map[string]json.RawMessage{"x": json.RawMessage("1")} }, false},
 		"AsOf":    {"somebody's write", func(e *record.Entry) { e.AsOf = e.AsOf.Add(time.Second) }, false},
-		"Zone":    {"the same moment", func(e *record.Entry) { e.MovedAt = e.MovedAt.In(time.FixedZone("west", -3600)) }, true},
+		"Zone":    {"the same moment", func(e *record.Entry) { e.RolledOutAt = e.RolledOutAt.In(time.FixedZone("west", -3600)) }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestForeignPartsStay(t *testing.T) {
 			}
 			changed := e.Clone()
 			changed.PendingSince = time.Date(2026, 11, 15, 3, 4, 5, 0, time.UTC)
-			changed.Inputs[input.Secret("new")] = record.Given{Version: version("absent")}
+			changed.Inputs[input.Secret("new")] = record.Delivered{Version: version("absent")}
 			for _, entry := range []record.Entry{e, changed} {
 				text, err := entry.Encode()
 				if err != nil {
@@ -233,7 +233,7 @@ func TestOursReplacesForeign(t *testing.T) {
 	if err != nil || len(e.Inputs) != 0 || !e.IsKnown() {
 		t.Fatalf("read as %+v, %v", e, err)
 	}
-	e.Inputs[input.ConfigMap("app")] = record.Given{Version: version("absent")}
+	e.Inputs[input.ConfigMap("app")] = record.Delivered{Version: version("absent")}
 	if text, err := e.Encode(); err != nil || text != `{"v":1,"id":"a","uid":"b","in":{"configmap/app":"1:*:absent"}}` {
 		t.Errorf("written as %s, %v", text, err)
 	}
@@ -242,7 +242,7 @@ func TestOursReplacesForeign(t *testing.T) {
 // TestTakeEndsNotes: what was noted of one version says nothing of the next.
 func TestTakeEndsNotes(t *testing.T) {
 	t.Parallel()
-	g := record.Given{Version: version("absent"), Rest: "from:7"}
+	g := record.Delivered{Version: version("absent"), Rest: "from:7"}
 	if g.Take(version("absent")); g.Rest != "from:7" {
 		t.Errorf("the same version has %q", g.Rest)
 	}

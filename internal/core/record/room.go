@@ -8,7 +8,7 @@ import (
 
 // What one entry and each of its inputs take at most, besides names: an entry has a decision
 // with its message; an input has its version, what the template shows of it, where it came
-// from, what was there before and what is due, the revision that it was taken back to, and whether it waits for pods or is sealed. A
+// from, what was there before and what is due, the revision that it was reverted to, and whether it waits for pods or is sealed. A
 // series of evictions names it again, with what it delivers. An image has a longer digest,
 // and what its family notes.
 const (

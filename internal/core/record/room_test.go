@@ -23,11 +23,11 @@ func grown(workload string, names ...string) record.Entry {
 	e.Hold = record.NewHold(strings.Repeat(`"`, 1000))
 	e.Hold.Undone = true
 	e.Decision = record.NewDecision(input.GenerationNotObserved, strings.Repeat(`"`, 1000), e.AsOf, e.AsOf)
-	e.Inputs = map[input.ID]record.Given{}
+	e.Inputs = map[input.ID]record.Delivered{}
 	for _, name := range names {
-		e.Inputs[input.ConfigMap(name)] = record.Given{
+		e.Inputs[input.ConfigMap(name)] = record.Delivered{
 			Version: fingerprint.Version{Basis: "2k1a2b3c:1a2b3c4d", Sum: sum}, Shown: input.Tracked(sum[:10]),
-			From: timeline.Origin("2026-11-15T03:04:05Z").By(workload + "-6b7c8d9f5d"), Was: sum[:10], Due: sum[:10], Back: workload + "-6b7c8d9f5d", Awaits: true, Sealed: true,
+			From: timeline.Origin("2026-11-15T03:04:05Z").By(workload + "-6b7c8d9f5d"), Was: sum[:10], Due: sum[:10], RevertedTo: workload + "-6b7c8d9f5d", Awaits: true, Sealed: true,
 		}
 	}
 	return e
@@ -57,9 +57,9 @@ func TestRoomIsEnough(t *testing.T) {
 			e := grown(tc.workload, tc.names...)
 			young := e.Clone()
 			for id := range maps.Keys(young.Inputs) {
-				young.Inputs[id] = record.Given{Version: version(sum)}
+				young.Inputs[id] = record.Delivered{Version: version(sum)}
 			}
-			young.PendingSince, young.DelaySince, young.MovedAt = time.Time{}, time.Time{}, time.Time{}
+			young.PendingSince, young.DelaySince, young.RolledOutAt = time.Time{}, time.Time{}, time.Time{}
 			room := young.Room()
 			if room != e.Room() {
 				t.Errorf("%s: the room grows from %d to %d with the same inputs", tc.reason, room, e.Room())

@@ -17,8 +17,8 @@ import (
 // every is an entry with every field set, and with fields and inputs of a newer program.
 func every() record.Entry {
 	e := full()
-	e.Inputs[input.ConfigMap("every")] = record.Given{
-		Version: version(sum), Shown: input.Tracked(sum[:10]), From: "6@web-5f8c", Was: "77ab01c9de", Due: "3fa9c1d2e4", Back: "web-5f8c",
+	e.Inputs[input.ConfigMap("every")] = record.Delivered{
+		Version: version(sum), Shown: input.Tracked(sum[:10]), From: "6@web-5f8c", Was: "77ab01c9de", Due: "3fa9c1d2e4", RevertedTo: "web-5f8c",
 		Awaits: true, Sealed: true, Trial: "3fa9c1d2", Mixed: true, Memo: "spec=1;bad=2", Rest: "new:1 words",
 	}
 	e.Eviction.For, e.Eviction.Since = "configmap/app~0123456789", time.Date(2026, 11, 15, 3, 4, 7, 0, time.UTC)
@@ -38,13 +38,13 @@ func entries() map[string]record.Entry {
 	ours, rest, east := every(), every(), every()
 	ours.Foreign = record.Foreign{}
 	rest.Inputs, rest.Foreign.Fields = nil, nil
-	for _, at := range []*time.Time{&east.PendingSince, &east.DelaySince, &east.MovedAt, &east.AsOf, &east.GoneAt, &east.Eviction.Since} {
+	for _, at := range []*time.Time{&east.PendingSince, &east.DelaySince, &east.RolledOutAt, &east.AsOf, &east.GoneAt, &east.Eviction.Since} {
 		*at = at.Add(123456 * time.Microsecond).In(time.FixedZone("east", 3*3600+1800))
 	}
 	const odd = "\"quoted\" <&> \\ \t\x01\x7f ü \u2028 \xff …"
 	return map[string]record.Entry{
 		"Empty":       {},
-		"Known":       {ID: "Deployment.apps/shop/web", UID: "4711", Inputs: map[input.ID]record.Given{input.Secret("db"): {Version: version("absent")}}},
+		"Known":       {ID: "Deployment.apps/shop/web", UID: "4711", Inputs: map[input.ID]record.Delivered{input.Secret("db"): {Version: version("absent")}}},
 		"Full":        full(),
 		"Every":       every(),
 		"EveryOurs":   ours,
@@ -52,25 +52,25 @@ func entries() map[string]record.Entry {
 		"East":        east,
 		"Odd": {
 			ID: odd, UID: odd, Hold: record.Hold{On: true, By: odd}, Presence: record.Presence{Inherited: odd}, Eviction: record.Eviction{For: odd}, Searched: []string{odd, ""}, Account: record.Account{Template: record.Template{Sum: odd}},
-			Decision: record.Decision{Message: odd}, Inputs: map[input.ID]record.Given{input.Secret(odd): {Version: version(odd), Memo: odd}},
+			Decision: record.Decision{Message: odd}, Inputs: map[input.ID]record.Delivered{input.Secret(odd): {Version: version(odd), Memo: odd}},
 		},
 		"Escapes": {
 			ID: "<", UID: ">", Account: record.Account{Template: record.Template{Sum: "&"}}, Presence: record.Presence{Inherited: `"`}, Eviction: record.Eviction{For: `\\`},
-			Inputs: map[input.ID]record.Given{input.Secret("\x1f"): {Version: version("~")}, input.Secret("\x7f"): {Version: version("\u2028")}, input.Secret("ü"): {Version: version("\xff")}},
+			Inputs: map[input.ID]record.Delivered{input.Secret("\x1f"): {Version: version("~")}, input.Secret("\x7f"): {Version: version("\u2028")}, input.Secret("ü"): {Version: version("\xff")}},
 		},
 		"Numbers":  {Account: record.Account{Accounted: 1<<63 - 1, Template: record.Template{Generation: -5, Sum: "x"}}, Released: 1<<63 - 1, Eviction: record.Eviction{Pods: -3}},
 		"Hold":     {Hold: record.Hold{On: true}},
 		"NoHold":   {Hold: record.Hold{By: "nobody", Undone: true}},
-		"Nothing":  {Inputs: map[input.ID]record.Given{}, Searched: []string{}, Foreign: record.Foreign{Inputs: map[string]json.RawMessage{}, Fields: map[string]json.RawMessage{}}},
+		"Nothing":  {Inputs: map[input.ID]record.Delivered{}, Searched: []string{}, Foreign: record.Foreign{Inputs: map[string]json.RawMessage{}, Fields: map[string]json.RawMessage{}}},
 		"Decision": {Decision: record.Decision{Since: time.Date(2026, 11, 15, 3, 4, 5, 6, time.FixedZone("west", -3600))}},
-		"Notes": {Inputs: map[input.ID]record.Given{
+		"Notes": {Inputs: map[input.ID]record.Delivered{
 			input.Secret("version"): {Version: version(sum)},
 			input.Secret("shown"):   {Version: version(sum), Shown: input.Tracked("12")},
 			input.Secret("empty"):   {Version: version(sum), Shown: input.Mark{Pinned: true}},
 			input.Secret("from"):    {Version: version(sum), From: "6"},
 			input.Secret("was"):     {Version: version(sum), Was: "12"},
 			input.Secret("due"):     {Version: version(sum), Due: "12", Shown: input.Tracked("12")},
-			input.Secret("back"):    {Version: version(sum), Back: "web-1"},
+			input.Secret("back"):    {Version: version(sum), RevertedTo: "web-1"},
 			input.Secret("awaits"):  {Version: version(sum), Awaits: true},
 			input.Secret("sealed"):  {Version: version(sum), Sealed: true, Shown: input.Mark{Digest: "12", Pinned: true}},
 			input.Secret("mixed"):   {Version: version(sum), Mixed: true},
@@ -152,9 +152,9 @@ func TestEveryFieldIsWritten(t *testing.T) {
 		fill(t, reflect.ValueOf(&e).Elem().FieldByIndex(field.Index))
 		checkWritten(t, field.Name, e, empty)
 	}
-	for field := range reflect.TypeFor[record.Given]().Fields() {
+	for field := range reflect.TypeFor[record.Delivered]().Fields() {
 		plain, e := empty.Clone(), empty.Clone()
-		given := record.Given{Version: version("absent")}
+		given := record.Delivered{Version: version("absent")}
 		plain.Inputs[input.Secret("db")] = given
 		if field.Name == "Version" {
 			given.Version = version(sum)
@@ -191,8 +191,8 @@ func fill(t *testing.T, v reflect.Value) {
 	case *json.RawMessage:
 		*at = json.RawMessage(`{"x": 1}`)
 		return
-	case *map[input.ID]record.Given:
-		*at = map[input.ID]record.Given{input.Secret("db"): {Version: version("absent")}}
+	case *map[input.ID]record.Delivered:
+		*at = map[input.ID]record.Delivered{input.Secret("db"): {Version: version("absent")}}
 		return
 	}
 	switch v.Kind() {

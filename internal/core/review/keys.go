@@ -20,7 +20,7 @@ func (r *report) keys(at Metadata, set map[string]string, known []string, where 
 			r.domain(at, key)
 		case slices.Contains(settings.Written(), key):
 			r.add(WrittenByLockstep, at, key, fmt.Sprintf("%s %s is written by Lockstep: leave it out", at.singular(), key))
-		case isAnnotationForImages(key) || slices.Contains(people(), key):
+		case isAnnotationForImages(key) || slices.Contains(users(), key):
 			r.misplaced(at, key, where)
 		default:
 			r.add(UnknownKey, at, key, fmt.Sprintf("%s %s is unknown and has no effect%s", at.singular(), key, r.hint(prefixOf(key), nameOf(key), namesWith(prefixOf(key)))))
@@ -73,12 +73,12 @@ func (r *report) domain(at Metadata, key string) {
 }
 
 // belowOurs tells of a key whose domain is below ours, and is none of those that we have. Some
-// people write a name there that belongs behind the slash.
+// users write a name there that belongs behind the slash.
 func (r *report) belowOurs(at Metadata, key, below string) {
 	hint := ""
 	if prefix := r.prefixLike(domainOf(key)); prefix != "" && isKey(prefix+nameOf(key)) {
 		hint = "; did you mean " + prefix + nameOf(key) + "?"
-	} else if slices.Contains(people(), settings.Prefix+below) {
+	} else if slices.Contains(users(), settings.Prefix+below) {
 		hint = "; did you mean " + settings.Prefix + below + "?"
 	}
 	r.add(UnknownKey, at, key, fmt.Sprintf("%s %s is unknown and has no effect%s", at.singular(), key, hint))
@@ -105,7 +105,7 @@ func (r *report) prefixLike(domain string) string {
 // isKey reports whether a key is one that people write.
 func isKey(key string) bool {
 	_, image := settings.ImageContainer(key)
-	return image || slices.Contains(people(), key)
+	return image || slices.Contains(users(), key)
 }
 
 // hint names what a misspelt word may mean, each behind a prefix.
@@ -117,8 +117,8 @@ func (r *report) hint(prefix, word string, candidates []string) string {
 	return "; did you mean " + prefix + strings.Join(near, " or "+prefix) + "?"
 }
 
-// people are all the keys that people write, but for those that end in a container's name.
-func people() []string {
+// users are all the keys that people write, but for those that end in a container's name.
+func users() []string {
 	all := slices.Concat(settings.ForWorkloads(), settings.ForNamespaces(), settings.ForSources(), settings.LabelsForSources())
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -143,7 +143,7 @@ func nameOf(key string) string {
 // namesWith are the names of the keys that begin with a prefix.
 func namesWith(prefix string) []string {
 	var names []string
-	for _, key := range people() {
+	for _, key := range users() {
 		if name, ok := strings.CutPrefix(key, prefix); ok {
 			names = append(names, name)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Finding is one mistake.
-type Finding struct {
+// Mistake is one mistake.
+type Mistake struct {
 	Rule     Rule
 	Severity Severity
 	// At is the map that has the key, and Key the key; empty when the whole object is meant.
@@ -60,7 +60,7 @@ type Workload struct {
 }
 
 // OfWorkload lists what is wrong with a workload, in order of keys.
-func OfWorkload(w Workload, nearest Nearest) []Finding {
+func OfWorkload(w Workload, nearest Nearest) []Mistake {
 	r := report{nearest: nearest}
 	r.keys(Annotations, w.Annotations, settings.ForWorkloads(), "a "+w.Kind)
 	r.keys(Labels, w.Labels, nil, "a "+w.Kind)
@@ -89,7 +89,7 @@ func OfWorkload(w Workload, nearest Nearest) []Finding {
 }
 
 // OfNamespace lists what is wrong with the metadata of a namespace.
-func OfNamespace(annotations, labels map[string]string, nearest Nearest) []Finding {
+func OfNamespace(annotations, labels map[string]string, nearest Nearest) []Mistake {
 	r := report{nearest: nearest}
 	r.keys(Annotations, annotations, settings.ForNamespaces(), "a Namespace")
 	r.keys(Labels, labels, nil, "a Namespace")
@@ -100,7 +100,7 @@ func OfNamespace(annotations, labels map[string]string, nearest Nearest) []Findi
 }
 
 // OfSource lists what is wrong with the metadata of a ConfigMap or Secret.
-func OfSource(kind string, annotations, labels map[string]string, nearest Nearest) []Finding {
+func OfSource(kind string, annotations, labels map[string]string, nearest Nearest) []Mistake {
 	r := report{nearest: nearest}
 	r.keys(Annotations, annotations, settings.ForSources(), "a "+kind)
 	r.keys(Labels, labels, settings.LabelsForSources(), "a "+kind)
@@ -114,7 +114,7 @@ func OfSource(kind string, annotations, labels map[string]string, nearest Neares
 }
 
 // OfOther lists the keys of ours on an object that Lockstep does not look at.
-func OfOther(kind string, annotations, labels map[string]string, nearest Nearest) []Finding {
+func OfOther(kind string, annotations, labels map[string]string, nearest Nearest) []Mistake {
 	r := report{nearest: nearest}
 	r.keys(Annotations, annotations, nil, "a "+kind)
 	r.keys(Labels, labels, nil, "a "+kind)
@@ -124,15 +124,15 @@ func OfOther(kind string, annotations, labels map[string]string, nearest Nearest
 // report gathers findings.
 type report struct {
 	nearest Nearest
-	all     []Finding
+	all     []Mistake
 }
 
 func (r *report) add(rule Rule, at Metadata, key, message string) {
-	r.all = append(r.all, Finding{Rule: rule, Severity: severityOf(rule), At: at, Key: key, Message: message})
+	r.all = append(r.all, Mistake{Rule: rule, Severity: severityOf(rule), At: at, Key: key, Message: message})
 }
 
-func (r *report) sorted() []Finding {
-	slices.SortStableFunc(r.all, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Key, b.Key)) })
+func (r *report) sorted() []Mistake {
+	slices.SortStableFunc(r.all, func(a, b Mistake) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Key, b.Key)) })
 	return r.all
 }
 

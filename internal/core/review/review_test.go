@@ -14,7 +14,7 @@ import (
 )
 
 // texts are findings as people read them: "InvalidValue lockstep.dev/quiet: …".
-func texts(all []review.Finding) []string {
+func texts(all []review.Mistake) []string {
 	list := []string{}
 	for _, f := range all {
 		list = append(list, strings.TrimSuffix(string(f.Severity)+" "+string(f.Rule)+" "+string(f.At)+": "+f.Message, " "))
@@ -65,7 +65,7 @@ func TestOfWorkload(t *testing.T) {
 		"Revisioned": {"a label of sources", review.Workload{Annotations: set(settings.Revisioned, "true")}, []string{
 			"error MisplacedKey annotations: annotation lockstep.dev/revisioned has no meaning on a Deployment; it is for the labels of a ConfigMap or Secret",
 		}},
-		"Exported": {"kubectl get -o yaml of a workload that was moved", review.Workload{Annotations: set(settings.MovedBy, "lockstep-system"), TemplateAnnotations: set(settings.Inputs, "configmap/app~1")}, []string{
+		"Exported": {"kubectl get -o yaml of a workload that was moved", review.Workload{Annotations: set(settings.RolledOutBy, "lockstep-system"), TemplateAnnotations: set(settings.Inputs, "configmap/app~1")}, []string{
 			"warning WrittenByLockstep annotations: annotation lockstep.dev/moved-by is written by Lockstep: leave it out",
 			"warning WrittenByLockstep template annotations: annotation lockstep.dev/inputs is written by Lockstep: leave it out",
 		}},
@@ -121,7 +121,7 @@ func TestOfOthers(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason string
-		got    []review.Finding
+		got    []review.Mistake
 		want   []string
 	}{
 		"Namespace": {"what a namespace can say", review.OfNamespace(map[string]string{settings.Reload: "auto", settings.Observe: "true"}, nil, commandline.Nearest), nil},

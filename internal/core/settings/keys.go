@@ -15,7 +15,7 @@ const (
 	Strategy = Prefix + "strategy"
 	// Hold on a workload, a ConfigMap or a Secret: no automatic change while present.
 	Hold = Prefix + "hold"
-	// Release on a workload: accept what was taken back, once.
+	// Release on a workload: accept what was reverted, once.
 	Release = Prefix + "release"
 	// Observe on a workload or a namespace: decide and report, change nothing.
 	Observe = Prefix + "observe"
@@ -42,9 +42,9 @@ const Revisioned = Prefix + "revisioned"
 // Inputs on a pod template, written by us: the versions this revision was given.
 const Inputs = Prefix + "inputs"
 
-// MovedBy on a workload, written by us: the namespace of the installation that moved it
+// RolledOutBy on a workload, written by us: the namespace of the installation that moved it
 // last.
-const MovedBy = Prefix + "moved-by"
+const RolledOutBy = Prefix + "moved-by"
 
 // InputsVariable is the environment variable that stands for Inputs where
 // annotations cannot be used.

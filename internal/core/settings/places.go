@@ -12,7 +12,7 @@ func ForSources() []string { return []string{Reload, Hold} }
 func LabelsForSources() []string { return []string{Revisioned} }
 
 // Written are the keys that Lockstep writes, and people do not.
-func Written() []string { return []string{Inputs, MovedBy, StateLabel, Version} }
+func Written() []string { return []string{Inputs, RolledOutBy, StateLabel, Version} }
 
 // IsOurs reports whether a key begins like one of ours, whether or not there is such a key.
 func IsOurs(key string) bool { return strings.HasPrefix(key, Prefix) || isForImages(key) }

@@ -44,7 +44,7 @@ type Intent struct {
 	// Held is true while a hold is on the workload; HeldBy is its text.
 	Held   bool
 	HeldBy string
-	// Release is the resource version up to which what was taken back is accepted, zero
+	// Release is the resource version up to which what was reverted is accepted, zero
 	// when no person accepts anything.
 	Release int64
 	// Observe reports decisions and changes nothing.

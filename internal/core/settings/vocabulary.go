@@ -34,7 +34,7 @@ type ImageWords interface {
 
 // Knows implements Vocabulary.
 func (n Native) Knows(key string, labels map[string]string) bool {
-	return strings.HasPrefix(key, Prefix) && key != MovedBy || isForImages(key) ||
+	return strings.HasPrefix(key, Prefix) && key != RolledOutBy || isForImages(key) ||
 		slices.ContainsFunc(n.Others, func(other ImageWords) bool { return other.Knows(key, labels) })
 }
 

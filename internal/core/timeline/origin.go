@@ -102,11 +102,11 @@ func (o Origin) Is(r Revision) bool {
 	return r.Name == before
 }
 
-// TakenBack reports whether an input was taken back, and to which revision: new pods
+// Reverted reports whether an input was reverted, and to which revision: new pods
 // are made from one that the workload had before the input was given, and that shows
 // another version than the one which a template shows that was given what exists. One
 // that shows none was given an unknown version. Without evidence it was not.
-func (o Origin) TakenBack(id input.ID, shows input.Mark, revisions []Revision) (to string, back bool) {
+func (o Origin) Reverted(id input.ID, shows input.Mark, revisions []Revision) (to string, back bool) {
 	i := slices.IndexFunc(revisions, func(r Revision) bool { return r.Current })
 	if i < 0 || !o.Had(revisions[i], revisions) {
 		return "", false

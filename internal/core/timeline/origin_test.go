@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-func TestTakenBack(t *testing.T) {
+func TestReverted(t *testing.T) {
 	t.Parallel()
 	app := input.ConfigMap("app")
 	set := func(name string, number int64, digest string, earlier ...int64) timeline.Revision {
@@ -30,7 +30,7 @@ func TestTakenBack(t *testing.T) {
 		reason    string
 		from      timeline.Origin
 		revisions []timeline.Revision
-		want      string // the revision that it was taken back to, empty when it was not
+		want      string // the revision that it was reverted to, empty when it was not
 	}{
 		"Given":           {"the revision that was made for it", timeline.AfterNumber(1), []timeline.Revision{set("a", 1, ""), current(set("b", 2, "2"))}, ""},
 		"Undone":          {"an undo gives the old ReplicaSet a new number", timeline.AfterNumber(1), []timeline.Revision{current(set("a", 3, "", 1)), set("b", 2, "2")}, "a"},
@@ -60,9 +60,9 @@ func TestTakenBack(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			to, back := tc.from.TakenBack(app, shows("2"), tc.revisions)
+			to, back := tc.from.Reverted(app, shows("2"), tc.revisions)
 			if back != (tc.want != "") || back && to != tc.want {
-				t.Errorf("%s: taken back %t to %q, want %q", tc.reason, back, to, tc.want)
+				t.Errorf("%s: reverted %t to %q, want %q", tc.reason, back, to, tc.want)
 			}
 		})
 	}

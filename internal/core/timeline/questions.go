@@ -73,10 +73,10 @@ func (t Timeline) OrderUnknown() bool {
 	return t.Record.Unaccounted || template.Min > 0 || content.Min > 0
 }
 
-// MayHaveGivenAnother reports whether the input changed after a rollout that the record does
+// MayHaveDeliveredAnother reports whether the input changed after a rollout that the record does
 // not take into account. It may have changed before it too, and gone back: the pods of that
 // rollout have loaded what was between.
-func (t Timeline) MayHaveGivenAnother() bool {
+func (t Timeline) MayHaveDeliveredAnother() bool {
 	return t.RolledOutUnaccounted() && (t.Input.Content.After(t.Workload.Template) || t.wroteAfterUnseen())
 }
 
@@ -85,7 +85,7 @@ func (t Timeline) MayHaveGivenAnother() bool {
 // nothing rather than miss a change.
 func (t Timeline) wroteAfterUnseen() bool {
 	unseen := t.Workload.Template.Min == 0 && t.Input.Content.Min == 0
-	return unseen && !t.HasUnrecordedPatch() && t.Input.WrittenAt.After(t.Workload.TemplateAt) && t.Input.WrittenAt.After(t.Record.MovedAt) && t.Input.WrittenAt.After(t.Record.AsOf)
+	return unseen && !t.HasUnrecordedPatch() && t.Input.WrittenAt.After(t.Workload.TemplateAt) && t.Input.WrittenAt.After(t.Record.RolledOutAt) && t.Input.WrittenAt.After(t.Record.AsOf)
 }
 
 // RolledOutUnaccounted reports whether another writer's rollout has begun that the record
@@ -136,8 +136,8 @@ func (t Timeline) IsUnwatched() bool {
 // shows of the input. Two patches may bear the same second; then another version than
 // the one on record tells.
 func (t Timeline) HasUnrecordedPatch() bool {
-	if t.Workload.MovedAt.IsZero() || !t.Workload.MovedAt.Equal(t.Record.MovedAt) {
-		return t.Workload.MovedAt.After(t.Record.MovedAt)
+	if t.Workload.RolledOutAt.IsZero() || !t.Workload.RolledOutAt.Equal(t.Record.RolledOutAt) {
+		return t.Workload.RolledOutAt.After(t.Record.RolledOutAt)
 	}
 	return t.Record.Shown != input.Mark{} && t.Record.Shown != t.Workload.Shows
 }
@@ -179,7 +179,7 @@ func (t Timeline) deliveredBy(r Revision) bool {
 	if r.Shown[t.ID] != t.Input.Shows {
 		return false
 	}
-	made := r.Created.After(t.Record.MovedAt) && r.Created.After(t.Record.AsOf) && !t.keeps(r)
+	made := r.Created.After(t.Record.RolledOutAt) && r.Created.After(t.Record.AsOf) && !t.keeps(r)
 	return made || t.usedAgain(r) && t.Workload.Shows != t.Input.Shows && t.Record.Shown != t.Input.Shows
 }
 
@@ -207,7 +207,7 @@ func (t Timeline) usedAgain(r Revision) bool {
 
 // ShowsEarlier reports whether our patch showed one version, and another writer's template now shows
 // one that is not the current one either. A record that does not say which template it
-// takes into account has nothing better to tell an undo by (Origin.TakenBack).
+// takes into account has nothing better to tell an undo by (Origin.Reverted).
 func (t Timeline) ShowsEarlier() bool {
 	none := input.Mark{}
 	return !t.Record.KnowsTemplate && !t.HasUnrecordedPatch() && t.Record.Shown != none && t.Workload.Shows != none &&

@@ -28,7 +28,7 @@ func answers(t timeline.Timeline) []string {
 	}{
 		{"ChangedSinceFollowed", t.ChangedSinceFollowed()},
 		{"RolledOutSince", t.RolledOutSince()},
-		{"MayHaveGivenAnother", t.MayHaveGivenAnother()},
+		{"MayHaveGivenAnother", t.MayHaveDeliveredAnother()},
 		{"MadeUnseen", t.MadeUnseen()},
 		{"ChangedAfterUnseenStart", t.ChangedAfterUnseenStart()},
 		{"IsUnwatched", t.IsUnwatched()},
@@ -60,9 +60,9 @@ func madeUnseen() timeline.Timeline {
 func moved() timeline.Timeline {
 	return timeline.Timeline{
 		ID:       input.ConfigMap("app"),
-		Workload: timeline.Workload{Template: exactly(40), MovedAt: at(10), Shows: shows("1")},
+		Workload: timeline.Workload{Template: exactly(40), RolledOutAt: at(10), Shows: shows("1")},
 		Input:    timeline.Input{Content: exactly(30), Shows: shows("1")},
-		Record:   timeline.Record{Known: true, Shown: shows("1"), MovedAt: at(10), Accounted: 5},
+		Record:   timeline.Record{Known: true, Shown: shows("1"), RolledOutAt: at(10), Accounted: 5},
 	}
 }
 
@@ -150,64 +150,64 @@ func TestQuestions(t *testing.T) {
 			t.Input.Content, t.Workload.Template = upTo(50), upTo(60)
 		}, []string{"IsUnwatched"}},
 		"Undone": {"the template shows an earlier version again", moved, func(t *timeline.Timeline) {
-			t.Workload.Shows, t.Workload.MovedAt = shows("0"), time.Time{}
+			t.Workload.Shows, t.Workload.RolledOutAt = shows("0"), time.Time{}
 		}, []string{"RolledOutSince", "ShowsEarlier"}},
 		"Wiped": {"a deployment tool wiped our annotation", moved, func(t *timeline.Timeline) {
-			t.Workload.Shows, t.Workload.MovedAt = input.Mark{}, time.Time{}
+			t.Workload.Shows, t.Workload.RolledOutAt = input.Mark{}, time.Time{}
 		}, []string{"RolledOutSince"}},
 		"UnrecordedPatch": {"killed between the patch and the record", moved, func(t *timeline.Timeline) {
-			t.Record.MovedAt, t.Record.Shown = at(3), shows("0")
+			t.Record.RolledOutAt, t.Record.Shown = at(3), shows("0")
 		}, []string{"RolledOutSince", "HasUnrecordedPatch"}},
 		"UnrecordedInTheSameSecond": {"two patches bear the same time, and show different versions", moved, func(t *timeline.Timeline) {
 			t.Record.Shown = shows("0")
 		}, []string{"RolledOutSince", "HasUnrecordedPatch"}},
 		"WentBackUnrecorded": {"then the content went back", moved, func(t *timeline.Timeline) {
-			t.Record.MovedAt, t.Record.Shown = at(3), shows("0")
+			t.Record.RolledOutAt, t.Record.Shown = at(3), shows("0")
 			t.Input.Content, t.Input.Shows = upTo(50), shows("0")
 		}, []string{"IsUnwatched", "HasUnrecordedPatch", "GaveAnother"}},
 		"DeliveredByUnrecordedPatch": {"the template still shows it, and the revisions were asked for", moved, func(t *timeline.Timeline) {
-			t.Record.MovedAt, t.Record.Shown, t.Input.Content, t.Past.Asked = at(3), shows("0"), upTo(50), true
+			t.Record.RolledOutAt, t.Record.Shown, t.Input.Content, t.Past.Asked = at(3), shows("0"), upTo(50), true
 		}, []string{"IsUnwatched", "HasUnrecordedPatch", "DeliveredUnrecorded"}},
-		"DeliveredAndTakenBack": {"another writer has changed the template since; a newer revision shows it", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("2"), time.Time{}, upTo(50), true
+		"DeliveredAndReverted": {"another writer has changed the template since; a newer revision shows it", moved, func(t *timeline.Timeline) {
+			t.Input.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("2"), time.Time{}, upTo(50), true
 			t.Past.Revisions = []timeline.Revision{revision(5, at(10), "1"), revision(6, at(15), "2")}
 		}, []string{"IsUnwatched", "DeliveredUnrecorded"}},
 		"OldRevision": {"a revision from before the record is no delivery after it", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
+			t.Input.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
 			t.Past.Revisions = []timeline.Revision{revision(4, at(5), "0")}
 		}, []string{"IsUnwatched"}},
 		"AsOf": {"nor one from before the last write that the record takes into account", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
+			t.Input.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
 			t.Record.AsOf = at(20)
 			t.Past.Revisions = []timeline.Revision{revision(0, at(15), "0")}
 		}, []string{"IsUnwatched"}},
 		"UsedAgain": {"an old revision that became current again got a new number", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
+			t.Input.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
 			t.Past.Revisions = []timeline.Revision{revision(6, at(5), "0")}
 		}, []string{"IsUnwatched", "DeliveredUnrecorded"}},
 		"UsedAgainByAPerson": {"while the template still shows it, a person may have gone back to it", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), shows("0"), time.Time{}, upTo(50), true
+			t.Input.Shows, t.Workload.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("0"), shows("0"), time.Time{}, upTo(50), true
 			t.Past.Revisions = []timeline.Revision{revision(6, at(5), "0")}
 		}, []string{"IsUnwatched"}},
 		"UsedAgainDuringAPause": {"it got its number, and no pod was made from it", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
+			t.Input.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("0"), time.Time{}, upTo(50), true
 			t.Workload.Unrolled = true
 			t.Past.Revisions = []timeline.Revision{revision(6, at(5), "0")}
 		}, []string{"IsUnwatched"}},
 		"EditedByAnother": {"a person went back to a revision and changed something else: the pods have what existed then", moved, func(t *timeline.Timeline) {
-			t.Input.Shows, t.Workload.Shows, t.Workload.MovedAt, t.Input.Content, t.Past.Asked = shows("0"), shows("0"), time.Time{}, upTo(50), true
+			t.Input.Shows, t.Workload.Shows, t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = shows("0"), shows("0"), time.Time{}, upTo(50), true
 			t.Past.Revisions = []timeline.Revision{revision(6, at(5), "0"), revision(5, at(10), "1"), revision(7, at(15), "0")}
 		}, []string{"IsUnwatched"}},
 		"KeptByAnother": {"revisions tell nothing of the version that the record shows", moved, func(t *timeline.Timeline) {
-			t.Workload.MovedAt, t.Input.Content, t.Past.Asked = time.Time{}, upTo(50), true
+			t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = time.Time{}, upTo(50), true
 			t.Past.Revisions = []timeline.Revision{revision(6, at(15), "1")}
 		}, []string{"IsUnwatched"}},
 		"GivenAgain": {"but a patch of ours that gave it again added a word", moved, func(t *timeline.Timeline) {
-			t.Workload.MovedAt, t.Input.Content, t.Past.Asked = time.Time{}, upTo(50), true
+			t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = time.Time{}, upTo(50), true
 			t.Past.Revisions = []timeline.Revision{revision(5, at(10), "1"), revision(6, at(15), "1 again")}
 		}, []string{"IsUnwatched", "DeliveredUnrecorded"}},
 		"GivenAgainKept": {"and another writer keeps the word", moved, func(t *timeline.Timeline) {
-			t.Workload.MovedAt, t.Input.Content, t.Past.Asked = time.Time{}, upTo(50), true
+			t.Workload.RolledOutAt, t.Input.Content, t.Past.Asked = time.Time{}, upTo(50), true
 			t.Past.Revisions = []timeline.Revision{revision(5, at(10), "1 again"), revision(6, at(15), "1 again")}
 		}, []string{"IsUnwatched"}},
 		"MadeUnseen": {"and its input was written after its revision", madeUnseen, func(*timeline.Timeline) {}, []string{"MadeUnseen", "ChangedAfterUnseenStart", "IsUnwatched"}},

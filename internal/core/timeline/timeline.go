@@ -62,9 +62,9 @@ type Workload struct {
 	// Listed bounds the list that the workload came with, zero when the watch saw it
 	// being made.
 	Listed Bounds
-	// MovedAt is the time of the patch of ours that wrote the versions which the
+	// RolledOutAt is the time of the patch of ours that wrote the versions which the
 	// template shows, zero when another writer did.
-	MovedAt time.Time
+	RolledOutAt time.Time
 	// Shows is what the template shows of the input.
 	Shows input.Mark
 }
@@ -98,9 +98,9 @@ type Record struct {
 	Unaccounted bool
 	// Shown is what our last patch showed of the input, zero when none did.
 	Shown input.Mark
-	// MovedAt is the time of the last patch of ours that the record takes into
+	// RolledOutAt is the time of the last patch of ours that the record takes into
 	// account, AsOf that of the last write by anybody; zero when there is none.
-	MovedAt, AsOf time.Time
+	RolledOutAt, AsOf time.Time
 	// From tells which revisions the workload had before the version on record, and Was is
 	// the beginning of the one before that.
 	From Origin

@@ -28,7 +28,7 @@ type Invocation struct {
 	ConfigMaps []input.ID
 	// Refused are the names that cannot be attached, with the reason.
 	Refused []error
-	// InCluster is false when the kubeconfig of the home folder is to be used.
+	// InCluster is false when the kubeconfig of the home directory is to be used.
 	InCluster bool
 	Level     slog.Level
 	// Version and JobName are only logged.

@@ -20,12 +20,12 @@ func IsLocal(registry string) bool {
 	return regexp.MustCompile(`^(.*\.)?local(host)?$`).MatchString(host)
 }
 
-// DockerConfigs are where the original looked for Docker's configuration: in the folder of
+// DockerConfigs are where the original looked for Docker's configuration: in the directory of
 // DOCKER_CONFIG, or that of the home, which was /root in its image.
 func DockerConfigs(lookup func(string) (string, bool)) []string {
 	const name = "config.json"
-	if folder, _ := lookup("DOCKER_CONFIG"); folder != "" {
-		return []string{filepath.Join(folder, name)}
+	if dir, _ := lookup("DOCKER_CONFIG"); dir != "" {
+		return []string{filepath.Join(dir, name)}
 	}
 	home, _ := lookup("HOME")
 	files := []string{filepath.Join(home, ".docker", name)}

@@ -134,7 +134,7 @@ func newParts(o Options, c client.WithWatch, log logr.Logger, env run.Environmen
 	p := &parts{options: o, log: log, env: env, client: c, metrics: server.NewMetrics()}
 	what := cluster.CacheOptions{
 		Kinds: kinds(o), Workloads: selector, Vocabulary: o.Words, IgnoreNamespaces: true, Now: env.Now,
-		Report: func(s mirror.Status) { run.ReportStatus(log, s) },
+		Report: func(s mirror.Sync) { run.ReportStatus(log, s) },
 	}
 	if o.Namespace != "" {
 		what.Namespaces = []string{o.Namespace}
@@ -190,7 +190,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	}
 	loop := follow.New(follow.DefaultOptions(), follow.Dependencies{
 		Vocabulary: p.options.Words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
-		Mover:     rollout.NewPatcher(p.client, rollout.Unshown),
+		Roller:    rollout.NewPatcher(p.client, rollout.Unshown),
 		Announcer: announcer,
 		Metrics:   p.metrics,
 		Log:       p.log, Now: p.env.Now,
@@ -199,7 +199,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 }
 
 // images are the images that annotations name. All workloads are asked for with the same
-// credentials: the role has no right to pull secrets.
+// credentials: the role has no permission to pull secrets.
 func (p *parts) images() (*imagewatch.Resolver, *images.Inputs) {
 	metrics := images.NewMetrics(p.metrics, p.env.Now)
 	resolver := imagewatch.New(imagewatch.Options{

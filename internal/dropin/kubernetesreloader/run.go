@@ -102,12 +102,12 @@ func newParts(o Options, c client.WithWatch, log logr.Logger, now func() time.Ti
 		Kinds:   kinds(),
 		Sources: p.sources(), Namespaces: []string{o.Namespace},
 		Vocabulary: p.words, IgnoreNamespaces: true, Now: p.now,
-		Report: func(s mirror.Status) { run.ReportStatus(log, s) },
+		Report: func(s mirror.Sync) { run.ReportStatus(log, s) },
 	})
 	p.records = ledger.NewLegacy(c, p.cache, ledger.LegacyOptions{
 		Namespace: o.Namespace, Name: o.StateName, Words: p.words, Now: p.now,
 		Report: func(err error) { log.Error(err, "the state has a problem") },
-		Status: func(s mirror.Status) { run.ReportStatus(log, s) },
+		Status: func(s mirror.Sync) { run.ReportStatus(log, s) },
 	})
 	return p
 }
@@ -141,7 +141,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	options.Quiet, options.MaxDelay = p.options.Quiet, p.options.MaxDelay()
 	loop := follow.New(options, follow.Dependencies{
 		Vocabulary: p.words, Cluster: p.cache, Families: []follow.Family{inputs}, Records: p.records,
-		Mover:     rollout.NewPatcher(p.client, legacyform.Form{Source: p.cache.Source}.Variables),
+		Roller:    rollout.NewPatcher(p.client, legacyform.Form{Source: p.cache.Source}.Variables),
 		Announcer: announce.Silent{},
 		Metrics:   p.metrics,
 		Log:       p.log, Now: p.now,

@@ -16,7 +16,7 @@ const (
 
 // Controller is what can be said of the controller itself.
 type Controller struct {
-	// State is Running, Down or Unknown.
+	// Report is Running, Down or Unknown.
 	State string `json:"state"`
 	// Since is since when it is down, nil otherwise.
 	Since *time.Time `json:"since,omitempty"`

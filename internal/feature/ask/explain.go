@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
 
-// NotVisible stands for what the caller has no right to read.
+// NotVisible stands for what the caller has no permission to read.
 const NotVisible = "not visible to you"
 
 // Explanation is why a workload is where it is.
@@ -22,12 +22,12 @@ type Explanation struct {
 	Namespace  string     `json:"namespace"`
 	Workload   string     `json:"workload"`
 	Controller Controller `json:"controller"`
-	State      State      `json:"state"`
+	State      Report     `json:"state"`
 	// Meaning is what the reason means, as in the reference.
 	Meaning string `json:"meaning,omitempty"`
 	// Estimate is what follows from what can be read now, where the controller has not said
 	// so yet.
-	Estimate *State `json:"estimate,omitempty"`
+	Estimate *Report `json:"estimate,omitempty"`
 	// Settings are the annotations that ask for it.
 	Settings []Setting `json:"settings,omitempty"`
 	Inputs   []Use     `json:"inputs,omitempty"`
@@ -74,11 +74,11 @@ type Situation struct {
 	// caller may read the record at all.
 	Entry              record.Entry
 	Recorded, Readable bool
-	Events             []announce.Told
+	Events             []announce.Reported
 	// Unwritable is what was told of the part of the record that the workload belongs into.
-	Unwritable []announce.Told
+	Unwritable []announce.Reported
 	// Live is what can be seen now, and Hidden what cannot.
-	Live   follow.Input
+	Live   follow.Observation
 	Hidden map[input.ID]string
 	// Places are where the template names its sources, and Writers who wrote them.
 	Places  map[input.ID][]string
@@ -121,12 +121,12 @@ func Explain(s Situation) Explanation {
 // state is what the controller decided: what is on record; where that cannot be read, or has
 // no room for it, the newest event; and only where neither says anything, an estimate. What the
 // controller does not look at stands above all of them.
-func (s Situation) state() State {
+func (s Situation) state() Report {
 	intent := s.Live.Intent
 	return s.Serves.State(s.told(), s.Workload.Key.Namespace, intent.Mode == settings.Follow || hasSource(s.Entry), len(intent.Images) > 0)
 }
 
-func (s Situation) told() State {
+func (s Situation) told() Report {
 	if s.Recorded {
 		return onRecord(s.Entry)
 	}
@@ -136,20 +136,20 @@ func (s Situation) told() State {
 	}
 	live := s.live()
 	if s.Readable && live.Reason == string(input.Baseline) {
-		return State{Reason: NotOnRecord, Message: "no controller has looked at it yet", Ends: firstLook, From: FromEstimate}
+		return Report{Reason: NotOnRecord, Message: "no controller has looked at it yet", Ends: firstLook, From: FromEstimate}
 	}
 	return live
 }
 
 // live is what the controller's own decision says of what can be read now.
-func (s Situation) live() State {
+func (s Situation) live() Report {
 	d := follow.Decide(s.Live)
-	return State{Reason: string(d.Reason), Message: d.Message, Ends: input.Ends(d.Reason), From: FromEstimate}
+	return Report{Reason: string(d.Reason), Message: d.Message, Ends: input.Ends(d.Reason), From: FromEstimate}
 }
 
 // estimate tells of a change that the controller has not put on record: of an input, or of
 // what a person has set.
-func (s Situation) estimate() *State {
+func (s Situation) estimate() *Report {
 	changed := func(f input.Finding) bool {
 		return f.Standing == input.Due && s.Entry.Inputs[f.ID].Due != f.Current.Short()
 	}

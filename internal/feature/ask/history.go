@@ -66,7 +66,7 @@ type Event struct {
 	By     string    `json:"by"`
 }
 
-func eventOf(t announce.Told) Event {
+func eventOf(t announce.Reported) Event {
 	return Event{At: t.At, Reason: t.Reason, Note: t.Note, By: t.By}
 }
 
@@ -75,7 +75,7 @@ type Past struct {
 	Workload  *kube.Workload
 	Writer    kube.Writer
 	Revisions []lineage.Past
-	Events    []announce.Told
+	Events    []announce.Reported
 	// Unread say what could not be read, and why.
 	Unread []string
 }

@@ -28,7 +28,7 @@ func template(shown, image, edited string) *corev1.PodTemplateSpec {
 func workload(kind kube.Kind, movedAt time.Time) *kube.Workload {
 	return &kube.Workload{
 		Identity:       kube.Identity{Kind: kind, Key: kube.Key{GroupKind: kind.GroupKind(), Namespace: "shop", Name: "web"}},
-		TemplateObject: kube.TemplateObject{MovedAt: movedAt}, Selector: &metav1.LabelSelector{},
+		TemplateObject: kube.TemplateObject{RolledOutAt: movedAt}, Selector: &metav1.LabelSelector{},
 	}
 }
 
@@ -147,7 +147,7 @@ func TestHistoryNotes(t *testing.T) {
 	if diff := cmp.Diff([]string{"events cannot be read", "a CronJob keeps no revisions: each of its Jobs is made from the template as it is then"}, h.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
-	h = ask.HistoryOf(ask.Past{Workload: workload(kube.Deployment(), time.Time{}), Events: []announce.Told{{At: at(1), Reason: "Held", Note: "not rolled out", By: "lockstep"}}})
+	h = ask.HistoryOf(ask.Past{Workload: workload(kube.Deployment(), time.Time{}), Events: []announce.Reported{{At: at(1), Reason: "Held", Note: "not rolled out", By: "lockstep"}}})
 	if diff := cmp.Diff([]string{"it has no revision yet"}, h.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}

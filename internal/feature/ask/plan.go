@@ -120,8 +120,8 @@ func settled(g follow.Gathered) follow.Decision {
 	if g.Workload == nil || g.Workload.Deleting {
 		return follow.Decision{Verb: follow.Ignore, Reason: input.NotFollowed}
 	}
-	g.Input.Intent.Quiet = 0
-	return follow.Decide(g.Input)
+	g.Observation.Intent.Quiet = 0
+	return follow.Decide(g.Observation)
 }
 
 func (p prospect) would(was, will follow.Decision) (would Would, because string) {
@@ -131,11 +131,11 @@ func (p prospect) would(was, will follow.Decision) (would Would, because string)
 		return WouldNothing, "it is being deleted"
 	case p.before.Workload == nil:
 		return WouldStart, p.starts(will)
-	case will.Verb == follow.Move && own:
+	case will.Verb == follow.RollOut && own:
 		return WouldRollTwice, "its template changes, and after it, in the order of the files, " + will.Message
 	case own && p.rollsByHand():
 		return WouldWait, "its template changes, and pods take it up when they are deleted"
-	case own && p.after.Input.State.StartsPods:
+	case own && p.after.Observation.State.StartsPods:
 		return WouldNextJob, p.templateChange(was, will)
 	case own:
 		return WouldRollByTemplate, p.templateChange(was, will)
@@ -154,7 +154,7 @@ func (p prospect) would(was, will follow.Decision) (would Would, because string)
 // byVerb is what a decision leads to, where the template stays as it is.
 func byVerb(d follow.Decision) Would {
 	switch d.Verb {
-	case follow.Move:
+	case follow.RollOut:
 		if d.Reason == input.AwaitsPods {
 			return WouldWait
 		}
@@ -182,10 +182,10 @@ func (p prospect) detail(was, will follow.Decision) string {
 		text = "nothing asks to follow it"
 	case will.Verb == follow.Observe:
 		text = "observe mode: " + text
-	case will.Verb == follow.Move, will.Verb == follow.Evict, will.Verb == follow.Refresh:
+	case will.Verb == follow.RollOut, will.Verb == follow.Evict, will.Verb == follow.Refresh:
 		text += ", after the quiet window"
 	}
-	if will.Verb == was.Verb && will.Message == was.Message && len(will.Moves) > 0 {
+	if will.Verb == was.Verb && will.Message == was.Message && len(will.Due) > 0 {
 		text += "; that is due without the files too"
 	}
 	return text
@@ -208,9 +208,9 @@ func (p prospect) templateChange(was, will follow.Decision) string {
 	if names := p.newNames(); names != "" {
 		parts[0] += ": it names " + names
 	}
-	for _, f := range p.after.Input.Findings {
+	for _, f := range p.after.Observation.Findings {
 		if f.Reason == input.DeliveredByRollout {
-			parts = append(parts, fmt.Sprintf("%s %s -> %s comes with it", f.ID, cmp.Or(f.Given.Short(), "unknown"), f.Current.Short()))
+			parts = append(parts, fmt.Sprintf("%s %s -> %s comes with it", f.ID, cmp.Or(f.Delivered.Short(), "unknown"), f.Current.Short()))
 		}
 	}
 	return strings.Join(parts, "; ") + also(was, will)
@@ -267,9 +267,9 @@ func (p prospect) waitsFor() input.Reason {
 // masked hides digests that were made with another key than the controller's, or of a
 // content that was made up.
 func (p prospect) masked(text string) string {
-	for _, f := range p.after.Input.Findings {
+	for _, f := range p.after.Observation.Findings {
 		if slices.Contains(p.assumed, f.ID) {
-			for _, v := range []fingerprint.Version{f.Given, f.Current} {
+			for _, v := range []fingerprint.Version{f.Delivered, f.Current} {
 				if !v.IsZero() && !v.IsAbsent() {
 					text = strings.ReplaceAll(text, v.Short(), "(not visible to you)")
 				}

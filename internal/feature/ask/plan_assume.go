@@ -53,9 +53,9 @@ func (p *planner) entry(key kube.Key) (record.Entry, bool) {
 
 // assumeAll is the entry of a workload that was given all that exists.
 func (p *planner) assumeAll(w *kube.Workload) record.Entry {
-	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Account: record.Account{MovedAt: w.MovedAt, Template: w.Template()}, Inputs: map[input.ID]record.Given{}}
+	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Account: record.Account{RolledOutAt: w.RolledOutAt, Template: w.Template()}, Inputs: map[input.ID]record.Delivered{}}
 	add := func(id input.ID) {
-		e.Inputs[id] = record.Given{Version: p.versionNow(w, id), Shown: w.Shown[id]}
+		e.Inputs[id] = record.Delivered{Version: p.versionNow(w, id), Shown: w.Shown[id]}
 	}
 	for _, ref := range w.Refs {
 		add(ref.Source)
@@ -96,7 +96,7 @@ func (p *planner) isAssumed(namespace string, id input.ID) bool {
 // was assumed.
 func (p *planner) assumedOf(g follow.Gathered) []input.ID {
 	var all []input.ID
-	for _, f := range g.Input.Findings {
+	for _, f := range g.Observation.Findings {
 		if f.Reason != input.InStep && p.isAssumed(g.Workload.Key.Namespace, f.ID) {
 			all = append(all, f.ID)
 		}

@@ -22,15 +22,15 @@ func version(sum string) fingerprint.Version { return fingerprint.Version{Basis:
 
 // due is a ConfigMap that changes, inStep one that does not.
 func due(id input.ID) input.Finding {
-	return input.Finding{ID: id, Standing: input.Due, Reason: input.Changed, Versions: input.Versions{Given: version("1111111111"), Current: version("2222222222")}, Live: true, Refresh: input.Everything}
+	return input.Finding{ID: id, Standing: input.Due, Reason: input.Changed, Versions: input.Versions{Delivered: version("1111111111"), Current: version("2222222222")}, Live: true, Refresh: input.Everything}
 }
 
 func inStep(id input.ID) input.Finding {
-	return input.Finding{ID: id, Reason: input.InStep, Versions: input.Versions{Given: version("1111111111"), Current: version("1111111111")}, Live: true}
+	return input.Finding{ID: id, Reason: input.InStep, Versions: input.Versions{Delivered: version("1111111111"), Current: version("1111111111")}, Live: true}
 }
 
 // gathered is a Deployment that runs an image, with what was found of its inputs.
-func gathered(t *testing.T, image string, change func(*kube.Workload, *follow.Input), findings ...input.Finding) follow.Gathered {
+func gathered(t *testing.T, image string, change func(*kube.Workload, *follow.Observation), findings ...input.Finding) follow.Gathered {
 	t.Helper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1", ResourceVersion: "1"}}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: image}}
@@ -38,27 +38,27 @@ func gathered(t *testing.T, image string, change func(*kube.Workload, *follow.In
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := follow.Input{Intent: settings.Intent{Mode: settings.Follow, Strategy: settings.StrategyTemplate, Quiet: 1 << 40}, Assessment: input.Assessment{Findings: findings}}
+	in := follow.Observation{Intent: settings.Intent{Mode: settings.Follow, Strategy: settings.StrategyTemplate, Quiet: 1 << 40}, Assessment: input.Assessment{Findings: findings}}
 	if change != nil {
 		change(w, &in)
 	}
-	return follow.Gathered{Workload: w, Input: in}
+	return follow.Gathered{Workload: w, Observation: in}
 }
 
 func TestRow(t *testing.T) {
 	t.Parallel()
 	app, db := input.ConfigMap("app"), input.Secret("db")
-	strategy := func(name settings.StrategyName) func(*kube.Workload, *follow.Input) {
-		return func(_ *kube.Workload, in *follow.Input) { in.Intent.Strategy, in.State.Replicas = name, 1 }
+	strategy := func(name settings.StrategyName) func(*kube.Workload, *follow.Observation) {
+		return func(_ *kube.Workload, in *follow.Observation) { in.Intent.Strategy, in.State.Replicas = name, 1 }
 	}
-	byHand := func(w *kube.Workload, in *follow.Input) {
+	byHand := func(w *kube.Workload, in *follow.Observation) {
 		w.Status.OnDelete = true
 		in.State.Rollout = health.Status{OnDelete: true}
 	}
-	observe := func(_ *kube.Workload, in *follow.Input) { in.Intent.Observe = true }
-	held := func(_ *kube.Workload, in *follow.Input) { in.Intent.Held = true }
-	paused := func(w *kube.Workload, in *follow.Input) { w.Status.Paused, in.State.Rollout.Paused = true, true }
-	deleting := func(w *kube.Workload, _ *follow.Input) { w.Deleting = true }
+	observe := func(_ *kube.Workload, in *follow.Observation) { in.Intent.Observe = true }
+	held := func(_ *kube.Workload, in *follow.Observation) { in.Intent.Held = true }
+	paused := func(w *kube.Workload, in *follow.Observation) { w.Status.Paused, in.State.Rollout.Paused = true, true }
+	deleting := func(w *kube.Workload, _ *follow.Observation) { w.Deleting = true }
 	delivered := inStep(app)
 	delivered.Standing, delivered.Reason, delivered.Current = input.Record, input.DeliveredByRollout, version("2222222222")
 	const change = "configmap/app 1111111111 -> 2222222222"

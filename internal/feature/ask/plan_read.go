@@ -58,7 +58,7 @@ func (p *planner) namespaces(objects []manifest.Object) []string {
 func (p *planner) readNamespace(ctx context.Context, name string) error {
 	namespace := &corev1.Namespace{}
 	switch err := p.Client.Get(ctx, client.ObjectKey{Name: name}, namespace); {
-	case apierrors.IsForbidden(err): // a person may well have no right to it
+	case apierrors.IsForbidden(err): // a person may well have no permission to it
 	case apierrors.IsNotFound(err):
 		p.read++
 		return nil
@@ -120,7 +120,7 @@ func (p *planner) list(ctx context.Context, into client.ObjectList, namespace st
 	return meta.EachListItem(into, see)
 }
 
-// leaveUnread reports whether an error is only a missing right, and notes it.
+// leaveUnread reports whether an error is only a missing permission, and notes it.
 func (p *planner) leaveUnread(err error) bool {
 	if !apierrors.IsForbidden(err) {
 		return false

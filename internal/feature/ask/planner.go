@@ -170,7 +170,7 @@ func (p *planner) users(s PlannedSource) int {
 }
 
 // gatherer is the controller's own, over a state that is or would be.
-func (p *planner) gatherer(view *cluster.State) *follow.Gatherer {
+func (p *planner) gatherer(view *cluster.Snapshot) *follow.Gatherer {
 	unknown := func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false }
 	return &follow.Gatherer{
 		Vocabulary: settings.Native{Defaults: p.Defaults}, View: view,

@@ -26,18 +26,18 @@ type Serves struct {
 	Watches func(namespace string) bool
 }
 
-// State is what a state is worth: what the controller does not look at may have changed since,
+// Report is what a state is worth: what the controller does not look at may have changed since,
 // whatever is on record. Sources and images are what the workload asks for.
-func (v Serves) State(s State, namespace string, sources, images bool) State {
+func (v Serves) State(s Report, namespace string, sources, images bool) Report {
 	sourcesOff, imagesOff := sources && v.ReloadOff, images && v.ImagesOff
 	// What is on record besides may be about the inputs that it does follow.
 	isOpen := s.IsInStep() || s.From == FromEstimate || sources == sourcesOff && images == imagesOff
-	off := func(reason input.Reason) State {
-		return State{Reason: string(reason), Ends: input.Ends(reason), From: FromFlags}
+	off := func(reason input.Reason) Report {
+		return Report{Reason: string(reason), Ends: input.Ends(reason), From: FromFlags}
 	}
 	switch {
 	case !v.watches(namespace):
-		return State{Reason: NotWatched, Message: notWatched, Ends: "the controller watching the namespace, by its flags or a label", From: FromFlags}
+		return Report{Reason: NotWatched, Message: notWatched, Ends: "the controller watching the namespace, by its flags or a label", From: FromFlags}
 	case isOpen && sourcesOff:
 		return off(input.ReloadOff)
 	case isOpen && imagesOff:
@@ -48,12 +48,12 @@ func (v Serves) State(s State, namespace string, sources, images bool) State {
 
 // inputs are those of a row. What the controller does not look at is on record from when it
 // still did.
-func (v Serves) inputs(row Status, e record.Entry) []InputStatus {
+func (v Serves) inputs(row Summary, e record.Entry) []InputStatus {
 	if row.State.From != FromFlags {
 		return row.Inputs
 	}
 	kept := maps.Clone(e.Inputs)
-	maps.DeleteFunc(kept, func(id input.ID, _ record.Given) bool {
+	maps.DeleteFunc(kept, func(id input.ID, _ record.Delivered) bool {
 		return !v.watches(row.Namespace) || id.IsSource() && v.ReloadOff || !id.IsSource() && v.ImagesOff
 	})
 	return inputsOnRecord(record.Entry{Inputs: kept})

@@ -39,7 +39,7 @@ type SourceExplanation struct {
 // SourceUser is a workload that follows the source.
 type SourceUser struct {
 	Workload  string `json:"workload"`
-	State     State  `json:"state"`
+	State     Report `json:"state"`
 	Delivered string `json:"delivered"`
 	Current   string `json:"current"`
 }
@@ -55,7 +55,7 @@ type Source struct {
 	// are called.
 	Entries map[kube.Key]record.Entry
 	Kinds   []kube.Kind
-	Events  []announce.Told
+	Events  []announce.Reported
 	Unread  []string
 	// Serves is what the controller looks at.
 	Serves Serves

@@ -30,8 +30,8 @@ const firstLook = "the controller's first look, and something that it can follow
 // NotFollowedAnyMore is the state of a workload that was followed when it was last looked at.
 const NotFollowedAnyMore = "NotFollowedAnyMore"
 
-// State is what the controller makes of a workload.
-type State struct {
+// Report is what the controller makes of a workload.
+type Report struct {
 	// Reason is one of the reference of reasons, NotOnRecord or NotWatched.
 	Reason string `json:"reason"`
 	// Message is what the controller said, in its words.
@@ -49,25 +49,25 @@ type State struct {
 }
 
 // IsInStep reports whether the workload was given what exists.
-func (s State) IsInStep() bool { return s.Reason == string(input.InStep) }
+func (s Report) IsInStep() bool { return s.Reason == string(input.InStep) }
 
 // onRecord is the state that a record tells.
-func onRecord(e record.Entry) State {
+func onRecord(e record.Entry) Report {
 	if e.TooNew {
-		return State{
+		return Report{
 			Reason: string(input.RecordTooNew), From: FromRecord, Ends: input.Ends(input.RecordTooNew),
 			Message: "a newer version of Lockstep has written its record",
 		}
 	}
-	s := State{Reason: string(input.InStep), From: FromRecord, PendingSince: known(e.PendingSince)}
+	s := Report{Reason: string(input.InStep), From: FromRecord, PendingSince: known(e.PendingSince)}
 	switch d := e.Decision; {
 	case d.Reason == input.InStep:
-		s.Since = known(latest(e.MovedAt, d.Since))
+		s.Since = known(latest(e.RolledOutAt, d.Since))
 	case !d.IsZero():
 		s.Reason, s.Message, s.Ends = string(d.Reason), d.Message, input.Ends(d.Reason)
 		s.Since, s.Next = known(d.Since), known(d.Next)
 	case e.PendingSince.IsZero():
-		s.Since = known(latest(e.MovedAt, e.AsOf))
+		s.Since = known(latest(e.RolledOutAt, e.AsOf))
 	default:
 		// A controller of an earlier version wrote it.
 		s.Reason, s.Since, s.Ends = string(input.Changed), known(e.PendingSince), input.Ends(input.QuietWindow)
@@ -76,18 +76,18 @@ func onRecord(e record.Entry) State {
 }
 
 // toldBy is the state that the newest event of ours tells, false when there is none.
-func toldBy(events []announce.Told) (State, bool) {
-	ours := slices.DeleteFunc(slices.Clone(events), func(e announce.Told) bool { return !e.IsDecision() })
+func toldBy(events []announce.Reported) (Report, bool) {
+	ours := slices.DeleteFunc(slices.Clone(events), func(e announce.Reported) bool { return !e.IsDecision() })
 	if len(ours) == 0 {
-		return State{}, false
+		return Report{}, false
 	}
-	e := slices.MaxFunc(ours, func(a, b announce.Told) int { return a.At.Compare(b.At) })
-	return State{Reason: e.Reason, Message: e.Note, Since: known(e.At), Ends: input.Ends(input.Reason(e.Reason)), From: FromEvent}, true
+	e := slices.MaxFunc(ours, func(a, b announce.Reported) int { return a.At.Compare(b.At) })
+	return Report{Reason: e.Reason, Message: e.Note, Since: known(e.At), Ends: input.Ends(input.Reason(e.Reason)), From: FromEvent}, true
 }
 
 // standsFor reports whether what an event tells is the state of a workload that is not on record:
 // the record cannot be read, or has no room for it.
-func (s State) standsFor(readable bool) bool {
+func (s Report) standsFor(readable bool) bool {
 	return !readable || s.Reason == string(input.RecordFull)
 }
 
@@ -104,10 +104,10 @@ func latest(times ...time.Time) time.Time {
 
 // IsSettled reports whether nothing has to end: the workload is in step, or an event tells of
 // something that is over.
-func (s State) IsSettled() bool { return s.IsInStep() || s.Ends == "" && s.Reason != NotOnRecord }
+func (s Report) IsSettled() bool { return s.IsInStep() || s.Ends == "" && s.Reason != NotOnRecord }
 
 // rank puts what is not settled first.
-func (s State) rank() int {
+func (s Report) rank() int {
 	if s.IsSettled() {
 		return 1
 	}

@@ -25,7 +25,7 @@ func TestOnRecord(t *testing.T) {
 		want   input.Reason
 		since  time.Time
 	}{
-		"InStep":   {"nothing is decided against it", record.Entry{Account: record.Account{AsOf: at.Add(-time.Hour), MovedAt: at}}, input.InStep, at},
+		"InStep":   {"nothing is decided against it", record.Entry{Account: record.Account{AsOf: at.Add(-time.Hour), RolledOutAt: at}}, input.InStep, at},
 		"Decided":  {"the decision is told as it is", record.Entry{Decision: record.NewDecision(input.Held, "held", at, time.Time{})}, input.Held, at},
 		"Earlier":  {"an earlier version wrote only that something is pending", record.Entry{Pending: record.Pending{PendingSince: at}}, input.Changed, at},
 		"TooNew":   {"its decision cannot be read", record.Entry{Unstored: record.Unstored{TooNew: true}}, input.RecordTooNew, time.Time{}},
@@ -61,7 +61,7 @@ func TestControllerOf(t *testing.T) {
 		"Never":        {"neither lease nor record", Heard{Namespace: "own"}, Unknown, "no controller has run in namespace own"},
 		"NoLease":      {"a record without a lease", Heard{Recorded: true, Namespace: "own"}, Unknown, "without leader election"},
 		"OldLease":     {"one without leader election has followed", Heard{Led: true, Leader: access.Leader{Name: "a", Renewed: now.Add(-time.Hour), Expires: now.Add(-time.Minute)}, WrittenAt: now}, Unknown, "newer than the lease"},
-		"NotVisible":   {"no right to the lease", Heard{LeaseProblem: refused}, Unknown, "not visible to you: refused"},
+		"NotVisible":   {"no permission to the lease", Heard{LeaseProblem: refused}, Unknown, "not visible to you: refused"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -84,8 +84,8 @@ func TestStatusOf(t *testing.T) {
 		}
 	}
 	web := header("web")
-	told := func(reason input.Reason) map[string][]announce.Told {
-		return map[string][]announce.Told{web.UID: {{Reason: string(reason), By: announce.Reporter}}}
+	told := func(reason input.Reason) map[string][]announce.Reported {
+		return map[string][]announce.Reported{web.UID: {{Reason: string(reason), By: announce.Reporter}}}
 	}
 	entries := func(e record.Entry) map[kube.Key]record.Entry { return map[kube.Key]record.Entry{web.Key: e} }
 	cases := map[string]struct {
@@ -122,8 +122,8 @@ func TestStatusOf(t *testing.T) {
 // TestStatusInputs: what the controller still looks at stays in the row.
 func TestStatusInputs(t *testing.T) {
 	t.Parallel()
-	e := record.Entry{Inputs: map[input.ID]record.Given{input.ConfigMap("app"): {}, input.Image("web"): {}}}
-	byFlags := Status{Namespace: "shop", State: State{From: FromFlags}}
+	e := record.Entry{Inputs: map[input.ID]record.Delivered{input.ConfigMap("app"): {}, input.Image("web"): {}}}
+	byFlags := Summary{Namespace: "shop", State: Report{From: FromFlags}}
 	cases := map[string]struct {
 		serves Serves
 		want   []string
@@ -149,10 +149,10 @@ func TestStatusInputs(t *testing.T) {
 // TestServes: what is on record may be about the inputs that are followed.
 func TestServes(t *testing.T) {
 	t.Parallel()
-	held, inStep := State{Reason: string(input.Held), From: FromRecord}, State{Reason: string(input.InStep), From: FromRecord}
+	held, inStep := Report{Reason: string(input.Held), From: FromRecord}, Report{Reason: string(input.InStep), From: FromRecord}
 	for name, tc := range map[string]struct {
 		serves          Serves
-		state           State
+		state           Report
 		sources, images bool
 		want            input.Reason
 	}{
@@ -196,7 +196,7 @@ func TestServesPlan(t *testing.T) {
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[input.Reason]bool{input.InStep: true, input.Reloaded: true, input.Following: true, input.Held: false, input.Undone: false, NotOnRecord: false} {
-		if got := (State{Reason: string(reason), Ends: input.Ends(reason)}).IsSettled(); got != want {
+		if got := (Report{Reason: string(reason), Ends: input.Ends(reason)}).IsSettled(); got != want {
 			t.Errorf("%s: %t", reason, got)
 		}
 	}

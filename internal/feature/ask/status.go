@@ -12,11 +12,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Status is one workload, as the controller sees it.
-type Status struct {
+// Summary is one workload, as the controller sees it.
+type Summary struct {
 	Namespace string `json:"namespace"`
 	Workload  string `json:"workload"`
-	State     State  `json:"state"`
+	State     Report `json:"state"`
 	// Inputs are what it follows, as far as that is on record.
 	Inputs []InputStatus `json:"inputs,omitempty"`
 }
@@ -37,28 +37,28 @@ func (i InputStatus) InStep() bool { return i.Delivered == i.Current }
 // Known is what was read of many workloads.
 type Known struct {
 	Workloads []cluster.Header
-	// Entries are what is on record; nil without the right to read it.
+	// Entries are what is on record; nil without the permission to read it.
 	Entries map[kube.Key]record.Entry
 	// Events are what was told, by the UID of the workload, where NeedsEvents.
-	Events map[string][]announce.Told
+	Events map[string][]announce.Reported
 	// Serves is what the controller looks at.
 	Serves Serves
 }
 
 // StatusOf lists the workloads that are followed, or that ask to be: those that are not in
 // step first.
-func StatusOf(k Known) []Status {
-	rows := []Status{}
+func StatusOf(k Known) []Summary {
+	rows := []Summary{}
 	for _, w := range k.Workloads {
 		intent := settings.Native{}.Intent(w.Annotations, nil)
-		row := Status{Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name}
+		row := Summary{Namespace: w.Key.Namespace, Workload: w.Kind.Name() + "/" + w.Key.Name}
 		entry, found := k.entry(w)
 		if found {
 			row.State, row.Inputs = onRecord(entry), inputsOnRecord(entry)
 		} else if told, ok := toldBy(k.Events[w.UID]); ok && told.standsFor(k.Entries != nil) {
 			row.State = told
 		} else if asksToBeFollowed(intent) {
-			row.State = State{Reason: NotOnRecord, Message: notOnRecord(k.Entries != nil), Ends: firstLook, From: FromEstimate}
+			row.State = Report{Reason: NotOnRecord, Message: notOnRecord(k.Entries != nil), Ends: firstLook, From: FromEstimate}
 		} else {
 			continue
 		}
@@ -66,7 +66,7 @@ func StatusOf(k Known) []Status {
 		row.Inputs = k.Serves.inputs(row, entry)
 		rows = append(rows, row)
 	}
-	slices.SortFunc(rows, func(a, b Status) int {
+	slices.SortFunc(rows, func(a, b Summary) int {
 		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
 	})
 	return rows
@@ -105,7 +105,7 @@ func hasSource(e record.Entry) bool {
 
 func notOnRecord(readable bool) string {
 	if !readable {
-		return "the record cannot be read with your rights, and no event is left that says more"
+		return "the record cannot be read with your permissions, and no event is left that says more"
 	}
 	return "it asks to be followed and is not on record: it uses nothing that can be followed, or no controller has seen it"
 }
@@ -120,7 +120,7 @@ func inputsOnRecord(e record.Entry) []InputStatus {
 	return all
 }
 
-func inputOnRecord(id input.ID, given record.Given) InputStatus {
+func inputOnRecord(id input.ID, given record.Delivered) InputStatus {
 	delivered := given.Version.Short()
 	return InputStatus{Input: id.String(), Delivered: delivered, Current: cmp.Or(given.Due, delivered)}
 }

@@ -189,7 +189,7 @@ func (p Past) by(all []turn, i int) string {
 		return ByLockstep
 	case !t.Current:
 		return ByUnknown
-	case ours && !p.Workload.MovedAt.IsZero():
+	case ours && !p.Workload.RolledOutAt.IsZero():
 		return ByLockstep
 	case p.Writer.Manager == "", p.isOlder(all, i):
 		return ByUnknown
@@ -207,7 +207,7 @@ func (p Past) isOlder(all []turn, i int) bool {
 func (p Past) writtenAt(by string) *time.Time {
 	switch by {
 	case ByLockstep:
-		return &p.Workload.MovedAt
+		return &p.Workload.RolledOutAt
 	case ByUnknown:
 		return nil
 	}

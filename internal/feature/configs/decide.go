@@ -9,9 +9,9 @@ import (
 // Observation is everything that the verdict on one source of one workload
 // depends on.
 type Observation struct {
-	// Given is the version on record, zero when there is none, and Recorded the same as
+	// Delivered is the version on record, zero when there is none, and Recorded the same as
 	// it was written there: an earlier program may have measured it in another way.
-	Given, Recorded fingerprint.Version
+	Delivered, Recorded fingerprint.Version
 	// Current is the version that exists, or absent.
 	Current fingerprint.Version
 	// Required is true when pods cannot start without the source.
@@ -68,13 +68,13 @@ func sourceMissing(o Observation) (Verdict, bool) {
 	if !o.Current.IsAbsent() {
 		return Verdict{}, false
 	}
-	if o.Given.IsZero() && o.Required && o.Unobserved {
+	if o.Delivered.IsZero() && o.Required && o.Unobserved {
 		return Verdict{input.Settled, input.GenerationNotObserved}, true
 	}
-	if o.Given.IsZero() {
+	if o.Delivered.IsZero() {
 		return Verdict{input.Record, input.Missing}, true
 	}
-	if !o.Required && !o.Given.IsAbsent() && o.Timeline.RolledOutUnaccounted() {
+	if !o.Required && !o.Delivered.IsAbsent() && o.Timeline.RolledOutUnaccounted() {
 		return Verdict{input.Record, input.DeliveredByRollout}, true
 	}
 	return Verdict{input.Settled, input.Missing}, true
@@ -85,7 +85,7 @@ func sourceMissing(o Observation) (Verdict, bool) {
 // source that was made after it is no change: the pods waited for it, and only we
 // look at the two so late that it exists already.
 func firstSight(o Observation) (Verdict, bool) {
-	if !o.Given.IsZero() {
+	if !o.Delivered.IsZero() {
 		return Verdict{}, false
 	}
 	later := o.Timeline.ChangedSinceFollowed() || o.Timeline.AppearedSince()
@@ -105,13 +105,13 @@ func measuredOtherwise(o Observation) (Verdict, bool) {
 	if o.Unrolled {
 		standing = input.Settled
 	}
-	return Verdict{standing, input.NewBasis}, !o.Given.Comparable(o.Current)
+	return Verdict{standing, input.NewBasis}, !o.Delivered.Comparable(o.Current)
 }
 
 // equal, unless the pods were given something else meanwhile and the content has
 // gone back since.
 func equal(o Observation) (Verdict, bool) {
-	if o.Given != o.Current || o.Timeline.GaveAnother() || o.Timeline.IsGivingAnother() || o.Timeline.MayHaveGivenAnother() {
+	if o.Delivered != o.Current || o.Timeline.GaveAnother() || o.Timeline.IsGivingAnother() || o.Timeline.MayHaveDeliveredAnother() {
 		return Verdict{}, false
 	}
 	if o.Timeline.ShowsEarlier() {
@@ -122,7 +122,7 @@ func equal(o Observation) (Verdict, bool) {
 
 // ranWithout reports whether the pods run, and have loaded a source before it was deleted.
 func (o Observation) ranWithout() bool {
-	return o.Current.IsAbsent() && o.Given.IsZero() && o.Required && o.Running
+	return o.Current.IsAbsent() && o.Delivered.IsZero() && o.Required && o.Running
 }
 
 // immutableReplaced: whoever rolls it out, pods on a node that has the old copy load that.
@@ -131,27 +131,27 @@ func immutableReplaced(o Observation) (Verdict, bool) {
 	return Verdict{input.Due, input.ImmutableReplaced}, o.Sealed && !o.Timeline.GaveThis()
 }
 
-// lastGiven is what the pods were given last. Of what is not on record only the
+// lastDelivered is what the pods were given last. Of what is not on record only the
 // digest that the template shows is known.
-func (o Observation) lastGiven() fingerprint.Version {
+func (o Observation) lastDelivered() fingerprint.Version {
 	switch {
 	case o.Timeline.GaveAnother():
 		return fingerprint.Version{Basis: o.Current.Basis, Sum: o.Timeline.Workload.Shows.Digest}
-	case o.Current.IsAbsent() || o.Given.IsZero() || o.Given == o.Current:
+	case o.Current.IsAbsent() || o.Delivered.IsZero() || o.Delivered == o.Current:
 	case o.waitedFor(), o.Timeline.OrderUnknown():
 		return o.Current.Unknown()
 	}
-	return o.Given
+	return o.Delivered
 }
 
 // rebased is the version on record as it is measured now, zero when it is on record so.
 // One that differs from what exists stays as it was written: should the content go back
 // to it, only that tells.
 func (o Observation) rebased() fingerprint.Version {
-	if o.Recorded == o.Given || o.Given != o.Current {
+	if o.Recorded == o.Delivered || o.Delivered != o.Current {
 		return fingerprint.Version{}
 	}
-	return o.Given
+	return o.Delivered
 }
 
 // needsRevisions: only what looks due, and a workload that was made while the
@@ -175,7 +175,7 @@ func requiredArrived(o Observation) (Verdict, bool) {
 
 // waitedFor reports whether the pods on record could not start without the source.
 func (o Observation) waitedFor() bool {
-	return o.Given.IsAbsent() && o.Required
+	return o.Delivered.IsAbsent() && o.Required
 }
 
 // rolledOutSince: another rollout loaded it. This makes a deploy of ConfigMap and
@@ -187,5 +187,5 @@ func rolledOutSince(o Observation) (Verdict, bool) {
 // deliveredUnrecorded is not about a version on record: a revision of ours that shows it tells
 // nothing of what the pods loaded after that one.
 func deliveredUnrecorded(o Observation) (Verdict, bool) {
-	return Verdict{input.Record, input.DeliveredBefore}, o.Given != o.Current && o.Timeline.DeliveredUnrecorded()
+	return Verdict{input.Record, input.DeliveredBefore}, o.Delivered != o.Current && o.Timeline.DeliveredUnrecorded()
 }

@@ -63,10 +63,10 @@ func (s seen) observation() configs.Observation {
 		Begun:    s.Unseen, Past: timeline.Past{Asked: s.Revisions != nil, Revisions: s.Revisions},
 	}
 	if s.Unrecorded {
-		line.Workload.MovedAt = at(3)
+		line.Workload.RolledOutAt = at(3)
 	}
 	line.Record.Searched, line.Record.Unaccounted, line.Record.Giving = s.Searched, s.Unaccounted, input.Tracked(s.Giving)
-	return configs.Observation{Unrolled: s.Unrolled, Given: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Sealed: s.Sealed, Timeline: line}
+	return configs.Observation{Unrolled: s.Unrolled, Delivered: s.Given, Current: s.Current, Required: s.Required, Running: s.Running, Unobserved: s.Unobserved, Sealed: s.Sealed, Timeline: line}
 }
 
 // decideCase is one situation and its verdict.

@@ -59,7 +59,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs)), Searched: i.searched(w.Key.Namespace, intent)}
 	for _, ref := range refs {
 		if !i.options.View.Knows(ref.Source.Kind, w.Key.Namespace) {
-			all.Findings = append(all.Findings, input.Finding{ID: ref.Source, Reason: input.Unreadable, Versions: input.Versions{Given: given.Inputs[ref.Source].Version}, Live: true})
+			all.Findings = append(all.Findings, input.Finding{ID: ref.Source, Reason: input.Unreadable, Versions: input.Versions{Delivered: given.Inputs[ref.Source].Version}, Live: true})
 			continue
 		}
 		source, _ := i.options.View.Source(w.Key.Namespace, ref.Source)
@@ -84,11 +84,11 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source, given record.Entry) Observation {
 	onRecord := given.Inputs[ref.Source].Version
 	o := Observation{
-		Given:    onRecord,
-		Recorded: onRecord,
-		Required: !ref.Optional,
-		Original: i.options.Original,
-		Running:  !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
+		Delivered: onRecord,
+		Recorded:  onRecord,
+		Required:  !ref.Optional,
+		Original:  i.options.Original,
+		Running:   !i.options.Original && isRunning(w), Unobserved: !i.options.Original && !w.Status.Observed,
 		Sealed:   given.Inputs[ref.Source].Sealed,
 		Unrolled: w.IsUnrolled(),
 		Current:  i.options.View.Absent(ref.Source.Kind, ref.Keys),
@@ -96,7 +96,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 	o.Timeline = i.timeline(w, ref.Source, given)
 	if source != nil {
 		o.Current = source.Content.Version(ref.Keys)
-		o.Given = source.Content.Rebase(o.Given, ref.Keys)
+		o.Delivered = source.Content.Rebase(o.Delivered, ref.Keys)
 		o.Timeline.Input = timeline.Input{
 			Created: source.Created, WrittenAt: source.DataWrittenAt,
 			Content: source.ContentWritten, Asked: source.AskWritten, New: source.New, Shows: shows(source, w, given, nil), Version: o.Current.Short(),
@@ -111,12 +111,12 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 		ID: id,
 		Workload: timeline.Workload{
 			Created: w.Created, Template: w.TemplateWritten, TemplateAt: w.TemplateAt, Unrevised: !w.HasRevision() || given.Inherited == w.StartsFrom(), Asked: w.SettingsWritten, AskedAt: w.AskedAt,
-			Listed: w.Listed, MovedAt: w.MovedAt, Shows: w.Shown[id], Unrolled: w.IsUnrolled(),
+			Listed: w.Listed, RolledOutAt: w.RolledOutAt, Shows: w.Shown[id], Unrolled: w.IsUnrolled(),
 			OlderPods: w.OlderPods && !i.options.Original && !w.Status.Aborted,
 		},
 		Record: timeline.Record{
 			Known: given.IsKnown(), KnowsTemplate: given.Template != record.Template{}, Shown: given.Inputs[id].Shown,
-			MovedAt: given.MovedAt, AsOf: given.AsOf, Accounted: given.Accounted, Giving: input.ParseShown(given.Eviction.For)[id],
+			RolledOutAt: given.RolledOutAt, AsOf: given.AsOf, Accounted: given.Accounted, Giving: input.ParseShown(given.Eviction.For)[id],
 			From: given.Inputs[id].From, Was: given.Inputs[id].Was, TakenOver: given.TakenOver,
 		},
 	}
@@ -157,7 +157,7 @@ func wasWritten(v fingerprint.Version, id input.ID, w *kube.Workload, given reco
 func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, quiet time.Duration) input.Finding {
 	f := input.Finding{
 		ID: ref.Source, Standing: v.Standing, Reason: v.Reason,
-		Versions: input.Versions{Given: o.lastGiven(), Rebased: o.rebased(), Current: o.Current, Shows: o.Timeline.Input.Shows},
+		Versions: input.Versions{Delivered: o.lastDelivered(), Rebased: o.rebased(), Current: o.Current, Shows: o.Timeline.Input.Shows},
 		Live:     true, Refresh: refreshed(ref),
 	}
 	if o.ranWithout() {

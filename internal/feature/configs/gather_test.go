@@ -83,9 +83,9 @@ func web() *kube.Workload {
 }
 
 func given(values map[input.ID]string) record.Entry {
-	e := record.Entry{Inputs: map[input.ID]record.Given{}}
+	e := record.Entry{Inputs: map[input.ID]record.Delivered{}}
 	for id, value := range values {
-		e.Inputs[id] = record.Given{Version: versionOf(value)}
+		e.Inputs[id] = record.Delivered{Version: versionOf(value)}
 	}
 	return e
 }
@@ -163,7 +163,7 @@ func TestAssessFollowsWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestAssessUnreadable: without the right to list Secrets a Secret that is not
+// TestAssessUnreadable: without the permission to list Secrets a Secret that is not
 // found may well exist, so it must not be taken for deleted.
 func TestAssessUnreadable(t *testing.T) {
 	t.Parallel()

@@ -49,11 +49,11 @@ func TestAssessTellsWhatWasGiven(t *testing.T) {
 	t.Parallel()
 	app := input.ConfigMap("app")
 	e := given(map[input.ID]string{app: "1"})
-	e.MovedAt = at(30)
+	e.RolledOutAt = at(30)
 	w := web()
-	w.Shown, w.MovedAt = input.Shown{app: input.Tracked(versionOf("2").Short())}, at(31)
+	w.Shown, w.RolledOutAt = input.Shown{app: input.Tracked(versionOf("2").Short())}, at(31)
 	all, err := inputs(clusterOf(source(app, "1"))).Assess(t.Context(), w, reload("auto"), e, (&history{}).ask)
-	if err != nil || all.Findings[0].Standing != input.Due || all.Findings[0].Given.Short() != versionOf("2").Short() {
+	if err != nil || all.Findings[0].Standing != input.Due || all.Findings[0].Delivered.Short() != versionOf("2").Short() {
 		t.Errorf("%+v, %v; want it due, from what the template shows", all.Findings, err)
 	}
 }
@@ -80,9 +80,9 @@ func TestAssessTellsWhatIsNotKnown(t *testing.T) {
 			t.Parallel()
 			w, s, e := web(), source(app, "2"), given(nil)
 			w.TemplateWritten, s.ContentWritten = exactly(40), tc.content
-			e.Inputs[app] = record.Given{Version: tc.onRecord}
+			e.Inputs[app] = record.Delivered{Version: tc.onRecord}
 			all, err := inputs(clusterOf(s)).Assess(t.Context(), w, reload("auto"), e, (&history{}).ask)
-			if err != nil || all.Findings[0].Given != tc.want {
+			if err != nil || all.Findings[0].Delivered != tc.want {
 				t.Errorf("%s: %+v, %v; want it given %s", tc.reason, all.Findings, err, tc.want)
 			}
 		})
@@ -110,7 +110,7 @@ func TestAssessBelievesWhatIsNewerThanTheRecord(t *testing.T) {
 		"Older":    {"the version was current once before, and is again", before, "", time.Time{}, revision(29, 0, current), input.Changed},
 		"Another":  {"a newer revision that shows another version", before, "", time.Time{}, revision(31, 0, "0"), input.Changed},
 		"NoneKept": {"history may be gone", before, "", time.Time{}, nil, input.Changed},
-		"Again":    {"an old revision was current after ours: we patched and were killed, and it was taken back", before, "", time.Time{}, revision(29, 9, current), input.DeliveredBefore},
+		"Again":    {"an old revision was current after ours: we patched and were killed, and it was reverted", before, "", time.Time{}, revision(29, 9, current), input.DeliveredBefore},
 		"AgainOld": {"an old revision was current before ours", before, "", time.Time{}, revision(29, 7, current), input.Changed},
 		"Ours":     {"the revision that our patch made", before, "", time.Time{}, revision(29, 8, current), input.Changed},
 		"Kept":     {"our patch showed it, and somebody's rollout of another version kept that", current, "", time.Time{}, revision(31, 9, current), input.Changed},
@@ -127,10 +127,10 @@ func TestAssessBelievesWhatIsNewerThanTheRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := given(map[input.ID]string{app: "1"})
-			e.MovedAt, e.Accounted = at(30), 8
-			e.Inputs[app] = record.Given{Version: versionOf("1"), Shown: input.Tracked(tc.recorded)}
+			e.RolledOutAt, e.Accounted = at(30), 8
+			e.Inputs[app] = record.Delivered{Version: versionOf("1"), Shown: input.Tracked(tc.recorded)}
 			w := web()
-			w.Shown, w.MovedAt = input.Shown{app: input.Tracked(tc.shown)}, tc.movedAt
+			w.Shown, w.RolledOutAt = input.Shown{app: input.Tracked(tc.shown)}, tc.movedAt
 			all, err := inputs(clusterOf(source(app, "2"))).Assess(t.Context(), w, reload("auto"), e, (&history{revisions: tc.revisions}).ask)
 			if err != nil || all.Findings[0].Reason != tc.want {
 				t.Errorf("%s: %+v, %v; want %s", tc.reason, all.Findings, err, tc.want)

@@ -26,7 +26,7 @@ func TestUpgradeOfTheAlgorithm(t *testing.T) {
 	absent := fingerprint.Version{Basis: before("1").Basis, Sum: "absent"}
 	cases := map[string]struct {
 		reason    string
-		given     record.Given
+		given     record.Delivered
 		evictFor  string
 		shown     input.Mark
 		revisions []timeline.Revision
@@ -34,16 +34,16 @@ func TestUpgradeOfTheAlgorithm(t *testing.T) {
 		rebased   bool
 		shows     input.Mark
 	}{
-		"Equal":    {reason: "it is written down anew, and nothing else happens", given: record.Given{Version: before("1")}, want: input.InStep, rebased: true, shows: now},
-		"Changed":  {reason: "a change while the controller was down is due, and what was given stays as it was written", given: record.Given{Version: before("0")}, want: input.Changed, shows: now},
-		"Absent":   {reason: "a required source has come meanwhile", given: record.Given{Version: absent}, want: input.Arrived, shows: now},
-		"Unknown":  {reason: "what was due at first sight is due", given: record.Given{Version: before("1").Unknown()}, want: input.Changed, shows: now},
-		"Keys":     {reason: "other keys are a new baseline, as ever", given: record.Given{Version: secretOf("1").Before(fingerprint.SomeKeys("other"))}, want: input.NewBasis, shows: now},
-		"Template": {reason: "the template shows the digest of the earlier program: it stays", given: record.Given{Version: before("1"), Shown: old}, shown: old, want: input.InStep, rebased: true, shows: old},
-		"Evicting": {reason: "a series of evictions goes on and does not begin again", given: record.Given{Version: before("0")}, evictFor: db.String() + old.String(), want: input.Changed, shows: old},
+		"Equal":    {reason: "it is written down anew, and nothing else happens", given: record.Delivered{Version: before("1")}, want: input.InStep, rebased: true, shows: now},
+		"Changed":  {reason: "a change while the controller was down is due, and what was given stays as it was written", given: record.Delivered{Version: before("0")}, want: input.Changed, shows: now},
+		"Absent":   {reason: "a required source has come meanwhile", given: record.Delivered{Version: absent}, want: input.Arrived, shows: now},
+		"Unknown":  {reason: "what was due at first sight is due", given: record.Delivered{Version: before("1").Unknown()}, want: input.Changed, shows: now},
+		"Keys":     {reason: "other keys are a new baseline, as ever", given: record.Delivered{Version: secretOf("1").Before(fingerprint.SomeKeys("other"))}, want: input.NewBasis, shows: now},
+		"Template": {reason: "the template shows the digest of the earlier program: it stays", given: record.Delivered{Version: before("1"), Shown: old}, shown: old, want: input.InStep, rebased: true, shows: old},
+		"Evicting": {reason: "a series of evictions goes on and does not begin again", given: record.Delivered{Version: before("0")}, evictFor: db.String() + old.String(), want: input.Changed, shows: old},
 		"Unrecorded": {
 			reason: "a revision shows that it was delivered, before the record was written and the program was replaced",
-			given:  record.Given{Version: before("0")}, revisions: []timeline.Revision{{Name: "web-2", Number: 2, Created: at(60), Shown: input.Shown{db: old}}},
+			given:  record.Delivered{Version: before("0")}, revisions: []timeline.Revision{{Name: "web-2", Number: 2, Created: at(60), Shown: input.Shown{db: old}}},
 			want: input.DeliveredBefore, shows: old,
 		},
 	}
@@ -55,7 +55,7 @@ func TestUpgradeOfTheAlgorithm(t *testing.T) {
 			w := web()
 			w.Refs = []podrefs.Ref{{Source: db, Keys: all}}
 			w.Shown = input.Shown{db: tc.shown}
-			e := record.Entry{Inputs: map[input.ID]record.Given{db: tc.given}, Eviction: record.Eviction{For: tc.evictFor}, Account: record.Account{MovedAt: at(30), Template: record.Template{Sum: "x"}}}
+			e := record.Entry{Inputs: map[input.ID]record.Delivered{db: tc.given}, Eviction: record.Eviction{For: tc.evictFor}, Account: record.Account{RolledOutAt: at(30), Template: record.Template{Sum: "x"}}}
 			got, err := inputs(secrets{clusterOf(s)}).Assess(t.Context(), w, reload("auto"), e, (&history{revisions: tc.revisions}).ask)
 			if err != nil || len(got.Findings) != 1 {
 				t.Fatalf("%+v, error %v", got, err)

@@ -64,9 +64,9 @@ func Explanations() []Explanation {
 	return []Explanation{
 		{Controller, "The Deployment in the controller's own namespace exists, can be understood, and has ready pods."},
 		{Leader, "A pod of the Deployment holds the Lease and has renewed it in time; no other Deployment has the same Lease; the version that wrote the record is the one of this program."},
-		{Permissions, "The service account of the Deployment has every right that its flags need. The API server is asked with SubjectAccessReviews."},
+		{Permissions, "The service account of the Deployment has every permission that its flags need. The API server is asked with SubjectAccessReviews."},
 		{Kinds, "The cluster has the kinds of workloads that the controller follows, such as Argo Rollouts."},
-		{Caches, "Each pod of the controller says at `/readyz` that it follows what it can list. The details come through the API server's proxy to the pod; without the right to that, the readiness of the pods is told."},
+		{Caches, "Each pod of the controller says at `/readyz` that it follows what it can list. The details come through the API server's proxy to the pod; without the permission to that, the readiness of the pods is told."},
 		{Clock, "The clocks of this machine, of the API server and of the leader agree."},
 		{Record, "The ConfigMaps of the record can be read and have room for more workloads."},
 		{Key, "The digests of Secrets on record were made with the key that the installation has: with another one the next start takes what exists as given, and does not deliver what changed before it."},
@@ -107,7 +107,7 @@ func ok(name Name, format string, args ...any) Check {
 func unread(name Name, err error) Check {
 	c := Check{Name: name, Result: Unknown, Found: err.Error(), Do: "see whether the API server answers, and run it again"}
 	if apierrors.IsForbidden(err) {
-		c.Do = "run it as someone who has this right"
+		c.Do = "run it as someone who has this permission"
 	}
 	return c
 }

@@ -48,7 +48,7 @@ func healthy() doctor.Facts {
 			},
 			Led: true, Leader: access.Leader{Name: "lockstep-a", Renewed: now().Add(-2 * time.Second), Expires: now().Add(13 * time.Second), WrittenAt: now().Add(-2 * time.Second)},
 		},
-		Rights: doctor.Rights{Asked: 30}, Kinds: doctor.KindFacts{Served: []doctor.Served{{Name: "deployment", Here: true, BuiltIn: true}, {Name: "rollout"}}},
+		Permissions: doctor.PermissionFacts{Asked: 30}, Kinds: doctor.KindFacts{Served: []doctor.Served{{Name: "deployment", Here: true, BuiltIn: true}, {Name: "rollout"}}},
 		Clock: doctor.ClockFacts{Times: access.Times{Sent: now(), Answered: now(), Server: now()}},
 		Record: doctor.RecordFacts{Stored: ledger.Stored{
 			Found: true, Version: "1.2.3", Entries: map[kube.Key]record.Entry{{Name: "web"}: {}},
@@ -113,17 +113,19 @@ func TestDecide(t *testing.T) {
 		}, doctor.Leader, doctor.OK, nil},
 		"HandedOn":    {"a pod is ready to take it", func(f *doctor.Facts) { f.Controller.Leader.Name = "" }, doctor.Leader, doctor.Problem, []string{"within seconds"}},
 		"Rivals":      {"one of them always waits", func(f *doctor.Facts) { f.Controller.Rivals = []string{"deployment/twin"} }, doctor.Leader, doctor.Problem, []string{"only one of them works at a time", "deployment/twin", "a namespace of its own"}},
-		"LeaseHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Controller.LeaderErr = forbidden("leases") }, doctor.Leader, doctor.Unknown, []string{"leases", "as someone who has this right"}},
+		"LeaseHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Controller.LeaderErr = forbidden("leases") }, doctor.Leader, doctor.Unknown, []string{"leases", "as someone who has this permission"}},
 
-		"Vital": {"nothing works without it", func(f *doctor.Facts) { f.Rights.Missing = []access.Right{{Verb: "patch", Use: "x", Vital: true}} }, doctor.Permissions, doctor.Problem, []string{"1 of 30 rights", "needed for x", "system:serviceaccount:lockstep-system:lockstep"}},
+		"Vital": {"nothing works without it", func(f *doctor.Facts) {
+			f.Permissions.Missing = []access.Permission{{Verb: "patch", Use: "x", Vital: true}}
+		}, doctor.Permissions, doctor.Problem, []string{"1 of 30 permissions", "needed for x", "system:serviceaccount:lockstep-system:lockstep"}},
 		"AllOfThem": {"it follows nothing", func(f *doctor.Facts) {
-			f.Rights.Missing, f.Rights.Main = []access.Right{{Verb: "list", Use: "x", Main: true}, {Verb: "watch", Use: "x", Main: true}}, map[string]int{"x": 2, "y": 1}
+			f.Permissions.Missing, f.Permissions.Main = []access.Permission{{Verb: "list", Use: "x", Main: true}, {Verb: "watch", Use: "x", Main: true}}, map[string]int{"x": 2, "y": 1}
 		}, doctor.Permissions, doctor.Problem, nil},
 		"SomeOfThem": {"it follows something", func(f *doctor.Facts) {
-			f.Rights.Missing, f.Rights.Main = []access.Right{{Verb: "list", Use: "x", Main: true}}, map[string]int{"x": 2}
+			f.Permissions.Missing, f.Permissions.Main = []access.Permission{{Verb: "list", Use: "x", Main: true}}, map[string]int{"x": 2}
 		}, doctor.Permissions, doctor.Warning, nil},
-		"NotVital":     {"something works without it", func(f *doctor.Facts) { f.Rights.Missing = []access.Right{{Verb: "list", Namespace: "shop"}} }, doctor.Permissions, doctor.Warning, []string{"list  in shop"}},
-		"RightsHidden": {"who asks may not ask for others", func(f *doctor.Facts) { f.Rights.Err = forbidden("subjectaccessreviews") }, doctor.Permissions, doctor.Unknown, []string{"/readyz?verbose"}},
+		"NotVital":     {"something works without it", func(f *doctor.Facts) { f.Permissions.Missing = []access.Permission{{Verb: "list", Namespace: "shop"}} }, doctor.Permissions, doctor.Warning, []string{"list  in shop"}},
+		"RightsHidden": {"who asks may not ask for others", func(f *doctor.Facts) { f.Permissions.Err = forbidden("subjectaccessreviews") }, doctor.Permissions, doctor.Unknown, []string{"/readyz?verbose"}},
 
 		"CustomAbsent": {"a flag names a kind that is not there", func(f *doctor.Facts) {
 			f.Kinds.Served = append(f.Kinds.Served, doctor.Served{Name: "worker.example.com", Custom: true})
@@ -132,7 +134,7 @@ func TestDecide(t *testing.T) {
 
 		"NoPods":      {"the Deployment controller has made none", func(f *doctor.Facts) { f.Controller.Installation.Pods = nil }, doctor.Caches, doctor.Problem, nil},
 		"PodNotReady": {"it follows nothing yet", func(f *doctor.Facts) { f.Controller.Installation.Pods[1].Ready = false }, doctor.Caches, doctor.Problem, []string{"lockstep-b is not ready", "1 of 2"}},
-		"NotFollowed": {"a right is missing", func(f *doctor.Facts) {
+		"NotFollowed": {"a permission is missing", func(f *doctor.Facts) {
 			f.Controller.Installation.Pods[1].Report = []string{"[-] secrets: permission is missing: no role"}
 		}, doctor.Caches, doctor.Warning, []string{"lockstep-b: secrets: permission is missing"}},
 		"Silent": {"the proxy is not for everyone", func(f *doctor.Facts) { f.Controller.Installation.Pods[1].ReportErr = errors.New("403") }, doctor.Caches, doctor.OK, []string{"1 could not be asked"}},
@@ -163,7 +165,7 @@ func TestDecide(t *testing.T) {
 		"KeyGone": {"the leader has not looked yet, or there is none", func(f *doctor.Facts) {
 			f.Record.Keyed, f.Record.KeyErr = 1, fmt.Errorf("read: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "key"))
 		}, doctor.Key, doctor.Problem, []string{"does not exist", "look again in a minute"}},
-		"KeyHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Record.Keyed, f.Record.KeyErr = 1, forbidden("secrets") }, doctor.Key, doctor.Unknown, []string{"secrets", "as someone who has this right"}},
+		"KeyHidden": {"who asks may not read it", func(f *doctor.Facts) { f.Record.Keyed, f.Record.KeyErr = 1, forbidden("secrets") }, doctor.Key, doctor.Unknown, []string{"secrets", "as someone who has this permission"}},
 		"KeyRecord": {"without the record there is nothing to compare", func(f *doctor.Facts) { f.Record.Err = forbidden("configmaps") }, doctor.Key, doctor.Unknown, []string{"configmaps"}},
 
 		"TooNew": {"after a step back", func(f *doctor.Facts) {
@@ -195,9 +197,9 @@ func TestDecide(t *testing.T) {
 		}, doctor.Settings, doctor.Warning, []string{"Contradiction"}},
 		"Typo": {"nobody would look for it elsewhere", func(f *doctor.Facts) { f.Workloads.All, f.Namespaces.Absent = nil, []string{"shpo"} }, doctor.Settings, doctor.Problem, []string{"namespace shpo does not exist", "correct the name"}},
 		"Metadata": {"of other objects than workloads", func(f *doctor.Facts) {
-			f.Notes = []doctor.Note{{Object: "namespace/shop", Finding: review.OfNamespace(map[string]string{settings.Reload: "maybe"}, nil, f.Hints.Nearest)[0]}}
+			f.Notes = []doctor.Note{{Object: "namespace/shop", Mistake: review.OfNamespace(map[string]string{settings.Reload: "maybe"}, nil, f.Hints.Nearest)[0]}}
 		}, doctor.Settings, doctor.Problem, []string{"namespace/shop: annotation lockstep.dev/reload", "InvalidValue", "1 finding"}},
-		"Written":      {"what Lockstep writes is no mistake in a cluster", func(f *doctor.Facts) { f.Workloads.All[0].Review.Annotations[settings.MovedBy] = "lockstep-system" }, doctor.Settings, doctor.OK, nil},
+		"Written":      {"what Lockstep writes is no mistake in a cluster", func(f *doctor.Facts) { f.Workloads.All[0].Review.Annotations[settings.RolledOutBy] = "lockstep-system" }, doctor.Settings, doctor.OK, nil},
 		"PartlyHidden": {"some kinds may not be listed", func(f *doctor.Facts) { f.Workloads.Errs = []error{forbidden("cronjobs")} }, doctor.Settings, doctor.Unknown, []string{"1 workload looked at", "not looked at: cronjobs"}},
 
 		"Gone":     {"pods would not start", func(f *doctor.Facts) { f.Sources.Exist = nil }, doctor.References, doctor.Warning, []string{"1 of 1 reference", "deployment/web in shop needs configmap/app"}},
@@ -226,8 +228,8 @@ func TestDecide(t *testing.T) {
 		"ElsewhereTwin": {"and it is no second one", func(f *doctor.Facts) {
 			*f = doctor.Facts{Namespace: "nope", Others: doctor.Others{Installations: []string{"deployment/lockstep in other"}}}
 		}, doctor.Reloaders, doctor.OK, nil},
-		"TwoOfUs":  {"two installations", func(f *doctor.Facts) { f.Workloads.All[0].MovedBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "look whether that installation"}},
-		"OneOfUs":  {"our own mark", func(f *doctor.Facts) { f.Workloads.All[0].MovedBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
+		"TwoOfUs":  {"two installations", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "other" }, doctor.Reloaders, doctor.Warning, []string{"installation in namespace other", "look whether that installation"}},
+		"OneOfUs":  {"our own mark", func(f *doctor.Facts) { f.Workloads.All[0].RolledOutBy = "lockstep-system" }, doctor.Reloaders, doctor.OK, nil},
 		"NoWorlds": {"who asks may list nothing", func(f *doctor.Facts) { f.Workloads.All, f.Workloads.Errs = nil, []error{forbidden("deployments")} }, doctor.Reloaders, doctor.Unknown, []string{"deployments"}},
 	}
 	for name, tc := range cases {

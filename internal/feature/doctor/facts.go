@@ -17,11 +17,11 @@ type Facts struct {
 	Now                time.Time
 	Hints              Hints
 
-	Controller ControllerFacts
-	Rights     Rights
-	Kinds      KindFacts
-	Clock      ClockFacts
-	Record     RecordFacts
+	Controller  ControllerFacts
+	Permissions PermissionFacts
+	Kinds       KindFacts
+	Clock       ClockFacts
+	Record      RecordFacts
 	// Registries are those of the images that workloads follow, with why one does not answer.
 	Registries map[string]error
 
@@ -54,11 +54,11 @@ type ControllerFacts struct {
 	LeaderErr error
 }
 
-// Rights are the permissions of the controller.
-type Rights struct {
-	// Missing are the rights that the controller does not have, of as many as were Asked. Main is
+// PermissionFacts are the permissions of the controller.
+type PermissionFacts struct {
+	// Missing are the permissions that the controller does not have, of as many as were Asked. Main is
 	// how many of these are for each use without which it is of no use.
-	Missing []access.Right
+	Missing []access.Permission
 	Asked   int
 	Main    map[string]int
 	Err     error
@@ -130,7 +130,7 @@ type Others struct {
 // Note is a mistake in the metadata of an object.
 type Note struct {
 	Object string
-	review.Finding
+	review.Mistake
 }
 
 // Installation is the controller's Deployment.
@@ -181,8 +181,8 @@ type Workload struct {
 	Intent          settings.Intent
 	// Tools are the other reloaders whose annotations it has, MovedBy the installation that
 	// moved it last.
-	Tools   []string
-	MovedBy string
+	Tools       []string
+	RolledOutBy string
 }
 
 // time is the present by the API server's clock, as far as that is known.

@@ -70,10 +70,10 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 	f.readKey(ctx, o, configured.Key)
 	f.readKinds(o, configured)
 	namespaces := f.readNamespaces(ctx, o)
-	if configured.Rights != nil {
-		rights := f.relevant(configured.Rights(o.Namespace), configured.Kinds, namespaces)
-		f.Rights.Asked, f.Rights.Main = len(rights), mainOf(rights)
-		f.Rights.Missing, f.Rights.Err = access.Review(ctx, o.Client, f.Controller.Installation.Account, rights)
+	if configured.Permissions != nil {
+		permissions := f.relevant(configured.Permissions(o.Namespace), configured.Kinds, namespaces)
+		f.Permissions.Asked, f.Permissions.Main = len(permissions), mainOf(permissions)
+		f.Permissions.Missing, f.Permissions.Err = access.Review(ctx, o.Client, f.Controller.Installation.Account, permissions)
 	}
 	f.readPrograms(ctx, o, configured, namespaces)
 	o.named = len(o.Watched) > 0
@@ -89,7 +89,7 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 // be as it is without any flags.
 func (f *Facts) readInstallation(ctx context.Context, o Options) installation.Configured {
 	usual, _ := o.Understand([]string{"controller"}, func(string) (string, bool) { return "", false })
-	usual.Rights = nil
+	usual.Permissions = nil
 	found, err := o.Understand.Find(ctx, o.Client, o.Namespace)
 	switch {
 	case err != nil:
@@ -183,22 +183,22 @@ func (f *Facts) readKinds(o Options, c installation.Configured) {
 	}
 }
 
-// relevant are the rights without those about kinds and namespaces that the cluster does not have.
-func (f *Facts) relevant(rights []access.Right, kinds []kube.Kind, all namespaces) []access.Right {
+// relevant are the permissions without those about kinds and namespaces that the cluster does not have.
+func (f *Facts) relevant(permissions []access.Permission, kinds []kube.Kind, all namespaces) []access.Permission {
 	absent := map[string]bool{}
 	for i, served := range f.Kinds.Served {
 		plural, _ := meta.UnsafeGuessKindToResource(kinds[i].GroupVersionKind)
 		absent[plural.GroupResource().String()] = !served.Here
 	}
-	return slices.DeleteFunc(rights, func(r access.Right) bool {
+	return slices.DeleteFunc(permissions, func(r access.Permission) bool {
 		return absent[r.Resource.String()] || all != nil && r.Namespace != corev1.NamespaceAll && !all.has(r.Namespace)
 	})
 }
 
-// mainOf counts the rights for each use without which a controller is of no use.
-func mainOf(rights []access.Right) map[string]int {
+// mainOf counts the permissions for each use without which a controller is of no use.
+func mainOf(permissions []access.Permission) map[string]int {
 	uses := map[string]int{}
-	for _, r := range rights {
+	for _, r := range permissions {
 		if r.Main {
 			uses[r.Use]++
 		}

@@ -86,7 +86,7 @@ func workloadOf(kind kube.Kind, o client.Object, words settings.Vocabulary, name
 		return Workload{}, false
 	}
 	w := Workload{
-		Namespace: o.GetNamespace(), Name: kind.Name() + "/" + o.GetName(), MovedBy: o.GetAnnotations()[settings.MovedBy],
+		Namespace: o.GetNamespace(), Name: kind.Name() + "/" + o.GetName(), RolledOutBy: o.GetAnnotations()[settings.RolledOutBy],
 		Tools: toolsOf(o.GetAnnotations(), o.GetLabels(), words),
 		Review: review.Workload{
 			Kind: kind.Kind, Words: words, Namespace: ours(namespace),

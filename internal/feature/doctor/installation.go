@@ -85,7 +85,7 @@ func checkLeader(f Facts) Check {
 		}
 	case f.ledFromOutside():
 		return Check{
-			Name: Leader, Result: Warning, Do: "end that process, or the Deployment: they have different flags and rights",
+			Name: Leader, Result: Warning, Do: "end that process, or the Deployment: they have different flags and permissions",
 			Found: fmt.Sprintf("%s leads, and is no pod of deployment/%s", f.Controller.Leader.Name, f.Controller.Installation.Deployment),
 		}
 	case f.Record.Stored.Version != "" && f.Version != "" && f.Record.Stored.Version != f.Version:
@@ -117,26 +117,26 @@ func checkPermissions(f Facts) Check {
 	i := f.Controller.Installation
 	switch {
 	case f.Controller.Err != nil || i.Deployment == "" || i.Problem != "":
-		return Check{Name: Permissions, Result: Unknown, Found: "which rights are needed, and by whom, is not known without the Deployment of the controller", Do: seeController}
-	case f.Rights.Err != nil:
-		c := unread(Permissions, f.Rights.Err)
+		return Check{Name: Permissions, Result: Unknown, Found: "which permissions are needed, and by whom, is not known without the Deployment of the controller", Do: seeController}
+	case f.Permissions.Err != nil:
+		c := unread(Permissions, f.Permissions.Err)
 		c.Do = "run it as someone who may create subjectaccessreviews.authorization.k8s.io, or look at /readyz?verbose of the controller"
 		return c
-	case len(f.Rights.Missing) == 0:
-		return ok(Permissions, "%s has all of the %d rights that its flags need", i.Account, f.Rights.Asked)
+	case len(f.Permissions.Missing) == 0:
+		return ok(Permissions, "%s has all of the %d permissions that its flags need", i.Account, f.Permissions.Asked)
 	}
-	c := Check{Name: Permissions, Result: Warning, Do: "grant them to " + i.Account.String(), Found: fmt.Sprintf("%d of %d rights are missing", len(f.Rights.Missing), f.Rights.Asked)}
-	missing := mainOf(f.Rights.Missing)
-	for use, count := range f.Rights.Main {
+	c := Check{Name: Permissions, Result: Warning, Do: "grant them to " + i.Account.String(), Found: fmt.Sprintf("%d of %d permissions are missing", len(f.Permissions.Missing), f.Permissions.Asked)}
+	missing := mainOf(f.Permissions.Missing)
+	for use, count := range f.Permissions.Main {
 		if missing[use] == count {
 			c.Result = Problem
 		}
 	}
-	if slices.ContainsFunc(f.Rights.Missing, func(r access.Right) bool { return r.Vital }) {
+	if slices.ContainsFunc(f.Permissions.Missing, func(r access.Permission) bool { return r.Vital }) {
 		c.Result = Problem
 	}
 	var details []string
-	for _, r := range f.Rights.Missing {
+	for _, r := range f.Permissions.Missing {
 		details = append(details, fmt.Sprintf("%s: needed for %s", r, r.Use))
 	}
 	c.Details = some(details)

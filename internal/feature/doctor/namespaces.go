@@ -97,8 +97,8 @@ func share(c, other installation.Configured, all namespaces) bool {
 }
 
 // note keeps what is wrong with the metadata of an object.
-func (f *Facts) note(object string, found []review.Finding) {
+func (f *Facts) note(object string, found []review.Mistake) {
 	for _, finding := range found {
-		f.Notes = append(f.Notes, Note{Object: object, Finding: finding})
+		f.Notes = append(f.Notes, Note{Object: object, Mistake: finding})
 	}
 }

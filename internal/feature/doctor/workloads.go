@@ -51,7 +51,7 @@ func checkSettings(f Facts) Check {
 		c.Details = append(c.Details, fmt.Sprintf("the controller follows no ConfigMaps and Secrets; workloads that ask for them: %d (%s)", asking, input.ReloadOff))
 		c.Do = also(c.Do, "switch reload on in the controller, or take the annotations away")
 	}
-	if moved := f.movedByPods(); moved > 0 && f.Controller.Installation.isKnown() && !f.Controller.Installation.PodsOn {
+	if moved := f.rolledOutByPods(); moved > 0 && f.Controller.Installation.isKnown() && !f.Controller.Installation.PodsOn {
 		c.Result = worse(c.Result, Warning)
 		c.Details = append(c.Details, fmt.Sprintf("the controller evicts and refreshes no pods; workloads that ask for it: %d (%s)", moved, input.StrategyOff))
 		c.Do = also(c.Do, "switch the strategies on pods on in the controller, or take the annotations away")
@@ -97,8 +97,8 @@ func (f Facts) asking() (asking, followed int) {
 	return asking, followed
 }
 
-// movedByPods counts the workloads that ask for another strategy than a new template.
-func (f Facts) movedByPods() int {
+// rolledOutByPods counts the workloads that ask for another strategy than a new template.
+func (f Facts) rolledOutByPods() int {
 	count := 0
 	for _, w := range f.Workloads.All {
 		if s := w.Intent.Strategy; w.isFollowed() && (s == settings.StrategyEvict || s == settings.StrategyRefresh) {
@@ -277,8 +277,8 @@ func (w Workload) sharers(runs map[string]bool, own string) (result Result, deta
 		}
 		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s has annotations of %s too, which does not seem to run", w, tool))
 	}
-	if w.MovedBy != "" && w.MovedBy != own {
-		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s was last moved by the installation in namespace %s", w, w.MovedBy))
+	if w.RolledOutBy != "" && w.RolledOutBy != own {
+		result, details = worse(result, Warning), append(details, fmt.Sprintf("%s was last moved by the installation in namespace %s", w, w.RolledOutBy))
 	}
 	return result, details
 }

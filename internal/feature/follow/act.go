@@ -22,7 +22,7 @@ const budgetCheck = 10 * time.Second
 // act carries the decision out: at most one write to the workload, and the record
 // after it. It returns when to look again.
 func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Duration, error) {
-	w, in := got.Workload, got.Input
+	w, in := got.Workload, got.Observation
 	switch {
 	case d.isMistake():
 		return d.Recheck, r.noteMistake(w, in, d)
@@ -36,15 +36,15 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		}
 		return d.Recheck, r.leave(w, in)
 	}
-	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, unrolled: in.State.Unrolled, release: in.Intent.Release, hold: in.holdOnRecord(), rollout: in.State.Rollout, healthy: in.State.Health.State == health.Done, before: before{w.Shown, w.WrittenAt, w.MovedAt, w.StartsFrom()}}
+	o := outcome{decision: d, findings: in.Findings, kinds: in.Kinds, searched: in.Searched, template: in.Template, unrolled: in.State.Unrolled, release: in.Intent.Release, hold: in.holdOnRecord(), rollout: in.State.Rollout, healthy: in.State.Health.State == health.Done, before: before{w.Shown, w.WrittenAt, w.RolledOutAt, w.StartsFrom()}}
 	entry, recheck := in.Entry, d.Recheck
 	order := in.order(d)
 	err := in.Pods.Problem
 	switch {
 	case err != nil:
-	case d.Verb == Move:
-		o.moved, err = r.Mover.Move(ctx, w, order)
-		o.from = w.Origin(o.moved.At)
+	case d.Verb == RollOut:
+		o.rolledOut, err = r.Roller.RollOut(ctx, w, order)
+		o.from = w.Origin(o.rolledOut.At)
 	case d.Verb == Refresh:
 		err = r.refresh(ctx, w, order.Shown(w.Shown).String())
 	case d.Verb == Evict && d.Eviction.Begin:
@@ -68,7 +68,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 }
 
 // leave notes that nothing is known to ask for the workload.
-func (r *Reconciler) leave(w *kube.Workload, in Input) error {
+func (r *Reconciler) leave(w *kube.Workload, in Observation) error {
 	if len(in.Entry.Inputs) == 0 && in.Entry.Foreign.IsEmpty() && !in.Entry.Decision.IsZero() {
 		r.Records.Forget(w.Key) // only a mistake was on record
 		return nil
@@ -84,7 +84,7 @@ func (r *Reconciler) leave(w *kube.Workload, in Input) error {
 // forget drops what is remembered of a workload that is not followed. What is on record
 // of inputs that no family here knows stays, unless the workload refuses: the program
 // that knows them may be back tomorrow.
-func (r *Reconciler) forget(w *kube.Workload, in Input) error {
+func (r *Reconciler) forget(w *kube.Workload, in Observation) error {
 	rest := without(in.Entry, in.Kinds, false)
 	rest.Decision = record.Decision{}
 	if in.Intent.Mode == settings.Never || len(rest.Inputs) == 0 && rest.Foreign.IsEmpty() {

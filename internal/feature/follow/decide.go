@@ -12,7 +12,7 @@ type check func(situation) (Decision, bool)
 
 // Decide says what has to happen to a workload now. The first check that knows an
 // answer gives it. When no check does, the change is due and the strategy decides.
-func Decide(in Input) Decision {
+func Decide(in Observation) Decision {
 	s := in.situation()
 	for _, c := range []check{
 		settingNotUnderstood, // a person has to correct it first
@@ -44,14 +44,14 @@ func Decide(in Input) Decision {
 
 // NeedsPods reports whether the decision depends on the workload's pods. That a series
 // of evictions begins does not, where the workload says how many pods it wants.
-func (in Input) NeedsPods() bool {
+func (in Observation) NeedsPods() bool {
 	d := Decide(in)
 	return d.Verb == Evict && (!d.Eviction.Begin || in.State.Replicas == 0)
 }
 
 // chooseStrategy returns the strategy that the workload's intent names. A forced rollout
 // always changes the template.
-func (in Input) chooseStrategy() strategy {
+func (in Observation) chooseStrategy() strategy {
 	switch {
 	case in.Force != NoForce:
 		return byTemplate{}
@@ -65,10 +65,10 @@ func (in Input) chooseStrategy() strategy {
 
 func strategyObjects(s situation) (Decision, bool) { return s.strategy.objects(s) }
 
-func (in Input) situation() situation {
-	s := situation{Input: in, strategy: in.chooseStrategy()}
-	moves, due := s.moves(), withStanding(in.Findings, input.Due)
-	s.draft = Decision{Moves: moves, Message: changes(moves)}
+func (in Observation) situation() situation {
+	s := situation{Observation: in, strategy: in.chooseStrategy()}
+	moves, due := s.rollsOut(), withStanding(in.Findings, input.Due)
+	s.draft = Decision{Due: moves, Message: changes(moves)}
 	switch {
 	case in.Force != NoForce:
 		s.draft.Message = names(moves)

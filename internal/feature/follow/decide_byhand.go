@@ -14,7 +14,7 @@ func awaitsPods(s situation) (Decision, bool) {
 	waiting := matching(s.Findings, func(f input.Finding) bool {
 		return s.Entry.Inputs[f.ID].Awaits || s.Template.isRedone(f.ID, s.Entry.Inputs[f.ID], s.State.Rollout)
 	})
-	if len(waiting) == 0 || s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 || takenBack(s.Findings) != "" {
+	if len(waiting) == 0 || s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 || revertedInWords(s.Findings) != "" {
 		return Decision{}, false
 	}
 	if s.State.Rollout.HasOlderPods() {
@@ -26,8 +26,8 @@ func awaitsPods(s situation) (Decision, bool) {
 	return Decision{Verb: Remember, Reason: input.Reloaded, Message: versions(waiting) + "; no pod of an older revision is left"}, true
 }
 
-// isRedone reports whether an input that was taken back is in the template again, which pods
+// isRedone reports whether an input that was reverted is in the template again, which pods
 // take up only when they are deleted.
-func (t Template) isRedone(id input.ID, before record.Given, rollout health.Status) bool {
-	return before.Back != "" && t.Back[id] == "" && !slices.Contains(t.Released, id) && rollout.RollsByHand() && rollout.HasOlderPods()
+func (t Template) isRedone(id input.ID, before record.Delivered, rollout health.Status) bool {
+	return before.RevertedTo != "" && t.Reverted[id] == "" && !slices.Contains(t.Released, id) && rollout.RollsByHand() && rollout.HasOlderPods()
 }

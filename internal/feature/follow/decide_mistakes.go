@@ -31,7 +31,7 @@ func templateMissing(s situation) (Decision, bool) {
 // asksToBeFollowed: by an annotation around the workload, or because it was
 // followed and nothing forbids it; a source can ask for it too, and without a
 // template it is not known which sources those are.
-func (in Input) asksToBeFollowed() bool {
+func (in Observation) asksToBeFollowed() bool {
 	return in.Force != NoForce || in.Intent.Mode == settings.Follow || len(in.Intent.Images) > 0 || in.Intent.Mode == settings.Unset && len(in.Entry.Inputs) > 0
 }
 
@@ -53,7 +53,7 @@ func recordFull(s situation) (Decision, bool) {
 }
 
 // excess says in which way the workload asks for too much, empty when it does not.
-func (in Input) excess() string {
+func (in Observation) excess() string {
 	if in.Intent.TooMany != "" {
 		return in.Intent.TooMany
 	}
@@ -72,7 +72,7 @@ func (in Input) excess() string {
 
 // mistake is a decision to wait until a person has corrected something. What is on
 // record stays as it is.
-func (in Input) mistake(reason input.Reason, message string) Decision {
+func (in Observation) mistake(reason input.Reason, message string) Decision {
 	return Decision{Verb: Leave, Reason: reason, Message: message, PendingSince: in.Entry.PendingSince}
 }
 

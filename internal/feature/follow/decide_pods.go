@@ -19,7 +19,7 @@ func (onPods) objects(s situation) (Decision, bool) {
 	if off := s.strategyOff(); off != "" {
 		return s.held(input.StrategyOff, off), true
 	}
-	return s.held(input.BeyondStrategy, s.beyondStrategy()), len(s.draft.Moves) == 0
+	return s.held(input.BeyondStrategy, s.beyondStrategy()), len(s.draft.Due) == 0
 }
 
 // strategyOff says why the strategy can't be used here, empty when it can.

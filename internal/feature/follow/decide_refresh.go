@@ -9,7 +9,7 @@ type byRefresh struct{ onPods }
 // refresh doesn't reach, and the settings exclude restarts; Lockstep reports those inputs.
 func (byRefresh) decide(s situation) Decision {
 	d := s.draft.as(Refresh, input.NotRefreshable)
-	if mounted := mounted(d.Moves); len(mounted) > 0 {
+	if mounted := mounted(d.Due); len(mounted) > 0 {
 		d.Reason, d.Message = input.Refreshed, changes(mounted)
 	}
 	return s.delivered(d)

@@ -12,12 +12,12 @@ func (byTemplate) changesTemplate() bool { return true }
 func (byTemplate) objects(situation) (Decision, bool) { return Decision{}, false }
 
 func (byTemplate) decide(s situation) Decision {
-	d := s.delivered(s.draft.as(Move, input.Reloaded))
+	d := s.delivered(s.draft.as(RollOut, input.Reloaded))
 	if s.State.Rollout.RollsByHand() {
 		d.Reason, d.PendingSince, d.AwaitsStatus = input.AwaitsPods, s.draft.PendingSince, true
 		d.Message += "; " + s.State.Rollout.Hand()
 	}
-	for _, f := range d.Moves {
+	for _, f := range d.Due {
 		if f.Reason == input.PutBack {
 			d.Reason, d.Message = input.PutBack, d.Message+"; "+f.Why
 		}

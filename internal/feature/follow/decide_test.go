@@ -30,11 +30,11 @@ func ago(d time.Duration) time.Time { return now.Add(-d) }
 
 // due is a source that changed so long ago.
 func due(source input.ID, changed time.Duration) input.Finding {
-	return input.Finding{ID: source, Standing: input.Due, Reason: input.Changed, Versions: input.Versions{Given: v1, Current: v2, Shows: input.Tracked(v2.Short())}, ChangedAt: ago(changed), Live: true}
+	return input.Finding{ID: source, Standing: input.Due, Reason: input.Changed, Versions: input.Versions{Delivered: v1, Current: v2, Shows: input.Tracked(v2.Short())}, ChangedAt: ago(changed), Live: true}
 }
 
 func inStep(source input.ID) input.Finding {
-	return input.Finding{ID: source, Standing: input.Settled, Reason: input.InStep, Versions: input.Versions{Given: v1, Current: v1, Shows: input.Tracked(v1.Short())}, Live: true}
+	return input.Finding{ID: source, Standing: input.Settled, Reason: input.InStep, Versions: input.Versions{Delivered: v1, Current: v1, Shows: input.Tracked(v1.Short())}, Live: true}
 }
 
 func recorded(source input.ID, reason input.Reason) input.Finding {
@@ -76,7 +76,7 @@ func auto() settings.Intent {
 func TestForcedHoldNamesTheSourceOnce(t *testing.T) {
 	t.Parallel()
 	const want = `configmap/app is held ("audit")`
-	if got := Decide(decideCase{findings: []input.Finding{barred(inStep(app), input.Held, "audit")}, force: ForceMove}.input()); got.Verb != Hold || got.Message != want {
+	if got := Decide(decideCase{findings: []input.Finding{barred(inStep(app), input.Held, "audit")}, force: ForceRollOut}.input()); got.Verb != Hold || got.Message != want {
 		t.Errorf("%s with %q, want %q", got.Verb, got.Message, want)
 	}
 }
@@ -87,7 +87,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := Decide(tc.input())
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Decision{}, "Message", "Moves", "DelaySince")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Decision{}, "Message", "Due", "DelaySince")); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 			}
 			for _, text := range tc.says {
@@ -96,7 +96,7 @@ func TestDecide(t *testing.T) {
 				}
 			}
 			wantMoves := tc.wantMoves()
-			if diff := cmp.Diff(wantMoves, got.Moves); diff != "" {
+			if diff := cmp.Diff(wantMoves, got.Due); diff != "" {
 				t.Errorf("%s: what is due (-want +got)\n%s", tc.reason, diff)
 			}
 		})

@@ -39,7 +39,7 @@ func nothingDue(s situation) (Decision, bool) {
 	if s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 {
 		return Decision{}, false
 	}
-	if back := takenBack(s.Findings); back != "" {
+	if back := revertedInWords(s.Findings); back != "" {
 		return Decision{Verb: Leave, Reason: input.Undone, Message: back}, true
 	}
 	released := func(f input.Finding) bool { return slices.Contains(s.Template.Released, f.ID) }
@@ -66,10 +66,10 @@ func nothingDue(s situation) (Decision, bool) {
 // loaded by every pod that starts. An image is not: that takes a patch, unless the template
 // has it.
 func readByTheNextJob(s situation) (Decision, bool) {
-	if !s.State.StartsPods || len(s.draft.Moves) == 0 && s.Force == NoForce {
+	if !s.State.StartsPods || len(s.draft.Due) == 0 && s.Force == NoForce {
 		return Decision{}, false
 	}
-	for _, f := range s.draft.Moves {
+	for _, f := range s.draft.Due {
 		if !f.Live && (f.Standing == input.Due || f.Image != "") {
 			return Decision{}, false
 		}
@@ -86,7 +86,7 @@ func notQuiet(s situation) (Decision, bool) {
 		return Decision{}, false
 	}
 	var last time.Time
-	for _, f := range s.draft.Moves {
+	for _, f := range s.draft.Due {
 		if f.ChangedAt.After(last) {
 			last = f.ChangedAt
 		}
@@ -112,7 +112,7 @@ func heldWorkload(s situation) (Decision, bool) {
 func barredInput(s situation) (Decision, bool) {
 	for _, f := range s.Findings {
 		for _, bar := range f.Bars {
-			if s.respects(f, bar) && (f.Live || f.Standing == input.Due && len(s.draft.Moves) == 0) {
+			if s.respects(f, bar) && (f.Live || f.Standing == input.Due && len(s.draft.Due) == 0) {
 				return s.held(bar.Reason, because(f, bar)), true
 			}
 		}
@@ -131,9 +131,9 @@ func because(f input.Finding, bar input.Bar) string {
 	case bar.Reason == input.Contested, bar.Reason == input.Quarantined:
 		return f.ID.String() + " " + bar.By
 	case f.Live:
-		return takenBack([]input.Finding{f}) + ", and a rollout would load it again"
+		return revertedInWords([]input.Finding{f}) + ", and a rollout would load it again"
 	}
-	return takenBack([]input.Finding{f})
+	return revertedInWords([]input.Finding{f})
 }
 
 // paused: the change waits, because a template that is written now doesn't start pods and

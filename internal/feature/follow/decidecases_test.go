@@ -52,7 +52,7 @@ func decideCases() map[string]decideCase {
 		"Quarantined": {
 			reason:   "its rollout failed, and configuration is moved all the same",
 			findings: []input.Finding{due(app, time.Hour), barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, pending: ago(time.Hour),
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
 		},
 		"QuarantinedAlone": {
 			reason:   "nothing else is due",
@@ -62,24 +62,24 @@ func decideCases() map[string]decideCase {
 		},
 		"QuarantinedForced": {
 			reason:   "who rolls out configuration by hand does not ask for what failed",
-			findings: []input.Finding{inStep(app), barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, force: ForceMove,
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true, PendingSince: now}, stays: []input.Finding{image(due(db, 0))},
+			findings: []input.Finding{inStep(app), barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, force: ForceRollOut,
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true, PendingSince: now}, stays: []input.Finding{image(due(db, 0))},
 		},
 		"QuarantinedForcedAlone": {
 			reason:   "and hears of it when nothing else is there",
-			findings: []input.Finding{barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, force: ForceMove,
+			findings: []input.Finding{barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, force: ForceRollOut,
 			want: Decision{Verb: Hold, Reason: input.Quarantined, PendingSince: now}, stays: []input.Finding{image(due(db, 0))},
 			says: []string{"image/web failed here"},
 		},
 		"ContestedForced": {
 			reason:   "two who write in turns end nothing, also by hand",
-			findings: []input.Finding{barred(image(due(db, time.Hour)), input.Contested, "is put back")}, force: ForceMove,
+			findings: []input.Finding{barred(image(due(db, time.Hour)), input.Contested, "is put back")}, force: ForceRollOut,
 			want: Decision{Verb: Hold, Reason: input.Contested, PendingSince: now}, stays: []input.Finding{image(due(db, 0))},
 		},
 		"QuarantinedForcedNow": {
 			reason:   "a person insists",
 			findings: []input.Finding{barred(image(due(db, time.Hour)), input.Quarantined, "failed here")}, force: ForceNow,
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 		"ForcedCronJobWithAnImage": {
 			reason:   "an image that the template has takes no patch",
@@ -91,17 +91,17 @@ func decideCases() map[string]decideCase {
 			findings: []input.Finding{with(image(due(db, 0)), func(f *input.Finding) {
 				f.Reason, f.ChangedAt, f.Why = input.PutBack, time.Time{}, "the rollout failed"
 			})},
-			want: Decision{Verb: Move, Reason: input.PutBack, Delivered: true}, says: []string{"the rollout failed"},
+			want: Decision{Verb: RollOut, Reason: input.PutBack, Delivered: true}, says: []string{"the rollout failed"},
 		},
 		"ImmutableReplacedForced": {
 			reason:   "a person has seen to it",
-			findings: []input.Finding{barred(due(app, time.Hour), input.ImmutableReplaced, "")}, force: ForceMove,
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			findings: []input.Finding{barred(due(app, time.Hour), input.ImmutableReplaced, "")}, force: ForceRollOut,
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 		"MovedByHand": {
 			reason:   "pods of an older revision stay until a person deletes them",
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), rollout: health.Status{Observed: true, OnDelete: true},
-			want: Decision{Verb: Move, Reason: input.AwaitsPods, Delivered: true, PendingSince: ago(time.Hour), AwaitsStatus: true}, says: []string{"configmap/app", "OnDelete"},
+			want: Decision{Verb: RollOut, Reason: input.AwaitsPods, Delivered: true, PendingSince: ago(time.Hour), AwaitsStatus: true}, says: []string{"configmap/app", "OnDelete"},
 		},
 		"AwaitsPods": {
 			reason:   "the template has it, and an older pod is left",
@@ -116,10 +116,10 @@ func decideCases() map[string]decideCase {
 		"AwaitsPodsAndDue": {
 			reason:   "a further change does not wait for them",
 			findings: []input.Finding{inStep(app), due(db, time.Hour)}, pending: ago(time.Hour), awaits: true, rollout: byHand(1),
-			want: Decision{Verb: Move, Reason: input.AwaitsPods, Delivered: true, PendingSince: ago(time.Hour), AwaitsStatus: true}, says: []string{"secret/db"},
+			want: Decision{Verb: RollOut, Reason: input.AwaitsPods, Delivered: true, PendingSince: ago(time.Hour), AwaitsStatus: true}, says: []string{"secret/db"},
 		},
-		"AwaitsPodsTakenBack": {
-			reason:   "nobody waits for pods of what was taken back",
+		"AwaitsPodsReverted": {
+			reason:   "nobody waits for pods of what was reverted",
 			findings: []input.Finding{barred(inStep(app), input.Undone, "1")}, awaits: true, rollout: byHand(1),
 			want: Decision{Verb: Leave, Reason: input.Undone}, says: []string{"configmap/app"},
 		},
@@ -161,7 +161,7 @@ func decideCases() map[string]decideCase {
 			reason:   "and bounds itself: changes that keep coming do not postpone it for ever",
 			intent:   func(in *settings.Intent) { in.Quiet = 5 * time.Minute },
 			findings: []input.Finding{due(app, time.Second)}, pending: ago(5 * time.Minute),
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 		"Paused": {
 			reason:   "a new template would restart no pod",
@@ -175,19 +175,19 @@ func decideCases() map[string]decideCase {
 			want: Decision{Verb: Refresh, Reason: input.Refreshed, Delivered: true},
 		},
 		"Unobserved": {
-			reason:   "nobody can tell yet what another writer took back",
+			reason:   "nobody can tell yet what another writer reverted",
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), notActed: true,
 			want: Decision{Verb: Wait, Reason: input.GenerationNotObserved, PendingSince: ago(time.Hour), AwaitsStatus: true},
 		},
 		"Released": {
-			reason:   "a person accepts what was taken back",
+			reason:   "a person accepts what was reverted",
 			findings: []input.Finding{inStep(app), inStep(db)}, template: Template{Released: []input.ID{db}},
 			want: Decision{Verb: Remember, Reason: input.Released}, says: []string{"secret/db"},
 		},
 		"Undone": {
-			reason:   "what a person took back stays back",
+			reason:   "what a person reverted stays back",
 			findings: []input.Finding{inStep(app), undone},
-			want:     Decision{Verb: Leave, Reason: input.Undone}, says: []string{"secret/db", "taken back"},
+			want:     Decision{Verb: Leave, Reason: input.Undone}, says: []string{"secret/db", "reverted"},
 		},
 		"Quiet": {
 			reason:   "the window counts from the last change",
@@ -202,7 +202,7 @@ func decideCases() map[string]decideCase {
 		"SettledSourcesDoNotDelay": {
 			reason:   "only what is due counts for the window",
 			findings: []input.Finding{due(app, 5*time.Second), with(inStep(db), func(f *input.Finding) { f.ChangedAt = now })}, pending: ago(5 * time.Second),
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 		"MaximumDelayBoundsQuiet": {
 			reason:   "changes every second are delivered after the maximum delay",
@@ -217,29 +217,29 @@ func decideCases() map[string]decideCase {
 		"MaximumDelayIsOver": {
 			reason:   "although it changed just now",
 			findings: []input.Finding{due(app, 0)}, pending: ago(time.Minute),
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 		"NoWindow": {
 			reason:   "a window of zero moves at once",
 			intent:   func(in *settings.Intent) { in.Quiet = 0 },
 			findings: []input.Finding{due(app, 0)},
-			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			want:     Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 		"ChangedNobodyKnowsWhen": {
 			reason:   "a change without a time does not wait for ever",
 			findings: []input.Finding{with(due(app, 0), func(f *input.Finding) { f.ChangedAt = time.Time{} })},
-			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			want:     Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 		"Move": {
 			reason:   "both changes in one move",
 			findings: []input.Finding{due(app, 6*time.Second), due(db, 6*time.Second), recorded(input.Secret("tls"), input.Baseline)}, pending: ago(6 * time.Second),
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 			says: []string{"configmap/app 1111111111 -> 2222222222", "secret/db 1111111111 -> 2222222222"},
 		},
 		"MoveFromUnknown": {
 			reason:   "a first sight that is due has no earlier version",
-			findings: []input.Finding{with(due(app, time.Hour), func(f *input.Finding) { f.Given = fingerprint.Version{} })},
-			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true}, says: []string{"configmap/app unknown -> 2222222222"},
+			findings: []input.Finding{with(due(app, time.Hour), func(f *input.Finding) { f.Delivered = fingerprint.Version{} })},
+			want:     Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true}, says: []string{"configmap/app unknown -> 2222222222"},
 		},
 		"HeldWorkload": {
 			reason:   "a hold keeps the change pending",
@@ -268,12 +268,12 @@ func decideCases() map[string]decideCase {
 		"HeldSourceUnchanged": {
 			reason:   "a held source that the pods have already keeps nobody",
 			findings: []input.Finding{due(app, time.Hour), barred(inStep(db), input.Held, "")},
-			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			want:     Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 		"UndoneBars": {
-			reason:   "a rollout for another source would load what was taken back",
+			reason:   "a rollout for another source would load what was reverted",
 			findings: []input.Finding{due(app, time.Hour), undone}, pending: ago(time.Hour),
-			want: Decision{Verb: Hold, Reason: input.Undone, PendingSince: ago(time.Hour)}, says: []string{"secret/db 1111111111 was taken back"},
+			want: Decision{Verb: Hold, Reason: input.Undone, PendingSince: ago(time.Hour)}, says: []string{"secret/db 1111111111 was reverted"},
 		},
 		"Observe": {
 			reason:   "told, and counted as given, so that switching it off restarts nobody",
@@ -354,7 +354,7 @@ func decideCases() map[string]decideCase {
 			want: Decision{Verb: Refresh, Reason: input.NotRefreshable, Delivered: true},
 		},
 		"StrategyOff": {
-			reason:   "a strategy without the rights for it moves nothing, and never by another way than was asked for",
+			reason:   "a strategy without the permissions for it moves nothing, and never by another way than was asked for",
 			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyEvict },
 			findings: []input.Finding{due(app, time.Hour)}, pending: ago(time.Hour), podsOff: "switch it on",
 			want: Decision{Verb: Hold, Reason: input.StrategyOff, PendingSince: ago(time.Hour)}, says: []string{settings.Strategy, "evict", "switch it on"},
@@ -371,19 +371,19 @@ func decideCases() map[string]decideCase {
 			want: Decision{Verb: Leave, Reason: input.RecordTooNew}, says: []string{"newer version"},
 		},
 		"BarsAddUp": {
-			reason:   "a hold on what was taken back is a second bar, and the first stays when it ends",
+			reason:   "a hold on what was reverted is a second bar, and the first stays when it ends",
 			findings: []input.Finding{due(app, time.Hour), barred(undone, input.Held, "audit")}, pending: ago(time.Hour),
 			want: Decision{Verb: Hold, Reason: input.Undone, PendingSince: ago(time.Hour)},
 		},
 		"CronJobImage": {
 			reason:   "an image comes with the template, so the next Job does not read it by itself",
 			findings: []input.Finding{due(app, time.Hour), image(due(db, time.Hour))}, cronjob: true, pending: ago(time.Hour),
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 		"BarredImage": {
 			reason:   "an image that is barred stays as the template has it, and holds nothing else",
 			findings: []input.Finding{due(app, time.Hour), barred(image(due(db, time.Hour)), input.Undone, "")}, pending: ago(time.Hour),
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
 		},
 		"OnlyABarredImage": {
 			reason:   "nothing else is due, and the change waits",
@@ -405,39 +405,39 @@ func decideCases() map[string]decideCase {
 			want: Decision{Verb: Refresh, Reason: input.Refreshed, Delivered: true, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
 		},
 		"Forced": {
-			reason:   "a person moves what is in step, only observed, and taken back, by the template",
+			reason:   "a person moves what is in step, only observed, and reverted, by the template",
 			intent:   func(in *settings.Intent) { in.Observe, in.Strategy = true, settings.StrategyEvict },
-			findings: []input.Finding{inStep(app), undone}, force: ForceMove,
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true}, says: []string{"configmap/app, secret/db"},
+			findings: []input.Finding{inStep(app), undone}, force: ForceRollOut,
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true}, says: []string{"configmap/app, secret/db"},
 		},
 		"ForcedHeld": {
 			reason:   "a hold is respected, also of a source in step",
-			findings: []input.Finding{inStep(app), barred(inStep(db), input.Held, "audit")}, force: ForceMove,
+			findings: []input.Finding{inStep(app), barred(inStep(db), input.Held, "audit")}, force: ForceRollOut,
 			want: Decision{Verb: Hold, Reason: input.Held, PendingSince: now}, says: []string{`secret/db is held ("audit")`},
 		},
 		"ForcedBeforeQuiet": {
 			reason:   "the window counts",
-			findings: []input.Finding{with(inStep(app), func(f *input.Finding) { f.ChangedAt = ago(2 * time.Second) })}, force: ForceMove,
+			findings: []input.Finding{with(inStep(app), func(f *input.Finding) { f.ChangedAt = ago(2 * time.Second) })}, force: ForceRollOut,
 			want: Decision{Verb: Wait, Reason: input.QuietWindow, PendingSince: now, Recheck: 3 * time.Second},
 		},
 		"ForcedNow": {
 			reason:   "neither holds nor the window count",
 			intent:   func(in *settings.Intent) { in.Held = true },
 			findings: []input.Finding{barred(due(app, 0), input.Held, "")}, force: ForceNow,
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 		"ForcedHeldImage": {
 			reason:   "what is held and comes with the template stays as it is",
-			findings: []input.Finding{inStep(app), barred(image(inStep(db)), input.Held, "audit")}, force: ForceMove,
-			want: Decision{Verb: Move, Reason: input.Reloaded, Delivered: true}, stays: []input.Finding{image(inStep(db))},
+			findings: []input.Finding{inStep(app), barred(image(inStep(db)), input.Held, "audit")}, force: ForceRollOut,
+			want: Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true}, stays: []input.Finding{image(inStep(db))},
 		},
 		"ForcedCronJobWithout": {
 			reason:   "nor when its sources do not exist",
-			findings: []input.Finding{{ID: app, Reason: input.Missing, Live: true}}, force: ForceMove, cronjob: true,
+			findings: []input.Finding{{ID: app, Reason: input.Missing, Live: true}}, force: ForceRollOut, cronjob: true,
 			want: Decision{Verb: Remember, Reason: input.NextJob, Delivered: true}, stays: []input.Finding{{ID: app}},
 		},
 		"UndoneImageBesideAnother": {
-			reason:   "what was taken back and is not due is not why another waits",
+			reason:   "what was reverted and is not due is not why another waits",
 			intent:   func(in *settings.Intent) { in.Strategy = settings.StrategyEvict },
 			findings: []input.Finding{image(due(db, time.Hour)), with(barred(image(inStep(db)), input.Undone, ""), func(f *input.Finding) { f.ID = input.Image("other") })}, pending: ago(time.Hour),
 			want: Decision{Verb: Hold, Reason: input.BeyondStrategy, PendingSince: ago(time.Hour)}, stays: []input.Finding{image(due(db, 0))},
@@ -450,18 +450,18 @@ func decideCases() map[string]decideCase {
 		"Unreadable": {
 			reason:   "a source that cannot be read keeps the others from nothing",
 			findings: []input.Finding{{ID: db, Reason: input.Unreadable}, due(app, time.Hour)},
-			want:     Decision{Verb: Move, Reason: input.Reloaded, Delivered: true},
+			want:     Decision{Verb: RollOut, Reason: input.Reloaded, Delivered: true},
 		},
 	}
 }
 
-func (tc decideCase) input() Input {
+func (tc decideCase) input() Observation {
 	intent := auto()
 	if tc.intent != nil {
 		tc.intent(&intent)
 	}
-	in := Input{
-		Intent: intent, Assessment: input.Assessment{Findings: tc.findings}, State: State{StartsPods: tc.cronjob, NoTemplate: tc.problem, Rollout: tc.rollout},
+	in := Observation{
+		Intent: intent, Assessment: input.Assessment{Findings: tc.findings}, State: WorkloadState{StartsPods: tc.cronjob, NoTemplate: tc.problem, Rollout: tc.rollout},
 		Pods: PodState{Off: tc.podsOff}, Force: tc.force, Template: tc.template, History: History{NotActed: tc.notActed},
 		Entry: record.Entry{Pending: record.Pending{PendingSince: tc.pending}, Unstored: record.Unstored{TooNew: tc.tooNew}}, RecordFull: tc.full, MaxDelay: time.Minute, Now: now,
 	}
@@ -469,10 +469,10 @@ func (tc decideCase) input() Input {
 		in.Entry.DelaySince = tc.pending
 	}
 	if tc.known {
-		in.Entry.Inputs = map[input.ID]record.Given{app: {Version: v1}}
+		in.Entry.Inputs = map[input.ID]record.Delivered{app: {Version: v1}}
 	}
 	if tc.awaits {
-		in.Entry.Inputs = map[input.ID]record.Given{app: {Version: v1, Awaits: true}}
+		in.Entry.Inputs = map[input.ID]record.Delivered{app: {Version: v1, Awaits: true}}
 	}
 	return in
 }

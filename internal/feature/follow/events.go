@@ -21,14 +21,14 @@ func eventsFor(w *kube.Workload, d Decision, advice func() string) []announce.Ev
 		events = append(events, announce.Event{About: w.Reference(), Warning: warning, Reason: string(d.Reason), Action: string(d.Verb), Note: note})
 	}
 	if d.Verb == Refresh {
-		if lost := unrefreshable(d.Moves); len(lost) > 0 {
+		if lost := unrefreshable(d.Due); len(lost) > 0 {
 			events = append(events, announce.Event{
 				About: w.Reference(), Warning: true, Reason: string(input.NotRefreshable), Action: string(d.Verb),
 				Note: "not mounted, or read as environment or by sub-path, which only a restart repeats: " + names(lost),
 			})
 		}
 	}
-	newest := latest(d.Moves)
+	newest := latest(d.Due)
 	for i := range events {
 		events[i].Source, events[i].SourceVersion = newest.ID, newest.ResourceVersion
 	}
@@ -48,7 +48,7 @@ func note(d Decision) (text string, warning, ok bool) {
 	case input.Reloaded:
 		return "rolled out " + d.Message, false, true
 	case input.AwaitsPods:
-		return "wrote the pod template for " + d.Message, false, d.Verb == Move
+		return "wrote the pod template for " + d.Message, false, d.Verb == RollOut
 	case input.WouldReload:
 		return "observe mode, nothing written; would roll out " + d.Message, false, true
 	case input.PutBack:
@@ -91,7 +91,7 @@ func note(d Decision) (text string, warning, ok bool) {
 
 // warnings is what people see of names that do not exist and of settings around
 // the workload that have no effect.
-func warnings(w *kube.Workload, in Input) []announce.Event {
+func warnings(w *kube.Workload, in Observation) []announce.Event {
 	var events []announce.Event
 	warn := func(reason input.Reason, note string) {
 		events = append(events, announce.Event{About: w.Reference(), Warning: true, Reason: string(reason), Action: announce.ActionWarn, Note: note})
@@ -116,14 +116,14 @@ func warnings(w *kube.Workload, in Input) []announce.Event {
 	if other := in.State.OtherInstallation; other != "" {
 		warn(input.OtherInstallation, "another installation of Lockstep, in namespace "+other+", has moved this workload; let only one of them follow its namespace")
 	}
-	if beyond := s.beyondStrategy(); beyond != "" && len(s.draft.Moves) > 0 {
+	if beyond := s.beyondStrategy(); beyond != "" && len(s.draft.Due) > 0 {
 		warn(input.BeyondStrategy, beyond)
 	}
 	return events
 }
 
 // followingEvent is what people see when a workload begins to be followed.
-func followingEvent(w *kube.Workload, in Input) announce.Event {
+func followingEvent(w *kube.Workload, in Observation) announce.Event {
 	return announce.Event{About: w.Reference(), Reason: string(input.Following), Action: string(Remember), Note: "follows " + names(in.Findings)}
 }
 

@@ -54,12 +54,12 @@ func (m *madeUp) Assess(_ context.Context, _ *kube.Workload, _ settings.Intent, 
 	defer m.mu.Unlock()
 	f := input.Finding{
 		ID: m.id, Live: m.live, Bars: m.bars, Reason: input.InStep,
-		Versions: input.Versions{Given: given.Inputs[m.id].Version, Current: m.version, Shows: input.Mark{Digest: m.version.Short(), Pinned: !m.live}},
+		Versions: input.Versions{Delivered: given.Inputs[m.id].Version, Current: m.version, Shows: input.Mark{Digest: m.version.Short(), Pinned: !m.live}},
 	}
 	switch {
-	case f.Given.IsZero():
+	case f.Delivered.IsZero():
 		f.Standing, f.Reason = input.Record, input.Baseline
-	case f.Given != f.Current:
+	case f.Delivered != f.Current:
 		f.Standing, f.Reason = input.Due, input.Changed
 	}
 	return input.Assessment{Findings: []input.Finding{f}}, nil
@@ -100,7 +100,7 @@ func newHouse(t *testing.T, families ...*madeUp) *house {
 	w.CreateApp(t)
 	c := testkit.NewClient(t, w.Cluster.Kubeconfig())
 	words := settings.Native{}
-	quietly := func(mirror.Status) {}
+	quietly := func(mirror.Sync) {}
 	cache := cluster.NewCache(c, cluster.CacheOptions{
 		Kinds: []kube.Kind{kube.Deployment()}, Sources: []input.Kind{input.KindConfigMap}, Namespaces: []string{w.Namespace},
 		Vocabulary: words, Now: time.Now, Report: quietly,
@@ -108,7 +108,7 @@ func newHouse(t *testing.T, families ...*madeUp) *house {
 	h := &house{World: w, key: kube.Key{GroupKind: kube.Deployment().GroupKind(), Namespace: w.Namespace, Name: testkit.Web}}
 	h.records = ledger.New(c, ledger.Options{Namespace: w.Own, Name: "state", Now: time.Now, Report: func(err error) { t.Error(err) }, Status: quietly})
 	d := follow.Dependencies{
-		Vocabulary: words, Cluster: cache, Records: h.records, Mover: rollout.NewPatcher(c, rollout.AsAnnotation),
+		Vocabulary: words, Cluster: cache, Records: h.records, Roller: rollout.NewPatcher(c, rollout.AsAnnotation),
 		Announcer: announce.Silent{}, Metrics: prometheus.NewRegistry(), Log: logr.Discard(), Now: time.Now,
 	}
 	var wakers []cluster.Waker

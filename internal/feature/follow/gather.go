@@ -30,10 +30,10 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	if err != nil {
 		return Gathered{Workload: w}, fmt.Errorf("find out whether %s took over the pods of another: %w", key, err)
 	}
-	got := Gathered{Workload: w, Input: Input{
+	got := Gathered{Workload: w, Observation: Observation{
 		Intent: g.intent(w),
 		Entry:  known,
-		State: State{
+		State: WorkloadState{
 			NoTemplate:        w.Problem,
 			StartsPods:        w.Kind.StartsPods(),
 			Shown:             w.Shown,
@@ -51,31 +51,31 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 		},
 	}}
 	if g.Revisions != nil || g.Read != nil { // a drop-in has neither
-		got.Input.State.Rollout = w.Status.Status
-		got.Input.State.Health = health.Of(w.Status.Status, since(w.MovedAt, got.Input.Now))
+		got.Observation.State.Rollout = w.Status.Status
+		got.Observation.State.Health = health.Of(w.Status.Status, since(w.RolledOutAt, got.Observation.Now))
 	}
-	if len(got.Input.Intent.Mistakes.Problems) > 0 || got.Input.Intent.TooMany != "" {
+	if len(got.Observation.Intent.Mistakes.Problems) > 0 || got.Observation.Intent.TooMany != "" {
 		return got, nil
 	}
-	if err := g.assess(ctx, w, &got.Input, p); err != nil {
+	if err := g.assess(ctx, w, &got.Observation, p); err != nil {
 		return got, fmt.Errorf("gather the inputs of %s: %w", key, err)
 	}
-	if needsPast(w, got.Input) {
+	if needsPast(w, got.Observation) {
 		if _, err := p.ask(ctx); err != nil {
-			return got, fmt.Errorf("find out what was taken back of %s: %w", key, err)
+			return got, fmt.Errorf("find out what was reverted of %s: %w", key, err)
 		}
 	}
-	p.close(len(withStanding(got.Input.Findings, input.Due)) > 0)
-	got.Input.History.Past = p.known
-	got.Input = judge(w, got.Input)
-	if g.Pods != nil && got.Input.NeedsPods() {
-		got.Input.Pods.All, got.Input.Pods.Problem = g.Pods(ctx, w)
+	p.close(len(withStanding(got.Observation.Findings, input.Due)) > 0)
+	got.Observation.History.Past = p.known
+	got.Observation = judge(w, got.Observation)
+	if g.Pods != nil && got.Observation.NeedsPods() {
+		got.Observation.Pods.All, got.Observation.Pods.Problem = g.Pods(ctx, w)
 	}
 	return got, nil
 }
 
 // assess asks every family.
-func (g *Gatherer) assess(ctx context.Context, w *kube.Workload, in *Input, p *past) error {
+func (g *Gatherer) assess(ctx context.Context, w *kube.Workload, in *Observation, p *past) error {
 	for _, family := range g.Families {
 		in.Kinds = append(in.Kinds, family.Kinds()...)
 		all, err := family.Assess(ctx, w, in.Intent, in.Entry, p.ask)

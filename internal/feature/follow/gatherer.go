@@ -65,6 +65,6 @@ type Gatherer struct {
 
 // Gathered is a workload and what the decision on it depends on.
 type Gathered struct {
-	Workload *kube.Workload
-	Input    Input
+	Workload    *kube.Workload
+	Observation Observation
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Hold says what holds the workload as a whole, empty when nothing does.
-func (in Input) Hold() string {
+func (in Observation) Hold() string {
 	switch hold := in.Template.Hold; {
 	case in.Intent.Held:
 		return "held by annotation " + settings.Hold + quoted(in.Intent.HeldBy)
@@ -18,7 +18,7 @@ func (in Input) Hold() string {
 
 // undoneHold is a hold on record that counts without its annotation. One that a person
 // writes since takes its place.
-func (in Input) undoneHold() record.Hold {
+func (in Observation) undoneHold() record.Hold {
 	if !in.Entry.Hold.Undone || in.Intent.Held {
 		return record.Hold{}
 	}
@@ -28,13 +28,13 @@ func (in Input) undoneHold() record.Hold {
 // lostHoldTo reports whether a hold is gone since the template on record, and another
 // template came meanwhile: "kubectl rollout undo" gives a Deployment the annotations of the
 // revision that it goes back to. Whoever only removes the annotation ends the hold.
-func (in Input) lostHoldTo(template record.Template) bool {
+func (in Observation) lostHoldTo(template record.Template) bool {
 	return in.Entry.Hold.On && !in.Entry.Hold.Undone && !in.Intent.Held && in.Entry.Template.IsReplacedBy(template)
 }
 
 // holdOnRecord is the hold to be put on record: an undo that comes later may remove its
 // annotation, also while the controller is down.
-func (in Input) holdOnRecord() record.Hold {
+func (in Observation) holdOnRecord() record.Hold {
 	if in.Intent.Held {
 		return record.NewHold(settings.Shorten(in.Intent.HeldBy))
 	}

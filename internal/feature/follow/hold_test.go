@@ -23,7 +23,7 @@ func TestUndoKeepsHold(t *testing.T) {
 	before := record.Template{Generation: 8, Sum: "before"}
 	unobserved, rolled, aborted := templated(), templated(), templated()
 	unobserved.Status.Observed = false
-	rolled.MovedAt = now
+	rolled.RolledOutAt = now
 	aborted.Status.Aborted, aborted.Status.StableHash = true, "web-a"
 	made := []timeline.Revision{{Name: "web-a", Number: 1}, {Name: "web-b", Number: 2, Current: true}}
 	cases := map[string]struct {
@@ -68,8 +68,8 @@ func TestUndoKeepsHold(t *testing.T) {
 			if history == nil {
 				history = undoneHistory()
 			}
-			in := Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{inStep(app)}}, Entry: record.Entry{
-				Account: record.Account{Template: tc.template, MovedAt: ago(time.Hour)}, Hold: tc.onRecord, Released: 11, Inputs: map[input.ID]record.Given{app: {Version: v1}},
+			in := Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{inStep(app)}}, Entry: record.Entry{
+				Account: record.Account{Template: tc.template, RolledOutAt: ago(time.Hour)}, Hold: tc.onRecord, Released: 11, Inputs: map[input.ID]record.Delivered{app: {Version: v1}},
 			}}
 			in.Intent.Release, in.Intent.Held, in.Intent.HeldBy = tc.release, tc.held != "", tc.held
 			asks := needsPast(w, in)
@@ -94,7 +94,7 @@ func TestHoldOnRecord(t *testing.T) {
 	t.Parallel()
 	s := newScene()
 	s.findings = []input.Finding{inStep(app)}
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
 	loop := s.loop()
 	look := func(want record.Hold) {
 		t.Helper()

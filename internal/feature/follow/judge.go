@@ -16,18 +16,18 @@ import (
 // that the permission was granted.
 const permissionCheck = 5 * time.Minute
 
-// judge finds out which inputs other writers took back, and bars them.
-func judge(w *kube.Workload, in Input) Input {
+// judge finds out which inputs other writers reverted, and bars them.
+func judge(w *kube.Workload, in Observation) Observation {
 	t, open := in.compare(w)
 	switch {
-	case in.History.Past.NotActed, (open || in.isReleased() && len(t.Back) > 0) && !w.Status.Observed, !in.History.MarksOnly && in.awaitsRevision(w):
+	case in.History.Past.NotActed, (open || in.isReleased() && len(t.Reverted) > 0) && !w.Status.Observed, !in.History.MarksOnly && in.awaitsRevision(w):
 		in.History.NotActed = true
 	case !open:
 	case in.History.Past.Refused != nil:
 		t.Now = in.Entry.Template // to be judged when there is the permission
 		in.Recheck = sooner(in.Recheck, permissionCheck)
 	default:
-		t.Back = in.takenBack(w, t.From)
+		t.Reverted = in.reverted(w, t.From)
 		t.nameGiver(in, w)
 		if in.lostHoldTo(t.Now) && timeline.IsUsedAgain(in.History.Past.Revisions) {
 			t.Hold = record.Hold{On: true, By: in.Entry.Hold.By, Undone: true}
@@ -43,7 +43,7 @@ func judge(w *kube.Workload, in Input) Input {
 // awaitsNumber reports whether the workload's controller is about to note the number of the
 // template: it has noted that of another one since, or notes during a pause of a Deployment that
 // it has acted, and then the number.
-func (in Input) awaitsNumber(w *kube.Workload) bool {
+func (in Observation) awaitsNumber(w *kube.Workload) bool {
 	known := in.Entry.Template
 	if w.Status.Paused {
 		return w.Revision > 0 && known.IsOther(w.Template())
@@ -52,17 +52,17 @@ func (in Input) awaitsNumber(w *kube.Workload) bool {
 }
 
 // needsPast reports whether revisions have to be read before the workload can be judged.
-func needsPast(w *kube.Workload, in Input) bool {
+func needsPast(w *kube.Workload, in Observation) bool {
 	_, open := in.compare(w)
 	return open && w.Status.Observed
 }
 
-// compare compares the workload's template with the one on record. What was taken back is
+// compare compares the workload's template with the one on record. What was reverted is
 // open, and only revisions tell, when another writer has changed the template since the last
 // look and it is known of an input which revisions came before it; and when a hold is gone.
-func (in Input) compare(w *kube.Workload) (t Template, open bool) {
+func (in Observation) compare(w *kube.Workload) (t Template, open bool) {
 	known := in.Entry.Template
-	t = Template{Now: w.Template(), Back: in.backOnRecord(), From: in.origins(w), Hold: in.undoneHold()}
+	t = Template{Now: w.Template(), Reverted: in.backOnRecord(), From: in.origins(w), Hold: in.undoneHold()}
 	changed := known.IsReplacedBy(t.Now)
 	switch {
 	case t.Now.IsOlder(known):
@@ -76,12 +76,12 @@ func (in Input) compare(w *kube.Workload) (t Template, open bool) {
 	changed = changed || known.IsStopped(t.Now)
 	switch {
 	case in.History.MarksOnly:
-		t.Now, t.Back = record.Template{}, in.backByMarks()
+		t.Now, t.Reverted = record.Template{}, in.backByMarks()
 	case known == record.Template{}:
-		t.Back = in.backByMarks()
-	case changed && w.MovedAt.After(in.Entry.MovedAt) && !w.Status.Aborted:
+		t.Reverted = in.backByMarks()
+	case changed && w.RolledOutAt.After(in.Entry.RolledOutAt) && !w.Status.Aborted:
 		// A patch of ours that is not on record, or a person's "lockstep roll".
-		t.Back = map[input.ID]string{}
+		t.Reverted = map[input.ID]string{}
 	case in.deliveredAndGone(w), in.lostHoldTo(t.Now):
 		return t, true
 	case changed:
@@ -98,7 +98,7 @@ func (t Template) lacksGiver() bool {
 
 // nameGiver tells of each input which revision gave it: the current one, unless the
 // revisions tell of an earlier one.
-func (t Template) nameGiver(in Input, w *kube.Workload) {
+func (t Template) nameGiver(in Observation, w *kube.Workload) {
 	revisions := in.History.Past.Revisions
 	current := slices.IndexFunc(revisions, func(r timeline.Revision) bool { return r.Current })
 	for _, f := range in.Findings {
@@ -112,19 +112,19 @@ func (t Template) nameGiver(in Input, w *kube.Workload) {
 	}
 }
 
-// backOnRecord are the inputs that are on record as taken back.
-func (in Input) backOnRecord() map[input.ID]string {
+// backOnRecord are the inputs that are on record as reverted.
+func (in Observation) backOnRecord() map[input.ID]string {
 	back := map[input.ID]string{}
 	for id, given := range in.Entry.Inputs {
-		if given.Back != "" {
-			back[id] = given.Back
+		if given.RevertedTo != "" {
+			back[id] = given.RevertedTo
 		}
 	}
 	return back
 }
 
 // backByMarks are the inputs that the families call undone by what the template shows.
-func (in Input) backByMarks() map[input.ID]string {
+func (in Observation) backByMarks() map[input.ID]string {
 	back := map[input.ID]string{}
 	for _, f := range in.Findings {
 		if f.Reason == input.Undone {
@@ -134,15 +134,15 @@ func (in Input) backByMarks() map[input.ID]string {
 	return back
 }
 
-// hasOrigins reports whether anything can be said about what was taken back.
-func (in Input) hasOrigins() bool {
+// hasOrigins reports whether anything can be said about what was reverted.
+func (in Observation) hasOrigins() bool {
 	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return in.Entry.Inputs[f.ID].From != "" })
 }
 
 // awaitsRevision reports whether an input is delivered by another rollout that has not
 // begun: a template that is changed back before it begins delivers nothing. Of a patch that
 // is not on record the revision tells what came before.
-func (in Input) awaitsRevision(w *kube.Workload) bool {
+func (in Observation) awaitsRevision(w *kube.Workload) bool {
 	return !w.Status.Observed && slices.ContainsFunc(in.Findings, func(f input.Finding) bool {
 		return f.Reason == input.DeliveredByRollout && w.Replaced != "" || f.Reason == input.DeliveredBefore
 	})
@@ -150,7 +150,7 @@ func (in Input) awaitsRevision(w *kube.Workload) bool {
 
 // deliveredAndGone reports whether an input was delivered, and pods are made from another
 // revision than the one that gave it.
-func (in Input) deliveredAndGone(w *kube.Workload) bool {
+func (in Observation) deliveredAndGone(w *kube.Workload) bool {
 	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return isDeliveredAndGone(w, f) })
 }
 
@@ -167,19 +167,19 @@ func isDeliveredAndGone(w *kube.Workload, f input.Finding) bool {
 	}
 }
 
-// takenBack asks the revisions about every input that the workload was given.
-func (in Input) takenBack(w *kube.Workload, origins map[input.ID]timeline.Origin) map[input.ID]string {
+// reverted asks the revisions about every input that the workload was given.
+func (in Observation) reverted(w *kube.Workload, origins map[input.ID]timeline.Origin) map[input.ID]string {
 	back := map[input.ID]string{}
 	for _, f := range in.Findings {
 		given := in.Entry.Inputs[f.ID]
 		from, shows := given.From, given.Mark()
-		if f.Current == f.Given {
+		if f.Current == f.Delivered {
 			shows = f.Shows
 		}
 		if isDeliveredAndGone(w, f) {
 			from, shows = in.deliveredAfter(f, origins[f.ID]), f.Shows
 		}
-		to, is := from.TakenBack(f.ID, shows, in.History.Past.Revisions)
+		to, is := from.Reverted(f.ID, shows, in.History.Past.Revisions)
 		if is && (f.Reason != input.DeliveredByRollout || !given.HadBefore(f.Current, in.History.Past.Revisions)) {
 			back[f.ID] = to
 		}
@@ -188,14 +188,14 @@ func (in Input) takenBack(w *kube.Workload, origins map[input.ID]timeline.Origin
 }
 
 // deliveredBefore reports whether a revision shows that an input was delivered.
-func (in Input) deliveredBefore() bool {
+func (in Observation) deliveredBefore() bool {
 	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return f.Reason == input.DeliveredBefore })
 }
 
 // deliveredAfter is the origin of an input that our own rollout gave, by the first use of a
 // revision that shows it, after all that is on record; where nothing tells that, by the
 // newest. What another writer's rollout gave no revision shows.
-func (in Input) deliveredAfter(f input.Finding, from timeline.Origin) timeline.Origin {
+func (in Observation) deliveredAfter(f input.Finding, from timeline.Origin) timeline.Origin {
 	if f.Reason == input.DeliveredByRollout {
 		return from
 	}
@@ -220,7 +220,7 @@ func (in Input) deliveredAfter(f input.Finding, from timeline.Origin) timeline.O
 
 // origins tell, of inputs that another rollout or a patch that is not on record gave,
 // which revisions the workload had before.
-func (in Input) origins(w *kube.Workload) map[input.ID]timeline.Origin {
+func (in Observation) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 	from := map[input.ID]timeline.Origin{}
 	for _, f := range in.Findings {
 		switch {
@@ -236,8 +236,8 @@ func (in Input) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 
 // replaced tells which revisions the workload had before its template. Of one that our own
 // patch made, the record tells.
-func (in Input) replaced(w *kube.Workload) timeline.Origin {
-	known, own := in.Entry.Template, !w.MovedAt.IsZero() && w.MovedAt.Equal(in.Entry.MovedAt)
+func (in Observation) replaced(w *kube.Workload) timeline.Origin {
+	known, own := in.Entry.Template, !w.RolledOutAt.IsZero() && w.RolledOutAt.Equal(in.Entry.RolledOutAt)
 	if w.Replaced == "" && own && known.Number > 0 && known.Sum == w.Template().Sum {
 		return timeline.AfterNumber(known.Number - 1)
 	}
@@ -245,39 +245,39 @@ func (in Input) replaced(w *kube.Workload) timeline.Origin {
 }
 
 // isReleased reports whether a person has asked for a release that was not carried out yet.
-func (in Input) isReleased() bool { return in.Intent.Release > in.Entry.Released }
+func (in Observation) isReleased() bool { return in.Intent.Release > in.Entry.Released }
 
 // release ends what a person has accepted since. A release from before the template was
 // written is only about what is on record: an undo may have brought its annotation back.
-func (in *Input) release(w *kube.Workload) {
+func (in *Observation) release(w *kube.Workload) {
 	if !in.isReleased() || in.History.NotActed {
 		return
 	}
-	accepted, isEarlier := maps.Clone(in.Template.Back), w.HasTemplateSince(in.Intent.Release)
+	accepted, isEarlier := maps.Clone(in.Template.Reverted), w.HasTemplateSince(in.Intent.Release)
 	if isEarlier {
-		maps.DeleteFunc(accepted, func(id input.ID, _ string) bool { return in.Entry.Inputs[id].Back == "" })
+		maps.DeleteFunc(accepted, func(id input.ID, _ string) bool { return in.Entry.Inputs[id].RevertedTo == "" })
 	}
 	if !isEarlier || in.Entry.Hold.Undone {
 		in.Template.Hold = record.Hold{}
 	}
 	in.Template.Released = slices.SortedFunc(maps.Keys(accepted), func(a, b input.ID) int { return strings.Compare(a.String(), b.String()) })
-	maps.DeleteFunc(in.Template.Back, func(id input.ID, _ string) bool { return slices.Contains(in.Template.Released, id) })
+	maps.DeleteFunc(in.Template.Reverted, func(id input.ID, _ string) bool { return slices.Contains(in.Template.Released, id) })
 }
 
-// bar bars what was taken back. A rollout does not take back what it gives itself, also
-// when it uses an earlier revision again. Another version than the one that was taken
-// back is not barred; one that cannot be read may well be the same.
-func (in *Input) bar(w *kube.Workload) {
+// bar bars what was reverted. A rollout does not revert what it gives itself, also
+// when it uses an earlier revision again. Another version than the one that was reverted
+// is not barred; one that cannot be read may well be the same.
+func (in *Observation) bar(w *kube.Workload) {
 	in.Findings = slices.Clone(in.Findings)
 	for i, f := range in.Findings {
 		if f.Reason == input.Undone {
 			f.Reason = input.InStep
 		}
 		if f.Standing == input.Record && f.Reason != input.NewBasis && !isDeliveredAndGone(w, f) {
-			delete(in.Template.Back, f.ID)
+			delete(in.Template.Reverted, f.ID)
 		}
-		to, back := in.Template.Back[f.ID]
-		if back && f.Standing == input.Due && f.Current == f.Given {
+		to, back := in.Template.Reverted[f.ID]
+		if back && f.Standing == input.Due && f.Current == f.Delivered {
 			// It comes with the template, which does not have it any more.
 			f.Standing, f.Reason = input.Settled, input.InStep
 		}

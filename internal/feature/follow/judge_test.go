@@ -20,7 +20,7 @@ func templated() *kube.Workload {
 	return w
 }
 
-// undoneHistory is that of a workload that was taken back from revision 2 to 1.
+// undoneHistory is that of a workload that was reverted from revision 2 to 1.
 func undoneHistory() []timeline.Revision {
 	return []timeline.Revision{{Name: "web-a", Number: 3, Earlier: []int64{1}, Current: true}, {Name: "web-b", Number: 2}}
 }
@@ -31,7 +31,7 @@ func TestJudge(t *testing.T) {
 	same := w.Template()
 	ours := record.Template{Generation: 8, Sum: "ours"}
 	moved := templated()
-	moved.MovedAt = now
+	moved.RolledOutAt = now
 	unobserved := templated()
 	unobserved.Status.Observed = false
 	patched := templated()
@@ -41,14 +41,14 @@ func TestJudge(t *testing.T) {
 	rewritten := templated()
 	rewritten.ResourceVersion = "13"
 	rewritten.First(mirror.Arrival{Watched: true})
-	given := func(from timeline.Origin, back string) map[input.ID]record.Given {
-		return map[input.ID]record.Given{app: {Version: v1, From: from, Back: back}}
+	given := func(from timeline.Origin, back string) map[input.ID]record.Delivered {
+		return map[input.ID]record.Delivered{app: {Version: v1, From: from, RevertedTo: back}}
 	}
 	cases := map[string]struct {
 		reason   string
 		workload *kube.Workload
 		known    record.Template
-		inputs   map[input.ID]record.Given
+		inputs   map[input.ID]record.Delivered
 		finding  input.Finding
 		release  int64
 		want     string // the revision that it is barred for, empty when it is not
@@ -60,15 +60,15 @@ func TestJudge(t *testing.T) {
 		"Scaled":     {reason: "another generation of the same template: no request", known: record.Template{Generation: 8, Sum: same.Sum}, inputs: given("1", ""), keeps: true},
 		"SameNumber": {reason: "the same template and the same revision: no request", known: record.Template{Generation: 8, Sum: same.Sum, Number: 3}, inputs: given("1", ""), keeps: true},
 		"Gone":       {reason: "the same template, after another one that came and went", known: record.Template{Generation: 8, Sum: same.Sum, Number: 1}, inputs: given("1", ""), want: "web-a", asks: true},
-		"TakenBack":  {reason: "another writer's template", known: ours, inputs: given("1", ""), want: "web-a", asks: true},
-		"ImageTakenBack": {
-			reason: "an image is due by what the template has, and was taken back all the same", known: ours,
-			inputs:  map[input.ID]record.Given{input.Image("web"): {Version: v1, From: "1"}},
+		"Reverted":   {reason: "another writer's template", known: ours, inputs: given("1", ""), want: "web-a", asks: true},
+		"ImageReverted": {
+			reason: "an image is due by what the template has, and was reverted all the same", known: ours,
+			inputs:  map[input.ID]record.Delivered{input.Image("web"): {Version: v1, From: "1"}},
 			finding: with(image(inStep(app)), func(f *input.Finding) { f.Standing, f.Reason = input.Due, input.Unpinned }), want: "web-a", asks: true,
 		},
 		"ImageMoved": {
-			reason: "another digest than the one that was taken back is not barred", known: ours,
-			inputs:  map[input.ID]record.Given{input.Image("web"): {Version: v1, From: "1"}},
+			reason: "another digest than the one that was reverted is not barred", known: ours,
+			inputs:  map[input.ID]record.Delivered{input.Image("web"): {Version: v1, From: "1"}},
 			finding: image(due(app, 0)), asks: true,
 		},
 		"StaysBack":     {reason: "what is on record stays", known: same, inputs: given("1", "web-a"), want: "web-a", keeps: true},
@@ -81,7 +81,7 @@ func TestJudge(t *testing.T) {
 		"ByThisRollout": {reason: "what the rollout itself gave", known: ours, inputs: given("1", "web-a"), finding: recorded(app, input.DeliveredByRollout), asks: true},
 		"RolledAborted": {reason: "the rollout that gave it was aborted", workload: aborted, known: ours, inputs: given("", ""), finding: recorded(app, input.DeliveredByRollout), want: "web-a", asks: true},
 		"AnotherSeen":   {reason: "another version is not barred", known: ours, inputs: given("1", ""), finding: due(app, time.Hour), asks: true},
-		"KilledAndGone": {reason: "delivered, not recorded, and taken back to the template on record", known: same, finding: recorded(app, input.DeliveredBefore), want: "web-a", asks: true, keeps: true},
+		"KilledAndGone": {reason: "delivered, not recorded, and reverted to the template on record", known: same, finding: recorded(app, input.DeliveredBefore), want: "web-a", asks: true, keeps: true},
 		"Patched":       {reason: "our patch is not on record, and its revision tells what came before", workload: patched, known: same, finding: recorded(app, input.DeliveredBefore), waits: true, keeps: true},
 		"Released":      {reason: "a person accepts it", known: same, inputs: given("1", "web-a"), release: 12, keeps: true},
 		"ReleasedFirst": {reason: "an undo brought an earlier release back that was not seen then", workload: rewritten, known: ours, inputs: given("1", ""), release: 12, want: "web-a", asks: true},
@@ -100,7 +100,7 @@ func TestJudge(t *testing.T) {
 			if finding.Reason == "" {
 				finding = inStep(app)
 			}
-			in := Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, Entry: record.Entry{Account: record.Account{Template: tc.known, MovedAt: ago(time.Hour)}, Inputs: tc.inputs, Released: 11}}
+			in := Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, Entry: record.Entry{Account: record.Account{Template: tc.known, RolledOutAt: ago(time.Hour)}, Inputs: tc.inputs, Released: 11}}
 			in.Intent.Release = tc.release
 			asks := needsPast(workload, in)
 			if asks {
@@ -148,7 +148,7 @@ func TestAwaitsNumber(t *testing.T) {
 			t.Parallel()
 			w := templated()
 			w.Status.Observed, w.Status.Paused = tc.observed, tc.paused
-			in := judge(w, Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{inStep(app)}}, Entry: record.Entry{Account: record.Account{Template: tc.known}, Inputs: map[input.ID]record.Given{app: {Version: v1}}}})
+			in := judge(w, Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{inStep(app)}}, Entry: record.Entry{Account: record.Account{Template: tc.known}, Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}})
 			if got := in.Template.Now.Number; got != tc.want || in.AwaitsStatus != tc.awaits {
 				t.Errorf("%s: number %d, awaits %t; want %d and %t", tc.reason, got, in.AwaitsStatus, tc.want, tc.awaits)
 			}
@@ -178,8 +178,8 @@ func TestDeliveredBeforeAndUsedAgain(t *testing.T) {
 			for i := range tc.revisions {
 				tc.revisions[i].Shown = w.Shown
 			}
-			in := Input{History: History{Past: timeline.Past{Asked: true, Revisions: tc.revisions}}, Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, Entry: record.Entry{
-				Account: record.Account{Template: record.Template{Generation: 8, Sum: "ours"}, Accounted: 3}, Inputs: map[input.ID]record.Given{app: {Version: v1}},
+			in := Observation{History: History{Past: timeline.Past{Asked: true, Revisions: tc.revisions}}, Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, Entry: record.Entry{
+				Account: record.Account{Template: record.Template{Generation: 8, Sum: "ours"}, Accounted: 3}, Inputs: map[input.ID]record.Delivered{app: {Version: v1}},
 			}}
 			if got := judge(w, in).Template.From[app]; got != tc.want {
 				t.Errorf("%s: given after %q, want %q", tc.reason, got, tc.want)
@@ -188,10 +188,10 @@ func TestDeliveredBeforeAndUsedAgain(t *testing.T) {
 	}
 }
 
-// TestBarsAddUp: a hold on a source that was taken back is a second bar.
+// TestBarsAddUp: a hold on a source that was reverted is a second bar.
 func TestBarsAddUp(t *testing.T) {
 	t.Parallel()
-	in := Input{Assessment: input.Assessment{Findings: []input.Finding{barred(inStep(app), input.Held, "audit")}}, Template: Template{Back: map[input.ID]string{app: "web-a"}}}
+	in := Observation{Assessment: input.Assessment{Findings: []input.Finding{barred(inStep(app), input.Held, "audit")}}, Template: Template{Reverted: map[input.ID]string{app: "web-a"}}}
 	in.bar(templated())
 	want := []input.Bar{{Reason: input.Held, By: "audit"}, {Reason: input.Undone, By: "web-a"}}
 	if diff := cmp.Diff(want, in.Findings[0].Bars); diff != "" {
@@ -202,27 +202,27 @@ func TestBarsAddUp(t *testing.T) {
 // TestRememberOrigins: what a rollout gave is on record with what came before it.
 func TestRememberOrigins(t *testing.T) {
 	t.Parallel()
-	before := record.Entry{Inputs: map[input.ID]record.Given{app: {Version: v1, From: "1", Back: "web-a"}}, Account: record.Account{Template: record.Template{Generation: 8, Sum: "a"}}}
-	patched := kube.Moved{At: now, Template: record.Template{Generation: 9, Sum: "b"}}
+	before := record.Entry{Inputs: map[input.ID]record.Delivered{app: {Version: v1, From: "1", RevertedTo: "web-a"}}, Account: record.Account{Template: record.Template{Generation: 8, Sum: "a"}}}
+	patched := kube.RolledOut{At: now, Template: record.Template{Generation: 9, Sum: "b"}}
 	cases := map[string]struct {
 		reason  string
 		outcome outcome
-		want    record.Given
+		want    record.Delivered
 	}{
 		"Moved": {"by our patch", outcome{
-			decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)},
-			moved: patched, from: "5", template: Template{Now: before.Template},
-		}, record.Given{Version: v2, Shown: due(app, 0).Shows, From: "5", Was: v1.Short()}},
+			decision: Decision{Verb: RollOut, Delivered: true, Due: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)},
+			rolledOut: patched, from: "5", template: Template{Now: before.Template},
+		}, record.Delivered{Version: v2, Shown: due(app, 0).Shows, From: "5", Was: v1.Short()}},
 		"ByRollout": {"by another rollout", outcome{
 			decision: Decision{Verb: Remember}, findings: []input.Finding{recorded(app, input.DeliveredByRollout)},
 			template: Template{Now: patched.Template, From: map[input.ID]timeline.Origin{app: "4"}},
-		}, record.Given{Version: v1, From: "4"}},
+		}, record.Delivered{Version: v1, From: "4"}},
 		"Evicted": {"by no rollout", outcome{
-			decision: Decision{Verb: Evict, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}, template: Template{Now: patched.Template},
-		}, record.Given{Version: v2}},
+			decision: Decision{Verb: Evict, Delivered: true, Due: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}, template: Template{Now: patched.Template},
+		}, record.Delivered{Version: v2}},
 		"StaysBack": {"not at all", outcome{
-			decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, template: Template{Now: patched.Template, Back: map[input.ID]string{app: "web-c"}},
-		}, record.Given{Version: v1, From: "1", Back: "web-c"}},
+			decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, template: Template{Now: patched.Template, Reverted: map[input.ID]string{app: "web-c"}},
+		}, record.Delivered{Version: v1, From: "1", RevertedTo: "web-c"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestJudgeWithoutNumbers(t *testing.T) {
 	w := &kube.Workload{Identity: kube.Identity{Key: web("web"), Kind: kube.DaemonSet(), UID: "4711"}, WorkloadHistory: kube.WorkloadHistory{Replaced: timeline.AfterTime(ago(time.Hour))}}
 	w.Status.Observed, w.Target.Generation = true, 9
 	known := record.Template{Generation: 8, Sum: "ours"}
-	in := Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{recorded(app, input.DeliveredByRollout)}}, Entry: record.Entry{Account: record.Account{Template: known}}}
+	in := Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{recorded(app, input.DeliveredByRollout)}}, Entry: record.Entry{Account: record.Account{Template: known}}}
 	if !needsPast(w, in) {
 		t.Fatal("its revisions aren't read")
 	}
@@ -258,7 +258,7 @@ func TestJudgeWithoutNumbers(t *testing.T) {
 	gone := recorded(app, input.DeliveredBefore)
 	shown := input.Shown{app: gone.Shows}
 	newest := timeline.Revision{Name: "web-d", Created: ago(time.Minute), Shown: shown}
-	in = Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{gone}}, Entry: record.Entry{Account: record.Account{Template: known}}, History: History{Past: timeline.Past{Asked: true, Revisions: []timeline.Revision{
+	in = Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{gone}}, Entry: record.Entry{Account: record.Account{Template: known}}, History: History{Past: timeline.Past{Asked: true, Revisions: []timeline.Revision{
 		{Name: "web-c", Created: ago(time.Hour), Shown: shown}, newest, {Name: "web-b", Created: ago(2 * time.Hour), Current: true},
 	}}}}
 	if got, want := judge(w, in).Template.From[app], newest.Before(); got != want || got == "" {
@@ -273,9 +273,9 @@ func TestShownByTheRevision(t *testing.T) {
 	finding := inStep(app)
 	history := undoneHistory()
 	history[0].Shown = input.Shown{app: finding.Shows}
-	in := judge(templated(), Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, History: History{Past: timeline.Past{Asked: true, Revisions: history}}, Entry: record.Entry{
+	in := judge(templated(), Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{finding}}, History: History{Past: timeline.Past{Asked: true, Revisions: history}}, Entry: record.Entry{
 		Account: record.Account{Template: record.Template{Generation: 8, Sum: "ours"}},
-		Inputs:  map[input.ID]record.Given{app: {Version: v1, From: "1", Shown: input.Mark{Digest: "older", Pinned: true}}},
+		Inputs:  map[input.ID]record.Delivered{app: {Version: v1, From: "1", Shown: input.Mark{Digest: "older", Pinned: true}}},
 	}})
 	if by, barred := in.Findings[0].BarredFor(input.Undone); barred {
 		t.Errorf("reverted to %s", by)
@@ -289,7 +289,7 @@ func TestRevertedIsTheReason(t *testing.T) {
 		input.InStep: input.Undone, input.Pinned: input.Undone, input.Accepted: input.Undone, input.Missing: input.Missing, input.Held: input.Held,
 	} {
 		finding := with(inStep(app), func(f *input.Finding) { f.Reason = reason })
-		in := Input{Assessment: input.Assessment{Findings: []input.Finding{finding}}, Template: Template{Back: map[input.ID]string{app: "web-a"}}}
+		in := Observation{Assessment: input.Assessment{Findings: []input.Finding{finding}}, Template: Template{Reverted: map[input.ID]string{app: "web-a"}}}
 		in.bar(templated())
 		if got := in.Findings[0].Reason; got != want {
 			t.Errorf("%s becomes %s, want %s", reason, got, want)

@@ -50,7 +50,7 @@ type Room interface {
 	// Reserve keeps room for an entry of that size until Release, and says why when there is
 	// none.
 	Reserve(key kube.Key, room int) (full string)
-	Release(kube.Key)
+	FreeRoom(kube.Key)
 }
 
 // PromptRecords write an entry at once, for the strategies that work on pods.
@@ -59,11 +59,11 @@ type PromptRecords interface {
 	PutNow(context.Context, kube.Key, record.Entry) (time.Time, error)
 }
 
-// Mover changes a workload's pod template.
-type Mover interface {
-	// Move gives the workload what is ordered and returns what the API server says of
+// Roller changes a workload's pod template.
+type Roller interface {
+	// RollOut gives the workload what is ordered and returns what the API server says of
 	// the write.
-	Move(ctx context.Context, w *kube.Workload, order input.Order) (kube.Moved, error)
+	RollOut(ctx context.Context, w *kube.Workload, order input.Order) (kube.RolledOut, error)
 }
 
 // Announcer tells people.
@@ -77,16 +77,16 @@ type Dependencies struct {
 	Cluster    Cluster
 	Families   []Family
 	Records    Records
-	Mover      Mover
+	Roller     Roller
 	// Room is nil for a record without bounds.
 	Room      Room
 	OnPods    PodParts
 	Announcer Announcer
-	// Advice says what a person can do about what was taken back, in the words of the
+	// Advice says what a person can do about what was reverted, in the words of the
 	// command line.
 	Advice func(w *kube.Workload, live bool) string
 	// Revisions asks the API server for a workload's revisions. Without it the loop does not
-	// find out what other writers took back.
+	// find out what other writers reverted.
 	Revisions func(context.Context, *kube.Workload) (timeline.Past, error)
 	// Installation is the namespace in which this one keeps its record, empty where that
 	// does not matter.

@@ -10,10 +10,10 @@ import (
 )
 
 type metrics struct {
-	reloads  *prometheus.CounterVec
-	invalid  *prometheus.CounterVec
-	delivery prometheus.Histogram
-	given    *prometheus.CounterVec
+	reloads   *prometheus.CounterVec
+	invalid   *prometheus.CounterVec
+	delivery  prometheus.Histogram
+	delivered *prometheus.CounterVec
 }
 
 // newMetrics registers the metrics; count counts the workloads that are not in step.
@@ -33,11 +33,11 @@ func newMetrics(r prometheus.Registerer, count func() tally) *metrics {
 			Buckets: []float64{0.1, 0.5, 1, 2, 5, 6, 8, 10, 15, 30, 60, 120, 300, 900, 3600},
 		}),
 	}
-	m.given = prometheus.NewCounterVec(prometheus.CounterOpts{
+	m.delivered = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "lockstep_inputs_given_total",
 		Help: "Inputs that workloads were moved to, by the kind of the input (ConfigMap, Secret, Image), and by kind and namespace of the workload.",
 	}, []string{"input", "kind", "namespace"})
-	r.MustRegister(m.reloads, m.invalid, m.delivery, m.given, newBehind(count))
+	r.MustRegister(m.reloads, m.invalid, m.delivery, m.delivered, newBehind(count))
 	return m
 }
 
@@ -101,8 +101,8 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 		return
 	}
 	var last time.Time
-	for _, f := range d.Moves {
-		m.given.WithLabelValues(string(f.ID.Kind), w.Key.Kind, w.Key.Namespace).Inc()
+	for _, f := range d.Due {
+		m.delivered.WithLabelValues(string(f.ID.Kind), w.Key.Kind, w.Key.Namespace).Inc()
 		if f.ChangedAt.After(last) {
 			last = f.ChangedAt
 		}

@@ -31,7 +31,7 @@ const oftenLooked = time.Minute
 // changed nothing.
 func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.Duration) record.Decision {
 	switch {
-	case d.isInStep() && (before.IsZero() || d.Verb == Move):
+	case d.isInStep() && (before.IsZero() || d.Verb == RollOut):
 		return record.Decision{} // the patch, or the beginning of the entry, says since when
 	case d.isInStep() && before.Reason == input.InStep:
 		return before
@@ -56,7 +56,7 @@ func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.D
 // stillWaits reports whether the record says already that these inputs wait for the quiet window. While their content
 // keeps changing, the version that is due is put on record within a minute. At every change it would cost a write a second
 // for each ConfigMap of the record.
-func (in Input) stillWaits(d Decision) bool {
+func (in Observation) stillWaits(d Decision) bool {
 	before := in.Entry.Decision
 	written := before.Next.Add(-in.Intent.Quiet) // or later, where the maximum delay ends the wait
 	if d.Reason != input.QuietWindow || before.Reason != input.QuietWindow || !written.Add(oftenLooked).After(in.Now) {
@@ -70,7 +70,7 @@ func (in Input) stillWaits(d Decision) bool {
 // isOvertaken reports whether another writer changed or deleted the workload meanwhile; the
 // watch brings what is now.
 func (d Decision) isOvertaken(err error) bool {
-	return apierrors.IsConflict(err) || d.Verb == Move && apierrors.IsNotFound(err)
+	return apierrors.IsConflict(err) || d.Verb == RollOut && apierrors.IsNotFound(err)
 }
 
 // failedOnRecord is what is on record after an error. One that only asks to decide again
@@ -83,7 +83,7 @@ func (d Decision) failedOnRecord(err error, before record.Decision, now time.Tim
 }
 
 // note puts a decision on record of a workload that is on record, and nothing else.
-func (r *Reconciler) note(w *kube.Workload, in Input, d Decision) error {
+func (r *Reconciler) note(w *kube.Workload, in Observation, d Decision) error {
 	if !in.Entry.IsKnown() || in.Entry.TooNew || in.Entry.Lost {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (r *Reconciler) note(w *kube.Workload, in Input, d Decision) error {
 
 // noteMistake puts on record what a person has to correct, and stops the maximum delay:
 // until then the workload cannot be moved. Everything else on record stays as it is.
-func (r *Reconciler) noteMistake(w *kube.Workload, in Input, d Decision) error {
+func (r *Reconciler) noteMistake(w *kube.Workload, in Observation, d Decision) error {
 	if in.Entry.TooNew || in.Entry.Lost || !in.Entry.IsKnown() && (in.RecordFull != "" || !r.reserveForNew(w, in.Entry)) {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (r *Reconciler) reserveForNew(w *kube.Workload, e record.Entry) bool {
 	return r.Room.Reserve(w.Key, e.Room()) == ""
 }
 
-func (r *Reconciler) putNote(w *kube.Workload, in Input, d Decision, e record.Entry) error {
+func (r *Reconciler) putNote(w *kube.Workload, in Observation, d Decision, e record.Entry) error {
 	e.Decision = d.onRecord(in.Entry.Decision, in.Now, d.Recheck)
 	if r.Room != nil && r.Room.Reserve(w.Key, e.Room()) != "" {
 		e.Decision.Message = "" // what all others have on record comes first

@@ -30,7 +30,7 @@ func TestDecisionsOnRecord(t *testing.T) {
 	}{
 		"Held":     {"a person forbids it", func(s *scene) { s.workload.Annotations[settings.Hold] = "freeze" }, input.Held, `"freeze"`},
 		"Quiet":    {"it changed a moment ago", func(s *scene) { s.findings = []input.Finding{due(app, time.Second)} }, input.QuietWindow, "configmap/app"},
-		"Undone":   {"it was taken back", func(s *scene) { s.findings = []input.Finding{barred(inStep(app), input.Undone, "1")} }, input.Undone, "configmap/app"},
+		"Undone":   {"it was reverted", func(s *scene) { s.findings = []input.Finding{barred(inStep(app), input.Undone, "1")} }, input.Undone, "configmap/app"},
 		"Mistake":  {"a person has to correct it", func(s *scene) { s.workload.Annotations[settings.Quiet] = "soon" }, input.InvalidAnnotation, "soon"},
 		"NotActed": {"its controller has not acted", func(s *scene) { s.findings = []input.Finding{{Reason: input.GenerationNotObserved}} }, input.GenerationNotObserved, ""},
 		"Refused":  {"the API server refused it", func(s *scene) { s.answers = []error{refused} }, input.ReloadFailed, "could not roll out configmap/app"},
@@ -52,7 +52,7 @@ func TestDecisionsOnRecord(t *testing.T) {
 			t.Parallel()
 			s := newScene()
 			s.entry = &record.Entry{
-				ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}},
+				ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Delivered{app: {Version: v1}},
 				Decision: record.NewDecision(input.QuietWindow, "before", ago(time.Hour), time.Time{}),
 			}
 			tc.change(s)
@@ -71,7 +71,7 @@ func TestDecisionsOnRecord(t *testing.T) {
 func TestADecisionIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
 	s.workload.Annotations[settings.Hold] = "freeze"
 	loop := s.loop()
 	look := func() {
@@ -99,7 +99,7 @@ func TestADecisionIsWrittenOnce(t *testing.T) {
 func TestABurstIsWrittenOnceAMinute(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}, db: {Version: v1}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Delivered{app: {Version: v1}, db: {Version: v1}}}
 	loop := s.loop()
 	look := func(after time.Duration, wrote bool, dueNow ...input.Finding) {
 		t.Helper()
@@ -135,7 +135,7 @@ func TestALongWaitIsOnRecord(t *testing.T) {
 	t.Parallel()
 	s := newScene()
 	s.workload.Annotations[settings.Quiet] = "1h"
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
 	loop := s.loop()
 	for _, step := range []struct {
 		after time.Duration
@@ -181,7 +181,7 @@ func TestNextLook(t *testing.T) {
 // replace what is still needed.
 func TestMistakesTakeRoomToo(t *testing.T) {
 	t.Parallel()
-	other := &record.Entry{ID: web("web").ID(), UID: "an earlier one", Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	other := &record.Entry{ID: web("web").ID(), UID: "an earlier one", Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
 	cases := map[string]struct {
 		reason   string
 		change   func(*scene)
@@ -191,7 +191,7 @@ func TestMistakesTakeRoomToo(t *testing.T) {
 		"Full":    {"there is none", func(s *scene) { s.full = "no room" }, 0},
 		"Earlier": {"the pods of another workload of its name may be taken over", func(s *scene) { s.entry = other }, 0},
 		"Left": {"its namespace may ask for it, and could not be read", func(s *scene) {
-			s.entry = &record.Entry{UID: "4711", Presence: record.Presence{Left: true}, Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+			s.entry = &record.Entry{UID: "4711", Presence: record.Presence{Left: true}, Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
 		}, 0},
 		"TooNew": {"a newer program wrote it", func(s *scene) { s.entry = &record.Entry{Unstored: record.Unstored{TooNew: true}} }, 0},
 		"Lost":   {"a person may want to look at what cannot be read", func(s *scene) { s.entry = &record.Entry{Unstored: record.Unstored{Lost: true}} }, 0},
@@ -217,7 +217,7 @@ func TestMistakesTakeRoomToo(t *testing.T) {
 func TestKnownMistakesTakeRoomToo(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
 	s.workload.Annotations[settings.Quiet] = "soon"
 	s.full = "no room"
 	loop := s.loop()
@@ -268,7 +268,7 @@ func TestNotInStepWithoutAnythingDue(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := Decide(Input{Intent: auto(), Assessment: input.Assessment{Findings: tc.findings, Warnings: tc.warnings}, Now: now})
+			d := Decide(Observation{Intent: auto(), Assessment: input.Assessment{Findings: tc.findings, Warnings: tc.warnings}, Now: now})
 			if d.Verb != Leave || d.Reason != tc.want {
 				t.Errorf("%s: %s %s", tc.reason, d.Verb, d.Reason)
 			}
@@ -279,7 +279,7 @@ func TestNotInStepWithoutAnythingDue(t *testing.T) {
 // TestForcedOntoAMissingSource: whoever rolls by hand is told, as the controller is.
 func TestForcedOntoAMissingSource(t *testing.T) {
 	t.Parallel()
-	d := Decide(Input{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{barred(missing(app), input.Missing, ""), inStep(db)}}, Now: now, Force: ForceMove})
+	d := Decide(Observation{Intent: auto(), Assessment: input.Assessment{Findings: []input.Finding{barred(missing(app), input.Missing, ""), inStep(db)}}, Now: now, Force: ForceRollOut})
 	if d.Verb != Hold || d.Reason != input.Missing {
 		t.Errorf("%s %s: %s", d.Verb, d.Reason, d.Message)
 	}

@@ -25,10 +25,10 @@ type outcome struct {
 	unrolled bool
 	release  int64
 	hold     record.Hold
-	// moved is what the API server said of the patch, zero when there was none, and from
+	// rolledOut is what the API server said of the patch, zero when there was none, and from
 	// tells which revisions the workload had before it.
-	moved kube.Moved
-	from  timeline.Origin
+	rolledOut kube.RolledOut
+	from      timeline.Origin
 	// rollout is what the workload said of its rollout, and healthy is true when that was
 	// done.
 	rollout health.Status
@@ -47,22 +47,22 @@ type before struct {
 	template input.Shown
 	// writtenAt is when the workload was last written by anybody, movedAt when we
 	// wrote what the template shows, by the API server's clock.
-	writtenAt, movedAt time.Time
+	writtenAt, rolledOutAt time.Time
 	// startsFrom is the template that pods were made from.
 	startsFrom string
 }
 
-// moves reports whether the decision moves an input.
-func (o outcome) moves(f input.Finding) bool {
-	return contains(o.decision.Moves, f.ID)
+// rollsOut reports whether the decision moves an input.
+func (o outcome) rollsOut(f input.Finding) bool {
+	return contains(o.decision.Due, f.ID)
 }
 
 // delivers reports whether the decision gives the workload an input that is due.
 func (o outcome) delivers(f input.Finding) bool {
-	return o.decision.Delivered && o.moves(f)
+	return o.decision.Delivered && o.rollsOut(f)
 }
 
 // loads reports whether the decision's patch starts pods that load the input as it is.
 func (o outcome) loads(f input.Finding) bool {
-	return o.decision.Verb == Move && o.decision.Delivered && (f.Live || o.moves(f))
+	return o.decision.Verb == RollOut && o.decision.Delivered && (f.Live || o.rollsOut(f))
 }

@@ -38,7 +38,7 @@ func (p *past) moment() moment {
 	return moment{w.UID, w.Template(), w.Status.Observed, w.Revision, w.Status.UpdateRevision}
 }
 
-// ask returns the past of the workload. Without the right to it, or where nobody asks, there
+// ask returns the past of the workload. Without the permission to it, or where nobody asks, there
 // are no revisions.
 func (p *past) ask(ctx context.Context) (timeline.Past, error) {
 	if p.known.Asked {

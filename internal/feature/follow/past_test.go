@@ -26,7 +26,7 @@ func TestPastIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene()
 	s.findings = []input.Finding{due(app, 0)}
-	s.entry = &record.Entry{ID: web("web").ID(), UID: s.workload.UID, Inputs: map[input.ID]record.Given{app: {Version: v1, From: "1"}}, Account: record.Account{Template: record.Template{Generation: -1, Sum: "other"}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: s.workload.UID, Inputs: map[input.ID]record.Delivered{app: {Version: v1, From: "1"}}, Account: record.Account{Template: record.Template{Generation: -1, Sum: "other"}}}
 	s.workload.Status.Observed = true
 	asked, past := 0, timeline.Past{Asked: true}
 	var failure error
@@ -51,7 +51,7 @@ func TestPastIsAskedForOnce(t *testing.T) {
 	look("a namesake", 3)
 	past.Refused = errors.New("forbidden")
 	s.workload.Revision++
-	look("without the right", 4)
+	look("without the permission", 4)
 	look("it may have been granted", 5)
 	past = timeline.Past{Asked: true, NotActed: true}
 	look("its controller has not acted", 6)

@@ -53,7 +53,7 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
 // Reconcile brings one workload in step.
 func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, error) {
 	if r.Room != nil {
-		defer r.Room.Release(key)
+		defer r.Room.FreeRoom(key)
 	}
 	got, err := r.gatherer.Gather(ctx, key)
 	switch w := got.Workload; {
@@ -65,32 +65,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 	case w.Deleting:
 		return ctrl.Result{}, nil
 	}
-	d := Decide(got.Input)
-	if full := r.reserve(key, got.Input, d); full != "" {
-		got.Input.RecordFull = full
-		d = Decide(got.Input)
+	d := Decide(got.Observation)
+	if full := r.reserve(key, got.Observation, d); full != "" {
+		got.Observation.RecordFull = full
+		d = Decide(got.Observation)
 	}
 	recheck, err := r.act(ctx, got, d)
 	if err != nil {
 		return r.failed(got.Workload, d, err)
 	}
 	r.conflicts.forget(key)
-	if d.AwaitsStatus || got.Input.AwaitsStatus {
+	if d.AwaitsStatus || got.Observation.AwaitsStatus {
 		r.Cluster.Await(got.Workload)
 	}
 	r.welcome(got, d)
 	r.report(got, d)
-	r.warn(got.Workload, got.Input)
+	r.warn(got.Workload, got.Observation)
 	if d.Verb == Hold && recheck == 0 {
 		recheck = announce.RepeatEvery
 	}
-	return ctrl.Result{RequeueAfter: sooner(recheck, got.Input.Recheck)}, nil
+	return ctrl.Result{RequeueAfter: sooner(recheck, got.Observation.Recheck)}, nil
 }
 
 // reserve keeps room on record for everything that the workload follows, before anything is
 // rolled out. It says why when there is none. A decision that only writes a note reserves for
 // itself.
-func (r *Reconciler) reserve(key kube.Key, in Input, d Decision) (full string) {
+func (r *Reconciler) reserve(key kube.Key, in Observation, d Decision) (full string) {
 	if r.Room == nil || len(in.Findings) == 0 || d.isMistake() || d.Reason == input.GenerationNotObserved {
 		return ""
 	}
@@ -99,16 +99,16 @@ func (r *Reconciler) reserve(key kube.Key, in Input, d Decision) (full string) {
 
 // welcome tells once that a workload begins to be followed.
 func (r *Reconciler) welcome(got Gathered, d Decision) {
-	if got.Input.Entry.IsKnown() || got.Input.knowsNothing() || d.Verb == Ignore || d.isMistake() || d.Reason == input.GenerationNotObserved {
+	if got.Observation.Entry.IsKnown() || got.Observation.knowsNothing() || d.Verb == Ignore || d.isMistake() || d.Reason == input.GenerationNotObserved {
 		return
 	}
-	e := followingEvent(got.Workload, got.Input)
-	r.Log.Info("follows", "workload", got.Workload.Key.String(), "reason", string(input.Following), "sources", names(got.Input.Findings))
+	e := followingEvent(got.Workload, got.Observation)
+	r.Log.Info("follows", "workload", got.Workload.Key.String(), "reason", string(input.Following), "sources", names(got.Observation.Findings))
 	r.Announcer.Announce(e)
 }
 
 // knowsNothing reports whether nothing can be put on record yet: no registry has answered.
-func (in Input) knowsNothing() bool {
+func (in Observation) knowsNothing() bool {
 	return len(matching(in.Findings, func(f input.Finding) bool { return f.Reason == input.Unresolved })) == len(in.Findings)
 }
 
@@ -130,25 +130,25 @@ func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Resul
 // the log, and others only in a log of everything: content that changes all the time would fill it.
 func (r *Reconciler) report(got Gathered, d Decision) {
 	w := got.Workload
-	r.reported.setStanding(w.Key, d, got.Input.Warnings)
+	r.reported.setStanding(w.Key, d, got.Observation.Warnings)
 	now := told{d.Reason, d.Message}
 	if d.Verb == Hold {
 		now.text += r.Now().Truncate(announce.RepeatEvery).String()
 	}
 	before := r.reported.replace(w.Key, now)
-	if d.Verb != Move && before == now {
+	if d.Verb != RollOut && before == now {
 		return
 	}
 	level := d.level()
 	if d.Verb == Wait && before.reason == d.Reason {
 		level = 1
 	}
-	if !got.Input.Entry.PendingSince.IsZero() && d.PendingSince.IsZero() && d.Verb != Wait {
+	if !got.Observation.Entry.PendingSince.IsZero() && d.PendingSince.IsZero() && d.Verb != Wait {
 		level = 0 // what waited has come to its end, whichever
 	}
 	// The time is that after the patch, which may have taken long.
 	r.metrics.count(w, d, r.Now())
-	if d.Verb == Move || d.Reason == input.Evicted {
+	if d.Verb == RollOut || d.Reason == input.Evicted {
 		r.reported.addRollout(w.Key, r.Now())
 	}
 	if log := r.Log.V(level); log.Enabled() {
@@ -159,16 +159,16 @@ func (r *Reconciler) report(got Gathered, d Decision) {
 	}
 }
 
-// advice says what a person can do about what was taken back.
+// advice says what a person can do about what was reverted.
 func (r *Reconciler) advice(got Gathered) string {
-	return r.Advice(got.Workload, slices.ContainsFunc(got.Input.Findings, func(f input.Finding) bool {
+	return r.Advice(got.Workload, slices.ContainsFunc(got.Observation.Findings, func(f input.Finding) bool {
 		_, back := f.BarredFor(input.Undone)
 		return back && f.Live
 	}))
 }
 
 // warn tells once of what is probably a mistake and no reason to stop.
-func (r *Reconciler) warn(w *kube.Workload, in Input) {
+func (r *Reconciler) warn(w *kube.Workload, in Observation) {
 	events := warnings(w, in)
 	texts := make([]string, len(events))
 	for i, e := range events {
@@ -196,7 +196,7 @@ func (d Decision) level() int {
 			return 1
 		}
 		return 0
-	case Move, Evict, Refresh, Observe, Hold:
+	case RollOut, Evict, Refresh, Observe, Hold:
 		return 0
 	case Ignore, Leave, Remember:
 	}
@@ -208,7 +208,7 @@ func (d Decision) level() int {
 
 // ForgetNamespaces drops the counts of namespaces that are not known.
 func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
-	monitoring.DropNamespaces(known, r.metrics.reloads, r.metrics.invalid, r.metrics.given)
+	monitoring.DropNamespaces(known, r.metrics.reloads, r.metrics.invalid, r.metrics.delivered)
 }
 
 // forgetGone drops what is remembered of a workload that is certainly gone, and returns

@@ -66,7 +66,7 @@ func (s *scene) LacksNamespace(string) bool               { return false }
 func (s *scene) KnowsNamespaces() bool                    { return !s.blind }
 func (s *scene) Announce(e announce.Event)                { s.told = append(s.told, e) }
 func (s *scene) Reserve(kube.Key, int) string             { s.kept++; return s.full }
-func (s *scene) Release(kube.Key)                         { s.kept = 0 }
+func (s *scene) FreeRoom(kube.Key)                        { s.kept = 0 }
 func (s *scene) Forget(kube.Key)                          { s.entry = nil }
 func (s *scene) Drop(key kube.Key)                        { s.dropped = append(s.dropped, key) }
 func (s *scene) Kinds() []input.Kind                      { return []input.Kind{input.KindConfigMap, input.KindSecret} }
@@ -95,17 +95,17 @@ func (s *scene) PutNow(_ context.Context, key kube.Key, e record.Entry) (time.Ti
 	return now, s.Put(key, e)
 }
 
-func (s *scene) Move(_ context.Context, _ *kube.Workload, o input.Order) (kube.Moved, error) {
+func (s *scene) RollOut(_ context.Context, _ *kube.Workload, o input.Order) (kube.RolledOut, error) {
 	if len(s.answers) > 0 {
 		answer := s.answers[0]
 		s.answers = s.answers[1:]
 		if answer != nil {
-			return kube.Moved{}, answer
+			return kube.RolledOut{}, answer
 		}
 	}
 	s.moved, s.secured = append(s.moved, o), s.kept
 	s.clock = s.clock.Add(s.moving)
-	return kube.Moved{At: now}, nil
+	return kube.RolledOut{At: now}, nil
 }
 
 func (s *scene) loop() *Reconciler {
@@ -122,7 +122,7 @@ func (s *scene) loopOn(p Pods) *Reconciler {
 func (s *scene) dependencies() Dependencies {
 	return Dependencies{
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Quiet: 5 * time.Second}},
-		Cluster:    s, Families: []Family{s}, Records: s, Room: s, OnPods: PodParts{Prompt: s}, Mover: s, Announcer: s,
+		Cluster:    s, Families: []Family{s}, Records: s, Room: s, OnPods: PodParts{Prompt: s}, Roller: s, Announcer: s,
 		Metrics: s.registry, Log: logr.Discard(), Now: func() time.Time { return s.clock },
 	}
 }
@@ -193,7 +193,7 @@ func TestPendingEndsWithTheWorkload(t *testing.T) {
 func TestConflictLeadsToANewDecision(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Pending: record.Pending{PendingSince: ago(time.Hour), DelaySince: ago(time.Hour)}, Inputs: map[input.ID]record.Given{app: {Version: v1, Due: v2.Short()}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Pending: record.Pending{PendingSince: ago(time.Hour), DelaySince: ago(time.Hour)}, Inputs: map[input.ID]record.Delivered{app: {Version: v1, Due: v2.Short()}}}
 	s.answers = []error{apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("written meanwhile"))}
 	loop := s.loop()
 	result, err := loop.Reconcile(t.Context(), s.workload.Key)
@@ -345,7 +345,7 @@ func TestNotFollowedKeepsWhatOthersKnow(t *testing.T) {
 	t.Parallel()
 	for _, refuses := range []bool{false, true} {
 		s := newScene()
-		s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Given{app: {Version: v1}, input.Image("web"): {Version: v2}}}
+		s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Inputs: map[input.ID]record.Delivered{app: {Version: v1}, input.Image("web"): {Version: v2}}}
 		s.findings = nil
 		if refuses {
 			s.workload.Annotations[settings.Reload] = "never"
@@ -374,8 +374,8 @@ func TestGathererMarksEstimates(t *testing.T) {
 			g.Read = func(context.Context) error { return nil }
 		}
 		got, err := g.Gather(t.Context(), web("web"))
-		if err != nil || got.Input.Estimate != live || Decide(got.Input).Estimate != live {
-			t.Errorf("live=%t: an estimate: %t, error %v", live, got.Input.Estimate, err)
+		if err != nil || got.Observation.Estimate != live || Decide(got.Observation).Estimate != live {
+			t.Errorf("live=%t: an estimate: %t, error %v", live, got.Observation.Estimate, err)
 		}
 	}
 	failure := errors.New("no answer")
@@ -389,7 +389,7 @@ func TestGathererMarksEstimates(t *testing.T) {
 func TestAnotherUIDIsAnotherWorkload(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "old", Pending: record.Pending{PendingSince: ago(time.Hour)}, Inputs: map[input.ID]record.Given{db: {Version: v1}}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "old", Pending: record.Pending{PendingSince: ago(time.Hour)}, Inputs: map[input.ID]record.Delivered{db: {Version: v1}}}
 	s.findings = []input.Finding{recorded(app, input.Baseline)}
 	if _, err := s.loop().Reconcile(t.Context(), web("web")); err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 )
 
 // failed is the outcome when the decision could not be carried out.
-func (o outcome) failed(in Input) outcome {
+func (o outcome) failed(in Observation) outcome {
 	o.decision.PendingSince, o.decision.DelaySince = in.pendingSince(), in.situation().draft.DelaySince
-	o.decision.Delivered, o.moved = false, kube.Moved{}
+	o.decision.Delivered, o.rolledOut = false, kube.RolledOut{}
 	return o
 }
 
@@ -26,21 +26,21 @@ func remember(e record.Entry, o outcome) record.Entry {
 	next.PendingSince, next.DelaySince, next.Decision = o.decision.PendingSince, o.decision.DelaySince, o.told
 	next.Template, next.Released, next.Hold = o.template.Now, max(e.Released, o.release), o.hold
 	next.Searched, next.GoneAt, next.Left, next.TakenOver = o.searched, time.Time{}, false, false
-	if !o.moved.At.IsZero() || o.before.startsFrom != e.Inherited {
+	if !o.rolledOut.At.IsZero() || o.before.startsFrom != e.Inherited {
 		next.Inherited = ""
 	}
 	switch {
-	case !o.moved.At.IsZero():
-		next.MovedAt, next.AsOf = o.moved.At, time.Time{}
+	case !o.rolledOut.At.IsZero():
+		next.RolledOutAt, next.AsOf = o.rolledOut.At, time.Time{}
 		if number := o.template.Now.Number; (next.Template != record.Template{}) {
-			next.Template = o.moved.Template
+			next.Template = o.rolledOut.Template
 			if number > 0 {
 				next.Template.Number = number + 1
 			}
 		}
 		next.Accounted = next.Template.Number
 	case o.takesAllIntoAccount(e):
-		next.MovedAt = later(e.MovedAt, o.before.movedAt)
+		next.RolledOutAt = later(e.RolledOutAt, o.before.rolledOutAt)
 		next.AsOf, next.Accounted = later(e.AsOf, o.before.writtenAt), next.Template.Number
 	case o.template.Now.Sum != e.Template.Sum:
 		// A revision that another writer uses again was not made for what it shows, whatever
@@ -53,7 +53,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 		next.Eviction = record.Eviction{}
 	}
 	for _, f := range o.findings {
-		given, known := o.given(e, f)
+		given, known := o.delivered(e, f)
 		if known {
 			next.Inputs[f.ID] = given
 		}
@@ -63,7 +63,7 @@ func remember(e record.Entry, o outcome) record.Entry {
 
 // room is how much the entry may take after the decision: what the workload follows, its
 // hold, and inputs that no family here knows.
-func (in Input) room() int {
+func (in Observation) room() int {
 	hold := in.holdOnRecord()
 	if hold == in.Entry.Hold && in.followsWhatIsOnRecord() {
 		return in.Entry.Room()
@@ -77,7 +77,7 @@ func (in Input) room() int {
 }
 
 // followsWhatIsOnRecord reports whether the workload follows just the inputs of the entry.
-func (in Input) followsWhatIsOnRecord() bool {
+func (in Observation) followsWhatIsOnRecord() bool {
 	return len(in.Findings) == len(in.Entry.Inputs) && !slices.ContainsFunc(in.Findings, func(f input.Finding) bool {
 		_, known := in.Entry.Inputs[f.ID]
 		return !known
@@ -88,7 +88,7 @@ func (in Input) followsWhatIsOnRecord() bool {
 func without(e record.Entry, kinds []input.Kind, kept bool) record.Entry {
 	next := e.Clone()
 	if !kept {
-		maps.DeleteFunc(next.Inputs, func(id input.ID, _ record.Given) bool { return slices.Contains(kinds, id.Kind) })
+		maps.DeleteFunc(next.Inputs, func(id input.ID, _ record.Delivered) bool { return slices.Contains(kinds, id.Kind) })
 	}
 	return next
 }
@@ -98,10 +98,10 @@ func without(e record.Entry, kinds []input.Kind, kept bool) record.Entry {
 // not know, and leaves nothing open for which what was written before now could still
 // matter. For one that begins now, nothing that was written before does.
 func (o outcome) takesAllIntoAccount(e record.Entry) bool {
-	if e.MovedAt.IsZero() && e.AsOf.IsZero() {
+	if e.RolledOutAt.IsZero() && e.AsOf.IsZero() {
 		return true
 	}
-	news := o.before.movedAt.After(e.MovedAt) || !o.template.Now.IsSame(e.Template)
+	news := o.before.rolledOutAt.After(e.RolledOutAt) || !o.template.Now.IsSame(e.Template)
 	for _, f := range o.findings {
 		switch {
 		case f.Reason == input.Unreadable, f.Reason == input.Unresolved, f.Standing == input.Due && !o.delivers(f):
@@ -123,7 +123,7 @@ func later(a, b time.Time) time.Time {
 // origin tells which revisions the workload had before it was given the input, as far
 // as a rollout did that.
 func (o outcome) origin(f input.Finding) timeline.Origin {
-	if o.decision.Verb == Move && o.delivers(f) {
+	if o.decision.Verb == RollOut && o.delivers(f) {
 		return o.from
 	}
 	return o.template.From[f.ID]
@@ -131,9 +131,9 @@ func (o outcome) origin(f input.Finding) timeline.Origin {
 
 // originAfter is the origin of an input that was given before. Measured in another way, it
 // is the same that was given.
-func (o outcome) originAfter(before record.Given, f input.Finding) timeline.Origin {
+func (o outcome) originAfter(before record.Delivered, f input.Finding) timeline.Origin {
 	from := o.origin(f)
-	if f.Reason == input.NewBasis && (from == "" || o.template.Back[f.ID] != "") {
+	if f.Reason == input.NewBasis && (from == "" || o.template.Reverted[f.ID] != "") {
 		return before.From
 	}
 	return from
@@ -141,18 +141,18 @@ func (o outcome) originAfter(before record.Given, f input.Finding) timeline.Orig
 
 // isUnknown reports whether the pods may have another version of an input that is due than
 // the one on record: they load it although it is what was given, or its family does not know
-// what they have. What was taken back is known: it must not be given again.
-func (o outcome) isUnknown(f input.Finding, given record.Given) bool {
-	if f.Given == f.Current.Unknown() && o.template.Back[f.ID] == "" {
+// what they have. What was reverted is known: it must not be given again.
+func (o outcome) isUnknown(f input.Finding, given record.Delivered) bool {
+	if f.Delivered == f.Current.Unknown() && o.template.Reverted[f.ID] == "" {
 		return true
 	}
 	return f.Live && given.Version == f.Current
 }
 
-// given is the entry of one input. One that is due at first sight, or of which it is not
+// delivered is the entry of one input. One that is due at first sight, or of which it is not
 // known what the pods have, is on record as one of unknown content, so that it stays due.
 // What comes with the template is due by what that has.
-func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
+func (o outcome) delivered(e record.Entry, f input.Finding) (record.Delivered, bool) {
 	given, known := e.Inputs[f.ID]
 	if !f.Rebased.IsZero() {
 		given.Version = f.Rebased
@@ -169,15 +169,15 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 		given.Take(f.Current.Unknown())
 		known = true
 	}
-	given.Back = o.template.Back[f.ID]
-	if o.delivers(f) || f.Live && o.decision.Verb == Move && o.decision.Delivered {
-		given.Back = "" // a later revision is current; it loads every live input
+	given.RevertedTo = o.template.Reverted[f.ID]
+	if o.delivers(f) || f.Live && o.decision.Verb == RollOut && o.decision.Delivered {
+		given.RevertedTo = "" // a later revision is current; it loads every live input
 	}
 	given.Awaits = o.awaits(f, given, e.Inputs[f.ID])
 	given.Trial, given.Mixed = o.trial(f, e.Inputs[f.ID])
 	given.Memo = f.Notes.Memo
 	if o.delivers(f) {
-		given.Memo = f.Notes.MemoIfGiven
+		given.Memo = f.Notes.MemoIfDelivered
 	}
 	if given.Version == f.Current {
 		given.Sealed = f.Sealed
@@ -185,7 +185,7 @@ func (o outcome) given(e record.Entry, f input.Finding) (record.Given, bool) {
 	switch {
 	case o.loads(f) && f.Reason == input.Missing:
 		given.Take(f.Current) // the new pods start without it
-	case known && f.Reason == input.Missing && o.before.movedAt.After(e.MovedAt) && o.before.template[f.ID] != given.Mark():
+	case known && f.Reason == input.Missing && o.before.rolledOutAt.After(e.RolledOutAt) && o.before.template[f.ID] != given.Mark():
 		given.Take(given.Version.Unknown()) // a patch that is not on record gave another one
 	}
 	given.Shown = o.shown(f, given.Shown, known)

@@ -18,175 +18,175 @@ import (
 
 func TestRemember(t *testing.T) {
 	t.Parallel()
-	old := record.Given{Version: v1, Shown: input.Tracked(v1.Short())}
-	behind := record.Given{Version: v1, Shown: input.Tracked(v1.Short()), Due: v2.Short()}
-	given := func(g record.Given) map[input.ID]record.Given { return map[input.ID]record.Given{app: g} }
+	old := record.Delivered{Version: v1, Shown: input.Tracked(v1.Short())}
+	behind := record.Delivered{Version: v1, Shown: input.Tracked(v1.Short()), Due: v2.Short()}
+	given := func(g record.Delivered) map[input.ID]record.Delivered { return map[input.ID]record.Delivered{app: g} }
 	movedAt := now.Add(time.Second)
 	cases := map[string]struct {
 		reason   string
-		before   map[input.ID]record.Given
+		before   map[input.ID]record.Delivered
 		outcome  outcome
-		want     map[input.ID]record.Given
+		want     map[input.ID]record.Delivered
 		wantMove time.Time
 	}{
 		"Move": {
 			reason:  "a moved input was given the version that exists, and the template shows it",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}, moved: kube.Moved{At: movedAt}},
-			want:    given(record.Given{Version: v2, Shown: input.Tracked(v2.Short())}), wantMove: movedAt,
+			outcome: outcome{decision: Decision{Verb: RollOut, Delivered: true, Due: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}, rolledOut: kube.RolledOut{At: movedAt}},
+			want:    given(record.Delivered{Version: v2, Shown: input.Tracked(v2.Short())}), wantMove: movedAt,
 		},
 		"MoveShowsTheRest": {
 			reason:  "a move shows every followed input, also one that was in step",
-			before:  given(record.Given{Version: v1}),
-			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(db, 0)}}, findings: []input.Finding{inStep(app), due(db, 0)}, moved: kube.Moved{At: movedAt}},
-			want:    map[input.ID]record.Given{app: old, db: {Version: v2, Shown: input.Tracked(v2.Short())}}, wantMove: movedAt,
+			before:  given(record.Delivered{Version: v1}),
+			outcome: outcome{decision: Decision{Verb: RollOut, Delivered: true, Due: []input.Finding{due(db, 0)}}, findings: []input.Finding{inStep(app), due(db, 0)}, rolledOut: kube.RolledOut{At: movedAt}},
+			want:    map[input.ID]record.Delivered{app: old, db: {Version: v2, Shown: input.Tracked(v2.Short())}}, wantMove: movedAt,
 		},
 		"Wait": {
 			reason:  "a pending change keeps what was given",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
+			outcome: outcome{decision: Decision{Verb: Wait, Due: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
 			want:    given(behind),
 		},
 		"Rebased": {
 			reason: "the same version, measured in another way, keeps all that is noted of it",
-			before: given(record.Given{Version: v1, Shown: input.Tracked("mark"), From: "3", Back: "web-1", Rest: "later"}),
+			before: given(record.Delivered{Version: v1, Shown: input.Tracked("mark"), From: "3", RevertedTo: "web-1", Rest: "later"}),
 			outcome: outcome{
-				decision: Decision{Verb: Leave}, template: Template{Back: map[input.ID]string{app: "web-1"}},
+				decision: Decision{Verb: Leave}, template: Template{Reverted: map[input.ID]string{app: "web-1"}},
 				findings: []input.Finding{with(inStep(app), func(f *input.Finding) { f.Rebased, f.Current = v2, v2 })},
 			},
-			want: given(record.Given{Version: v2, Shown: input.Tracked("mark"), From: "3", Back: "web-1", Rest: "later"}),
+			want: given(record.Delivered{Version: v2, Shown: input.Tracked("mark"), From: "3", RevertedTo: "web-1", Rest: "later"}),
 		},
 		"Hold": {
 			reason:  "so does a hold, so that its release delivers",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Hold, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
+			outcome: outcome{decision: Decision{Verb: Hold, Due: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
 			want:    given(behind),
 		},
 		"WaitAtFirstSight": {
 			reason:  "what was given is not known, and the change must not become a baseline for the next process",
-			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
-			want:    given(record.Given{Version: v2.Unknown(), Due: v2.Short()}),
+			outcome: outcome{decision: Decision{Verb: Wait, Due: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
+			want:    given(record.Delivered{Version: v2.Unknown(), Due: v2.Short()}),
 		},
 		"DueAlthoughEqual": {
 			reason:  "the pods have loaded something else, and the content went back: it stays due",
-			before:  given(record.Given{Version: v2}),
-			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
-			want:    given(record.Given{Version: v2.Unknown(), Due: v2.Short()}),
+			before:  given(record.Delivered{Version: v2}),
+			outcome: outcome{decision: Decision{Verb: Wait, Due: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
+			want:    given(record.Delivered{Version: v2.Unknown(), Due: v2.Short()}),
 		},
 		"NotKnownWhatPodsHave": {
 			reason:  "they waited for it and may have loaded what came first: should that be back, it is due",
-			before:  given(record.Given{Version: gone}),
-			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, findings: []input.Finding{with(due(app, 0), func(f *input.Finding) { f.Given = v2.Unknown() })}},
-			want:    given(record.Given{Version: v2.Unknown(), Due: v2.Short()}),
+			before:  given(record.Delivered{Version: gone}),
+			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, findings: []input.Finding{with(due(app, 0), func(f *input.Finding) { f.Delivered = v2.Unknown() })}},
+			want:    given(record.Delivered{Version: v2.Unknown(), Due: v2.Short()}),
 		},
-		"NotKnownAndTakenBack": {
-			reason:  "what was taken back stays on record: should it be back, it is not given again",
-			before:  given(record.Given{Version: v1, Back: "web-1"}),
-			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, template: Template{Back: map[input.ID]string{app: "web-1"}}, findings: []input.Finding{with(due(app, 0), func(f *input.Finding) { f.Given = v2.Unknown() })}},
-			want:    given(record.Given{Version: v1, Back: "web-1", Due: v2.Short()}),
+		"NotKnownAndReverted": {
+			reason:  "what was reverted stays on record: should it be back, it is not given again",
+			before:  given(record.Delivered{Version: v1, RevertedTo: "web-1"}),
+			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, template: Template{Reverted: map[input.ID]string{app: "web-1"}}, findings: []input.Finding{with(due(app, 0), func(f *input.Finding) { f.Delivered = v2.Unknown() })}},
+			want:    given(record.Delivered{Version: v1, RevertedTo: "web-1", Due: v2.Short()}),
 		},
 		"TemplateLacksIt": {
 			reason:  "what comes with the template is due by what that has; what was given is still known",
-			before:  map[input.ID]record.Given{input.Image("web"): {Version: v2}},
+			before:  map[input.ID]record.Delivered{input.Image("web"): {Version: v2}},
 			outcome: outcome{decision: Decision{Verb: Hold, PendingSince: now}, findings: []input.Finding{image(due(app, 0))}, kinds: []input.Kind{input.KindImage}},
-			want:    map[input.ID]record.Given{input.Image("web"): {Version: v2, Due: v2.Short()}},
+			want:    map[input.ID]record.Delivered{input.Image("web"): {Version: v2, Due: v2.Short()}},
 		},
-		"TakenBackAndMissing": {
+		"RevertedAndMissing": {
 			reason:  "a later revision is current, and its pods have started without the source, or wait for it",
-			before:  map[input.ID]record.Given{app: {Version: v1, Back: "web-1"}, db: old},
-			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(db, 0)}}, findings: []input.Finding{missing(app), due(db, 0)}, template: Template{Back: map[input.ID]string{app: "web-1"}}, moved: kube.Moved{At: movedAt}},
-			want:    map[input.ID]record.Given{app: {Version: gone}, db: {Version: v2, Shown: input.Tracked(v2.Short())}}, wantMove: movedAt,
+			before:  map[input.ID]record.Delivered{app: {Version: v1, RevertedTo: "web-1"}, db: old},
+			outcome: outcome{decision: Decision{Verb: RollOut, Delivered: true, Due: []input.Finding{due(db, 0)}}, findings: []input.Finding{missing(app), due(db, 0)}, template: Template{Reverted: map[input.ID]string{app: "web-1"}}, rolledOut: kube.RolledOut{At: movedAt}},
+			want:    map[input.ID]record.Delivered{app: {Version: gone}, db: {Version: v2, Shown: input.Tracked(v2.Short())}}, wantMove: movedAt,
 		},
 		"Unrolled": {
 			reason:  "the template of a paused workload uses it no more, and the pods that run do",
-			before:  map[input.ID]record.Given{app: old, db: old},
+			before:  map[input.ID]record.Delivered{app: old, db: old},
 			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, unrolled: true},
-			want:    map[input.ID]record.Given{app: old, db: old},
+			want:    map[input.ID]record.Delivered{app: old, db: old},
 		},
 		"Refused": {
 			reason:  "a patch that the API server refused shows nothing",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Move, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
+			outcome: outcome{decision: Decision{Verb: RollOut, Due: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0)}},
 			want:    given(behind),
 		},
 		"Observe": {
 			reason:  "what was only told counts as given; the template shows nothing new",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Observe, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}},
-			want:    given(record.Given{Version: v2, Shown: input.Tracked(v1.Short())}),
+			outcome: outcome{decision: Decision{Verb: Observe, Delivered: true, Due: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}},
+			want:    given(record.Delivered{Version: v2, Shown: input.Tracked(v1.Short())}),
 		},
 		"NextJob": {
 			reason:  "a CronJob was given what its next Job reads",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Remember, Delivered: true, Reason: input.NextJob, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}},
-			want:    given(record.Given{Version: v2, Shown: input.Tracked(v1.Short())}),
+			outcome: outcome{decision: Decision{Verb: Remember, Delivered: true, Reason: input.NextJob, Due: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0)}},
+			want:    given(record.Delivered{Version: v2, Shown: input.Tracked(v1.Short())}),
 		},
 		"Baseline": {
 			reason:  "a first sight",
 			outcome: outcome{decision: Decision{Verb: Remember}, findings: []input.Finding{recorded(app, input.Baseline)}},
-			want:    given(record.Given{Version: v1}),
+			want:    given(record.Delivered{Version: v1}),
 		},
 		"BaselineBesideAWait": {
 			reason:  "a new input is remembered although another one waits",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Wait, Moves: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0), recorded(db, input.Baseline)}},
-			want:    map[input.ID]record.Given{app: behind, db: {Version: v1}},
+			outcome: outcome{decision: Decision{Verb: Wait, Due: []input.Finding{due(app, 0)}, PendingSince: now}, findings: []input.Finding{due(app, 0), recorded(db, input.Baseline)}},
+			want:    map[input.ID]record.Delivered{app: behind, db: {Version: v1}},
 		},
 		"SomebodysRollout": {
 			reason:  "a template of somebody else shows nothing of ours to compare with",
-			before:  given(record.Given{Version: v2, Shown: input.Tracked(v2.Short())}),
+			before:  given(record.Delivered{Version: v2, Shown: input.Tracked(v2.Short())}),
 			outcome: outcome{decision: Decision{Verb: Remember}, findings: []input.Finding{recorded(app, input.DeliveredByRollout)}},
-			want:    given(record.Given{Version: v1}),
+			want:    given(record.Delivered{Version: v1}),
 		},
 		"SomebodysRolloutThatKeepsOurs": {
 			reason: "a template that still shows our patch is still compared",
-			before: given(record.Given{Version: v2, Shown: input.Tracked(v2.Short())}),
+			before: given(record.Delivered{Version: v2, Shown: input.Tracked(v2.Short())}),
 			outcome: outcome{
 				decision: Decision{Verb: Remember}, findings: []input.Finding{recorded(app, input.DeliveredByRollout)},
 				before: before{template: input.Shown{app: input.Tracked(v2.Short())}},
 			},
-			want: given(record.Given{Version: v1, Shown: input.Tracked(v2.Short())}),
+			want: given(record.Delivered{Version: v1, Shown: input.Tracked(v2.Short())}),
 		},
 		"DeliveredBefore": {
 			reason:  "our own patch is remembered as one, so that its undo is seen",
-			before:  given(record.Given{Version: v2}),
+			before:  given(record.Delivered{Version: v2}),
 			outcome: outcome{decision: Decision{Verb: Remember}, findings: []input.Finding{recorded(app, input.DeliveredBefore)}},
 			want:    given(old),
 		},
 		"Dropped": {
 			reason:  "what the workload no longer follows is forgotten",
-			before:  map[input.ID]record.Given{app: old, db: old},
+			before:  map[input.ID]record.Delivered{app: old, db: old},
 			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}},
 			want:    given(old),
 		},
 		"OtherFamily": {
 			reason:  "what no family was asked about is kept: its family may be switched off",
-			before:  map[input.ID]record.Given{app: old, input.Image("web"): old},
+			before:  map[input.ID]record.Delivered{app: old, input.Image("web"): old},
 			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}},
-			want:    map[input.ID]record.Given{app: old, input.Image("web"): old},
+			want:    map[input.ID]record.Delivered{app: old, input.Image("web"): old},
 		},
 		"Withheld": {
 			reason:  "an image that was not moved keeps what was given, and what the template shows",
-			before:  map[input.ID]record.Given{app: old, input.Image("web"): old},
-			outcome: outcome{decision: Decision{Verb: Move, Delivered: true, Moves: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0), image(due(db, 0))}, moved: kube.Moved{At: movedAt}},
-			want:    map[input.ID]record.Given{app: {Version: v2, Shown: input.Tracked(v2.Short())}, input.Image("web"): behind}, wantMove: movedAt,
+			before:  map[input.ID]record.Delivered{app: old, input.Image("web"): old},
+			outcome: outcome{decision: Decision{Verb: RollOut, Delivered: true, Due: []input.Finding{due(app, 0)}}, findings: []input.Finding{due(app, 0), image(due(db, 0))}, rolledOut: kube.RolledOut{At: movedAt}},
+			want:    map[input.ID]record.Delivered{app: {Version: v2, Shown: input.Tracked(v2.Short())}, input.Image("web"): behind}, wantMove: movedAt,
 		},
 		"Unreadable": {
 			reason:  "what cannot be read now stays as it was given",
 			before:  given(old),
-			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{ID: app, Reason: input.Unreadable, Versions: input.Versions{Given: v1}}}},
+			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{ID: app, Reason: input.Unreadable, Versions: input.Versions{Delivered: v1}}}},
 			want:    given(old),
 		},
 		"RolledByHand": {
-			reason:  "a template that shows what exists was not taken back, whoever wrote it",
-			before:  map[input.ID]record.Given{app: {Version: v1, Shown: input.Tracked("0000000000")}},
+			reason:  "a template that shows what exists was not reverted, whoever wrote it",
+			before:  map[input.ID]record.Delivered{app: {Version: v1, Shown: input.Tracked("0000000000")}},
 			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{inStep(app)}, before: before{template: input.Shown{app: input.Tracked(v1.Short())}}},
-			want:    map[input.ID]record.Given{app: {Version: v1, Shown: input.Tracked(v1.Short())}},
+			want:    map[input.ID]record.Delivered{app: {Version: v1, Shown: input.Tracked(v1.Short())}},
 		},
 		"UnreadableNeverSeen": {
 			reason:  "and what was never read is not made up",
 			outcome: outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{{ID: app, Reason: input.Unreadable}}},
-			want:    map[input.ID]record.Given{},
+			want:    map[input.ID]record.Delivered{},
 		},
 	}
 	for name, tc := range cases {
@@ -196,7 +196,7 @@ func TestRemember(t *testing.T) {
 			kept := entry.Clone()
 			tc.outcome.kinds = []input.Kind{input.KindConfigMap, input.KindSecret}
 			got := remember(entry, tc.outcome)
-			want := record.Entry{ID: "id", UID: "uid", Inputs: tc.want, Pending: record.Pending{PendingSince: tc.outcome.decision.PendingSince}, Account: record.Account{MovedAt: tc.wantMove}}
+			want := record.Entry{ID: "id", UID: "uid", Inputs: tc.want, Pending: record.Pending{PendingSince: tc.outcome.decision.PendingSince}, Account: record.Account{RolledOutAt: tc.wantMove}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 			}
@@ -221,7 +221,7 @@ func TestRememberHowFarItKnows(t *testing.T) {
 		movedAt  time.Time // of our patch in the template
 		want     int64
 	}{
-		"Moved":         {"the revision that the patch leads to", Decision{Verb: Move, Delivered: true}, []input.Finding{due(app, 0)}, ago(time.Hour), 8},
+		"Moved":         {"the revision that the patch leads to", Decision{Verb: RollOut, Delivered: true}, []input.Finding{due(app, 0)}, ago(time.Hour), 8},
 		"Taken":         {"a baseline: revisions of before say nothing", Decision{Verb: Remember}, []input.Finding{recorded(app, input.Baseline)}, time.Time{}, 7},
 		"Observed":      {"counts as given", Decision{Verb: Observe, Delivered: true}, []input.Finding{due(app, 0)}, time.Time{}, 7},
 		"RolledByHand":  {"a patch that it did not know, and all is well", Decision{Verb: Leave}, []input.Finding{inStep(app)}, now, 7},
@@ -229,7 +229,7 @@ func TestRememberHowFarItKnows(t *testing.T) {
 		"StillDue":      {"a patch that is not on record may have delivered it", Decision{Verb: Wait}, []input.Finding{due(app, 0), recorded(db, input.Baseline)}, now, 6},
 		"MissingByNow":  {"what it gave of a source that is missing is unknown from now on", Decision{Verb: Remember}, []input.Finding{recorded(app, input.DeliveredBefore), missing(db)}, now, 7},
 		"NotReadByNow":  {"the same of what cannot be read yet", Decision{Verb: Remember}, []input.Finding{recorded(app, input.Baseline), unreadable}, now, 6},
-		"RefusedByNow":  {"or what was refused", Decision{Verb: Move}, []input.Finding{due(app, 0)}, now, 6},
+		"RefusedByNow":  {"or what was refused", Decision{Verb: RollOut}, []input.Finding{due(app, 0)}, now, 6},
 		"NothingOfOurs": {"nobody's write matters while nothing is taken", Decision{Verb: Leave}, []input.Finding{inStep(app)}, time.Time{}, 6},
 	}
 	for name, tc := range cases {
@@ -239,19 +239,19 @@ func TestRememberHowFarItKnows(t *testing.T) {
 			if tc.want > 6 || tc.movedAt.Equal(now) {
 				there.Number = 7
 			}
-			o := outcome{decision: tc.decision, findings: tc.findings, template: Template{Now: there}, before: before{writtenAt: now, movedAt: tc.movedAt}}
+			o := outcome{decision: tc.decision, findings: tc.findings, template: Template{Now: there}, before: before{writtenAt: now, rolledOutAt: tc.movedAt}}
 			if tc.decision.Delivered {
-				o.decision.Moves = withStanding(tc.findings, input.Due)
+				o.decision.Due = withStanding(tc.findings, input.Due)
 			}
-			if tc.decision.Verb == Move && tc.decision.Delivered {
-				o.moved = kube.Moved{At: now, Template: record.Template{Generation: 2, Sum: "b"}}
+			if tc.decision.Verb == RollOut && tc.decision.Delivered {
+				o.rolledOut = kube.RolledOut{At: now, Template: record.Template{Generation: 2, Sum: "b"}}
 			}
-			got := remember(record.Entry{Account: record.Account{MovedAt: ago(time.Hour), Accounted: 6, Template: known}}, o)
+			got := remember(record.Entry{Account: record.Account{RolledOutAt: ago(time.Hour), Accounted: 6, Template: known}}, o)
 			if got.Accounted != tc.want || got.IsBefore(now) != (tc.want == 6) {
-				t.Errorf("%s: it knows revision %d as of %s and %s, want %d", tc.reason, got.Accounted, got.MovedAt, got.AsOf, tc.want)
+				t.Errorf("%s: it knows revision %d as of %s and %s, want %d", tc.reason, got.Accounted, got.RolledOutAt, got.AsOf, tc.want)
 			}
-			if want := later(ago(time.Hour), tc.movedAt); tc.want == 7 && o.moved.At.IsZero() && !got.MovedAt.Equal(want) {
-				t.Errorf("%s: it knows our patch of %s, want that of %s", tc.reason, got.MovedAt, want)
+			if want := later(ago(time.Hour), tc.movedAt); tc.want == 7 && o.rolledOut.At.IsZero() && !got.RolledOutAt.Equal(want) {
+				t.Errorf("%s: it knows our patch of %s, want that of %s", tc.reason, got.RolledOutAt, want)
 			}
 		})
 	}
@@ -261,7 +261,7 @@ func TestRememberHowFarItKnows(t *testing.T) {
 // source that the patch gave is missing. What the pods have of it is not what is on record.
 func TestMissingAfterAnUnrecordedPatch(t *testing.T) {
 	t.Parallel()
-	e := record.Entry{Account: record.Account{MovedAt: ago(time.Hour)}, Inputs: map[input.ID]record.Given{db: {Version: v1}}}
+	e := record.Entry{Account: record.Account{RolledOutAt: ago(time.Hour)}, Inputs: map[input.ID]record.Delivered{db: {Version: v1}}}
 	for name, tc := range map[string]struct {
 		shows   input.Mark
 		movedAt time.Time
@@ -271,7 +271,7 @@ func TestMissingAfterAnUnrecordedPatch(t *testing.T) {
 		"Same":    {input.Tracked(v1.Short()), now, v1},
 		"NoPatch": {input.Tracked(v2.Short()), ago(time.Hour), v1},
 	} {
-		o := outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{missing(db)}, before: before{template: input.Shown{db: tc.shows}, movedAt: tc.movedAt}}
+		o := outcome{decision: Decision{Verb: Leave}, findings: []input.Finding{missing(db)}, before: before{template: input.Shown{db: tc.shows}, rolledOutAt: tc.movedAt}}
 		if got := remember(e, o).Inputs[db].Version; got != tc.want {
 			t.Errorf("%s: on record is %s, want %s", name, got, tc.want)
 		}
@@ -286,11 +286,11 @@ func TestRememberBeginsWithWhatThereIs(t *testing.T) {
 	o := outcome{
 		decision: Decision{Verb: Remember},
 		findings: []input.Finding{recorded(app, input.Baseline), {ID: db, Reason: input.Unreadable}},
-		template: Template{Now: record.Template{Number: 7}}, before: before{writtenAt: now, movedAt: ago(time.Hour)},
+		template: Template{Now: record.Template{Number: 7}}, before: before{writtenAt: now, rolledOutAt: ago(time.Hour)},
 	}
 	got := remember(record.Entry{}, o)
-	if !got.MovedAt.Equal(ago(time.Hour)) || !got.AsOf.Equal(now) || got.Accounted != 7 {
-		t.Errorf("it knows revision %d, our patch of %s and all as of %s", got.Accounted, got.MovedAt, got.AsOf)
+	if !got.RolledOutAt.Equal(ago(time.Hour)) || !got.AsOf.Equal(now) || got.Accounted != 7 {
+		t.Errorf("it knows revision %d, our patch of %s and all as of %s", got.Accounted, got.RolledOutAt, got.AsOf)
 	}
 }
 
@@ -298,7 +298,7 @@ func TestRememberBeginsWithWhatThereIs(t *testing.T) {
 var gone = fingerprint.Hasher{}.AbsentVersion(fingerprint.AllKeys())
 
 func missing(id input.ID) input.Finding {
-	return input.Finding{ID: id, Standing: input.Settled, Reason: input.Missing, Versions: input.Versions{Given: v1, Current: gone}, Live: true}
+	return input.Finding{ID: id, Standing: input.Settled, Reason: input.Missing, Versions: input.Versions{Delivered: v1, Current: gone}, Live: true}
 }
 
 // TestRememberOthersRevision: a revision that another writer uses again was not made for
@@ -331,7 +331,7 @@ func TestRememberOthersRevision(t *testing.T) {
 				decision: Decision{Verb: Leave}, findings: []input.Finding{tc.finding},
 				template: Template{Now: tc.template}, before: before{writtenAt: now},
 			}
-			got := remember(record.Entry{Account: record.Account{MovedAt: ago(time.Hour), Accounted: tc.from, Template: at("a", tc.from)}}, o)
+			got := remember(record.Entry{Account: record.Account{RolledOutAt: ago(time.Hour), Accounted: tc.from, Template: at("a", tc.from)}}, o)
 			if got.Accounted != tc.want || !got.AsOf.Equal(tc.asOf) {
 				t.Errorf("%s: it knows revision %d and all as of %s, want %d and %s", tc.reason, got.Accounted, got.AsOf, tc.want, tc.asOf)
 			}
@@ -351,7 +351,7 @@ func TestTookOver(t *testing.T) {
 		return all
 	}
 	made := ago(time.Minute)
-	paused := kube.Status{Status: health.Status{Paused: true}}
+	paused := kube.Progress{Status: health.Status{Paused: true}}
 	cases := map[string]struct {
 		reason   string
 		workload kube.Workload
@@ -362,8 +362,8 @@ func TestTookOver(t *testing.T) {
 		"Same":   {"the revision is older than the workload", kube.Workload{Identity: kube.Identity{Created: made}}, 0, time.Time{}, true},
 		"New":    {"its pods are as new as itself", kube.Workload{Identity: kube.Identity{Created: made}}, 1, time.Time{}, false},
 		"Paused": {"it starts no pods, whatever its template", kube.Workload{Identity: kube.Identity{Created: made}, Status: paused}, -1, time.Time{}, true},
-		"Moved":  {"our patch, which is not on record, made the new revision", kube.Workload{Identity: kube.Identity{Created: made}, TemplateObject: kube.TemplateObject{MovedAt: now}}, 1, time.Time{}, true},
-		"Copied": {"our patch is older than the workload", kube.Workload{Identity: kube.Identity{Created: made}, TemplateObject: kube.TemplateObject{MovedAt: ago(time.Hour)}}, 1, time.Time{}, false},
+		"Moved":  {"our patch, which is not on record, made the new revision", kube.Workload{Identity: kube.Identity{Created: made}, TemplateObject: kube.TemplateObject{RolledOutAt: now}}, 1, time.Time{}, true},
+		"Copied": {"our patch is older than the workload", kube.Workload{Identity: kube.Identity{Created: made}, TemplateObject: kube.TemplateObject{RolledOutAt: ago(time.Hour)}}, 1, time.Time{}, false},
 		"Before": {"the revision is from before the one that is on record was gone", kube.Workload{Identity: kube.Identity{Created: made}}, 0, ago(time.Hour), true},
 		"Third":  {"another one of its name came between, and left the revision", kube.Workload{Identity: kube.Identity{Created: made}}, 0, ago(2 * time.Hour), false},
 	}
@@ -385,7 +385,7 @@ func TestTakenOverIsOnRecord(t *testing.T) {
 	s := newScene()
 	s.findings = []input.Finding{inStep(app)}
 	s.workload.Created, s.workload.Status.Observed = ago(time.Minute), true
-	s.entry = &record.Entry{ID: web("web").ID(), UID: "0815", Inputs: map[input.ID]record.Given{app: {Version: v1}}, Account: record.Account{MovedAt: ago(time.Hour), Template: s.workload.Template()}, Presence: record.Presence{Inherited: s.workload.StartsFrom()}}
+	s.entry = &record.Entry{ID: web("web").ID(), UID: "0815", Inputs: map[input.ID]record.Delivered{app: {Version: v1}}, Account: record.Account{RolledOutAt: ago(time.Hour), Template: s.workload.Template()}, Presence: record.Presence{Inherited: s.workload.StartsFrom()}}
 	d := s.dependencies()
 	d.Revisions = func(context.Context, *kube.Workload) (timeline.Past, error) {
 		return timeline.Past{Asked: true, Revisions: []timeline.Revision{{Name: "web-a", Number: 1, Created: ago(time.Hour), Current: true}}}, nil

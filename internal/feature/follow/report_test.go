@@ -27,7 +27,7 @@ func TestEventsFor(t *testing.T) {
 		warning  bool
 		says     string // empty when there must be no event
 	}{
-		"Reloaded":       {"a rollout is told", Decision{Verb: Move, Reason: input.Reloaded, Message: "m"}, false, "rolled out m"},
+		"Reloaded":       {"a rollout is told", Decision{Verb: RollOut, Reason: input.Reloaded, Message: "m"}, false, "rolled out m"},
 		"WouldReload":    {"so is one that would have been", Decision{Verb: Observe, Reason: input.WouldReload, Message: "m"}, false, "nothing written"},
 		"Invalid":        {"somebody has to act", Decision{Verb: Leave, Reason: input.InvalidAnnotation, Message: "m"}, true, "left alone until this is corrected"},
 		"Held":           {"a change that does not come is told", Decision{Verb: Hold, Reason: input.Held, Message: "m"}, true, "not rolled out: m"},
@@ -35,7 +35,7 @@ func TestEventsFor(t *testing.T) {
 		"Evicting":       {"pods go one by one", Decision{Verb: Evict, Reason: input.Evicting, Message: "m"}, false, "one at a time for m"},
 		"Evicted":        {"the end of it", Decision{Verb: Evict, Reason: input.Evicted, Message: "m"}, false, "newer than m"},
 		"Refreshed":      {"nothing restarts", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m"}, false, "refresh mounted files for m"},
-		"NotRefreshed":   {"an environment cannot be refreshed", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m", Moves: []input.Finding{{ID: app}}}, true, "only a restart repeats: configmap/app"},
+		"NotRefreshed":   {"an environment cannot be refreshed", Decision{Verb: Refresh, Reason: input.Refreshed, Message: "m", Due: []input.Finding{{ID: app}}}, true, "only a restart repeats: configmap/app"},
 		"StrategyOff":    {"somebody has to act", Decision{Verb: Hold, Reason: input.StrategyOff, Message: "m"}, true, "not rolled out: m"},
 		"BeyondStrategy": {"a person has to act", Decision{Verb: Hold, Reason: input.BeyondStrategy, Message: "m"}, true, "not rolled out: m"},
 		"RecordTooNew":   {"a person has to act", Decision{Verb: Leave, Reason: input.RecordTooNew, Message: "m"}, true, "not moved until that version runs again"},
@@ -67,7 +67,7 @@ func TestEventsFor(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	in := Input{
+	in := Observation{
 		Intent: settings.Intent{Mistakes: settings.Mistakes{Unknown: []string{"lockstep.dev/relaod"}, Warnings: []settings.Problem{{Key: "k", Value: "v", Accepted: "a"}, {Key: settings.Observe, Value: "yes", Accepted: "a"}}}},
 		Assessment: input.Assessment{
 			Findings: []input.Finding{inStep(app)},
@@ -75,7 +75,7 @@ func TestWarnings(t *testing.T) {
 				{Reason: input.SourceUnknown, Text: "the annotation names secret/db, which does not exist"},
 				{Reason: input.InvalidAnnotation, Text: "configmap/app: odd; it has no effect"},
 			},
-		}, State: State{OtherInstallation: "team-a"},
+		}, State: WorkloadState{OtherInstallation: "team-a"},
 	}
 	var notes []string
 	for _, e := range warnings(&kube.Workload{Identity: kube.Identity{Key: web("a"), Kind: kube.Deployment()}}, in) {
@@ -102,11 +102,11 @@ func TestWarnsOfWhatTheStrategyCannotDeliver(t *testing.T) {
 	t.Parallel()
 	intent := auto()
 	intent.Strategy = settings.StrategyRefresh
-	both := Input{Intent: intent, Assessment: input.Assessment{Findings: []input.Finding{due(app, 0), image(due(db, 0))}}}
+	both := Observation{Intent: intent, Assessment: input.Assessment{Findings: []input.Finding{due(app, 0), image(due(db, 0))}}}
 	if got := warnings(&kube.Workload{Identity: kube.Identity{Kind: kube.Deployment()}}, both); len(got) != 1 || got[0].Reason != string(input.BeyondStrategy) || !strings.Contains(got[0].Note, "image/web") {
 		t.Errorf("told %+v", got)
 	}
-	alone := Input{Intent: intent, Assessment: input.Assessment{Findings: []input.Finding{image(due(db, 0))}}}
+	alone := Observation{Intent: intent, Assessment: input.Assessment{Findings: []input.Finding{image(due(db, 0))}}}
 	if got := warnings(&kube.Workload{Identity: kube.Identity{Kind: kube.Deployment()}}, alone); len(got) != 0 {
 		t.Errorf("told %+v besides the decision, which says it", got)
 	}
@@ -125,7 +125,7 @@ func TestJoined(t *testing.T) {
 
 func TestFailureEvent(t *testing.T) {
 	t.Parallel()
-	e := failureEvent(&kube.Workload{Identity: kube.Identity{Kind: kube.Deployment()}}, Decision{Verb: Move, Message: "configmap/app 1 -> 2"}, errors.New("quota"))
+	e := failureEvent(&kube.Workload{Identity: kube.Identity{Kind: kube.Deployment()}}, Decision{Verb: RollOut, Message: "configmap/app 1 -> 2"}, errors.New("quota"))
 	if !e.Warning || e.Reason != string(input.ReloadFailed) || !strings.Contains(e.Note, "configmap/app 1 -> 2: quota") {
 		t.Errorf("event %+v", e)
 	}
@@ -310,7 +310,7 @@ func TestBusiestWorkload(t *testing.T) {
 func TestChangesOfContentThatWentBack(t *testing.T) {
 	t.Parallel()
 	f := due(app, 0)
-	f.Given = f.Current
+	f.Delivered = f.Current
 	if got, want := changes([]input.Finding{f}), "configmap/app unknown -> "+f.Current.Short(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

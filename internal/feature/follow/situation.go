@@ -12,14 +12,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// Input is everything that a decision depends on.
-type Input struct {
+// Observation is everything that a decision depends on.
+type Observation struct {
 	Intent settings.Intent
 	// Assessment joins the reports of all families. Kinds are the kinds of inputs that these
 	// families know.
 	input.Assessment
 	Kinds []input.Kind
-	State State
+	State WorkloadState
 	Pods  PodState
 	// Template is what other writers made of the pod template.
 	Template Template
@@ -38,8 +38,8 @@ type Input struct {
 	Estimate bool
 }
 
-// State is what the workload shows of itself.
-type State struct {
+// WorkloadState is what the workload shows of itself.
+type WorkloadState struct {
 	// NoTemplate says why the object has no pod template, empty when it has one.
 	NoTemplate string
 	// Shown is what the pod template shows, Replicas how many pods the workload asks
@@ -86,8 +86,8 @@ type Decision struct {
 	Reason input.Reason
 	// Message is one line for people, the same for the same situation.
 	Message string
-	// Moves are the inputs that are to be moved.
-	Moves []input.Finding
+	// Due are the inputs that are to be moved.
+	Due []input.Finding
 	// Delivered is true when they count as given once the decision is carried out.
 	Delivered bool
 	// PendingSince is when the oldest undelivered change was first seen.
@@ -120,7 +120,7 @@ type Eviction struct {
 
 // situation is an input with what follows from it at once.
 type situation struct {
-	Input
+	Observation
 	// strategy delivers a change to this workload.
 	strategy strategy
 	// draft is a decision about the inputs that are to be moved.
@@ -140,15 +140,15 @@ type strategy interface {
 }
 
 // order is what a decision gives the workload.
-func (in Input) order(d Decision) input.Order {
-	return input.Order{All: in.Findings, Due: d.Moves, Kinds: in.Kinds}
+func (in Observation) order(d Decision) input.Order {
+	return input.Order{All: in.Findings, Due: d.Due, Kinds: in.Kinds}
 }
 
-// moves are the inputs that are due, without those that simply stay as the template
+// rollsOut are the inputs that are due, without those that simply stay as the template
 // has them: barred ones, and those that the strategy can't deliver. A forced rollout
 // delivers every input that exists. It leaves out a barred input that comes with the
 // template, unless that bar doesn't count.
-func (s situation) moves() []input.Finding {
+func (s situation) rollsOut() []input.Finding {
 	return matching(s.Findings, func(f input.Finding) bool {
 		if s.Force != NoForce {
 			stays := slices.ContainsFunc(f.Bars, func(bar input.Bar) bool { return s.respects(f, bar) })
@@ -160,7 +160,7 @@ func (s situation) moves() []input.Finding {
 
 // pendingSince is when the oldest change that is due was first seen. A time to come
 // was written by a process whose clock is ahead of ours.
-func (in Input) pendingSince() time.Time {
+func (in Observation) pendingSince() time.Time {
 	if p := in.Entry.PendingSince; !p.IsZero() && !p.After(in.Now) {
 		return p
 	}
@@ -185,7 +185,7 @@ func (s situation) held(reason input.Reason, why string) Decision {
 // delivered ends the pending change, unless something stays due.
 func (s situation) delivered(d Decision) Decision {
 	d.Delivered, d.DelaySince = true, time.Time{}
-	stays := matching(s.Findings, func(f input.Finding) bool { return f.Standing == input.Due && !contains(d.Moves, f.ID) })
+	stays := matching(s.Findings, func(f input.Finding) bool { return f.Standing == input.Due && !contains(d.Due, f.ID) })
 	if len(stays) == 0 {
 		d.PendingSince = time.Time{}
 	}
@@ -193,14 +193,14 @@ func (s situation) delivered(d Decision) Decision {
 }
 
 // respects reports whether a bar counts. A hold on a source that the pods have already
-// forbids nothing; what was taken back would be loaded again by any rollout. A person
-// who moves a workload overrules that it was taken back; holds, quarantine and contest only
+// forbids nothing; what was reverted would be loaded again by any rollout. A person
+// who moves a workload overrules that it was reverted; holds, quarantine and contest only
 // when asked to.
-func (in Input) respects(f input.Finding, bar input.Bar) bool {
+func (in Observation) respects(f input.Finding, bar input.Bar) bool {
 	switch in.Force {
 	case ForceNow:
 		return false
-	case ForceMove:
+	case ForceRollOut:
 		return slices.Contains([]input.Reason{input.Held, input.Missing, input.Quarantined, input.Contested}, bar.Reason)
 	case NoForce:
 	}
@@ -212,13 +212,13 @@ func (in Input) respects(f input.Finding, bar input.Bar) bool {
 type Template struct {
 	// Now is the one that the entry takes into account after the decision.
 	Now record.Template
-	// Back are the inputs that were taken back, each with the revision that new pods
+	// Back are the inputs that were reverted, each with the revision that new pods
 	// are made from.
-	Back map[input.ID]string
+	Reverted map[input.ID]string
 	// From tells, of inputs that another rollout gave, which revisions the workload had
 	// before it.
 	From map[input.ID]timeline.Origin
-	// Released are inputs that were taken back until a person accepted them.
+	// Released are inputs that were reverted until a person accepted them.
 	Released []input.ID
 	// Hold is a hold that counts although an undo removed its annotation.
 	Hold record.Hold

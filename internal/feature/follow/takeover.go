@@ -20,7 +20,7 @@ const goneFor = 10 * time.Minute
 // it took over the pods; that cannot be told before its controller has acted.
 func (g *Gatherer) entry(ctx context.Context, w *kube.Workload, past kube.AskPast) (e record.Entry, notActed bool, err error) {
 	e, ok := g.Entry(w.Key)
-	unknown := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Given{}, Unstored: record.Unstored{Lost: e.Lost, TooNew: e.TooNew}}
+	unknown := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Delivered{}, Unstored: record.Unstored{Lost: e.Lost, TooNew: e.TooNew}}
 	switch {
 	case !ok || e.Left && !g.namespaceAsks(w):
 		return unknown, false, nil
@@ -38,7 +38,7 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload, past kube.AskPas
 	e = e.Clone()
 	// The new object counts its generations anew, and may have another template.
 	e.UID, e.Template.Generation, e.Inherited, e.TakenOver = w.UID, 0, w.StartsFrom(), true
-	if w.MovedSinceMade() || w.Replaced != "" { // its pods were replaced since
+	if w.RolledOutSinceMade() || w.Replaced != "" { // its pods were replaced since
 		e.Inherited = ""
 	}
 	return e, false, nil
@@ -66,7 +66,7 @@ func (g *Gatherer) isOver(e record.Entry) bool {
 // that was on record. A revision that was made after the one before was gone is not its own.
 func tookOver(w *kube.Workload, revisions []timeline.Revision, gone time.Time) bool {
 	return slices.ContainsFunc(revisions, func(r timeline.Revision) bool {
-		return r.Created.Before(w.Created) && (gone.IsZero() || !r.Created.After(gone)) && (r.Current || w.Status.Paused || w.MovedSinceMade())
+		return r.Created.Before(w.Created) && (gone.IsZero() || !r.Created.After(gone)) && (r.Current || w.Status.Paused || w.RolledOutSinceMade())
 	})
 }
 
@@ -74,10 +74,10 @@ func tookOver(w *kube.Workload, revisions []timeline.Revision, gone time.Time) b
 // last. What that one showed in the template is not ours to compare: it has another key
 // for the digests of Secrets.
 func (g *Gatherer) own(w *kube.Workload) (seen *kube.Workload, other string) {
-	if g.Installation == "" || w.MovedBy == "" || w.MovedBy == g.Installation || w.MovedAt.IsZero() {
+	if g.Installation == "" || w.RolledOutBy == "" || w.RolledOutBy == g.Installation || w.RolledOutAt.IsZero() {
 		return w, ""
 	}
 	copied := *w
-	copied.MovedAt = time.Time{}
-	return &copied, w.MovedBy
+	copied.RolledOutAt = time.Time{}
+	return &copied, w.RolledOutBy
 }

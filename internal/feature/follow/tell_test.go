@@ -130,7 +130,7 @@ func TestEveryWaitHasAnEnd(t *testing.T) {
 		"Delivered": recorded(app, input.DeliveredByRollout), "WentBack": inStep(app),
 	} {
 		s := newScene()
-		s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Pending: record.Pending{PendingSince: ago(time.Minute)}, Inputs: map[input.ID]record.Given{app: {Version: v1}}}
+		s.entry = &record.Entry{ID: web("web").ID(), UID: "4711", Pending: record.Pending{PendingSince: ago(time.Minute)}, Inputs: map[input.ID]record.Delivered{app: {Version: v1}}}
 		s.findings = []input.Finding{f}
 		var lines []string
 		d := s.dependencies()

@@ -11,29 +11,29 @@ import (
 // its family has seen how that rollout ended. Mixed is true when a failure may be due to
 // something else: the same patch or a later one gave live inputs, or the workload was not
 // healthy before.
-func (o outcome) trial(f input.Finding, before record.Given) (template string, mixed bool) {
+func (o outcome) trial(f input.Finding, before record.Delivered) (template string, mixed bool) {
 	if f.Live {
 		return "", false
 	}
 	if f.Notes.Proven {
 		before.Trial, before.Mixed = "", false
 	}
-	moved := o.decision.Verb == Move && o.decision.Delivered
+	moved := o.decision.Verb == RollOut && o.decision.Delivered
 	if !moved || !o.delivers(f) && before.Trial == "" {
 		return before.Trial, before.Mixed
 	}
-	live := slices.ContainsFunc(o.decision.Moves, func(f input.Finding) bool { return f.Live })
-	return o.moved.Template.Sum, live || before.Mixed || !o.healthy && f.Reason != input.PutBack
+	live := slices.ContainsFunc(o.decision.Due, func(f input.Finding) bool { return f.Live })
+	return o.rolledOut.Template.Sum, live || before.Mixed || !o.healthy && f.Reason != input.PutBack
 }
 
 // awaits reports whether pods of an older revision keep the workload from running the
 // input. That begins with a template that has it, ours or another writer's, and ends with
 // the last of those pods.
-func (o outcome) awaits(f input.Finding, given, before record.Given) bool {
+func (o outcome) awaits(f input.Finding, given, before record.Delivered) bool {
 	switch {
-	case given.Back != "":
+	case given.RevertedTo != "":
 		return false
-	case o.decision.Verb == Move && o.delivers(f):
+	case o.decision.Verb == RollOut && o.delivers(f):
 		return o.rollout.RollsByHand()
 	case f.Reason == input.DeliveredByRollout:
 		return o.rollout.RollsByHand() && o.rollout.HasOlderPods()

@@ -14,35 +14,35 @@ func TestTrial(t *testing.T) {
 	web, config := image(due(db, 0)), due(app, 0)
 	settled := image(inStep(db))
 	proven := with(settled, func(f *input.Finding) { f.Notes.Proven = true })
-	running := record.Given{Trial: "before"}
-	mixed := record.Given{Trial: "before", Mixed: true}
+	running := record.Delivered{Trial: "before"}
+	mixed := record.Delivered{Trial: "before", Mixed: true}
 	putBack := with(web, func(f *input.Finding) { f.Reason = input.PutBack })
 	cases := map[string]struct {
 		reason  string
 		finding input.Finding
-		before  record.Given
+		before  record.Delivered
 		moves   []input.Finding // none: nothing was written
 		sick    bool
-		want    record.Given
+		want    record.Delivered
 	}{
-		"Given":          {"the rollout begins", web, record.Given{}, []input.Finding{web}, false, record.Given{Trial: "after"}},
-		"GivenTogether":  {"configuration came with it", web, record.Given{}, []input.Finding{web, config}, false, record.Given{Trial: "after", Mixed: true}},
-		"GivenToTheSick": {"the workload was not healthy before", web, record.Given{}, []input.Finding{web}, true, record.Given{Trial: "after", Mixed: true}},
+		"Given":          {"the rollout begins", web, record.Delivered{}, []input.Finding{web}, false, record.Delivered{Trial: "after"}},
+		"GivenTogether":  {"configuration came with it", web, record.Delivered{}, []input.Finding{web, config}, false, record.Delivered{Trial: "after", Mixed: true}},
+		"GivenToTheSick": {"the workload was not healthy before", web, record.Delivered{}, []input.Finding{web}, true, record.Delivered{Trial: "after", Mixed: true}},
 		"Runs":           {"nothing new", settled, running, nil, false, running},
-		"ThenOthers":     {"configuration came after it", settled, running, []input.Finding{config}, false, record.Given{Trial: "after", Mixed: true}},
-		"StaysMixed":     {"another digest while the configuration is not proven", web, mixed, []input.Finding{web}, false, record.Given{Trial: "after", Mixed: true}},
-		"Proven":         {"it ended", proven, mixed, nil, false, record.Given{}},
-		"ProvenBefore":   {"configuration after the end is no concern of it", proven, running, []input.Finding{config}, false, record.Given{}},
-		"Config":         {"configuration has no template of its own", config, record.Given{}, []input.Finding{config}, false, record.Given{}},
-		"PutBack":        {"that the workload is not healthy is why", putBack, running, []input.Finding{putBack}, true, record.Given{Trial: "after"}},
+		"ThenOthers":     {"configuration came after it", settled, running, []input.Finding{config}, false, record.Delivered{Trial: "after", Mixed: true}},
+		"StaysMixed":     {"another digest while the configuration is not proven", web, mixed, []input.Finding{web}, false, record.Delivered{Trial: "after", Mixed: true}},
+		"Proven":         {"it ended", proven, mixed, nil, false, record.Delivered{}},
+		"ProvenBefore":   {"configuration after the end is no concern of it", proven, running, []input.Finding{config}, false, record.Delivered{}},
+		"Config":         {"configuration has no template of its own", config, record.Delivered{}, []input.Finding{config}, false, record.Delivered{}},
+		"PutBack":        {"that the workload is not healthy is why", putBack, running, []input.Finding{putBack}, true, record.Delivered{Trial: "after"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := outcome{healthy: !tc.sick}
 			if tc.moves != nil {
-				o.decision = Decision{Verb: Move, Delivered: true, Moves: tc.moves}
-				o.moved = kube.Moved{Template: record.Template{Sum: "after"}}
+				o.decision = Decision{Verb: RollOut, Delivered: true, Due: tc.moves}
+				o.rolledOut = kube.RolledOut{Template: record.Template{Sum: "after"}}
 			}
 			if template, mixed := o.trial(tc.finding, tc.before); template != tc.want.Trial || mixed != tc.want.Mixed {
 				t.Errorf("%s: trial %q, mixed %t, want %q, %t", tc.reason, template, mixed, tc.want.Trial, tc.want.Mixed)

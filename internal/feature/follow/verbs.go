@@ -17,8 +17,8 @@ const (
 	Wait Verb = "wait"
 	// Hold: a change is due, and something forbids it.
 	Hold Verb = announce.ActionHold
-	// Move: the pod template is moved to the current versions.
-	Move Verb = "move"
+	// RollOut: the pod template is moved to the current versions.
+	RollOut Verb = "move"
 	// Evict: pods that are older than the change are evicted, one at a time.
 	Evict Verb = "evict"
 	// Refresh: the pods are touched so that the kubelets refresh their files.
@@ -33,9 +33,9 @@ type Force int
 const (
 	// NoForce is for the controller: it moves what is due.
 	NoForce Force = iota
-	// ForceMove moves the workload by its template although nothing is due, was taken
-	// back, or is only observed. It waits for quiet and respects holds.
-	ForceMove
+	// ForceRollOut moves the workload by its template although nothing is due, was reverted,
+	// or is only observed. It waits for quiet and respects holds.
+	ForceRollOut
 	// ForceNow does not wait and does not respect holds either.
 	ForceNow
 )

@@ -42,8 +42,8 @@ func changes(due []input.Finding) string {
 	parts := make([]string, len(due))
 	for i, f := range due {
 		from := "unknown"
-		if !f.Given.IsZero() && f.Given != f.Current { // else pods may have loaded one in between
-			from = f.Given.Short()
+		if !f.Delivered.IsZero() && f.Delivered != f.Current { // else pods may have loaded one in between
+			from = f.Delivered.Short()
 		}
 		parts[i] = f.ID.String() + " " + from + " -> " + f.Current.Short()
 	}
@@ -82,12 +82,12 @@ func quoted(text string) string {
 	return fmt.Sprintf(" (%q)", settings.Shorten(text))
 }
 
-// takenBack says which inputs were taken back, and to what; empty when none was.
-func takenBack(findings []input.Finding) string {
+// reverted says which inputs were reverted, and to what; empty when none was.
+func revertedInWords(findings []input.Finding) string {
 	var parts []string
 	for _, f := range findings {
 		if to, back := f.BarredFor(input.Undone); back {
-			parts = append(parts, fmt.Sprintf("%s %s was taken back: new pods are made from revision %s", f.ID, f.Current.Short(), to))
+			parts = append(parts, fmt.Sprintf("%s %s was reverted: new pods are made from revision %s", f.ID, f.Current.Short(), to))
 		}
 	}
 	return strings.Join(parts, "; ")

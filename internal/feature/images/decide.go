@@ -20,17 +20,17 @@ const (
 type Observation struct {
 	Request  settings.ImageRequest
 	Template Template
-	// Given is the version on record, zero when there is none.
-	Given fingerprint.Version
+	// Delivered is the version on record, zero when there is none.
+	Delivered fingerprint.Version
 	// Found is the newest wanted tag and its digest, zero when no registry has said.
 	Found Pin
-	// GivenBefore is true when a revision shows that Found was given before the controller
+	// DeliveredBefore is true when a revision shows that Found was given before the controller
 	// stopped.
-	GivenBefore bool
-	Memo        Memo
-	// Released is true when a person accepts what was taken back, contested or
-	// quarantined; TakenBack when the version on record was taken back.
-	Released, TakenBack bool
+	DeliveredBefore bool
+	Memo            Memo
+	// Released is true when a person accepts what was reverted, contested or
+	// quarantined; Reverted when the version on record was reverted.
+	Released, Reverted bool
 	// Observed is true when nothing is written: what would be given counts as given.
 	Observed bool
 	Trial    Trial
@@ -73,7 +73,7 @@ type Verdict struct {
 	Proven bool
 	// Memo is what is remembered from now on, MemoIfGiven instead when the verdict is
 	// carried out.
-	Memo, MemoIfGiven Memo
+	Memo, MemoIfDelivered Memo
 }
 
 // check is one step of the rule: it answers, or leaves the question to the next.
@@ -84,13 +84,13 @@ type check func(Observation) (Verdict, bool)
 func Decide(o Observation) Verdict {
 	o.Memo = o.memo()
 	for _, c := range []check{
-		failedHere,  // put the one before back
-		unanswered,  // nothing to compare with
-		inPlace,     // the template has the digest
-		accepted,    // a person wants the template as it is
-		givenBefore, // we gave it, and the process ended before that was on record
-		tagMoved,    // another digest than the one that was given
-		pinned,      // a digest that another writer chose
+		failedHere,      // put the one before back
+		unanswered,      // nothing to compare with
+		inPlace,         // the template has the digest
+		accepted,        // a person wants the template as it is
+		deliveredBefore, // we gave it, and the process ended before that was on record
+		tagMoved,        // another digest than the one that was given
+		pinned,          // a digest that another writer chose
 	} {
 		if v, known := c(o); known {
 			return o.complete(v)
@@ -108,7 +108,7 @@ func (o Observation) memo() Memo {
 	}
 	if o.Released {
 		m = m.renewed()
-		m.Bad, m.Accepted = nil, o.TakenBack
+		m.Bad, m.Accepted = nil, o.Reverted
 	}
 	switch {
 	case o.isHealthy() && o.Template.Has.Digest != "" && o.Request.Image.Allows(o.Template.Has):
@@ -125,15 +125,15 @@ func (o Observation) complete(v Verdict) Verdict {
 	if v.Bar == input.Contested {
 		v.Memo.Contested = true
 	}
-	v.MemoIfGiven = v.Memo
+	v.MemoIfDelivered = v.Memo
 	switch {
 	case o.Observed:
-		v.MemoIfGiven.Accepted = true
-	case versionOf(v.To) != o.Given:
-		v.MemoIfGiven = v.Memo.renewed()
+		v.MemoIfDelivered.Accepted = true
+	case versionOf(v.To) != o.Delivered:
+		v.MemoIfDelivered = v.Memo.renewed()
 	case v.Standing == input.Due:
-		v.MemoIfGiven.Again = append(o.again(), o.Now.Truncate(time.Second))
-		v.MemoIfGiven.Accepted = false
+		v.MemoIfDelivered.Again = append(o.again(), o.Now.Truncate(time.Second))
+		v.MemoIfDelivered.Accepted = false
 	}
 	return v
 }
@@ -143,7 +143,7 @@ func (o Observation) isHealthy() bool { return o.Trial.Health == health.Done && 
 
 // hasFailed: the rollout failed that gave the digest on record.
 func (o Observation) hasFailed() bool {
-	return o.Trial.On && o.Trial.Health == health.Failed && o.Template.Has.Digest != "" && o.Template.Has.Digest == digestOf(o.Given)
+	return o.Trial.On && o.Trial.Health == health.Failed && o.Template.Has.Digest != "" && o.Template.Has.Digest == digestOf(o.Delivered)
 }
 
 // mayPutBack: only to what was healthy here, and only when nothing else may be to blame.
@@ -173,7 +173,7 @@ func unanswered(o Observation) (Verdict, bool) {
 func inPlace(o Observation) (Verdict, bool) {
 	v := Verdict{Standing: input.Record, Reason: input.DeliveredByRollout, To: o.Found}
 	switch {
-	case o.Given == versionOf(o.Found):
+	case o.Delivered == versionOf(o.Found):
 		v.Standing, v.Reason = input.Settled, input.InStep
 	case o.isNew():
 		v.Reason = input.Baseline
@@ -185,15 +185,15 @@ func inPlace(o Observation) (Verdict, bool) {
 
 // isNew: it is not known what was given.
 func (o Observation) isNew() bool {
-	return o.Given.IsZero() || o.Given == o.Given.Unknown()
+	return o.Delivered.IsZero() || o.Delivered == o.Delivered.Unknown()
 }
 
 func accepted(o Observation) (Verdict, bool) {
-	return Verdict{Standing: input.Settled, Reason: input.Accepted, To: o.Found}, o.Memo.Accepted && o.Given == versionOf(o.Found)
+	return Verdict{Standing: input.Settled, Reason: input.Accepted, To: o.Found}, o.Memo.Accepted && o.Delivered == versionOf(o.Found)
 }
 
-func givenBefore(o Observation) (Verdict, bool) {
-	return Verdict{Standing: input.Record, Reason: input.DeliveredBefore, To: o.Found}, o.GivenBefore && o.Given != versionOf(o.Found)
+func deliveredBefore(o Observation) (Verdict, bool) {
+	return Verdict{Standing: input.Record, Reason: input.DeliveredBefore, To: o.Found}, o.DeliveredBefore && o.Delivered != versionOf(o.Found)
 }
 
 func tagMoved(o Observation) (Verdict, bool) {
@@ -201,13 +201,13 @@ func tagMoved(o Observation) (Verdict, bool) {
 	if o.Memo.isBad(o.Found.Digest) {
 		v.Bar = input.Quarantined
 	}
-	return v, o.gaveUnrecorded() || !o.isNew() && o.Given != versionOf(o.Found)
+	return v, o.gaveUnrecorded() || !o.isNew() && o.Delivered != versionOf(o.Found)
 }
 
 // gaveUnrecorded: the process ended between a patch of ours and the record, which has only
 // that there was something to give. No other writer chose what the template has.
 func (o Observation) gaveUnrecorded() bool {
-	return o.Template.Ours && o.isNew() && !o.Given.IsZero()
+	return o.Template.Ours && o.isNew() && !o.Delivered.IsZero()
 }
 
 // pinned: what the tag has now is taken as given, so that the pin ends when it has

@@ -39,12 +39,12 @@ func observation(t *testing.T, has string, change func(*Observation)) Observatio
 }
 
 func given(digit string) func(*Observation) {
-	return func(o *Observation) { o.Given = versionOf(pin("", digit)) }
+	return func(o *Observation) { o.Delivered = versionOf(pin("", digit)) }
 }
 
 // unrecorded: the template shows a patch of ours, and the record only that one was due.
 func unrecorded(o *Observation) {
-	o.Template.Ours, o.Given = true, o.Given.Unknown()
+	o.Template.Ours, o.Delivered = true, o.Delivered.Unknown()
 }
 
 // failing is a rollout of 2… that failed, where 1… was healthy.
@@ -93,7 +93,7 @@ func decideCases() map[string]decideCase {
 	}
 	return map[string]decideCase{
 		"First":          {reason: "the annotation is the request", has: tag, want: unpinned},
-		"FirstAgain":     {reason: "a controller that was stopped meanwhile asks again", has: tag, change: func(o *Observation) { o.Given = versionOf(pin("", "2")).Unknown() }, want: unpinned},
+		"FirstAgain":     {reason: "a controller that was stopped meanwhile asks again", has: tag, change: func(o *Observation) { o.Delivered = versionOf(pin("", "2")).Unknown() }, want: unpinned},
 		"FirstOtherTag":  {reason: "a tag outside the spec", has: "app:2.0", want: unpinned},
 		"FirstOtherRepo": {reason: "another repository, also with a digest", has: "side:1.2@" + digest("2"), want: unpinned},
 		"FirstInPlace":   {reason: "the template has it", has: ours, want: Verdict{Standing: input.Record, Reason: input.Baseline, To: pin("1.2", "2")}},
@@ -109,7 +109,7 @@ func decideCases() map[string]decideCase {
 		"PinEnds":          {reason: "the pin ends when the tag moves", has: "app:1.0@" + digest("7"), change: given("1"), want: changed},
 		"Rollout":          {reason: "another writer rolled it out", has: ours, change: given("1"), want: Verdict{Standing: input.Record, Reason: input.DeliveredByRollout, To: pin("1.2", "2")}},
 		"PatchUnrecorded":  {reason: "our patch did, before the process ended", has: ours, change: both(given("1"), func(o *Observation) { o.Template.Shown = true }), want: Verdict{Standing: input.Record, Reason: input.DeliveredBefore, To: pin("1.2", "2")}},
-		"UndoneUnrecorded": {reason: "and it was undone meanwhile", has: earlier, change: both(given("1"), func(o *Observation) { o.GivenBefore = true }), want: Verdict{Standing: input.Record, Reason: input.DeliveredBefore, To: pin("1.2", "2")}},
+		"UndoneUnrecorded": {reason: "and it was undone meanwhile", has: earlier, change: both(given("1"), func(o *Observation) { o.DeliveredBefore = true }), want: Verdict{Standing: input.Record, Reason: input.DeliveredBefore, To: pin("1.2", "2")}},
 		"PinnedByHand":     {reason: "a person chose another one of it", has: "app:1.0@" + digest("7"), change: given("2"), want: left},
 		"ChangedAndBack":   {reason: "what was noted of another digest ends", has: earlier, change: both(given("1"), func(o *Observation) { o.Memo.Again, o.Memo.Accepted = []time.Time{now}, true }), want: changed},
 
@@ -122,7 +122,7 @@ func decideCases() map[string]decideCase {
 		"ContestEndsToo":  {reason: "the annotation changed", has: tag, change: both(given("2"), func(o *Observation) { o.Memo.Contested, o.Memo.Request = true, "other" }), want: unpinned, memo: "again=1794711600"},
 		"ContestReleased": {reason: "a person allows it again", has: tag, change: both(again(2*time.Minute, time.Minute), func(o *Observation) { o.Memo.Contested, o.Released = true, true }), want: unpinned, memo: "again=1794711600"},
 
-		"Released": {reason: "what was taken back is accepted without a rollout", has: tag, change: both(given("2"), func(o *Observation) { o.Released, o.TakenBack = true, true }), want: stays, memo: "accepted"},
+		"Released": {reason: "what was reverted is accepted without a rollout", has: tag, change: both(given("2"), func(o *Observation) { o.Released, o.Reverted = true, true }), want: stays, memo: "accepted"},
 		"Accepted": {reason: "and stays", has: tag, change: both(given("2"), func(o *Observation) { o.Memo.Accepted = true }), want: stays, memo: "accepted"},
 		"Observed": {reason: "what was observed counts as given", has: tag, change: func(o *Observation) { o.Observed = true }, want: unpinned, memo: "accepted"},
 
@@ -149,14 +149,14 @@ func TestDecide(t *testing.T) {
 			t.Parallel()
 			o := observation(t, tc.has, tc.change)
 			got := Decide(o)
-			memo := strings.TrimPrefix(strings.TrimPrefix(got.MemoIfGiven.String(), requestWord+"="+requestSum("app:1.*", "")), ";")
+			memo := strings.TrimPrefix(strings.TrimPrefix(got.MemoIfDelivered.String(), requestWord+"="+requestSum("app:1.*", "")), ";")
 			if memo != tc.memo {
 				t.Errorf("%s: remembers %q, want %q", tc.reason, memo, tc.memo)
 			}
 			if read := ParseMemo(got.Memo.String()); read.String() != got.Memo.String() {
 				t.Errorf("%s: %q is read as %q", tc.reason, got.Memo, read)
 			}
-			got.Memo, got.MemoIfGiven = Memo{}, Memo{}
+			got.Memo, got.MemoIfDelivered = Memo{}, Memo{}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 			}

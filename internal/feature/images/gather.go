@@ -77,12 +77,12 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 		answer := i.ask(w, request, o.Template.Has)
 		o.Found = Pin{Tag: answer.Tag, Digest: answer.Digest}
 		o.Template.Shown = w.Shown[input.Image(request.Container)] == markOf(o.Found) && o.Found != (Pin{})
-		if answer.first && o.mayBeGivenBefore() {
+		if answer.first && o.mayBeDeliveredBefore() {
 			before, err := past(ctx)
 			if err != nil {
 				return input.Assessment{}, err
 			}
-			o.GivenBefore = wasGiven(w, o, given, before)
+			o.DeliveredBefore = wasDelivered(w, o, given, before)
 		}
 		v := i.decide(&o)
 		all.Findings = append(all.Findings, finding(w, o, v, answer))
@@ -99,7 +99,7 @@ func (i *Inputs) decide(o *Observation) Verdict {
 	if !i.options.Enforced {
 		return Decide(*o)
 	}
-	o.Given = versionOf(Pin{Digest: o.Template.Has.Digest})
+	o.Delivered = versionOf(Pin{Digest: o.Template.Has.Digest})
 	return Enforce(*o)
 }
 
@@ -124,30 +124,30 @@ func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.In
 			Image: at.Image, Has: has,
 			Ours: has.Digest != "" && w.Shown[input.Image(request.Container)] == markOf(Pin{Digest: has.Digest}),
 		},
-		Given: before.Version, Memo: ParseMemo(before.Memo),
-		Released: intent.Release > given.Released, TakenBack: before.Back != "", Observed: intent.Observe,
+		Delivered: before.Version, Memo: ParseMemo(before.Memo),
+		Released: intent.Release > given.Released, Reverted: before.RevertedTo != "", Observed: intent.Observe,
 		Trial: Trial{
 			On: before.Trial != "" && before.Trial == w.Template().Sum, Mixed: before.Mixed,
-			Health:  health.Of(w.Status.Status, now.Sub(w.MovedAt)).State,
+			Health:  health.Of(w.Status.Status, now.Sub(w.RolledOutAt)).State,
 			HasPods: !w.Status.Counted || w.Status.Counts.Available > 0,
 		},
 		Now: now,
 	}
 }
 
-// mayBeGivenBefore reports whether revisions can tell of a digest that is not on record.
-func (o Observation) mayBeGivenBefore() bool {
-	return !o.isNew() && o.Found != (Pin{}) && o.Given != versionOf(o.Found)
+// mayBeDeliveredBefore reports whether revisions can tell of a digest that is not on record.
+func (o Observation) mayBeDeliveredBefore() bool {
+	return !o.isNew() && o.Found != (Pin{}) && o.Delivered != versionOf(o.Found)
 }
 
-// wasGiven reports whether a digest was given before the controller stopped and undone
+// wasDelivered reports whether a digest was given before the controller stopped and undone
 // before it came back. That is asked once, for the first answer that this process got.
-func wasGiven(w *kube.Workload, o Observation, given record.Entry, past timeline.Past) bool {
+func wasDelivered(w *kube.Workload, o Observation, given record.Entry, past timeline.Past) bool {
 	id := input.Image(o.Request.Container)
 	return timeline.Timeline{
 		ID:       id,
-		Workload: timeline.Workload{MovedAt: w.MovedAt, Shows: w.Shown[id]},
-		Record:   timeline.Record{Known: true, Shown: given.Inputs[id].Shown, MovedAt: given.MovedAt, AsOf: given.AsOf, Accounted: given.Accounted},
+		Workload: timeline.Workload{RolledOutAt: w.RolledOutAt, Shows: w.Shown[id]},
+		Record:   timeline.Record{Known: true, Shown: given.Inputs[id].Shown, RolledOutAt: given.RolledOutAt, AsOf: given.AsOf, Accounted: given.Accounted},
 		Input:    timeline.Input{Shows: markOf(o.Found)}, Past: past,
 	}.DeliveredUnrecorded()
 }
@@ -158,25 +158,25 @@ func (i *Inputs) untilDeadline(w *kube.Workload) time.Duration {
 	if w.Status.Deadline == 0 {
 		return 0
 	}
-	return max(time.Second, w.Status.Deadline-i.options.Now().Sub(w.MovedAt))
+	return max(time.Second, w.Status.Deadline-i.options.Now().Sub(w.RolledOutAt))
 }
 
 func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding {
 	f := input.Finding{
 		ID: input.Image(o.Request.Container), Standing: v.Standing, Reason: v.Reason,
-		Versions:  input.Versions{Given: o.Given, Current: versionOf(v.To), Shows: markOf(v.To)},
+		Versions:  input.Versions{Delivered: o.Delivered, Current: versionOf(v.To), Shows: markOf(v.To)},
 		ChangedAt: a.since,
-		Notes:     input.Notes{Memo: v.Memo.String(), MemoIfGiven: v.MemoIfGiven.String(), Proven: v.Proven},
+		Notes:     input.Notes{Memo: v.Memo.String(), MemoIfDelivered: v.MemoIfDelivered.String(), Proven: v.Proven},
 	}
 	if v.To != (Pin{}) && v.To.Digest != o.Template.Has.Digest || v.Standing == input.Due {
 		f.Image = pinnedImage(o.Request.Image.Repository, v.To)
 	}
 	if v.Reason == input.Unresolved {
-		f.Current, f.Shows = o.Given, w.Shown[f.ID]
+		f.Current, f.Shows = o.Delivered, w.Shown[f.ID]
 	}
 	if v.Reason == input.PutBack {
 		f.ChangedAt = time.Time{}
-		f.Why = fmt.Sprintf("the rollout of %s failed (%s), and it is quarantined: the next digest is tried, and \"lockstep release\" allows this one again", short(o.Template.Has), health.Of(w.Status.Status, o.Now.Sub(w.MovedAt)).Message)
+		f.Why = fmt.Sprintf("the rollout of %s failed (%s), and it is quarantined: the next digest is tried, and \"lockstep release\" allows this one again", short(o.Template.Has), health.Of(w.Status.Status, o.Now.Sub(w.RolledOutAt)).Message)
 	}
 	if v.Bar != "" {
 		f.Bars = []input.Bar{{Reason: v.Bar, By: barredBy(w, o, v)}}

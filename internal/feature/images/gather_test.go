@@ -19,7 +19,7 @@ import (
 )
 
 // TestMovedDuringDowntime: the first answer after a start differs from what is on record. The
-// past tells whether the digest was given and undone meanwhile; without the right to it the
+// past tells whether the digest was given and undone meanwhile; without the permission to it the
 // digest is due, and no other input of the workload has to wait.
 func TestMovedDuringDowntime(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestMovedDuringDowntime(t *testing.T) {
 			w := &kube.Workload{PodTemplate: kube.PodTemplate{Images: []kube.ContainerImage{{Name: "web", Image: "app:1.2@" + digest("1")}}}}
 			intent := settings.Intent{Images: []settings.ImageRequest{{Container: "web", Image: image}}}
 			before := versionOf(pin("", "1"))
-			e := record.Entry{Inputs: map[input.ID]record.Given{web: {Version: before, Memo: Memo{Request: requestSum("app:1.2", "")}.String()}}}
+			e := record.Entry{Inputs: map[input.ID]record.Delivered{web: {Version: before, Memo: Memo{Request: requestSum("app:1.2", "")}.String()}}}
 			got, err := i.Assess(t.Context(), w, intent, e, func(context.Context) (timeline.Past, error) { return tc.past, nil })
 			if err != nil || len(got.Findings) != 1 || got.Findings[0].Reason != tc.want {
 				t.Errorf("it says %+v, error %v; want %s", got.Findings, err, tc.want)

@@ -28,8 +28,8 @@ type Options struct {
 	Nearest review.Nearest
 }
 
-// Finding is a mistake, and where it is.
-type Finding struct {
+// Mistake is a mistake, and where it is.
+type Mistake struct {
 	File     string          `json:"file"`
 	Line     int             `json:"line"`
 	Severity review.Severity `json:"severity"`
@@ -41,7 +41,7 @@ type Finding struct {
 
 // Result is what was found.
 type Result struct {
-	Findings []Finding `json:"findings"`
+	Findings []Mistake `json:"findings"`
 	// Workloads, Sources and Namespaces are how many objects were looked at.
 	Workloads  int `json:"workloads"`
 	Sources    int `json:"sources"`
@@ -64,11 +64,11 @@ func (r Result) Count(severity review.Severity) int {
 
 // Check looks at objects, all together.
 func Check(objects []manifest.Object, o Options) Result {
-	c := checking{Options: o, result: Result{Findings: []Finding{}, Others: map[string]int{}}, all: shelfOf(objects)}
+	c := checking{Options: o, result: Result{Findings: []Mistake{}, Others: map[string]int{}}, all: shelfOf(objects)}
 	for _, object := range objects {
 		c.check(object)
 	}
-	slices.SortStableFunc(c.result.Findings, func(a, b Finding) int {
+	slices.SortStableFunc(c.result.Findings, func(a, b Mistake) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Message, b.Message))
 	})
 	return c.result
@@ -138,19 +138,19 @@ func (c *checking) template(w *review.Workload, kind kube.Kind, object client.Ob
 	return "", len(w.Containers) == 0 || kind.Lender(object) != kube.Key{}
 }
 
-func (c *checking) add(o manifest.Object, found []review.Finding) { c.addAt(o, found, nil) }
+func (c *checking) add(o manifest.Object, found []review.Mistake) { c.addAt(o, found, nil) }
 
 // addAt adds findings about an object whose pod template has a path.
-func (c *checking) addAt(o manifest.Object, found []review.Finding, template []string) {
+func (c *checking) addAt(o manifest.Object, found []review.Mistake, template []string) {
 	for _, f := range found {
-		c.result.Findings = append(c.result.Findings, Finding{
+		c.result.Findings = append(c.result.Findings, Mistake{
 			File: o.File, Line: o.LineOf(place(f, template)...), Severity: f.Severity, Rule: f.Rule, Object: nameOf(o), Message: f.Message,
 		})
 	}
 }
 
 // place is the path of what a finding is about.
-func place(f review.Finding, template []string) []string {
+func place(f review.Mistake, template []string) []string {
 	switch f.At {
 	case review.Annotations, review.Labels:
 		return []string{"metadata", string(f.At), f.Key}

@@ -123,7 +123,7 @@ func TestCheckCounts(t *testing.T) {
 ---
 {apiVersion: example.com/v1, kind: ConfigMap, metadata: {name: foreign}}
 `), options())
-	want := lint.Result{Findings: []lint.Finding{}, Workloads: 1, Sources: 1, Namespaces: 1, Others: map[string]int{"Service": 2, "ConfigMap": 1}}
+	want := lint.Result{Findings: []lint.Mistake{}, Workloads: 1, Sources: 1, Namespaces: 1, Others: map[string]int{"Service": 2, "ConfigMap": 1}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

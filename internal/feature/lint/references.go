@@ -63,7 +63,7 @@ func (c *checking) references(o manifest.Object, w review.Workload) {
 		severity, ending = review.Error, "is in none of the files"
 	}
 	add := func(line int, what string) {
-		c.result.Findings = append(c.result.Findings, Finding{
+		c.result.Findings = append(c.result.Findings, Mistake{
 			File: o.File, Line: line, Severity: severity, Rule: review.MissingReference, Object: nameOf(o), Message: what + " " + ending,
 		})
 	}

@@ -32,8 +32,8 @@ const (
 	Report Verb = "report"
 )
 
-// Input is everything that the decision on one object depends on.
-type Input struct {
+// Observation is everything that the decision on one object depends on.
+type Observation struct {
 	// Deleting is true while the object is on its way out, Created is when it was made.
 	Deleting bool
 	Created  time.Time
@@ -64,7 +64,7 @@ type Decision struct {
 
 // Decide says what to do about an object whose name carries its content. It only
 // ever adds owners, and only such as name the object: nothing is guessed.
-func Decide(in Input) Decision {
+func Decide(in Observation) Decision {
 	if in.Deleting {
 		return Decision{Verb: Leave, Reason: input.AlreadyAttached, Message: "it is being deleted"}
 	}
@@ -87,7 +87,7 @@ func Decide(in Input) Decision {
 // missingOwners are the users that own nothing yet. Those of a kind that cannot be
 // read are hidden: they may be gone, and the garbage collector removes an object
 // whose only owner is gone.
-func missingOwners(in Input) (missing, hidden []metav1.OwnerReference) {
+func missingOwners(in Observation) (missing, hidden []metav1.OwnerReference) {
 	for _, h := range in.Users {
 		switch {
 		case slices.Contains(in.Owners, string(h.UID)):
@@ -100,7 +100,7 @@ func missingOwners(in Input) (missing, hidden []metav1.OwnerReference) {
 	return missing, hidden
 }
 
-func attach(in Input, users []metav1.OwnerReference) Decision {
+func attach(in Observation, users []metav1.OwnerReference) Decision {
 	d := Decision{Verb: Attach, Reason: input.Attached, Owners: users, Message: "to " + strings.Join(names(users), ", ")}
 	if in.Observe {
 		d.Verb, d.Reason, d.Recheck = Observe, input.WouldAttach, lookAgain
@@ -117,13 +117,13 @@ func names(users []metav1.OwnerReference) []string {
 	return all
 }
 
-func unreadable(in Input, known string) Decision {
+func unreadable(in Observation, known string) Decision {
 	return Decision{Verb: Leave, Reason: input.Unreadable, Recheck: lookAgain, Message: fmt.Sprintf(
 		"%s these cannot be read here: %s", known, strings.Join(in.UnreadableKinds, ", "))}
 }
 
 // unused decides on an object that has neither users nor owners.
-func unused(in Input) Decision {
+func unused(in Observation) Decision {
 	if len(in.UnreadableKinds) > 0 {
 		return unreadable(in, "no revision that can be read uses it, and")
 	}

@@ -27,7 +27,7 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const grace = 10 * time.Minute
-	old := func(in revisions.Input) revisions.Input {
+	old := func(in revisions.Observation) revisions.Observation {
 		in.Created = now.Add(-time.Hour)
 		return in
 	}
@@ -38,72 +38,72 @@ func TestDecide(t *testing.T) {
 	cronJob := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "uid-nightly"}
 	cases := map[string]struct {
 		reason string
-		in     revisions.Input
+		in     revisions.Observation
 		want   revisions.Decision
 	}{
 		"new revision": {
 			reason: "the revision that uses it becomes its owner",
-			in:     revisions.Input{Users: []metav1.OwnerReference{a}},
+			in:     revisions.Observation{Users: []metav1.OwnerReference{a}},
 			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/a", Owners: []metav1.OwnerReference{ref("a")}},
 		},
 		"shared": {
 			reason: "only the owner that is missing is added; the others stay by themselves",
-			in:     revisions.Input{Owners: []string{"uid-a"}, Users: []metav1.OwnerReference{a, b}},
+			in:     revisions.Observation{Owners: []string{"uid-a"}, Users: []metav1.OwnerReference{a, b}},
 			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/b", Owners: []metav1.OwnerReference{ref("b")}},
 		},
 		"foreign owner": {
 			reason: "somebody else's owner does not stand for a revision",
-			in:     revisions.Input{Owners: []string{"uid-operator"}, Users: []metav1.OwnerReference{a}},
+			in:     revisions.Observation{Owners: []string{"uid-operator"}, Users: []metav1.OwnerReference{a}},
 			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to ReplicaSet/a", Owners: []metav1.OwnerReference{ref("a")}},
 		},
 		"in step": {
 			reason: "nothing is written twice",
-			in:     revisions.Input{Owners: []string{"uid-b", "uid-a"}, Users: []metav1.OwnerReference{a, b}},
+			in:     revisions.Observation{Owners: []string{"uid-b", "uid-a"}, Users: []metav1.OwnerReference{a, b}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"},
 		},
 		"observe": {
 			reason: "observe mode writes nothing",
-			in:     revisions.Input{Users: []metav1.OwnerReference{a}, Observe: true},
+			in:     revisions.Observation{Users: []metav1.OwnerReference{a}, Observe: true},
 			want:   revisions.Decision{Verb: revisions.Observe, Reason: input.WouldAttach, Message: "to ReplicaSet/a", Recheck: time.Minute, Owners: []metav1.OwnerReference{ref("a")}},
 		},
 		"being deleted": {
 			reason: "an owner would not stop the deletion",
-			in:     revisions.Input{Deleting: true, Users: []metav1.OwnerReference{a}},
+			in:     revisions.Observation{Deleting: true, Users: []metav1.OwnerReference{a}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "it is being deleted"},
 		},
 		"owned without use": {
 			reason: "its owners are somebody's decision, and the garbage collector follows them",
-			in:     revisions.Input{Owners: []string{"uid-operator"}},
+			in:     revisions.Observation{Owners: []string{"uid-operator"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.OwnedWithoutUse, Message: "no revision uses it; it goes when its owners go"},
 		},
 		"young": {
 			reason: "the revision follows the object",
-			in:     revisions.Input{Created: now.Add(-4 * time.Minute)},
+			in:     revisions.Observation{Created: now.Add(-4 * time.Minute)},
 			want:   revisions.Decision{Verb: revisions.Wait, Reason: input.AwaitingRevision, Message: "no revision uses it yet", Recheck: 6 * time.Minute},
 		},
 		"unreferenced": {
 			reason: "nothing is attached by guess",
-			in:     revisions.Input{},
+			in:     revisions.Observation{},
 			want:   revisions.Decision{Verb: revisions.Report, Reason: input.Unreferenced, Message: "no revision uses it and nothing owns it; delete it if it is not needed"},
 		},
 		"unreadable": {
-			reason: "without the right to read Jobs nobody can say that none uses it",
-			in:     revisions.Input{UnreadableKinds: []string{"Job"}},
+			reason: "without the permission to read Jobs nobody can say that none uses it",
+			in:     revisions.Observation{UnreadableKinds: []string{"Job"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "no revision that can be read uses it, and these cannot be read here: Job"},
 		},
 		"user out of sight": {
 			reason: "it may be gone by now, and with an owner that is gone the object goes",
-			in:     revisions.Input{Users: []metav1.OwnerReference{a}, UnreadableKinds: []string{"ReplicaSet"}},
+			in:     revisions.Observation{Users: []metav1.OwnerReference{a}, UnreadableKinds: []string{"ReplicaSet"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.Unreadable, Recheck: time.Minute, Message: "used by ReplicaSet/a when that could last be read; these cannot be read here: ReplicaSet"},
 		},
 		"one user in sight": {
 			reason: "one that is seen to live keeps the object, whatever became of the other",
-			in:     revisions.Input{Users: []metav1.OwnerReference{a, cronJob}, UnreadableKinds: []string{"ReplicaSet"}},
+			in:     revisions.Observation{Users: []metav1.OwnerReference{a, cronJob}, UnreadableKinds: []string{"ReplicaSet"}},
 			want:   revisions.Decision{Verb: revisions.Attach, Reason: input.Attached, Message: "to CronJob/nightly", Owners: []metav1.OwnerReference{cronJob}},
 		},
 		"owned by a user out of sight": {
 			reason: "there is nothing to add",
-			in:     revisions.Input{Owners: []string{"uid-a"}, Users: []metav1.OwnerReference{a}, UnreadableKinds: []string{"ReplicaSet"}},
+			in:     revisions.Observation{Owners: []string{"uid-a"}, Users: []metav1.OwnerReference{a}, UnreadableKinds: []string{"ReplicaSet"}},
 			want:   revisions.Decision{Verb: revisions.Leave, Reason: input.AlreadyAttached, Message: "owned by every revision that uses it"},
 		},
 	}
@@ -139,23 +139,23 @@ func TestJudge(t *testing.T) {
 		},
 		"no revision": {
 			reason: "a hash can be published before its ReplicaSet exists",
-			in:     lineage.History{Status: kube.Status{Status: health.Status{Observed: true}}, Holders: []*lineage.Holder{user}},
+			in:     lineage.History{Progress: kube.Progress{Status: health.Status{Observed: true}}, Holders: []*lineage.Holder{user}},
 			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web has no revision"},
 		},
 		"paused": {
 			reason: "the person who paused it should read why nothing happens",
-			in:     lineage.History{Status: kube.Status{Status: health.Status{Observed: true, Paused: true}}},
+			in:     lineage.History{Progress: kube.Progress{Status: health.Status{Observed: true, Paused: true}}},
 			want:   revisions.Verdict{Reason: input.RevisionMissing, Message: "the newest version of Rollout web has no revision (it is paused)"},
 		},
 		"not referenced": {
 			reason: "an older user does not stand for the newest revision",
-			in:     lineage.History{Status: kube.Status{Status: health.Status{Observed: true}}, Current: bystander, Holders: []*lineage.Holder{bystander, user}},
+			in:     lineage.History{Progress: kube.Progress{Status: health.Status{Observed: true}}, Current: bystander, Holders: []*lineage.Holder{bystander, user}},
 			want: revisions.Verdict{Reason: input.NotReferenced, Message: "the pod template of ReplicaSet/bystander, the newest revision of Rollout web, " +
 				"does not reference configmap/app-1"},
 		},
 		"ready": {
 			reason: "every living revision that names it becomes an owner, no other",
-			in:     lineage.History{Status: kube.Status{Status: health.Status{Observed: true}}, Current: user, Holders: []*lineage.Holder{bystander, user, replicaSet("older", object)}},
+			in:     lineage.History{Progress: kube.Progress{Status: health.Status{Observed: true}}, Current: user, Holders: []*lineage.Holder{bystander, user, replicaSet("older", object)}},
 			want:   revisions.Verdict{Reason: input.Attached, Owners: []*lineage.Holder{user, replicaSet("older", object)}},
 		},
 	}

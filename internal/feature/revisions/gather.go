@@ -7,8 +7,8 @@ import (
 // gather reads everything that the decision on an object depends on. It sends no
 // request: all of it is watched. It is false when the object can no longer be decided
 // on: its namespace was left meanwhile, and some of its users may have been forgotten.
-func (r *Reconciler) gather(o *ownership.Owned) (in Input, ok bool) {
-	in = Input{
+func (r *Reconciler) gather(o *ownership.Owned) (in Observation, ok bool) {
+	in = Observation{
 		Deleting:        o.Deleting,
 		Created:         o.Created,
 		Owners:          o.Owners,

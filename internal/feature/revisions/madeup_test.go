@@ -62,9 +62,9 @@ func TestAMadeUpKind(t *testing.T) {
 	}
 	cache := cluster.NewCache(testkit.NewClient(t, c.kubeconfig), cluster.CacheOptions{
 		Kinds: kinds, Sources: []input.Kind{input.KindConfigMap}, Namespaces: []string{c.namespace}, IgnoreNamespaces: true,
-		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
+		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Sync) {},
 	})
-	watch := ownership.New(cache, ownership.Options{Now: time.Now, Report: func(mirror.Status) {}})
+	watch := ownership.New(cache, ownership.Options{Now: time.Now, Report: func(mirror.Sync) {}})
 	testkit.RunInBackground(t, func(ctx context.Context) { cache.Run(ctx, kube.Hashers{}) })
 	key := kube.Key{GroupKind: kind.GroupKind(), Namespace: c.namespace, Name: "web"}
 	cm := input.ConfigMap("cm")
@@ -85,7 +85,7 @@ func TestAMadeUpKind(t *testing.T) {
 
 	order := input.Order{All: []input.Finding{{ID: cm, Versions: input.Versions{Shows: input.Tracked("1111111111")}, Live: true}}}
 	for _, form := range []rollout.Form{rollout.AsAnnotation, rollout.AsVariable} {
-		if _, err := rollout.NewPatcher(c.admin, form).Move(t.Context(), cached(), order); err != nil {
+		if _, err := rollout.NewPatcher(c.admin, form).RollOut(t.Context(), cached(), order); err != nil {
 			t.Fatal(err)
 		}
 		if got := cached().Shown.String(); got != "configmap/cm~1111111111" {

@@ -77,7 +77,7 @@ func (r *Reconciler) Setup(mgr ctrl.Manager) error {
 // Reconcile attaches one object.
 func (r *Reconciler) Reconcile(ctx context.Context, key ownership.ObjectKey) (ctrl.Result, error) {
 	o, ok := r.Cluster.Object(key)
-	var in Input
+	var in Observation
 	if ok {
 		in, ok = r.gather(o)
 	}

@@ -44,7 +44,7 @@ type loop struct {
 	events     []string
 	registry   *prometheus.Registry
 	now        time.Time
-	heard      func(mirror.Status)
+	heard      func(mirror.Sync)
 	ready      func() bool
 	writes     func(context.Context, ownership.ObjectKey, string, []metav1.OwnerReference) error
 }
@@ -66,13 +66,13 @@ func newLoop(t *testing.T, change ...func(*loop)) *loop {
 func makeLoop(t *testing.T) *loop {
 	t.Helper()
 	l := &loop{lab: newLab(t), fed: make(chan ownership.ObjectKey, 100), registry: prometheus.NewRegistry(), now: time.Now()}
-	l.heard, l.ready = func(mirror.Status) {}, func() bool { return true }
+	l.heard, l.ready = func(mirror.Sync) {}, func() bool { return true }
 	l.cache = cluster.NewCache(l.client, cluster.CacheOptions{
 		Kinds: kube.Kinds(), Namespaces: []string{l.namespace}, IgnoreNamespaces: true,
-		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Status) {},
+		Vocabulary: settings.Native{}, Now: time.Now, Report: func(mirror.Sync) {},
 	})
 	l.ownership = ownership.New(l.cache, ownership.Options{
-		Now: time.Now, Report: func(s mirror.Status) { l.heard(s) }, Ready: func() bool { return l.ready() },
+		Now: time.Now, Report: func(s mirror.Sync) { l.heard(s) }, Ready: func() bool { return l.ready() },
 	})
 	l.writes = func(ctx context.Context, o ownership.ObjectKey, uid string, owners []metav1.OwnerReference) error {
 		return ownership.AddOwners(ctx, l.client, o, uid, owners)
@@ -283,7 +283,7 @@ func TestKnownRevisionsAreIndexed(t *testing.T) {
 	l.settled()
 	l.revisioned(cm)
 	users := make(chan int, 1)
-	l.heard = func(s mirror.Status) {
+	l.heard = func(s mirror.Sync) {
 		if s.Resource == "replicasets in "+l.namespace && s.Synced {
 			users <- len(l.ownership.Users(l.objectKey(cm)))
 		}

@@ -101,7 +101,7 @@ func Remove(name string) error {
 	return err
 }
 
-// removeTree removes folders, deepest first; the files in them are the kernel's.
+// removeTree removes directories, deepest first; the files in them are the kernel's.
 func removeTree(root string) error {
 	var groups []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

@@ -131,7 +131,7 @@ func (i Image) archive() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := folders(w, path.Dir(target), made); err != nil {
+		if err := dirs(w, path.Dir(target), made); err != nil {
 			return nil, err
 		}
 		header := &tar.Header{Name: strings.TrimPrefix(target, "/"), Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg}
@@ -145,11 +145,11 @@ func (i Image) archive() ([]byte, error) {
 	return buffer.Bytes(), w.Close()
 }
 
-func folders(w *tar.Writer, dir string, made map[string]bool) error {
+func dirs(w *tar.Writer, dir string, made map[string]bool) error {
 	if dir == "/" || dir == "." || made[dir] {
 		return nil
 	}
-	if err := folders(w, path.Dir(dir), made); err != nil {
+	if err := dirs(w, path.Dir(dir), made); err != nil {
 		return err
 	}
 	made[dir] = true

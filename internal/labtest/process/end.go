@@ -30,7 +30,7 @@ func EndSession(leader Identity) error {
 }
 
 // EndMarked ends every other process whose environment has an entry, such as
-// "LOCKSTEP_LAB_PART=/folder", and waits until they are gone. It finds none where
+// "LOCKSTEP_LAB_PART=/directory", and waits until they are gone. It finds none where
 // environments cannot be read.
 func EndMarked(entry string) error {
 	return endAll(func() []int { return marked(entry) })

@@ -25,7 +25,7 @@ type Spec struct {
 	Path string   // the program
 	Args []string // its arguments, without the program's name
 	Env  []string // the whole environment; nil means that of this process
-	Dir  string   // the working folder; empty means that of this process
+	Dir  string   // the working directory; empty means that of this process
 
 	Stdin  io.Reader
 	Stdout io.Writer

@@ -83,7 +83,7 @@ func Mentioning(text string) []string {
 	return found
 }
 
-// running lists the processes, other than this one, whose folder under /proc is
+// running lists the processes, other than this one, whose directory under /proc is
 // as wanted.
 func running(wanted func(dir string) bool) []int {
 	entries, err := os.ReadDir("/proc")

@@ -35,11 +35,11 @@ func keepAssets(ctx context.Context, r recipe, to string) error {
 
 func moduleDir(ctx context.Context, r recipe) (string, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f={{.Dir}}", r.program.Module) //nolint:gosec // The names come from the table.
-	list.Dir = r.folder
+	list.Dir = r.dir
 	list.Env = goEnv()
 	out, err := list.Output()
 	if err != nil {
-		return "", fmt.Errorf("find the folder of module %s: %w", r.program.Module, err)
+		return "", fmt.Errorf("find the directory of module %s: %w", r.program.Module, err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

@@ -22,7 +22,7 @@ type Builder struct {
 	progress io.Writer
 }
 
-// NewBuilder returns a builder for the repository around the working folder. It
+// NewBuilder returns a builder for the repository around the working directory. It
 // writes to progress what it builds, and nothing when there is nothing to build.
 func NewBuilder(progress io.Writer) (*Builder, error) {
 	root, err := Root()
@@ -141,12 +141,12 @@ func (b *Builder) buildMissing(ctx context.Context, recipes []recipe) error {
 
 // batches puts neighbours of the same module together. Neighbours only, so that
 // the order of the table, which is the order of need, is kept. Two programs of one name, as
-// the two Helms are, are not built into one folder.
+// the two Helms are, are not built into one directory.
 func batches(recipes []recipe) [][]recipe {
 	var list [][]recipe
 	for _, r := range recipes {
 		last := len(list) - 1
-		if last >= 0 && list[last][0].folder == r.folder && !slices.ContainsFunc(list[last], r.isNamesake) {
+		if last >= 0 && list[last][0].dir == r.dir && !slices.ContainsFunc(list[last], r.isNamesake) {
 			list[last] = append(list[last], r)
 			continue
 		}
@@ -159,18 +159,18 @@ func (r recipe) isNamesake(other recipe) bool {
 	return executable(r.program.Package) == executable(other.program.Package)
 }
 
-// unfinished begins the name of a folder that is built in.
+// unfinished begins the name of a directory that is built in.
 const unfinished = "building-"
 
 // removeUnfinished removes what builders left that were killed. Whoever has the lock
 // is the only one who builds.
 func (b *Builder) removeUnfinished() error {
-	folders, err := filepath.Glob(filepath.Join(b.cache, unfinished+"*"))
+	dirs, err := filepath.Glob(filepath.Join(b.cache, unfinished+"*"))
 	if err != nil {
 		return fmt.Errorf("find unfinished builds: %w", err)
 	}
-	for _, folder := range folders {
-		if err := os.RemoveAll(folder); err != nil {
+	for _, dir := range dirs {
+		if err := os.RemoveAll(dir); err != nil {
 			return fmt.Errorf("remove an unfinished build: %w", err)
 		}
 	}
@@ -183,7 +183,7 @@ func (b *Builder) buildBatch(ctx context.Context, batch []recipe) error {
 	}
 	scratch, err := os.MkdirTemp(b.cache, unfinished)
 	if err != nil {
-		return fmt.Errorf("make a folder to build in: %w", err)
+		return fmt.Errorf("make a directory to build in: %w", err)
 	}
 	defer os.RemoveAll(scratch)
 
@@ -227,7 +227,7 @@ func goBuild(ctx context.Context, batch []recipe, out string, report *report) er
 		return fmt.Errorf("build %s: %w", describe(batch), err)
 	}
 	p, err := process.Start(process.Spec{
-		Path: goTool, Args: args, Dir: batch[0].folder,
+		Path: goTool, Args: args, Dir: batch[0].dir,
 		Env:    goEnv(),
 		Stderr: report,
 	})
@@ -240,7 +240,7 @@ func goBuild(ctx context.Context, batch []recipe, out string, report *report) er
 		return errors.Join(fmt.Errorf("build %s: %w", describe(batch), context.Cause(ctx)), p.Kill())
 	}
 	if err := p.Err(); err != nil {
-		return fmt.Errorf("build %s (go build in %s): %w\n%s", describe(batch), batch[0].folder, err, report.tail())
+		return fmt.Errorf("build %s (go build in %s): %w\n%s", describe(batch), batch[0].dir, err, report.tail())
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func hello(t *testing.T, source string) recipe {
 	write(t, filepath.Join(dir, "assets", "a.yaml"), "a: 1\n")
 	return recipe{
 		program: Program{Name: "hello", Module: "example.org/hello", Package: "example.org/hello", Assets: []string{"assets/*.yaml"}},
-		version: "1.0.0", folder: dir,
+		version: "1.0.0", dir: dir,
 	}
 }
 

@@ -14,13 +14,13 @@ import (
 )
 
 // DownloadedEnv names the environment variable by which tests of other projects find
-// the folder that setup-envtest makes.
+// the directory that setup-envtest makes.
 const DownloadedEnv = "KUBEBUILDER_ASSETS"
 
 // Oldest is the oldest Kubernetes release that Lockstep supports.
 const Oldest = "1.34"
 
-// Downloaded are programs of a control plane that the lab did not build. A folder of
+// Downloaded are programs of a control plane that the lab did not build. A directory of
 // setup-envtest has etcd, kube-apiserver and kubectl. A kube-controller-manager in it is
 // taken as well.
 type Downloaded struct {
@@ -30,27 +30,27 @@ type Downloaded struct {
 	Programs map[string]Built
 }
 
-// ReadDownloaded looks at a folder and says what is wrong with it.
-func ReadDownloaded(ctx context.Context, folder string) (*Downloaded, error) {
-	folder, err := filepath.Abs(folder)
+// ReadDownloaded looks at a directory and says what is wrong with it.
+func ReadDownloaded(ctx context.Context, dir string) (*Downloaded, error) {
+	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]Built{}
 	for _, name := range []string{Etcd, APIServer, ControllerManager} {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		version, err := askVersion(ctx, path)
 		if err != nil {
-			return nil, fmt.Errorf("%s=%s: ask %s for its version: %w", DownloadedEnv, folder, name, err)
+			return nil, fmt.Errorf("%s=%s: ask %s for its version: %w", DownloadedEnv, dir, name, err)
 		}
 		found[name] = Built{Program: Program{Name: name}, Version: version, Path: path}
 	}
 	release, err := releaseFor(found)
 	if err != nil {
-		return nil, fmt.Errorf("%s=%s: %w", DownloadedEnv, folder, err)
+		return nil, fmt.Errorf("%s=%s: %w", DownloadedEnv, dir, err)
 	}
 	d := &Downloaded{Release: release, Programs: map[string]Built{}}
 	for name, built := range found {
@@ -78,12 +78,12 @@ func askVersion(ctx context.Context, path string) (string, error) {
 func releaseFor(found map[string]Built) (string, error) {
 	for _, name := range []string{Etcd, APIServer} {
 		if _, ok := found[name]; !ok {
-			return "", fmt.Errorf("there is no %s: name a folder with etcd and kube-apiserver, such as \"setup-envtest use -p path\" prints, or unset the variable to compile them", name)
+			return "", fmt.Errorf("there is no %s: name a directory with etcd and kube-apiserver, such as \"setup-envtest use -p path\" prints, or unset the variable to compile them", name)
 		}
 	}
 	server := semver.MustParse(found[APIServer].Version)
 	if server.LessThan(semver.MustParse(Oldest)) {
-		return "", fmt.Errorf("its kube-apiserver is %s, and Lockstep supports Kubernetes %s and newer: name a folder with such a one, or unset the variable to compile it", server, Oldest)
+		return "", fmt.Errorf("its kube-apiserver is %s, and Lockstep supports Kubernetes %s and newer: name a directory with such a one, or unset the variable to compile it", server, Oldest)
 	}
 	if server.LessThan(semver.MustParse(DefaultKubernetes)) {
 		return Oldest, nil

@@ -41,7 +41,7 @@ func TestDownloaded(t *testing.T) {
 			want:   []string{"etcd@1.34 3.6.8", "kube-apiserver@1.34 1.35.2"},
 		},
 		"too old":   {files: map[string]string{"etcd": etcd, "kube-apiserver": "Kubernetes v1.33.4"}, err: "its kube-apiserver is 1.33.4, and Lockstep supports Kubernetes 1.34 and newer"},
-		"no server": {files: map[string]string{"etcd": etcd}, err: `there is no kube-apiserver: name a folder with etcd and kube-apiserver, such as "setup-envtest use -p path" prints`},
+		"no server": {files: map[string]string{"etcd": etcd}, err: `there is no kube-apiserver: name a directory with etcd and kube-apiserver, such as "setup-envtest use -p path" prints`},
 		"empty":     {err: "there is no etcd: "},
 		"no version": {
 			reason: "something else has the name",

@@ -16,29 +16,29 @@ type recipe struct {
 	program Program
 	version string   // without the leading v, such as 1.36.3
 	flags   []string // of go build
-	folder  string   // where go build runs
+	dir     string   // where go build runs
 	sums    []byte   // go.mod and go.sum of the module
 }
 
 func newRecipe(root string, p Program) (recipe, error) {
-	folder := filepath.Join(root, "lab", p.Folder)
-	gomod, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	dir := filepath.Join(root, "lab", p.Dir)
+	gomod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
 		return recipe{}, fmt.Errorf("read the module of %s: %w", p.Name, err)
 	}
-	gosum, err := os.ReadFile(filepath.Join(folder, "go.sum"))
+	gosum, err := os.ReadFile(filepath.Join(dir, "go.sum"))
 	if err != nil {
 		return recipe{}, fmt.Errorf("read the module of %s: %w", p.Name, err)
 	}
 	version, err := requiredVersion(gomod, p.Module)
 	if err != nil {
-		return recipe{}, fmt.Errorf("read the version of %s from %s/go.mod: %w", p.Name, folder, err)
+		return recipe{}, fmt.Errorf("read the version of %s from %s/go.mod: %w", p.Name, dir, err)
 	}
 	flags, err := buildFlags(gomod)
 	if err != nil {
-		return recipe{}, fmt.Errorf("read the Kubernetes version from %s/go.mod: %w", folder, err)
+		return recipe{}, fmt.Errorf("read the Kubernetes version from %s/go.mod: %w", dir, err)
 	}
-	return recipe{program: p, version: version, flags: flags, folder: folder, sums: append(gomod, gosum...)}, nil
+	return recipe{program: p, version: version, flags: flags, dir: dir, sums: append(gomod, gosum...)}, nil
 }
 
 // requiredVersion finds the version of a module in the text of a go.mod. The
@@ -76,7 +76,7 @@ func kubernetesVersion(version string) string {
 }
 
 // path is where the built program is kept, such as
-// bin/kube-apiserver-1.36.3-0a1b2c3d4e/kube-apiserver. The folder carries the key and
+// bin/kube-apiserver-1.36.3-0a1b2c3d4e/kube-apiserver. The directory carries the key and
 // the file the plain name, so that process listings read well.
 func (r recipe) path(cache string) string {
 	name, _, _ := strings.Cut(r.program.Name, "@")

@@ -2,7 +2,7 @@
 // source.
 //
 // Each program comes from a build-only Go module under lab/ and is run, never
-// linked. A built program is kept in the user's cache folder under a name that
+// linked. A built program is kept in the user's cache directory under a name that
 // says its version and everything else that decided its bytes, so a new clone
 // on the same machine builds nothing.
 package program
@@ -37,7 +37,7 @@ const DefaultKubernetes = "1.36"
 // Program is one program of the lab.
 type Program struct {
 	Name    string // such as kube-apiserver
-	Folder  string // the module that yields it, under lab/
+	Dir     string // the module that yields it, under lab/
 	Module  string // the Go module whose version is the program's version
 	Package string // its main package
 

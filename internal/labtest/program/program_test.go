@@ -21,12 +21,12 @@ func TestEveryProgramIsAToolOfItsModule(t *testing.T) {
 			t.Errorf("%s is listed twice", p.Name)
 		}
 		seen[p.Name] = true
-		gomod, err := os.ReadFile(filepath.Join(root, "lab", p.Folder, "go.mod"))
+		gomod, err := os.ReadFile(filepath.Join(root, "lab", p.Dir, "go.mod"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !isTool(string(gomod), p.Package) {
-			t.Errorf("lab/%s/go.mod has no tool line for %s", p.Folder, p.Package)
+			t.Errorf("lab/%s/go.mod has no tool line for %s", p.Dir, p.Package)
 		}
 		if r, err := newRecipe(root, p); err != nil || r.version == "" {
 			t.Errorf("recipe of %s: version %q, error %v", p.Name, r.version, err)
@@ -95,7 +95,7 @@ func TestKeyChangesWithWhatDecidesTheBytes(t *testing.T) {
 		}
 	}
 	moved := base
-	moved.folder = "/another/clone"
+	moved.dir = "/another/clone"
 	if moved.key() != base.key() {
 		t.Error("the place of the clone changes the key")
 	}

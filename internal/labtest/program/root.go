@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// CacheEnv names the environment variable that moves the folder in which built
+// CacheEnv names the environment variable that moves the directory in which built
 // programs and running control planes are kept.
 const CacheEnv = "LOCKSTEP_LAB_CACHE"
 
-// Root returns the repository's root: the nearest folder, upwards from the
-// working folder, that holds a go.mod and the lab's modules. A test runs in the
-// folder of its package, a person anywhere below the root.
+// Root returns the repository's root: the nearest directory, upwards from the
+// working directory, that holds a go.mod and the lab's modules. A test runs in the
+// dir of its package, a person anywhere below the root.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -24,19 +24,19 @@ func Root() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("find the repository's root: no folder with go.mod and lab/kubernetes above %s", start)
+			return "", fmt.Errorf("find the repository's root: no directory with go.mod and lab/kubernetes above %s", start)
 		}
 	}
 }
 
-// Cache returns the folder that keeps what the lab makes, outside of any clone.
+// Cache returns the directory that keeps what the lab makes, outside of any clone.
 func Cache() (string, error) {
 	if dir := os.Getenv(CacheEnv); dir != "" {
 		return filepath.Abs(dir)
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find the user's cache folder (set %s to choose one): %w", CacheEnv, err)
+		return "", fmt.Errorf("find the user's cache directory (set %s to choose one): %w", CacheEnv, err)
 	}
 	return filepath.Join(dir, "lockstep", "lab"), nil
 }

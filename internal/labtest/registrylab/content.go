@@ -102,11 +102,11 @@ func (s *Server) Tag(repository, digest string, tags ...string) error {
 		return fmt.Errorf("tag %s: %w", repository, err)
 	}
 	for _, tag := range tags {
-		folder := filepath.Join(manifests, "tags", tag, "current")
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+		dir := filepath.Join(manifests, "tags", tag, "current")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(folder, "link"), []byte(digest), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "link"), []byte(digest), 0o600); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ type identity struct {
 	certFile, keyFile string
 }
 
-func newIdentity(folder string) (*identity, error) {
+func newIdentity(dir string) (*identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func newIdentity(folder string) (*identity, error) {
 	}
 	i := &identity{
 		key: key, der: der, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		certFile: filepath.Join(folder, "registry.crt"), keyFile: filepath.Join(folder, "registry.key"),
+		certFile: filepath.Join(dir, "registry.crt"), keyFile: filepath.Join(dir, "registry.key"),
 	}
 	if err := os.WriteFile(i.certFile, i.pem, 0o600); err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ import (
 
 // Options of a [Server].
 type Options struct {
-	// Folder is empty and stays the caller's.
-	Folder string
+	// Dir is empty and stays the caller's.
+	Dir string
 	// Public lets everyone read; else reading takes a token.
 	Public bool
 	// Plain does without TLS; tokens are then at another name and port than the registry.
@@ -51,7 +51,7 @@ type Server struct {
 	log     *bytes.Buffer
 }
 
-// config has places for folder, address, certificate, key, page size, authentication and
+// config has places for directory, address, certificate, key, page size, authentication and
 // notifications.
 const config = `version: 0.1
 log: {level: error, accesslog: {disabled: true}}
@@ -80,7 +80,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	identity, err := newIdentity(o.Folder)
+	identity, err := newIdentity(o.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (s *Server) serve(path, address string) error {
 		o.PageSize = 1000
 	}
 	text := fmt.Sprintf(config, s.storage(), address, identity.certFile, identity.keyFile, o.PageSize, authentication, notifications)
-	file := filepath.Join(o.Folder, "config.yaml")
+	file := filepath.Join(o.Dir, "config.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (s *Server) await(ctx context.Context, address string) error {
 }
 
 // storage is where the registry keeps its files.
-func (s *Server) storage() string { return filepath.Join(s.options.Folder, "storage") }
+func (s *Server) storage() string { return filepath.Join(s.options.Dir, "storage") }
 
 // Stop ends it.
 func (s *Server) Stop() error {

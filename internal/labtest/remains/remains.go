@@ -1,7 +1,7 @@
 // Package remains takes away what is left of a control plane: its processes, the
-// control groups of its node, its folder.
+// control groups of its node, its directory.
 //
-// Whoever knows the folder can do it. The end of a control plane does, so does the
+// Whoever knows the directory can do it. The end of a control plane does, so does the
 // guard of a process that was killed, and so does the next start when even the guard
 // was killed.
 package remains
@@ -16,7 +16,7 @@ import (
 )
 
 // Env names the environment variable by which a process is known to belong to the
-// control plane in a folder. Children inherit it.
+// control plane in a directory. Children inherit it.
 const Env = "LOCKSTEP_LAB_PART"
 
 // Mark is the entry in the environment of all processes of a control plane.
@@ -25,7 +25,7 @@ func Mark(dir string) string { return Env + "=" + dir }
 // Group is the name of the control groups that the node of a control plane has.
 func Group(dir string) string { return controlgroup.Prefix + filepath.Base(dir) }
 
-// Remove ends the processes and removes the rest. The folder goes last, and only
+// Remove ends the processes and removes the rest. The directory goes last, and only
 // when all else has gone: it is how the next attempt learns that there is one to make.
 func Remove(dir string) error {
 	if err := process.EndMarked(Mark(dir)); err != nil {
@@ -35,7 +35,7 @@ func Remove(dir string) error {
 		return fmt.Errorf("remove the control groups of %s: %w", dir, err)
 	}
 	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove the folder of a control plane: %w", err)
+		return fmt.Errorf("remove the directory of a control plane: %w", err)
 	}
 	return nil
 }

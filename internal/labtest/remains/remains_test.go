@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/remains"
 )
 
-// plane is a folder as a control plane has one.
+// plane is a directory as a control plane has one.
 func plane(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), strconv.Itoa(os.Getpid()))
@@ -45,7 +45,7 @@ func TestRemoveTakesProcessesAndFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("the directory is still there: %v", err)
 	}
 	if member.ID().Alive() || !stranger.ID().Alive() {
 		t.Errorf("the member runs: %t, want false; the stranger runs: %t, want true", member.ID().Alive(), stranger.ID().Alive())
@@ -67,7 +67,7 @@ func join(t *testing.T, group string, pid int) {
 	t.Fatal("no control group takes a process")
 }
 
-// TestFailureKeepsTheFolder: whoever tries again finds what to do by the folder.
+// TestFailureKeepsTheFolder: whoever tries again finds what to do by the directory.
 func TestFailureKeepsTheFolder(t *testing.T) {
 	labtest.In(t, labtest.TierAll)
 	if err := controlgroup.Try(); err != nil {
@@ -89,7 +89,7 @@ func TestFailureKeepsTheFolder(t *testing.T) {
 		t.Errorf("error is %v, want the group that is in use", err)
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Errorf("the folder is gone although there is more to remove: %v", err)
+		t.Errorf("the directory is gone although there is more to remove: %v", err)
 	}
 	if err := busy.Kill(); err != nil {
 		t.Fatal(err)
@@ -98,6 +98,6 @@ func TestFailureKeepsTheFolder(t *testing.T) {
 		t.Errorf("the second attempt: %v", err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("the directory is still there: %v", err)
 	}
 }

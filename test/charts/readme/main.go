@@ -24,7 +24,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("want the folder of one chart, got %q", args)
+		return fmt.Errorf("want the directory of one chart, got %q", args)
 	}
 	text, err := os.ReadFile(filepath.Join(args[0], "README.md.in"))
 	if err != nil {

@@ -46,8 +46,8 @@ func TestCommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stdout, stderr, code := labtest.RunCommand(t, labtest.Command{
-				Path: program(t, "kube-image-deployer-cli"), Args: tc.args, Dir: s.folder,
-				Env: []string{"DOCKER_CONFIG=" + s.folder, "SSL_CERT_FILE=" + filepath.Join(s.folder, "ca.pem")},
+				Path: program(t, "kube-image-deployer-cli"), Args: tc.args, Dir: s.dir,
+				Env: []string{"DOCKER_CONFIG=" + s.dir, "SSL_CERT_FILE=" + filepath.Join(s.dir, "ca.pem")},
 			})
 			if stdout != tc.stdout || code != tc.code || !strings.Contains(stderr, tc.stderr) || tc.stderr == "" && stderr != "" {
 				t.Errorf("%s: exit %d, stdout %q, stderr %q", tc.reason, code, stdout, stderr)

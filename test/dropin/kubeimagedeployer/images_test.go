@@ -189,7 +189,7 @@ func TestOffAndPlatforms(t *testing.T) {
 	s.Create(t, s.deployment("web", "app:latest"), every, set)
 	s.write(t, ".env", "OFF_DAEMONSETS=true\nCONTROLLER_WATCH_KEY=not-this-one\n")
 	r := labtest.StartCommand(t, labtest.Command{
-		Path: program(t, "kube-image-deployer"), Dir: s.folder, Env: s.environment("CONTROLLER_WATCH_KEY="),
+		Path: program(t, "kube-image-deployer"), Dir: s.dir, Env: s.environment("CONTROLLER_WATCH_KEY="),
 		Args: []string{"-controller-watch-key", s.key, "--off-statefulsets", "-image-default-platform=linux/arm64", "-use-cronjob-v1", "-v=2"},
 	})
 	s.awaitImages(t, "web", "app="+s.at("app@"+arm))

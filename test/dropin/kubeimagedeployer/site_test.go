@@ -1,6 +1,6 @@
 // Package kubeimagedeployer_test runs the built program in the place of
 // kube-image-deployer: its command line and its variables, on a real API server, with
-// exactly the rights of its published ClusterRole, and a real registry. Like the original it
+// exactly the permissions of its published ClusterRole, and a real registry. Like the original it
 // trusts the certificates of the system, which only another process can have others of.
 package kubeimagedeployer_test
 
@@ -49,8 +49,8 @@ type site struct {
 	gate     *gate
 	// key is the watch key, which no other test has.
 	key string
-	// folder has Docker's configuration and the kubeconfig.
-	folder string
+	// directory has Docker's configuration and the kubeconfig.
+	dir string
 }
 
 func newSite(t *testing.T) *site {
@@ -61,7 +61,7 @@ func newSite(t *testing.T) *site {
 // newSiteWith does the same with a registry that has options.
 func newSiteWith(t *testing.T, o registrylab.Options) *site {
 	t.Helper()
-	s := &site{World: testkit.NewWorld(t), registry: testkit.ServeRegistry(t, o), folder: t.TempDir()}
+	s := &site{World: testkit.NewWorld(t), registry: testkit.ServeRegistry(t, o), dir: t.TempDir()}
 	s.key = s.Namespace
 	s.account = labtest.NewAccount(t, s.Cluster, s.Own)
 	s.account.AllowEverywhere(t, role()...)
@@ -75,7 +75,7 @@ func newSiteWith(t *testing.T, o registrylab.Options) *site {
 
 func (s *site) write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(s.folder, name), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -105,7 +105,7 @@ func (s *site) checkCalls(t *testing.T) {
 	}
 }
 
-// built is the program, which is built once for all tests of this folder.
+// built is the program, which is built once for all tests of this directory.
 var (
 	built     string
 	buildOnce sync.Mutex
@@ -134,15 +134,15 @@ func program(t *testing.T, name string) string {
 // environment is what the original's manifest sets, with intervals for tests.
 func (s *site) environment(more ...string) []string {
 	return append([]string{
-		"KUBECONFIG_PATH=" + filepath.Join(s.folder, "kubeconfig"), "DOCKER_CONFIG=" + s.folder, "SSL_CERT_FILE=" + filepath.Join(s.folder, "ca.pem"),
-		"HOME=" + s.folder, "CONTROLLER_WATCH_KEY=" + s.key, "IMAGE_CHECK_INTERVAL_SEC=1", "IMAGE_HASH_CACHE_TTL_SEC=0", "METRICS_ADDR=0", "PROBE_ADDR=0",
+		"KUBECONFIG_PATH=" + filepath.Join(s.dir, "kubeconfig"), "DOCKER_CONFIG=" + s.dir, "SSL_CERT_FILE=" + filepath.Join(s.dir, "ca.pem"),
+		"HOME=" + s.dir, "CONTROLLER_WATCH_KEY=" + s.key, "IMAGE_CHECK_INTERVAL_SEC=1", "IMAGE_HASH_CACHE_TTL_SEC=0", "METRICS_ADDR=0", "PROBE_ADDR=0",
 	}, more...)
 }
 
 // start starts the program as the original was started, with variables only.
 func (s *site) start(t *testing.T, variables ...string) *labtest.Running {
 	t.Helper()
-	return labtest.StartCommand(t, labtest.Command{Path: program(t, "kube-image-deployer"), Env: s.environment(variables...), Dir: s.folder})
+	return labtest.StartCommand(t, labtest.Command{Path: program(t, "kube-image-deployer"), Env: s.environment(variables...), Dir: s.dir})
 }
 
 // stop ends the program, which ends well.

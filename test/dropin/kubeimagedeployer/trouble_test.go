@@ -78,7 +78,7 @@ func TestAnswersOfRegistries(t *testing.T) {
 	}
 }
 
-// TestReadiness: a right that is missing is named, and the process is not ready without it.
+// TestReadiness: a permission that is missing is named, and the process is not ready without it.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)

@@ -217,7 +217,7 @@ func reapplied(e event) {
 	s.awaitRolled(t, d, 1, map[string]string{})
 }
 
-// undone: what a person took back is not pushed forward again.
+// undone: what a person reverted is not pushed forward again.
 func undone(e event) {
 	t, s := e.t, e.site
 	cm := s.configMap("undone", "1")

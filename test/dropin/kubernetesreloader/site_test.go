@@ -1,6 +1,6 @@
 // Package kubernetesreloader_test runs the product in the place of
 // kubernetes-reloader: its command line, on a real API server, with exactly the
-// rights of its published Role.
+// permissions of its published Role.
 package kubernetesreloader_test
 
 import (
@@ -139,7 +139,7 @@ func connect(t *testing.T, kubeconfig string) client.Client {
 	return c
 }
 
-// built is the program, which is built once for all tests of this folder.
+// built is the program, which is built once for all tests of this directory.
 var (
 	built     string
 	buildOnce sync.Mutex

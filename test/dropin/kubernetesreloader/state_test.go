@@ -173,7 +173,7 @@ func TestStateWriteIsRepeated(t *testing.T) {
 	}
 }
 
-// TestNoState: without the object and the right to make it the program works
+// TestNoState: without the object and the permission to make it the program works
 // from memory, says so once, and writes when the object is there.
 func TestNoState(t *testing.T) {
 	t.Parallel()
@@ -191,7 +191,7 @@ func TestNoState(t *testing.T) {
 	s.awaitState(t, map[string]string{"v1.ConfigMap_web": sum("2")})
 }
 
-// TestStateIsMade: with the right to make the object it is made, at start and
+// TestStateIsMade: with the permission to make the object it is made, at start and
 // when somebody has deleted it.
 func TestStateIsMade(t *testing.T) {
 	t.Parallel()

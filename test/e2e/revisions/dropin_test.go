@@ -30,7 +30,7 @@ func originalRole() []labtest.Rule {
 }
 
 // asBefore is configmap-attacher as an old manifest starts it: by its name, with
-// its environment, and with the rights of its role.
+// its environment, and with the permissions of its role.
 type asBefore struct {
 	program string
 	env     []string
@@ -212,7 +212,7 @@ func TestDropInRefusesAnEmptyList(t *testing.T) {
 }
 
 // TestBlockingIsNotPermitted: where admission guards owner references, the owner
-// is added without blocking, and is the controller all the same; the rights that are
+// is added without blocking, and is the controller all the same; the permissions that are
 // needed at all are in the docs.
 func TestBlockingIsNotPermitted(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func (w *world) hooked(args ...string) {
 }
 
 // TestHooksAttach: what Helm itself starts after an installation, an upgrade and a
-// rollback attaches, with no more rights than the chart brings. When it is rolled
+// rollback attaches, with no more permissions than the chart brings. When it is rolled
 // back, the first ReplicaSet is gone with its ConfigMap: both are made anew.
 func TestHooksAttach(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func newWorldOn(t *testing.T, cluster *labtest.Cluster) *world {
 	return &world{walkthrough.NewWorld(t, cluster)}
 }
 
-// home makes a home folder whose kubeconfig is the given one, where
+// home makes a home directory whose kubeconfig is the given one, where
 // configmap-attacher looks for it.
 func home(t *testing.T, kubeconfig string) string {
 	t.Helper()

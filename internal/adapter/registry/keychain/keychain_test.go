@@ -160,8 +160,8 @@ func TestFileIsReadAgain(t *testing.T) {
 }
 
 func TestCredentialHelper(t *testing.T) {
-	folder := t.TempDir()
-	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	script := `#!/bin/sh
 read server
 case $server in
@@ -171,10 +171,10 @@ broken.example) echo hunter2; exit 1 ;;
 *) echo credentials not found in native keychain; exit 1 ;;
 esac
 `
-	if err := os.WriteFile(filepath.Join(folder, "docker-credential-test"), []byte(script), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "docker-credential-test"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(folder, "config.json")
+	path := filepath.Join(dir, "config.json")
 	if err := os.WriteFile(path, []byte(`{"auths":{"r.example":{}},"credsStore":"test","credHelpers":{"evil.example":"../../bin/sh"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}

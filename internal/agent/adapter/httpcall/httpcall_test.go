@@ -117,7 +117,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// A request that was sent is not taken back when the time is over; one that
+// A request that was sent is not rolled back when the time is over; one that
 // nobody took is.
 func TestSend(t *testing.T) {
 	release := make(chan struct{})

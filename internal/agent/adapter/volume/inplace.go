@@ -23,7 +23,7 @@ import (
 //
 // The generation that a file comes from stays beside the data. Until a set is
 // whole its name is in a file of intent: an agent that was killed in between goes
-// on with it. A set that cannot be put in place is taken back.
+// on with it. A set that cannot be put in place is rolled back.
 type inPlace struct {
 	base, state *os.Root
 	overwrite   bool

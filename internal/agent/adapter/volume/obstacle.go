@@ -61,7 +61,7 @@ func (p *inPlace) inTheWay(id, name string, old map[string]bool) error {
 		case p.ours(id, at, info, old):
 			return nil
 		case parent && info.Mode()&fs.ModeSymlink != 0:
-			return fmt.Errorf("%s is a link, and files go into real directories: remove it, or use another folder", at)
+			return fmt.Errorf("%s is a link, and files go into real directories: remove it, or use another directory", at)
 		case p.overwrite && !info.IsDir():
 			return nil
 		default:

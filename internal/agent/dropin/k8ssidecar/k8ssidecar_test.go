@@ -145,7 +145,7 @@ func TestTheURLArrivesAsItWas(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err := teller.Tell(t.Context(), podsync.Release{}); err != nil || uri != c.want || user != "u" {
+		if _, err := teller.Tell(t.Context(), podsync.Delivery{}); err != nil || uri != c.want || user != "u" {
 			t.Errorf("%s: the server was asked for %s by %q, want %s (%v)", name, uri, user, c.want, err)
 		}
 	}

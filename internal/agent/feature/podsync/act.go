@@ -59,7 +59,7 @@ func (a *Agent) fatal(o Outcome) error {
 
 func (a *Agent) stage(id string) error {
 	dir, err := a.parts.Publisher.Stage(id, a.planned.tree)
-	a.checking = Release{Generation: id, Dir: dir, Changed: filemap.Changed(a.files.tree, a.planned.tree)}
+	a.checking = Delivery{Generation: id, Dir: dir, Changed: filemap.Changed(a.files.tree, a.planned.tree)}
 	return err
 }
 
@@ -77,7 +77,7 @@ func (e *CheckError) Unwrap() error { return e.Err }
 func (a *Agent) check(ctx context.Context, id string) error {
 	release := a.checking
 	if id == a.state.Published && !a.files.damaged {
-		release = a.release()
+		release = a.delivery()
 	}
 	output, err := a.parts.Checker.Check(ctx, release)
 	a.setCheckOutput(output)

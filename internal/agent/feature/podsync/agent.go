@@ -19,7 +19,7 @@ type Agent struct {
 
 	state    State
 	planned  plan
-	checking Release
+	checking Delivery
 	baseline string
 	answers  answers
 	start    start
@@ -172,7 +172,7 @@ func (a *Agent) refusal() error {
 }
 
 // gather reads the world into the input of a decision.
-func (a *Agent) gather() Input {
+func (a *Agent) gather() Observation {
 	a.plan()
 	rejected := a.state.Rejected
 	a.state = a.state.observing(a.planned.id, a.parts.Confirmer != nil)
@@ -206,8 +206,8 @@ func (a *Agent) lookAtFiles() {
 }
 
 // input is what is known now, without looking at the sources again.
-func (a *Agent) input() Input {
-	return Input{
+func (a *Agent) input() Observation {
+	return Observation{
 		Now: a.parts.Now(), Begun: a.start.begun, Timing: a.opts.Timing, State: a.state, Child: a.childPhase(),
 		Checks: a.parts.Checker != nil, Confirms: a.parts.Confirmer != nil,
 		Observed: Observed{

@@ -138,11 +138,11 @@ func (w *world) ReadState(name string) ([]byte, error) {
 
 func (w *world) Keep(value []byte) (filemap.Digest, error) { return sha256.Sum256(value), nil }
 
-func (w *world) Check(_ context.Context, r podsync.Release) (string, error) {
+func (w *world) Check(_ context.Context, r podsync.Delivery) (string, error) {
 	return "checked " + r.Dir, w.check(r.Generation)
 }
 
-func (w *world) Tell(_ context.Context, r podsync.Release) (bool, error) {
+func (w *world) Tell(_ context.Context, r podsync.Delivery) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told = append(w.told, r.Generation)
@@ -167,7 +167,7 @@ func (w *world) said(words string) int {
 
 func (w *world) Compares() bool { return w.compare != nil }
 
-func (w *world) Confirm(ctx context.Context, _ podsync.Release, baseline string) error {
+func (w *world) Confirm(ctx context.Context, _ podsync.Delivery, baseline string) error {
 	switch {
 	case w.ask != nil:
 		return w.ask(ctx)

@@ -76,8 +76,8 @@ func TestDriftBeforeAOneShot(t *testing.T) {
 	})
 }
 
-// A publish that fails half-way and cannot be taken back leaves files of two sets.
-// Sources that go back to the published content do not make that right: it is said
+// A publish that fails half-way and cannot be rolled back leaves files of two sets.
+// Sources that go back to the published content do not make that permission: it is said
 // until the set is whole again.
 func TestFilesOfTwoSetsAreNotInStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

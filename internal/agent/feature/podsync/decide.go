@@ -102,8 +102,8 @@ type Timing struct {
 	Retry, MaxRetry time.Duration
 }
 
-// Input is everything that the next step depends on.
-type Input struct {
+// Observation is everything that the next step depends on.
+type Observation struct {
 	Now time.Time
 	// Begun is when the agent began to look at the sources.
 	Begun    time.Time
@@ -125,7 +125,7 @@ type Decision struct {
 }
 
 // Decide says what comes next. It is the whole policy of the agent.
-func Decide(in Input) Decision {
+func Decide(in Observation) Decision {
 	if in.Child == ChildExited {
 		return in.afterChild()
 	}
@@ -147,7 +147,7 @@ func Decide(in Input) Decision {
 // startChild starts the application on a set that this agent's own check has
 // passed. One that an earlier run published, perhaps with another check or with
 // none, is checked where it is.
-func (in Input) startChild(reason Reason) Decision {
+func (in Observation) startChild(reason Reason) Decision {
 	d := Decision{Verb: StartChild, Reason: reason, Generation: in.State.Published}
 	if in.unchecked() {
 		d.Verb = Check
@@ -156,7 +156,7 @@ func (in Input) startChild(reason Reason) Decision {
 }
 
 // unchecked says that this agent's own check has not passed the set in place.
-func (in Input) unchecked() bool { return in.Checks && in.State.Checked != in.State.Published }
+func (in Observation) unchecked() bool { return in.Checks && in.State.Checked != in.State.Published }
 
 // sourcePatience is how long an application that could run with the set of an
 // earlier agent waits for the sources at the start.
@@ -169,7 +169,7 @@ const reloadWindow = 10 * time.Second
 // afterChild attributes the end of the application to the reload that was
 // under way, if there was one and there is something to go back to. An agent
 // that cannot go back ends with its child, as any other does.
-func (in Input) afterChild() Decision {
+func (in Observation) afterChild() Decision {
 	s := in.State
 	if in.reloading() && in.mayRollBack() && s.RollBackFailures < in.Timing.MaxFailures {
 		if in.Now.Before(s.NextRollBack) {
@@ -185,7 +185,7 @@ func (in Input) afterChild() Decision {
 
 // reloading says that the application was told of the published set and has
 // not shown yet that it took it, or has done so only a moment ago.
-func (in Input) reloading() bool {
+func (in Observation) reloading() bool {
 	s := in.State
 	told := s.Failures > 0 || s.Delivered == s.Published
 	if told && !s.Settled(in.Confirms) {
@@ -196,7 +196,7 @@ func (in Input) reloading() bool {
 
 // towardsObserved moves the observed set as far as publishing. moving is false
 // when there is nothing to move or it may not be moved now.
-func (in Input) towardsObserved() (d Decision, moving bool) {
+func (in Observation) towardsObserved() (d Decision, moving bool) {
 	target := in.Observed.Generation
 	if target == "" || in.Observed.Conflict || target == in.State.Barred || (target == in.State.Published && !in.putsBack()) {
 		return Decision{}, false
@@ -224,12 +224,12 @@ func (in Input) towardsObserved() (d Decision, moving bool) {
 
 // putsBack says that the published set is published once more, because readers find
 // something else. A set that is being rolled back is not.
-func (in Input) putsBack() bool { return in.Observed.Damaged && in.State.RollBackFailures == 0 }
+func (in Observation) putsBack() bool { return in.Observed.Damaged && in.State.RollBackFailures == 0 }
 
 // whileRejected lets the published set be delivered further and looks at the
 // refused one again later: a checker may fail for reasons that pass, such as a
 // name that did not resolve.
-func (in Input) whileRejected() (Decision, bool) {
+func (in Observation) whileRejected() (Decision, bool) {
 	if in.State.Published != "" && in.State.Settled(in.Confirms) && in.Child != ChildPending {
 		return Decision{Verb: Wait, Reason: Rejected, Until: in.State.NextCheck}, true
 	}
@@ -241,7 +241,7 @@ func (in Input) whileRejected() (Decision, bool) {
 
 // notBefore is when the observed set may move. The first one moves at once:
 // no application reads yet, and the sources were read as a whole.
-func (in Input) notBefore() (time.Time, Reason) {
+func (in Observation) notBefore() (time.Time, Reason) {
 	if in.State.Published == "" {
 		return time.Time{}, Changed
 	}
@@ -257,7 +257,7 @@ func (in Input) notBefore() (time.Time, Reason) {
 	return interval, TooSoon
 }
 
-func (in Input) holdReason() Reason {
+func (in Observation) holdReason() Reason {
 	if in.Observed.Conflict {
 		return SourceConflict
 	}
@@ -265,7 +265,7 @@ func (in Input) holdReason() Reason {
 }
 
 // deliver brings the application in step with the published set.
-func (in Input) deliver() Decision {
+func (in Observation) deliver() Decision {
 	s := in.State
 	if s.Settled(in.Confirms) {
 		return Decision{Verb: Wait, Reason: in.restReason()}
@@ -285,7 +285,7 @@ func (in Input) deliver() Decision {
 	return Decision{Verb: Confirm, Reason: NotConfirmed, Generation: s.Published}
 }
 
-func (in Input) retryReason() Reason {
+func (in Observation) retryReason() Reason {
 	if in.State.Failures == 0 && !in.State.UnreachableSince.IsZero() {
 		return Unreachable
 	}
@@ -294,12 +294,12 @@ func (in Input) retryReason() Reason {
 
 // mayRollBack is false after a roll-back: going back twice would bring a set
 // back that the application refused.
-func (in Input) mayRollBack() bool {
+func (in Observation) mayRollBack() bool {
 	s := in.State
 	return in.Timing.RollBack && s.Previous != "" && s.Previous != s.Published && s.Barred == ""
 }
 
-func (in Input) restReason() Reason {
+func (in Observation) restReason() Reason {
 	switch {
 	case in.Observed.Conflict:
 		return SourceConflict

@@ -22,8 +22,8 @@ func timing() podsync.Timing {
 }
 
 // input is an agent in step with generation A at second 100.
-func input() podsync.Input {
-	return podsync.Input{
+func input() podsync.Observation {
+	return podsync.Observation{
 		Now: at(100), Timing: timing(),
 		Observed: podsync.Observed{Generation: "A", FirstChange: at(0), LastChange: at(0)},
 		State:    podsync.State{Sets: podsync.Sets{Published: "A"}, Answers: podsync.Answers{Delivered: "A", Confirmed: "A"}, Checks: podsync.Checks{Staged: "A", Checked: "A"}},
@@ -33,31 +33,31 @@ func input() podsync.Input {
 func TestDecide(t *testing.T) {
 	cases := map[string]struct {
 		why  string
-		set  func(*podsync.Input)
+		set  func(*podsync.Observation)
 		want podsync.Decision
 	}{
 		"in step": {
-			why: "nothing changed, nothing to do", set: func(*podsync.Input) {},
+			why: "nothing changed, nothing to do", set: func(*podsync.Observation) {},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.InStep},
 		},
 		"sources unread": {
 			why:  "half a set is never published",
-			set:  func(in *podsync.Input) { in.Observed.Generation, in.State = "", podsync.State{} },
+			set:  func(in *podsync.Observation) { in.Observed.Generation, in.State = "", podsync.State{} },
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources},
 		},
 		"sources unread after a restart": {
 			why:  "what is on the disk stays until the sources are known",
-			set:  func(in *podsync.Input) { in.Observed.Generation = "" },
+			set:  func(in *podsync.Observation) { in.Observed.Generation = "" },
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources},
 		},
 		"damaged": {
 			why:  "readers find something else than the set that is published",
-			set:  func(in *podsync.Input) { in.Observed.Damaged, in.State.Staged = true, "" },
+			set:  func(in *podsync.Observation) { in.Observed.Damaged, in.State.Staged = true, "" },
 			want: podsync.Decision{Verb: podsync.Stage, Reason: podsync.Damaged, Generation: "A"},
 		},
 		"damaged while it is rolled back": {
 			why: "a set that the application refused is not published once more",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Observed.Damaged = true
 				in.State = podsync.State{Sets: podsync.Sets{Published: "A", Previous: "0"}, Tries: podsync.Tries{Failures: 3, NextTry: at(110)}, RollBackFailures: 1}
 			},
@@ -65,17 +65,19 @@ func TestDecide(t *testing.T) {
 		},
 		"conflict later": {
 			why:  "two sources with one file: the old set stays",
-			set:  func(in *podsync.Input) { in.Observed = podsync.Observed{Conflict: true} },
+			set:  func(in *podsync.Observation) { in.Observed = podsync.Observed{Conflict: true} },
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.SourceConflict},
 		},
 		"conflict before anything": {
-			why:  "nothing can be published",
-			set:  func(in *podsync.Input) { in.Observed, in.State = podsync.Observed{Conflict: true}, podsync.State{} },
+			why: "nothing can be published",
+			set: func(in *podsync.Observation) {
+				in.Observed, in.State = podsync.Observed{Conflict: true}, podsync.State{}
+			},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.SourceConflict},
 		},
 		"first set at once": {
 			why: "nobody reads yet, so that there is nothing to wait for",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.State = podsync.State{}
 				in.Observed.LastChange = in.Now
 			},
@@ -83,28 +85,28 @@ func TestDecide(t *testing.T) {
 		},
 		"quiet": {
 			why: "more changes may come",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Observed = podsync.Observed{Generation: "B", FirstChange: at(99), LastChange: at(99)}
 			},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForQuiet, Until: at(101)},
 		},
 		"quiet is bounded": {
 			why: "sources that never rest are still delivered",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Observed = podsync.Observed{Generation: "B", FirstChange: at(89), LastChange: at(99.5)}
 			},
 			want: podsync.Decision{Verb: podsync.Stage, Reason: podsync.Changed, Generation: "B"},
 		},
 		"no first change": {
 			why: "what is not known bounds nothing",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Observed = podsync.Observed{Generation: "B", LastChange: at(99)}
 			},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForQuiet, Until: at(101)},
 		},
 		"minimum interval": {
 			why: "reloads are kept apart, files and reload together",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Timing.MinInterval, in.State.LastNotify = 10*time.Second, at(95)
 				in.Observed = podsync.Observed{Generation: "B", FirstChange: at(90), LastChange: at(90)}
 			},
@@ -112,31 +114,31 @@ func TestDecide(t *testing.T) {
 		},
 		"staged": {
 			why:  "without a checker a staged set is published",
-			set:  func(in *podsync.Input) { in.Observed.Generation, in.State.Staged = "B", "B" },
+			set:  func(in *podsync.Observation) { in.Observed.Generation, in.State.Staged = "B", "B" },
 			want: podsync.Decision{Verb: podsync.Publish, Reason: podsync.Changed, Generation: "B"},
 		},
 		"staged but unchecked": {
 			why:  "nothing is published unchecked",
-			set:  func(in *podsync.Input) { in.Observed.Generation, in.State.Staged, in.Checks = "B", "B", true },
+			set:  func(in *podsync.Observation) { in.Observed.Generation, in.State.Staged, in.Checks = "B", "B", true },
 			want: podsync.Decision{Verb: podsync.Check, Reason: podsync.Changed, Generation: "B"},
 		},
 		"checked": {
 			why: "a good check opens the way",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Observed.Generation, in.State.Staged, in.State.Checked, in.Checks = "B", "B", "B", true
 			},
 			want: podsync.Decision{Verb: podsync.Publish, Reason: podsync.Changed, Generation: "B"},
 		},
 		"rejected": {
 			why: "a refused set waits, the application is not touched",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Observed.Generation, in.State.Rejected, in.State.NextCheck, in.Checks = "B", "B", at(130), true
 			},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.Rejected, Until: at(130)},
 		},
 		"rejected at the start": {
 			why: "there is nothing else to deliver",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.State = podsync.State{Checks: podsync.Checks{Rejected: "A", NextCheck: at(130)}}
 				in.Checks = true
 			},
@@ -144,7 +146,7 @@ func TestDecide(t *testing.T) {
 		},
 		"rejected while the published one is undelivered": {
 			why: "a refused newer set does not stop the delivery of the older one",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Observed.Generation, in.State.Rejected, in.State.NextCheck = "B", "B", at(130)
 				in.State.Delivered = ""
 			},
@@ -152,77 +154,79 @@ func TestDecide(t *testing.T) {
 		},
 		"rejected, time to look again": {
 			why: "a checker may have failed for a reason that has passed",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Observed.Generation, in.State.Rejected, in.State.NextCheck, in.State.Staged, in.Checks = "B", "B", at(100), "B", true
 			},
 			want: podsync.Decision{Verb: podsync.Check, Reason: podsync.Changed, Generation: "B"},
 		},
 		"newer than rejected": {
 			why: "something newer does not wait for the refused one's pause",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Observed.Generation, in.State.Rejected, in.State.NextCheck = "C", "B", at(130)
 			},
 			want: podsync.Decision{Verb: podsync.Stage, Reason: podsync.Changed, Generation: "C"},
 		},
 		"published": {
 			why:  "the application has to be told",
-			set:  func(in *podsync.Input) { in.State.Delivered = "" },
+			set:  func(in *podsync.Observation) { in.State.Delivered = "" },
 			want: podsync.Decision{Verb: podsync.Notify, Reason: podsync.NotDelivered, Generation: "A"},
 		},
 		"told": {
 			why:  "and asked, when there is a way to ask",
-			set:  func(in *podsync.Input) { in.State.Confirmed, in.Confirms = "", true },
+			set:  func(in *podsync.Observation) { in.State.Confirmed, in.Confirms = "", true },
 			want: podsync.Decision{Verb: podsync.Confirm, Reason: podsync.NotConfirmed, Generation: "A"},
 		},
 		"told, nobody to ask": {
 			why:  "an unconfirmed set is left at that",
-			set:  func(in *podsync.Input) { in.State.Confirmed = "" },
+			set:  func(in *podsync.Observation) { in.State.Confirmed = "" },
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.InStep},
 		},
 		"read at its start": {
 			why:  "the first set is neither told nor asked for",
-			set:  func(in *podsync.Input) { in.State.Confirmed, in.State.Initial, in.Confirms = "", "A", true },
+			set:  func(in *podsync.Observation) { in.State.Confirmed, in.State.Initial, in.Confirms = "", "A", true },
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.InStep},
 		},
 		"failed once": {
-			why:  "a failed reload is tried again after a pause",
-			set:  func(in *podsync.Input) { in.State.Delivered, in.State.Failures, in.State.NextTry = "", 1, at(101) },
+			why: "a failed reload is tried again after a pause",
+			set: func(in *podsync.Observation) {
+				in.State.Delivered, in.State.Failures, in.State.NextTry = "", 1, at(101)
+			},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.RetryLater, Until: at(101)},
 		},
 		"cannot be asked": {
 			why: "an application that is starting is asked again, under a reason of its own",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.State.Delivered, in.State.UnreachableSince, in.State.NextTry = "", at(90), at(101)
 			},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.Unreachable, Until: at(101)},
 		},
 		"failed often without roll-back": {
 			why:  "it is tried until it works or something newer comes",
-			set:  func(in *podsync.Input) { in.State.Delivered, in.State.Failures, in.State.Previous = "", 9, "0" },
+			set:  func(in *podsync.Observation) { in.State.Delivered, in.State.Failures, in.State.Previous = "", 9, "0" },
 			want: podsync.Decision{Verb: podsync.Notify, Reason: podsync.NotDelivered, Generation: "A"},
 		},
 		"failed, but something newer is there": {
 			why: "only the newest matters",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Observed.Generation, in.State.Delivered, in.State.Failures, in.State.NextTry = "B", "", 2, at(130)
 			},
 			want: podsync.Decision{Verb: podsync.Stage, Reason: podsync.Changed, Generation: "B"},
 		},
 		"too many failures": {
 			why: "the previous set is put back",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Timing.RollBack, in.State.Delivered, in.State.Failures, in.State.Previous = true, "", 3, "0"
 			},
 			want: podsync.Decision{Verb: podsync.RollBack, Reason: podsync.TooManyFailures, Generation: "0"},
 		},
 		"too many failures, nothing before": {
 			why:  "there is nothing to put back",
-			set:  func(in *podsync.Input) { in.Timing.RollBack, in.State.Delivered, in.State.Failures = true, "", 3 },
+			set:  func(in *podsync.Observation) { in.Timing.RollBack, in.State.Delivered, in.State.Failures = true, "", 3 },
 			want: podsync.Decision{Verb: podsync.Notify, Reason: podsync.NotDelivered, Generation: "A"},
 		},
 		"rolled back, application to be told": {
 			why: "it is told of the old set; going back twice is not possible",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Timing.RollBack = true
 				in.Observed.Generation = "B"
 				in.State = podsync.State{Sets: podsync.Sets{Published: "A", Previous: "A"}, Barred: "B", Tries: podsync.Tries{Failures: 5}}
@@ -231,76 +235,76 @@ func TestDecide(t *testing.T) {
 		},
 		"rolled back": {
 			why:  "the barred set is left alone",
-			set:  func(in *podsync.Input) { in.Observed.Generation, in.State.Barred = "B", "B" },
+			set:  func(in *podsync.Observation) { in.Observed.Generation, in.State.Barred = "B", "B" },
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.RolledBack},
 		},
 		"newer than rolled back": {
 			why:  "a third set is a new chance",
-			set:  func(in *podsync.Input) { in.Observed.Generation, in.State.Barred = "C", "B" },
+			set:  func(in *podsync.Observation) { in.Observed.Generation, in.State.Barred = "C", "B" },
 			want: podsync.Decision{Verb: podsync.Stage, Reason: podsync.Changed, Generation: "C"},
 		},
 		"child before its files": {
 			why: "the child is not started before the first set",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.State, in.Child, in.Observed.Generation = podsync.State{}, podsync.ChildPending, ""
 			},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources},
 		},
 		"child with old files": {
 			why: "files of an earlier life do not start the child while the sources may still be read",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Child, in.Observed.Generation, in.Begun = podsync.ChildPending, "", at(95)
 			},
 			want: podsync.Decision{Verb: podsync.Wait, Reason: podsync.WaitingForSources, Until: at(105)},
 		},
 		"child with old files and no sources": {
 			why: "an API server that is away does not keep an application down that has its files",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Child, in.Observed.Generation, in.Begun = podsync.ChildPending, "", at(90)
 			},
 			want: podsync.Decision{Verb: podsync.StartChild, Reason: podsync.ChildNotStarted, Generation: "A"},
 		},
 		"child with its files": {
 			why:  "no reload before the start, whatever was delivered",
-			set:  func(in *podsync.Input) { in.Child, in.State.Delivered = podsync.ChildPending, "" },
+			set:  func(in *podsync.Observation) { in.Child, in.State.Delivered = podsync.ChildPending, "" },
 			want: podsync.Decision{Verb: podsync.StartChild, Reason: podsync.ChildNotStarted, Generation: "A"},
 		},
 		"child with files of an earlier run": {
 			why: "they were published with another check, or with none",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Child, in.Checks, in.State.Checked = podsync.ChildPending, true, ""
 			},
 			want: podsync.Decision{Verb: podsync.Check, Reason: podsync.ChildNotStarted, Generation: "A"},
 		},
 		"child with the set that was put back": {
 			why: "the check of this command line may not have seen it",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Child, in.Checks, in.State.Checked, in.State.Restarting = podsync.ChildExited, true, "B", true
 			},
 			want: podsync.Decision{Verb: podsync.Check, Reason: podsync.ChildStopped, Generation: "A"},
 		},
 		"child although the newest set is refused": {
 			why: "the last good set is better than no application",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Child, in.Observed.Generation, in.State.Rejected, in.State.NextCheck = podsync.ChildPending, "B", "B", at(130)
 			},
 			want: podsync.Decision{Verb: podsync.StartChild, Reason: podsync.ChildNotStarted, Generation: "A"},
 		},
 		"child ended": {
 			why:  "the agent ends with its child",
-			set:  func(in *podsync.Input) { in.Child = podsync.ChildExited },
+			set:  func(in *podsync.Observation) { in.Child = podsync.ChildExited },
 			want: podsync.Decision{Verb: podsync.Exit, Reason: podsync.ChildStopped},
 		},
 		"child ended by a reload": {
-			why: "the set that ended it is taken back",
-			set: func(in *podsync.Input) {
+			why: "the set that ended it is rolled back",
+			set: func(in *podsync.Observation) {
 				in.Child, in.Timing.RollBack, in.State.Previous, in.State.LastNotify = podsync.ChildExited, true, "0", at(99)
 			},
 			want: podsync.Decision{Verb: podsync.RollBack, Reason: podsync.ChildStopped, Generation: "0"},
 		},
-		"child ended by a reload that cannot be taken back": {
+		"child ended by a reload that cannot be rolled back": {
 			why: "an agent without its application is of no use to anybody",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Child, in.Timing.RollBack, in.State.Previous, in.State.LastNotify = podsync.ChildExited, true, "0", at(99)
 				in.State.RollBackFailures = 3
 			},
@@ -308,7 +312,7 @@ func TestDecide(t *testing.T) {
 		},
 		"child ended while it was asked": {
 			why: "asking may take longer than any window",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Child, in.Timing.RollBack, in.State.Previous, in.State.LastNotify = podsync.ChildExited, true, "0", at(60)
 				in.Confirms, in.State.Confirmed = true, ""
 			},
@@ -316,21 +320,21 @@ func TestDecide(t *testing.T) {
 		},
 		"child ended before it was told": {
 			why: "a set that it does not know of did not end it",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Child, in.Timing.RollBack, in.State.Previous, in.State.Delivered = podsync.ChildExited, true, "0", ""
 			},
 			want: podsync.Decision{Verb: podsync.Exit, Reason: podsync.ChildStopped},
 		},
 		"child ended long after a reload": {
 			why: "that is the child's own affair",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Child, in.Timing.RollBack, in.State.Previous, in.State.LastNotify = podsync.ChildExited, true, "0", at(10)
 			},
 			want: podsync.Decision{Verb: podsync.Exit, Reason: podsync.ChildStopped},
 		},
 		"child to be started again": {
 			why: "after the roll-back it runs with the old set",
-			set: func(in *podsync.Input) {
+			set: func(in *podsync.Observation) {
 				in.Child, in.State.Restarting, in.State.Barred = podsync.ChildExited, true, "B"
 			},
 			want: podsync.Decision{Verb: podsync.StartChild, Reason: podsync.ChildStopped, Generation: "A"},

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// release is the published set as the application sees it.
-func (a *Agent) release() Release {
-	return Release{Generation: a.state.Published, Dir: a.parts.Root, Changed: a.checking.Changed}
+// delivery is the published set as the application sees it.
+func (a *Agent) delivery() Delivery {
+	return Delivery{Generation: a.state.Published, Dir: a.parts.Root, Changed: a.checking.Changed}
 }
 
 // notify tells everybody in order; the first failure ends it. Who was told and
@@ -24,7 +24,7 @@ func (a *Agent) notify(ctx context.Context) (acknowledged bool, err error) {
 	}
 	a.answers.acknowledged = len(a.parts.Tellers) > 0
 	for _, teller := range a.parts.Tellers {
-		answered, err := teller.Tell(ctx, a.release())
+		answered, err := teller.Tell(ctx, a.delivery())
 		if working, late := errors.AsType[*UnansweredError](err); late {
 			a.answers.pending = append(a.answers.pending, working)
 			continue
@@ -116,7 +116,7 @@ func (a *Agent) ask(ctx context.Context) (acknowledged bool, err error) {
 	if confirmer == nil {
 		return a.answers.acknowledged, nil
 	}
-	err = confirmer.Confirm(ctx, a.release(), a.baseline)
+	err = confirmer.Confirm(ctx, a.delivery(), a.baseline)
 	if err != nil && awaited {
 		err = &AnsweredError{Err: err}
 	}
@@ -146,7 +146,7 @@ func (a *Agent) awaitAnswer(ctx context.Context) error {
 // askWhileWorking asks an application that has not answered. Its yes counts at
 // once; after a no it goes on being at work, unless its answer says no too.
 func (a *Agent) askWhileWorking(ctx context.Context) error {
-	err := a.parts.Confirmer.Confirm(ctx, a.release(), a.baseline)
+	err := a.parts.Confirmer.Confirm(ctx, a.delivery(), a.baseline)
 	if err == nil {
 		a.abandon()
 		return nil

@@ -57,7 +57,7 @@ func id(t *testing.T, content string) string {
 
 // Going back to the old content clears a refused or rolled back one, which gets
 // a new chance when it comes again.
-func TestContentThatIsTakenBack(t *testing.T) {
+func TestContentThatIsRolledBack(t *testing.T) {
 	t.Run("after a refused check", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/agent/core/expofmt"
 )
 
-// Finding is one part of the agent's health.
-type Finding struct {
+// HealthCheck is one part of the agent's health.
+type HealthCheck struct {
 	Name string
 	// Problem is empty when the part is well.
 	Problem string
@@ -22,7 +22,7 @@ type Finding struct {
 // before was put back changes nothing until the application has taken it. One
 // that is away is about to read the files itself, or is started again because
 // of this very answer: nothing is known of it. While the set that it refused
-// cannot be taken back it is not even asked.
+// cannot be rolled back it is not even asked.
 func (a *Agent) applicationFailed(s Status) bool {
 	if s.RollBackFailures > 0 {
 		return true
@@ -38,21 +38,21 @@ func (a *Agent) applicationFailed(s Status) bool {
 
 // Health tells whether the application runs what is published and whether the
 // sources are heard of.
-func (a *Agent) Health() []Finding {
+func (a *Agent) Health() []HealthCheck {
 	a.told.mu.Lock()
 	s := a.told.status
 	a.told.mu.Unlock()
-	application := Finding{Name: "application"}
+	application := HealthCheck{Name: "application"}
 	switch {
 	case !a.applicationFailed(s):
 	case s.RollBackFailures > 0:
-		application.Problem = fmt.Sprintf("generation %s cannot be taken back: %s", s.Published, s.Message)
+		application.Problem = fmt.Sprintf("generation %s cannot be rolled back: %s", s.Published, s.Message)
 	case s.Barred != "":
 		application.Problem = fmt.Sprintf("has not taken generation %s, which was put back in the place of %s: %s", s.Published, s.Barred, s.Message)
 	default:
 		application.Problem = fmt.Sprintf("does not run generation %s after %d attempts: %s", s.Published, s.Failures, s.Message)
 	}
-	return []Finding{application, {Name: "source", Problem: a.stalled()}}
+	return []HealthCheck{application, {Name: "source", Problem: a.stalled()}}
 }
 
 // stalled says which source was not heard of, or could not be read, for too
@@ -72,10 +72,10 @@ func (a *Agent) stalled() string {
 // Startup is well once the first set is in place and the application, if it is
 // the agent's own child, has been started. A set of an earlier agent counts once
 // the sources were read, or could not be read in time.
-func (a *Agent) Startup() []Finding {
+func (a *Agent) Startup() []HealthCheck {
 	a.told.mu.Lock()
 	defer a.told.mu.Unlock()
-	f := Finding{Name: "published"}
+	f := HealthCheck{Name: "published"}
 	early := !a.told.complete && a.parts.Now().Sub(a.start.begun) < sourcePatience
 	pending := a.parts.Child != nil && a.parts.Child.Done() == nil
 	if a.told.status.Published == "" || early || pending {
@@ -84,29 +84,29 @@ func (a *Agent) Startup() []Finding {
 			f.Problem += ": " + a.told.status.Message
 		}
 	}
-	return []Finding{f}
+	return []HealthCheck{f}
 }
 
 // Ready is startup and health together.
-func (a *Agent) Ready() []Finding { return append(a.Startup(), a.Health()...) }
+func (a *Agent) Ready() []HealthCheck { return append(a.Startup(), a.Health()...) }
 
 // own is the health of the agent without its application.
-func (a *Agent) own() []Finding {
-	return append(a.Startup(), Finding{Name: "source", Problem: a.stalled()})
+func (a *Agent) own() []HealthCheck {
+	return append(a.Startup(), HealthCheck{Name: "source", Problem: a.stalled()})
 }
 
 // Handler serves /healthz, /readyz, /startupz and /metrics. A part of the
 // health can be asked for by its name, as in /healthz/application.
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
-	for path, findings := range map[string]func() []Finding{"/healthz": a.Health, "/readyz": a.Ready, "/startupz": a.Startup} {
+	for path, findings := range map[string]func() []HealthCheck{"/healthz": a.Health, "/readyz": a.Ready, "/startupz": a.Startup} {
 		whole := findings
 		if path == "/healthz" && a.opts.ApplicationApart {
 			whole = a.own
 		}
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { answer(w, whole()) })
 		mux.HandleFunc("GET "+path+"/{part}", func(w http.ResponseWriter, r *http.Request) {
-			part := slices.DeleteFunc(findings(), func(f Finding) bool { return f.Name != r.PathValue("part") })
+			part := slices.DeleteFunc(findings(), func(f HealthCheck) bool { return f.Name != r.PathValue("part") })
 			if len(part) == 0 {
 				http.NotFound(w, r)
 				return
@@ -121,7 +121,7 @@ func (a *Agent) Handler() http.Handler {
 	return mux
 }
 
-func answer(w http.ResponseWriter, findings []Finding) {
+func answer(w http.ResponseWriter, findings []HealthCheck) {
 	var text strings.Builder
 	code := http.StatusOK
 	for _, f := range findings {

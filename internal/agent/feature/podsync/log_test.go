@@ -13,7 +13,7 @@ import (
 )
 
 // The log tells what happened in words that mean it, and the status tells the
-// size of the set in place, not of one that was taken back.
+// size of the set in place, not of one that was rolled back.
 func TestLogAndSizeAfterAStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

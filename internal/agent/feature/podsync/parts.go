@@ -35,8 +35,8 @@ type StateStore interface {
 	WriteState(name string, content []byte) error
 }
 
-// Release is a generation as the application's side sees it.
-type Release struct {
+// Delivery is a generation as the application's side sees it.
+type Delivery struct {
 	Generation string
 	// Dir is where its files are: the staged directory for a check, the root
 	// afterwards.
@@ -110,7 +110,7 @@ func (e *ToleratedError) Unwrap() error { return e.Err }
 // Checker looks at a staged generation before anybody else does. It returns
 // what the check printed.
 type Checker interface {
-	Check(ctx context.Context, release Release) (output string, err error)
+	Check(ctx context.Context, release Delivery) (output string, err error)
 }
 
 // Teller tells the application that its files changed. acknowledged is true
@@ -118,7 +118,7 @@ type Checker interface {
 // *UnreachableError when the application did not get to know of anything, and an
 // *UnansweredError when it did and its answer is awaited.
 type Teller interface {
-	Tell(ctx context.Context, release Release) (acknowledged bool, err error)
+	Tell(ctx context.Context, release Delivery) (acknowledged bool, err error)
 }
 
 // Confirmer finds out whether the application runs what it was told.
@@ -128,7 +128,7 @@ type Confirmer interface {
 	// because it is starting.
 	Baseline(ctx context.Context) (string, error)
 	// Confirm waits until the application shows the release, or fails.
-	Confirm(ctx context.Context, release Release, baseline string) error
+	Confirm(ctx context.Context, release Delivery, baseline string) error
 	// Compares says that the answer is about what happened since the baseline.
 	// Any other question may be answered from before the application was done.
 	Compares() bool

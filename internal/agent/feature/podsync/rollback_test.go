@@ -17,7 +17,7 @@ func rollBack(o *podsync.Options) {
 }
 
 // A child that ends while it is asked has answered, however long asking may
-// take: its set is taken back and it runs again.
+// take: its set is rolled back and it runs again.
 func TestAChildThatEndsWhileItIsAsked(t *testing.T) {
 	for name, after := range map[string]time.Duration{"at once": 0, "later than the window": 20 * time.Second} {
 		t.Run(name, func(t *testing.T) {

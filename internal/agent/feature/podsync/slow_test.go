@@ -85,7 +85,7 @@ func start(t *testing.T, w *world, confirm func() error) (*podsync.Agent, func(s
 }
 
 // A reload that hangs turns health red in the time that as many refusals would
-// take, and a late yes turns it green. A set is not taken back for being slow.
+// take, and a late yes turns it green. A set is not rolled back for being slow.
 func TestAHangingReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -97,7 +97,7 @@ func TestAHangingReload(t *testing.T) {
 		synctest.Wait()
 		wantProbe(t, agent, "/healthz/application", http.StatusServiceUnavailable)
 		if len(w.told) != 2 || len(w.published) != 2 {
-			t.Errorf("told %v, published %v: nothing is sent again or taken back", w.told, w.published)
+			t.Errorf("told %v, published %v: nothing is sent again or rolled back", w.told, w.published)
 		}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
@@ -108,7 +108,7 @@ func TestAHangingReload(t *testing.T) {
 	})
 }
 
-// A late no is a no: the set is taken back at once when there were enough waits
+// A late no is a no: the set is rolled back at once when there were enough waits
 // before it.
 func TestALateRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -90,7 +90,7 @@ func (s State) Settled(confirms bool) bool {
 }
 
 // working says that the application was told of the published set and may still
-// be at work on it: it is not told again, and nothing is taken back meanwhile.
+// be at work on it: it is not told again, and nothing is rolled back meanwhile.
 func (s State) working() bool { return s.Unanswered != "" && s.Unanswered == s.Published }
 
 // Outcome is how a step ended.

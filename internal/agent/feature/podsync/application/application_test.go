@@ -46,7 +46,7 @@ func TestTellers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { method = r.Method }))
 	defer server.Close()
 	c := &child{}
-	release := podsync.Release{Generation: "g1", Dir: "/d", Changed: []string{"a", "b"}}
+	release := podsync.Delivery{Generation: "g1", Dir: "/d", Changed: []string{"a", "b"}}
 	for spec, want := range map[string]struct {
 		acknowledged bool
 		err          string
@@ -84,7 +84,7 @@ type cutOff struct {
 	cut func()
 }
 
-func (c *cutOff) ask(ctx context.Context, release podsync.Release, baseline string) (bool, error) {
+func (c *cutOff) ask(ctx context.Context, release podsync.Delivery, baseline string) (bool, error) {
 	if c.at--; c.at == 0 {
 		c.cut()
 	}
@@ -122,7 +122,7 @@ func TestConfirmers(t *testing.T) {
 		// is still the reason when the fifth question gets none.
 		ctx, cancel := context.WithCancel(t.Context())
 		confirmer.probe = &cutOff{probe: confirmer.probe, at: 5, cut: cancel}
-		err = confirmer.Confirm(ctx, podsync.Release{Generation: "g1", Dir: "/d"}, "")
+		err = confirmer.Confirm(ctx, podsync.Delivery{Generation: "g1", Dir: "/d"}, "")
 		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: error %v", spec, err)
 		}
@@ -139,7 +139,7 @@ func TestWorkersOfADeadChild(t *testing.T) {
 	if _, unreachable := errors.AsType[*podsync.UnreachableError](err); !unreachable {
 		t.Errorf("error %v, want one that says that it cannot be asked", err)
 	}
-	if err := confirmer.Confirm(t.Context(), podsync.Release{}, "[12]"); err == nil {
+	if err := confirmer.Confirm(t.Context(), podsync.Delivery{}, "[12]"); err == nil {
 		t.Error("it is confirmed")
 	}
 }
@@ -177,7 +177,7 @@ func TestAMetricIsComparedWithBefore(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			confirmer.probe = &cutOff{probe: confirmer.probe, at: 4, cut: cancel}
-			err = confirmer.Confirm(ctx, podsync.Release{}, baseline)
+			err = confirmer.Confirm(ctx, podsync.Delivery{}, baseline)
 			if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
@@ -201,7 +201,7 @@ func TestNothingToCompareWith(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := confirmer.Confirm(t.Context(), podsync.Release{}, ""); err == nil || !strings.Contains(err.Error(), "it is not known how things were before the reload") {
+		if err := confirmer.Confirm(t.Context(), podsync.Delivery{}, ""); err == nil || !strings.Contains(err.Error(), "it is not known how things were before the reload") {
 			t.Errorf("%s: error %v", spec, err)
 		}
 	}
@@ -209,7 +209,7 @@ func TestNothingToCompareWith(t *testing.T) {
 
 // The kernel refuses to start a program with a variable of more than 128 KiB.
 func TestManyChangedFiles(t *testing.T) {
-	release := podsync.Release{Generation: "g1", Dir: "/d"}
+	release := podsync.Delivery{Generation: "g1", Dir: "/d"}
 	for n := range 5000 {
 		release.Changed = append(release.Changed, "directory/with/a/long/name/file-"+strconv.Itoa(n))
 	}
@@ -260,7 +260,7 @@ func TestUnreachable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = teller.Tell(t.Context(), podsync.Release{})
+		_, err = teller.Tell(t.Context(), podsync.Delivery{})
 		if _, unreachable := errors.AsType[*podsync.UnreachableError](err); err == nil || unreachable != want {
 			t.Errorf("%s: %v, unreachable is %v", spec, err, unreachable)
 		}
@@ -283,7 +283,7 @@ func TestASlowReloadIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = teller.Tell(t.Context(), podsync.Release{})
+		_, err = teller.Tell(t.Context(), podsync.Delivery{})
 		late, told := errors.AsType[*podsync.UnansweredError](err)
 		if !told || late.Patience != s.HTTP.Others.Timeout {
 			t.Fatalf("error %v", err)
@@ -311,7 +311,7 @@ func TestASlowSocketIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := teller.Tell(t.Context(), podsync.Release{}); err != nil {
+	if _, err := teller.Tell(t.Context(), podsync.Delivery{}); err != nil {
 		t.Errorf("error %v", err)
 	}
 }
@@ -328,7 +328,7 @@ func TestMetricsBeyondTheLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = confirmer.probe.ask(t.Context(), podsync.Release{}, compared); err == nil || !strings.Contains(err.Error(), "the answer is larger than 4 MiB") {
+		if _, err = confirmer.probe.ask(t.Context(), podsync.Delivery{}, compared); err == nil || !strings.Contains(err.Error(), "the answer is larger than 4 MiB") {
 			t.Errorf("%s: error %v", spec, err)
 		}
 	}
@@ -336,7 +336,7 @@ func TestMetricsBeyondTheLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := confirmer.Confirm(t.Context(), podsync.Release{}, ""); err != nil {
+	if err := confirmer.Confirm(t.Context(), podsync.Delivery{}, ""); err != nil {
 		t.Errorf("a code needs no body: %v", err)
 	}
 }
@@ -366,7 +366,7 @@ func TestEachAddressHasItsOwnCredentials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := teller.Tell(t.Context(), podsync.Release{}); err != nil {
+		if _, err := teller.Tell(t.Context(), podsync.Delivery{}); err != nil {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}
@@ -375,7 +375,7 @@ func TestEachAddressHasItsOwnCredentials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := confirmer.Confirm(t.Context(), podsync.Release{}, ""); err != nil {
+		if err := confirmer.Confirm(t.Context(), podsync.Delivery{}, ""); err != nil {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // cannot change the answer.
 type probe interface {
 	baseline(ctx context.Context) (string, error)
-	ask(ctx context.Context, release podsync.Release, baseline string) (final bool, err error)
+	ask(ctx context.Context, release podsync.Delivery, baseline string) (final bool, err error)
 }
 
 // Confirmer asks until the answer is right or the time is over.
@@ -127,7 +127,7 @@ func (c *Confirmer) Baseline(ctx context.Context) (string, error) {
 }
 
 // Confirm asks with growing pauses.
-func (c *Confirmer) Confirm(ctx context.Context, release podsync.Release, baseline string) error {
+func (c *Confirmer) Confirm(ctx context.Context, release podsync.Delivery, baseline string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var last error
@@ -164,7 +164,7 @@ func newHTTPProbe(words string, settings Settings, judge func(string) error) (ht
 
 func (httpProbe) baseline(context.Context) (string, error) { return "", nil }
 
-func (h httpProbe) ask(ctx context.Context, _ podsync.Release, _ string) (bool, error) {
+func (h httpProbe) ask(ctx context.Context, _ podsync.Delivery, _ string) (bool, error) {
 	if h.judge == nil {
 		return false, httpcall.Probe(ctx, h.options)
 	}
@@ -218,7 +218,7 @@ func (m metricProbe) baseline(ctx context.Context) (string, error) {
 	return compared + m.condition.Excerpt(samples), err
 }
 
-func (m metricProbe) ask(ctx context.Context, _ podsync.Release, baseline string) (bool, error) {
+func (m metricProbe) ask(ctx context.Context, _ podsync.Delivery, baseline string) (bool, error) {
 	if baseline == "" {
 		return true, errUncompared
 	}
@@ -243,7 +243,7 @@ type commandProbe struct {
 
 func (commandProbe) baseline(context.Context) (string, error) { return "", nil }
 
-func (c commandProbe) ask(ctx context.Context, release podsync.Release, _ string) (bool, error) {
+func (c commandProbe) ask(ctx context.Context, release podsync.Delivery, _ string) (bool, error) {
 	output, err := c.settings.run(ctx, c.args, release)
 	if err != nil {
 		return false, &podsync.OutputError{Output: output, Err: err}
@@ -277,7 +277,7 @@ func (w workersProbe) baseline(context.Context) (string, error) {
 	return fmt.Sprint(pids), err
 }
 
-func (w workersProbe) ask(_ context.Context, _ podsync.Release, baseline string) (bool, error) {
+func (w workersProbe) ask(_ context.Context, _ podsync.Delivery, baseline string) (bool, error) {
 	if baseline == "" {
 		return true, errUncompared
 	}
@@ -308,7 +308,7 @@ func (h haproxyProbe) showProc(ctx context.Context) (string, error) {
 	return httpcall.Ask(ctx, h.socket, "show proc", min(h.timeout, 2*time.Second))
 }
 
-func (h haproxyProbe) ask(ctx context.Context, _ podsync.Release, baseline string) (bool, error) {
+func (h haproxyProbe) ask(ctx context.Context, _ podsync.Delivery, baseline string) (bool, error) {
 	answer, err := h.showProc(ctx)
 	if err != nil {
 		return false, err

@@ -34,7 +34,7 @@ type Settings struct {
 }
 
 // run runs a command for a release.
-func (s Settings) run(ctx context.Context, args []string, release podsync.Release) (string, error) {
+func (s Settings) run(ctx context.Context, args []string, release podsync.Delivery) (string, error) {
 	return s.Parent.Run(ctx, process.Command{
 		Args:    argv.Expand(args, map[string]string{"dir": release.Dir, "generation": release.Generation}),
 		Env:     []string{"LOCKSTEP_DIR=" + release.Dir, "LOCKSTEP_GENERATION=" + release.Generation, "LOCKSTEP_CHANGED_FILES=" + changedFiles(release)},
@@ -44,7 +44,7 @@ func (s Settings) run(ctx context.Context, args []string, release podsync.Releas
 
 // changedFiles lists the paths, one on each line. The kernel takes no variable of
 // more than 128 KiB, so that a longer list is left out.
-func changedFiles(release podsync.Release) string {
+func changedFiles(release podsync.Delivery) string {
 	const limit = 100 << 10
 	list := strings.Join(release.Changed, "\n")
 	if len(list) > limit {
@@ -69,7 +69,7 @@ func NewChecker(line string, settings Settings) (*Checker, error) {
 }
 
 // Check runs the command and returns what it printed.
-func (c *Checker) Check(ctx context.Context, release podsync.Release) (string, error) {
+func (c *Checker) Check(ctx context.Context, release podsync.Delivery) (string, error) {
 	return c.settings.run(ctx, c.args, release)
 }
 
@@ -125,7 +125,7 @@ func beginning(spec string) string {
 type httpTeller struct{ options httpcall.Options }
 
 // Tell makes the request.
-func (h httpTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
+func (h httpTeller) Tell(ctx context.Context, _ podsync.Delivery) (bool, error) {
 	err := httpcall.Send(ctx, h.options)
 	if late, ok := errors.AsType[*httpcall.UnansweredError](err); ok {
 		return false, &podsync.UnansweredError{Err: late, Patience: late.Timeout, Answer: late.Answer, Abandon: late.Abandon}
@@ -152,7 +152,7 @@ type commandTeller struct {
 }
 
 // Tell runs the command. What a failing one printed is for the status file only.
-func (c commandTeller) Tell(ctx context.Context, release podsync.Release) (bool, error) {
+func (c commandTeller) Tell(ctx context.Context, release podsync.Delivery) (bool, error) {
 	output, err := c.settings.run(ctx, c.args, release)
 	if err != nil {
 		return false, &podsync.OutputError{Output: output, Err: err}
@@ -165,7 +165,7 @@ func (c commandTeller) Tell(ctx context.Context, release podsync.Release) (bool,
 type attemptTeller struct{ commandTeller }
 
 // Tell runs the command.
-func (a attemptTeller) Tell(ctx context.Context, release podsync.Release) (bool, error) {
+func (a attemptTeller) Tell(ctx context.Context, release podsync.Delivery) (bool, error) {
 	if _, err := a.commandTeller.Tell(ctx, release); err != nil {
 		return false, &podsync.ToleratedError{Err: err}
 	}
@@ -207,7 +207,7 @@ func parseTarget(s string, settings Settings) (process.Target, error) {
 }
 
 // Tell sends the signal. That it was sent says nothing about its effect.
-func (s signalTeller) Tell(context.Context, podsync.Release) (bool, error) {
+func (s signalTeller) Tell(context.Context, podsync.Delivery) (bool, error) {
 	if s.target == (process.Target{}) {
 		return false, unlessAsked(s.child.Notify(s.signal))
 	}
@@ -228,7 +228,7 @@ func newSocketTeller(spec string, settings Settings) (podsync.Teller, error) {
 }
 
 // Tell sends the line; the answer is for a confirmation to judge.
-func (s socketTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
+func (s socketTeller) Tell(ctx context.Context, _ podsync.Delivery) (bool, error) {
 	_, err := httpcall.Ask(ctx, s.socket, s.line, s.settings.Timeout)
 	if _, late := errors.AsType[*httpcall.SilentError](err); late {
 		return false, nil // it was told, and may be at work
@@ -239,6 +239,6 @@ func (s socketTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error)
 type restartTeller struct{ child Child }
 
 // Tell restarts the child.
-func (r restartTeller) Tell(ctx context.Context, _ podsync.Release) (bool, error) {
+func (r restartTeller) Tell(ctx context.Context, _ podsync.Delivery) (bool, error) {
 	return false, r.child.Restart(ctx)
 }

@@ -25,8 +25,8 @@ import (
 const notice = "<!-- Written by internal/docgen. Change the code, then run \"make docs\". -->\n\n"
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: docgen FOLDER")
+	if len(os.Args) != 2 || strings.HasPrefix(os.Args[1], "-") {
+		fmt.Fprintln(os.Stderr, "usage: docgen DIRECTORY")
 		os.Exit(2)
 	}
 	if err := write(os.Args[1]); err != nil {

@@ -22,23 +22,23 @@
 {{- include "app.checkClashes" (dict "root" . "group" "configmaps") -}}
 {{- include "app.checkClashes" (dict "root" . "group" "secrets") -}}
 {{- end -}}
-{{- include "app.checkFolders" . -}}
+{{- include "app.checkDirectories" . -}}
 {{- if eq $v.revisions.attach "job" -}}
 {{- include "app.checkNamed" . -}}
 {{- end -}}
 {{- end -}}
 
-{{/* app.checkFolders finds two volumes that would be mounted in one folder. */}}
-{{- define "app.checkFolders" -}}
+{{/* app.checkDirectories finds two volumes that would be mounted in one directory. */}}
+{{- define "app.checkDirectories" -}}
 {{- $values := dict "configmaps-volume" "configmapsMountPath" "secrets-volume" "secretsMountPath" "lockstep-sync" "sync.mountPath" -}}
 {{- $seen := dict -}}
 {{- range $mount := include "app.volumeMounts" . | fromYamlArray -}}
 {{- $value := get $values $mount.name | default (printf "volumeMounts (%s)" $mount.name) -}}
-{{- $folder := clean $mount.mountPath -}}
-{{- if hasKey $seen $folder -}}
-{{- fail (printf "\n\n%s and %s are the same folder, %s, and Kubernetes mounts one volume in a folder: give one of them another" (get $seen $folder) $value $folder) -}}
+{{- $dir := clean $mount.mountPath -}}
+{{- if hasKey $seen $dir -}}
+{{- fail (printf "\n\n%s and %s are the same directory, %s, and Kubernetes mounts one volume in a directory: give one of them another" (get $seen $dir) $value $dir) -}}
 {{- end -}}
-{{- $_ := set $seen $folder $value -}}
+{{- $_ := set $seen $dir $value -}}
 {{- end -}}
 {{- end -}}
 
@@ -72,7 +72,7 @@ that base-app left open. At the top the schema refuses what the chart does not k
 {{- end -}}
 {{- end -}}
 
-{{/* app.checkClashes finds two objects that bring the same file into one folder. */}}
+{{/* app.checkClashes finds two objects that bring the same file into one directory. */}}
 {{- define "app.checkClashes" -}}
 {{- $seen := dict -}}
 {{- $root := .root -}}
@@ -82,7 +82,7 @@ that base-app left open. At the top the schema refuses what the chart does not k
 {{- if has (($spec).use | default "files") (list "files" "both") -}}
 {{- range $file := include "app.files" (dict "root" $root "group" $group "key" $key) | fromJsonArray -}}
 {{- if hasKey $seen $file -}}
-{{- fail (printf "\n\n%s.%s and %s.%s both bring the file %q, and one of them would hide the other.\nRename one, or set mount.layout=directories to give each a folder of its own,\nor set mount.clashes=last to let the last one win." $group (get $seen $file) $group $key $file) -}}
+{{- fail (printf "\n\n%s.%s and %s.%s both bring the file %q, and one of them would hide the other.\nRename one, or set mount.layout=directories to give each a directory of its own,\nor set mount.clashes=last to let the last one win." $group (get $seen $file) $group $key $file) -}}
 {{- end -}}
 {{- $_ := set $seen $file $key -}}
 {{- end -}}

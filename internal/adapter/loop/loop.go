@@ -16,14 +16,13 @@ import (
 )
 
 const (
-	// timeout frees a worker from an API server that takes requests and never
-	// answers.
+	// timeout frees a worker from an API server that accepts requests and never responds.
 	timeout = time.Minute
-	// Failures are tried again after firstPause, and at last every longestPause.
+	// Failures are retried after firstPause, and finally every longestPause.
 	firstPause, longestPause = 500 * time.Millisecond, time.Minute
 )
 
-// Key names what is reconciled.
+// Key identifies a reconciled object.
 type Key interface {
 	comparable
 	fmt.Stringer
@@ -34,7 +33,7 @@ type Options[K Key] struct {
 	Name       string
 	Workers    int
 	Reconciler reconcile.TypedReconciler[K]
-	// About is what a key names, for the log: "workload".
+	// About is what a key identifies, for the log: "workload".
 	About string
 	Log   logr.Logger
 	// Feed adds keys to the queue until the context ends.
@@ -44,14 +43,14 @@ type Options[K Key] struct {
 // Add adds the loop to the manager, which waits for its end.
 func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 	c, err := controller.NewTyped(o.Name, mgr, controller.TypedOptions[K]{
-		// The library wants a name once in a process; tests run several managers in one.
+		// The library requires unique names in a process; tests run several managers in one.
 		SkipNameValidation:      new(true),
 		Reconciler:              o.Reconciler,
 		MaxConcurrentReconciles: o.Workers,
 		ReconciliationTimeout:   timeout,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstPause, longestPause),
 		LogConstructor: func(key *K) logr.Logger {
-			// What the library tells of its own work is for debugging.
+			// The library's own log messages are for debugging.
 			if key == nil {
 				return o.Log.V(1)
 			}

@@ -47,6 +47,7 @@ type Feed func(ctx context.Context, add func(kube.Key))
 func (r *Reconciler) Setup(mgr ctrl.Manager, feed Feed) error {
 	return loop.Add(mgr, loop.Options[kube.Key]{
 		Name: "follow", Workers: r.options.Workers, Reconciler: r, About: "workload", Log: r.Log, Feed: feed,
+		NamespaceOf: func(key kube.Key) string { return key.Namespace },
 	})
 }
 
@@ -88,8 +89,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, key kube.Key) (ctrl.Result, 
 }
 
 // reserve keeps room on record for everything that the workload follows, before anything is
-// rolled out. It says why when there is none. A decision that only writes a note reserves for
-// itself.
+// rolled out. It explains why when there is none. A decision that only writes a note reserves
+// for itself.
 func (r *Reconciler) reserve(key kube.Key, in Observation, d Decision) (full string) {
 	if r.Room == nil || len(in.Findings) == 0 || d.isMistake() || d.Reason == input.GenerationNotObserved {
 		return ""
@@ -97,7 +98,7 @@ func (r *Reconciler) reserve(key kube.Key, in Observation, d Decision) (full str
 	return r.Room.Reserve(key, in.room())
 }
 
-// welcome tells once that a workload begins to be followed.
+// welcome announces once that a workload begins to be followed.
 func (r *Reconciler) welcome(got Gathered, d Decision) {
 	if got.Observation.Entry.IsKnown() || got.Observation.knowsNothing() || d.Verb == Ignore || d.isMistake() || d.Reason == input.GenerationNotObserved {
 		return
@@ -107,12 +108,13 @@ func (r *Reconciler) welcome(got Gathered, d Decision) {
 	r.Announcer.Announce(e)
 }
 
-// knowsNothing reports whether nothing can be put on record yet: no registry has answered.
+// knowsNothing reports whether nothing can be put on record yet because no registry has
+// answered.
 func (in Observation) knowsNothing() bool {
 	return len(matching(in.Findings, func(f input.Finding) bool { return f.Reason == input.Unresolved })) == len(in.Findings)
 }
 
-// failed sorts errors by what follows from them.
+// failed sorts errors by their consequence.
 func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Result, error) {
 	if d.isOvertaken(err) {
 		r.metrics.countConflict(w)
@@ -125,9 +127,10 @@ func (r *Reconciler) failed(w *kube.Workload, d Decision, err error) (ctrl.Resul
 	return ctrl.Result{}, fmt.Errorf("%s %s: %w", d.Verb, w.Key, err)
 }
 
-// report tells people once: the same decision in the same situation is silent, but for a
-// change that something forbids. While a workload waits for one reason, the first wait is in
-// the log, and others only in a log of everything: content that changes all the time would fill it.
+// report notifies users once. The same decision in the same situation isn't repeated, except
+// for a change that something forbids. While a workload waits for one reason, only the first
+// wait is logged at the default level, because constantly changing content would fill the
+// log.
 func (r *Reconciler) report(got Gathered, d Decision) {
 	w := got.Workload
 	r.reported.setStanding(w.Key, d, got.Observation.Warnings)
@@ -144,7 +147,7 @@ func (r *Reconciler) report(got Gathered, d Decision) {
 		level = 1
 	}
 	if !got.Observation.Entry.PendingSince.IsZero() && d.PendingSince.IsZero() && d.Verb != Wait {
-		level = 0 // what waited has come to its end, whichever
+		level = 0 // the wait is over, whatever ended it
 	}
 	// The time is that after the patch, which may have taken long.
 	r.metrics.count(w, d, r.Now())
@@ -159,7 +162,7 @@ func (r *Reconciler) report(got Gathered, d Decision) {
 	}
 }
 
-// advice says what a person can do about what was reverted.
+// advice explains what a user can do about a revert.
 func (r *Reconciler) advice(got Gathered) string {
 	return r.Advice(got.Workload, slices.ContainsFunc(got.Observation.Findings, func(f input.Finding) bool {
 		_, back := f.BarredFor(input.Undone)
@@ -167,7 +170,7 @@ func (r *Reconciler) advice(got Gathered) string {
 	}))
 }
 
-// warn tells once of what is probably a mistake and no reason to stop.
+// warn reports once each probable mistake that isn't a reason to stop.
 func (r *Reconciler) warn(w *kube.Workload, in Observation) {
 	events := warnings(w, in)
 	texts := make([]string, len(events))
@@ -188,7 +191,7 @@ func (r *Reconciler) warn(w *kube.Workload, in Observation) {
 	}
 }
 
-// level is 0 for what people want to see and 1 for decisions to do nothing.
+// level is 0 for decisions that users want to see and 1 for decisions to do nothing.
 func (d Decision) level() int {
 	switch d.Verb {
 	case Wait:
@@ -211,9 +214,9 @@ func (r *Reconciler) ForgetNamespaces(known func(namespace string) bool) {
 	monitoring.DropNamespaces(known, r.metrics.reloads, r.metrics.invalid, r.metrics.delivered)
 }
 
-// forgetGone drops what is remembered of a workload that is certainly gone, and returns
-// when to look again. Of one that is only no longer watched, because its namespace left
-// the selector, the record stays; people are told anew when it is back.
+// forgetGone drops everything about a workload that is certainly gone, and returns when
+// to check again. When the workload is only no longer watched, because its namespace left
+// the selector, its entry stays, and reports start again when it is back.
 func (r *Reconciler) forgetGone(key kube.Key) (time.Duration, error) {
 	r.reported.forget(key)
 	r.conflicts.forget(key)

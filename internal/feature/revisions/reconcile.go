@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Cluster is what the loop reads.
+// Cluster is the part of the cluster that the loop reads.
 type Cluster interface {
 	// Object finds a revisioned object.
 	Object(ownership.ObjectKey) (*ownership.Owned, bool)
@@ -26,20 +26,20 @@ type Cluster interface {
 	Users(ownership.ObjectKey) []*lineage.Holder
 	// UnreadableKinds lists the kinds of revisions that cannot be read in a namespace.
 	UnreadableKinds(namespace string) []string
-	// Feed adds keys to a queue until the context ends: all of them, and then those
-	// to look at again.
+	// Feed adds keys to a queue until the context ends: all of them, and then those to
+	// check again.
 	Feed(ctx context.Context, add func(ownership.ObjectKey))
 }
 
 // Owners writes owners. An object with another UID is a conflict.
 type Owners func(ctx context.Context, object ownership.ObjectKey, uid string, owners []metav1.OwnerReference) error
 
-// Announcer tells people.
+// Announcer notifies users.
 type Announcer interface {
 	Announce(announce.Event)
 }
 
-// afterConflict is how soon a write that met another one is tried again.
+// afterConflict is how soon a write that conflicted is tried again.
 const afterConflict = time.Second
 
 // Dependencies are the parts that the loop works with.
@@ -47,7 +47,7 @@ type Dependencies struct {
 	Cluster   Cluster
 	Owners    Owners
 	Announcer Announcer
-	// Observes reports whether people only want to be told of a namespace.
+	// Observes reports whether a namespace asks only for reports.
 	Observes func(namespace string) bool
 	Metrics  prometheus.Registerer
 	Log      logr.Logger
@@ -71,6 +71,7 @@ func New(o Options, d Dependencies) *Reconciler {
 func (r *Reconciler) Setup(mgr ctrl.Manager) error {
 	return loop.Add(mgr, loop.Options[ownership.ObjectKey]{
 		Name: "revisions", Workers: r.options.Workers, Reconciler: r, About: "source", Log: r.Log, Feed: r.Cluster.Feed,
+		NamespaceOf: func(key ownership.ObjectKey) string { return key.Namespace },
 	})
 }
 
@@ -95,15 +96,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, key ownership.ObjectKey) (ct
 	return ctrl.Result{RequeueAfter: d.Recheck}, nil
 }
 
-// failed sorts errors by what follows from them.
+// failed sorts errors by their consequence.
 func (r *Reconciler) failed(o *ownership.Owned, d Decision, err error) (ctrl.Result, error) {
 	switch {
 	case apierrors.IsNotFound(err):
-		// It is gone; the watch brings that.
+		// It is gone; the watch reports that.
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(err):
-		// Another object of that name, which the watch brings, or a write that met
-		// another one, which nothing brings.
+		// Another object of that name, which the watch reports, or a conflicting write,
+		// which no event reports.
 		return ctrl.Result{RequeueAfter: afterConflict}, nil
 	}
 	r.metrics.count(o, input.AttachFailed)
@@ -113,7 +114,7 @@ func (r *Reconciler) failed(o *ownership.Owned, d Decision, err error) (ctrl.Res
 	return ctrl.Result{}, fmt.Errorf("attach %s %s: %w", o.Key, d.Message, err)
 }
 
-// report tells people once: the same decision in the same situation is silent.
+// report notifies users once: the same decision in the same situation isn't repeated.
 func (r *Reconciler) report(o *ownership.Owned, d Decision) {
 	isNew := r.told.isNew(o.Key, d.Reason, d.Message)
 	r.metrics.unreferenced.Set(float64(r.told.unreferenced()))

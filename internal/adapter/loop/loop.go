@@ -33,6 +33,8 @@ type Options[K Key] struct {
 	Name       string
 	Workers    int
 	Reconciler reconcile.TypedReconciler[K]
+	// NamespaceOf names the tenant of a key. The queue serves tenants in turn.
+	NamespaceOf func(K) string
 	// About is what a key identifies, for the log: "workload".
 	About string
 	Log   logr.Logger
@@ -49,6 +51,9 @@ func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 		MaxConcurrentReconciles: o.Workers,
 		ReconciliationTimeout:   timeout,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstPause, longestPause),
+		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
+			return newQueue(name, limiter, o.NamespaceOf)
+		},
 		LogConstructor: func(key *K) logr.Logger {
 			// The library's own log messages are for debugging.
 			if key == nil {
@@ -76,4 +81,11 @@ func Add[K Key](mgr ctrl.Manager, o Options[K]) error {
 		}
 		return nil
 	}))
+}
+
+// newQueue is the library's queue with another order.
+func newQueue[K Key](name string, limiter workqueue.TypedRateLimiter[K], namespaceOf func(K) string) workqueue.TypedRateLimitingInterface[K] {
+	inTurn := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: newTurns(namespaceOf)})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Name: name, Queue: inTurn})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, DelayingQueue: delaying})
 }

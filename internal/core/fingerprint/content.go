@@ -12,60 +12,60 @@ import (
 )
 
 // An algorithm is stored with every version. Raise it when the bytes that go into a sum
-// change, and let Rebase read what the one before it wrote: else every workload takes a
-// new baseline.
+// change, and let Rebase read the previous algorithm's versions: otherwise every workload
+// takes a new baseline.
 const (
 	// plainAlgorithm digests keys and values.
 	plainAlgorithm = "1"
-	// keyedAlgorithm digests the place of the object as well. Before it, digests that
-	// are keyed were of the first algorithm too.
+	// keyedAlgorithm digests the place of the object too. Earlier keyed digests used the
+	// first algorithm.
 	keyedAlgorithm = "2"
 )
 
-// keyMark is between the algorithm and the name of the key, in a basis that has one.
+// keyMark is between the algorithm and the name of the key, in a keyed basis.
 const keyMark = "k"
 
-// sumSize is how much of a SHA-256 is kept. 128 bits are out of reach for an
-// accident, and 35,000 objects of ten keys then cost 5.6 MB.
+// sumSize is how much of a SHA-256 is kept. 128 bits rule out accidental collisions, and
+// 35,000 objects of ten keys then cost 5.6 MB.
 const sumSize = 16
 
-// A Hasher turns contents into digests. The zero value hashes plainly, which
-// suits ConfigMaps; one with a key suits Secrets, whose digests would otherwise
-// let anybody who can read a pod test guesses of a password.
+// A Hasher turns contents into digests. The zero value hashes plainly, which suits
+// ConfigMaps; one with a key suits Secrets, whose digests would otherwise let any user
+// who can read a pod test password guesses.
 type Hasher struct {
 	key []byte
 	id  string
-	// place is where the object is; only a keyed Hasher cares.
+	// place is where the object is; only a keyed Hasher uses it.
 	place place
 }
 
-// place tells an object from all others.
+// place identifies an object.
 type place struct{ namespace, kind, name string }
 
 // NewKeyedHasher returns a Hasher whose digests depend on the installation's key.
-// Versions name the key they were made with, so a lost key is a new baseline.
+// Versions name the key they were computed with, so a lost key is a new baseline.
 func NewKeyedHasher(key []byte) Hasher {
 	sum := sha256.Sum256(key)
 	return Hasher{key: slices.Clone(key), id: keyMark + hex.EncodeToString(sum[:3])}
 }
 
-// KeyID names the key, and is empty without one. It tells nothing of the key itself.
+// KeyID names the key, and is empty without one. It doesn't reveal the key.
 func (h Hasher) KeyID() string { return strings.TrimPrefix(h.id, keyMark) }
 
 // At returns the Hasher for the object at that place. Equal contents of two Secrets have
-// digests that look unrelated: who can read one Secret and see the digest of another
-// learns nothing of it.
+// unrelated digests: a user who can read one Secret and see another's digest learns
+// nothing about the other.
 func (h Hasher) At(namespace, kind, name string) Hasher {
 	h.place = place{namespace, kind, name}
 	return h
 }
 
-// Content is what is kept of a ConfigMap or Secret: a digest for each key.
-// It is immutable.
+// Content is the stored form of a ConfigMap or Secret: a digest for each key. It is
+// immutable.
 type Content struct {
 	algorithm string
-	// before is the algorithm that would have had the same sums, and salt what the
-	// versions of this one have besides; both are empty where there was none before.
+	// before is the previous algorithm, which would have had the same sums, and salt is
+	// what this one adds to its versions; both are empty where there was no previous one.
 	before string
 	salt   []byte
 	keys   []string
@@ -98,8 +98,8 @@ func (h Hasher) Content(text map[string]string, binaries map[string][]byte) Cont
 	return c
 }
 
-// Version is the version of the given keys. Keys that the object does not have
-// contribute nothing, so that adding one of them is a change.
+// Version is the version of the given keys. Keys that the object doesn't contain
+// contribute nothing, so adding one of them is a change.
 func (c Content) Version(keys Keys) Version {
 	return c.version(c.algorithm, c.salt, keys)
 }
@@ -135,7 +135,8 @@ func (h Hasher) algorithm() string {
 	return keyedAlgorithm + h.id
 }
 
-// salt is a digest of the place that only who has the key can make, nil without a key.
+// salt is a digest of the place that can be computed only with the key, nil without a
+// key.
 func (h Hasher) salt() []byte {
 	if h.key == nil {
 		return nil
@@ -154,13 +155,12 @@ func (h Hasher) newHash() hash.Hash {
 	return hmac.New(sha256.New, h.key)
 }
 
-// fields writes each field with its length before it: without that {a:"1",b:"2"}
-// and {a:"1b=2"} could digest alike, which is how changes got lost elsewhere.
+// fields writes each field with its length before it: without that {a:"1",b:"2"} and
+// {a:"1b=2"} could have the same digest, which is how other tools miss changes.
 type fields struct {
 	hash.Hash
-	// piece is where a text is copied to on its way. A conversion would copy the
-	// whole of it, which at 35,000 ConfigMaps of 20 KB is half a gigabyte of
-	// garbage at start-up.
+	// piece is a buffer for text. A conversion would copy the whole text, which at 35,000
+	// ConfigMaps of 20 KB is half a gigabyte of garbage at startup.
 	piece []byte
 }
 

@@ -10,5 +10,5 @@
 //
 // A [Version] carries its basis (algorithm and key set) beside its sum. Two
 // versions of different basis cannot be compared: a new algorithm or another
-// list of keys is a new baseline, not a change, and restarts no pod.
+// list of keys is a new baseline, not a change, and doesn't restart pods.
 package fingerprint

@@ -13,7 +13,7 @@ type Keys struct {
 	names []string
 }
 
-// AllKeys is the set that every key belongs to, also one that is added later.
+// AllKeys is the set that every key belongs to, even one that is added later.
 func AllKeys() Keys {
 	return Keys{all: true}
 }

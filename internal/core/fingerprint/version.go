@@ -10,28 +10,28 @@ const (
 	unknown = "unknown"
 )
 
-// digestBasis is the basis of an image's version: the digest of its manifest, which
-// the registry made.
+// digestBasis is the basis of an image's version: the digest of its manifestcomputed by
+// the registry.
 const digestBasis = "sha256"
 
 // digestDigits is the length of such a digest.
 const digestDigits = 64
 
-// shortSize is how many hex digits of a sum people and templates see.
+// shortSize is how many hex digits of a sum users and templates see.
 const shortSize = 10
 
 // Version is the state of one input as one workload sees it. The zero value
 // means that nothing is known.
 type Version struct {
-	// Basis is what the sum was taken over and how: "1:*" is algorithm 1 over
-	// all keys of a source, "sha256" is the manifest of an image.
+	// Basis is what the sum covers and how: "1:*" is algorithm 1 over all keys of a
+	// source, "sha256" is the manifest of an image.
 	Basis string
 	// Sum is the digest in hex, "absent" for an object that does not exist, or
 	// "unknown" for content that no process saw.
 	Sum string
 }
 
-// ParseVersion reads what String wrote.
+// ParseVersion parses String's output.
 func ParseVersion(text string) (Version, error) {
 	cut := strings.LastIndexByte(text, ':')
 	if cut < 0 {
@@ -66,32 +66,32 @@ func (v Version) IsAbsent() bool {
 	return v.Sum == absent
 }
 
-// KeyID names the key that the version was made with: that of [Hasher.KeyID]. It is empty for
-// one that was made without a key.
+// KeyID names the key that the version was computed with, as [Hasher.KeyID] does. It is empty
+// for a version without a key.
 func (v Version) KeyID() string {
 	algorithm, _, _ := strings.Cut(v.Basis, ":")
 	_, id, _ := strings.Cut(algorithm, keyMark)
 	return id
 }
 
-// IsContentOf reports whether the version tells the content of these keys.
+// IsContentOf reports whether the version identifies the content of these keys.
 func (v Version) IsContentOf(keys Keys) bool {
 	return strings.HasSuffix(v.Basis, ":"+keys.ID()) && v.Sum != absent && v.Sum != unknown
 }
 
-// Unknown is a version of the same basis that nothing has: whatever exists is a
-// change of it.
+// Unknown is a version of the same basis that no content has: any current version differs
+// from it.
 func (v Version) Unknown() Version {
 	return Version{Basis: v.Basis, Sum: unknown}
 }
 
-// Comparable reports whether a difference between the two means a change of
-// content, and not of the way it was measured.
+// Comparable reports whether a difference between the two means a change of content, and
+// not of how it was measured.
 func (v Version) Comparable(other Version) bool {
 	return v.Basis == other.Basis
 }
 
-// Short is what people and templates see of the sum.
+// Short is the part of the sum that users and templates see.
 func (v Version) Short() string {
 	return v.Sum[:min(shortSize, len(v.Sum))]
 }

@@ -1,5 +1,5 @@
-// Package health tells how a workload's rollout is going, from nothing but the
-// workload's own status:
+// Package health derives the state of a workload's rollout from the workload's own status
+// alone:
 //
 //	            a new template
 //	done  ---------------------->  progressing  --- paused by a user --->  paused
@@ -10,7 +10,7 @@
 //	 |                              |
 //	 +---- a user deletes pods ---- by hand (OnDelete, a partition)
 //
-// A status that doesn't tell is unknown, which proves nothing.
+// If the status doesn't show it, the state is unknown, which proves nothing.
 package health
 
 import (
@@ -19,43 +19,43 @@ import (
 	"time"
 )
 
-// State is how far a rollout has come.
+// State is the state of a rollout.
 type State string
 
 // States of a rollout.
 const (
-	// Unknown: the status does not tell. It proves nothing.
+	// Unknown: the status doesn't show it.
 	Unknown State = "unknown"
-	// Done: every pod is made from the pod template and available.
+	// Done: every pod is created from the pod template and available.
 	Done State = "done"
 	// Progressing: the controller of the workload is at work.
 	Progressing State = "progressing"
-	// Paused: the controller of the workload waits for a person.
+	// Paused: the controller of the workload waits for a user.
 	Paused State = "paused"
-	// ByHand: pods of an older revision stay until a person deletes them, or lowers the
+	// ByHand: pods of an older revision stay until a user deletes them, or lowers the
 	// partition that keeps them.
 	ByHand State = "by hand"
 	// Failed: the controller of the workload has given up, or shows no progress.
 	Failed State = "failed"
 )
 
-// Health is how a rollout goes, and what there is to say about it.
+// Health is the state of a rollout, with an explanation.
 type Health struct {
 	State State
-	// Message is for people, the same for the same situation.
+	// Message is for users, the same for the same situation.
 	Message string
 }
 
-// Status is what a workload says of its own rollout. What its kind does not tell is
-// left out.
+// Status is the rollout status that a workload reports. Fields that its kind doesn't
+// report are zero.
 type Status struct {
 	// Observed is true when the workload's controller has acted on it as it is now.
 	Observed bool
-	// Paused is true when that controller is told not to act, Aborted when it went back
-	// to an earlier revision, Invalid when it refuses the specification.
+	// Paused is true when that controller must not act, Aborted when it went back to an
+	// earlier revision, Invalid when it refuses the specification.
 	Paused, Aborted, Invalid bool
 	// OnDelete is true when a pod takes up a new template only when it is deleted, and
-	// Partition how many pods keep an older one however long it takes.
+	// Partition how many pods keep an older one until it is lowered.
 	OnDelete  bool
 	Partition int
 	// Counts are the pods, where the workload counts them.
@@ -63,14 +63,14 @@ type Status struct {
 	Counts  Counts
 	// GivenUp is why the controller of the workload has given up, empty while it has not.
 	GivenUp string
-	// Phase is the summary of a kind that has one: "Healthy", "Progressing", "Paused" or
-	// "Degraded".
+	// Phase is the summary of a kind that reports one: "Healthy", "Progressing", "Paused"
+	// or "Degraded".
 	Phase string
 	// Deadline is how long pods may take, for a kind whose controller never gives up;
-	// zero where it does.
+	// zero otherwise.
 	Deadline time.Duration
-	// Ready and Stalled are the conditions of a kind that has only those; Ready also
-	// stands for Available.
+	// Ready and Stalled are the conditions of a kind that reports only those; Ready
+	// stands for Available too.
 	Ready, Stalled Condition
 }
 
@@ -81,7 +81,7 @@ type Counts struct {
 	Wanted, Existing, Updated, Available int
 }
 
-// older is how many pods are made from an earlier template.
+// older is how many pods are created from an earlier template.
 func (c Counts) older() int {
 	return max(0, c.Existing-c.Updated)
 }
@@ -89,27 +89,27 @@ func (c Counts) older() int {
 // Condition is the status of a condition.
 type Condition string
 
-// Conditions as Kubernetes writes them; an empty one is not there.
+// Conditions as Kubernetes writes them; an empty one is missing.
 const (
 	True  Condition = "True"
 	False Condition = "False"
 )
 
-// check is one step of the rule: it answers, or leaves the question to the next.
+// check is one step of the rule: it decides, or leaves the decision to the next.
 type check func(Status, time.Duration) (Health, bool)
 
-// Of says how the rollout goes that began that long ago.
+// Of is the health of a rollout that has been running for that long.
 func Of(s Status, running time.Duration) Health {
 	for _, c := range []check{
-		invalid,    // nothing will happen before a person acts
-		unobserved, // what the status says is about an earlier template
+		invalid,    // nothing happens before a user acts
+		unobserved, // the status is about an earlier template
 		aborted,
 		paused,
 		givenUp,
-		byPhase,      // a kind that sums itself up
+		byPhase,      // a kind that reports a summary
 		keptByHand,   // pods that its controller never touches
 		byCounts,     // a kind that counts its pods
-		byConditions, // a kind that says no more than Ready
+		byConditions, // a kind that reports only Ready
 	} {
 		if h, known := c(s, running); known {
 			return h
@@ -130,13 +130,13 @@ func (s Status) HasUpdatedPods() bool {
 	return !s.Observed || !s.Counted || s.Counts.Updated > 0
 }
 
-// RollsByHand reports whether a new template reaches some pods only when a person acts.
+// RollsByHand reports whether a new template reaches some pods only when a user acts.
 func (s Status) RollsByHand() bool {
 	return s.OnDelete || s.Partition > 0
 }
 
-// Hand says how pods take up a new template that rolls by hand, the same for the same
-// specification.
+// Hand describes how pods take up a new template that isn't rolled out automatically, the
+// same for the same specification.
 func (s Status) Hand() string {
 	switch {
 	case !s.RollsByHand():

@@ -1,7 +1,7 @@
 package input
 
-// Ends says what ends the situation of a workload that is not in step, empty for a reason
-// by which it is, or that passes by itself.
+// Ends describes what ends the situation of a workload that isn't in step, empty for a
+// reason that means in step or that ends by itself.
 func Ends(r Reason) string {
 	switch r {
 	case QuietWindow:
@@ -49,8 +49,8 @@ func Ends(r Reason) string {
 	}
 }
 
-// endsByAnother is for what only another controller ends: one of another version, or with other
-// flags.
+// endsByAnother is for situations that only another controller ends: one of another version, or
+// with other flags.
 func endsByAnother(r Reason) string {
 	switch r {
 	case RecordTooNew:

@@ -6,80 +6,81 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/fingerprint"
 )
 
-// Standing is what has to happen for one input of a workload.
+// Standing is what to do for one input of a workload.
 type Standing int
 
 const (
-	// Settled asks for nothing.
+	// Settled: nothing to do.
 	Settled Standing = iota
-	// Record takes the current version as given; only our record changes.
+	// Record: the current version counts as delivered; only our record changes.
 	Record
-	// Due means that the workload has to be moved.
+	// Due: the workload has to be rolled out.
 	Due
 )
 
-// Finding is what is known of one input for one workload, whatever its kind.
+// Finding is what is known about one input for one workload, whatever its kind.
 type Finding struct {
 	ID       ID
 	Standing Standing
 	Reason   Reason
 	Versions
-	// ResourceVersion is that of the object which the input is, empty for one that is
-	// no object or does not exist.
+	// ResourceVersion is the input object's, empty for an input that isn't an object or
+	// doesn't exist.
 	ResourceVersion string
 	// ChangedAt is when the input was last seen to change.
 	ChangedAt time.Time
-	// Bars say what forbids to move the input now. They add up: ending one leaves
-	// the others.
+	// Bars list what forbids rolling out the input now. They are independent: ending one
+	// leaves the others.
 	Bars []Bar
-	// Live is true when each pod that starts loads what exists, whatever its template
+	// Live is true when each new pod loads the current version, whatever its template
 	// shows. An image, or a source that is pinned, comes with the template.
 	Live bool
-	// Sealed is true for an immutable object. It can be replaced by another one of its
-	// name, of which nodes with a copy do not hear.
+	// Sealed is true for an immutable object. Nodes that hold a copy don't notice when it
+	// is replaced by another object of its name.
 	Sealed bool
-	// Refresh is how much of the input running pods get when their kubelets refresh
-	// the mounted files.
+	// Refresh is how much of the input running pods get when their kubelets refresh the
+	// mounted files.
 	Refresh Extent
-	// Image is what the container of that name is to run, when moving the input writes
-	// that into the template; empty when it does not.
+	// Image is what the container of that name should run, when rolling out the input
+	// writes that into the template; empty when it doesn't.
 	Image string
-	// Why says more than the reason does, for people; empty when there is nothing to say.
+	// Why adds to the reason, for users; may be empty.
 	Why   string
 	Notes Notes
 }
 
 // Versions are those of one input, as the workload sees it.
 type Versions struct {
-	// Delivered is the version that the workload was last given, zero when unknown.
+	// Delivered is the version that was last delivered, zero when unknown.
 	Delivered fingerprint.Version
 	// Rebased is the version on record, measured as versions are measured now; zero when
-	// it is on record so. It is the same version: what is noted of it stays.
+	// it is recorded that way. It is the same version, so its notes stay.
 	Rebased fingerprint.Version
-	// Current is the version that exists now.
+	// Current is the current version.
 	Current fingerprint.Version
-	// Shows is what a pod template shows that was given the current version; zero
-	// when nothing exists.
+	// Shows is the mark in a pod template to which the current version was delivered;
+	// zero when the input doesn't exist.
 	Shows Mark
 }
 
-// Notes are what a family wants to be put on record of an input besides its version.
+// Notes are what a family records about an input besides its version.
 type Notes struct {
-	// Memo is in the family's own words, and MemoIfGiven takes its place when the decision
-	// gives the workload the input. No other part reads them.
+	// Memo is in the family's own format, and MemoIfDelivered replaces it when the
+	// decision delivers the input. No other part reads them.
 	Memo, MemoIfDelivered string
-	// Proven is true when it is known how the rollout ended that gave the input.
+	// Proven is true when the end of the rollout that delivered the input is known.
 	Proven bool
 }
 
-// Bar is something that forbids to move an input.
+// Bar is something that forbids rolling out an input.
 type Bar struct {
 	Reason Reason
-	// By is the text that a person gave with it, empty when there is none.
+	// By is the text that a user wrote with it, or an explanation; may be empty.
 	By string
 }
 
-// BarredFor reports whether the input is barred for the reason, and by what.
+// BarredFor reports whether the input is barred for the reason, and returns the bar's
+// text.
 func (f Finding) BarredFor(reason Reason) (by string, barred bool) {
 	for _, bar := range f.Bars {
 		if bar.Reason == reason {
@@ -89,13 +90,13 @@ func (f Finding) BarredFor(reason Reason) (by string, barred bool) {
 	return "", false
 }
 
-// IsWithheld reports whether the input simply stays at the version that the template
-// shows while others are moved. A live one cannot: any pod that starts loads it.
+// IsWithheld reports whether the input stays at the template's version while others are
+// rolled out. A live input can't: every new pod loads it.
 func (f Finding) IsWithheld() bool {
 	return f.Standing == Due && !f.Live && len(f.Bars) > 0
 }
 
-// Extent is how much of an input something reaches.
+// Extent is how much of an input a refresh reaches.
 type Extent int
 
 const (
@@ -107,8 +108,8 @@ const (
 	Everything
 )
 
-// Warning is something about an input that a person should know and that stops
-// nothing.
+// Warning is something about an input that a user should know and that doesn't stop a
+// rollout.
 type Warning struct {
 	Reason Reason
 	Text   string
@@ -116,14 +117,14 @@ type Warning struct {
 	About ID
 }
 
-// Assessment is what one family of inputs says about a workload.
+// Assessment is the result of one family of inputs for a workload.
 type Assessment struct {
 	Findings []Finding
 	Warnings []Warning
-	// Searched are digests of the patterns by which the family looked for inputs.
+	// Searched are digests of the patterns by which the family searched for inputs.
 	Searched []string
 	// AwaitsStatus is true when a change of the workload's status is a reason to assess it
-	// again, and Recheck after how long time alone is one; zero when it is none.
+	// again, and Recheck is when to assess it again without an event; zero for never.
 	AwaitsStatus bool
 	Recheck      time.Duration
 }

@@ -1,6 +1,5 @@
-// Package input knows the words that every kind of input shares: what an input
-// is called, what can be said of it for one workload, and the reasons for which
-// Lockstep acts or does not.
+// Package input defines the terms that every kind of input shares: how an input is named,
+// what is known about it for one workload, and the reasons why Lockstep acts or doesn't.
 package input
 
 import (
@@ -45,12 +44,12 @@ func (id ID) IsSource() bool {
 	return id.Kind == KindConfigMap || id.Kind == KindSecret
 }
 
-// String is how people and annotations spell an input: "configmap/app".
+// String is how users and annotations spell an input: "configmap/app".
 func (id ID) String() string {
 	return strings.ToLower(string(id.Kind)) + "/" + id.Name
 }
 
-// ParseID reads what String wrote: "configmap/app", "secret/db", "image/web".
+// ParseID parses String's output: "configmap/app", "secret/db", "image/web".
 func ParseID(text string) (ID, error) {
 	kind, name, found := strings.Cut(text, "/")
 	if !found || name == "" || strings.Contains(name, "/") {
@@ -67,7 +66,7 @@ func ParseID(text string) (ID, error) {
 	return ID{}, fmt.Errorf("parse %q: unknown kind %q, want configmap, secret or image", text, kind)
 }
 
-// ParseSource reads the ID of a ConfigMap or Secret.
+// ParseSource parses the ID of a ConfigMap or Secret.
 func ParseSource(text string) (ID, error) {
 	id, err := ParseID(text)
 	if err != nil || !id.IsSource() {

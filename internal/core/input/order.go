@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// Order is what a workload is to be given.
+// Order is what to deliver to a workload.
 type Order struct {
 	// All are the inputs that the workload follows.
 	All []Finding
-	// Due are those among them that are to be moved.
+	// Due are those among them to be rolled out.
 	Due []Finding
-	// Kinds are the kinds of inputs that were looked at. What a template shows of others
-	// is none of this program's business: a newer one may have written it.
+	// Kinds are the kinds of inputs that were assessed. Marks of other kinds in a
+	// template are left alone: a newer program may have written them.
 	Kinds []Kind
 	// Aborted is true when the last rollout was aborted. Pods of an earlier revision were
-	// made since, and loaded what existed: that revision must not be used again as it is.
+	// created since and loaded the current versions, so that revision must not be reused
+	// as it is.
 	Aborted bool
 }
 
-// Text is what is written into a template for the order. A template that shows
-// just that already (an undo, and then the content went back as well) would not
-// change and so not roll out: then the object's resource version is added, which
-// readers skip; and so it is after an abort. An image that is set changes the template by
-// itself.
+// Text is written into a template for the order. A template that already shows the same
+// text (after an undo, when the content changed back too) would not change and so not
+// roll out. Then, and after an abort, the object's resource version is added, which
+// readers skip. Setting an image changes the template anyway.
 func (o Order) Text(before Shown, resourceVersion string) string {
 	after := o.Shown(before)
 	if o.Aborted || maps.Equal(before, after) && !o.SetsImage() {
@@ -32,9 +32,9 @@ func (o Order) Text(before Shown, resourceVersion string) string {
 	return after.String()
 }
 
-// Shown is what a template shows that was given the order, where it showed before:
-// every input at the version that its pods load. One that comes with the template
-// and is not to be moved stays as it was.
+// Shown are the marks of a template after the order is delivered: every input at the
+// version that its pods load. An input that comes with the template and isn't rolled out
+// keeps its mark.
 func (o Order) Shown(before Shown) Shown {
 	all := Shown{}
 	for id, mark := range before {

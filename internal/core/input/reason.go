@@ -2,29 +2,29 @@ package input
 
 import "slices"
 
-// Reason says why Lockstep did something, or why it did not. The same constant
-// reaches the event, the log line, the metric label, the command line and the
-// reference in docs/reference/reasons.md.
+// Reason is why Lockstep did something, or why it didn't. The same constant is used in
+// the event, the log line, the metric label, the command line and the reference in
+// docs/reference/reasons.md.
 type Reason string
 
 // Reasons of a single input.
 const (
-	// InStep: the workload was given the current version.
+	// InStep: the current version was delivered.
 	InStep Reason = "InStep"
-	// Changed: the workload was last given another version.
+	// Changed: another version was last delivered.
 	Changed Reason = "Changed"
-	// Baseline: the workload is seen for the first time with this input; what it
-	// runs is taken as given, and no pod is restarted.
+	// Baseline: the workload is seen for the first time with this input. The running
+	// version is recorded as delivered, and pods aren't restarted.
 	Baseline Reason = "Baseline"
-	// NewBasis: the stored version was measured in another way (another list of
-	// keys, another algorithm), so it says nothing about a change.
+	// NewBasis: the stored version was measured in another way (another list of keys,
+	// another algorithm), so it can't show a change.
 	NewBasis Reason = "NewBasis"
 	// Arrived: a required source appeared; the pods could not start before it did.
 	Arrived Reason = "Arrived"
 	// Missing: the source does not exist; a restart would only break the pods.
 	Missing Reason = "Missing"
 	// Unreadable: sources of this kind, or revisions that may use one, cannot be read
-	// here, mostly for want of a permission.
+	// here, usually because a permission is missing.
 	Unreadable Reason = "Unreadable"
 	// DeliveredByRollout: another writer's rollout came after the change and has
 	// loaded it.
@@ -32,34 +32,34 @@ const (
 	// DeliveredBefore: a revision newer than our record shows this version; the
 	// controller was stopped between the patch and the record.
 	DeliveredBefore Reason = "DeliveredBefore"
-	// Undone: the version was delivered, and a person or a controller took the
-	// workload back to an earlier revision.
+	// Undone: the version was delivered, and a user or a controller reverted the workload
+	// to an earlier revision.
 	Undone Reason = "Undone"
-	// Released: a person accepted what was reverted, without a rollout.
+	// Released: a user accepted the reverted version, without a rollout.
 	Released Reason = "Released"
 )
 
 // Reasons of the image of a container.
 const (
-	// Unresolved: no registry has said which digest the spec stands for.
+	// Unresolved: no registry has answered which digest the spec stands for.
 	Unresolved Reason = "Unresolved"
-	// Unpinned: the template has no digest of the repository and tags that the annotation
-	// asks for.
+	// Unpinned: the template doesn't contain a digest of the requested repository and
+	// tags.
 	Unpinned Reason = "Unpinned"
-	// Pinned: the template has a digest that another writer chose.
+	// Pinned: the template contains a digest that another writer chose.
 	Pinned Reason = "Pinned"
-	// Accepted: the template does not have the digest, and stays as it is: a person
+	// Accepted: the template doesn't contain the digest, and stays as it is: a user
 	// released it, or it was only observed.
 	Accepted Reason = "Accepted"
-	// Contested: another writer keeps putting the image back.
+	// Contested: another writer keeps restoring the image.
 	Contested Reason = "Contested"
 	// Quarantined: the rollout of this digest failed here.
 	Quarantined Reason = "Quarantined"
-	// PutBack: the rollout of a digest failed, and the one before takes its place.
+	// PutBack: the rollout of a digest failed, and Lockstep restored the previous one.
 	PutBack Reason = "PutBack"
 	// RolloutFailed: the rollout of a digest failed, and it stays.
 	RolloutFailed Reason = "RolloutFailed"
-	// ImagesOff: the workload asks for images, and this controller does not follow any.
+	// ImagesOff: the workload asks for images, and this controller doesn't follow images.
 	ImagesOff Reason = "ImagesOff"
 )
 
@@ -67,13 +67,13 @@ const (
 const (
 	// Following: the workload begins to be followed.
 	Following Reason = "Following"
-	// NotFollowed: nothing asks to follow this workload, or something forbids it.
+	// NotFollowed: no setting asks to follow this workload, or something forbids it.
 	NotFollowed Reason = "NotFollowed"
-	// ReloadOff: the workload asks for ConfigMaps or Secrets, and this controller does not
-	// follow any.
+	// ReloadOff: the workload asks for ConfigMaps or Secrets, and this controller doesn't
+	// follow them.
 	ReloadOff Reason = "ReloadOff"
-	// InvalidAnnotation: a setting cannot be understood; the workload is left
-	// alone until it is corrected.
+	// InvalidAnnotation: a setting isn't understood; the workload is left alone until it
+	// is corrected.
 	InvalidAnnotation Reason = "InvalidAnnotation"
 	// QuietWindow: a change waits for further changes to end.
 	QuietWindow Reason = "QuietWindow"
@@ -81,34 +81,34 @@ const (
 	Held Reason = "Held"
 	// Paused: a change waits until the workload is resumed.
 	Paused Reason = "Paused"
-	// AwaitsPods: the pod template has the change, and pods of an older revision stay
-	// until a person acts.
+	// AwaitsPods: the pod template contains the change, and pods of an older revision
+	// stay until an operator deletes them.
 	AwaitsPods Reason = "AwaitsPods"
-	// ImmutableReplaced: an immutable source was deleted and made again with other
-	// content, and nodes keep the copy that they have.
+	// ImmutableReplaced: an immutable source was deleted and created again with other
+	// content, and nodes keep their old copy.
 	ImmutableReplaced Reason = "ImmutableReplaced"
-	// OtherInstallation: another installation of Lockstep moves the workload.
+	// OtherInstallation: another installation of Lockstep rolls out the workload.
 	OtherInstallation Reason = "OtherInstallation"
 	// NextJob: the next Job of a CronJob reads the new content by itself.
 	NextJob Reason = "NextJob"
-	// StrategyOff: the workload asks for a strategy that this controller was not
-	// given the permissions for.
+	// StrategyOff: the workload asks for a strategy that this controller has no
+	// permissions for.
 	StrategyOff Reason = "StrategyOff"
 	// Evicting: pods that are older than the change are evicted one at a time.
 	Evicting Reason = "Evicting"
-	// Evicted: no pod is older than the change any more.
+	// Evicted: no pod is older than the change anymore.
 	Evicted Reason = "Evicted"
-	// Refreshed: the kubelets were asked to refresh the mounted files.
+	// Refreshed: the kubelets were notified to refresh the mounted files.
 	Refreshed Reason = "Refreshed"
-	// NotRefreshable: a changed source is read in a way that no refresh reaches.
+	// NotRefreshable: a changed source is read in a way that a refresh doesn't reach.
 	NotRefreshable Reason = "NotRefreshable"
-	// TooManySources: the workload asks for more sources than can be remembered and
-	// shown for one.
+	// TooManySources: the workload asks for more sources than can be recorded and shown
+	// for one.
 	TooManySources Reason = "TooManySources"
-	// RecordTooNew: a newer program wrote what is remembered of the workload, in a
-	// form that this one cannot read.
+	// RecordTooNew: a newer program wrote the workload's entry, in a format that this one
+	// can't read.
 	RecordTooNew Reason = "RecordTooNew"
-	// RecordFull: there is no room left to remember what the workload was given.
+	// RecordFull: the record has no room left for the workload's delivered versions.
 	RecordFull Reason = "RecordFull"
 	// RecordUnwritable: a part of the record cannot be written.
 	RecordUnwritable Reason = "RecordUnwritable"
@@ -119,9 +119,9 @@ const (
 	NoTemplate Reason = "NoTemplate"
 	// SourceUnknown: a source that an annotation names does not exist.
 	SourceUnknown Reason = "SourceUnknown"
-	// Reloaded: the pod template was moved to the current versions.
+	// Reloaded: the pod template was changed to the current versions.
 	Reloaded Reason = "Reloaded"
-	// WouldReload: observe mode; this is what would have been done.
+	// WouldReload: observe mode; the workload would have been rolled out.
 	WouldReload Reason = "WouldReload"
 	// ReloadFailed: the API server refused the change.
 	ReloadFailed Reason = "ReloadFailed"
@@ -133,7 +133,7 @@ const (
 	Attached Reason = "Attached"
 	// AlreadyAttached: every revision that uses the object owns it.
 	AlreadyAttached Reason = "AlreadyAttached"
-	// WouldAttach: observe mode; this is what would have been done.
+	// WouldAttach: observe mode; owners would have been added.
 	WouldAttach Reason = "WouldAttach"
 	// AttachFailed: the API server refused the owners.
 	AttachFailed Reason = "AttachFailed"
@@ -163,7 +163,7 @@ func Explanations() []Explanation {
 	return slices.Concat(FollowExplanations(), ImageExplanations(), RevisionExplanations())
 }
 
-// MeaningOf is what a reason means to a user, empty for one that this program does not know.
+// MeaningOf is what a reason means to a user, empty for one that this program doesn't know.
 func MeaningOf(r Reason) string {
 	for _, e := range Explanations() {
 		if e.Reason == r {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Mark is what a pod template shows of one input.
+// Mark is the version of one input that a pod template shows.
 type Mark struct {
-	// Digest is the version in the form that people see.
+	// Digest is the version in its displayed form.
 	Digest string
-	// Pinned is true when pods of that template get this version and no other. An
-	// input that is only tracked is read by each pod as it is when the pod starts.
+	// Pinned is true when pods of that template get this version and no other. For a
+	// tracked input, each pod reads the version that is current when it starts.
 	Pinned bool
 }
 
-// Tracked is the mark of an input that pods read as it is when they start.
+// Tracked is the mark of an input that pods read when they start.
 func Tracked(digest string) Mark {
 	return Mark{Digest: digest}
 }
@@ -26,7 +26,7 @@ const (
 	pinnedMark  = "="
 )
 
-// String is the mark and the digest, as the annotation has them after the input.
+// String is the mark and the digest, as they follow the input in the annotation.
 func (m Mark) String() string {
 	if m.Pinned {
 		return pinnedMark + m.Digest
@@ -34,11 +34,11 @@ func (m Mark) String() string {
 	return trackedMark + m.Digest
 }
 
-// Shown is what a pod template shows of the versions it was given, by input.
+// Shown are the delivered versions that a pod template shows, by input.
 type Shown map[ID]Mark
 
-// ParseShown reads the annotation. People edit annotations, so what cannot be
-// read is left out: a missing version means only that the template shows none.
+// ParseShown parses the annotation. Users edit annotations, so it skips elements that it
+// can't parse: a missing version means only that the template doesn't show one.
 func ParseShown(text string) Shown {
 	shown := Shown{}
 	for element := range strings.SplitSeq(text, ",") {
@@ -55,8 +55,8 @@ func ParseShown(text string) Shown {
 	return shown
 }
 
-// String writes the annotation, sorted, so that equal versions give equal
-// templates and an undo finds its old revision again.
+// String writes the annotation, sorted, so equal versions lead to equal templates and an
+// undo finds its old revision again.
 func (s Shown) String() string {
 	elements := make([]string, 0, len(s))
 	for _, id := range slices.SortedFunc(maps.Keys(s), func(a, b ID) int {

@@ -1,6 +1,6 @@
-// Package legacy knows the words of kubernetes-reloader: the annotations that its
-// users wrote, the environment variables that it wrote, and the keys under which
-// it stored digests.
+// Package legacy knows kubernetes-reloader's vocabulary: the annotations that its users
+// wrote, the environment variables that it wrote, and the keys under which it stored
+// digests.
 package legacy
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// The annotations of kubernetes-reloader, on the workload itself: names of
-// ConfigMaps or Secrets, separated by commas.
+// kubernetes-reloader's annotations, on the workload itself: names of ConfigMaps or
+// Secrets, separated by commas.
 const (
 	ConfigMapAnnotation = "reloader.k8s.collaborne.com/configmap"
 	SecretAnnotation    = "reloader.k8s.collaborne.com/secret" //nolint:gosec // the name of an annotation
 )
 
-// Words is the language of kubernetes-reloader.
+// Words is kubernetes-reloader's vocabulary.
 type Words struct {
 	// AlternativeConfigMap and AlternativeSecret are further annotation keys, empty
 	// for none.
@@ -45,9 +45,9 @@ func (w Words) Knows(key string, _ map[string]string) bool {
 	return false
 }
 
-// Intent implements settings.Vocabulary. The original used one of two
-// annotations and ignored the other; both count here, since no user writes a name
-// that they do not want followed.
+// Intent implements settings.Vocabulary. The original used one of two annotations and
+// ignored the other; both count here, since no user writes a name that they don't want
+// followed.
 func (w Words) Intent(workload, _ map[string]string) settings.Intent {
 	in := settings.Intent{Whole: true, Strategy: settings.StrategyTemplate, Quiet: w.Quiet}
 	if !w.IgnoreConfigMaps {
@@ -98,7 +98,7 @@ func Variable(prefix, kind, name string) string {
 	return notVariable().ReplaceAllString(strings.ToUpper(prefix+"_"+kind+"_"+name), "_")
 }
 
-// SourceVariable is the Variable of a source. Different names can share one
+// SourceVariable is the Variable of a source. Different names can share a variable
 // (my-config and my.config); then each carries a digest of its own name.
 func SourceVariable(s input.ID, shared bool) string {
 	plain := Variable(settings.LegacyVariablePrefix, string(s.Kind), s.Name)

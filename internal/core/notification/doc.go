@@ -1,6 +1,6 @@
-// Package notification knows what registries send when an image was pushed: one row of a
-// table for each format.
+// Package notification parses the notifications that registries send when an image was
+// pushed: one row of a table for each format.
 //
-// A notification is only a reason to ask the registry. Nothing that it says of tags or
-// digests is believed.
+// A notification is only a reason to query the registry. Its tags and digests aren't
+// trusted.
 package notification

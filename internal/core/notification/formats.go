@@ -16,9 +16,9 @@ func manifests() []string {
 	}
 }
 
-// distribution reads the envelope of Docker distribution. What is pushed by its digest,
-// such as the image for one platform of an index, moves no tag. The host is the one that
-// was pushed to, which may be another name than the one for pulling.
+// distribution reads the envelope of Docker distribution. A push by digest, such as the
+// image for one platform of an index, doesn't change a tag. The host is the one that was
+// pushed to, which may be another name than the one for pulling.
 func distribution(body []byte, registry string) ([]string, error) {
 	var envelope struct {
 		Events []struct {
@@ -42,7 +42,7 @@ func distribution(body []byte, registry string) ([]string, error) {
 	return images, nil
 }
 
-// dockerHub reads what Docker Hub sends. Its callback_url is not called.
+// dockerHub reads a Docker Hub notification. Its callback_url is not called.
 func dockerHub(body []byte, registry string) ([]string, error) {
 	var push struct {
 		Repository struct {
@@ -58,8 +58,8 @@ func dockerHub(body []byte, registry string) ([]string, error) {
 	return []string{cmp.Or(registry, "docker.io") + "/" + push.Repository.Name}, nil
 }
 
-// githubPackage reads the events package and registry_package of GitHub. Others, such as
-// the ping when a webhook is made, name no image.
+// githubPackage reads GitHub's package and registry_package events. Others, such as the
+// ping when a webhook is created, don't name an image.
 func githubPackage(body []byte, registry string) ([]string, error) {
 	type published struct {
 		Name      string
@@ -102,5 +102,5 @@ func generic(body []byte, _ string) ([]string, error) {
 	return []string{push.Image}, nil
 }
 
-// notJSON says so without quoting the body.
+// notJSON reports that without quoting the body.
 func notJSON() error { return errors.New("it is not the JSON of this format") }

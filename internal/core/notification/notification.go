@@ -11,17 +11,17 @@ import (
 // maxImages bounds how many images one notification names.
 const maxImages = 1000
 
-// Format is how one kind of registry tells of a push.
+// Format is how one kind of registry reports a push.
 type Format struct {
-	// Name is that of the path under which it arrives, and in metrics.
+	// Name is used in the path under which it arrives, and in metrics.
 	Name string
-	// images are the names of what was pushed, with or without a tag. What tells of
-	// something else, such as a pull, names none.
-	// The registry is the host that images name it by, where the sender may say another one.
+	// images are the names of the pushed images, with or without a tag. A notification about
+	// something else, such as a pull, names none. The registry is the host by which images
+	// name it, which may differ from the sender's.
 	images func(body []byte, registry string) ([]string, error)
 }
 
-// Formats are those that are understood.
+// Formats are the known formats.
 func Formats() []Format {
 	return []Format{
 		{Name: "distribution", images: distribution},
@@ -31,9 +31,9 @@ func Formats() []Format {
 	}
 }
 
-// Repositories are those to which something was pushed, each once. A name that no
-// container can have makes the notification invalid. A registry that is not empty stands
-// for the host that the sender gives itself.
+// Repositories are those that were pushed to, each once. A name that no container can
+// have makes the notification invalid. A non-empty registry replaces the host in the
+// notification.
 func (f Format) Repositories(body []byte, registry string) ([]tagspec.Repository, error) {
 	images, err := f.images(body, registry)
 	if err != nil {

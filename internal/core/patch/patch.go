@@ -1,4 +1,4 @@
-// Package patch knows the smallest documents that change a pod template.
+// Package patch builds the smallest documents that change a pod template.
 package patch
 
 import (
@@ -14,33 +14,33 @@ import (
 
 // Target is the object that a patch was decided on.
 type Target struct {
-	// UID and ResourceVersion are preconditions: the API server refuses the patch
-	// when the object is another one, or is no longer what the decision saw.
+	// UID and ResourceVersion are preconditions: the API server refuses the patch when
+	// the object is another one, or has changed since the decision.
 	UID             string
 	ResourceVersion string
 	// Template is the path of the pod template: "spec.template".
 	Template string
-	// Metadata is how much metadata the template has.
+	// Metadata is how much metadata the template contains.
 	Metadata Metadata
 	// Annotated is true when the object itself has an annotation.
 	Annotated bool
 }
 
-// Metadata is how much metadata a pod template has. A JSON patch that adds to a map
-// is refused when there is no map, and one that brings a map replaces what was there.
+// Metadata is how much metadata a pod template contains. The API server refuses a JSON
+// patch that adds to a missing map, and one that adds the map replaces an existing one.
 type Metadata int
 
 const (
-	// HasAnnotations says that the template has at least one annotation. It is the zero
-	// value because it cannot do harm: where it is wrong, the API server refuses.
+	// HasAnnotations: the template has at least one annotation. It is the zero value
+	// because it is harmless: where it is wrong, the API server refuses.
 	HasAnnotations Metadata = iota
-	// NoAnnotations says that there is metadata, and no annotation in it.
+	// NoAnnotations: there is metadata, but it contains no annotation.
 	NoAnnotations
-	// NoMetadata says that there is nothing at all, neither labels nor annotations.
+	// NoMetadata: there are neither labels nor annotations.
 	NoMetadata
 )
 
-// Document is a patch and how the API server is to read it.
+// Document is a patch and how the API server should read it.
 type Document struct {
 	Type types.PatchType
 	Body []byte
@@ -49,21 +49,21 @@ type Document struct {
 // Change is one change of a pod template: SetAnnotation, RemoveAnnotation,
 // SetVariable or SetImage.
 type Change interface {
-	// add puts the change into a document.
+	// add adds the change to a document.
 	add(*changes)
 }
 
-// SetAnnotation gives an annotation of the template a value.
+// SetAnnotation sets an annotation of the template.
 type SetAnnotation struct{ Key, Value string }
 
-// RemoveAnnotation takes out an annotation that the template has.
+// RemoveAnnotation removes an annotation of the template.
 type RemoveAnnotation struct{ Key string }
 
-// SetObjectAnnotation gives an annotation of the object itself a value, which starts no
+// SetObjectAnnotation sets an annotation of the object itself, which doesn't start a
 // rollout.
 type SetObjectAnnotation struct{ Key, Value string }
 
-// SetVariable sets an environment variable at the place where it goes.
+// SetVariable sets an environment variable at its position.
 type SetVariable struct {
 	Name, Value string
 	// Container is the container's position in the template.
@@ -75,7 +75,7 @@ type SetVariable struct {
 	First bool
 }
 
-// SetImage gives a container another image.
+// SetImage sets a container's image.
 type SetImage struct {
 	// Container is the container's position in the template.
 	Container int
@@ -86,7 +86,7 @@ type SetImage struct {
 
 // changes are sorted by how they are written.
 type changes struct {
-	// annotations by key; nil takes one out.
+	// annotations by key; nil removes one.
 	annotations map[string]*string
 	// order is that in which annotations were named.
 	order     []string
@@ -109,9 +109,9 @@ func (c *changes) annotate(key string, value *string) {
 }
 
 // Template is one document that makes all the changes of the pod template and touches
-// nothing else. Annotations alone are a JSON merge patch. Whatever speaks of positions
-// makes it a JSON patch, which serves also kinds for which the API server knows no
-// merge keys; the resource version makes sure that the positions hold.
+// nothing else. Annotations alone are a JSON merge patch. A change by position makes it a
+// JSON patch, which also works for kinds for which the API server has no merge keys; the
+// resource version guarantees that the positions hold.
 func Template(t Target, list []Change) (Document, error) {
 	if len(list) == 0 {
 		return Document{}, errors.New("a patch needs a change")
@@ -141,8 +141,9 @@ func mergePatch(t Target, c *changes) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": metadata, fields[0]: template})
 }
 
-// Annotations is a JSON merge patch that sets annotations of the object itself, and takes
-// out those whose value is nil. The resource version is a precondition if it is known.
+// Annotations is a JSON merge patch that sets annotations of the object itself, and
+// removes those whose value is nil. The resource version is a precondition if it is
+// known.
 func Annotations(t Target, annotations map[string]*string) ([]byte, error) {
 	metadata := map[string]any{"uid": t.UID, "annotations": annotations}
 	if t.ResourceVersion != "" {
@@ -163,8 +164,8 @@ type envVar struct {
 	Value string `json:"value"`
 }
 
-// operations are the changes as a JSON patch. New variables come last, because they
-// move those behind them.
+// operations are the changes as a JSON patch. New variables come last, because they shift
+// the following ones.
 func (c *changes) operations(t Target) []operation {
 	all := []operation{
 		{"replace", "/metadata/uid", t.UID},

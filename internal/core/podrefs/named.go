@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Named lists every source that the pod names, sorted: what [Extract] finds, and
-// the Secrets that others read for the pod, to pull its images and mount its
-// volumes. Without any of them a pod cannot be made again.
+// Named lists every source that the pod names, sorted: those that [Extract] finds, and
+// the Secrets that are read for the pod to pull its images and mount its volumes. Without
+// any of them a pod can't be created again.
 func Named(spec *corev1.PodSpec) []input.ID {
 	found := refs{}
 	for _, ref := range Extract(spec) {
@@ -52,7 +52,7 @@ func credentials(v *corev1.Volume) []string {
 	return names
 }
 
-// local is the reference of a volume's source, if there are both.
+// local is the reference of a volume's source, nil if either is missing.
 func local[T any](source *T, ref func(*T) *corev1.LocalObjectReference) []*corev1.LocalObjectReference {
 	if source == nil || ref(source) == nil {
 		return nil

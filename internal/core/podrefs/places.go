@@ -16,7 +16,7 @@ type Place struct {
 	Volume   string
 }
 
-// Places lists, for each source that the pod names, where it does, in words for people.
+// Places lists, for each source that the pod names, where it does, for display.
 func Places(spec *corev1.PodSpec) map[input.ID][]string {
 	found := map[input.ID][]string{}
 	visit(spec, func(ref Ref, at Place) {
@@ -25,7 +25,7 @@ func Places(spec *corev1.PodSpec) map[input.ID][]string {
 	return found
 }
 
-// words tells the place and the keys: "env LEVEL of container web (key level)".
+// words describes the place and the keys: "env LEVEL of container web (key level)".
 func (p Place) words(ref Ref) string {
 	keys := " (all keys)"
 	switch names := ref.Keys.Names(); len(names) {

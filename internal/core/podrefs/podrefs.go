@@ -1,5 +1,5 @@
-// Package podrefs knows where a pod template names ConfigMaps and Secrets, which
-// of their keys it uses, and how the pod gets to see them.
+// Package podrefs knows where a pod template names ConfigMaps and Secrets, which of their
+// keys it uses, and how the pod reads them.
 package podrefs
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Ref is everything that one template says about one source.
+// Ref is everything in one template about one source.
 type Ref struct {
 	Source input.ID
 	// Keys that the template uses, over all places.
@@ -21,18 +21,18 @@ type Ref struct {
 	Optional bool
 	// Listed is true when no template names the source, only an annotation.
 	Listed bool
-	// Env is true when a container reads the source into its environment, which
-	// only a new container can do again.
+	// Env is true when a container reads the source into its environment, which only a
+	// new container repeats.
 	Env bool
-	// Volume is true when a volume holds the source, which the kubelet refreshes.
+	// Volume is true when a volume contains the source, which the kubelet refreshes.
 	Volume bool
 	// SubPath is true when a container mounts a single path of such a volume,
 	// which the kubelet never refreshes.
 	SubPath bool
 }
 
-// Extract lists the sources that the pod names, sorted. Image pull secrets and
-// credentials of storage drivers are not configuration and do not count.
+// Extract lists the sources that the pod names, sorted. Image pull secrets and storage
+// driver credentials aren't configuration and don't count.
 func Extract(spec *corev1.PodSpec) []Ref {
 	found := refs{}
 	visit(spec, func(ref Ref, _ Place) { found.add(ref) })
@@ -41,7 +41,7 @@ func Extract(spec *corev1.PodSpec) []Ref {
 
 type refs map[input.ID]Ref
 
-// add merges one place into what is known of its source.
+// add merges one place into the Ref of its source.
 func (r refs) add(place Ref) {
 	if place.Source.Name == "" {
 		return
@@ -71,7 +71,7 @@ func (r refs) sorted() []Ref {
 // visitor is called with each place where a pod names a source.
 type visitor func(Ref, Place)
 
-// visit shows every place, those of containers first.
+// visit calls show for every place, those of containers first.
 func visit(spec *corev1.PodSpec, show visitor) {
 	subPaths := map[string]bool{}
 	container := func(name string, env []corev1.EnvVar, from []corev1.EnvFromSource, mounts []corev1.VolumeMount) {
@@ -145,7 +145,7 @@ func (show visitor) volume(v *corev1.Volume, subPath bool) {
 	}
 }
 
-// itemKeys: no items means every key, as the kubelet reads it.
+// itemKeys: no items means every key, as for the kubelet.
 func itemKeys(items []corev1.KeyToPath) fingerprint.Keys {
 	if len(items) == 0 {
 		return fingerprint.AllKeys()

@@ -1,5 +1,5 @@
-// Package pods knows what the strategies that work on pods have to know of them, and
-// which pod of a workload is evicted next.
+// Package pods defines a pod as far as the strategies that work on pods need it, and
+// decides which pod of a workload is evicted next.
 package pods
 
 import (
@@ -18,7 +18,7 @@ type Pod struct {
 	Shown input.Shown
 }
 
-// Running is how many pods are not on their way out.
+// Running is how many pods are not terminating.
 func Running(all []Pod) int {
 	n := 0
 	for _, p := range all {
@@ -29,9 +29,9 @@ func Running(all []Pod) int {
 	return n
 }
 
-// NextEviction chooses the next pod: one that is not younger than the decision,
-// rather one that does not work anyway. It chooses none while an earlier step
-// has not come to its end, and is done when no such pod is left.
+// NextEviction chooses the next pod: one that isn't younger than the decision, preferably
+// one that isn't ready. It chooses none while an earlier step hasn't finished, and is
+// done when no such pod is left.
 func NextEviction(all []Pod, replicas int, since time.Time) (victim *Pod, done bool) {
 	ready, moving := 0, false
 	done = true

@@ -22,7 +22,7 @@ const (
 	head   = `{"v":1`
 )
 
-// FormatError says that an entry has another format.
+// FormatError reports that an entry has another format.
 type FormatError struct{ Format int }
 
 // Error names both formats.
@@ -30,21 +30,21 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("format %d, this program reads %d", e.Format, format)
 }
 
-// IsTooNew reports whether only a newer program reads it.
+// IsTooNew reports whether only a newer program can read it.
 func (e *FormatError) IsTooNew() bool { return e.Format > format }
 
-// IsTooNew reports whether a text is an entry that only a newer program reads. It must not be
-// replaced.
+// IsTooNew reports whether a text is an entry that only a newer program can read. It must not
+// be replaced.
 func IsTooNew(text string) bool {
 	if strings.HasPrefix(text, head+",") {
-		return false // as this program writes it, and nearly every text is
+		return false // as this program writes it, like nearly every text
 	}
 	_, err := Decode(text)
 	other, found := errors.AsType[*FormatError](err)
 	return found && other.IsTooNew()
 }
 
-// Encode writes the entry as text, without the parts that are zero. Foreign fields come last.
+// Encode writes the entry as text, without zero parts. Foreign fields come last.
 func (e Entry) Encode() (string, error) {
 	b, none := append(make([]byte, 0, 512), head...), (&Entry{}).parts()
 	for i, p := range e.parts() {
@@ -59,14 +59,15 @@ func (e Entry) Encode() (string, error) {
 	return string(append(appendFields(b, e.Foreign.Fields), '}')), nil
 }
 
-// Decode reads what Encode wrote. Parts that it does not understand are kept. What it
-// misunderstands is an error, never a guess: the caller takes a new baseline, or
-// leaves the entry alone when it is too new.
+// Decode parses Encode's output. It keeps parts that it doesn't know. A part that it
+// can't parse is an error, never a guess: the caller takes a new baseline, or leaves the
+// entry alone when it is too new.
 func Decode(text string) (Entry, error) {
-	// Names count to the letter; into a struct, the library would take "Moved" for "moved".
+	// Names are case-sensitive; into a struct, the library would accept "Moved" for
+	// "moved".
 	var fields map[string]json.RawMessage
 	err := json.Unmarshal([]byte(text), &fields)
-	// The format comes first: in another one, everything else may have another shape.
+	// The format comes first: in another format, everything else may have another shape.
 	if f, _ := strconv.Atoi(string(fields["v"])); err == nil && f != format {
 		err = &FormatError{f}
 	}
@@ -142,7 +143,7 @@ func read(value json.RawMessage, at any) (err error) {
 	return json.Unmarshal(value, at)
 }
 
-// same reports whether a part says the same in two entries.
+// same reports whether a part is equal in two entries.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case inputs:
@@ -161,7 +162,7 @@ func same(a, b any) bool {
 	case *bool:
 		return *a == *b.(*bool)
 	case *Template:
-		return a.Sum == b.(*Template).Sum // the generation is noted when there is something else to write
+		return a.Sum == b.(*Template).Sum // the generation is recorded when there is something else to write
 	case numberOf:
 		return a.Number == b.(numberOf).Number
 	case numberBefore:
@@ -190,7 +191,7 @@ func (in inputs) write(b []byte) []byte {
 	return append(b, '}')
 }
 
-// read reads the inputs. One whose kind or value is not understood is foreign: its workload
+// read reads the inputs. One whose kind or value isn't understood is foreign: its workload
 // takes a new baseline for it, and the others count.
 func (in inputs) read(value json.RawMessage) error {
 	var foreign map[string]json.RawMessage
@@ -214,7 +215,7 @@ func (in inputs) read(value json.RawMessage) error {
 }
 
 // appendFields appends fields in the order of their names. The library would compact and escape
-// values that have to stay byte for byte.
+// values, which have to stay byte for byte.
 func appendFields(b []byte, fields map[string]json.RawMessage) []byte {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		b = append(appendName(b, name), fields[name]...)
@@ -252,8 +253,8 @@ func generation(t Template) string {
 }
 
 // numberOf is the number of a template's revision: "GENERATION:NUMBER", or "GENERATION:~NUMBER"
-// when it was not seen yet. A program that does not know it keeps the text, and writes templates
-// of other generations.
+// when it wasn't seen yet. A program that doesn't know the field keeps the text, and writes
+// templates of other generations.
 type numberOf struct{ *Template }
 
 const aboutMark = "~"
@@ -265,11 +266,11 @@ func (n numberOf) readNumber(text string) {
 	n.Made = !about && n.Number > 0
 }
 
-// numberBefore is a number of which the one before is written, and no first one.
+// numberBefore is a number that is written minus one, and omitted when it is the first.
 type numberBefore struct{ *int64 }
 
-// decodeTemplate reads a template. What it cannot read is no template: the next
-// look notes the one that is there.
+// decodeTemplate parses a template. Text that it can't parse is treated as none: the next
+// reconciliation records the current template.
 func decodeTemplate(text string) Template {
 	generation, sum, found := strings.Cut(text, ":")
 	n, err := strconv.ParseInt(generation, 10, 64)
@@ -279,9 +280,9 @@ func decodeTemplate(text string) Template {
 	return Template{Generation: n, Sum: sum}
 }
 
-// encode writes the version, what the template showed of it, and what is noted of it,
-// each a word: "1:*:3fa9… 3fa9c1d2e4 from:4". A tracked version needs no mark; "~"
-// alone stands for one that the template does not show.
+// encode writes the version, its mark in the template, and its notes, each a word:
+// "1:*:3fa9… 3fa9c1d2e4 from:4". A tracked version doesn't need a mark; "~" alone stands
+// for one that the template doesn't show.
 func (g Delivered) encode() string {
 	var notes []byte
 	none := (&Delivered{}).notes()
@@ -332,7 +333,7 @@ func decodeDelivered(value json.RawMessage) (Delivered, error) {
 	return g, nil
 }
 
-// readNote reads a word, and reports whether it knows it.
+// readNote parses a word, and reports whether it knows it.
 func (g *Delivered) readNote(word string) bool {
 	for _, n := range g.notes() {
 		value, found := strings.CutPrefix(word, n.name)

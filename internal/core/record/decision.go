@@ -11,15 +11,16 @@ import (
 // MessageLimit is how many bytes of a decision's message are put on record.
 const MessageLimit = 256
 
-// Decision is what was decided for a workload that is not in step, so that people are told
-// what was decided, also by a program that did not decide it.
+// Decision is the decision on a workload that isn't in step. The record stores it so a
+// program that didn't decide it can report it too.
 type Decision struct {
 	Reason input.Reason `json:"reason"`
-	// Message is what people are told, cut at MessageLimit.
+	// Message is the explanation for users, cut at MessageLimit.
 	Message string `json:"message,omitempty"`
 	// Since is since when the workload is in that situation.
 	Since time.Time `json:"since,omitzero"`
-	// Next is when the controller looks again, zero when only an event can change anything.
+	// Next is when the controller checks again, zero when only an event can change
+	// anything.
 	Next time.Time `json:"next,omitzero"`
 }
 
@@ -31,7 +32,7 @@ func NewDecision(reason input.Reason, message string, since, next time.Time) Dec
 	return Decision{Reason: reason, Message: Brief(message), Since: since.UTC().Truncate(time.Second), Next: upToSecond(next)}
 }
 
-// upToSecond is the next full second: looking again a moment too early would see nothing.
+// upToSecond is the next full second: checking a moment too early would find nothing.
 func upToSecond(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -39,8 +40,8 @@ func upToSecond(t time.Time) time.Time {
 	return t.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
 }
 
-// Brief cuts a message so that it takes at most MessageLimit bytes, also as it is written
-// down, where a quote takes two.
+// Brief cuts a message to at most MessageLimit bytes in its encoded form, where a quote
+// takes two.
 func Brief(message string) string {
 	const end = "…"
 	message = strings.ToValidUTF8(message, "?")
@@ -64,8 +65,8 @@ func writtenLength(text string) (length int) {
 	return length
 }
 
-// writtenRune is how many bytes of JSON the library makes of a character. Messages are measured
-// at every look at a workload that waits, so they are not written for that.
+// writtenRune is how many bytes of JSON the library writes for a character. Messages are
+// measured at every reconciliation of a waiting workload, so they aren't encoded for that.
 func writtenRune(r rune) int {
 	switch r {
 	case '"', '\\', '\b', '\f', '\n', '\r', '\t':

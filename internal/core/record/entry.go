@@ -1,5 +1,5 @@
-// Package record knows what Lockstep remembers of one workload: the versions it
-// was last given, and how that is written down.
+// Package record defines what Lockstep records about one workload: the last delivered
+// versions, and their written form.
 package record
 
 import (
@@ -15,42 +15,42 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// Delivered is one input as the workload was last given it.
+// Delivered is the last delivered version of one input.
 type Delivered struct {
 	Version fingerprint.Version
-	// Shown is what the patch put into the template for this input, zero when no
-	// patch of ours did.
+	// Shown is the mark that our patch set in the template, zero when none did.
 	Shown input.Mark
-	// From tells which revisions the workload had before a rollout gave it this version,
-	// empty when no rollout did, or nothing is known.
+	// From identifies which revisions the workload had before a rollout delivered this
+	// version, empty when no rollout did, or nothing is known.
 	From timeline.Origin
 	// Was is the beginning of the version before this one, where From is known.
 	Was string
-	// Due is the beginning of the version that exists, while that is another one.
+	// Due is the beginning of the current version, while that is another one.
 	Due string
-	// RevertedTo is the revision that the workload was reverted to since, empty when it was
-	// not.
+	// RevertedTo is the revision that the workload was reverted to since, empty when it
+	// wasn't.
 	RevertedTo string
-	// Awaits is true when a template has it and pods of an older one are left, which a
-	// person has to delete.
+	// Awaits is true when the template contains the version and pods of an older one are
+	// left, which an operator has to delete.
 	Awaits bool
-	// Sealed is true when the version came from an immutable object, of which the nodes
-	// keep a copy.
+	// Sealed is true when the version came from an immutable object; nodes keep a copy of
+	// those.
 	Sealed bool
-	// Trial is the template by which a patch of ours gave it, until it is known how that
-	// rollout ended. Mixed is true when that patch, or a later one, also gave what every pod
-	// loads as it starts: a failure may be due to that.
+	// Trial is the template by which our own patch delivered it, until the end of that
+	// rollout is known. Mixed is true when that patch, or a later one, also delivered live
+	// inputs, which may have caused a failure.
 	Trial string
 	Mixed bool
-	// Memo is what the family of the input keeps of it, in its own words, without spaces.
-	// It outlives the version.
+	// Memo is the family's own text about the input, without spaces. It outlives the
+	// version.
 	Memo string
-	// Rest is what a newer program noted of this version. It is kept as it is.
+	// Rest are a newer program's notes on this version, kept as they are.
 	Rest string
 }
 
-// Mark is what a template shows that was given the version, as far as that is known: a template
-// of ours shows all keys. Another writer's rollout gives a version and may keep an older mark.
+// Mark is the mark in a template to which the version was delivered, as far as known: our own
+// template shows all keys. Another writer's rollout delivers a version and may keep an older
+// mark.
 func (g Delivered) Mark() input.Mark {
 	if g.Shown.Pinned || !g.Version.IsContentOf(fingerprint.AllKeys()) {
 		return g.Shown
@@ -58,14 +58,14 @@ func (g Delivered) Mark() input.Mark {
 	return input.Tracked(g.Version.Short())
 }
 
-// HadBefore reports whether pods that are made from the current revision had that version before
-// this one, and kept running.
+// HadBefore reports whether pods of the current revision ran that version before this one, and
+// kept running.
 func (g Delivered) HadBefore(v fingerprint.Version, revisions []timeline.Revision) bool {
 	return g.Was != "" && g.Was == v.Short() && slices.ContainsFunc(revisions, func(r timeline.Revision) bool { return r.Current && g.From.Is(r) })
 }
 
 // notes is the table of notes on a version, in the written order: a word and its value, or a
-// word that stands for itself. A new note is one row.
+// word alone. A new note is one row.
 func (g *Delivered) notes() [9]part {
 	return [...]part{
 		{"from:", (*string)(&g.From)},
@@ -80,8 +80,7 @@ func (g *Delivered) notes() [9]part {
 	}
 }
 
-// Take makes the version the one that was given. What was noted of another version
-// ends with it.
+// Take records the version as delivered. Notes on another version end with it.
 func (g *Delivered) Take(v fingerprint.Version) {
 	if g.Version != v {
 		*g = Delivered{Shown: g.Shown, Memo: g.Memo}
@@ -89,33 +88,32 @@ func (g *Delivered) Take(v fingerprint.Version) {
 	g.Version = v
 }
 
-// Entry is what is remembered of one workload. Entries are values: change a
-// clone and store it.
+// Entry is the record of one workload. Entries are values: change a clone and store it.
 type Entry struct {
-	// ID names the workload for people and guards against a hash collision of
-	// storage keys: "Deployment.apps/shop/web".
+	// ID names the workload for users and guards against a hash collision of storage
+	// keys: "Deployment.apps/shop/web".
 	ID string
 	// UID of the workload; another UID under the same name is another workload.
 	UID string
-	// Inputs that were given.
+	// Inputs that were delivered.
 	Inputs map[input.ID]Delivered
 	Pending
 	Account
 	// Released is the resource version of the last release that was carried out, zero
 	// before the first.
 	Released int64
-	// Hold is the hold on the workload when it was last looked at.
+	// Hold is the hold on the workload when it was last reconciled.
 	Hold Hold
-	// Searched are digests of the patterns that were resolved. An input that one of them
-	// means and that is not on record has come into being since.
+	// Searched are digests of the resolved patterns. An input that matches one of them
+	// and isn't on record was created since.
 	Searched []string
 	Presence
-	// Decision is what was last decided of a workload that is not in step. When that came to
-	// its end without a patch of ours it says since when; otherwise it is zero.
+	// Decision is the last decision on a workload that isn't in step. If that situation
+	// ended without our patch, it records since when; otherwise it is zero.
 	Decision Decision
 	Eviction Eviction
-	// Foreign is what a newer program wrote and this one does not understand. It is
-	// written back as it is.
+	// Foreign are parts that a newer program wrote and this one doesn't understand. They
+	// are written back unchanged.
 	Foreign Foreign
 	Unstored
 }
@@ -126,23 +124,23 @@ type Pending struct {
 	// first seen, zero when there is none.
 	PendingSince time.Time
 	// DelaySince is when the maximum delay of that change began to count: since then the
-	// workload could have been moved. It is zero while something forbids that.
+	// workload could have been rolled out. It is zero while something forbids that.
 	DelaySince time.Time
 }
 
 // Account is up to which point the entry takes the workload's history into account.
 type Account struct {
-	// RolledOutAt is the API server's time of the last patch of ours that the entry takes
-	// into account, zero before the first.
+	// RolledOutAt is the API server's time of our last patch that the entry takes into
+	// account, zero before the first.
 	RolledOutAt time.Time
-	// AsOf is the API server's time of the last write by anybody that it takes into
-	// account, when versions were taken as given without a patch; zero otherwise.
+	// AsOf is the API server's time of the last write by any writer that it takes into
+	// account, when versions were recorded as delivered without a patch; zero otherwise.
 	AsOf time.Time
 	// Accounted is the number of the last revision that the entry takes into account, zero
 	// when its kind has none.
 	Accounted int64
-	// Template is the pod template that the entry takes into account, zero in one of a
-	// program that did not note it.
+	// Template is the pod template that the entry takes into account, zero in the entry
+	// of a program that didn't record it.
 	Template Template
 }
 
@@ -150,37 +148,37 @@ type Account struct {
 // over the pods of an earlier one.
 type Presence struct {
 	// GoneAt is when the workload was first seen to be gone, zero while it exists. Its
-	// pods may have been left alone for another workload of its name.
+	// pods may have been orphaned for another workload of its name.
 	GoneAt time.Time
-	// Left is true when nothing asked for the workload any more, and its namespace, which
-	// may have, could not be read.
+	// Left is true when no setting asked for the workload anymore, and its namespace,
+	// which may have asked, could not be read.
 	Left bool
-	// Inherited is the digest of the template that the workload was made with, when it took
-	// over pods that were made from it before: it restarted none of them. It is empty as
-	// soon as there is another template.
+	// Inherited is the digest of the template that the workload was created with, when it
+	// took over pods created from that template before, without restarting them. It is
+	// empty as soon as there is another template.
 	Inherited string
 }
 
 // Eviction is a running series of evictions, zero when none runs.
 type Eviction struct {
-	// For is what the series delivers; Since is the API server's time of that decision. Pods
-	// that are younger have what is delivered.
+	// For is the versions that the series delivers; Since is the API server's time of that
+	// decision. Younger pods already run these versions.
 	For   string
 	Since time.Time
-	// Pods is how many pods there were then, zero where the workload says itself how many it
-	// wants.
+	// Pods is how many pods there were then, zero if the workload sets its number of
+	// replicas.
 	Pods int
 }
 
-// Unstored are the parts of an entry that are not written down.
+// Unstored are the parts of an entry that aren't stored.
 type Unstored struct {
-	// TakenOver is true when the entry on record is that of another workload, whose pods this
+	// TakenOver is true when the entry on record belongs to another workload, whose pods this
 	// one took over.
 	TakenOver bool
 	// Lost is true when there was an entry that cannot be read.
 	Lost bool
-	// TooNew is true when the entry has a format that this program cannot read. It
-	// must not be replaced.
+	// TooNew is true when the entry is in a format that this program can't read. It must
+	// not be replaced.
 	TooNew bool
 }
 
@@ -224,29 +222,30 @@ func (e *Entry) parts() [20]part {
 // Template names a pod template, as it was in one generation of its object.
 type Template struct {
 	Generation int64
-	// Sum is a digest of it. While pods are made from another revision instead, because its
-	// rollout was aborted, that one follows, after Instead.
+	// Sum is its digest. While pods are created from another revision, because the rollout
+	// was aborted, that revision follows after Instead.
 	Sum string
-	// Number is that of its revision, zero when that is not known. A template that was
-	// replaced and is back has another one.
+	// Number is its revision's, zero when unknown. A template that was replaced and
+	// restored has another one.
 	Number int64
-	// Made is true when the workload was seen with that number. One that its controller was
-	// about to make may have become that of another template.
+	// Made is true when the workload was seen with that number. A number that the
+	// controller was about to assign may have gone to another template.
 	Made bool
 }
 
-// Instead parts the digest of a template from the revision that pods are made from instead.
+// Instead separates a template's digest from the revision that pods are created from
+// instead.
 const Instead = "!"
 
-// IsOlder reports whether the template certainly was there before the other one.
+// IsOlder reports whether the template certainly existed before the other one.
 func (t Template) IsOlder(other Template) bool {
 	return t.Generation < other.Generation
 }
 
 // IsReplacedBy reports whether the other one came later: another template, or the same one
-// after another, which its number tells. An abort replaces none, and neither does its end.
-// In the same generation it is the same, and so is one that was seen with the same number,
-// although another program may make another digest of it.
+// after another, which its number shows. An abort doesn't replace a template, and neither
+// does the abort's end. Templates of the same generation are the same, and so are those
+// seen with the same number, even though another program may compute another digest.
 func (t Template) IsReplacedBy(other Template) bool {
 	isBack, stays := t.Number > 0 && other.Number > t.Number, t.Made && other.Made && t.Number == other.Number
 	return t != Template{} && t.Generation < other.Generation && (t.digest() != other.digest() && !stays || isBack)
@@ -257,12 +256,14 @@ func (t Template) IsOther(other Template) bool {
 	return t != Template{} && t.IsOlder(other) && t.digest() != other.digest()
 }
 
-// IsSame reports whether both are one template in one use, whatever else was written.
+// IsSame reports whether both are the same template in the same use, whatever else was
+// written.
 func (t Template) IsSame(other Template) bool {
 	return t.Sum == other.Sum && t.Number == other.Number
 }
 
-// IsStopped reports whether the other one differs in what pods are made from instead.
+// IsStopped reports whether the other one differs in the revision that pods are created
+// from instead.
 func (t Template) IsStopped(other Template) bool {
 	return t.instead() != other.instead()
 }
@@ -278,7 +279,7 @@ func (t Template) instead() string {
 }
 
 // Foreign are the parts of an entry that this program does not understand: inputs of
-// unknown kinds and unknown fields, as they were written.
+// unknown kinds and unknown fields, as written.
 type Foreign struct {
 	Inputs map[string]json.RawMessage
 	Fields map[string]json.RawMessage
@@ -294,18 +295,18 @@ func equalTexts(a, b map[string]json.RawMessage) bool {
 }
 
 // IsKnown reports whether the workload was followed before, whether or not this program
-// can read what it was given.
+// can read its delivered versions.
 func (e Entry) IsKnown() bool {
 	return len(e.Inputs) > 0 || e.Lost || e.TooNew || !e.Foreign.IsEmpty()
 }
 
-// IsBefore reports whether something was made after all that the entry takes into
-// account.
+// IsBefore reports whether something was created after everything that the entry takes
+// into account.
 func (e Entry) IsBefore(made time.Time) bool {
 	return made.After(e.RolledOutAt) && made.After(e.AsOf)
 }
 
-// Clone returns a copy that shares nothing that changes.
+// Clone returns a copy that doesn't share mutable parts.
 func (e Entry) Clone() Entry {
 	e.Inputs = maps.Clone(e.Inputs)
 	if e.Inputs == nil {
@@ -316,7 +317,7 @@ func (e Entry) Clone() Entry {
 	return e
 }
 
-// Equal reports whether both say the same.
+// Equal reports whether both are equal.
 func (e Entry) Equal(other Entry) bool {
 	theirs := other.parts()
 	for i, p := range e.parts() {

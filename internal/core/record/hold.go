@@ -1,9 +1,9 @@
 package record
 
-// Hold is a hold on a workload, so that one which an undo takes away with the other
-// annotations of the workload still counts. The zero value is none.
+// Hold is a hold on a workload. It is recorded so it still counts when an undo removes it
+// with the workload's other annotations. The zero value is none.
 type Hold struct {
-	// On is true for a hold. It is stored as there being one.
+	// On is true for a hold. It isn't stored itself: a stored hold is on.
 	On bool `json:"-"`
 	// By is its text, cut at MessageLimit.
 	By string `json:"by,omitempty"`

@@ -6,11 +6,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// What one entry and each of its inputs take at most, besides names: an entry has a decision
-// with its message; an input has its version, what the template shows of it, where it came
-// from, what was there before and what is due, the revision that it was reverted to, and whether it waits for pods or is sealed. A
-// series of evictions names it again, with what it delivers. An image has a longer digest,
-// and what its family notes.
+// The most that one entry and each of its inputs take, besides names. An entry contains a
+// decision with its message. An input contains its version, its mark, its origin, the
+// previous and the due version, the revision that it was reverted to, and whether it waits
+// for pods or is sealed. A series of evictions names it again, with the version it delivers.
+// An image has a longer digest, and its family's notes.
 const (
 	roomOfEntry    = 576 + 140 + MessageLimit
 	roomOfInput    = 187
@@ -20,8 +20,8 @@ const (
 	roomOfHold     = 40
 )
 
-// Room is how many bytes to keep free for an entry, so that what becomes of its inputs
-// can always be written: another version, another revision, an undo, evictions.
+// Room is how many bytes to keep free for an entry, so later states of its inputs can
+// always be written: another version, another revision, an undo, evictions.
 func (e Entry) Room() int {
 	workload := len(e.ID) - strings.LastIndexByte(e.ID, '/') - 1
 	room := roomOfEntry + len(e.ID) + roomOfPattern*len(e.Searched)

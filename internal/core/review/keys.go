@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// keys looks at the keys of one map. Where names the object for a message.
+// keys checks the keys of one map. Where names the object for a message.
 func (r *report) keys(at Metadata, set map[string]string, known []string, where string) {
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		switch {
@@ -28,7 +28,7 @@ func (r *report) keys(at Metadata, set map[string]string, known []string, where 
 	}
 }
 
-// misplaced tells of a key that means something elsewhere, and where.
+// misplaced reports a key that has a meaning elsewhere, and where.
 func (r *report) misplaced(at Metadata, key, where string) {
 	what := Annotations
 	if slices.Contains(settings.LabelsForSources(), key) {
@@ -66,14 +66,14 @@ func (r *report) domain(at Metadata, key string) {
 		return
 	}
 	prefix := r.prefixLike(domain)
-	// Another project may have such a domain. Only a name that is ours too makes it a mistake.
+	// Another project may use such a domain. It is a mistake only if the name is ours too.
 	if prefix != "" && isKey(prefix+name) {
 		r.add(UnknownKey, at, key, fmt.Sprintf("%s %s is unknown and has no effect; did you mean %s?", at.singular(), key, prefix+name))
 	}
 }
 
-// belowOurs tells of a key whose domain is below ours, and is none of those that we have. Some
-// users write a name there that belongs behind the slash.
+// belowOurs reports a key whose domain is below ours, but isn't one of ours. Some users write
+// a name there that belongs after the slash.
 func (r *report) belowOurs(at Metadata, key, below string) {
 	hint := ""
 	if prefix := r.prefixLike(domainOf(key)); prefix != "" && isKey(prefix+nameOf(key)) {
@@ -84,8 +84,8 @@ func (r *report) belowOurs(at Metadata, key, below string) {
 	r.add(UnknownKey, at, key, fmt.Sprintf("%s %s is unknown and has no effect%s", at.singular(), key, hint))
 }
 
-// prefixLike is the prefix of ours whose domain is nearest to another one, or the same but for
-// what follows the last dot; empty when there is none.
+// prefixLike is our prefix whose domain is nearest to another one, or the same except for the
+// part after the last dot; empty when there is none.
 func (r *report) prefixLike(domain string) string {
 	ours := map[string]string{}
 	for _, prefix := range prefixes() {
@@ -102,13 +102,13 @@ func (r *report) prefixLike(domain string) string {
 	return ""
 }
 
-// isKey reports whether a key is one that people write.
+// isKey reports whether a key is one that users write.
 func isKey(key string) bool {
 	_, image := settings.ImageContainer(key)
 	return image || slices.Contains(users(), key)
 }
 
-// hint names what a misspelt word may mean, each behind a prefix.
+// hint lists what a misspelt word may mean, each after the prefix.
 func (r *report) hint(prefix, word string, candidates []string) string {
 	near := r.nearest(word, candidates)
 	if len(near) == 0 {
@@ -117,7 +117,7 @@ func (r *report) hint(prefix, word string, candidates []string) string {
 	return "; did you mean " + prefix + strings.Join(near, " or "+prefix) + "?"
 }
 
-// users are all the keys that people write, but for those that end in a container's name.
+// users are all keys that users write, except those that end in a container's name.
 func users() []string {
 	all := slices.Concat(settings.ForWorkloads(), settings.ForNamespaces(), settings.ForSources(), settings.LabelsForSources())
 	slices.Sort(all)
@@ -156,8 +156,8 @@ func isAnnotationForImages(key string) bool {
 	return ok && container != ""
 }
 
-// isForWorkloads reports whether the known keys are those of a workload, which may also have
-// annotations about images.
+// isForWorkloads reports whether the known keys are those of a workload, which may have
+// image annotations too.
 func isForWorkloads(known []string) bool {
 	return slices.Contains(known, settings.Strategy)
 }

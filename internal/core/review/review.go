@@ -1,6 +1,6 @@
-// Package review knows what is wrong with what people wrote for Lockstep on one object: keys
-// that do not exist, values that cannot be understood, settings that exclude each other. It
-// asks the parsers that the controller uses, and has no rule of its own about values.
+// Package review finds mistakes in Lockstep's annotations and labels on one object: keys
+// that don't exist, values that aren't understood, settings that exclude each other. It uses
+// the controller's parsers, and has no rules of its own about values.
 package review
 
 import (
@@ -18,14 +18,15 @@ import (
 type Mistake struct {
 	Rule     Rule
 	Severity Severity
-	// At is the map that has the key, and Key the key; empty when the whole object is meant.
+	// At is the map that contains the key, and Key the key; empty when the whole object is
+	// meant.
 	At  Metadata
 	Key string
-	// Message says what is wrong and what to do.
+	// Message explains what is wrong and what to do.
 	Message string
 }
 
-// Metadata is one of the maps in which people write keys.
+// Metadata is one of the maps in which users write keys.
 type Metadata string
 
 // The maps.
@@ -36,30 +37,29 @@ const (
 	TemplateLabels      Metadata = "template labels"
 )
 
-// Nearest finds the candidates that a misspelt word may mean.
+// Nearest finds the candidates that a misspelt word may stand for.
 type Nearest func(word string, candidates []string) []string
 
-// Workload is what is looked at of an object with a pod template.
+// Workload is the checked part of an object with a pod template.
 type Workload struct {
-	// Kind is what messages call it: "Deployment".
+	// Kind is its name in messages: "Deployment".
 	Kind                                string
 	Annotations, Labels                 map[string]string
 	TemplateAnnotations, TemplateLabels map[string]string
-	// Words read the annotations.
+	// Words parse the annotations.
 	Words settings.Vocabulary
-	// Namespace has the annotations of its namespace, as far as they are known.
+	// Namespace contains its namespace's annotations, if known.
 	Namespace map[string]string
 	// Refs are the sources that the template names, Containers its containers.
 	Refs       []podrefs.Ref
 	Containers []string
-	// NoTemplate says why there is no pod template, empty when there is one. Partial is true
-	// when the template is not at hand as a whole: it is that of another object, or the file
-	// is a patch.
+	// NoTemplate explains why there is no pod template, empty when there is one. Partial is
+	// true when the template isn't complete: it is another object's, or the file is a patch.
 	NoTemplate string
 	Partial    bool
 }
 
-// OfWorkload lists what is wrong with a workload, in order of keys.
+// OfWorkload lists a workload's mistakes, in order of keys.
 func OfWorkload(w Workload, nearest Nearest) []Mistake {
 	r := report{nearest: nearest}
 	r.keys(Annotations, w.Annotations, settings.ForWorkloads(), "a "+w.Kind)
@@ -88,7 +88,7 @@ func OfWorkload(w Workload, nearest Nearest) []Mistake {
 	return r.sorted()
 }
 
-// OfNamespace lists what is wrong with the metadata of a namespace.
+// OfNamespace lists the mistakes in a namespace's metadata.
 func OfNamespace(annotations, labels map[string]string, nearest Nearest) []Mistake {
 	r := report{nearest: nearest}
 	r.keys(Annotations, annotations, settings.ForNamespaces(), "a Namespace")
@@ -99,7 +99,7 @@ func OfNamespace(annotations, labels map[string]string, nearest Nearest) []Mista
 	return r.sorted()
 }
 
-// OfSource lists what is wrong with the metadata of a ConfigMap or Secret.
+// OfSource lists the mistakes in the metadata of a ConfigMap or Secret.
 func OfSource(kind string, annotations, labels map[string]string, nearest Nearest) []Mistake {
 	r := report{nearest: nearest}
 	r.keys(Annotations, annotations, settings.ForSources(), "a "+kind)
@@ -113,7 +113,7 @@ func OfSource(kind string, annotations, labels map[string]string, nearest Neares
 	return r.sorted()
 }
 
-// OfOther lists the keys of ours on an object that Lockstep does not look at.
+// OfOther lists our keys on an object that Lockstep doesn't read.
 func OfOther(kind string, annotations, labels map[string]string, nearest Nearest) []Mistake {
 	r := report{nearest: nearest}
 	r.keys(Annotations, annotations, nil, "a "+kind)
@@ -136,7 +136,7 @@ func (r *report) sorted() []Mistake {
 	return r.all
 }
 
-// containers looks for the containers that annotations about images name.
+// containers checks the containers that image annotations name.
 func (r *report) containers(w Workload, intent settings.Intent) {
 	for _, image := range intent.Images {
 		if !slices.Contains(w.Containers, image.Container) {
@@ -146,7 +146,7 @@ func (r *report) containers(w Workload, intent settings.Intent) {
 	}
 }
 
-// nothing finds a workload that asks by itself for what it does not have.
+// nothing finds a workload that asks to be followed but doesn't use any source.
 func (r *report) nothing(w Workload, intent settings.Intent) {
 	_, asks := w.Annotations[settings.Reload]
 	if asks && intent.Mode == settings.Follow && intent.Auto && len(intent.Listed) == 0 && len(w.Refs) == 0 {
@@ -154,7 +154,7 @@ func (r *report) nothing(w Workload, intent settings.Intent) {
 	}
 }
 
-// refreshes finds what the strategy refresh does not reach.
+// refreshes finds sources that the refresh strategy doesn't reach.
 func (r *report) refreshes(w Workload, intent settings.Intent) {
 	if intent.Strategy != settings.StrategyRefresh {
 		return

@@ -1,7 +1,7 @@
 package review
 
-// Rule is what an object breaks; one constant for each mistake, in the output of programs,
-// in the documentation and in tests.
+// Rule is what an object violates; one constant for each mistake, in the output of
+// programs, in the documentation and in tests.
 type Rule string
 
 // The rules.
@@ -26,9 +26,9 @@ type Severity string
 
 // The severities.
 const (
-	// Error is what does not do what it says.
+	// Error is a setting that doesn't have the intended effect.
 	Error Severity = "error"
-	// Warning is what may be meant, or may be right elsewhere.
+	// Warning is a setting that may be intended, or correct elsewhere.
 	Warning Severity = "warning"
 )
 
@@ -58,7 +58,7 @@ func Explanations() []Explanation {
 	}
 }
 
-// severityOf is the severity of a rule where nothing makes it another one.
+// severityOf is the default severity of a rule.
 func severityOf(rule Rule) Severity {
 	for _, e := range Explanations() {
 		if e.Rule == rule {

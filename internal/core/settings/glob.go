@@ -6,13 +6,14 @@ const (
 	// MaxPatterns bounds the patterns of one annotation. Each is compared with every
 	// source of the namespace.
 	MaxPatterns = 64
-	// maxElements bounds what is read of one annotation, which can have 256 KiB.
+	// maxElements bounds how many elements of an annotation are read: it can be 256 KiB
+	// long.
 	maxElements = 512
 )
 
-// matchStars reports whether a pattern means a name. A star stands for any characters,
-// and nothing else for more than itself: path.Match takes a thousand times as long for
-// patterns and names that are made for it, and every tenant would wait.
+// matchStars reports whether a pattern matches a name. A star stands for any characters,
+// and every other character for itself. path.Match takes a thousand times as long for
+// patterns and names crafted to be slow, and every tenant would wait.
 func matchStars(pattern, name string) bool {
 	first, pattern, star := strings.Cut(pattern, "*")
 	name, found := strings.CutPrefix(name, first)

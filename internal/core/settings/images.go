@@ -10,19 +10,19 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// ImageRequest is what is asked for the image of one container.
+// ImageRequest is the request for the image of one container.
 type ImageRequest struct {
 	Container string
-	// Image is the repository, and which of its tags.
+	// Image is the repositoryand the wanted tags.
 	Image tagspec.Image
 	// Platform is the one whose image is pinned instead of the index, such as linux/arm64;
 	// empty for the index.
 	Platform string
-	// Annotation asks, if it is not the one of our own language.
+	// Annotation is the requesting annotation, if it isn't one of our own.
 	Annotation string
 }
 
-// Key is the annotation that asks.
+// Key is the requesting annotation.
 func (r ImageRequest) Key() string { return cmp.Or(r.Annotation, ImagePrefix+r.Container) }
 
 const (
@@ -35,8 +35,8 @@ func isForImages(key string) bool {
 	return strings.HasPrefix(key, ImagePrefix) || strings.HasPrefix(key, PlatformPrefix)
 }
 
-// readImages reads what is asked for the images of containers. An annotation that cannot
-// be understood concerns its own container and no other.
+// readImages reads the requests for container images. An annotation that isn't understood
+// affects only its own container.
 func (in *Intent) readImages(annotations map[string]string) {
 	for key, value := range annotations {
 		container, found := strings.CutPrefix(key, ImagePrefix)
@@ -52,7 +52,7 @@ func (in *Intent) readImages(annotations map[string]string) {
 		platform, set := annotations[PlatformPrefix+container]
 		platform = strings.TrimSpace(platform)
 		if set && !isPlatform(platform) {
-			continue // checkPlatform tells of it, and another platform is not a guess to make.
+			continue // checkPlatform reports it, and Lockstep doesn't guess another platform.
 		}
 		in.Images = append(in.Images, ImageRequest{Container: container, Image: image, Platform: platform})
 	}
@@ -60,8 +60,7 @@ func (in *Intent) readImages(annotations map[string]string) {
 	slices.Sort(in.Mistakes.Refused)
 }
 
-// checkPlatform refuses a platform that cannot be understood, and one that belongs to no
-// image.
+// checkPlatform refuses a platform that isn't understood, and one without an image.
 func (in *Intent) checkPlatform(annotations map[string]string, key string) {
 	container, found := strings.CutPrefix(key, PlatformPrefix)
 	if !found {
@@ -75,7 +74,7 @@ func (in *Intent) checkPlatform(annotations map[string]string, key string) {
 	}
 }
 
-// refusal says which annotation is wrong, and what to write.
+// refusal names the wrong annotation and explains what to write.
 func refusal(key string, err error) string {
 	if refused, ok := errors.AsType[*tagspec.RefusedError](err); ok {
 		return fmt.Sprintf("annotation %s: %q %s", key, Shorten(refused.Text), refused.Advice)

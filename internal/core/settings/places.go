@@ -11,10 +11,10 @@ func ForSources() []string { return []string{Reload, Hold} }
 // LabelsForSources are the labels that have a meaning on a ConfigMap or Secret.
 func LabelsForSources() []string { return []string{Revisioned} }
 
-// Written are the keys that Lockstep writes, and people do not.
+// Written are the keys that Lockstep writes, and users don't.
 func Written() []string { return []string{Inputs, RolledOutBy, StateLabel, Version} }
 
-// IsOurs reports whether a key begins like one of ours, whether or not there is such a key.
+// IsOurs reports whether a key begins like one of ours, whether or not that key exists.
 func IsOurs(key string) bool { return strings.HasPrefix(key, Prefix) || isForImages(key) }
 
 // ImageContainer is the container that an annotation about an image is for.

@@ -10,8 +10,8 @@ type Reference struct {
 	Meaning  string
 }
 
-// References lists every key that people write or see, in the order in which
-// they are met.
+// References lists every key that users write or see, in the order in which they meet
+// them.
 func References() []Reference {
 	return []Reference{
 		{Reload, "workload", acceptedReload, "What the workload follows: everything its template references, the listed sources (referenced or not), or nothing. In a list `*` stands for any characters; at most 64 elements have one."},

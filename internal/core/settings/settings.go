@@ -12,49 +12,49 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Mode is what a reload annotation asks for.
+// Mode is the request of a reload annotation.
 type Mode int
 
 const (
-	// Unset asks for nothing here; the next wider scope decides.
+	// Unset: no request here; the next wider scope decides.
 	Unset Mode = iota
-	// Never means hands off.
+	// Never: leave the workload alone.
 	Never
-	// Follow asks for the referenced sources, the listed ones, or both.
+	// Follow: follow the referenced sources, the listed ones, or both.
 	Follow
 )
 
-// Intent is what is asked for one workload, from its own annotations and the
-// defaults around it.
+// Intent is the request for one workload, from its own annotations and the defaults of
+// its namespace and the controller.
 type Intent struct {
 	Mode Mode
 	// Auto follows every source that the template references.
 	Auto bool
 	// Listed sources are followed whether or not the template references them.
 	Listed []Pattern
-	// TooMany says that there are more than are read, and none is then listed; empty
-	// when there are not.
+	// TooMany explains that there are more than Lockstep reads, and then Listed is empty;
+	// empty otherwise.
 	TooMany string
-	// Quiet is how long the workload's sources must be unchanged before it is moved.
+	// Quiet is how long the workload's sources must be unchanged before it is rolled out.
 	Quiet time.Duration
 	// Whole follows every key of a source, whatever the template names.
 	Whole bool
-	// Strategy is how the workload is moved.
+	// Strategy is how the workload is rolled out.
 	Strategy StrategyName
 	// Held is true while a hold is on the workload; HeldBy is its text.
 	Held   bool
 	HeldBy string
-	// Release is the resource version up to which what was reverted is accepted, zero
-	// when no person accepts anything.
+	// Release is the resource version up to which reverts are accepted, zero when a user
+	// hasn't accepted any.
 	Release int64
-	// Observe reports decisions and changes nothing.
+	// Observe reports decisions and doesn't change anything.
 	Observe bool
-	// Images are what is asked for the images of containers, sorted by container.
+	// Images are the requests for container images, sorted by container.
 	Images   []ImageRequest
 	Mistakes Mistakes
 }
 
-// Mistakes are settings that cannot be understood.
+// Mistakes are settings that aren't understood.
 type Mistakes struct {
 	// Problems are settings of the workload. Lockstep doesn't roll it out until they are
 	// corrected.
@@ -62,24 +62,24 @@ type Mistakes struct {
 	// Warnings are settings of its namespace; they have no effect.
 	Warnings []Problem
 	// Unknown are the workload's annotations that begin with our prefix and that Lockstep
-	// doesn't know: most likely misspelt. They have no effect.
+	// doesn't know, most likely misspelt ones. They have no effect.
 	Unknown []string
-	// Refused says which annotations about images cannot be understood, and what to write.
-	// They have no effect on anything else.
+	// Refused lists which image annotations aren't understood, and what to write. They
+	// don't affect anything else.
 	Refused []string
 }
 
-// StrategyName is a way to move a workload.
+// StrategyName is a way to roll out a workload.
 type StrategyName string
 
 // The strategies.
 const (
 	// StrategyTemplate changes the pod template: the workload's own rollout.
 	StrategyTemplate StrategyName = "template"
-	// StrategyEvict evicts pods one by one, for workloads whose template an
-	// operator would change back.
+	// StrategyEvict evicts pods one by one, for workloads whose template an operator
+	// would revert.
 	StrategyEvict StrategyName = "evict"
-	// StrategyRefresh restarts nothing: the pods are touched so that the kubelet
+	// StrategyRefresh doesn't restart pods: Lockstep touches them so the kubelet
 	// refreshes their volumes at once.
 	StrategyRefresh StrategyName = "refresh"
 )
@@ -90,17 +90,17 @@ type Pattern struct {
 	Name string
 }
 
-// Matches reports whether the source is meant.
+// Matches reports whether the source matches.
 func (p Pattern) Matches(s input.ID) bool {
 	return p.Kind == s.Kind && matchStars(p.Name, s.Name)
 }
 
-// IsGlob reports whether the pattern can mean more than one name.
+// IsGlob reports whether the pattern can match more than one name.
 func (p Pattern) IsGlob() bool {
 	return strings.Contains(p.Name, "*")
 }
 
-// isSound reports whether an object can have the name, or a name that the glob means.
+// isSound reports whether an object can have the name, or a name that matches the glob.
 func (p Pattern) isSound() bool {
 	if !p.IsGlob() {
 		return len(validation.IsDNS1123Subdomain(p.Name)) == 0
@@ -108,14 +108,14 @@ func (p Pattern) isSound() bool {
 	return strings.Trim(p.Name, "abcdefghijklmnopqrstuvwxyz0123456789.-*") == "" && len(p.Name) <= validation.DNS1123SubdomainMaxLength
 }
 
-// Problem is a setting that cannot be understood.
+// Problem is a setting that isn't understood.
 type Problem struct {
 	Key      string
 	Value    string
 	Accepted string
 }
 
-// String names the annotation, the value and what would be accepted.
+// String names the annotation, the value and the accepted values.
 func (p Problem) String() string {
 	return fmt.Sprintf("annotation %s: %q is not understood; accepted: %s", p.Key, Shorten(p.Value), p.Accepted)
 }
@@ -192,7 +192,7 @@ func scopeMode(annotations map[string]string) Mode {
 	return Unset
 }
 
-// Source is what a ConfigMap's or Secret's own annotations say.
+// Source are a ConfigMap's or Secret's own settings.
 type Source struct {
 	Mode   Mode
 	Held   bool
@@ -206,8 +206,8 @@ func ForSource(annotations map[string]string) Source {
 	return s
 }
 
-// ScopeProblems lists the settings of a namespace, ConfigMap or Secret that
-// cannot be understood.
+// ScopeProblems lists the settings of a namespace, ConfigMap or Secret that aren't
+// understood.
 func ScopeProblems(annotations map[string]string) []Problem {
 	value, set := annotations[Reload]
 	if !set || scopeMode(annotations) != Unset {
@@ -216,9 +216,9 @@ func ScopeProblems(annotations map[string]string) []Problem {
 	return []Problem{{Key: Reload, Value: value, Accepted: acceptedScope}}
 }
 
-// Follows reports whether a workload with this intent follows the source. What
-// a workload names itself wins over the source's own never; a workload's never
-// wins over everything.
+// Follows reports whether a workload with this intent follows the source. A source that
+// the workload names wins over the source's own never; a workload's never wins over
+// everything.
 func (in Intent) Follows(s input.ID, referenced bool, own Source) bool {
 	if in.Mode == Never {
 		return false
@@ -254,8 +254,8 @@ func (in *Intent) readReload(annotations map[string]string) {
 	}
 }
 
-// readList reads the elements until one cannot be understood, or there are too many:
-// who wrote the rest of them must not make others wait.
+// readList reads the elements until one isn't understood, or there are too many: a long
+// list must not make other workloads wait.
 func (in *Intent) readList(value string) {
 	elements, patterns, problems := 0, 0, len(in.Mistakes.Problems)
 	for element := range strings.SplitSeq(value, ",") {
@@ -277,8 +277,8 @@ func (in *Intent) readList(value string) {
 	}
 }
 
-// readElement reads one element of the list; whole is quoted in a problem, since
-// that is the text people can search for.
+// readElement reads one element of the list; whole is quoted in a problem, since users
+// can search for that text.
 func (in *Intent) readElement(element, whole string) {
 	switch element {
 	case "":
@@ -347,15 +347,15 @@ func (in *Intent) readObserve(annotations map[string]string) {
 	case "true":
 		in.Observe = true
 	case "false":
-		// A controller or namespace that observes is not overruled: observing is
-		// the promise that nothing is written there.
+		// A controller or namespace that observes isn't overruled: observing promises
+		// that Lockstep doesn't write there.
 	default:
 		in.Mistakes.Problems = append(in.Mistakes.Problems, Problem{Key: Observe, Value: value, Accepted: acceptedBool})
 	}
 }
 
-// readNamespaceObserve takes a value that it does not understand for a wish to be
-// careful: whoever writes "yes" wants nothing to be written.
+// readNamespaceObserve treats a value that it doesn't understand as true: a user who
+// writes "yes" doesn't want Lockstep to write.
 func (in *Intent) readNamespaceObserve(annotations map[string]string) {
 	value, set := annotations[Observe]
 	switch strings.TrimSpace(value) {

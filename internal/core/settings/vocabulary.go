@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// Vocabulary is a language in which people ask for things: ours, or that of a
-// tool whose place we take.
+// Vocabulary is a set of annotations in which users write requests: ours, or those of a
+// tool that Lockstep replaces.
 type Vocabulary interface {
-	// Knows reports whether the annotation belongs to the language, on an object with
+	// Knows reports whether the annotation belongs to the vocabulary, on an object with
 	// these labels.
 	Knows(key string, labels map[string]string) bool
-	// Intent reads what is asked for a workload.
+	// Intent reads the request for a workload.
 	Intent(workload, namespace map[string]string) Intent
 }
 
-// Native is our own language, with what is read of others.
+// Native is our own vocabulary, with the parts that are read of others.
 type Native struct {
 	Defaults Defaults
-	// Others are further languages in which images are asked for.
+	// Others are further vocabularies for image requests.
 	Others []ImageWords
 }
 
-// ImageWords are the language of another tool, as far as it asks for images.
+// ImageWords are another tool's annotations that request images.
 type ImageWords interface {
-	// Knows is that of a Vocabulary.
+	// Knows is as in Vocabulary.
 	Knows(key string, labels map[string]string) bool
-	// Images are what is asked for those containers for which asked is true, and which
-	// annotations about them cannot be understood.
+	// Images are the requests for those containers for which asked is true, and the
+	// annotations about them that aren't understood.
 	Images(workload map[string]string, asked func(container string) bool) (requests []ImageRequest, refused []string)
 }
 
@@ -38,8 +38,8 @@ func (n Native) Knows(key string, labels map[string]string) bool {
 		slices.ContainsFunc(n.Others, func(other ImageWords) bool { return other.Knows(key, labels) })
 }
 
-// Intent implements Vocabulary. Of two annotations for the same container our own wins, also
-// when it cannot be understood.
+// Intent implements Vocabulary. Of two annotations for the same container our own wins, even
+// when it isn't understood.
 func (n Native) Intent(workload, namespace map[string]string) Intent {
 	in := ForWorkload(workload, namespace, n.Defaults)
 	for _, other := range n.Others {

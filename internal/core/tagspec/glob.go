@@ -32,7 +32,7 @@ func parseGlob(text string) (Spec, error) {
 	return Spec{text: text, prefix: prefix, policy: glob{expression}}, nil
 }
 
-// glob wants the tags that an expression of numbers matches.
+// glob accepts the tags that an expression of numbers matches.
 type glob struct{ *regexp.Regexp }
 
 func (g glob) rank(tag string) (rank, bool) {

@@ -44,9 +44,9 @@ func ParseImage(text string) (Image, error) {
 	return Image{Repository: repository, Spec: parsed}, nil
 }
 
-// cut separates the repository from the spec. The port of a registry is followed by a
-// path, so that its colon is never directly before a slash and never the last one; a
-// regular expression begins with a slash and may have any colon in it.
+// cut separates the repository from the spec. A registry's port is followed by a path, so
+// its colon is never directly before a slash and never the last one. A regular expression
+// begins with a slash and may contain colons.
 func cut(text string) (name, spec string, found bool) {
 	if name, spec, found = strings.Cut(text, ":/"); found {
 		return name, "/" + spec, true
@@ -59,9 +59,9 @@ func cut(text string) (name, spec string, found bool) {
 	return text[:path+colon], text[path+colon+1:], true
 }
 
-// Repository is where images are, as it was written and as the kubelet reads it.
+// Repository is where images are stored, as it was written and as the kubelet reads it.
 type Repository struct {
-	// Written is what the person wrote: "nginx".
+	// Written is the user's text: "nginx".
 	Written string
 	// Host is the registry with its port: "docker.io".
 	Host string

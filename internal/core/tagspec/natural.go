@@ -18,7 +18,7 @@ func (t texts) compare(other rank) int {
 	return 0
 }
 
-// natural compares two texts as a person would: digits as numbers of any length,
+// natural compares two texts in natural order: digits as numbers of any length,
 // everything else by its bytes. "2024.9" is before "2024.10", "rc9" before "rc10".
 func natural(a, b string) int {
 	for a != "" && b != "" {

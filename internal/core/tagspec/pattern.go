@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxProgram bounds what a regular expression compiles to. A repetition such as
+// maxProgram bounds the size of a compiled regular expression. A repetition such as
 // (x{1000}){9} is short to write and long to run for each of ten thousand tags.
 const maxProgram = 1000
 
@@ -31,7 +31,7 @@ func parsePattern(text string) (Spec, error) {
 	if err != nil {
 		return Spec{}, refuse(text, BadPattern, "is no regular expression: %v", err)
 	}
-	// The prefix is that of the expression alone: the anchors would hide it.
+	// The prefix is computed without the anchors, which would hide it.
 	bare, err := regexp.Compile(strings.TrimPrefix(body, "^"))
 	if err != nil {
 		return Spec{}, refuse(text, BadPattern, "is no regular expression: %v", err)
@@ -53,7 +53,7 @@ func namedGroups(expression *regexp.Regexp) []int {
 	return groups
 }
 
-// pattern wants the tags that an expression matches, and compares its named groups from
+// pattern accepts the tags that an expression matches, and compares its named groups from
 // left to right in natural order; without one, the whole tag.
 type pattern struct {
 	*regexp.Regexp

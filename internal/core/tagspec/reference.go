@@ -4,10 +4,10 @@ import (
 	"github.com/distribution/reference"
 )
 
-// Reference is what the image field of a container says.
+// Reference is a container's parsed image field.
 type Reference struct {
 	Repository Repository
-	// Tag and Digest are empty if it has none.
+	// Tag and Digest are empty if missing.
 	Tag, Digest string
 }
 
@@ -27,8 +27,8 @@ func ParseReference(text string) (Reference, error) {
 	return r, nil
 }
 
-// Allows reports whether a reference is of the repository, and of a tag that is wanted.
-// One without a tag is of whatever its digest is.
+// Allows reports whether a reference is of the repository and of a wanted tag. A
+// reference with only a digest is allowed.
 func (i Image) Allows(r Reference) bool {
 	if r.Repository.String() != i.Repository.String() {
 		return false

@@ -6,8 +6,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// parseRange reads a range of semantic versions. Pre-releases are in it only if it
-// names one: ">=1.4.0-0" has them all.
+// parseRange reads a range of semantic versions. Pre-releases are in it only if it names
+// one: ">=1.4.0-0" includes them all.
 func parseRange(text string) (Spec, error) {
 	constraints, err := semver.NewConstraint(text)
 	if err != nil {
@@ -16,12 +16,12 @@ func parseRange(text string) (Spec, error) {
 	return Spec{text: text, policy: versions{constraints}}, nil
 }
 
-// versions wants the versions of a range.
+// versions accepts the versions of a range.
 type versions struct{ *semver.Constraints }
 
-// rank takes tags with two or three numbers, with or without a leading v, as versions. A
-// single number is not one: it is a date or a build as often as it is a version, and
-// 20240131 would beat every release.
+// rank accepts tags with two or three numbers, with or without a leading v, as versions.
+// A single number isn't accepted: it is often a date or a build, and 20240131 would beat
+// every release.
 func (v versions) rank(tag string) (rank, bool) {
 	core, _, _ := strings.Cut(tag, "-")
 	if !strings.Contains(core, ".") {
@@ -34,8 +34,8 @@ func (v versions) rank(tag string) (rank, bool) {
 	return numbered{version, strings.Count(core, ".")}, true
 }
 
-// numbered is a version and how many dots it was written with: 1.4.0 says more than
-// 1.4, which is often moved to whatever 1.4 is newest.
+// numbered is a version and how many dots it was written with: 1.4.0 is more precise than
+// 1.4, a tag that often follows the newest 1.4 release.
 type numbered struct {
 	*semver.Version
 	dots int

@@ -9,8 +9,7 @@ import (
 // that needs more than twice as many is a mistake.
 const maxSpec = 256
 
-// Spec says which tags are wanted and which of them is the newest. The zero value
-// wants none.
+// Spec selects the wanted tags and the newest of them. The zero value selects none.
 type Spec struct {
 	text   string
 	prefix string
@@ -19,7 +18,7 @@ type Spec struct {
 
 // policy is one form of a spec.
 type policy interface {
-	// rank tells whether a tag is wanted, and what it is compared by.
+	// rank reports whether a tag is wanted, and its rank for comparison.
 	rank(tag string) (rank, bool)
 }
 
@@ -50,7 +49,7 @@ func Parse(text string) (Spec, error) {
 	}
 }
 
-// IsTag tells whether a registry may have a tag of this name.
+// IsTag reports whether a registry may contain a tag of this name.
 func IsTag(text string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -74,7 +73,7 @@ func (s Spec) Exact() (tag string, ok bool) {
 // Prefix is what every wanted tag begins with; it may be empty.
 func (s Spec) Prefix() string { return s.prefix }
 
-// Matches tells whether a tag is wanted.
+// Matches reports whether a tag is wanted.
 func (s Spec) Matches(tag string) bool {
 	_, ok := s.Choose([]string{tag})
 	return ok
@@ -89,7 +88,7 @@ func (s Spec) Choose(tags []string) (tag string, ok bool) {
 	var newest rank
 	for _, candidate := range tags {
 		if !IsTag(candidate) {
-			continue // A registry has said something that no client could ask for.
+			continue // A registry has returned a name that can't be a tag.
 		}
 		r, wanted := s.policy.rank(candidate)
 		if !wanted {
@@ -113,7 +112,7 @@ func beats(order int, candidate, tag string) bool {
 	}
 }
 
-// exact wants one tag.
+// exact accepts one tag.
 type exact string
 
 func (e exact) rank(tag string) (rank, bool) { return sole{}, tag == string(e) }

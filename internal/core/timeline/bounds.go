@@ -7,14 +7,13 @@ import (
 	"strconv"
 )
 
-// Bounds says when something was written, in resource versions: not before Min,
-// not after Max. Resource versions are one sequence over all objects of a
-// cluster, so they order writes of different objects where clocks cannot: two
-// timestamps are a second coarse, may be stripped, and may come from a clock
-// that is off.
+// Bounds limit when something was written, in resource versions: not before Min, not
+// after Max. Resource versions are one sequence over all objects of a cluster, so they
+// order writes of different objects where clocks cannot: timestamps have a resolution of
+// a second, may be stripped, and may come from a clock that is off.
 //
-// A write that a watch delivered has Min = Max. One that happened before the
-// first list is only known not to be newer than the object itself.
+// A write that a watch delivered has Min = Max. One that happened before the first list
+// is only known not to be newer than the object itself.
 type Bounds struct {
 	Min, Max uint64
 }
@@ -34,7 +33,7 @@ func (b Bounds) Later(other Bounds) Bounds {
 	return Bounds{Min: max(b.Min, other.Min), Max: max(b.Max, other.Max)}
 }
 
-// unknownWrite is a write that nothing is known of.
+// unknownWrite is a write about which nothing is known.
 func unknownWrite() Bounds {
 	return Bounds{Min: 0, Max: math.MaxUint64}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Origin tells which revisions a workload had before an input was given to it: the
-// number of the revision that was current then, its name, or the API server's time of
-// the write that gave it. Which of them depends on what the kind shows. It is written
-// down as it is; empty means that nothing is known.
+// Origin identifies which revisions a workload had before an input was delivered: the
+// number of the revision that was current then, its name, or the API server's time of the
+// write that delivered it, depending on the workload's kind. It is stored as it is; empty
+// means unknown.
 type Origin string
 
-// AfterNumber is the origin of what was given after the revision of that number.
+// AfterNumber is the origin of an input delivered after the revision of that number.
 func AfterNumber(number int64) Origin {
 	if number <= 0 {
 		return ""
@@ -23,12 +23,12 @@ func AfterNumber(number int64) Origin {
 	return Origin(strconv.FormatInt(number, 10))
 }
 
-// AfterName is the origin of what was given after the revision of that name.
+// AfterName is the origin of an input delivered after the revision of that name.
 func AfterName(name string) Origin {
 	return Origin(name)
 }
 
-// AfterTime is the origin of what was given by a write at that time.
+// AfterTime is the origin of an input delivered by a write at that time.
 func AfterTime(at time.Time) Origin {
 	if at.IsZero() {
 		return ""
@@ -36,8 +36,8 @@ func AfterTime(at time.Time) Origin {
 	return Origin(at.UTC().Format(time.RFC3339))
 }
 
-// By adds to an origin without a number which revision gave the input. That may be one
-// that the workload had before, and to go back to it takes nothing back.
+// By adds to an origin without a number which revision delivered the input. The workload
+// may have had that revision before, and going back to it doesn't revert the input.
 func (o Origin) By(giver string) Origin {
 	if _, isNumber := o.number(); o == "" || giver == "" || isNumber {
 		return o
@@ -46,14 +46,14 @@ func (o Origin) By(giver string) Origin {
 	return Origin(before + byMark + giver)
 }
 
-// IsTime reports whether only times tell which revisions the workload had, and the one that
-// gave the input is not known.
+// IsTime reports whether only times show which revisions the workload had, and the revision
+// that delivered the input isn't known.
 func (o Origin) IsTime() bool {
 	_, err := time.Parse(time.RFC3339, string(o))
 	return err == nil
 }
 
-// byMark parts an origin from the name of the revision that gave the input.
+// byMark separates an origin from the name of the revision that delivered the input.
 const byMark = "/"
 
 func (o Origin) number() (int64, bool) {
@@ -62,9 +62,9 @@ func (o Origin) number() (int64, bool) {
 }
 
 // Had reports whether the workload certainly had the revision, one of all, before the
-// input was given, and another one gave it. A ReplicaSet that is used again gets a new
-// number and keeps the earlier ones; a ControllerRevision keeps its name and the time when
-// it was made.
+// input was delivered, and another one delivered it. A ReplicaSet that is used again gets
+// a new number and keeps the earlier ones. A ControllerRevision keeps its name and its
+// creation time.
 func (o Origin) Had(r Revision, all []Revision) bool {
 	if o == "" {
 		return false
@@ -87,13 +87,13 @@ func (o Origin) Had(r Revision, all []Revision) bool {
 	return known >= 0 && r.Created.Before(all[known].Created)
 }
 
-// IsUsedAgain reports whether new pods are made from a revision that the workload went back
-// to. Only those with numbers tell: a ReplicaSet gets a new one then.
+// IsUsedAgain reports whether new pods are created from a revision that the workload went
+// back to. Only revisions with numbers show that: a ReplicaSet then gets a new one.
 func IsUsedAgain(revisions []Revision) bool {
 	return slices.ContainsFunc(revisions, func(r Revision) bool { return r.Current && len(r.Earlier) > 0 })
 }
 
-// Is reports whether the revision was the current one before the input was given.
+// Is reports whether the revision was the current one before the input was delivered.
 func (o Origin) Is(r Revision) bool {
 	if number, ok := o.number(); ok {
 		return r.Number == number || slices.Contains(r.Earlier, number)
@@ -102,10 +102,10 @@ func (o Origin) Is(r Revision) bool {
 	return r.Name == before
 }
 
-// Reverted reports whether an input was reverted, and to which revision: new pods
-// are made from one that the workload had before the input was given, and that shows
-// another version than the one which a template shows that was given what exists. One
-// that shows none was given an unknown version. Without evidence it was not.
+// Reverted reports whether an input was reverted, and to which revision: new pods are
+// created from a revision that the workload had before the input was delivered, and whose
+// mark differs from the current version's. A revision without a mark has an unknown
+// version. Without evidence the input wasn't reverted.
 func (o Origin) Reverted(id input.ID, shows input.Mark, revisions []Revision) (to string, back bool) {
 	i := slices.IndexFunc(revisions, func(r Revision) bool { return r.Current })
 	if i < 0 || !o.Had(revisions[i], revisions) {
@@ -115,7 +115,7 @@ func (o Origin) Reverted(id input.ID, shows input.Mark, revisions []Revision) (t
 	return revisions[i].Name, mark == (input.Mark{}) || mark != shows
 }
 
-// numbers are all that the revision had, the latest at the end.
+// numbers are all numbers that the revision had, the latest at the end.
 func (r Revision) numbers() []int64 {
 	return slices.Concat(r.Earlier, []int64{r.Number})
 }
@@ -131,7 +131,7 @@ func (r Revision) FirstAfter(number int64) int64 {
 	return all[i]
 }
 
-// Before is the origin of what the revision was made for.
+// Before is the origin of the inputs that the revision was created for.
 func (r Revision) Before() Origin {
 	if r.Number > 0 {
 		return AfterNumber(r.Number - 1)

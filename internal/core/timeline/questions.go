@@ -7,9 +7,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// FollowedSince bounds since when the workload is followed as it is now: not before
-// its kind and that of the input are followed at all, which is when they were listed,
-// and not before the workload, its namespace or the input asked.
+// FollowedSince bounds since when the workload is followed as it is now: not before its
+// kind and the input's kind were first listed, and not before the workload, its namespace
+// or the input asked for it.
 func (t Timeline) FollowedSince() Bounds {
 	since := t.Workload.Asked
 	if !t.Begun || !t.Workload.Created.After(t.Following) {
@@ -24,17 +24,16 @@ func (t Timeline) ChangedSinceFollowed() bool {
 	return t.Input.Content.After(t.Workload.Template.Later(t.FollowedSince()))
 }
 
-// AppearedSince reports whether the input has come into being since the workload was last
-// looked at, unless a rollout came after it. No watch needs to have seen that: the record
-// says that a pattern looked for it. One that was there, and refused to be followed, has
-// not appeared.
+// AppearedSince reports whether the input was created since the workload was last
+// checked, unless a rollout came after it. No watch needs to have seen that: the record
+// lists the patterns that searched for it. An input that existed and refused to be
+// followed hasn't appeared.
 func (t Timeline) AppearedSince() bool {
 	return t.Record.Searched && !t.Input.Asked.After(t.Input.Content) && !t.RolledOutSince() && !t.newestRevision().After(t.Input.Created)
 }
 
-// ChangedSinceMade reports whether the input had another content before this one, so that
-// pods which waited for it may have loaded that. Of one that was first seen as it is now,
-// only times tell.
+// ChangedSinceMade reports whether the input had other content before, which pods that
+// waited for it may have loaded. If it was first seen as it is now, only times show that.
 func (t Timeline) ChangedSinceMade() bool {
 	if t.Input.Content.Min == 0 {
 		return t.Input.WrittenAt.After(t.Input.Created)
@@ -43,14 +42,14 @@ func (t Timeline) ChangedSinceMade() bool {
 }
 
 // RolledOutSince reports whether the template was certainly written after the input, and
-// led to a revision or will, so that the pods of that rollout read what exists.
+// led to a revision or will, so the pods of that rollout read the current version.
 func (t Timeline) RolledOutSince() bool {
 	return t.Workload.Template.After(t.Input.Content) && !t.Workload.Unrevised && !t.keptPods()
 }
 
-// keptPods: new pods are made from a revision that is older than the content, and pods of
-// it may have run all along: the rollout of another one was stuck, and undone. When the
-// content was undone with it, they have that.
+// keptPods: new pods are created from a revision that is older than the content, and its
+// pods may have run all along, because the rollout of another revision got stuck and was
+// undone. If the content was undone with it, those pods already run that content.
 func (t Timeline) keptPods() bool {
 	return t.Workload.OlderPods && slices.ContainsFunc(t.Past.Revisions, func(r Revision) bool {
 		undone := t.Record.Was != "" && t.Record.Was == t.Input.Version && t.Record.From.Is(r)
@@ -59,12 +58,12 @@ func (t Timeline) keptPods() bool {
 }
 
 // OrderUnknown reports whether it is unknown which came first, the change of the input or
-// another writer's rollout: a list showed one of them. The pods have loaded what was there
-// before, what exists, or something between. When the process starts, a template that is on
-// record tells that there was no rollout.
+// another writer's rollout: a list showed one of them. The pods have loaded the previous
+// version, the current one, or one in between. When the process starts, an unchanged
+// template on record shows that there was no rollout.
 func (t Timeline) OrderUnknown() bool {
 	template, content := t.Workload.Template, t.Input.Content
-	if t.Record.TakenOver { // its pods were made before it, perhaps in the gap that hid the change
+	if t.Record.TakenOver { // its pods were created before it, perhaps in the gap that hid the change
 		return content.Min > 0 && !content.Exact() && !content.After(template)
 	}
 	if content.Max == 0 || t.Workload.Unrevised || template.After(content) || content.After(template) {
@@ -73,30 +72,31 @@ func (t Timeline) OrderUnknown() bool {
 	return t.Record.Unaccounted || template.Min > 0 || content.Min > 0
 }
 
-// MayHaveDeliveredAnother reports whether the input changed after a rollout that the record does
-// not take into account. It may have changed before it too, and gone back: the pods of that
-// rollout have loaded what was between.
+// MayHaveDeliveredAnother reports whether the input changed after a rollout that the record
+// doesn't take into account. It may have changed before that rollout too, and changed back
+// since; then the rollout's pods have loaded the version in between.
 func (t Timeline) MayHaveDeliveredAnother() bool {
 	return t.RolledOutUnaccounted() && (t.Input.Content.After(t.Workload.Template) || t.wroteAfterUnseen())
 }
 
 // wroteAfterUnseen: the controller was down during a rollout and during a later write of the
-// input, so only times tell. The write may have been to labels: Lockstep rolls out once for
-// nothing rather than miss a change.
+// input, so only times show the order. The write may have changed only labels: Lockstep
+// rolls out once without need rather than miss a change.
 func (t Timeline) wroteAfterUnseen() bool {
 	unseen := t.Workload.Template.Min == 0 && t.Input.Content.Min == 0
 	return unseen && !t.HasUnrecordedPatch() && t.Input.WrittenAt.After(t.Workload.TemplateAt) && t.Input.WrittenAt.After(t.Record.RolledOutAt) && t.Input.WrittenAt.After(t.Record.AsOf)
 }
 
 // RolledOutUnaccounted reports whether another writer's rollout has begun that the record
-// does not take into account.
+// doesn't take into account.
 func (t Timeline) RolledOutUnaccounted() bool {
 	return t.Record.Unaccounted && !t.Workload.Unrevised
 }
 
-// MadeUnseen reports whether the workload was made while the controller was down. It is new to the
-// record and came with a list, so its beginning is unknown. It is younger than the
-// following of its kind, and no watch saw what asks for it being written.
+// MadeUnseen reports whether the workload was created while the controller was down. It
+// is new to the record and came with a list, so its start is unknown. It is younger than
+// Lockstep's following of its kind, and no watch saw the write of the setting that asks
+// for it.
 func (t Timeline) MadeUnseen() bool {
 	if t.Record.Known || t.Workload.Template.Min > 0 || t.Workload.Asked.Min > 0 {
 		return false
@@ -104,9 +104,10 @@ func (t Timeline) MadeUnseen() bool {
 	return t.Begun && t.Workload.Created.After(t.Following)
 }
 
-// ChangedAfterUnseenStart reports whether the workload was made while the controller was down; the
-// input existed when its newest revision was made, and was written afterwards, and
-// after the workload was asked for. Only times tell, so in doubt the answer is no.
+// ChangedAfterUnseenStart reports whether the workload was created while the controller
+// was down, and the input existed when its newest revision was created, but was written
+// afterwards, and after the workload asked to be followed. Only times show that, so in
+// doubt the answer is no.
 func (t Timeline) ChangedAfterUnseenStart() bool {
 	revision := t.newestRevision()
 	if !t.MadeUnseen() || revision.IsZero() || t.Workload.AskedAt.IsZero() {
@@ -126,15 +127,15 @@ func (t Timeline) newestRevision() time.Time {
 	return newest
 }
 
-// IsUnwatched reports whether no watch saw the input's last change, so that revisions can tell more
-// of it than is known.
+// IsUnwatched reports whether no watch saw the input's last change, so revisions can show
+// more about it.
 func (t Timeline) IsUnwatched() bool {
 	return !t.Input.Content.Exact()
 }
 
-// HasUnrecordedPatch reports whether a patch of ours that is not on record wrote what the template
-// shows of the input. Two patches may bear the same second; then another version than
-// the one on record tells.
+// HasUnrecordedPatch reports whether our own patch that isn't on record wrote the
+// template's mark of the input. Two patches may carry the same second; then a version
+// other than the one on record shows it.
 func (t Timeline) HasUnrecordedPatch() bool {
 	if t.Workload.RolledOutAt.IsZero() || !t.Workload.RolledOutAt.Equal(t.Record.RolledOutAt) {
 		return t.Workload.RolledOutAt.After(t.Record.RolledOutAt)
@@ -142,27 +143,27 @@ func (t Timeline) HasUnrecordedPatch() bool {
 	return t.Record.Shown != input.Mark{} && t.Record.Shown != t.Workload.Shows
 }
 
-// GaveAnother reports whether we gave the workload another version than exists, and the process ended
-// before that was on record.
+// GaveAnother reports whether Lockstep delivered another version than the current one,
+// and the process ended before that was on record.
 func (t Timeline) GaveAnother() bool {
 	return t.HasUnrecordedPatch() && t.Workload.Shows != input.Mark{} && t.Workload.Shows != t.Input.Shows
 }
 
 // IsGivingAnother reports whether a series of evictions has begun for another version than
-// exists, so that pods may have loaded that.
+// the current one, which pods may have loaded.
 func (t Timeline) IsGivingAnother() bool {
 	return t.Record.Giving != input.Mark{} && t.Record.Giving != t.Input.Shows
 }
 
-// GaveThis reports whether a patch of ours that is not on record gave the workload what
-// exists: the process ended, or a person used the command line.
+// GaveThis reports whether our own patch that isn't on record delivered the current
+// version: the process ended, or a user ran the command line.
 func (t Timeline) GaveThis() bool {
 	return t.HasUnrecordedPatch() && t.Workload.Shows == t.Input.Shows
 }
 
-// DeliveredUnrecorded reports whether we gave the workload what exists, and the process ended before
-// that was on record. What our last patch wrote is still in the template, unless
-// another writer has changed it since; then the revisions tell.
+// DeliveredUnrecorded reports whether Lockstep delivered the current version, and the
+// process ended before that was on record. Our last patch's marks are still in the
+// template, unless another writer has changed it since; then the revisions show them.
 func (t Timeline) DeliveredUnrecorded() bool {
 	if !t.Past.Asked {
 		return false
@@ -173,8 +174,8 @@ func (t Timeline) DeliveredUnrecorded() bool {
 	return slices.ContainsFunc(t.Past.Revisions, t.deliveredBy)
 }
 
-// deliveredBy reports whether a revision was made for what exists, or became the
-// current one again, after all that the record takes into account.
+// deliveredBy reports whether a revision was created for the current version, or became
+// current again, after everything that the record takes into account.
 func (t Timeline) deliveredBy(r Revision) bool {
 	if r.Shown[t.ID] != t.Input.Shows {
 		return false
@@ -183,10 +184,10 @@ func (t Timeline) deliveredBy(r Revision) bool {
 	return made || t.usedAgain(r) && t.Workload.Shows != t.Input.Shows && t.Record.Shown != t.Input.Shows
 }
 
-// keeps reports whether the revision was made from one in which the same was written. A
-// patch of ours changes that, also when it gives the same versions again: another writer
-// changed something else. Where the one before is not known, it may have kept what the
-// template on record shows.
+// keeps reports whether the revision was created from one with the same marks. Our own
+// patch changes the marks, even when it delivers the same versions again, so another
+// writer changed something else. If the previous revision isn't known, this one may have
+// kept the marks of the template on record.
 func (t Timeline) keeps(r Revision) bool {
 	before := slices.Min(r.numbers()) - 1
 	i := slices.IndexFunc(t.Past.Revisions, func(other Revision) bool { return slices.Contains(other.numbers(), before) })
@@ -196,18 +197,18 @@ func (t Timeline) keeps(r Revision) bool {
 	return t.Past.Revisions[i].Text == r.Text
 }
 
-// usedAgain: the revision has become the current one after all that is on record. Content that goes back to an earlier version finds that
-// one's revision again, with a new number. (While the template still shows it, a
-// person may have gone back to it, and the content after them: then the pods have not
-// read it. Nor do they read anything while a pause lasts, in which a revision that is
-// used again gets its number all the same.)
+// usedAgain: the revision became current after everything on record. Content that changes
+// back to an earlier version reuses that version's revision, with a new number. While the
+// template still shows the version, a user may have gone back to the revision, and
+// changed the content afterwards: then the pods haven't read it. Pods don't read anything
+// during a pause either, even though a reused revision gets its number.
 func (t Timeline) usedAgain(r Revision) bool {
 	return t.Record.Accounted > 0 && r.Number > t.Record.Accounted && !t.Workload.Unrolled
 }
 
-// ShowsEarlier reports whether our patch showed one version, and another writer's template now shows
-// one that is not the current one either. A record that does not say which template it
-// takes into account has nothing better to tell an undo by (Origin.Reverted).
+// ShowsEarlier reports whether our patch showed one version, and another writer's
+// template now shows a different one that isn't the current one either. A record that
+// doesn't list its template has no better way to detect an undo (Origin.Reverted).
 func (t Timeline) ShowsEarlier() bool {
 	none := input.Mark{}
 	return !t.Record.KnowsTemplate && !t.HasUnrecordedPatch() && t.Record.Shown != none && t.Workload.Shows != none &&

@@ -6,130 +6,130 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Past is what the API server says of a workload's revisions.
+// Past is the API server's answer about a workload's revisions.
 type Past struct {
-	// Asked is false while nobody has asked.
+	// Asked is false before the revisions were queried.
 	Asked     bool
 	Revisions []Revision
-	// Refused is why they may not be read. That is not to say that there are none.
+	// Refused is why they can't be read. There may still be some.
 	Refused error
-	// NotActed is true when the status of the workload is about an earlier template, although
-	// its controller calls the generation observed. Nothing else is known then.
+	// NotActed is true when the status of the workload is about an earlier template, even
+	// though its controller reports the generation as observed. Nothing else is known then.
 	NotActed bool
 }
 
-// Timeline is what happened to one workload and one of its inputs, as far as it is
-// known. Bounds order writes with certainty. Times are those of the API server; they
-// are a second coarse and serve only where an error is harmless.
+// Timeline is the known history of one workload and one of its inputs. Bounds order
+// writes with certainty. Times are those of the API server; they have a resolution of a
+// second and are used only where an error is harmless.
 //
-// Its methods are the questions that a decision asks: was the workload given this
-// before, and when?
+// Its methods answer the questions of a decision: was this version delivered to the
+// workload before, and when?
 type Timeline struct {
-	// ID is the input that it is about.
+	// ID is the input.
 	ID       input.ID
 	Workload Workload
 	Input    Input
 	Record   Record
-	// Following is since when the kind of the workload and that of the input are
-	// followed; Begun is false when they were not before this process.
+	// Following is since when the workload's kind and the input's kind are followed;
+	// Begun is false when they weren't before this process.
 	Following time.Time
 	Begun     bool
-	// Past is what was asked for of the workload's revisions.
+	// Past contains the workload's revisions, if they were queried.
 	Past Past
 }
 
-// Workload is what a workload shows of its history.
+// Workload is the history that a workload shows.
 type Workload struct {
-	// Created is when the workload was made.
+	// Created is when the workload was created.
 	Created time.Time
 	// Template bounds the last change of its pod template; TemplateAt is when another writer
-	// last wrote it, as far as its managed fields tell.
+	// last wrote it, as far as its managed fields show.
 	Template   Bounds
 	TemplateAt time.Time
-	// Unrevised is true when no revision was made of that template, and none will be
-	// before a person or a tool acts.
+	// Unrevised is true when no revision of that template exists, and none will before a
+	// user or a tool acts.
 	Unrevised bool
-	// Unrolled is true while pods are made from another template, or may be: it was changed
-	// during a pause.
+	// Unrolled is true while pods are created from another template, or may be: the
+	// template was changed during a pause.
 	Unrolled bool
 	// OlderPods is true when pods of an earlier template may still have run when that
 	// template was taken up.
 	OlderPods bool
-	// Asked bounds when the workload or its namespace last changed what is asked for
-	// it; AskedAt is when it was asked for, zero when that cannot be told.
+	// Asked bounds the last change of the settings for the workload, on it or its
+	// namespace; AskedAt is when it asked to be followed, zero when that isn't known.
 	Asked   Bounds
 	AskedAt time.Time
-	// Listed bounds the list that the workload came with, zero when the watch saw it
-	// being made.
+	// Listed bounds the list that the workload came with, zero when the watch saw its
+	// creation.
 	Listed Bounds
-	// RolledOutAt is the time of the patch of ours that wrote the versions which the
-	// template shows, zero when another writer did.
+	// RolledOutAt is the time of our own patch that wrote the template's versions, zero
+	// when another writer did.
 	RolledOutAt time.Time
-	// Shows is what the template shows of the input.
+	// Shows is the template's mark of the input.
 	Shows input.Mark
 }
 
-// Input is what an input shows of its history.
+// Input is the history that an input shows.
 type Input struct {
-	// Created is when it was made, WrittenAt when its content was last written; zero
-	// when that cannot be told.
+	// Created is when it was created, WrittenAt when its content was last written; zero
+	// when that isn't known.
 	Created, WrittenAt time.Time
 	// Content bounds the last change of its content.
 	Content Bounds
-	// Asked bounds the last change of its own annotation that asks for its users, zero
-	// when it has not changed while it was watched.
+	// Asked bounds the last change of its own annotation that asks workloads to follow
+	// it, zero when it hasn't changed while it was watched.
 	Asked Bounds
-	// Version is the beginning of the version that exists.
+	// Version is the beginning of the current version.
 	Version string
-	// New is true while its content is the one that it was made with, as the watch saw.
+	// New is true while the watch has seen no other content since the input was created.
 	New bool
-	// Shows is what a template shows that was given what exists now.
+	// Shows is the mark in a template to which the current version was delivered.
 	Shows input.Mark
 }
 
-// Record is what is remembered of the workload.
+// Record is the recorded state of the workload.
 type Record struct {
 	// Known is true when there is an entry with inputs, or was one that cannot be read.
 	Known bool
-	// KnowsTemplate is true when it says which template it takes into account.
+	// KnowsTemplate is true when it lists which template it takes into account.
 	KnowsTemplate bool
 	// Unaccounted is true when another writer has changed the template since, and pods
 	// start from it.
 	Unaccounted bool
-	// Shown is what our last patch showed of the input, zero when none did.
+	// Shown is the mark that our last patch set for the input, zero when none did.
 	Shown input.Mark
-	// RolledOutAt is the time of the last patch of ours that the record takes into
-	// account, AsOf that of the last write by anybody; zero when there is none.
+	// RolledOutAt is the time of our last patch that the record takes into account, AsOf
+	// that of the last write by any writer; zero when there is none.
 	RolledOutAt, AsOf time.Time
-	// From tells which revisions the workload had before the version on record, and Was is
-	// the beginning of the one before that.
+	// From identifies which revisions the workload had before the version on record, and
+	// Was is the beginning of the previous version.
 	From Origin
 	Was  string
-	// TakenOver is true when it is that of another workload, whose pods this one took over.
+	// TakenOver is true when the entry belongs to another workload, whose pods this one
+	// took over.
 	TakenOver bool
-	// Giving is what a series of evictions that has begun gives of the input, zero when
-	// there is none.
+	// Giving is the mark that a running series of evictions delivers, zero when there is
+	// none.
 	Giving input.Mark
-	// Searched is true when a pattern that means the input was resolved before, and the
-	// input was not there.
+	// Searched is true when a pattern that matches the input was resolved before, and the
+	// input didn't exist.
 	Searched bool
 	// Accounted is the number of the last revision that the record takes into account, zero
 	// for kinds without numbers.
 	Accounted int64
 }
 
-// Revision is what one ReplicaSet or ControllerRevision of a workload tells.
+// Revision is one ReplicaSet or ControllerRevision of a workload.
 type Revision struct {
 	Name    string
 	Created time.Time
-	// Number is the latest that it had, zero for a ControllerRevision; Earlier are those
-	// before it.
+	// Number is its latest number, zero for a ControllerRevision; Earlier are the
+	// previous ones.
 	Number  int64
 	Earlier []int64
-	// Current is true for the one that new pods of the workload are made from.
+	// Current is true for the one that new pods of the workload are created from.
 	Current bool
-	// Shown are the versions that its template shows, and Text is what was written there for
-	// them.
+	// Shown are the versions in its template, and Text is their written form.
 	Shown input.Shown
 	Text  string
 }

@@ -7,42 +7,42 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 )
 
-// How the controller is.
+// The states of the controller.
 const (
 	Running = "running"
 	Down    = "down"
 	Unknown = "not known"
 )
 
-// Controller is what can be said of the controller itself.
+// Controller is the state of the controller itself.
 type Controller struct {
-	// Report is Running, Down or Unknown.
+	// State is Running, Down or Unknown.
 	State string `json:"state"`
 	// Since is since when it is down, nil otherwise.
 	Since *time.Time `json:"since,omitempty"`
-	// Version wrote the record last, empty when that is not known.
+	// Version is the one that wrote the record last, empty when that isn't known.
 	Version string `json:"version,omitempty"`
-	// Note says what to make of it, empty when there is nothing to say.
+	// Note explains the state; may be empty.
 	Note string `json:"note,omitempty"`
 }
 
-// Heard is what was read of the controller's own objects.
+// Heard is what was read from the controller's own objects.
 type Heard struct {
 	Leader access.Leader
-	// Led is true when a lease was found, and LeaseProblem says why it could not be read.
+	// Led is true when a lease was found, and LeaseProblem is why it could not be read.
 	Led          bool
 	LeaseProblem error
-	// Recorded is true when a record was found, and RecordProblem says why it could not be
+	// Recorded is true when a record was found, and RecordProblem is why it could not be
 	// read.
 	Recorded      bool
 	RecordProblem error
-	// Version is that of the controller, Own the one of this program.
+	// Version is the controller's, Own this program's.
 	Version, Own string
 	// WrittenAt is when the record was last written, zero when that is not known.
 	WrittenAt time.Time
-	// Serves is what its flags say that it looks at.
+	// Serves is what the controller follows according to its flags.
 	Serves Serves
-	// Namespace is where they were looked for.
+	// Namespace is where they were searched.
 	Namespace string
 }
 
@@ -51,7 +51,7 @@ func (h Heard) IsEmpty() bool {
 	return !h.Led && !h.Recorded && h.LeaseProblem == nil && h.RecordProblem == nil
 }
 
-// ControllerOf says how the controller is.
+// ControllerOf returns the state of the controller.
 func ControllerOf(h Heard, now time.Time) Controller {
 	c := Controller{State: Unknown, Version: h.Version}
 	switch {

@@ -1,4 +1,4 @@
-// Package ask knows the answers to what people ask about their workloads: what happened,
-// what is, and what would be. It reads and never writes. What the controller would decide
-// is asked of the controller's own decision, so that an answer cannot contradict it.
+// Package ask answers users' questions about their workloads: what happened, what the
+// state is, and what would happen. It reads and never writes. It uses the controller's
+// own decision, so an answer can't contradict the controller.
 package ask

@@ -14,10 +14,10 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
 
-// NotVisible stands for what the caller has no permission to read.
+// NotVisible replaces values that the caller has no permission to read.
 const NotVisible = "not visible to you"
 
-// Explanation is why a workload is where it is.
+// Explanation is why a workload is in its state.
 type Explanation struct {
 	Namespace  string     `json:"namespace"`
 	Workload   string     `json:"workload"`
@@ -25,21 +25,21 @@ type Explanation struct {
 	State      Report     `json:"state"`
 	// Meaning is what the reason means, as in the reference.
 	Meaning string `json:"meaning,omitempty"`
-	// Estimate is what follows from what can be read now, where the controller has not said
-	// so yet.
+	// Estimate is derived from what can be read now, where the controller hasn't decided
+	// yet.
 	Estimate *Report `json:"estimate,omitempty"`
-	// Settings are the annotations that ask for it.
+	// Settings are the annotations with the requests.
 	Settings []Setting `json:"settings,omitempty"`
 	Inputs   []Use     `json:"inputs,omitempty"`
-	// Warnings are what was told besides, and stops nothing.
+	// Warnings were reported in addition, and don't stop a rollout.
 	Warnings []Event `json:"warnings,omitempty"`
-	// Events are what Lockstep told, oldest first.
+	// Events are Lockstep's events, oldest first.
 	Events []Event `json:"events,omitempty"`
-	// Notes say what could not be read.
+	// Notes list what could not be read.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Setting is an annotation of Lockstep.
+// Setting is a Lockstep annotation.
 type Setting struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
@@ -53,15 +53,15 @@ type Use struct {
 
 	// Followed is true when a change of it leads to a rollout.
 	Followed bool `json:"followed"`
-	// Hidden says why the current version cannot be read; it is then the one on record.
+	// Hidden is why the current version can't be read; Current is then the one on record.
 	Hidden string `json:"hidden,omitempty"`
 	// Places are where the pod template names it.
 	Places []string `json:"places,omitempty"`
-	// ChangedBy and ChangedAt are who wrote its content last, as far as its managed fields
-	// tell.
+	// ChangedBy and ChangedAt are the last writer of its content, as far as its managed
+	// fields show.
 	ChangedBy string     `json:"changedBy,omitempty"`
 	ChangedAt *time.Time `json:"changedAt,omitempty"`
-	// Note is what stands in its way.
+	// Note is what prevents its delivery.
 	Note string `json:"note,omitempty"`
 }
 
@@ -70,26 +70,27 @@ type Situation struct {
 	Workload   *kube.Workload
 	Namespace  *kube.Namespace
 	Controller Controller
-	// Entry is what is on record. Recorded is true when there is one, Readable when the
+	// Entry is the entry on record. Recorded is true when there is one, Readable when the
 	// caller may read the record at all.
 	Entry              record.Entry
 	Recorded, Readable bool
 	Events             []announce.Reported
-	// Unwritable is what was told of the part of the record that the workload belongs into.
+	// Unwritable are the events about the part of the record that the workload belongs to.
 	Unwritable []announce.Reported
-	// Live is what can be seen now, and Hidden what cannot.
+	// Live is what can be read now, and Hidden what can't.
 	Live   follow.Observation
 	Hidden map[input.ID]string
-	// Places are where the template names its sources, and Writers who wrote them.
+	// Places are where the template names its sources, and Writers the sources' last
+	// writers.
 	Places  map[input.ID][]string
 	Writers map[input.ID]kube.Writer
-	// Serves is what the controller looks at.
+	// Serves is what the controller follows.
 	Serves Serves
-	// Unread say what else could not be read.
+	// Unread lists what else could not be read.
 	Unread []string
 }
 
-// Explain says why a workload is where it is.
+// Explain explains why a workload is in its state.
 func Explain(s Situation) Explanation {
 	w := s.Workload
 	e := Explanation{
@@ -118,9 +119,9 @@ func Explain(s Situation) Explanation {
 	return e
 }
 
-// state is what the controller decided: what is on record; where that cannot be read, or has
-// no room for it, the newest event; and only where neither says anything, an estimate. What the
-// controller does not look at stands above all of them.
+// state is the controller's decision: the one on record; if that can't be read or had no room,
+// the newest event; and without either, an estimate. The controller's flags take precedence:
+// they may exclude the workload.
 func (s Situation) state() Report {
 	intent := s.Live.Intent
 	return s.Serves.State(s.told(), s.Workload.Key.Namespace, intent.Mode == settings.Follow || hasSource(s.Entry), len(intent.Images) > 0)
@@ -141,14 +142,14 @@ func (s Situation) told() Report {
 	return live
 }
 
-// live is what the controller's own decision says of what can be read now.
+// live is the controller's own decision, based on what can be read now.
 func (s Situation) live() Report {
 	d := follow.Decide(s.Live)
 	return Report{Reason: string(d.Reason), Message: d.Message, Ends: input.Ends(d.Reason), From: FromEstimate}
 }
 
-// estimate tells of a change that the controller has not put on record: of an input, or of
-// what a person has set.
+// estimate reports a change that the controller hasn't recorded: of an input, or of a
+// user's setting.
 func (s Situation) estimate() *Report {
 	changed := func(f input.Finding) bool {
 		return f.Standing == input.Due && s.Entry.Inputs[f.ID].Due != f.Current.Short()
@@ -162,13 +163,13 @@ func (s Situation) estimate() *Report {
 	}
 	live := s.live()
 	if live.Reason == string(input.QuietWindow) && live.Reason == s.state().Reason {
-		return nil // it waits for the end of changes, and each is put on record within a minute
+		return nil // it waits for quiet, and each change is recorded within a minute
 	}
 	return &live
 }
 
-// isSetAnew reports whether the state on record is what a person had set, and is not what is
-// set now. What cannot be read may be the reason of a difference too.
+// isSetAnew reports whether the state on record is due to a user's setting that has changed
+// since. An unreadable object could cause a difference too.
 func (s Situation) isSetAnew() bool {
 	reason := s.state().Reason
 	bySettings := slices.Contains([]input.Reason{input.Held, input.InvalidAnnotation, input.Paused}, input.Reason(reason))
@@ -221,7 +222,7 @@ func (s Situation) uses() []Use {
 	return uses
 }
 
-// found adds what can be seen of an input now.
+// found adds the current state of an input.
 func (s Situation) found(u Use, f input.Finding) Use {
 	u.Input, u.Followed = f.ID.String(), true
 	if !f.Current.IsZero() {

@@ -10,13 +10,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/lineage"
 )
 
-// Who changed a workload, where that is not the name of a field manager.
+// The writers of a workload that aren't field managers.
 const (
 	ByLockstep = "Lockstep"
 	ByUnknown  = "not known"
 )
 
-// History is which revision of a workload was started with what, by whose change.
+// History is which revision of a workload was started with which inputs, and by whose
+// change.
 type History struct {
 	Workload  string `json:"workload"`
 	Namespace string `json:"namespace"`
@@ -24,7 +25,7 @@ type History struct {
 	Revisions []Revision `json:"revisions"`
 	// Events are the oldest first.
 	Events []Event `json:"events"`
-	// Notes say what could not be read, and what the kind does not keep.
+	// Notes list what could not be read, and what the kind doesn't keep.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -35,13 +36,13 @@ type Revision struct {
 	Name   string `json:"name"`
 	// Started is when the turn began, nil when that is not known.
 	Started *time.Time `json:"started,omitempty"`
-	// Current is true for the one that new pods are made from.
+	// Current is true for the one that new pods are created from.
 	Current bool `json:"current,omitempty"`
 	// Again is true when an earlier revision was made current again.
 	Again bool `json:"again,omitempty"`
-	// Pods is how many there are of it, nil when that is not known.
+	// Pods is its number of pods, nil when that isn't known.
 	Pods *int `json:"pods,omitempty"`
-	// Inputs and Images are what it was started with, as its template shows them.
+	// Inputs and Images are those it was started with, as its template shows them.
 	Inputs map[string]string `json:"inputs,omitempty"`
 	Images map[string]string `json:"images,omitempty"`
 	// Changed is the difference from the turn before; First is true when none is known.
@@ -50,15 +51,15 @@ type Revision struct {
 	By      string   `json:"by"`
 }
 
-// Change is a difference between two turns. From and To are empty where one of them has
-// nothing, both for a change that has no version.
+// Change is a difference between two turns. From or To is empty where that turn has no
+// version, both for a change without versions.
 type Change struct {
 	What string `json:"what"`
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 }
 
-// Event is what was told of the workload.
+// Event is an event about the workload.
 type Event struct {
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
@@ -70,17 +71,17 @@ func eventOf(t announce.Reported) Event {
 	return Event{At: t.At, Reason: t.Reason, Note: t.Note, By: t.By}
 }
 
-// Past is what was read of a workload's past.
+// Past is what was read about a workload's past.
 type Past struct {
 	Workload  *kube.Workload
 	Writer    kube.Writer
 	Revisions []lineage.Past
 	Events    []announce.Reported
-	// Unread say what could not be read, and why.
+	// Unread lists what could not be read, and why.
 	Unread []string
 }
 
-// HistoryOf is the history that follows from what was read.
+// HistoryOf builds the history.
 func HistoryOf(p Past) History {
 	w := p.Workload
 	h := History{Workload: w.Kind.Name() + "/" + w.Key.Name, Namespace: w.Key.Namespace, Revisions: []Revision{}, Events: []Event{}, Notes: p.Unread}

@@ -31,13 +31,13 @@ const (
 	WouldNothing        Would = "nothing"
 )
 
-// Plan is what would happen if files were applied.
+// Plan is what would happen if the files were applied.
 type Plan struct {
 	Workloads []PlannedWorkload `json:"workloads"`
 	Sources   []PlannedSource   `json:"sources"`
-	// Others counts the objects of kinds that do not matter here.
+	// Others counts the objects of kinds that Lockstep doesn't use.
 	Others map[string]int `json:"others,omitempty"`
-	// Notes say what could not be read, and what was assumed instead.
+	// Notes list what could not be read, and what was assumed instead.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -46,11 +46,11 @@ type PlannedWorkload struct {
 	Workload  string `json:"workload"`
 	Namespace string `json:"namespace"`
 	Would     Would  `json:"would"`
-	// Reason is the one that the controller would give, and Rule where it is documented.
+	// Reason is the controller's reason, and Rule where it is documented.
 	Reason  input.Reason `json:"reason"`
 	Rule    string       `json:"rule"`
 	Because string       `json:"because"`
-	// Estimate is true when something was assumed because it cannot be read.
+	// Estimate is true when something was assumed because it can't be read.
 	Estimate bool `json:"estimate,omitempty"`
 }
 
@@ -63,17 +63,17 @@ type PlannedSource struct {
 	Users int `json:"users"`
 }
 
-// Alter is what applying a file makes of an object.
+// Alter is the effect of applying a file on an object.
 type Alter string
 
-// What can become of an object.
+// The effects.
 const (
 	Created   Alter = "created"
 	Changed   Alter = "changed"
 	Unchanged Alter = "unchanged"
 	// Refused is a change of an immutable object.
 	Refused Alter = "refused"
-	// Assumed is a change that cannot be seen, because the object cannot be read.
+	// Assumed is a change that isn't visible, because the object cannot be read.
 	Assumed Alter = "assumed to change"
 )
 
@@ -88,15 +88,15 @@ type prospect struct {
 	before, after follow.Gathered
 	// touched are the sources of the workload that the files change.
 	touched []input.ID
-	// assumed are inputs whose digests mean nothing to others, because something was
-	// assumed of them.
+	// assumed are inputs whose digests aren't meaningful to users, because something was
+	// assumed about them.
 	assumed []input.ID
 	// estimate is true when something else was assumed.
 	estimate bool
 }
 
-// row says what would happen to the workload. The decision is the controller's own, after
-// the quiet window.
+// row reports what would happen to the workload. The decision is the controller's own,
+// after the quiet window.
 func (p prospect) row() PlannedWorkload {
 	was, will := settled(p.before), settled(p.after)
 	row := PlannedWorkload{Workload: p.after.Workload.Kind.Name() + "/" + p.key.Name, Namespace: p.key.Namespace, Reason: will.Reason}
@@ -151,7 +151,7 @@ func (p prospect) would(was, will follow.Decision) (would Would, because string)
 	return byVerb(will), p.detail(was, will)
 }
 
-// byVerb is what a decision leads to, where the template stays as it is.
+// byVerb is the effect of a decision when the template doesn't change.
 func byVerb(d follow.Decision) Would {
 	switch d.Verb {
 	case follow.RollOut:
@@ -170,7 +170,7 @@ func byVerb(d follow.Decision) Would {
 	return WouldNothing
 }
 
-// detail says more about a decision, where the template stays as it is.
+// detail explains a decision when the template doesn't change.
 func (p prospect) detail(was, will follow.Decision) string {
 	text := will.Message
 	switch {
@@ -191,7 +191,7 @@ func (p prospect) detail(was, will follow.Decision) string {
 	return text
 }
 
-// starts says what begins with a workload that does not exist yet.
+// starts explains the start of a workload that doesn't exist yet.
 func (p prospect) starts(will follow.Decision) string {
 	switch {
 	case isIgnored(will):
@@ -202,7 +202,7 @@ func (p prospect) starts(will follow.Decision) string {
 	return "it is new; " + will.Message
 }
 
-// templateChange says what comes with a rollout by the workload's own template.
+// templateChange explains a rollout by the workload's own template.
 func (p prospect) templateChange(was, will follow.Decision) string {
 	parts := []string{"its template changes"}
 	if names := p.newNames(); names != "" {
@@ -216,7 +216,7 @@ func (p prospect) templateChange(was, will follow.Decision) string {
 	return strings.Join(parts, "; ") + also(was, will)
 }
 
-// also says what else becomes of a workload whose template changes.
+// also describes what else happens to a workload whose template changes.
 func also(was, will follow.Decision) string {
 	switch {
 	case will.Verb == follow.Hold, will.Verb == follow.Wait:
@@ -231,8 +231,8 @@ func also(was, will follow.Decision) string {
 	return ""
 }
 
-// newNames are the sources that the template names and the one before did not: generated
-// names are new with each content.
+// newNames are the sources that only the new template names: generated names are new with
+// each content.
 func (p prospect) newNames() string {
 	var names []input.ID
 	for _, ref := range p.after.Workload.Refs {
@@ -264,8 +264,8 @@ func (p prospect) waitsFor() input.Reason {
 	return input.AwaitsPods
 }
 
-// masked hides digests that were made with another key than the controller's, or of a
-// content that was made up.
+// masked hides digests that were computed with another key than the controller's, or for
+// assumed content.
 func (p prospect) masked(text string) string {
 	for _, f := range p.after.Observation.Findings {
 		if slices.Contains(p.assumed, f.ID) {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
 
-// readRecord reads what is on record of the workloads.
+// readRecord reads the workloads' entries.
 func (p *planner) readRecord(ctx context.Context, keys []kube.Key) error {
 	for _, key := range keys {
 		e, found, err := p.Record.Entry(ctx, key)
@@ -30,8 +30,8 @@ func (p *planner) readRecord(ctx context.Context, keys []kube.Key) error {
 	return nil
 }
 
-// entry is what is on record of a workload. Where that cannot be read or compared, what
-// exists counts as given.
+// entry is a workload's entry. Where it can't be read or compared, the current versions
+// count as delivered.
 func (p *planner) entry(key kube.Key) (record.Entry, bool) {
 	e, found := p.onRecord[key]
 	w, exists := p.overlay.Before.Workload(key)
@@ -51,7 +51,7 @@ func (p *planner) entry(key kube.Key) (record.Entry, bool) {
 	return e, true
 }
 
-// assumeAll is the entry of a workload that was given all that exists.
+// assumeAll is the entry of a workload to which all current versions were delivered.
 func (p *planner) assumeAll(w *kube.Workload) record.Entry {
 	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Account: record.Account{RolledOutAt: w.RolledOutAt, Template: w.Template()}, Inputs: map[input.ID]record.Delivered{}}
 	add := func(id input.ID) {
@@ -86,13 +86,13 @@ func (p *planner) versionNow(w *kube.Workload, id input.ID) fingerprint.Version 
 	return source.Content.Version(keys)
 }
 
-// isAssumed reports whether the digests of a source mean nothing to others: it cannot be
-// read, or the key of the digests cannot.
+// isAssumed reports whether a source's digests aren't meaningful to users: the source
+// can't be read, or the key of the digests can't.
 func (p *planner) isAssumed(namespace string, id input.ID) bool {
 	return id.Kind == input.KindSecret && !p.KeyKnown || p.overlay.Before.IsGhost(namespace, id)
 }
 
-// assumedOf are the inputs of a workload that are due or delivered, and of which something
+// assumedOf are a workload's inputs that are due or delivered, and about which something
 // was assumed.
 func (p *planner) assumedOf(g follow.Gathered) []input.ID {
 	var all []input.ID

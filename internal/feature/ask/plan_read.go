@@ -20,8 +20,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// readNamespaces reads what exists in the namespaces of the objects. It fails when nothing
-// of it can be read.
+// readNamespaces reads the current state of the objects' namespaces. It fails when nothing
+// can be read.
 func (p *planner) readNamespaces(ctx context.Context, objects []manifest.Object) error {
 	for _, name := range p.namespaces(objects) {
 		if err := p.readNamespace(ctx, name); err != nil {
@@ -37,7 +37,7 @@ func (p *planner) readNamespaces(ctx context.Context, objects []manifest.Object)
 	return nil
 }
 
-// namespaces are those in which something that matters would change.
+// namespaces are those in which a relevant object would change.
 func (p *planner) namespaces(objects []manifest.Object) []string {
 	var names []string
 	for _, o := range objects {
@@ -58,7 +58,7 @@ func (p *planner) namespaces(objects []manifest.Object) []string {
 func (p *planner) readNamespace(ctx context.Context, name string) error {
 	namespace := &corev1.Namespace{}
 	switch err := p.Client.Get(ctx, client.ObjectKey{Name: name}, namespace); {
-	case apierrors.IsForbidden(err): // a person may well have no permission to it
+	case apierrors.IsForbidden(err): // users often don't have this permission
 	case apierrors.IsNotFound(err):
 		p.read++
 		return nil
@@ -107,7 +107,7 @@ func (p *planner) readSources(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// list lists objects of a kind; of one that is not installed there are none.
+// list lists objects of a kind, none for a kind that isn't installed.
 func (p *planner) list(ctx context.Context, into client.ObjectList, namespace string, see func(runtime.Object) error) error {
 	err := p.Client.List(ctx, into, client.InNamespace(namespace))
 	switch {
@@ -133,7 +133,7 @@ func isNamespace(kind schema.GroupVersionKind) bool {
 	return kind.GroupKind() == corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind()
 }
 
-// sourceKind is the kind of source that an object is, if it is one.
+// sourceKind is an object's kind of source, if it is one.
 func sourceKind(kind schema.GroupVersionKind) (input.Kind, bool) {
 	if kind.Group != "" {
 		return "", false
@@ -192,7 +192,7 @@ func (p *planner) addApplied(o manifest.Object, live *unstructured.Unstructured,
 	return p.addWorkload(kind, live, applied)
 }
 
-// live is the object as the cluster has it, nil when there is none.
+// live is the object in the cluster, nil when there is none.
 func (p *planner) live(ctx context.Context, o manifest.Object) (*unstructured.Unstructured, error) {
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(o.GroupVersionKind())
@@ -270,7 +270,7 @@ func (p *planner) addSource(id input.ID, live, applied *unstructured.Unstructure
 	return nil
 }
 
-// alteration is what applying makes of a source that exists.
+// alteration is the effect of applying on a source that exists.
 func alteration(was, will *kube.Source) Alter {
 	switch {
 	case was.SameAs(will):

@@ -22,23 +22,23 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
 
-// PlanOptions are what a plan is made with.
+// PlanOptions are the options of a plan.
 type PlanOptions struct {
 	Client client.Reader
 	// Kinds of workloads that the controller follows.
 	Kinds []kube.Kind
-	// Namespace is that of objects that name none.
+	// Namespace is for objects that don't name one.
 	Namespace string
-	// Hashers make the digests; KeyKnown is false when those of Secrets are not the
-	// controller's.
+	// Hashers compute the digests; KeyKnown is false when Secret digests don't use the
+	// controller's key.
 	Hashers  kube.Hashers
 	KeyKnown bool
-	// Record is that of the installation, which is in that namespace.
+	// Record is the installation's, which is in that namespace.
 	Record       *ledger.Reading
 	Installation string
 	// Defaults are the settings of the controller.
 	Defaults settings.Defaults
-	// Serves is what the controller looks at.
+	// Serves is what the controller follows.
 	Serves Serves
 	Now    time.Time
 }
@@ -54,16 +54,16 @@ type planner struct {
 	touched map[string][]input.ID
 	// resettled are the namespaces whose settings the files change.
 	resettled map[string]bool
-	// onRecord is what is on record of the workloads that are concerned; noRecord is true when
-	// it cannot be read.
+	// onRecord are the entries of the affected workloads; noRecord is true when the record
+	// can't be read.
 	onRecord map[kube.Key]record.Entry
 	noRecord bool
-	// read and unread are what could be read of the cluster, and what could not.
+	// read counts what could be read from the cluster, unread lists what could not.
 	read   int
 	unread []error
 }
 
-// PlanOf says what would happen if the objects were applied, in their order.
+// PlanOf returns what would happen if the objects were applied, in their order.
 func PlanOf(ctx context.Context, o PlanOptions, objects []manifest.Object) (Plan, error) {
 	p := &planner{
 		PlanOptions: o, overlay: cluster.NewOverlay(o.Hashers, o.Now), onRecord: map[kube.Key]record.Entry{},
@@ -81,7 +81,7 @@ func PlanOf(ctx context.Context, o PlanOptions, objects []manifest.Object) (Plan
 	return p.plan, p.decide(ctx)
 }
 
-// decide asks the controller's decision about each workload that is concerned.
+// decide makes the controller's decision about each affected workload.
 func (p *planner) decide(ctx context.Context) error {
 	before, after := p.gatherer(p.overlay.Before), p.gatherer(p.overlay.After)
 	concerned := p.concerned()
@@ -103,7 +103,7 @@ func (p *planner) decide(ctx context.Context) error {
 		if now.after, err = after.Gather(ctx, key); err != nil {
 			return err
 		}
-		// Of which revision a planned template of a Rollout makes pods only its status tells.
+		// Only a Rollout's status shows from which revision a planned template creates pods.
 		now.estimate = now.estimate || w.Kind.RevisionLabel != "" && now.changesTemplate()
 		now.assumed = p.assumedOf(now.after)
 		p.plan.Workloads = append(p.plan.Workloads, p.Serves.planned(now.row()))
@@ -120,7 +120,8 @@ func (p *planner) decide(ctx context.Context) error {
 	return nil
 }
 
-// concerned are the workloads of the files and those that use what they change.
+// concerned are the workloads of the files and those that use sources that the files
+// change.
 func (p *planner) concerned() []kube.Key {
 	keys := slices.Clone(p.named)
 	for _, key := range p.overlay.After.Keys() {
@@ -133,8 +134,8 @@ func (p *planner) concerned() []kube.Key {
 	return slices.Compact(keys)
 }
 
-// usedBy are the sources that the files change and the workload uses or lists, as it is or
-// as it was.
+// usedBy are the sources that the files change and the workload uses or lists, before or
+// after.
 func (p *planner) usedBy(w *kube.Workload) []input.ID {
 	var used []input.ID
 	was, _ := p.overlay.Before.Workload(w.Key)
@@ -169,7 +170,7 @@ func (p *planner) users(s PlannedSource) int {
 	return count
 }
 
-// gatherer is the controller's own, over a state that is or would be.
+// gatherer is the controller's own, for the current or the planned state.
 func (p *planner) gatherer(view *cluster.Snapshot) *follow.Gatherer {
 	unknown := func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false }
 	return &follow.Gatherer{
@@ -181,8 +182,8 @@ func (p *planner) gatherer(view *cluster.Snapshot) *follow.Gatherer {
 	}
 }
 
-// revisions are those of the cluster. A planned template that one of them has would make it
-// the current one again.
+// revisions are the cluster's. A planned template that equals one of them would make it
+// current again.
 func (p *planner) revisions(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
 	if w.UID == "" {
 		return timeline.Past{Asked: true}, nil

@@ -11,26 +11,26 @@ import (
 // NotWatched is the state of a workload whose namespace the controller does not watch.
 const NotWatched = "NotWatched"
 
-// notWatched says the same in words.
+// notWatched explains the same.
 const notWatched = "the controller does not watch this namespace"
 
-// Serves is what the controller looks at by its flags. The zero value stands for all of it:
-// nothing is known of the flags.
+// Serves is what the controller follows according to its flags. The zero value stands for
+// everything: the flags aren't known.
 type Serves struct {
 	ReloadOff, ImagesOff bool
-	// Observe is true for one that writes to no workload.
+	// Observe is true for a controller that doesn't write to workloads.
 	Observe bool
-	// Kinds are those of the workloads.
+	// Kinds are the kinds of workloads.
 	Kinds []kube.Kind
 	// Watches reports whether a namespace is watched; nil when nothing is known.
 	Watches func(namespace string) bool
 }
 
-// Report is what a state is worth: what the controller does not look at may have changed since,
-// whatever is on record. Sources and images are what the workload asks for.
+// State corrects a state by the flags: an input that the controller doesn't follow may have
+// changed since, whatever the record shows. Sources and images are what the workload asks for.
 func (v Serves) State(s Report, namespace string, sources, images bool) Report {
 	sourcesOff, imagesOff := sources && v.ReloadOff, images && v.ImagesOff
-	// What is on record besides may be about the inputs that it does follow.
+	// The record may still be about the inputs that the controller follows.
 	isOpen := s.IsInStep() || s.From == FromEstimate || sources == sourcesOff && images == imagesOff
 	off := func(reason input.Reason) Report {
 		return Report{Reason: string(reason), Ends: input.Ends(reason), From: FromFlags}
@@ -46,8 +46,8 @@ func (v Serves) State(s Report, namespace string, sources, images bool) Report {
 	return s
 }
 
-// inputs are those of a row. What the controller does not look at is on record from when it
-// still did.
+// inputs are those of a row. The record of inputs that the controller no longer follows is
+// outdated.
 func (v Serves) inputs(row Summary, e record.Entry) []InputStatus {
 	if row.State.From != FromFlags {
 		return row.Inputs
@@ -61,12 +61,13 @@ func (v Serves) inputs(row Summary, e record.Entry) []InputStatus {
 
 func (v Serves) watches(namespace string) bool { return v.Watches == nil || v.Watches(namespace) }
 
-// isPast reports whether a warning about flags is not true any more.
+// isPast reports whether a warning about flags is outdated.
 func (v Serves) isPast(reason string) bool {
 	return v.Watches != nil && (reason == string(input.ReloadOff) && !v.ReloadOff || reason == string(input.ImagesOff) && !v.ImagesOff)
 }
 
-// planned is what a plan is worth: what the controller does not look at it does not move.
+// planned corrects a plan by the flags: the controller doesn't roll out inputs that it
+// doesn't follow.
 func (v Serves) planned(row PlannedWorkload) PlannedWorkload {
 	reason, because := input.Reason(NotWatched), notWatched
 	switch {

@@ -16,23 +16,24 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// SourceExplanation is who follows a ConfigMap or Secret, and what was told of it.
+// SourceExplanation lists the workloads that follow a ConfigMap or Secret, and its
+// events.
 type SourceExplanation struct {
 	Namespace  string     `json:"namespace"`
 	Source     string     `json:"source"`
 	Controller Controller `json:"controller"`
-	// ChangedBy and ChangedAt are who wrote its content last, as far as its managed fields
-	// tell.
+	// ChangedBy and ChangedAt are the last writer of its content, as far as its managed
+	// fields show.
 	ChangedBy string     `json:"changedBy,omitempty"`
 	ChangedAt *time.Time `json:"changedAt,omitempty"`
 	// Owners are the objects that it is removed with.
 	Owners   []string     `json:"owners,omitempty"`
 	Settings []Setting    `json:"settings,omitempty"`
 	Users    []SourceUser `json:"users,omitempty"`
-	// Events are what Lockstep told of it, oldest first.
+	// Events are Lockstep's events about it, oldest first.
 	Events []Event  `json:"events,omitempty"`
 	Notes  []string `json:"notes,omitempty"`
-	// RecordHidden is true when the caller may not read who follows it.
+	// RecordHidden is true when the caller has no permission to read the record.
 	RecordHidden bool `json:"recordHidden,omitempty"`
 }
 
@@ -51,20 +52,20 @@ type Source struct {
 	Controller Controller
 	// Object is nil when it cannot be read, or does not exist.
 	Object *metav1.PartialObjectMetadata
-	// Entries are what is on record of the workloads of its namespace, and Kinds what they
-	// are called.
+	// Entries are the entries of its namespace's workloads, and Kinds their kinds, for
+	// display.
 	Entries map[kube.Key]record.Entry
 	Kinds   []kube.Kind
 	Events  []announce.Reported
 	Unread  []string
-	// Serves is what the controller looks at.
+	// Serves is what the controller follows.
 	Serves Serves
 	// RecordHidden is true when the record cannot be read, and Gone when the object does not
 	// exist.
 	RecordHidden, Gone bool
 }
 
-// ExplainSource says who follows a source.
+// ExplainSource lists the workloads that follow a source.
 func ExplainSource(s Source) SourceExplanation {
 	e := SourceExplanation{Namespace: s.Namespace, Source: s.ID.String(), Controller: s.Controller, Users: s.users(), Notes: s.Unread, RecordHidden: s.RecordHidden}
 	for _, t := range s.Events {
@@ -89,7 +90,7 @@ func ExplainSource(s Source) SourceExplanation {
 	return e
 }
 
-// users are the workloads that have the source on record, those that are not in step first.
+// users are the workloads with the source on record, those that aren't in step first.
 func (s Source) users() []SourceUser {
 	var all []SourceUser
 	for key, entry := range s.Entries {
@@ -103,7 +104,7 @@ func (s Source) users() []SourceUser {
 		}
 		state := s.Serves.State(onRecord(entry), s.Namespace, true, false)
 		if state.From == FromFlags {
-			on.Current = "not known" // it is on record from when the controller still looked
+			on.Current = "not known" // the record is from when the controller still followed it
 		}
 		all = append(all, SourceUser{Workload: s.name(key), State: state, Delivered: on.Delivered, Current: on.Current})
 	}
@@ -113,7 +114,7 @@ func (s Source) users() []SourceUser {
 	return all
 }
 
-// name is what people call a workload.
+// name is a workload's display name.
 func (s Source) name(key kube.Key) string {
 	for _, kind := range s.Kinds {
 		if kind.GroupKind() == key.GroupKind {

@@ -9,49 +9,50 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// Where an answer comes from.
+// The origins of an answer.
 const (
 	// FromRecord: the controller has it on record.
 	FromRecord = "record"
-	// FromEvent: the record cannot be read or does not have it, and an event does.
+	// FromEvent: the record can't be read or doesn't contain it, and an event does.
 	FromEvent = "event"
-	// FromEstimate: neither says anything; it was worked out now, from what can be read.
+	// FromEstimate: neither contains it; it was computed now, from what can be read.
 	FromEstimate = "estimate"
-	// FromFlags: the arguments of the controller's Deployment say so.
+	// FromFlags: it follows from the arguments of the controller's Deployment.
 	FromFlags = "flags"
 )
 
-// NotOnRecord is the state of a workload of which the controller has said nothing.
+// NotOnRecord is the state of a workload that the controller hasn't decided on.
 const NotOnRecord = "NotOnRecord"
 
 // firstLook ends NotOnRecord.
 const firstLook = "the controller's first look, and something that it can follow"
 
-// NotFollowedAnyMore is the state of a workload that was followed when it was last looked at.
+// NotFollowedAnyMore is the state of a workload that was followed at the last check.
 const NotFollowedAnyMore = "NotFollowedAnyMore"
 
-// Report is what the controller makes of a workload.
+// Report is the controller's decision on a workload.
 type Report struct {
-	// Reason is one of the reference of reasons, NotOnRecord or NotWatched.
+	// Reason is from the reference of reasons, NotOnRecord or NotWatched.
 	Reason string `json:"reason"`
-	// Message is what the controller said, in its words.
+	// Message is the controller's explanation.
 	Message string `json:"message,omitempty"`
-	// Since is since when it is so, nil when that is not known.
+	// Since is since when that is the case, nil when that is not known.
 	Since *time.Time `json:"since,omitempty"`
-	// Next is when the controller looks again, nil when only an event can change anything.
+	// Next is when the controller checks again, nil when only an event can change
+	// anything.
 	Next *time.Time `json:"next,omitempty"`
 	// PendingSince is when the oldest change that is not delivered was first seen.
 	PendingSince *time.Time `json:"pendingSince,omitempty"`
-	// Ends says what ends it, empty when the workload is in step.
+	// Ends describes what ends it, empty when the workload is in step.
 	Ends string `json:"ends,omitempty"`
 	// From is FromRecord, FromEvent, FromEstimate or FromFlags.
 	From string `json:"from"`
 }
 
-// IsInStep reports whether the workload was given what exists.
+// IsInStep reports whether the current versions were delivered.
 func (s Report) IsInStep() bool { return s.Reason == string(input.InStep) }
 
-// onRecord is the state that a record tells.
+// onRecord is the state according to the record.
 func onRecord(e record.Entry) Report {
 	if e.TooNew {
 		return Report{
@@ -69,13 +70,13 @@ func onRecord(e record.Entry) Report {
 	case e.PendingSince.IsZero():
 		s.Since = known(latest(e.RolledOutAt, e.AsOf))
 	default:
-		// A controller of an earlier version wrote it.
+		// An earlier version of the controller wrote it.
 		s.Reason, s.Since, s.Ends = string(input.Changed), known(e.PendingSince), input.Ends(input.QuietWindow)
 	}
 	return s
 }
 
-// toldBy is the state that the newest event of ours tells, false when there is none.
+// toldBy is the state according to our newest event, false when there is none.
 func toldBy(events []announce.Reported) (Report, bool) {
 	ours := slices.DeleteFunc(slices.Clone(events), func(e announce.Reported) bool { return !e.IsDecision() })
 	if len(ours) == 0 {
@@ -85,8 +86,8 @@ func toldBy(events []announce.Reported) (Report, bool) {
 	return Report{Reason: e.Reason, Message: e.Note, Since: known(e.At), Ends: input.Ends(input.Reason(e.Reason)), From: FromEvent}, true
 }
 
-// standsFor reports whether what an event tells is the state of a workload that is not on record:
-// the record cannot be read, or has no room for it.
+// standsFor reports whether an event shows the state of a workload that isn't on record: the
+// record can't be read, or has no room for it.
 func (s Report) standsFor(readable bool) bool {
 	return !readable || s.Reason == string(input.RecordFull)
 }
@@ -102,11 +103,11 @@ func latest(times ...time.Time) time.Time {
 	return slices.MaxFunc(times, time.Time.Compare)
 }
 
-// IsSettled reports whether nothing has to end: the workload is in step, or an event tells of
-// something that is over.
+// IsSettled reports whether nothing has to end: the workload is in step, or the event is
+// about something that is over.
 func (s Report) IsSettled() bool { return s.IsInStep() || s.Ends == "" && s.Reason != NotOnRecord }
 
-// rank puts what is not settled first.
+// rank sorts unsettled workloads first.
 func (s Report) rank() int {
 	if s.IsSettled() {
 		return 1

@@ -17,31 +17,30 @@ type Summary struct {
 	Namespace string `json:"namespace"`
 	Workload  string `json:"workload"`
 	State     Report `json:"state"`
-	// Inputs are what it follows, as far as that is on record.
+	// Inputs are those it follows, as far as they are on record.
 	Inputs []InputStatus `json:"inputs,omitempty"`
 }
 
 // InputStatus is one input of a workload.
 type InputStatus struct {
 	Input string `json:"input"`
-	// Delivered is the version that the workload was last given, Current the one that
-	// exists: "absent" when there is no such object, "unknown" when no controller saw what
-	// was given.
+	// Delivered is the last delivered version, Current the current one: "absent" when the
+	// object doesn't exist, "unknown" when no controller saw the delivered version.
 	Delivered string `json:"delivered"`
 	Current   string `json:"current"`
 }
 
-// InStep reports whether the workload was given what exists.
+// InStep reports whether the current version was delivered.
 func (i InputStatus) InStep() bool { return i.Delivered == i.Current }
 
-// Known is what was read of many workloads.
+// Known is what was read about many workloads.
 type Known struct {
 	Workloads []cluster.Header
-	// Entries are what is on record; nil without the permission to read it.
+	// Entries are the entries on record; nil without the permission to read them.
 	Entries map[kube.Key]record.Entry
-	// Events are what was told, by the UID of the workload, where NeedsEvents.
+	// Events are Lockstep's events, by the UID of the workload, where NeedsEvents.
 	Events map[string][]announce.Reported
-	// Serves is what the controller looks at.
+	// Serves is what the controller follows.
 	Serves Serves
 }
 
@@ -72,8 +71,8 @@ func StatusOf(k Known) []Summary {
 	return rows
 }
 
-// NeedsEvents reports whether the record does not say all: it cannot be read, or a workload that
-// asks to be followed is not on it.
+// NeedsEvents reports whether the record isn't enough: it can't be read, or a workload that asks
+// to be followed isn't on it.
 func (k Known) NeedsEvents() bool {
 	return k.Entries == nil || slices.ContainsFunc(k.Workloads, func(w cluster.Header) bool {
 		_, found := k.entry(w)
@@ -81,19 +80,19 @@ func (k Known) NeedsEvents() bool {
 	})
 }
 
-// entry is what is on record of a workload, and not of an earlier one of its name.
+// entry is the workload's entry, and not that of an earlier workload of its name.
 func (k Known) entry(w cluster.Header) (record.Entry, bool) {
 	entry, found := k.Entries[w.Key]
 	return entry, found && (entry.TooNew || entry.UID == w.UID)
 }
 
-// asksToBeFollowed reports whether the workload's own annotations do. Those of a namespace,
-// or a flag of the controller, may ask for it too; then the record says more.
+// asksToBeFollowed reports whether the workload's own annotations ask for it. A namespace
+// or a controller flag may ask for it too; then the record shows more.
 func asksToBeFollowed(intent settings.Intent) bool {
 	return intent.Mode == settings.Follow || len(intent.Images)+len(intent.Mistakes.Problems)+len(intent.Mistakes.Refused) > 0
 }
 
-// hasSource reports whether a ConfigMap or Secret is on record of a workload.
+// hasSource reports whether a ConfigMap or Secret is on a workload's record.
 func hasSource(e record.Entry) bool {
 	for id := range e.Inputs {
 		if id.IsSource() {

@@ -19,10 +19,10 @@ import (
 // restartedAt is the annotation by which "kubectl rollout restart" changes a template.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// otherFields stands for what has no name of its own.
+// otherFields stands for changes without a name of their own.
 const otherFields = "other fields of the template"
 
-// turn is a Revision and the template that it is about.
+// turn is a Revision and its template.
 type turn struct {
 	Revision
 
@@ -30,7 +30,7 @@ type turn struct {
 	shown    input.Shown
 }
 
-// turns are the turns of all revisions, oldest first, each with what it changed.
+// turns are the turns of all revisions, oldest first, each with its changes.
 func (p Past) turns() []turn {
 	var all []turn
 	for _, r := range p.Revisions {
@@ -59,7 +59,7 @@ func (p Past) turns() []turn {
 	return all
 }
 
-// turnsOf makes a turn of each number that a revision had.
+// turnsOf makes a turn of each number of a revision.
 func turnsOf(r lineage.Past) []turn {
 	numbers := append(slices.Sorted(slices.Values(r.Earlier)), r.Number)
 	all := make([]turn, len(numbers))
@@ -80,10 +80,10 @@ func turnsOf(r lineage.Past) []turn {
 	return all
 }
 
-// markAgain finds the revisions that were used again of kinds that do not note it: they are
-// older than one with a lower number. Times are a second coarse; of two that are equal the
-// gap in the numbers tells that one of them was moved to the end. When the last turn of
-// such a revision began is not known.
+// markAgain finds revisions that were used again, for kinds that don't record it: they are
+// older than one with a lower number. Times have a resolution of a second; for two equal
+// ones, a gap in the numbers shows that one of them got a new number. It isn't known when
+// the last turn of such a revision began.
 func markAgain(all []turn, revisions []lineage.Past) {
 	gap := hasGap(all)
 	for i := range all {
@@ -159,8 +159,8 @@ func bothIn[K comparable, V any](a, b map[K]V, order func(K, K) int) []K {
 	return keys
 }
 
-// remainder is a template without what is told of it in other words, and without what its
-// controller adds.
+// remainder is a template without the parts that are reported separately, and without
+// those that its controller adds.
 func remainder(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	rest := template.DeepCopy()
 	for _, label := range kube.RevisionHashLabels() {
@@ -178,9 +178,9 @@ func remainder(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	return rest
 }
 
-// by says whose change began a turn. Only Lockstep changes what a template shows of its
-// inputs; but a revision that is made current again brings its own along, whoever did that.
-// Of the current template the managed fields tell who wrote it.
+// by returns whose change began a turn. Only Lockstep changes a template's marks, but a
+// revision that any writer makes current again brings its own marks along. For the current
+// template the managed fields name the writer.
 func (p Past) by(all []turn, i int) string {
 	t := all[i]
 	ours := i > 0 && !maps.Equal(t.shown, all[i-1].shown) && len(t.shown) > 0
@@ -197,8 +197,8 @@ func (p Past) by(all []turn, i int) string {
 	return p.Writer.Manager
 }
 
-// isOlder reports whether the last write that the managed fields tell of was before the turn
-// before: one that only removes fields leaves no trace there.
+// isOlder reports whether the last write in the managed fields was before the previous turn:
+// a write that only removes fields leaves no trace there.
 func (p Past) isOlder(all []turn, i int) bool {
 	return i > 0 && all[i-1].Started != nil && p.Writer.At.Before(*all[i-1].Started)
 }

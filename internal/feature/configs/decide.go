@@ -10,44 +10,45 @@ import (
 // depends on.
 type Observation struct {
 	// Delivered is the version on record, zero when there is none, and Recorded the same as
-	// it was written there: an earlier program may have measured it in another way.
+	// written there: an earlier program may have measured it in another way.
 	Delivered, Recorded fingerprint.Version
-	// Current is the version that exists, or absent.
+	// Current is the current version, or absent.
 	Current fingerprint.Version
 	// Required is true when pods cannot start without the source.
 	Required bool
 	// Running is true when a pod of the workload has started from its template, and
-	// Unobserved when its controller has not acted on it yet, so that this is not known.
+	// Unobserved when its controller hasn't acted on the template yet, so Running isn't
+	// known.
 	Running, Unobserved bool
-	// Unrolled is true while pods are made from another template than the workload has.
+	// Unrolled is true while pods are created from another template than the workload's.
 	Unrolled bool
-	// Original is true for a drop-in, which restarts pods onto what is missing as its
-	// original did.
+	// Original is true for a drop-in, which restarts pods even when a source is missing,
+	// as its original did.
 	Original bool
 	// Sealed is true when the version on record came from an immutable object.
 	Sealed bool
-	// Timeline is what happened to workload and source, as far as it is known.
+	// Timeline is the known history of workload and source.
 	Timeline timeline.Timeline
 }
 
-// Verdict is what has to happen for one source, and why.
+// Verdict is what to do for one source, and why.
 type Verdict struct {
 	Standing input.Standing
 	Reason   input.Reason
 }
 
-// check is one step of the rule: it answers, or leaves the question to the next.
+// check is one step of the rule: it decides, or leaves the decision to the next.
 type check func(Observation) (Verdict, bool)
 
-// Decide compares what a workload was given with what exists. The first check
-// that knows an answer gives it.
+// Decide compares the delivered version with the current one. The first check that
+// applies decides.
 func Decide(o Observation) Verdict {
 	for _, c := range []check{
-		sourceMissing,       // no workload is restarted onto a missing source
+		sourceMissing,       // a missing source doesn't restart a workload
 		firstSight,          // nothing on record: take a baseline
 		measuredOtherwise,   // other keys, other algorithm: take a baseline
-		equal,               // given what exists
-		immutableReplaced,   // no node tells its new pods
+		equal,               // the current version was delivered
+		immutableReplaced,   // nodes don't load the new copy
 		requiredArrived,     // the pods could not have started before
 		rolledOutSince,      // another rollout loaded it
 		deliveredUnrecorded, // we delivered it, and the process ended before that was on record
@@ -59,11 +60,11 @@ func Decide(o Observation) Verdict {
 	return Verdict{input.Due, input.Changed}
 }
 
-// sourceMissing keeps the record as it is: a source that comes back with the
-// same content is no change, one with another content is. Only a workload that
-// is new to us is recorded as one that started without the source; unless its pods run,
-// which they could not without: then they have loaded something that we never saw. A
-// rollout by another writer starts pods without a source that is optional.
+// sourceMissing keeps the record as it is. A source that returns with the same content
+// isn't a change; other content is. A workload that is new to Lockstep is recorded as
+// started without the source, unless it requires the source and its pods run: then they
+// loaded a version that Lockstep never saw. Another writer's rollout starts pods without
+// an optional source.
 func sourceMissing(o Observation) (Verdict, bool) {
 	if !o.Current.IsAbsent() {
 		return Verdict{}, false
@@ -80,10 +81,10 @@ func sourceMissing(o Observation) (Verdict, bool) {
 	return Verdict{input.Settled, input.Missing}, true
 }
 
-// firstSight takes what exists as given, unless the source certainly changed
-// after the workload took up its template and asked to be followed. A required
-// source that was made after it is no change: the pods waited for it, and only we
-// look at the two so late that it exists already.
+// firstSight records the current version as the baseline, unless the source certainly
+// changed after the workload took up its template and asked to be followed. A required
+// source that was created after the workload isn't a change: the pods waited for it, and
+// Lockstep sees both only after it exists.
 func firstSight(o Observation) (Verdict, bool) {
 	if !o.Delivered.IsZero() {
 		return Verdict{}, false
@@ -99,7 +100,7 @@ func firstSight(o Observation) (Verdict, bool) {
 }
 
 // measuredOtherwise: a template that uses other keys loads them with its rollout. Until
-// that begins, the pods have what is on record.
+// that begins, pods run the version on record.
 func measuredOtherwise(o Observation) (Verdict, bool) {
 	standing := input.Record
 	if o.Unrolled {
@@ -108,8 +109,8 @@ func measuredOtherwise(o Observation) (Verdict, bool) {
 	return Verdict{standing, input.NewBasis}, !o.Delivered.Comparable(o.Current)
 }
 
-// equal, unless the pods were given something else meanwhile and the content has
-// gone back since.
+// equal, unless another version was delivered to the pods meanwhile and the content has
+// changed back since.
 func equal(o Observation) (Verdict, bool) {
 	if o.Delivered != o.Current || o.Timeline.GaveAnother() || o.Timeline.IsGivingAnother() || o.Timeline.MayHaveDeliveredAnother() {
 		return Verdict{}, false
@@ -120,19 +121,20 @@ func equal(o Observation) (Verdict, bool) {
 	return Verdict{input.Settled, input.InStep}, true
 }
 
-// ranWithout reports whether the pods run, and have loaded a source before it was deleted.
+// ranWithout reports whether the pods run, and so loaded a required source before it was
+// deleted.
 func (o Observation) ranWithout() bool {
 	return o.Current.IsAbsent() && o.Delivered.IsZero() && o.Required && o.Running
 }
 
-// immutableReplaced: whoever rolls it out, pods on a node that has the old copy load that.
-// A person who says "lockstep roll" has seen to it.
+// immutableReplaced: whichever writer rolls it out, pods on a node that keeps the old copy
+// load that copy. A user who runs "lockstep roll" has taken care of it.
 func immutableReplaced(o Observation) (Verdict, bool) {
 	return Verdict{input.Due, input.ImmutableReplaced}, o.Sealed && !o.Timeline.GaveThis()
 }
 
-// lastDelivered is what the pods were given last. Of what is not on record only the
-// digest that the template shows is known.
+// lastDelivered is the version that was last delivered to the pods. For a version that
+// isn't on record only the digest in the template is known.
 func (o Observation) lastDelivered() fingerprint.Version {
 	switch {
 	case o.Timeline.GaveAnother():
@@ -144,9 +146,9 @@ func (o Observation) lastDelivered() fingerprint.Version {
 	return o.Delivered
 }
 
-// rebased is the version on record as it is measured now, zero when it is on record so.
-// One that differs from what exists stays as it was written: should the content go back
-// to it, only that tells.
+// rebased is the version on record as it is measured now, zero when it is recorded that
+// way already. One that differs from the current version stays as written: only that form
+// shows when the content changes back to it.
 func (o Observation) rebased() fingerprint.Version {
 	if o.Recorded == o.Delivered || o.Delivered != o.Current {
 		return fingerprint.Version{}
@@ -154,9 +156,9 @@ func (o Observation) rebased() fingerprint.Version {
 	return o.Delivered
 }
 
-// needsRevisions: only what looks due, and a workload that was made while the
-// controller was down, are worth a question to the API server; and only when no watch
-// saw the source change. So is a rollout that began before the one before it had ended.
+// needsRevisions: Lockstep queries the API server only when an input looks due or the
+// workload was created while the controller was down, and no watch saw the source change.
+// It also does for a rollout that began before the previous one had ended.
 func (o Observation) needsRevisions(v Verdict) bool {
 	if v.Reason == input.DeliveredByRollout && o.Timeline.Workload.OlderPods {
 		return !o.Unobserved
@@ -167,8 +169,8 @@ func (o Observation) needsRevisions(v Verdict) bool {
 	return v.Standing == input.Due || v.Reason == input.Baseline && o.Timeline.MadeUnseen()
 }
 
-// requiredArrived: the pods waited for it. Should it have changed since, they may have
-// loaded what it was made with.
+// requiredArrived: the pods waited for it. If it changed after it was created, they may
+// have loaded its first content.
 func requiredArrived(o Observation) (Verdict, bool) {
 	return Verdict{input.Record, input.Arrived}, o.waitedFor() && !o.Timeline.ChangedSinceMade()
 }
@@ -178,14 +180,14 @@ func (o Observation) waitedFor() bool {
 	return o.Delivered.IsAbsent() && o.Required
 }
 
-// rolledOutSince: another rollout loaded it. This makes a deploy of ConfigMap and
+// rolledOutSince: another rollout loaded it. This makes deploying a ConfigMap and a
 // template together one rollout.
 func rolledOutSince(o Observation) (Verdict, bool) {
 	return Verdict{input.Record, input.DeliveredByRollout}, o.Timeline.RolledOutSince()
 }
 
-// deliveredUnrecorded is not about a version on record: a revision of ours that shows it tells
-// nothing of what the pods loaded after that one.
+// deliveredUnrecorded doesn't apply to a version on record: our own revision that shows the
+// version doesn't show what pods loaded after that revision.
 func deliveredUnrecorded(o Observation) (Verdict, bool) {
 	return Verdict{input.Record, input.DeliveredBefore}, o.Delivered != o.Current && o.Timeline.DeliveredUnrecorded()
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// View is what configs reads of the cluster.
+// View is the part of the cluster that configs reads.
 type View interface {
 	Source(namespace string, id input.ID) (*kube.Source, bool)
 	SourcesMatching(namespace string, match func(input.ID) bool) []input.ID
 	Namespace(name string) (*kube.Namespace, bool)
-	// Knows reports whether the sources of a kind have been listed at all. Without
-	// that, a source that is not found may well exist.
+	// Knows reports whether the sources of a kind have been listed at all. Until then, a
+	// source that isn't found may still exist.
 	Knows(kind input.Kind, namespace string) bool
 	// Absent is the version of a source that does not exist.
 	Absent(kind input.Kind, keys fingerprint.Keys) fingerprint.Version
@@ -30,10 +30,10 @@ type View interface {
 // Options of the inputs.
 type Options struct {
 	View View
-	// Since is from when on the workload's kind and this kind of its sources are
-	// followed, by the API server's clock; false when they were not before.
+	// Since is since when the workload's kind and this kind of its sources are followed,
+	// by the API server's clock; false when they weren't before.
 	Since func(w *kube.Workload, kind input.Kind) (since time.Time, begun bool)
-	// Original is true for a drop-in, which follows what its original followed.
+	// Original is true for a drop-in, which follows the same sources as its original.
 	Original bool
 }
 
@@ -52,8 +52,8 @@ func (i *Inputs) Kinds() []input.Kind {
 	return []input.Kind{input.KindConfigMap, input.KindSecret}
 }
 
-// Assess tells, for each source that the workload follows, whether it was given
-// what exists.
+// Assess reports, for each source that the workload follows, whether its current version
+// was delivered.
 func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry, past kube.AskPast) (input.Assessment, error) {
 	refs := i.followed(w, intent, given)
 	all := input.Assessment{Findings: make([]input.Finding, 0, len(refs)), Searched: i.searched(w.Key.Namespace, intent)}
@@ -80,7 +80,7 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 	return all, nil
 }
 
-// observe gathers what the verdict on one source depends on.
+// observe gathers everything that the verdict on one source depends on.
 func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source, given record.Entry) Observation {
 	onRecord := given.Inputs[ref.Source].Version
 	o := Observation{
@@ -105,7 +105,7 @@ func (i *Inputs) observe(w *kube.Workload, ref podrefs.Ref, source *kube.Source,
 	return o
 }
 
-// timeline is what is known of the workload's and the record's side.
+// timeline is what is known about the workload and the record.
 func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) timeline.Timeline {
 	t := timeline.Timeline{
 		ID: id,
@@ -135,9 +135,9 @@ func (i *Inputs) timeline(w *kube.Workload, id input.ID, given record.Entry) tim
 	return t
 }
 
-// shows is what a template shows that was given the source as it is. Where the digest of
-// an earlier program was written for this very content, it stays until the content
-// changes: what was delivered is recognised by it.
+// shows is the mark in a template to which the current version was delivered. If an
+// earlier program wrote its digest for this content, that digest stays until the content
+// changes, because the delivered version is recognised by it.
 func shows(s *kube.Source, w *kube.Workload, given record.Entry, revisions []timeline.Revision) input.Mark {
 	before := s.Content.Before(fingerprint.AllKeys())
 	if !before.IsZero() && wasWritten(before, s.ID, w, given, revisions) {
@@ -147,7 +147,7 @@ func shows(s *kube.Source, w *kube.Workload, given record.Entry, revisions []tim
 }
 
 // wasWritten reports whether a version of an input is in the template, on record, in a
-// revision, or what a series of evictions delivers.
+// revision, or delivered by a series of evictions.
 func wasWritten(v fingerprint.Version, id input.ID, w *kube.Workload, given record.Entry, revisions []timeline.Revision) bool {
 	is := func(m input.Mark) bool { return m.Digest == v.Short() }
 	return is(w.Shown[id]) || is(given.Inputs[id].Shown) || is(input.ParseShown(given.Eviction.For)[id]) ||
@@ -175,8 +175,8 @@ func finding(ref podrefs.Ref, o Observation, v Verdict, source *kube.Source, qui
 	return f
 }
 
-// refreshed is how much of a source the kubelets refresh in running pods: what they
-// mount, unless by sub-path. The environment of a container is made at its start.
+// refreshed is how much of a source the kubelets refresh in running pods: mounted files,
+// unless mounted by sub-path. A container's environment is set at its start.
 func refreshed(ref podrefs.Ref) input.Extent {
 	switch {
 	case !ref.Volume:
@@ -187,8 +187,8 @@ func refreshed(ref podrefs.Ref) input.Extent {
 	return input.Everything
 }
 
-// warnings are what is probably a mistake: a source that an annotation names and that
-// does not exist, and a setting of the source that has no effect.
+// warnings are probable mistakes: an annotation names a source that doesn't exist, or a
+// setting on the source has no effect.
 func warnings(ref podrefs.Ref, source *kube.Source) []input.Warning {
 	if source == nil {
 		if !ref.Listed {
@@ -203,9 +203,8 @@ func warnings(ref podrefs.Ref, source *kube.Source) []input.Warning {
 	return []input.Warning{{Reason: input.InvalidAnnotation, Text: source.ID.String() + ": " + wrong[0].String() + "; it has no effect"}}
 }
 
-// changedAt is when the content last changed, as well as we know. Of a change
-// that no watch saw only the API server's times tell; they are trusted no
-// further than to shorten the quiet window.
+// changedAt is when the content last changed, as far as known. For a change that no watch
+// saw, only the API server's times are known; they may only shorten the quiet window.
 func changedAt(s *kube.Source, quiet time.Duration) time.Time {
 	if !s.ChangedAt.IsZero() {
 		return s.ChangedAt
@@ -245,8 +244,8 @@ func (i *Inputs) followed(w *kube.Workload, intent settings.Intent, given record
 	return refs
 }
 
-// listed resolves the patterns of the annotation. A source that was delivered
-// by a pattern stays listed when it is gone, so that its return is noticed.
+// listed resolves the patterns of the annotation. A source that was delivered by a
+// pattern stays listed when it is gone, so its return is noticed.
 func (i *Inputs) listed(namespace string, intent settings.Intent, given record.Entry) []input.ID {
 	found := map[input.ID]bool{}
 	for _, p := range intent.Listed {
@@ -273,8 +272,8 @@ func (i *Inputs) listed(namespace string, intent settings.Intent, given record.E
 	return sources
 }
 
-// ownSettings are what the source asks for. One that is gone, or cannot be seen, asks
-// for what it did: who was given it wants to know of its return.
+// ownSettings are the source's settings. A source that is gone or can't be read keeps its
+// settings: a workload to which it was delivered needs to notice its return.
 func (i *Inputs) ownSettings(namespace string, id input.ID, given record.Entry) settings.Source {
 	source, ok := i.options.View.Source(namespace, id)
 	if ok {

@@ -12,8 +12,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// searched are digests of the patterns that were resolved just now. One whose kind cannot
-// be listed was not: what it means may have been there for long when it can.
+// searched are digests of the patterns that were just resolved. A pattern whose kind
+// can't be listed isn't included: when it can be listed, its sources may have existed for
+// long.
 func (i *Inputs) searched(namespace string, intent settings.Intent) []string {
 	var all []string
 	for _, p := range intent.Listed {
@@ -25,36 +26,37 @@ func (i *Inputs) searched(namespace string, intent settings.Intent) []string {
 	return slices.Compact(all)
 }
 
-// wasSearched reports whether a pattern that means the source was resolved before.
+// wasSearched reports whether a pattern that matches the source was resolved before.
 func wasSearched(id input.ID, intent settings.Intent, given record.Entry) bool {
 	return slices.ContainsFunc(intent.Listed, func(p settings.Pattern) bool {
 		return p.IsGlob() && p.Matches(id) && slices.Contains(given.Searched, digestOf(p))
 	})
 }
 
-// digestOf is a short name of a pattern: it may be long, and the record has little room.
+// digestOf is a short name of a pattern, which may be long: the record has little room.
 func digestOf(p settings.Pattern) string {
 	const enough = 4
 	sum := sha256.Sum256([]byte(string(p.Kind) + "/" + p.Name))
 	return hex.EncodeToString(sum[:enough])
 }
 
-// isToken reports whether the source is the token of a service account. The cluster
-// renews those by itself, and pods are restarted for none that a person did not name.
+// isToken reports whether the source is a service account token. The cluster renews those
+// by itself, so pods are restarted only for tokens that a user named.
 func (i *Inputs) isToken(namespace string, id input.ID) bool {
 	source, ok := i.options.View.Source(namespace, id)
 	return ok && source.Token && !i.options.Original
 }
 
-// mayMatch reports whether a pattern can mean the source. One that refuses is followed by
-// its exact name only, and so is a token.
+// mayMatch reports whether a pattern can match the source. A source that refuses is
+// followed only by its exact name, and so is a token.
 func (i *Inputs) mayMatch(namespace string, id input.ID) bool {
 	source, ok := i.options.View.Source(namespace, id)
 	return !ok || !i.isToken(namespace, id) && settings.ForSource(source.Annotations).Mode != settings.Never
 }
 
-// isRunning reports whether a pod of the workload has started from its template. Older
-// pods may be the ones that run, while those of the template wait.
+// isRunning reports whether a pod of the workload has started from its template. While
+// older pods are left, the running ones may be older and the template's pods may still
+// wait.
 func isRunning(w *kube.Workload) bool {
 	s := w.Status.Status
 	if s.Counted {

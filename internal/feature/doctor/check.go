@@ -6,11 +6,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Name is that of a check; one constant for each, in the output, in the documentation and in
-// tests.
+// Name is the name of a check; one constant for each, in the output, in the documentation
+// and in tests.
 type Name string
 
-// The checks, in the order in which they are told.
+// The checks, in the order of the output.
 const (
 	Controller  Name = "controller"
 	Leader      Name = "leader"
@@ -26,30 +26,30 @@ const (
 	Reloaders   Name = "reloaders"
 )
 
-// Result is how a check came out.
+// Result is the result of a check.
 type Result string
 
 // The results.
 const (
 	// OK: there is nothing to do.
 	OK Result = "ok"
-	// Warning: a person should look at it.
+	// Warning: an operator should check it.
 	Warning Result = "warning"
-	// Problem: something does not work.
+	// Problem: something doesn't work.
 	Problem Result = "problem"
 	// Unknown: it could not be checked.
 	Unknown Result = "unknown"
 )
 
-// Check is what one check found.
+// Check is the outcome of one check.
 type Check struct {
 	Name   Name   `json:"check"`
 	Result Result `json:"result"`
-	// Found is what was found, in one line.
+	// Found is the finding, in one line.
 	Found string `json:"found"`
-	// Details are the objects that it is about, or what each of them has.
+	// Details are the affected objects, or their state.
 	Details []string `json:"details,omitempty"`
-	// Do is what a person can do about it.
+	// Do is what an operator can do about it.
 	Do string `json:"do,omitempty"`
 }
 
@@ -59,7 +59,7 @@ type Explanation struct {
 	Meaning string
 }
 
-// Explanations lists every check with what it looks at.
+// Explanations lists every check with its meaning.
 func Explanations() []Explanation {
 	return []Explanation{
 		{Controller, "The Deployment in the controller's own namespace exists, can be understood, and has ready pods."},

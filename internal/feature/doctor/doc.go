@@ -1,4 +1,4 @@
-// Package doctor knows what can be wrong with an installation and with the workloads that it
-// follows. Gather reads the facts, and Decide, which is pure, says what follows from them and
-// what to do.
+// Package doctor finds problems of an installation and of the workloads that it follows.
+// Gather reads the facts, and Decide, which is pure, derives the problems and what to do
+// about them.
 package doctor

@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Facts are what was read. What could not be has its error beside it.
+// Facts are what was read. A part that could not be read has its error beside it.
 type Facts struct {
-	// Namespace is that of the installation, Version that of this program.
+	// Namespace is the installation's, Version this program's.
 	Namespace, Version string
 	Now                time.Time
 	Hints              Hints
@@ -22,13 +22,13 @@ type Facts struct {
 	Kinds       KindFacts
 	Clock       ClockFacts
 	Record      RecordFacts
-	// Registries are those of the images that workloads follow, with why one does not answer.
+	// Registries are those of the followed images, with the reason if one doesn't answer.
 	Registries map[string]error
 
 	Workloads  WorkloadFacts
 	Namespaces NamespaceFacts
 	Sources    SourceFacts
-	// Notes are what is wrong with the metadata of namespaces, ConfigMaps and Secrets.
+	// Notes are mistakes in the metadata of namespaces, ConfigMaps and Secrets.
 	Notes []Note
 
 	Others Others
@@ -36,9 +36,9 @@ type Facts struct {
 
 // Hints are for the advice to the user.
 type Hints struct {
-	// Elsewhere ends the sentence that advises to name another namespace, with how.
+	// Elsewhere ends the advice to name another namespace, and explains how.
 	Elsewhere string
-	// Nearest finds what a misspelt word may mean.
+	// Nearest finds the words that a misspelt one may stand for.
 	Nearest review.Nearest
 }
 
@@ -46,7 +46,7 @@ type Hints struct {
 type ControllerFacts struct {
 	Installation Installation
 	Err          error
-	// Rivals are the other Deployments that have the Lease of this one.
+	// Rivals are the other Deployments that use the same Lease.
 	Rivals []string
 
 	Leader    access.Leader
@@ -56,8 +56,8 @@ type ControllerFacts struct {
 
 // PermissionFacts are the permissions of the controller.
 type PermissionFacts struct {
-	// Missing are the permissions that the controller does not have, of as many as were Asked. Main is
-	// how many of these are for each use without which it is of no use.
+	// Missing are the permissions that the controller doesn't have, out of the number
+	// Asked. Main counts those of each use that the controller can't work without.
 	Missing []access.Permission
 	Asked   int
 	Main    map[string]int
@@ -81,15 +81,15 @@ type RecordFacts struct {
 	Stored ledger.Stored
 	Err    error
 
-	// Keyed is how many workloads on record have digests that were made with a key, OtherKey are
-	// those of them whose key is not the one in the Secret that Key names.
+	// Keyed is how many workloads on record have keyed digests. OtherKey are those whose key
+	// isn't the one in the Secret that Key names.
 	Keyed    int
 	OtherKey []string
 	Key      string
 	KeyErr   error
 }
 
-// WorkloadFacts are the workloads that were looked at.
+// WorkloadFacts are the workloads that were checked.
 type WorkloadFacts struct {
 	All []Workload
 	// Errs are about the kinds that could not be listed.
@@ -98,15 +98,15 @@ type WorkloadFacts struct {
 
 // NamespaceFacts are about the namespaces that are watched, or should be.
 type NamespaceFacts struct {
-	// Err is why the settings of namespaces are not known.
+	// Err is why the namespace settings aren't known.
 	Err error
-	// Absent are the namespaces that a person or the controller's flags name, and that do not
+	// Absent are the namespaces that a user or the controller's flags name, and that don't
 	// exist.
 	Absent []string
-	// Beyond are the namespaces that the controller does not watch and that have workloads
-	// which ask to be followed.
+	// Beyond are the namespaces that the controller doesn't watch, with workloads that ask
+	// to be followed.
 	Beyond []string
-	// Unwatched is the namespace that a person names and the controller does not watch, empty
+	// Unwatched is the namespace that a user names and the controller doesn't watch, empty
 	// when it does.
 	Unwatched string
 }
@@ -122,7 +122,7 @@ type Others struct {
 	// Programs are the other reloaders that run.
 	Programs []Program
 	Err      error
-	// Installations are the Deployments of other controllers of Lockstep that watch a
+	// Installations are the Deployments of other Lockstep controllers that watch a
 	// namespace of this one.
 	Installations []string
 }
@@ -137,18 +137,17 @@ type Note struct {
 type Installation struct {
 	// Deployment is its name, empty when there is none.
 	Deployment string
-	// Problem says why its arguments cannot be understood, empty when they can.
+	// Problem is why its arguments aren't understood, empty when they can.
 	Problem string
 	Account access.Account
-	// Wanted, Ready and Updated are numbers of pods; those that are updated have the newest
-	// template.
+	// Wanted, Ready and Updated are numbers of pods; updated ones use the newest template.
 	Wanted, Ready, Updated int
 
-	// Lease is that of the leader, empty without leader election.
+	// Lease is the leader's, empty without leader election.
 	Lease string
-	// ReloadOn, ImagesOn and PodsOn are what it was started with.
+	// ReloadOn, ImagesOn and PodsOn are its flags.
 	ReloadOn, ImagesOn, PodsOn bool
-	// OnHost is true when its pods are on the network of their node.
+	// OnHost is true when its pods use the host network.
 	OnHost  bool
 	Pods    []Pod
 	PodsErr error
@@ -161,7 +160,7 @@ func (i Installation) isKnown() bool { return i.Deployment != "" && i.Problem ==
 type Pod struct {
 	Name  string
 	Ready bool
-	// Report is what it answers at /readyz, in lines; ReportErr is why it could not be asked.
+	// Report is its answer at /readyz, in lines; ReportErr is why it could not be queried.
 	Report    []string
 	ReportErr error
 }
@@ -174,18 +173,18 @@ type Served struct {
 	Here, BuiltIn, Custom bool
 }
 
-// Workload is what is known of a workload.
+// Workload is what is known about a workload.
 type Workload struct {
 	Namespace, Name string
 	Review          review.Workload
 	Intent          settings.Intent
-	// Tools are the other reloaders whose annotations it has, MovedBy the installation that
-	// moved it last.
+	// Tools are the other reloaders whose annotations it carries, RolledOutBy the
+	// installation that rolled it out last.
 	Tools       []string
 	RolledOutBy string
 }
 
-// time is the present by the API server's clock, as far as that is known.
+// time is the present by the API server's clock, if known.
 func (f Facts) time() time.Time {
 	if f.Clock.Err != nil || f.Clock.Times.Server.IsZero() {
 		return f.Now
@@ -193,10 +192,10 @@ func (f Facts) time() time.Time {
 	return f.Clock.Times.Server
 }
 
-// String is what people call it: "deployment/web in shop".
+// String is its display name: "deployment/web in shop".
 func (w Workload) String() string { return w.Name + " in " + w.Namespace }
 
-// isFollowed reports whether the workload asks to be followed, or its namespace does for it.
+// isFollowed reports whether the workload asks to be followed, or its namespace does.
 func (w Workload) isFollowed() bool { return w.Intent.Mode == settings.Follow }
 
 // SourceKey names a ConfigMap or Secret of a namespace.
@@ -210,6 +209,6 @@ type Program struct {
 	Tool string
 	// Where is its Deployment: "deployment/reloader in tools".
 	Where string
-	// All is true when it restarts workloads that do not ask for it.
+	// All is true when it restarts workloads that don't ask for it.
 	All bool
 }

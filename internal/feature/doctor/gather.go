@@ -24,31 +24,32 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/review"
 )
 
-// Options say what is looked at.
+// Options set what is checked.
 type Options struct {
 	Client client.Client
 	Raw    access.Raw
-	// Namespace, State and Lease are where the installation keeps its own objects; State and
-	// Lease are those of its flags when they are empty.
+	// Namespace, State and Lease are where the installation keeps its own objects; empty
+	// State and Lease stand for those of its flags.
 	Namespace, State, Lease string
-	// Version is that of this program.
+	// Version is this program's.
 	Version string
 	Now     func() time.Time
 	Nearest review.Nearest
-	// Elsewhere is that of the facts.
+	// Elsewhere is as in Hints.
 	Elsewhere string
-	// Understand reads the arguments of a controller's Deployment.
+	// Understand parses the arguments of a controller's Deployment.
 	Understand installation.Understand
-	// Ping asks whether a registry answers, in plain HTTP for those of the configuration.
+	// Ping queries whether a registry answers, in plain HTTP if configured so.
 	Ping func(ctx context.Context, host string, configured installation.Configured) error
-	// Watched are the namespaces whose workloads are looked at; none means all that the
+	// Watched are the namespaces whose workloads are checked; none means all that the
 	// controller watches.
 	Watched []string
-	// named is true when a person has named them.
+	// named is true when a user named them.
 	named bool
 }
 
-// pings bounds how many registries are asked at once, and pingTimeout how long one may take.
+// pings bounds how many registries are queried at once, and pingTimeout how long one may
+// take.
 const (
 	pings       = 8
 	pingTimeout = 10 * time.Second
@@ -85,8 +86,8 @@ func Gather(ctx context.Context, o Options) (Facts, error) {
 	return f, nil
 }
 
-// readInstallation finds the controller's Deployment. Without one, the controller is taken to
-// be as it is without any flags.
+// readInstallation finds the controller's Deployment. Without one, it assumes a controller
+// without flags.
 func (f *Facts) readInstallation(ctx context.Context, o Options) installation.Configured {
 	usual, _ := o.Understand([]string{"controller"}, func(string) (string, bool) { return "", false })
 	usual.Permissions = nil
@@ -137,7 +138,7 @@ func (f *Facts) readPods(ctx context.Context, o Options, d *appsv1.Deployment, p
 	}
 	for i := range list.Items {
 		if phase := list.Items[i].Status.Phase; phase == corev1.PodFailed || phase == corev1.PodSucceeded {
-			continue // It was evicted, for example, and another one is in its place.
+			continue // It was evicted, for example, and another one replaces it.
 		}
 		pod := Pod{Name: list.Items[i].Name}
 		for _, c := range list.Items[i].Status.Conditions {
@@ -148,7 +149,7 @@ func (f *Facts) readPods(ctx context.Context, o Options, d *appsv1.Deployment, p
 	}
 }
 
-// readReport asks a pod what it follows.
+// readReport queries a pod's readiness report.
 func readReport(ctx context.Context, o Options, pod, port string) ([]string, error) {
 	if port == "" {
 		return nil, errors.New("it serves no probes")
@@ -171,7 +172,7 @@ func readReport(ctx context.Context, o Options, pod, port string) ([]string, err
 	return lines, nil
 }
 
-// readKinds finds out which kinds the cluster has.
+// readKinds checks which kinds the cluster has.
 func (f *Facts) readKinds(o Options, c installation.Configured) {
 	for _, kind := range c.Kinds {
 		_, err := o.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
@@ -183,7 +184,8 @@ func (f *Facts) readKinds(o Options, c installation.Configured) {
 	}
 }
 
-// relevant are the permissions without those about kinds and namespaces that the cluster does not have.
+// relevant are the permissions without those about kinds and namespaces that don't exist
+// in the cluster.
 func (f *Facts) relevant(permissions []access.Permission, kinds []kube.Kind, all namespaces) []access.Permission {
 	absent := map[string]bool{}
 	for i, served := range f.Kinds.Served {
@@ -195,7 +197,7 @@ func (f *Facts) relevant(permissions []access.Permission, kinds []kube.Kind, all
 	})
 }
 
-// mainOf counts the permissions for each use without which a controller is of no use.
+// mainOf counts the permissions of each use that a controller can't work without.
 func mainOf(permissions []access.Permission) map[string]int {
 	uses := map[string]int{}
 	for _, r := range permissions {
@@ -206,7 +208,7 @@ func mainOf(permissions []access.Permission) map[string]int {
 	return uses
 }
 
-// askRegistries asks each registry of a followed image once.
+// askRegistries queries each registry of a followed image once.
 func (f *Facts) askRegistries(ctx context.Context, o Options, c installation.Configured) map[string]error {
 	answers := map[string]error{}
 	for _, w := range f.Workloads.All {

@@ -23,7 +23,7 @@ import (
 // atATime bounds how many objects are in memory at once.
 const atATime = 500
 
-// everyPage lists objects in pages. A kind that the cluster does not have has none.
+// everyPage lists objects in pages, none for a kind that isn't installed.
 func everyPage(ctx context.Context, c client.Reader, list client.ObjectList, namespace string, each func(client.Object) error) error {
 	for {
 		err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(atATime), client.Continue(list.GetContinue()))
@@ -40,7 +40,7 @@ func everyPage(ctx context.Context, c client.Reader, list client.ObjectList, nam
 	}
 }
 
-// readWorkloads lists the workloads with what their namespaces say.
+// readWorkloads lists the workloads with their namespaces' settings.
 func (f *Facts) readWorkloads(ctx context.Context, o Options, c installation.Configured, namespaces namespaces) {
 	for _, kind := range c.Kinds {
 		for _, ns := range o.Watched {
@@ -57,8 +57,9 @@ func (f *Facts) readWorkloads(ctx context.Context, o Options, c installation.Con
 	}
 }
 
-// readBeyond looks for workloads that ask to be followed in namespaces that the controller does
-// not watch, as far as they may be listed. Who names a namespace asks for no other one.
+// readBeyond searches for workloads that ask to be followed in namespaces that the controller
+// doesn't watch, as far as they can be listed. A user who names a namespace isn't interested in
+// others.
 func (f *Facts) readBeyond(ctx context.Context, o Options, c installation.Configured, all namespaces) {
 	if o.named || all == nil || len(c.Watched) == 0 && c.Selector == nil {
 		return
@@ -79,7 +80,8 @@ func (f *Facts) readBeyond(ctx context.Context, o Options, c installation.Config
 	f.Namespaces.Beyond = sortedKeys(found)
 }
 
-// workloadOf keeps what the checks need. It is false for an object that cannot be read.
+// workloadOf keeps the parts that the checks need. It is false for an object that can't
+// be parsed.
 func workloadOf(kind kube.Kind, o client.Object, words settings.Vocabulary, namespace map[string]string) (Workload, bool) {
 	read, err := kind.Read(o)
 	if err != nil {
@@ -113,7 +115,7 @@ func ours(set map[string]string) map[string]string {
 	return filtered(set, settings.IsOurs)
 }
 
-// known are those that the vocabulary knows besides.
+// known are those, and the ones that the vocabulary knows.
 func known(set, labels map[string]string, words settings.Vocabulary) map[string]string {
 	return filtered(set, func(key string) bool { return settings.IsOurs(key) || words.Knows(key, labels) })
 }
@@ -131,7 +133,8 @@ func filtered(set map[string]string, keep func(string) bool) map[string]string {
 	return kept
 }
 
-// readSources lists the ConfigMaps and Secrets by their metadata: no content is read.
+// readSources lists the ConfigMaps and Secrets by their metadata: it doesn't read
+// content.
 func (f *Facts) readSources(ctx context.Context, o Options) {
 	f.Sources.Exist = map[SourceKey]bool{}
 	for _, kind := range []input.Kind{input.KindConfigMap, input.KindSecret} {

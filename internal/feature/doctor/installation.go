@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 )
 
-// seeController is what to do about what follows from another problem.
+// seeController is the advice for consequences of another problem.
 const seeController = "see the check " + string(Controller)
 
 func checkController(f Facts) Check {
@@ -51,8 +51,8 @@ func checkController(f Facts) Check {
 	return c
 }
 
-// isElsewhere reports whether the namespace that was asked about has nothing of Lockstep, and
-// others have.
+// isElsewhere reports whether the named namespace contains nothing of Lockstep, and others
+// do.
 func (f Facts) isElsewhere() bool {
 	return f.Controller.Err == nil && f.Controller.Installation.Deployment == "" && f.Controller.LeaderErr == nil && !f.Controller.Led && len(f.Others.Installations) > 0
 }
@@ -97,7 +97,7 @@ func checkLeader(f Facts) Check {
 	return ok(Leader, "%s leads", f.Controller.Leader.Name)
 }
 
-// noLeader is what to do when nobody leads.
+// noLeader is what to do when there is no leader.
 func (f Facts) noLeader() string {
 	if f.Controller.Installation.Ready > 0 {
 		return "another one takes it within seconds; if not, look at the log of the controller"
@@ -105,8 +105,8 @@ func (f Facts) noLeader() string {
 	return "start the controller"
 }
 
-// ledFromOutside reports whether another process than a pod of the Deployment leads, such as one
-// that a person started in a terminal. Pods on the host's network have the name of the node.
+// ledFromOutside reports whether a process outside the Deployment leads, such as one that a user
+// started in a terminal. Pods on the host network carry the node's name.
 func (f Facts) ledFromOutside() bool {
 	i := f.Controller.Installation
 	return i.isKnown() && i.PodsErr == nil && len(i.Pods) > 0 && !i.OnHost &&
@@ -190,7 +190,7 @@ func checkCaches(f Facts) Check {
 			silent++
 		}
 		for _, line := range pod.Report {
-			// What is not installed is not followed, and that is as it should be.
+			// A kind that isn't installed isn't followed, as expected.
 			if detail, bad := strings.CutPrefix(line, "[-] "); bad && !strings.HasSuffix(detail, "not installed in this cluster") {
 				c.Details = append(c.Details, pod.Name+": "+detail)
 				c.Result = worse(c.Result, Warning)
@@ -208,7 +208,7 @@ func checkCaches(f Facts) Check {
 	return c
 }
 
-// worse is the worse of two results that are known.
+// worse is the worse of two results other than Unknown.
 func worse(a, b Result) Result {
 	if a == Problem || b == Problem {
 		return Problem
@@ -219,7 +219,7 @@ func worse(a, b Result) Result {
 	return OK
 }
 
-// mostSkew is how far clocks may be apart. That of the API server is read up to the second.
+// mostSkew is how far clocks may differ. The API server's has a resolution of a second.
 const mostSkew = 5 * time.Second
 
 func checkClock(f Facts) Check {
@@ -234,7 +234,7 @@ func checkClock(f Facts) Check {
 	case !f.Controller.Led || f.Controller.Leader.Name == "" || f.Controller.Leader.WrittenAt.IsZero():
 		c.Found = "this machine and the API server agree; no leader's clock is known"
 	default:
-		// The leader looks at its clock, then writes: that may take as long as the Lease lasts.
+		// The leader reads its clock, then writes: that may take as long as the Lease lasts.
 		if leader := beyond(f.Controller.Leader.WrittenAt, f.Controller.Leader.Renewed, f.Controller.Leader.Expires); leader != 0 {
 			c.Details = append(c.Details, fmt.Sprintf("the clock of the leader is %s that of the API server", ahead(-leader)))
 		}
@@ -245,8 +245,8 @@ func checkClock(f Facts) Check {
 	return c
 }
 
-// beyond is how far a time that is known up to the second is outside of two others, zero when
-// it is not by more than mostSkew.
+// beyond is how far a time with a resolution of a second is outside of two others, zero when
+// it isn't by more than mostSkew.
 func beyond(t, from, to time.Time) time.Duration {
 	switch {
 	case t.Before(from.Add(-mostSkew)):
@@ -264,7 +264,7 @@ func ahead(d time.Duration) string {
 	return d.Round(time.Second).String() + " ahead of"
 }
 
-// nearlyFull is the part of the room, in percent, from which a person should look.
+// nearlyFull is the used part of the room, in percent, from which an operator should act.
 const nearlyFull = 80
 
 func checkRecord(f Facts) Check {

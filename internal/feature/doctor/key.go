@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// readKey compares the name of the installation's key with those that the record has. Without
-// digests that were made with a key, the key is not read.
+// readKey compares the name of the installation's key with those on record. Without keyed
+// digests, it doesn't read the key.
 func (f *Facts) readKey(ctx context.Context, o Options, name string) {
 	f.Record.Key = name
 	used := map[string][]string{}
@@ -42,10 +42,10 @@ func (f *Facts) readKey(ctx context.Context, o Options, name string) {
 	f.Record.OtherKey = slices.Compact(f.Record.OtherKey)
 }
 
-// keyIDs name the keys with which the versions of an entry were made, each once.
+// keyIDs name the keys that the entry's versions were computed with, each once.
 func keyIDs(e record.Entry) []string {
 	if e.Left || !e.GoneAt.IsZero() {
-		return nil // nobody compares it any more
+		return nil // it isn't compared anymore
 	}
 	var ids []string
 	for _, given := range e.Inputs {
@@ -56,7 +56,7 @@ func keyIDs(e record.Entry) []string {
 	return ids
 }
 
-// withAnotherKey ends the advice for a key that is lost.
+// withAnotherKey ends the advice for a lost key.
 const withAnotherKey = "put the Secret back from a backup, or restart the workloads whose Secrets changed before the next start, which takes what exists as given"
 
 func checkKey(f Facts) Check {

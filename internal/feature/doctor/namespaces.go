@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/review"
 )
 
-// namespaces are those that exist, with the settings and the labels of each; nil when they could
-// not be listed.
+// namespaces are those that exist, with their settings and labels; nil when they could not be
+// listed.
 type namespaces map[string]struct {
 	annotations map[string]string
 	labels      labels.Set
@@ -40,8 +40,9 @@ func (f *Facts) readNamespaces(ctx context.Context, o Options) namespaces {
 	return all
 }
 
-// within are the namespaces to list in: those that a person names, else those that the
-// controller watches. One stands for all. Those that do not exist are noted.
+// within are the namespaces to list in: those that a user names, otherwise those that the
+// controller watches. One stands for all. Those that don't exist are recorded in the
+// facts.
 func (f *Facts) within(named []string, c installation.Configured, all namespaces) []string {
 	watched := watches(c, all)
 	list := slices.Concat(named)
@@ -87,8 +88,8 @@ func watches(c installation.Configured, all namespaces) []string {
 	return list
 }
 
-// share reports whether two controllers watch a namespace in common. What a selector chooses is
-// all of them while it is not known.
+// share reports whether two controllers watch a common namespace. An unknown selector counts as
+// all namespaces.
 func share(c, other installation.Configured, all namespaces) bool {
 	mine, theirs := watches(c, all), watches(other, all)
 	return slices.ContainsFunc(mine, func(name string) bool {
@@ -96,7 +97,7 @@ func share(c, other installation.Configured, all namespaces) bool {
 	})
 }
 
-// note keeps what is wrong with the metadata of an object.
+// note records the mistakes in an object's metadata.
 func (f *Facts) note(object string, found []review.Mistake) {
 	for _, finding := range found {
 		f.Notes = append(f.Notes, Note{Object: object, Mistake: finding})

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// readPrograms looks for the Deployments of other reloaders, and of other controllers of
-// Lockstep that watch what this one does, in all namespaces.
+// readPrograms searches all namespaces for the Deployments of other reloaders, and of
+// other Lockstep controllers that watch the same namespaces as this one.
 func (f *Facts) readPrograms(ctx context.Context, o Options, own installation.Configured, all namespaces) {
 	err := everyPage(ctx, o.Client, &appsv1.DeploymentList{}, "", func(object client.Object) error {
 		d := object.(*appsv1.Deployment)
@@ -39,7 +39,7 @@ func (f *Facts) readPrograms(ctx context.Context, o Options, own installation.Co
 	}
 }
 
-// takesAll reports whether Stakater Reloader restarts workloads that do not ask for it.
+// takesAll reports whether Stakater Reloader restarts workloads that don't ask for it.
 func takesAll(c corev1.Container) bool {
 	return slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(word string) bool {
 		name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")

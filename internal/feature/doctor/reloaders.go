@@ -12,14 +12,14 @@ import (
 // tool is another program that restarts workloads or changes their images.
 type tool struct {
 	name string
-	// keys are annotations or labels with which a workload asks for it, domains those whose
-	// every key does.
+	// keys are annotations or labels with which a workload asks for it, domains those of
+	// which every key does.
 	keys, domains []string
-	// images are the ends of the repositories that it is published in.
+	// images are the suffixes of the repositories that it is published in.
 	images []string
 }
 
-// tools are those that are known.
+// tools are the known tools.
 func tools() []tool {
 	return []tool{
 		{
@@ -34,7 +34,7 @@ func tools() []tool {
 	}
 }
 
-// toolsOf are the tools that a workload asks for, but for those whose annotations Lockstep reads
+// toolsOf are the tools that a workload asks for, except those whose annotations Lockstep reads
 // itself.
 func toolsOf(annotations, labels map[string]string, words settings.Vocabulary) []string {
 	var names []string
@@ -59,7 +59,7 @@ func anyKey(set map[string]string, asks func(string) bool) bool {
 	return false
 }
 
-// toolOfImage is the tool that an image is of, empty when it is of none.
+// toolOfImage is the tool that an image belongs to, empty when there is none.
 func toolOfImage(image string) string {
 	ref, err := tagspec.ParseReference(image)
 	if err != nil {

@@ -31,7 +31,7 @@ func checkRegistries(f Facts) Check {
 		c.Do = "check the names and the network; the controller may reach what this machine does not: \"lockstep explain\" says what it met"
 	}
 	if f.Controller.Installation.isKnown() && !f.Controller.Installation.ImagesOn {
-		c.Result = Warning // a registry that does not answer keeps no controller from anything
+		c.Result = Warning // a registry that doesn't answer doesn't affect this controller
 		c.Details = append(c.Details, "workloads ask for images, and the controller does not follow any")
 		c.Do = "switch images on in the controller"
 	}
@@ -74,7 +74,7 @@ func checkSettings(f Facts) Check {
 	return f.partly(c)
 }
 
-// also is one piece of advice after another.
+// also joins two pieces of advice.
 func also(first, second string) string {
 	if first == "" {
 		return second
@@ -82,8 +82,8 @@ func also(first, second string) string {
 	return first + "; " + second
 }
 
-// asking are the workloads that ask for ConfigMaps or Secrets, and followed those that get what
-// they ask for, images included.
+// asking counts the workloads that ask for ConfigMaps or Secrets, and followed those whose
+// requests are served, including images.
 func (f Facts) asking() (asking, followed int) {
 	reload, images := !f.Controller.Installation.isKnown() || f.Controller.Installation.ReloadOn, !f.Controller.Installation.isKnown() || f.Controller.Installation.ImagesOn
 	for _, w := range f.Workloads.All {
@@ -108,7 +108,7 @@ func (f Facts) rolledOutByPods() int {
 	return count
 }
 
-// tellMistakes adds what is wrong with the settings of workloads and of what is around them.
+// tellMistakes adds the mistakes in the settings of workloads, namespaces and sources.
 func (f Facts) tellMistakes(c *Check) {
 	for _, name := range f.Namespaces.Absent {
 		c.Result, c.Do = Problem, "correct the name of the namespace, or create it"
@@ -121,7 +121,7 @@ func (f Facts) tellMistakes(c *Check) {
 		}
 	}
 	for _, n := range notes {
-		if n.Rule == review.WrittenByLockstep { // In a cluster that is how it should be.
+		if n.Rule == review.WrittenByLockstep { // In a cluster that is expected.
 			continue
 		}
 		result := Warning
@@ -133,7 +133,7 @@ func (f Facts) tellMistakes(c *Check) {
 	}
 }
 
-// partly tells which workloads were not looked at.
+// partly reports which workloads were not checked.
 func (f Facts) partly(c Check) Check {
 	for _, err := range slices.Concat(f.Workloads.Errs, optional(f.Namespaces.Err)) {
 		if c.Result == OK {
@@ -184,8 +184,8 @@ func checkReferences(f Facts) Check {
 	return f.partly(c)
 }
 
-// needs are the sources without which the workload's pods do not start, and those that its
-// annotation names, each with the word for that.
+// needs are the sources without which the workload's pods don't start, and those that its
+// annotation names, each with the verb for the message.
 func (w Workload) needs() map[input.ID]string {
 	all := map[input.ID]string{}
 	for _, listed := range w.Intent.Listed {
@@ -231,7 +231,7 @@ func checkReloaders(f Facts) Check {
 	c = f.sharesAll(c)
 	c.Details = some(c.Details)
 	for _, p := range f.Others.Programs {
-		if !p.All { // else it is told already
+		if !p.All { // otherwise it is already reported
 			c.Details = append(c.Details, p.Tool+" runs: "+p.Where)
 		}
 	}
@@ -244,11 +244,11 @@ func checkReloaders(f Facts) Check {
 	return f.partly(c)
 }
 
-// sharesAll tells of programs that take every workload, whatever its annotations say.
+// sharesAll reports programs that take every workload, whatever its annotations.
 func (f Facts) sharesAll(c Check) Check {
 	for _, where := range f.Others.Installations {
 		if f.isElsewhere() {
-			break // it is the one that was meant
+			break // it is the intended one
 		}
 		c.Result, c.Do = Problem, "let each of them watch its own namespaces"
 		c.Found = "another installation of Lockstep watches the same namespaces"
@@ -266,8 +266,8 @@ func (f Facts) sharesAll(c Check) Check {
 	return c
 }
 
-// sharers are who else has to do with the workload: tools, of which some run, and another
-// installation than our own.
+// sharers are the other programs that act on the workload: tools, some of which run, and
+// other installations.
 func (w Workload) sharers(runs map[string]bool, own string) (result Result, details []string) {
 	result = OK
 	for _, tool := range w.Tools {

@@ -16,11 +16,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// budgetCheck is how long to wait after a disruption budget refused.
+// budgetCheck is how long to wait after a disruption budget refused an eviction.
 const budgetCheck = 10 * time.Second
 
-// act carries the decision out: at most one write to the workload, and the record
-// after it. It returns when to look again.
+// act carries the decision out: at most one write to the workload, and the record after
+// it. It returns when to check again.
 func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Duration, error) {
 	w, in := got.Workload, got.Observation
 	switch {
@@ -29,8 +29,8 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 	case d.Reason == input.GenerationNotObserved:
 		return d.Recheck, r.note(w, in, d)
 	case d.Verb == Ignore:
-		// Its namespace may well ask for it, unless it refuses. What it was given is
-		// needed then.
+		// Unless the workload refuses, its namespace may still ask for it, and then the
+		// delivered versions are needed.
 		if r.Cluster.KnowsNamespaces() || in.Intent.Mode == settings.Never {
 			return d.Recheck, r.forget(w, in)
 		}
@@ -57,7 +57,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 		o.told = in.Entry.Decision
 	}
 	if err != nil {
-		// What is due stays due, also for the next process.
+		// A due change stays due, even for the next process.
 		entry, o = in.Entry, o.failed(in)
 		o.told = d.failedOnRecord(err, in.Entry.Decision, in.Now)
 	}
@@ -67,7 +67,7 @@ func (r *Reconciler) act(ctx context.Context, got Gathered, d Decision) (time.Du
 	return recheck, err
 }
 
-// leave notes that nothing is known to ask for the workload.
+// leave records that no known setting asks for the workload.
 func (r *Reconciler) leave(w *kube.Workload, in Observation) error {
 	if len(in.Entry.Inputs) == 0 && in.Entry.Foreign.IsEmpty() && !in.Entry.Decision.IsZero() {
 		r.Records.Forget(w.Key) // only a mistake was on record
@@ -81,9 +81,9 @@ func (r *Reconciler) leave(w *kube.Workload, in Observation) error {
 	return r.Records.Put(w.Key, e)
 }
 
-// forget drops what is remembered of a workload that is not followed. What is on record
-// of inputs that no family here knows stays, unless the workload refuses: the program
-// that knows them may be back tomorrow.
+// forget drops the entry of a workload that isn't followed. The record of inputs that no
+// family here knows stays, unless the workload refuses: a program that knows them may run
+// again later.
 func (r *Reconciler) forget(w *kube.Workload, in Observation) error {
 	rest := without(in.Entry, in.Kinds, false)
 	rest.Decision = record.Decision{}
@@ -97,10 +97,10 @@ func (r *Reconciler) forget(w *kube.Workload, in Observation) error {
 	return r.Records.Put(w.Key, rest)
 }
 
-// beginEviction puts the series on record with the API server's time: our clock may be
-// off, and pods are compared with it. No pod is evicted in the same turn. Times of the
-// API server are a second coarse, and a pod that replaces one evicted right now could
-// bear the very time of the decision, and would be evicted too.
+// beginEviction puts the series on record with the API server's time, which pods are
+// compared with: our clock may be off. It doesn't evict a pod in the same turn. The API
+// server's times have a resolution of a second, so a pod that replaces one evicted right
+// now could carry the time of the decision, and would be evicted too.
 func (r *Reconciler) beginEviction(ctx context.Context, w *kube.Workload, e record.Entry, d Decision) (record.Entry, error) {
 	e = e.Clone()
 	e.Eviction, e.PendingSince = record.Eviction{For: d.Eviction.For, Pods: d.Eviction.Pods}, d.PendingSince
@@ -109,8 +109,8 @@ func (r *Reconciler) beginEviction(ctx context.Context, w *kube.Workload, e reco
 	return e, err
 }
 
-// evict evicts one pod and returns when to look again. A pod that is gone or another
-// one by now is seen then.
+// evict evicts one pod and returns when to check again. That check notices a pod that is
+// gone or was replaced.
 func (r *Reconciler) evict(ctx context.Context, victim pods.Pod, recheck time.Duration) (time.Duration, error) {
 	err := r.OnPods.Pods.Evict(ctx, victim)
 	switch {
@@ -122,8 +122,8 @@ func (r *Reconciler) evict(ctx context.Context, victim pods.Pod, recheck time.Du
 	return recheck, err
 }
 
-// refresh touches every pod that does not show the current versions. Pods that
-// start later mount the new content by themselves.
+// refresh touches every pod that doesn't show the current versions. Pods that start later
+// mount the new content by themselves.
 func (r *Reconciler) refresh(ctx context.Context, w *kube.Workload, shown string) error {
 	all, err := r.OnPods.Pods.List(ctx, w)
 	if err != nil {

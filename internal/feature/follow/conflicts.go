@@ -9,13 +9,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// Most conflicts are with a controller's write of the status, and over with the next
-// event of the watch. One that does not end is a watch that brings nothing.
+// Most conflicts are with a controller's status write, and end with the next watch event.
+// If one doesn't end, the watch isn't delivering events.
 const firstConflict, longestConflict = 200 * time.Millisecond, time.Minute
 
-// conflicts paces the attempts at workloads that change under our hands. The pauses
-// grow only while the cache shows the same version: the next attempt is then as vain
-// as the last, and with a newer one it is not.
+// conflicts paces the attempts on workloads that change before our write. The pauses grow
+// only while the cache shows the same version: with that version, the next attempt fails
+// too.
 type conflicts struct {
 	mu       sync.Mutex
 	pauses   workqueue.TypedRateLimiter[kube.Key]

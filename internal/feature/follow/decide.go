@@ -7,30 +7,30 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// check is one step of the rule: it answers, or leaves the question to the next.
+// check is one step of the rule: it decides, or leaves the decision to the next.
 type check func(situation) (Decision, bool)
 
-// Decide says what has to happen to a workload now. The first check that knows an
-// answer gives it. When no check does, the change is due and the strategy decides.
+// Decide returns what to do with a workload now. The first check that applies decides.
+// When none does, the change is due and the strategy decides.
 func Decide(in Observation) Decision {
 	s := in.situation()
 	for _, c := range []check{
-		settingNotUnderstood, // a person has to correct it first
-		templateMissing,      // there is nothing to move
-		recordTooNew,         // a newer program knows what was given
+		settingNotUnderstood, // a user has to correct it first
+		templateMissing,      // there is nothing to roll out
+		recordTooNew,         // a newer program knows which versions were delivered
 		tooManySources,       // one workload must not fill the record of others
-		recordFull,           // what is not on record would be given again and again
-		notActed,             // another writer was here, and its rollout has not begun
-		notFollowed,          // nothing asks for it
-		awaitsPods,           // the template has it, and older pods are left
-		nothingDue,           // given what exists, or only the record changes
+		recordFull,           // what isn't on record would be delivered again and again
+		notActed,             // another writer changed the template, and its rollout hasn't begun
+		notFollowed,          // no setting asks for it
+		awaitsPods,           // the template contains the change, and older pods are left
+		nothingDue,           // current versions are delivered, or only the record changes
 		readByTheNextJob,     // new pods start by themselves
 		notQuiet,             // more changes may come
-		heldWorkload,         // a person forbids every change
-		barredInput,          // a person forbids this one, or took it back
-		paused,               // a new template would restart no pod
-		observed,             // the settings ask only to be told
-		strategyObjects,      // it is switched off, or does not change the template
+		heldWorkload,         // a user forbids every change
+		barredInput,          // a user forbids this one, or reverted it
+		paused,               // a new template wouldn't restart pods
+		observed,             // the settings ask only for reports
+		strategyObjects,      // it is switched off, or doesn't change the template
 	} {
 		if d, known := c(s); known {
 			d.Estimate = in.Estimate
@@ -42,8 +42,8 @@ func Decide(in Observation) Decision {
 	return d
 }
 
-// NeedsPods reports whether the decision depends on the workload's pods. That a series
-// of evictions begins does not, where the workload says how many pods it wants.
+// NeedsPods reports whether the decision depends on the workload's pods. Beginning a
+// series of evictions doesn't, if the workload sets its number of replicas.
 func (in Observation) NeedsPods() bool {
 	d := Decide(in)
 	return d.Verb == Evict && (!d.Eviction.Begin || in.State.Replicas == 0)
@@ -82,8 +82,8 @@ func (in Observation) situation() situation {
 	return s
 }
 
-// delaySince is since when the workload could have been moved. What something forbids
-// is not delayed by changes that keep coming.
+// delaySince is since when the workload could have been rolled out. While something
+// forbids the rollout, continuous changes don't use up the maximum delay.
 func (s situation) delaySince() time.Time {
 	for _, c := range []check{heldWorkload, barredInput, paused, strategyObjects} {
 		if _, stuck := c(s); stuck {

@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// awaitsPods: the template has what exists, and it is delivered when no pod of an older
-// revision is left.
+// awaitsPods: the template contains the current version. It counts as delivered when no
+// pod of an older revision is left.
 func awaitsPods(s situation) (Decision, bool) {
 	waiting := matching(s.Findings, func(f input.Finding) bool {
 		return s.Entry.Inputs[f.ID].Awaits || s.Template.isRedone(f.ID, s.Entry.Inputs[f.ID], s.State.Rollout)
@@ -26,8 +26,8 @@ func awaitsPods(s situation) (Decision, bool) {
 	return Decision{Verb: Remember, Reason: input.Reloaded, Message: versions(waiting) + "; no pod of an older revision is left"}, true
 }
 
-// isRedone reports whether an input that was reverted is in the template again, which pods
-// take up only when they are deleted.
+// isRedone reports whether the template contains a reverted input again, which pods take
+// up only when they are deleted.
 func (t Template) isRedone(id input.ID, before record.Delivered, rollout health.Status) bool {
 	return before.RevertedTo != "" && t.Reverted[id] == "" && !slices.Contains(t.Released, id) && rollout.RollsByHand() && rollout.HasOlderPods()
 }

@@ -23,7 +23,7 @@ func (byEviction) decide(s situation) Decision {
 	if s.Entry.Eviction.For != d.Eviction.For || s.Entry.Eviction.Since.IsZero() {
 		d.Eviction.Begin = true
 		if s.State.Replicas == 0 {
-			// Without it the gap between a pod and its successor would not be seen.
+			// Without it the gap between a pod and its successor would go unnoticed.
 			d.Eviction.Pods = pods.Running(s.Pods.All)
 		}
 		return d

@@ -8,16 +8,17 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// maxSources bounds what is remembered of one workload and shown in its template.
-// A ConfigMap of the record holds 1 MiB for many workloads, and one that is too large
-// is refused as a whole. One that asks for more must not harm them.
+// maxSources bounds the inputs that are recorded for one workload and shown in its
+// template. A ConfigMap of the record stores 1 MiB for many workloads, and the API server
+// rejects one that is too large as a whole. A workload that asks for more must not harm
+// the others.
 const maxSources = 256
 
-// maxNames bounds the names of those sources together. The API server does not check
-// the names in a pod template, so that a single one could fill the object.
+// maxNames bounds the names of those sources together. The API server doesn't check the
+// names in a pod template, so a single one could fill the object.
 const maxNames = 16 << 10
 
-// roomCheck is how often to look whether the record has room again.
+// roomCheck is how often to check whether the record has room again.
 const roomCheck = time.Minute
 
 func settingNotUnderstood(s situation) (Decision, bool) {
@@ -28,9 +29,9 @@ func templateMissing(s situation) (Decision, bool) {
 	return s.mistake(input.NoTemplate, s.State.NoTemplate), s.State.NoTemplate != "" && s.asksToBeFollowed()
 }
 
-// asksToBeFollowed: by an annotation around the workload, or because it was
-// followed and nothing forbids it; a source can ask for it too, and without a
-// template it is not known which sources those are.
+// asksToBeFollowed: an annotation on the workload or its namespace asks for it, or it was
+// followed before and nothing forbids it. A source can ask for it too, but without a
+// template the sources aren't known.
 func (in Observation) asksToBeFollowed() bool {
 	return in.Force != NoForce || in.Intent.Mode == settings.Follow || len(in.Intent.Images) > 0 || in.Intent.Mode == settings.Unset && len(in.Entry.Inputs) > 0
 }
@@ -44,15 +45,15 @@ func tooManySources(s situation) (Decision, bool) {
 	return s.mistake(input.TooManySources, excess), excess != ""
 }
 
-// recordFull: a workload is not moved when that could not be put on record. When there
-// is room again only a look can tell.
+// recordFull: a workload isn't rolled out when that could not be put on record. No event
+// reports that there is room again.
 func recordFull(s situation) (Decision, bool) {
 	d := s.mistake(input.RecordFull, s.RecordFull)
 	d.Recheck = roomCheck
 	return d, s.RecordFull != ""
 }
 
-// excess says in which way the workload asks for too much, empty when it does not.
+// excess describes how the workload asks for too much, empty when it doesn't.
 func (in Observation) excess() string {
 	if in.Intent.TooMany != "" {
 		return in.Intent.TooMany
@@ -70,14 +71,14 @@ func (in Observation) excess() string {
 	return ""
 }
 
-// mistake is a decision to wait until a person has corrected something. What is on
-// record stays as it is.
+// mistake is a decision to wait until a user has corrected something. The record stays as
+// it is.
 func (in Observation) mistake(reason input.Reason, message string) Decision {
 	return Decision{Verb: Leave, Reason: reason, Message: message, PendingSince: in.Entry.PendingSince}
 }
 
-// isMistake reports whether a person has to correct something before the workload can
-// be decided on.
+// isMistake reports whether a user has to correct something before Lockstep can decide on
+// the workload.
 func (d Decision) isMistake() bool {
 	switch d.Reason {
 	case input.InvalidAnnotation, input.NoTemplate, input.TooManySources, input.RecordTooNew, input.RecordFull:

@@ -22,7 +22,7 @@ func (onPods) objects(s situation) (Decision, bool) {
 	return s.held(input.BeyondStrategy, s.beyondStrategy()), len(s.draft.Due) == 0
 }
 
-// strategyOff says why the strategy can't be used here, empty when it can.
+// strategyOff explains why the strategy can't be used here, empty when it can.
 func (s situation) strategyOff() string {
 	if s.strategy.changesTemplate() || s.Pods.Off == "" {
 		return ""
@@ -30,8 +30,8 @@ func (s situation) strategyOff() string {
 	return fmt.Sprintf("annotation %s: %s is switched off here; %s", settings.Strategy, s.Intent.Strategy, s.Pods.Off)
 }
 
-// beyondStrategy says which due inputs the strategy can't deliver, empty when it can deliver
-// all of them.
+// beyondStrategy names the due inputs that the strategy can't deliver, empty when it can
+// deliver all of them.
 func (s situation) beyondStrategy() string {
 	beyond := matching(s.Findings, func(f input.Finding) bool { return f.Standing == input.Due && !f.Live })
 	if s.strategy.changesTemplate() || len(beyond) == 0 {

@@ -8,18 +8,19 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// notActed: what another writer made of the template, or which pods run, cannot be
-// judged before the workload's controller has acted on it. Until then nothing is moved
-// and nothing is put on record.
+// notActed: before the workload's controller has acted on another writer's change,
+// Lockstep can't judge that change or which pods run. Until then it doesn't roll out and
+// doesn't write the record.
 func notActed(s situation) (Decision, bool) {
 	d := s.draft.as(Wait, input.GenerationNotObserved)
 	d.Message, d.AwaitsStatus = "the controller of the workload has not acted yet on what another writer made of it", true
 	return d, s.History.NotActed || slices.ContainsFunc(s.Findings, func(f input.Finding) bool { return f.Reason == input.GenerationNotObserved })
 }
 
-// notFollowed: nothing asks for the workload. One whose patterns match nothing yet stays
-// on record with them, so that what appears later is known to be new; and one that is
-// paused, with what its pods were given.
+// notFollowed: no setting asks for the workload. A workload whose patterns match no
+// source yet stays on record with its patterns, so a source that appears later is known
+// to be new. A paused workload stays on record with the versions that were delivered to
+// its pods.
 func notFollowed(s situation) (Decision, bool) {
 	if len(s.Findings) == 0 && len(s.Searched) > 0 && s.Force == NoForce {
 		return Decision{Verb: Leave, Reason: input.NotFollowed, Message: "no source matches its patterns yet"}, true
@@ -34,7 +35,7 @@ func notFollowed(s situation) (Decision, bool) {
 	return Decision{Verb: Ignore, Reason: input.NotFollowed, Message: message}, len(s.Findings) == 0
 }
 
-// nothingDue: the workload was given what exists, or takes it as given.
+// nothingDue: the current versions were delivered, or are recorded as delivered.
 func nothingDue(s situation) (Decision, bool) {
 	if s.Force != NoForce || len(withStanding(s.Findings, input.Due)) > 0 {
 		return Decision{}, false
@@ -62,9 +63,8 @@ func nothingDue(s situation) (Decision, bool) {
 	return Decision{Verb: Leave, Reason: input.InStep, Message: names(s.Findings)}, true
 }
 
-// readByTheNextJob: the workload starts new pods by itself, and all that is due is
-// loaded by every pod that starts. An image is not: that takes a patch, unless the template
-// has it.
+// readByTheNextJob: the workload starts new pods by itself, and every new pod loads all due
+// inputs. An image needs a patch, unless the template already contains it.
 func readByTheNextJob(s situation) (Decision, bool) {
 	if !s.State.StartsPods || len(s.draft.Due) == 0 && s.Force == NoForce {
 		return Decision{}, false
@@ -79,8 +79,8 @@ func readByTheNextJob(s situation) (Decision, bool) {
 
 // notQuiet: the inputs have changed too recently. With a quiet window of 5 s and a
 // maximum delay of 60 s, changes at 0 s and 3 s are delivered at 8 s; changes every
-// second are delivered at 60 s. A window that is longer than the maximum delay is kept;
-// it then bounds itself.
+// second are delivered at 60 s. A window that is longer than the maximum delay replaces
+// it as the bound.
 func notQuiet(s situation) (Decision, bool) {
 	if s.Force == ForceNow {
 		return Decision{}, false
@@ -106,9 +106,9 @@ func heldWorkload(s situation) (Decision, bool) {
 	return s.held(input.Held, hold), hold != "" && s.Force != ForceNow
 }
 
-// barredInput: an input that must not reach the pods. Any pod that starts loads a live
-// one, so that holds the whole workload. One that comes with the template holds only
-// itself; when nothing else is due the change waits for it.
+// barredInput: an input that must not reach the pods. Every new pod loads a live input,
+// so a barred one holds the whole workload. An input that comes with the template holds
+// only itself; when nothing else is due the change waits for it.
 func barredInput(s situation) (Decision, bool) {
 	for _, f := range s.Findings {
 		for _, bar := range f.Bars {

@@ -1,9 +1,9 @@
 // Package follow is the loop: it keeps each workload in step with its inputs.
 //
-// A key arrives for whatever reason. The loop gathers what is known about that
-// workload, decides in a pure function, acts with at most one write to the
-// workload, and reports. Nothing depends on having seen an event: the same key
-// arriving twice, late, or after a restart leads to the same decision.
+// A key arrives for whatever reason. The loop gathers what is known about that workload,
+// decides in a pure function, acts with at most one write to the workload, and reports.
+// Nothing depends on having seen an event: the same key arriving twice, late, or after a
+// restart leads to the same decision.
 //
 //	gather   workload, settings, record, and a finding for each input
 //	judge    which inputs another writer reverted: pure, the last step of [Gatherer.Gather]
@@ -28,6 +28,6 @@
 //	                                        v                         |
 //	               observe, or roll out / evict / refresh  -----------+
 //
-// The record is written after the patch. After a crash in between, the next start
-// finds the delivery in what the newest revisions show.
+// The record is written after the patch. After a crash in between, the next start finds
+// the delivery in the newest revisions.
 package follow

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// eventsFor is what people see of a decision on the workload. Most decisions
-// change nothing and are no event.
+// eventsFor are the events of a decision. Most decisions change nothing and don't cause
+// an event.
 func eventsFor(w *kube.Workload, d Decision, advice func() string) []announce.Event {
 	var events []announce.Event
 	if note, warning, ok := note(d); ok {
@@ -35,7 +35,7 @@ func eventsFor(w *kube.Workload, d Decision, advice func() string) []announce.Ev
 	return events
 }
 
-// latest is the one of the changed sources that changed last, zero when none did.
+// latest is the source that changed last, zero when none changed.
 func latest(due []input.Finding) input.Finding {
 	if len(due) == 0 {
 		return input.Finding{}
@@ -89,8 +89,7 @@ func note(d Decision) (text string, warning, ok bool) {
 	}
 }
 
-// warnings is what people see of names that do not exist and of settings around
-// the workload that have no effect.
+// warnings are the events about names that don't exist and about settings without effect.
 func warnings(w *kube.Workload, in Observation) []announce.Event {
 	var events []announce.Event
 	warn := func(reason input.Reason, note string) {
@@ -122,12 +121,12 @@ func warnings(w *kube.Workload, in Observation) []announce.Event {
 	return events
 }
 
-// followingEvent is what people see when a workload begins to be followed.
+// followingEvent is the event when a workload begins to be followed.
 func followingEvent(w *kube.Workload, in Observation) announce.Event {
 	return announce.Event{About: w.Reference(), Reason: string(input.Following), Action: string(Remember), Note: "follows " + names(in.Findings)}
 }
 
-// effect is what becomes of a namespace's setting that cannot be understood.
+// effect describes the effect of a namespace setting that isn't understood.
 func effect(p settings.Problem) string {
 	if p.Key == settings.Observe {
 		return "; it is taken for true until this is corrected"
@@ -135,8 +134,8 @@ func effect(p settings.Problem) string {
 	return "; it has no effect"
 }
 
-// joined makes one event of those with the same reason and source. Events of one reason that
-// come together would be counted as one that repeats, and only the first be read.
+// joined makes one event of those with the same reason and source. Kubernetes would count
+// simultaneous events of one reason as one that repeats, and users would see only the first.
 func joined(events []announce.Event) []announce.Event {
 	var all []announce.Event
 	for _, e := range events {
@@ -150,7 +149,7 @@ func joined(events []announce.Event) []announce.Event {
 	return all
 }
 
-// failureEvent is what people see of a change that the API server refused.
+// failureEvent is the event for a change that the API server refused.
 func failureEvent(w *kube.Workload, d Decision, err error) announce.Event {
 	return announce.Event{
 		About: w.Reference(), Warning: true, Reason: string(input.ReloadFailed), Action: string(d.Verb),

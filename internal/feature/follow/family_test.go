@@ -195,8 +195,8 @@ func TestMadeUpFamily(t *testing.T) {
 	image.set("6")
 	image.wakeUp(t, h.key)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		e, _ := h.records.Entry(h.key)
-		return !e.PendingSince.IsZero(), "the change does not wait"
+		e, ok := h.records.Entry(h.key)
+		return !e.PendingSince.IsZero(), fmt.Sprintf("the change isn't pending; the entry on record (present: %t) is %+v", ok, e)
 	})
 	if shown := h.Shown(t, testkit.Web); !strings.Contains(shown, "image/web=3333333333") {
 		t.Errorf("the template shows %q although a live input is barred", shown)

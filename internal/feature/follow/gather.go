@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Gather reads what the decision on a workload depends on. The workload is nil when
-// there is none; of one that is being deleted nothing else is gathered.
+// Gather reads everything that the decision on a workload depends on. The workload is nil
+// when it doesn't exist. For a workload that is being deleted nothing else is gathered.
 func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	if g.Read != nil {
 		if err := g.Read(ctx); err != nil {
@@ -74,7 +74,7 @@ func (g *Gatherer) Gather(ctx context.Context, key kube.Key) (Gathered, error) {
 	return got, nil
 }
 
-// assess asks every family.
+// assess queries every family.
 func (g *Gatherer) assess(ctx context.Context, w *kube.Workload, in *Observation, p *past) error {
 	for _, family := range g.Families {
 		in.Kinds = append(in.Kinds, family.Kinds()...)
@@ -99,7 +99,7 @@ func (g *Gatherer) intent(w *kube.Workload) settings.Intent {
 	return g.Vocabulary.Intent(w.Annotations, defaults)
 }
 
-// since is how long ago something was, zero for what never was.
+// since is how long ago something was, zero if it never happened.
 func since(at, now time.Time) time.Duration {
 	if at.IsZero() {
 		return 0

@@ -13,21 +13,21 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// Family is one kind of inputs, or a few that are alike.
+// Family is one kind of inputs, or a few similar ones.
 type Family interface {
-	// Kinds are the kinds of inputs that the family knows. What is on record of other
-	// kinds is left as it is.
+	// Kinds are the kinds of inputs that the family knows. The record of other kinds is
+	// left as it is.
 	Kinds() []input.Kind
-	// Assess compares what the workload was last given with what exists now. An error
-	// ends the look at the workload; what only this family cannot read is a finding with
-	// the reason Unreadable. A family that has to know the past of the workload asks for it.
+	// Assess compares the delivered versions with the current ones. An error ends the check
+	// of the workload. An input that only this family can't read is a finding with the
+	// reason Unreadable. A family that needs the workload's past queries it.
 	Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry, past kube.AskPast) (input.Assessment, error)
-	// Drop forgets what was asked about a workload that is gone.
+	// Drop forgets cached answers about a workload that is gone.
 	Drop(kube.Key)
 }
 
-// View is what is known of the cluster without asking it: the controller's cache, or
-// what a command has read.
+// View is the known part of the cluster, without a query: the controller's cache, or the
+// objects that a command has read.
 type View interface {
 	Workload(kube.Key) (*kube.Workload, bool)
 	Namespace(name string) (*kube.Namespace, bool)
@@ -39,24 +39,24 @@ type Gatherer struct {
 	Vocabulary settings.Vocabulary
 	View       View
 	Families   []Family
-	// Entry is what is on record of a workload.
+	// Entry is the entry on record of a workload.
 	Entry func(kube.Key) (record.Entry, bool)
-	// Pods lists a workload's pods, where a decision depends on them. It is nil when
-	// the strategies that work on pods are switched off, and PodsOff says why.
+	// Pods lists a workload's pods, where a decision depends on them. It is nil when the
+	// strategies that work on pods are switched off, and PodsOff explains why.
 	Pods    func(context.Context, *kube.Workload) ([]pods.Pod, error)
 	PodsOff string
-	// Revisions asks the API server for a workload's revisions. It is nil where they are not
-	// asked for, and only what the template shows tells of the past.
+	// Revisions queries the API server for a workload's revisions. It is nil where they
+	// aren't used, and only the template's marks show the past.
 	Revisions func(context.Context, *kube.Workload) (timeline.Past, error)
-	// Installation is the namespace in which this one keeps its record, empty where that
-	// does not matter.
+	// Installation is the namespace in which this installation keeps its record, empty
+	// where that doesn't matter.
 	Installation string
 	// MaxDelay bounds the quiet window.
 	MaxDelay time.Duration
 	Now      func() time.Time
-	// Read, when it is set, brings the view up to date before each look. What was read
-	// and not followed has no bounds and no times of changes, so that the decision is
-	// an estimate.
+	// Read, when it is set, updates the view before each check. Objects that were read
+	// and not watched have no bounds and no times of changes, so the decision is an
+	// estimate.
 	Read func(context.Context) error
 
 	// waiting are the pasts of workloads that wait.

@@ -5,7 +5,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Hold says what holds the workload as a whole, empty when nothing does.
+// Hold describes what holds the workload as a whole, empty when nothing does.
 func (in Observation) Hold() string {
 	switch hold := in.Template.Hold; {
 	case in.Intent.Held:
@@ -16,8 +16,8 @@ func (in Observation) Hold() string {
 	return ""
 }
 
-// undoneHold is a hold on record that counts without its annotation. One that a person
-// writes since takes its place.
+// undoneHold is a hold on record that counts without its annotation. A new hold
+// annotation replaces it.
 func (in Observation) undoneHold() record.Hold {
 	if !in.Entry.Hold.Undone || in.Intent.Held {
 		return record.Hold{}
@@ -25,15 +25,15 @@ func (in Observation) undoneHold() record.Hold {
 	return in.Entry.Hold
 }
 
-// lostHoldTo reports whether a hold is gone since the template on record, and another
-// template came meanwhile: "kubectl rollout undo" gives a Deployment the annotations of the
-// revision that it goes back to. Whoever only removes the annotation ends the hold.
+// lostHoldTo reports whether a hold's annotation disappeared together with the template on
+// record: "kubectl rollout undo" restores a Deployment's annotations from the earlier
+// revision. A user who only removes the annotation ends the hold.
 func (in Observation) lostHoldTo(template record.Template) bool {
 	return in.Entry.Hold.On && !in.Entry.Hold.Undone && !in.Intent.Held && in.Entry.Template.IsReplacedBy(template)
 }
 
-// holdOnRecord is the hold to be put on record: an undo that comes later may remove its
-// annotation, also while the controller is down.
+// holdOnRecord is the hold to be put on record: a later undo may remove its annotation,
+// even while the controller is down.
 func (in Observation) holdOnRecord() record.Hold {
 	if in.Intent.Held {
 		return record.NewHold(settings.Shorten(in.Intent.HeldBy))

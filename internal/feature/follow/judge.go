@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// permissionCheck is when to look again whether revisions may be read by now: nothing else tells
-// that the permission was granted.
+// permissionCheck is when to check again whether revisions can be read: no event reports that
+// the permission was granted.
 const permissionCheck = 5 * time.Minute
 
 // judge finds out which inputs other writers reverted, and bars them.
@@ -40,9 +40,10 @@ func judge(w *kube.Workload, in Observation) Observation {
 	return in
 }
 
-// awaitsNumber reports whether the workload's controller is about to note the number of the
-// template: it has noted that of another one since, or notes during a pause of a Deployment that
-// it has acted, and then the number.
+// awaitsNumber reports whether the workload's controller is about to report the template's
+// revision number: it has already reported that of a later template, or the Deployment is
+// paused, where the controller reports first that it has observed the template, and then the
+// number.
 func (in Observation) awaitsNumber(w *kube.Workload) bool {
 	known := in.Entry.Template
 	if w.Status.Paused {
@@ -57,19 +58,19 @@ func needsPast(w *kube.Workload, in Observation) bool {
 	return open && w.Status.Observed
 }
 
-// compare compares the workload's template with the one on record. What was reverted is
-// open, and only revisions tell, when another writer has changed the template since the last
-// look and it is known of an input which revisions came before it; and when a hold is gone.
+// compare compares the workload's template with the one on record. Only revisions show which
+// inputs were reverted (open) when a hold's annotation disappeared, or when another writer
+// changed the template and the record lists which revisions came before an input.
 func (in Observation) compare(w *kube.Workload) (t Template, open bool) {
 	known := in.Entry.Template
 	t = Template{Now: w.Template(), Reverted: in.backOnRecord(), From: in.origins(w), Hold: in.undoneHold()}
 	changed := known.IsReplacedBy(t.Now)
 	switch {
 	case t.Now.IsOlder(known):
-		t.Now = known // the cache does not have our own patch yet
+		t.Now = known // the cache doesn't contain our own patch yet
 	case w.Status.Observed && !w.Status.Paused || w.Revision == 0:
 	case known.IsOther(t.Now):
-		t.Now.Number = w.Revision + 1 // the one that its controller is about to make, or makes after the pause
+		t.Now.Number = w.Revision + 1 // the one that the controller is about to create, or creates after the pause
 	case t.Now.Number <= known.Number:
 		t.Now.Number, t.Now.Made = known.Number, known.Made
 	}
@@ -80,7 +81,7 @@ func (in Observation) compare(w *kube.Workload) (t Template, open bool) {
 	case known == record.Template{}:
 		t.Reverted = in.backByMarks()
 	case changed && w.RolledOutAt.After(in.Entry.RolledOutAt) && !w.Status.Aborted:
-		// A patch of ours that is not on record, or a person's "lockstep roll".
+		// A patch of ours that isn't on record, or a user's "lockstep roll".
 		t.Reverted = map[input.ID]string{}
 	case in.deliveredAndGone(w), in.lostHoldTo(t.Now):
 		return t, true
@@ -90,14 +91,14 @@ func (in Observation) compare(w *kube.Workload) (t Template, open bool) {
 	return t, false
 }
 
-// lacksGiver reports whether only a revision tells what another rollout has made current: a
-// workload of a kind whose status does not name it.
+// lacksGiver reports whether only the revisions show which revision another rollout made
+// current: the workload is of a kind whose status doesn't name it.
 func (t Template) lacksGiver() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(t.From)), timeline.Origin.IsTime)
 }
 
-// nameGiver tells of each input which revision gave it: the current one, unless the
-// revisions tell of an earlier one.
+// nameGiver names the revision that delivered each input: the current one, unless the
+// revisions show an earlier one.
 func (t Template) nameGiver(in Observation, w *kube.Workload) {
 	revisions := in.History.Past.Revisions
 	current := slices.IndexFunc(revisions, func(r timeline.Revision) bool { return r.Current })
@@ -123,7 +124,8 @@ func (in Observation) backOnRecord() map[input.ID]string {
 	return back
 }
 
-// backByMarks are the inputs that the families call undone by what the template shows.
+// backByMarks are the inputs that the families report as undone, judged by the template's
+// marks.
 func (in Observation) backByMarks() map[input.ID]string {
 	back := map[input.ID]string{}
 	for _, f := range in.Findings {
@@ -134,28 +136,30 @@ func (in Observation) backByMarks() map[input.ID]string {
 	return back
 }
 
-// hasOrigins reports whether anything can be said about what was reverted.
+// hasOrigins reports whether the record lists where any input came from. Without that, a
+// revert can't be detected.
 func (in Observation) hasOrigins() bool {
 	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return in.Entry.Inputs[f.ID].From != "" })
 }
 
-// awaitsRevision reports whether an input is delivered by another rollout that has not
-// begun: a template that is changed back before it begins delivers nothing. Of a patch that
-// is not on record the revision tells what came before.
+// awaitsRevision reports whether another rollout that hasn't begun delivers an input: a
+// template that is changed back before that delivers nothing. For a patch that isn't on
+// record, only its revision shows what came before.
 func (in Observation) awaitsRevision(w *kube.Workload) bool {
 	return !w.Status.Observed && slices.ContainsFunc(in.Findings, func(f input.Finding) bool {
 		return f.Reason == input.DeliveredByRollout && w.Replaced != "" || f.Reason == input.DeliveredBefore
 	})
 }
 
-// deliveredAndGone reports whether an input was delivered, and pods are made from another
-// revision than the one that gave it.
+// deliveredAndGone reports whether an input was delivered, and pods are created from
+// another revision than the one that delivered it.
 func (in Observation) deliveredAndGone(w *kube.Workload) bool {
 	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return isDeliveredAndGone(w, f) })
 }
 
-// isDeliveredAndGone: a revision shows that our own rollout gave the input, and the template
-// does not; or the rollout, ours or another writer's, was aborted before Lockstep looked.
+// isDeliveredAndGone: a revision shows that our own rollout delivered the input, and the
+// template doesn't; or the rollout, ours or another writer's, was aborted before Lockstep
+// saw it.
 func isDeliveredAndGone(w *kube.Workload, f input.Finding) bool {
 	switch f.Reason {
 	case input.DeliveredBefore:
@@ -167,7 +171,7 @@ func isDeliveredAndGone(w *kube.Workload, f input.Finding) bool {
 	}
 }
 
-// reverted asks the revisions about every input that the workload was given.
+// reverted checks every delivered input against the revisions.
 func (in Observation) reverted(w *kube.Workload, origins map[input.ID]timeline.Origin) map[input.ID]string {
 	back := map[input.ID]string{}
 	for _, f := range in.Findings {
@@ -192,9 +196,9 @@ func (in Observation) deliveredBefore() bool {
 	return slices.ContainsFunc(in.Findings, func(f input.Finding) bool { return f.Reason == input.DeliveredBefore })
 }
 
-// deliveredAfter is the origin of an input that our own rollout gave, by the first use of a
-// revision that shows it, after all that is on record; where nothing tells that, by the
-// newest. What another writer's rollout gave no revision shows.
+// deliveredAfter is the origin of an input that our own rollout delivered: the first use of
+// a revision that shows it, after the last one on record, or the newest such revision where
+// no number is known. No revision shows an input that another writer's rollout delivered.
 func (in Observation) deliveredAfter(f input.Finding, from timeline.Origin) timeline.Origin {
 	if f.Reason == input.DeliveredByRollout {
 		return from
@@ -218,8 +222,8 @@ func (in Observation) deliveredAfter(f input.Finding, from timeline.Origin) time
 	return timeline.AfterNumber(first - 1)
 }
 
-// origins tell, of inputs that another rollout or a patch that is not on record gave,
-// which revisions the workload had before.
+// origins returns which revisions the workload had before another rollout, or a patch
+// that isn't on record, delivered an input.
 func (in Observation) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 	from := map[input.ID]timeline.Origin{}
 	for _, f := range in.Findings {
@@ -234,8 +238,8 @@ func (in Observation) origins(w *kube.Workload) map[input.ID]timeline.Origin {
 	return from
 }
 
-// replaced tells which revisions the workload had before its template. Of one that our own
-// patch made, the record tells.
+// replaced returns which revisions the workload had before its template. For a template
+// that our own patch created, the record contains it.
 func (in Observation) replaced(w *kube.Workload) timeline.Origin {
 	known, own := in.Entry.Template, !w.RolledOutAt.IsZero() && w.RolledOutAt.Equal(in.Entry.RolledOutAt)
 	if w.Replaced == "" && own && known.Number > 0 && known.Sum == w.Template().Sum {
@@ -244,11 +248,11 @@ func (in Observation) replaced(w *kube.Workload) timeline.Origin {
 	return w.Replaced
 }
 
-// isReleased reports whether a person has asked for a release that was not carried out yet.
+// isReleased reports whether a user requested a release that wasn't carried out yet.
 func (in Observation) isReleased() bool { return in.Intent.Release > in.Entry.Released }
 
-// release ends what a person has accepted since. A release from before the template was
-// written is only about what is on record: an undo may have brought its annotation back.
+// release ends the reverts that a user has accepted. A release from before the template
+// was written covers only reverts on record: an undo may have restored its annotation.
 func (in *Observation) release(w *kube.Workload) {
 	if !in.isReleased() || in.History.NotActed {
 		return
@@ -264,9 +268,9 @@ func (in *Observation) release(w *kube.Workload) {
 	maps.DeleteFunc(in.Template.Reverted, func(id input.ID, _ string) bool { return slices.Contains(in.Template.Released, id) })
 }
 
-// bar bars what was reverted. A rollout does not revert what it gives itself, also
-// when it uses an earlier revision again. Another version than the one that was reverted
-// is not barred; one that cannot be read may well be the same.
+// bar bars the reverted inputs. A rollout doesn't revert the inputs that it delivers
+// itself, even when it uses an earlier revision again. Another version than the reverted
+// one isn't barred. One that can't be read may be the same version, so it is.
 func (in *Observation) bar(w *kube.Workload) {
 	in.Findings = slices.Clone(in.Findings)
 	for i, f := range in.Findings {
@@ -278,7 +282,7 @@ func (in *Observation) bar(w *kube.Workload) {
 		}
 		to, back := in.Template.Reverted[f.ID]
 		if back && f.Standing == input.Due && f.Current == f.Delivered {
-			// It comes with the template, which does not have it any more.
+			// It comes with the template, which no longer contains it.
 			f.Standing, f.Reason = input.Settled, input.InStep
 		}
 		if back && f.Standing != input.Due && f.Reason != input.Missing {

@@ -23,32 +23,32 @@ type Pods interface {
 	Touch(ctx context.Context, pod pods.Pod, shown string) error
 }
 
-// Cluster is what the loop reads.
+// Cluster is the part of the cluster that the loop reads.
 type Cluster interface {
 	View
-	// Lists reports whether workloads of this kind and namespace have been listed.
-	// Without that, one that is not found may well exist.
+	// Lists reports whether workloads of this kind and namespace have been listed. Until
+	// then, a workload that isn't found may still exist.
 	Lists(kube.Key) bool
-	// KnowsNamespaces reports whether the defaults of namespaces are known.
+	// KnowsNamespaces reports whether the namespace defaults are known.
 	KnowsNamespaces() bool
 	// LacksNamespace reports whether the namespace is certainly gone, or on its way.
 	LacksNamespace(name string) bool
-	// Await wakes the workload once, with the next change that its controller notes; at once
-	// when there was one since this copy.
+	// Await wakes the workload once, with the next status change by its controller, or at
+	// once when there was one since this copy.
 	Await(*kube.Workload)
 }
 
-// Records is what the loop remembers.
+// Records is where the loop keeps its entries.
 type Records interface {
 	Entry(kube.Key) (record.Entry, bool)
 	Put(kube.Key, record.Entry) error
 	Forget(kube.Key)
 }
 
-// Room is how much the record can take.
+// Room is the space in the record.
 type Room interface {
-	// Reserve keeps room for an entry of that size until Release, and says why when there is
-	// none.
+	// Reserve keeps room for an entry of that size until FreeRoom, and explains why when
+	// there is none.
 	Reserve(key kube.Key, room int) (full string)
 	FreeRoom(kube.Key)
 }
@@ -61,12 +61,11 @@ type PromptRecords interface {
 
 // Roller changes a workload's pod template.
 type Roller interface {
-	// RollOut gives the workload what is ordered and returns what the API server says of
-	// the write.
+	// RollOut delivers the order to the workload and returns the API server's answer.
 	RollOut(ctx context.Context, w *kube.Workload, order input.Order) (kube.RolledOut, error)
 }
 
-// Announcer tells people.
+// Announcer notifies users.
 type Announcer interface {
 	Announce(announce.Event)
 }
@@ -82,14 +81,14 @@ type Dependencies struct {
 	Room      Room
 	OnPods    PodParts
 	Announcer Announcer
-	// Advice says what a person can do about what was reverted, in the words of the
-	// command line.
+	// Advice explains what a user can do about a revert, in the words of the command
+	// line.
 	Advice func(w *kube.Workload, live bool) string
-	// Revisions asks the API server for a workload's revisions. Without it the loop does not
-	// find out what other writers reverted.
+	// Revisions queries the API server for a workload's revisions. Without it the loop
+	// doesn't detect which inputs other writers reverted.
 	Revisions func(context.Context, *kube.Workload) (timeline.Past, error)
-	// Installation is the namespace in which this one keeps its record, empty where that
-	// does not matter.
+	// Installation is the namespace in which this installation keeps its record, empty
+	// where that doesn't matter.
 	Installation string
 	Metrics      prometheus.Registerer
 	Log          logr.Logger
@@ -98,7 +97,8 @@ type Dependencies struct {
 
 // PodParts are the parts that only the strategies that work on pods need.
 type PodParts struct {
-	// Pods is nil when these strategies are switched off. Off then says how to switch them on.
+	// Pods is nil when these strategies are switched off. Off then explains how to switch them
+	// on.
 	Pods Pods
 	Off  string
 	// Prompt notes the progress of a series of evictions.

@@ -41,8 +41,8 @@ func newMetrics(r prometheus.Registerer, count func() tally) *metrics {
 	return m
 }
 
-// behind shows the workloads that are not in step and those that are moved too often, counted
-// when it is asked.
+// behind shows the workloads that aren't in step and those that are rolled out too often,
+// counted at every scrape.
 type behind struct {
 	count                             func() tally
 	pending, oldest, blocked, busiest *prometheus.Desc
@@ -107,13 +107,13 @@ func (m *metrics) count(w *kube.Workload, d Decision, now time.Time) {
 			last = f.ChangedAt
 		}
 	}
-	if !last.IsZero() { // what is put back has not changed
+	if !last.IsZero() { // a restored version hasn't changed
 		m.delivery.Observe(now.Sub(last).Seconds())
 	}
 }
 
-// countConflict counts an attempt that met another writer's: a few are normal,
-// many mean that the watch is behind.
+// countConflict counts an attempt that conflicted with another writer's: a few are
+// normal, many mean that the watch is behind.
 func (m *metrics) countConflict(w *kube.Workload) {
 	m.reloads.WithLabelValues(w.Key.Kind, w.Key.Namespace, string(input.ReloadFailed), "conflict").Inc()
 }

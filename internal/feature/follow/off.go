@@ -9,23 +9,23 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Off takes the place of a family that is switched off: it tells whoever asks for its
-// inputs, and leaves what is on record of them as it is.
+// Off replaces a family that is switched off: it warns workloads that ask for its inputs,
+// and leaves the record of those inputs as it is.
 type Off struct {
-	// Reason is the warning, and Advice says how to switch the family on.
+	// Reason is the warning, and Advice explains how to switch the family on.
 	Reason input.Reason
 	Advice string
 	// Asked lists the annotations of a workload that have no effect.
 	Asked func(*kube.Workload, settings.Intent) []string
 }
 
-// Kinds are none.
+// Kinds returns none.
 func (Off) Kinds() []input.Kind { return nil }
 
 // Drop has nothing to forget.
 func (Off) Drop(kube.Key) {}
 
-// Assess warns of every request.
+// Assess warns about every request.
 func (o Off) Assess(_ context.Context, w *kube.Workload, intent settings.Intent, _ record.Entry, _ kube.AskPast) (input.Assessment, error) {
 	var all input.Assessment
 	for _, key := range o.Asked(w, intent) {

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// isInStep reports whether the workload has, or has been promised, all that exists.
+// isInStep reports whether the workload runs all current versions, or will without
+// another decision.
 func (d Decision) isInStep() bool {
 	switch {
 	case d.Reason == input.AwaitsPods:
@@ -22,17 +23,16 @@ func (d Decision) isInStep() bool {
 	return d.Reason == input.InStep
 }
 
-// oftenLooked is below which time a next look is not put on record again: a series of
-// evictions looks every few seconds, and would write each time.
+// oftenLooked is the interval below which the next check isn't recorded again: a series
+// of evictions checks every few seconds, and would write each time.
 const oftenLooked = time.Minute
 
-// onRecord is what people can read of a decision while it stands, by way of the record.
-// The same decision is written once, and again only when the look that it announced has
-// changed nothing.
+// onRecord is the decision that the record shows to users while it stands. The same
+// decision is written once, and again only when the announced check has changed nothing.
 func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.Duration) record.Decision {
 	switch {
 	case d.isInStep() && (before.IsZero() || d.Verb == RollOut):
-		return record.Decision{} // the patch, or the beginning of the entry, says since when
+		return record.Decision{} // the patch, or the beginning of the entry, shows since when
 	case d.isInStep() && before.Reason == input.InStep:
 		return before
 	case d.isInStep():
@@ -53,9 +53,10 @@ func (d Decision) onRecord(before record.Decision, now time.Time, recheck time.D
 	return told
 }
 
-// stillWaits reports whether the record says already that these inputs wait for the quiet window. While their content
-// keeps changing, the version that is due is put on record within a minute. At every change it would cost a write a second
-// for each ConfigMap of the record.
+// stillWaits reports whether the record already shows that these inputs wait for the
+// quiet window. While their content keeps changing, the due version is recorded within a
+// minute. Recording it at every change would cost a write per second for each ConfigMap
+// of the record.
 func (in Observation) stillWaits(d Decision) bool {
 	before := in.Entry.Decision
 	written := before.Next.Add(-in.Intent.Quiet) // or later, where the maximum delay ends the wait
@@ -67,14 +68,14 @@ func (in Observation) stillWaits(d Decision) bool {
 	})
 }
 
-// isOvertaken reports whether another writer changed or deleted the workload meanwhile; the
-// watch brings what is now.
+// isOvertaken reports whether another writer changed or deleted the workload meanwhile. The
+// watch delivers the new state.
 func (d Decision) isOvertaken(err error) bool {
 	return apierrors.IsConflict(err) || d.Verb == RollOut && apierrors.IsNotFound(err)
 }
 
-// failedOnRecord is what is on record after an error. One that only asks to decide again
-// says nothing new.
+// failedOnRecord is the decision on record after an error. An error that only causes
+// another attempt isn't recorded.
 func (d Decision) failedOnRecord(err error, before record.Decision, now time.Time) record.Decision {
 	if d.isOvertaken(err) {
 		return before
@@ -82,7 +83,7 @@ func (d Decision) failedOnRecord(err error, before record.Decision, now time.Tim
 	return d.failure(err).onRecord(before, now, 0)
 }
 
-// note puts a decision on record of a workload that is on record, and nothing else.
+// note records a decision, and nothing else, for a workload that is already on record.
 func (r *Reconciler) note(w *kube.Workload, in Observation, d Decision) error {
 	if !in.Entry.IsKnown() || in.Entry.TooNew || in.Entry.Lost {
 		return nil
@@ -90,8 +91,8 @@ func (r *Reconciler) note(w *kube.Workload, in Observation, d Decision) error {
 	return r.putNote(w, in, d, in.Entry.Clone())
 }
 
-// noteMistake puts on record what a person has to correct, and stops the maximum delay:
-// until then the workload cannot be moved. Everything else on record stays as it is.
+// noteMistake records what a user has to correct, and stops the maximum delay, because
+// the workload can't be rolled out until then. Everything else on record stays as it is.
 func (r *Reconciler) noteMistake(w *kube.Workload, in Observation, d Decision) error {
 	if in.Entry.TooNew || in.Entry.Lost || !in.Entry.IsKnown() && (in.RecordFull != "" || !r.reserveForNew(w, in.Entry)) {
 		return nil
@@ -101,8 +102,9 @@ func (r *Reconciler) noteMistake(w *kube.Workload, in Observation, d Decision) e
 	return r.putNote(w, in, d, e)
 }
 
-// reserveForNew reserves room for a workload that was not followed yet, and reports whether it can
-// be put on record. The entry of an earlier one of its name may still be needed.
+// reserveForNew reserves room for a workload that wasn't followed yet, and reports
+// whether it can be put on record. The entry of an earlier workload of the same name may
+// still be needed.
 func (r *Reconciler) reserveForNew(w *kube.Workload, e record.Entry) bool {
 	if r.Room == nil {
 		return false
@@ -116,7 +118,7 @@ func (r *Reconciler) reserveForNew(w *kube.Workload, e record.Entry) bool {
 func (r *Reconciler) putNote(w *kube.Workload, in Observation, d Decision, e record.Entry) error {
 	e.Decision = d.onRecord(in.Entry.Decision, in.Now, d.Recheck)
 	if r.Room != nil && r.Room.Reserve(w.Key, e.Room()) != "" {
-		e.Decision.Message = "" // what all others have on record comes first
+		e.Decision.Message = "" // the entries of all other workloads come first
 	}
 	if e.Equal(in.Entry) {
 		return nil

@@ -10,10 +10,9 @@ import (
 type Options struct {
 	// Quiet is the quiet window of workloads that do not set their own. Default 5 s.
 	Quiet time.Duration
-	// MaxDelay bounds how long changes that keep coming can postpone a rollout.
-	// Default 60 s.
+	// MaxDelay is the maximum time continuous changes can delay a rollout. Default 60 s.
 	MaxDelay time.Duration
-	// Workers is how many workloads are looked at in parallel. Default 32.
+	// Workers is how many workloads are reconciled in parallel. Default 32.
 	Workers int
 }
 

@@ -9,17 +9,18 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// past is what one look finds out of a workload's revisions. Whoever needs them asks here:
-// the API server is asked once in a look, and not again while the workload waits.
+// past is the workload's revisions as one reconciliation sees them. Every caller queries
+// them here, so the API server is queried once per reconciliation, and not again while the
+// workload waits.
 type past struct {
 	workload *kube.Workload
-	// request is nil where nobody asks for revisions.
+	// request is nil where revisions aren't used.
 	request func(context.Context, *kube.Workload) (timeline.Past, error)
 	waiting *sync.Map
 	known   timeline.Past
 }
 
-// moment is all of a workload that its past depends on.
+// moment is every property of a workload that its past depends on.
 type moment struct {
 	uid      string
 	template record.Template
@@ -38,8 +39,8 @@ func (p *past) moment() moment {
 	return moment{w.UID, w.Template(), w.Status.Observed, w.Revision, w.Status.UpdateRevision}
 }
 
-// ask returns the past of the workload. Without the permission to it, or where nobody asks, there
-// are no revisions.
+// ask returns the workload's past. Without the permission, or where revisions aren't used, it
+// contains no revisions.
 func (p *past) ask(ctx context.Context) (timeline.Past, error) {
 	if p.known.Asked {
 		return p.known, nil
@@ -56,8 +57,8 @@ func (p *past) ask(ctx context.Context) (timeline.Past, error) {
 	return p.known, err
 }
 
-// close keeps what was asked for until the next look when the workload waits for that. What
-// could not be told is asked for again.
+// close keeps the answer until the next reconciliation when the workload waits for a
+// change. An incomplete answer is queried again.
 func (p *past) close(waits bool) {
 	if !waits || !p.known.Asked || p.known.NotActed || p.known.Refused != nil {
 		p.waiting.Delete(p.workload.Key)

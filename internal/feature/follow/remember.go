@@ -11,16 +11,16 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// failed is the outcome when the decision could not be carried out.
+// failed is the outcome of a decision that could not be carried out.
 func (o outcome) failed(in Observation) outcome {
 	o.decision.PendingSince, o.decision.DelaySince = in.pendingSince(), in.situation().draft.DelaySince
 	o.decision.Delivered, o.rolledOut = false, kube.RolledOut{}
 	return o
 }
 
-// remember is the entry after a decision. Inputs that the workload no longer
-// follows are dropped when pods start without them, and those of kinds that no family
-// knows are kept; a pending change keeps what was last given.
+// remember is the entry after a decision. Inputs that the workload no longer follows are
+// dropped when pods start without them. Inputs of kinds that no family here knows are
+// kept. A pending change keeps the version that was last delivered.
 func remember(e record.Entry, o outcome) record.Entry {
 	next := without(e, o.kinds, o.unrolled)
 	next.PendingSince, next.DelaySince, next.Decision = o.decision.PendingSince, o.decision.DelaySince, o.told
@@ -43,13 +43,13 @@ func remember(e record.Entry, o outcome) record.Entry {
 		next.RolledOutAt = later(e.RolledOutAt, o.before.rolledOutAt)
 		next.AsOf, next.Accounted = later(e.AsOf, o.before.writtenAt), next.Template.Number
 	case o.template.Now.Sum != e.Template.Sum:
-		// A revision that another writer uses again was not made for what it shows, whatever
-		// is left open.
+		// A revision that another writer uses again wasn't created for the versions that it
+		// shows, even when changes are still pending.
 		next.Accounted = max(e.Accounted, next.Template.Number)
 	}
 	if !slices.Contains([]Verb{Evict, Hold, Wait}, o.decision.Verb) || o.decision.Delivered {
-		// A hold in the middle of a series does not begin it again; and should the content go
-		// back, only this tells that pods have loaded what was between.
+		// A hold in the middle of a series doesn't restart the series. If the content is
+		// changed back, only this entry shows that pods have loaded a version in between.
 		next.Eviction = record.Eviction{}
 	}
 	for _, f := range o.findings {
@@ -61,8 +61,8 @@ func remember(e record.Entry, o outcome) record.Entry {
 	return next
 }
 
-// room is how much the entry may take after the decision: what the workload follows, its
-// hold, and inputs that no family here knows.
+// room is how much space the entry may need after the decision: for the inputs that the
+// workload follows, its hold, and inputs that no family here knows.
 func (in Observation) room() int {
 	hold := in.holdOnRecord()
 	if hold == in.Entry.Hold && in.followsWhatIsOnRecord() {
@@ -76,7 +76,8 @@ func (in Observation) room() int {
 	return next.Room()
 }
 
-// followsWhatIsOnRecord reports whether the workload follows just the inputs of the entry.
+// followsWhatIsOnRecord reports whether the workload follows exactly the inputs of the
+// entry.
 func (in Observation) followsWhatIsOnRecord() bool {
 	return len(in.Findings) == len(in.Entry.Inputs) && !slices.ContainsFunc(in.Findings, func(f input.Finding) bool {
 		_, known := in.Entry.Inputs[f.ID]
@@ -94,9 +95,9 @@ func without(e record.Entry, kinds []input.Kind, kept bool) record.Entry {
 }
 
 // takesAllIntoAccount reports whether the entry has caught up with the workload: it
-// takes a version without a patch, or finds a patch, a template or a revision that it does
-// not know, and leaves nothing open for which what was written before now could still
-// matter. For one that begins now, nothing that was written before does.
+// records a version without a patch, or finds a patch, a template or a revision that it
+// doesn't know, and no change is pending for which earlier writes could still matter. For
+// a new entry no earlier write matters.
 func (o outcome) takesAllIntoAccount(e record.Entry) bool {
 	if e.RolledOutAt.IsZero() && e.AsOf.IsZero() {
 		return true
@@ -120,8 +121,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// origin tells which revisions the workload had before it was given the input, as far
-// as a rollout did that.
+// origin returns which revisions the workload had before a rollout delivered the input,
+// empty when no rollout did.
 func (o outcome) origin(f input.Finding) timeline.Origin {
 	if o.decision.Verb == RollOut && o.delivers(f) {
 		return o.from
@@ -129,8 +130,8 @@ func (o outcome) origin(f input.Finding) timeline.Origin {
 	return o.template.From[f.ID]
 }
 
-// originAfter is the origin of an input that was given before. Measured in another way, it
-// is the same that was given.
+// originAfter is the origin of an input that was delivered before. Measured in another
+// way, it is still the version that was delivered.
 func (o outcome) originAfter(before record.Delivered, f input.Finding) timeline.Origin {
 	from := o.origin(f)
 	if f.Reason == input.NewBasis && (from == "" || o.template.Reverted[f.ID] != "") {
@@ -139,9 +140,10 @@ func (o outcome) originAfter(before record.Delivered, f input.Finding) timeline.
 	return from
 }
 
-// isUnknown reports whether the pods may have another version of an input that is due than
-// the one on record: they load it although it is what was given, or its family does not know
-// what they have. What was reverted is known: it must not be given again.
+// isUnknown reports whether pods may run another version of a due input than the one on
+// record: new pods load the current version even though the record already lists it as
+// delivered, or the family doesn't know which version they run. A reverted version is known:
+// Lockstep must not deliver it again.
 func (o outcome) isUnknown(f input.Finding, given record.Delivered) bool {
 	if f.Delivered == f.Current.Unknown() && o.template.Reverted[f.ID] == "" {
 		return true
@@ -149,9 +151,9 @@ func (o outcome) isUnknown(f input.Finding, given record.Delivered) bool {
 	return f.Live && given.Version == f.Current
 }
 
-// delivered is the entry of one input. One that is due at first sight, or of which it is not
-// known what the pods have, is on record as one of unknown content, so that it stays due.
-// What comes with the template is due by what that has.
+// delivered is the entry of one input. An input that is due at first sight, or whose version
+// in the pods isn't known, is recorded with unknown content, so it stays due. An input that
+// comes with the template is due by the version in the template.
 func (o outcome) delivered(e record.Entry, f input.Finding) (record.Delivered, bool) {
 	given, known := e.Inputs[f.ID]
 	if !f.Rebased.IsZero() {
@@ -186,7 +188,7 @@ func (o outcome) delivered(e record.Entry, f input.Finding) (record.Delivered, b
 	case o.loads(f) && f.Reason == input.Missing:
 		given.Take(f.Current) // the new pods start without it
 	case known && f.Reason == input.Missing && o.before.rolledOutAt.After(e.RolledOutAt) && o.before.template[f.ID] != given.Mark():
-		given.Take(given.Version.Unknown()) // a patch that is not on record gave another one
+		given.Take(given.Version.Unknown()) // a patch that isn't on record delivered another one
 	}
 	given.Shown = o.shown(f, given.Shown, known)
 	switch {
@@ -200,15 +202,15 @@ func (o outcome) delivered(e record.Entry, f input.Finding) (record.Delivered, b
 	return given, known
 }
 
-// shown is what a template of ours shows of the input.
+// shown is the mark that our own template shows for the input.
 func (o outcome) shown(f input.Finding, before input.Mark, known bool) input.Mark {
 	switch {
 	case o.loads(f) || f.Reason == input.DeliveredBefore:
 		return f.Shows
 	case known && f.Shows != input.Mark{} && o.before.template[f.ID] == f.Shows:
-		return f.Shows // whoever wrote it, the template shows what exists
+		return f.Shows // whichever writer set it, the template shows the current version
 	case f.Standing == input.Record && o.before.template[f.ID] != before:
-		return input.Mark{} // another writer made this template; what it shows is not ours to compare
+		return input.Mark{} // another writer made this template; its mark isn't ours to compare
 	}
 	return before
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// reported remembers what people were last told of each workload, so that they
-// are told once, and which workloads are not in step.
+// reported remembers the last report about each workload, so users are notified once, and
+// which workloads aren't in step.
 type reported struct {
 	mu     sync.Mutex
 	last   map[kube.Key]told
 	warned map[kube.Key][]string
 	behind map[kube.Key]standing
-	// rolled is when each workload was moved in the last hour.
+	// rolled lists when each workload was rolled out in the last hour.
 	rolled map[kube.Key][]time.Time
 }
 
-// told is what people were last told of a workload.
+// told is the last report about a workload.
 type told struct {
 	reason input.Reason
 	text   string
@@ -31,21 +31,21 @@ type standing struct {
 	reason input.Reason
 	// since is when the oldest undelivered change was first seen, zero when none is.
 	since time.Time
-	// blocked is true when a person has to correct something first.
+	// blocked is true when a user has to correct something first.
 	blocked bool
-	// failed is true when the workload has a digest whose rollout failed, and that is not put
-	// back; whatever else is due.
+	// failed is true when the workload runs a digest whose rollout failed and that isn't
+	// rolled back, whatever else is due.
 	failed bool
 }
 
 // tally is how many workloads are not in step, by reason.
 type tally struct {
 	pending map[input.Reason]int
-	// oldest is since when the one that waits longest waits.
+	// oldest is the earliest time since when a workload waits.
 	oldest  map[input.Reason]time.Time
 	blocked map[input.Reason]int
-	// rollouts is how often the workload was moved, in the last hour, that was moved most often
-	// of its namespace.
+	// rollouts counts rollouts in the last hour of each namespace's most frequently rolled
+	// workload.
 	rollouts map[string]int
 }
 
@@ -55,7 +55,7 @@ func newReported() *reported {
 	}
 }
 
-// replace remembers what people are told of a workload, and returns what they were told before.
+// replace remembers the report about a workload, and returns the previous one.
 func (r *reported) replace(key kube.Key, now told) (before told) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,8 +66,8 @@ func (r *reported) replace(key kube.Key, now told) (before told) {
 	return before
 }
 
-// replaceWarnings remembers the warnings of a workload, and returns those before them and
-// whether there are others now.
+// replaceWarnings remembers a workload's warnings, and returns the previous ones and
+// whether they differ.
 func (r *reported) replaceWarnings(key kube.Key, texts []string) (before []string, isNew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *reported) replaceWarnings(key kube.Key, texts []string) (before []strin
 	return before, !slices.Equal(before, texts)
 }
 
-// setStanding notes whether the workload is in step, and why not.
+// setStanding records whether the workload is in step, and why not.
 func (r *reported) setStanding(key kube.Key, d Decision, warnings []input.Warning) {
 	failed := slices.ContainsFunc(warnings, func(w input.Warning) bool { return w.Reason == input.RolloutFailed })
 	r.mu.Lock()
@@ -88,8 +88,8 @@ func (r *reported) setStanding(key kube.Key, d Decision, warnings []input.Warnin
 	r.behind[key] = standing{reason: d.Reason, since: d.PendingSince, blocked: d.isMistake(), failed: failed}
 }
 
-// addRollout notes that the workload was moved. What is older than an hour is dropped, and
-// what goes beyond a hundred: that is too often, whatever the number.
+// addRollout records that the workload was rolled out. It drops times older than an hour,
+// and those beyond a hundred, which is too often anyway.
 func (r *reported) addRollout(key kube.Key, now time.Time) {
 	const most = 100
 	r.mu.Lock()
@@ -102,7 +102,7 @@ func lastHour(times []time.Time, now time.Time) []time.Time {
 	return slices.DeleteFunc(times, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
 }
 
-// busiest counts by namespace how often the workload was moved that was moved most often.
+// busiest counts by namespace the rollouts of the most frequently rolled workload.
 func (r *reported) busiest(now time.Time) map[string]int {
 	all := map[string]int{}
 	for key, times := range r.rolled {
@@ -116,7 +116,7 @@ func (r *reported) busiest(now time.Time) map[string]int {
 	return all
 }
 
-// tally counts the workloads that are not in step, and how often others were moved.
+// tally counts the workloads that aren't in step, and the most frequent rollouts.
 func (r *reported) tally(now time.Time) tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()

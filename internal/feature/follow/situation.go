@@ -15,68 +15,70 @@ import (
 // Observation is everything that a decision depends on.
 type Observation struct {
 	Intent settings.Intent
-	// Assessment joins the reports of all families. Kinds are the kinds of inputs that these
-	// families know.
+	// Assessment joins the findings of all families. Kinds are the kinds of inputs that
+	// these families know.
 	input.Assessment
 	Kinds []input.Kind
 	State WorkloadState
 	Pods  PodState
-	// Template is what other writers made of the pod template.
+	// Template is the pod template as other writers left it.
 	Template Template
 	History  History
-	// Entry is what is on record, and RecordFull says why there is no room for more,
-	// empty when there is.
+	// Entry is the entry on record, and RecordFull explains why there is no room for
+	// more, empty when there is.
 	Entry      record.Entry
 	RecordFull string
 	// MaxDelay bounds the quiet window, counted from the first pending change, while the
-	// workload could have been moved.
+	// workload could have been rolled out.
 	MaxDelay time.Duration
 	Now      time.Time
 	Force    Force
-	// Estimate is true when bounds and times of changes are not known, because the
-	// input was read live and not followed.
+	// Estimate is true when bounds and times of changes aren't known, because the input
+	// was read live and not watched.
 	Estimate bool
 }
 
-// WorkloadState is what the workload shows of itself.
+// WorkloadState is the state that the workload object shows.
 type WorkloadState struct {
-	// NoTemplate says why the object has no pod template, empty when it has one.
+	// NoTemplate explains why the object has no pod template, empty when it has one.
 	NoTemplate string
-	// Shown is what the pod template shows, Replicas how many pods the workload asks
-	// for, zero when it does not say.
+	// Shown are the pod template's marks, Replicas how many pods the workload asks for,
+	// zero when it doesn't set a number.
 	Shown    input.Shown
 	Replicas int
-	// StartsPods is true for a workload that starts new pods by itself, again and
-	// again: a CronJob.
+	// StartsPods is true for a workload that regularly starts new pods by itself: a
+	// CronJob.
 	StartsPods bool
-	// Unrolled is true while pods are made from another template.
+	// Unrolled is true while pods are created from another template.
 	Unrolled bool
-	// Rollout is what the workload says of its rollout, and Health what follows from it.
-	// A drop-in writes as its original did and asks neither.
+	// Rollout is the rollout status that the workload reports, and Health is derived from
+	// it. A drop-in writes as its original did and uses neither.
 	Rollout health.Status
 	Health  health.Health
-	// OtherInstallation is the one that moved the workload last, empty when it was ours.
+	// OtherInstallation is the one that rolled out the workload last, empty when it was
+	// ours.
 	OtherInstallation string
 }
 
-// PodState is what is known of the workload's pods.
+// PodState is what is known about the workload's pods.
 type PodState struct {
-	// Off says why the strategies that work on pods cannot be used and what to do
-	// about it, empty when they can.
+	// Off explains why the strategies that work on pods can't be used and how to change
+	// that, empty when they can.
 	Off string
-	// All are the pods, gathered where NeedsPods; Problem is why they could not be.
+	// All are the pods, gathered where NeedsPods; Problem is why they could not be
+	// listed.
 	All     []pods.Pod
 	Problem error
 }
 
-// History is what is known of the workload's past.
+// History is what is known about the workload's past.
 type History struct {
-	// Past is what the look found out of the workload's revisions. MarksOnly is true for a
-	// program that never asks for them: only what the template shows tells of the past.
+	// Past contains the workload's revisions, if they were queried. MarksOnly is true for
+	// a program that never queries them: only the template's marks show the past.
 	Past      timeline.Past
 	MarksOnly bool
-	// NotActed is true when the workload's controller has not acted yet on what another writer
-	// made of it, so that nothing can be told.
+	// NotActed is true when the workload's controller hasn't acted yet on another writer's
+	// change, so the change can't be judged.
 	NotActed bool
 }
 
@@ -84,46 +86,46 @@ type History struct {
 type Decision struct {
 	Verb   Verb
 	Reason input.Reason
-	// Message is one line for people, the same for the same situation.
+	// Message is one line for users, the same for the same situation.
 	Message string
-	// Due are the inputs that are to be moved.
+	// Due are the inputs to be rolled out.
 	Due []input.Finding
-	// Delivered is true when they count as given once the decision is carried out.
+	// Delivered is true when they count as delivered once the decision is carried out.
 	Delivered bool
 	// PendingSince is when the oldest undelivered change was first seen.
 	PendingSince time.Time
-	// DelaySince is since when the workload could have been moved for it, zero while
+	// DelaySince is since when the workload could have been rolled out for it, zero while
 	// something forbids that.
 	DelaySince time.Time
-	// Recheck is when to look again, zero when only an event can change anything.
+	// Recheck is when to check again, zero when only an event can change anything.
 	Recheck time.Duration
-	// AwaitsStatus is true when a change of the workload's status is a reason to look
+	// AwaitsStatus is true when a change of the workload's status is a reason to check
 	// again.
 	AwaitsStatus bool
 	// Eviction is the next step of a series of evictions.
 	Eviction Eviction
-	// Estimate is true when the decision rests on an Input that is one.
+	// Estimate is true when the decision is based on an Observation that is an estimate.
 	Estimate bool
 }
 
 // Eviction is one step of a series of evictions; the zero value waits.
 type Eviction struct {
-	// For is what the series delivers.
+	// For is the versions that the series delivers.
 	For string
-	// Begin puts the series on record, with the number of pods where the workload does
-	// not say how many it wants.
+	// Begin puts the series on record, with the number of pods if the workload doesn't
+	// set one.
 	Begin bool
 	Pods  int
-	// Victim is the pod to evict, nil while an earlier step has not come to its end.
+	// Victim is the pod to evict, nil while an earlier step hasn't finished.
 	Victim *pods.Pod
 }
 
-// situation is an input with what follows from it at once.
+// situation is an observation with values derived from it.
 type situation struct {
 	Observation
 	// strategy delivers a change to this workload.
 	strategy strategy
-	// draft is a decision about the inputs that are to be moved.
+	// draft is a decision about the inputs to be rolled out.
 	draft Decision
 }
 
@@ -139,7 +141,7 @@ type strategy interface {
 	decide(situation) Decision
 }
 
-// order is what a decision gives the workload.
+// order is what a decision delivers to the workload.
 func (in Observation) order(d Decision) input.Order {
 	return input.Order{All: in.Findings, Due: d.Due, Kinds: in.Kinds}
 }
@@ -158,8 +160,8 @@ func (s situation) rollsOut() []input.Finding {
 	})
 }
 
-// pendingSince is when the oldest change that is due was first seen. A time to come
-// was written by a process whose clock is ahead of ours.
+// pendingSince is when the oldest due change was first seen. A time in the future was
+// written by a process whose clock is ahead of ours.
 func (in Observation) pendingSince() time.Time {
 	if p := in.Entry.PendingSince; !p.IsZero() && !p.After(in.Now) {
 		return p
@@ -173,7 +175,8 @@ func (d Decision) as(verb Verb, reason input.Reason) Decision {
 	return d
 }
 
-// held is a change that something forbids. Who forces it knows what it would change.
+// held is a change that something forbids. A user who forces it knows what it would
+// change.
 func (s situation) held(reason input.Reason, why string) Decision {
 	if s.Force == NoForce {
 		why += ": " + s.draft.Message
@@ -193,9 +196,9 @@ func (s situation) delivered(d Decision) Decision {
 }
 
 // respects reports whether a bar counts. A hold on a source that the pods have already
-// forbids nothing; what was reverted would be loaded again by any rollout. A person
-// who moves a workload overrules that it was reverted; holds, quarantine and contest only
-// when asked to.
+// loaded forbids nothing, but any rollout would load a reverted input again. A user who
+// forces a rollout overrules a revert. Holds, quarantine and contest are overruled only
+// by ForceNow.
 func (in Observation) respects(f input.Finding, bar input.Bar) bool {
 	switch in.Force {
 	case ForceNow:
@@ -207,27 +210,27 @@ func (in Observation) respects(f input.Finding, bar input.Bar) bool {
 	return f.Standing == input.Due || bar.Reason != input.Held
 }
 
-// Template is what is known of a workload's pod template, and of what other writers
-// made of it.
+// Template is what is known about a workload's pod template and other writers' changes to
+// it.
 type Template struct {
 	// Now is the one that the entry takes into account after the decision.
 	Now record.Template
-	// Back are the inputs that were reverted, each with the revision that new pods
-	// are made from.
+	// Reverted are the reverted inputs, each with the revision that new pods are created
+	// from.
 	Reverted map[input.ID]string
-	// From tells, of inputs that another rollout gave, which revisions the workload had
-	// before it.
+	// From lists, for inputs that another rollout delivered, which revisions the workload
+	// had before it.
 	From map[input.ID]timeline.Origin
-	// Released are inputs that were reverted until a person accepted them.
+	// Released are inputs that were reverted until a user accepted them.
 	Released []input.ID
-	// Hold is a hold that counts although an undo removed its annotation.
+	// Hold is a hold that counts even though an undo removed its annotation.
 	Hold record.Hold
 }
 
-// earlierRevision stands for the name of a revision that is not known.
+// earlierRevision stands for the name of an unknown revision.
 const earlierRevision = "unknown"
 
-// sooner is the shorter of two times, of which zero means never.
+// sooner is the shorter of two durations, where zero means never.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -12,12 +12,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// goneFor is how long the entry of a deleted workload stays. One of its name that is made
-// meanwhile may take over its pods: "kubectl delete --cascade=orphan", and apply.
+// goneFor is how long the entry of a deleted workload is kept. A workload of the same
+// name that is created meanwhile may take over its pods, as with "kubectl delete
+// --cascade=orphan" and apply.
 const goneFor = 10 * time.Minute
 
-// entry is what is on record. Of another UID under the same name nothing is known, unless
-// it took over the pods; that cannot be told before its controller has acted.
+// entry is the entry on record. Nothing is known about another UID under the same name,
+// unless it took over the pods. That can't be determined before its controller has acted.
 func (g *Gatherer) entry(ctx context.Context, w *kube.Workload, past kube.AskPast) (e record.Entry, notActed bool, err error) {
 	e, ok := g.Entry(w.Key)
 	unknown := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Delivered{}, Unstored: record.Unstored{Lost: e.Lost, TooNew: e.TooNew}}
@@ -36,7 +37,7 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload, past kube.AskPas
 		return unknown, before.NotActed, err
 	}
 	e = e.Clone()
-	// The new object counts its generations anew, and may have another template.
+	// The new object restarts its generations, and may have another template.
 	e.UID, e.Template.Generation, e.Inherited, e.TakenOver = w.UID, 0, w.StartsFrom(), true
 	if w.RolledOutSinceMade() || w.Replaced != "" { // its pods were replaced since
 		e.Inherited = ""
@@ -44,8 +45,8 @@ func (g *Gatherer) entry(ctx context.Context, w *kube.Workload, past kube.AskPas
 	return e, false, nil
 }
 
-// namespaceAsks reports whether a setting of the namespace asks for the workload, so that
-// what is on record of it still counts.
+// namespaceAsks reports whether a namespace setting asks for the workload, so its entry
+// still counts.
 func (g *Gatherer) namespaceAsks(w *kube.Workload) bool {
 	ns, ok := g.View.Namespace(w.Key.Namespace)
 	if !ok {
@@ -60,19 +61,20 @@ func (g *Gatherer) isOver(e record.Entry) bool {
 	return !e.GoneAt.IsZero() && g.Now().Sub(e.GoneAt) >= goneFor
 }
 
-// tookOver reports whether new pods are made from a revision that is older than the
-// workload: then its pods are those of the one before. So they are while it is paused, and
-// so they were when a patch of ours has replaced them since, and the process ended before
-// that was on record. A revision that was made after the one before was gone is not its own.
+// tookOver reports whether new pods are created from a revision that is older than the
+// workload: then its pods belonged to the previous workload. The same holds while the
+// workload is paused, and when our own patch replaced those pods but the process ended
+// before recording it. A revision that was created after the previous workload was deleted
+// doesn't belong to that workload.
 func tookOver(w *kube.Workload, revisions []timeline.Revision, gone time.Time) bool {
 	return slices.ContainsFunc(revisions, func(r timeline.Revision) bool {
 		return r.Created.Before(w.Created) && (gone.IsZero() || !r.Created.After(gone)) && (r.Current || w.Status.Paused || w.RolledOutSinceMade())
 	})
 }
 
-// own returns the workload as this installation sees it, and the other one that moved it
-// last. What that one showed in the template is not ours to compare: it has another key
-// for the digests of Secrets.
+// own returns the workload as this installation sees it, and the other installation that
+// rolled it out last. That one's marks in the template can't be compared: it uses another
+// key for Secret digests.
 func (g *Gatherer) own(w *kube.Workload) (seen *kube.Workload, other string) {
 	if g.Installation == "" || w.RolledOutBy == "" || w.RolledOutBy == g.Installation || w.RolledOutAt.IsZero() {
 		return w, ""

@@ -7,10 +7,10 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// trial is the template by which a patch of ours gave an input that comes with it, until
-// its family has seen how that rollout ended. Mixed is true when a failure may be due to
-// something else: the same patch or a later one gave live inputs, or the workload was not
-// healthy before.
+// trial is the template by which our own patch delivered an input that comes with the
+// template, until its family has seen how that rollout ended. Mixed is true when a
+// failure may have another cause: the same patch or a later one delivered live inputs, or
+// the workload wasn't healthy before.
 func (o outcome) trial(f input.Finding, before record.Delivered) (template string, mixed bool) {
 	if f.Live {
 		return "", false
@@ -27,8 +27,8 @@ func (o outcome) trial(f input.Finding, before record.Delivered) (template strin
 }
 
 // awaits reports whether pods of an older revision keep the workload from running the
-// input. That begins with a template that has it, ours or another writer's, and ends with
-// the last of those pods.
+// input. That begins with a template that contains it, ours or another writer's, and ends
+// with the last of those pods.
 func (o outcome) awaits(f input.Finding, given, before record.Delivered) bool {
 	switch {
 	case given.RevertedTo != "":

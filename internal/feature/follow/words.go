@@ -37,7 +37,8 @@ func matching(findings []input.Finding, wanted func(input.Finding) bool) []input
 	return found
 }
 
-// changes tells from what to what, by short digests: "configmap/app 3fa9c1d2e4 -> 77ab01c9de".
+// changes lists the old and new versions by short digests: "configmap/app 3fa9c1d2e4 ->
+// 77ab01c9de".
 func changes(due []input.Finding) string {
 	parts := make([]string, len(due))
 	for i, f := range due {
@@ -50,7 +51,7 @@ func changes(due []input.Finding) string {
 	return strings.Join(parts, ", ")
 }
 
-// versions names the inputs with the versions that exist.
+// versions lists the inputs with their current versions.
 func versions(findings []input.Finding) string {
 	parts := make([]string, len(findings))
 	for i, f := range findings {
@@ -82,7 +83,8 @@ func quoted(text string) string {
 	return fmt.Sprintf(" (%q)", settings.Shorten(text))
 }
 
-// reverted says which inputs were reverted, and to what; empty when none was.
+// revertedInWords lists the reverted inputs and their revisions; empty when none was
+// reverted.
 func revertedInWords(findings []input.Finding) string {
 	var parts []string
 	for _, f := range findings {

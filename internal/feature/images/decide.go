@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// An image that another writer puts back this often within this time is contested.
+// An image that another writer restores this often within this time is contested.
 const (
 	contestedTimes  = 3
 	contestedWithin = time.Hour
@@ -22,74 +22,76 @@ type Observation struct {
 	Template Template
 	// Delivered is the version on record, zero when there is none.
 	Delivered fingerprint.Version
-	// Found is the newest wanted tag and its digest, zero when no registry has said.
+	// Found is the newest wanted tag and its digest, zero when no registry has answered.
 	Found Pin
-	// DeliveredBefore is true when a revision shows that Found was given before the controller
-	// stopped.
+	// DeliveredBefore is true when a revision shows that Found was delivered before the
+	// controller stopped.
 	DeliveredBefore bool
 	Memo            Memo
-	// Released is true when a person accepts what was reverted, contested or
-	// quarantined; Reverted when the version on record was reverted.
+	// Released is true when a user accepts a reverted, contested or quarantined image;
+	// Reverted when the version on record was reverted.
 	Released, Reverted bool
-	// Observed is true when nothing is written: what would be given counts as given.
+	// Observed is true when nothing is written: the version that would be delivered
+	// counts as delivered.
 	Observed bool
 	Trial    Trial
 	Now      time.Time
 }
 
-// Template is what the pod template says of the container.
+// Template is the container in the pod template.
 type Template struct {
-	// Image is the text, and Has what that means, zero when it cannot be read.
+	// Image is the text, and Has its parsed form, zero when it can't be parsed.
 	Image string
 	Has   tagspec.Reference
-	// Shown is true when the template shows that a patch of ours gave it the image that was
+	// Shown is true when the template shows that our own patch delivered the image that was
 	// found.
 	Shown bool
-	// Ours is true when the template shows that a patch of ours gave it what it has.
+	// Ours is true when the template shows that our own patch set its image.
 	Ours bool
 }
 
-// Trial is how the rollout goes by which a patch of ours gave the version on record.
+// Trial is the state of the rollout by which our own patch delivered the version on
+// record.
 type Trial struct {
-	// On is true while the template is the one of that patch and it is not known how its
-	// rollout ended; Mixed when something else may be to blame for a failure.
+	// On is true while the template is that patch's and the end of its rollout isn't
+	// known; Mixed when a failure may have another cause.
 	On, Mixed bool
-	// Health is how the rollout goes, and HasPods whether there are pods that prove it.
+	// Health is the rollout's health, and HasPods whether pods exist that prove it.
 	Health  health.State
 	HasPods bool
 }
 
-// Verdict is what has to happen for the image of one container, and why.
+// Verdict is what to do for the image of one container, and why.
 type Verdict struct {
 	Standing input.Standing
 	Reason   input.Reason
-	// To is what the container is to run.
+	// To is the image that the container should run.
 	To Pin
-	// Bar forbids to move it, empty when nothing does.
+	// Bar forbids the rollout, empty when nothing does.
 	Bar input.Reason
 	// Failed is true when the rollout of the digest on record failed.
 	Failed bool
 	// Proven is true when it is known how that rollout ended.
 	Proven bool
-	// Memo is what is remembered from now on, MemoIfGiven instead when the verdict is
-	// carried out.
+	// Memo is remembered from now on, MemoIfDelivered instead when the verdict is carried
+	// out.
 	Memo, MemoIfDelivered Memo
 }
 
-// check is one step of the rule: it answers, or leaves the question to the next.
+// check is one step of the rule: it decides, or leaves the decision to the next.
 type check func(Observation) (Verdict, bool)
 
-// Decide compares the pod template with what the annotation stands for. The first check
-// that knows an answer gives it.
+// Decide compares the pod template with the image that the annotation requests. The first
+// check that applies decides.
 func Decide(o Observation) Verdict {
 	o.Memo = o.memo()
 	for _, c := range []check{
-		failedHere,      // put the one before back
+		failedHere,      // restore the previous digest
 		unanswered,      // nothing to compare with
-		inPlace,         // the template has the digest
-		accepted,        // a person wants the template as it is
-		deliveredBefore, // we gave it, and the process ended before that was on record
-		tagMoved,        // another digest than the one that was given
+		inPlace,         // the template contains the digest
+		accepted,        // a user wants the template as it is
+		deliveredBefore, // we delivered it, and the process ended before that was on record
+		tagMoved,        // another digest than the delivered one
 		pinned,          // a digest that another writer chose
 	} {
 		if v, known := c(o); known {
@@ -99,7 +101,7 @@ func Decide(o Observation) Verdict {
 	return o.complete(unpinned(o))
 }
 
-// memo is what is remembered before the verdict.
+// memo is the memo before the verdict.
 func (o Observation) memo() Memo {
 	m := o.Memo
 	if request := requestSum(o.Request.Image.String(), o.Request.Platform); m.Request != request {
@@ -119,7 +121,7 @@ func (o Observation) memo() Memo {
 	return m
 }
 
-// complete adds what every verdict says.
+// complete adds the fields that every verdict includes.
 func (o Observation) complete(v Verdict) Verdict {
 	v.Memo, v.Failed, v.Proven = o.Memo, o.hasFailed(), o.Trial.On && o.isHealthy()
 	if v.Bar == input.Contested {
@@ -138,21 +140,21 @@ func (o Observation) complete(v Verdict) Verdict {
 	return v
 }
 
-// isHealthy: every pod is made from the template and available, and there is one.
+// isHealthy: there are pods, all of them created from the template and available.
 func (o Observation) isHealthy() bool { return o.Trial.Health == health.Done && o.Trial.HasPods }
 
-// hasFailed: the rollout failed that gave the digest on record.
+// hasFailed: the rollout that delivered the digest on record failed.
 func (o Observation) hasFailed() bool {
 	return o.Trial.On && o.Trial.Health == health.Failed && o.Template.Has.Digest != "" && o.Template.Has.Digest == digestOf(o.Delivered)
 }
 
-// mayPutBack: only to what was healthy here, and only when nothing else may be to blame.
+// mayPutBack: Lockstep restores only a digest that was healthy here, and only when
+// nothing else can have caused the failure.
 func (o Observation) mayPutBack(m Memo) bool {
 	return !o.Trial.Mixed && m.Healthy != (Pin{}) && m.Healthy.Digest != o.Template.Has.Digest
 }
 
-// failedHere puts the digest back that was healthy, unless another one is there to be
-// tried.
+// failedHere restores the healthy digest, unless the tag has another digest to try.
 func failedHere(o Observation) (Verdict, bool) {
 	if !o.hasFailed() || !o.mayPutBack(o.Memo) || o.hasAnother() {
 		return Verdict{}, false
@@ -160,7 +162,7 @@ func failedHere(o Observation) (Verdict, bool) {
 	return Verdict{Standing: input.Due, Reason: input.PutBack, To: o.Memo.Healthy}, true
 }
 
-// hasAnother: the tag has a digest by now that was not tried.
+// hasAnother: the tag now has a digest that wasn't tried.
 func (o Observation) hasAnother() bool {
 	return o.Found != (Pin{}) && !o.Memo.isBad(o.Found.Digest) && o.Found.Digest != o.Memo.Healthy.Digest
 }
@@ -169,7 +171,8 @@ func unanswered(o Observation) (Verdict, bool) {
 	return Verdict{Standing: input.Settled, Reason: input.Unresolved}, o.Found == (Pin{})
 }
 
-// inPlace: an unchanged digest rolls nothing, also when a newer tag has the same.
+// inPlace: an unchanged digest doesn't cause a rollout, even when a newer tag has the
+// same digest.
 func inPlace(o Observation) (Verdict, bool) {
 	v := Verdict{Standing: input.Record, Reason: input.DeliveredByRollout, To: o.Found}
 	switch {
@@ -183,7 +186,7 @@ func inPlace(o Observation) (Verdict, bool) {
 	return v, o.Template.Has.Digest == o.Found.Digest && o.Request.Image.Allows(o.Template.Has)
 }
 
-// isNew: it is not known what was given.
+// isNew: it isn't known which version was delivered.
 func (o Observation) isNew() bool {
 	return o.Delivered.IsZero() || o.Delivered == o.Delivered.Unknown()
 }
@@ -204,14 +207,14 @@ func tagMoved(o Observation) (Verdict, bool) {
 	return v, o.gaveUnrecorded() || !o.isNew() && o.Delivered != versionOf(o.Found)
 }
 
-// gaveUnrecorded: the process ended between a patch of ours and the record, which has only
-// that there was something to give. No other writer chose what the template has.
+// gaveUnrecorded: the process ended between our own patch and the record, which lists only
+// that a version was due. No other writer chose the template's image.
 func (o Observation) gaveUnrecorded() bool {
 	return o.Template.Ours && o.isNew() && !o.Delivered.IsZero()
 }
 
-// pinned: what the tag has now is taken as given, so that the pin ends when it has
-// another digest.
+// pinned: the tag's current digest is recorded as delivered, so the pin ends when the tag
+// has another digest.
 func pinned(o Observation) (Verdict, bool) {
 	v := Verdict{Standing: input.Settled, Reason: input.Pinned, To: o.Found}
 	if o.isNew() {
@@ -220,8 +223,9 @@ func pinned(o Observation) (Verdict, bool) {
 	return v, o.Template.Has.Digest != "" && o.Request.Image.Allows(o.Template.Has)
 }
 
-// unpinned: the annotation is the request. Whoever undoes that again and again has
-// another opinion, and two who write in turns end nothing.
+// unpinned: the annotation is the request. When another writer undoes the pin again and
+// again, Lockstep stops, because two writers would otherwise overwrite each other without
+// end.
 func unpinned(o Observation) Verdict {
 	v := Verdict{Standing: input.Due, Reason: input.Unpinned, To: o.Found}
 	switch {
@@ -233,7 +237,7 @@ func unpinned(o Observation) Verdict {
 	return v
 }
 
-// again is when the image was pinned once more, within the last hour.
+// again lists when the image was pinned again, within the last hour.
 func (o Observation) again() []time.Time {
 	var recent []time.Time
 	for _, at := range o.Memo.Again {

@@ -2,10 +2,9 @@ package images
 
 import "github.com/lockstep-dev/lockstep/internal/core/input"
 
-// Enforce is the rule where nothing is remembered, as in kube-image-deployer: the template
-// is the only state, and whatever differs from the digest that the annotation stands for
-// is due, whoever wrote it. The image is written without its tag, as in the annotation
-// otherwise.
+// Enforce is the rule without a record, as in kube-image-deployer: the template is the
+// only state, and any image that differs from the requested digest is due, whichever
+// writer set it. The image is written without its tag, and otherwise as in the annotation.
 func Enforce(o Observation) Verdict {
 	to := Pin{Digest: o.Found.Digest}
 	switch {

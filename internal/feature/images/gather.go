@@ -22,22 +22,22 @@ import (
 
 // Options of the inputs.
 type Options struct {
-	// Watch asks a registry now and then, and wakes when the answer has changed.
+	// Watch queries a registry regularly, and calls wake when the answer has changed.
 	Watch       func(q imagewatch.Question, wake func()) Watch
 	Credentials Credentials
-	// Platforms are those for which the workload's images are needed; none asks for no
-	// platform. It is false while that is not known.
+	// Platforms are those for which the workload's images are needed; an empty list
+	// requires no platform. It is false while that isn't known.
 	Platforms func(*kube.Workload) ([]v1.Platform, bool)
-	// Enforced is true where nothing is remembered: the rule is Enforce.
+	// Enforced is true where nothing is recorded: the rule is Enforce.
 	Enforced bool
 	Now      func() time.Time
 }
 
-// Credentials are those with which pods of the workload pull, and a name that tells them
-// from others.
+// Credentials are those with which the workload's pods pull, and a name that identifies
+// them.
 type Credentials func(*kube.Workload) (source keychain.Source, name string)
 
-// Watch is a question that is asked now and then.
+// Watch is a registry query that is repeated regularly.
 type Watch interface {
 	View() imagewatch.View
 	Stop()
@@ -60,8 +60,8 @@ func New(o Options) *Inputs {
 // Kinds are the kinds of inputs that this family knows.
 func (i *Inputs) Kinds() []input.Kind { return []input.Kind{input.KindImage} }
 
-// Assess tells, for each container that an annotation names, whether the pod template has
-// the digest that the annotation stands for.
+// Assess reports, for each container that an annotation names, whether the pod template
+// contains the requested digest.
 func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.Intent, given record.Entry, past kube.AskPast) (input.Assessment, error) {
 	var all input.Assessment
 	i.keep(w.Key, intent.Images)
@@ -94,7 +94,8 @@ func (i *Inputs) Assess(ctx context.Context, w *kube.Workload, intent settings.I
 	return all, nil
 }
 
-// decide applies the rule. What is enforced has no record: the template is what was given.
+// decide applies the rule. Enforce has no record: the template's digest is the delivered
+// one.
 func (i *Inputs) decide(o *Observation) Verdict {
 	if !i.options.Enforced {
 		return Decide(*o)
@@ -103,8 +104,8 @@ func (i *Inputs) decide(o *Observation) Verdict {
 	return Enforce(*o)
 }
 
-// referenceIn reads the image of a container. Whatever cannot be read is not what is
-// asked for.
+// referenceIn parses a container's image. One that can't be parsed isn't the requested
+// one.
 func referenceIn(at kube.ContainerImage) tagspec.Reference {
 	reference, err := tagspec.ParseReference(at.Image)
 	if err != nil {
@@ -113,7 +114,7 @@ func referenceIn(at kube.ContainerImage) tagspec.Reference {
 	return reference
 }
 
-// Observe gathers what the verdict depends on, besides the registry's answer.
+// Observe gathers everything that the verdict depends on, except the registry's answer.
 func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.Intent, given record.Entry, now time.Time) Observation {
 	before := given.Inputs[input.Image(request.Container)]
 	at, _ := w.ImageOf(request.Container)
@@ -135,13 +136,13 @@ func Observe(w *kube.Workload, request settings.ImageRequest, intent settings.In
 	}
 }
 
-// mayBeDeliveredBefore reports whether revisions can tell of a digest that is not on record.
+// mayBeDeliveredBefore reports whether revisions can show a digest that isn't on record.
 func (o Observation) mayBeDeliveredBefore() bool {
 	return !o.isNew() && o.Found != (Pin{}) && o.Delivered != versionOf(o.Found)
 }
 
-// wasDelivered reports whether a digest was given before the controller stopped and undone
-// before it came back. That is asked once, for the first answer that this process got.
+// wasDelivered reports whether a digest was delivered before the controller stopped and
+// undone before it restarted. That is checked once, for this process's first answer.
 func wasDelivered(w *kube.Workload, o Observation, given record.Entry, past timeline.Past) bool {
 	id := input.Image(o.Request.Container)
 	return timeline.Timeline{
@@ -152,8 +153,8 @@ func wasDelivered(w *kube.Workload, o Observation, given record.Entry, past time
 	}.DeliveredUnrecorded()
 }
 
-// untilDeadline is when pods that are not there yet count as failed, zero where the
-// workload's controller says so itself.
+// untilDeadline is when pods that don't exist yet count as failed, zero where the
+// workload's controller reports the failure itself.
 func (i *Inputs) untilDeadline(w *kube.Workload) time.Duration {
 	if w.Status.Deadline == 0 {
 		return 0
@@ -184,8 +185,8 @@ func finding(w *kube.Workload, o Observation, v Verdict, a answer) input.Finding
 	return f
 }
 
-// pinnedImage is how a container names an image by its tag and its digest. A digest
-// whose tag is not known stands alone.
+// pinnedImage is an image reference with tag and digest. A digest whose tag isn't known
+// stands alone.
 func pinnedImage(repository tagspec.Repository, p Pin) string {
 	if p.Tag == "" {
 		return repository.Written + "@" + p.Digest
@@ -193,7 +194,7 @@ func pinnedImage(repository tagspec.Repository, p Pin) string {
 	return repository.Written + ":" + p.Tag + "@" + p.Digest
 }
 
-// short is an image as people read it.
+// short is an image in readable form.
 func short(r tagspec.Reference) string {
 	version := versionOf(Pin{Digest: r.Digest})
 	if r.Digest == "" {

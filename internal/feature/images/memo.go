@@ -9,34 +9,34 @@ import (
 	"time"
 )
 
-// Pin is a tag and the digest that it had.
+// Pin is a tag and the its digest.
 type Pin struct {
 	Tag, Digest string
 }
 
-// Memo is what is remembered of a container's image besides the digest that it was given.
+// Memo is what is remembered about a container's image besides the delivered digest.
 type Memo struct {
-	// Request is a digest of the annotations by which Again, Contested and Accepted came.
+	// Request is a digest of the annotations to which Again, Contested and Accepted
+	// apply.
 	Request string
-	// Again is when Lockstep pinned the image after another writer had put it back, to the
+	// Again is when Lockstep pinned the image after another writer had restored it, to the
 	// second.
 	Again []time.Time
-	// Contested is true since another writer has put it back too often.
+	// Contested is true since another writer has restored it too often.
 	Contested bool
-	// Accepted is true when the template stays as it is although it does not have the
-	// digest: a person released it, or it was only observed.
+	// Accepted is true when the template stays as it is without the digest: a user
+	// released it, or it was only observed.
 	Accepted bool
-	// Healthy is what the workload last ran well with.
+	// Healthy is the image with which the workload was last healthy.
 	Healthy Pin
-	// Bad are beginnings of digests whose rollout failed, the last one at the end.
+	// Bad are the beginnings of digests whose rollout failed, the last one at the end.
 	Bad []string
 }
 
-// mostBad bounds the list of digests whose rollout failed: an older one does not come
-// back.
+// mostBad bounds the list of digests whose rollout failed: older ones don't return.
 const mostBad = 8
 
-// badDigits is how many digits tell digests apart.
+// badDigits is how many digits distinguish digests.
 const badDigits = 20
 
 // The words of a memo in its written form: "request=3fa9c1d2;ok=1.4@77ab…;bad=…,…".
@@ -45,7 +45,7 @@ const (
 	contestedWord, acceptedWord                  = "contested", "accepted"
 )
 
-// ParseMemo reads what String wrote. What it cannot read it leaves out.
+// ParseMemo parses String's output. It skips what it can't parse.
 func ParseMemo(text string) Memo {
 	var m Memo
 	for element := range strings.SplitSeq(text, ";") {
@@ -74,7 +74,7 @@ func ParseMemo(text string) Memo {
 	return m
 }
 
-// String is the written form. It has no spaces: tags and digests have none.
+// String is the written form. It contains no spaces, because tags and digests don't.
 func (m Memo) String() string {
 	var words []string
 	if m.Request != "" {
@@ -115,7 +115,7 @@ func (m Memo) isBad(digest string) bool {
 	return slices.Contains(m.Bad, badName(digest))
 }
 
-// withBad notes that the rollout of a digest failed.
+// withBad records that the rollout of a digest failed.
 func (m Memo) withBad(digest string) Memo {
 	if m.isBad(digest) {
 		return m
@@ -125,8 +125,7 @@ func (m Memo) withBad(digest string) Memo {
 	return m
 }
 
-// renewed forgets what was noted about the digest that is on record, of which another one
-// takes the place.
+// renewed forgets the notes about the digest on record, which another one replaces.
 func (m Memo) renewed() Memo {
 	m.Again, m.Contested, m.Accepted = nil, false, false
 	return m

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/webhook"
 )
 
-// Metrics count what registries are asked and what they answer.
+// Metrics count registry requests and answers.
 type Metrics struct {
 	requests    *prometheus.CounterVec
 	resolutions *prometheus.CounterVec
@@ -71,7 +71,7 @@ func resultOf(err error) string {
 	return string(cmp.Or(registry.KindOf(err), registry.Broken))
 }
 
-// Collector shows how the images fare that are asked for now, read when it is asked.
+// Collector shows the last check of each followed image, read at every scrape.
 type Collector struct {
 	inputs *Inputs
 	images *prometheus.Desc

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// versionOf is the version of an image, zero when nothing is known of it.
+// versionOf is the version of an image, zero when its digest isn't known.
 func versionOf(p Pin) fingerprint.Version {
 	basis, sum, found := strings.Cut(p.Digest, ":")
 	if !found {
@@ -16,7 +16,7 @@ func versionOf(p Pin) fingerprint.Version {
 	return fingerprint.Version{Basis: basis, Sum: sum}
 }
 
-// Short shortens the digest in an image for people: "app:1.4@77ab01c9de".
+// Short shortens the digest in an image for display: "app:1.4@77ab01c9de".
 func Short(image string) string {
 	name, digest, found := strings.Cut(image, "@")
 	if !found {
@@ -33,8 +33,8 @@ func digestOf(v fingerprint.Version) string {
 	return v.String()
 }
 
-// markOf is what a template shows that was given the image. It has the whole digest: a
-// pod can be made of it.
+// markOf is the mark in a template to which the image was delivered. It includes the
+// whole digest, from which a pod can be created.
 func markOf(p Pin) input.Mark {
 	if p.Digest == "" {
 		return input.Mark{}

@@ -13,43 +13,44 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// watched is the question about the image of one container.
+// watched is the query for the image of one container.
 type watched struct {
-	// name is the same for the same question.
+	// name is the same for the same query.
 	name  string
 	watch Watch
-	// host is the registry that is asked.
+	// host is the registry that is queried.
 	host string
-	// digest is that of the last answer, first seen at since; answers counts how many there
-	// were in this process.
+	// digest is that of the last answer, first seen at since; answers counts the answers in
+	// this process.
 	digest  string
 	since   time.Time
 	answers int
-	// problem is the last failure in the words in which it came first, and kind its kind.
+	// problem is the last failure, in the wording of its first occurrence, and kind its
+	// kind.
 	problem string
 	kind    registry.Kind
 }
 
-// answer is what is known of a question.
+// answer is what is known about a query.
 type answer struct {
 	imagewatch.View
 	// since is when the digest was first seen, and first is true when this process saw no
-	// other one before.
+	// earlier one.
 	since time.Time
 	first bool
-	// problem says why the last check failed, the same words for the same kind of failure.
+	// problem explains why the last check failed, in the same words for the same kind of
+	// failure.
 	problem string
 }
 
-// Wake sets the function that is called with a workload of which an image has changed.
+// Wake sets the function that is called with a workload whose image has changed.
 func (i *Inputs) Wake(f func(kube.Key)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.wake = f
 }
 
-// WakeAll wakes every workload that asks for an image: what is asked may be another
-// question now.
+// WakeAll wakes every workload that requests an image: its query may be another one now.
 func (i *Inputs) WakeAll() {
 	i.mu.Lock()
 	wake, keys := i.wake, slices.Collect(maps.Keys(i.watched))
@@ -59,7 +60,7 @@ func (i *Inputs) WakeAll() {
 	}
 }
 
-// NextChecks tell when the registry of each container's image is asked next.
+// NextChecks list when the registry is next queried for each container's image.
 func (i *Inputs) NextChecks() []NextCheck {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -74,7 +75,7 @@ func (i *Inputs) NextChecks() []NextCheck {
 	return all
 }
 
-// NextCheck is when the image of a container is looked at next.
+// NextCheck is when the image of a container is checked next.
 type NextCheck struct {
 	// Workload is the ID of its key.
 	Workload  string    `json:"workload"`
@@ -82,10 +83,10 @@ type NextCheck struct {
 	At        time.Time `json:"at"`
 }
 
-// Drop ends the questions about a workload that is gone.
+// Drop ends the queries for a workload that is gone.
 func (i *Inputs) Drop(key kube.Key) { i.keep(key, nil) }
 
-// keep ends the questions about containers that nothing asks for any more.
+// keep ends the queries for containers that are no longer requested.
 func (i *Inputs) keep(key kube.Key, requests []settings.ImageRequest) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -107,7 +108,7 @@ func (q *watched) stop() {
 	}
 }
 
-// ask looks at the last answer to what is asked for a container, and asks from now on.
+// ask returns the last answer for a container, and starts the query if necessary.
 func (i *Inputs) ask(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference) answer {
 	question, known := i.question(w, request, has)
 	i.mu.Lock()
@@ -126,7 +127,7 @@ func (i *Inputs) ask(w *kube.Workload, request settings.ImageRequest, has tagspe
 	if name := nameOf(question); q.name != name {
 		key := w.Key
 		next := i.options.Watch(question, func() { i.wakeUp(key) })
-		q.stop() // After the other one has begun, so that what is shared stays.
+		q.stop() // After the next one has begun, so shared parts stay.
 		q.name, q.watch, q.host = name, next, question.Repository.Host
 	}
 	return q.read(i.options.Now())
@@ -139,7 +140,7 @@ func (i *Inputs) wakeUp(key kube.Key) {
 	wake(key)
 }
 
-// read notes what has changed since the last look.
+// read records changes since the last call.
 func (q *watched) read(now time.Time) answer {
 	view := q.watch.View()
 	if view.Digest != "" && view.Digest != q.digest {
@@ -156,7 +157,7 @@ func (q *watched) read(now time.Time) answer {
 	return answer{View: view, since: q.since, first: q.answers == 1, problem: q.problem}
 }
 
-// isLeftAlone reports whether the registry was only not asked, for a while, because of the
+// isLeftAlone reports whether the registry wasn't queried for a while because of the
 // failure before.
 func (q *watched) isLeftAlone(err error) bool {
 	return registry.KindOf(err) == registry.Limited && (q.kind == registry.Unreachable || q.kind == registry.Broken)
@@ -165,7 +166,7 @@ func (q *watched) isLeftAlone(err error) bool {
 // checked is the last check of an image.
 type checked struct{ host, result string }
 
-// lastChecks count the containers by the last check of their image.
+// lastChecks counts the containers by the last check of their image.
 func (i *Inputs) lastChecks() map[checked]int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -188,8 +189,8 @@ func (i *Inputs) lastChecks() map[checked]int {
 	return all
 }
 
-// question is what a registry is asked for a container. It is false while it is not
-// known for which platforms.
+// question is the registry query for a container. It is false while the platforms aren't
+// known.
 func (i *Inputs) question(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference) (imagewatch.Question, bool) {
 	q := Question(w, request, has, i.options.Credentials)
 	if q.Child {
@@ -200,8 +201,8 @@ func (i *Inputs) question(w *kube.Workload, request settings.ImageRequest, has t
 	return q, known
 }
 
-// Question is what is asked for the image of a container, whatever the platforms of the
-// nodes.
+// Question is the registry query for the image of a container, without the platforms of
+// the nodes.
 func Question(w *kube.Workload, request settings.ImageRequest, has tagspec.Reference, credentials Credentials) imagewatch.Question {
 	q := imagewatch.Question{Repository: request.Image.Repository, Spec: request.Image.Spec}
 	q.Credentials, q.Asker = credentials(w)

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// unknownContainer: the annotation names a container that the template does not have.
+// unknownContainer: the annotation names a container that the template doesn't contain.
 func unknownContainer(w *kube.Workload, request settings.ImageRequest) input.Warning {
 	names := make([]string, len(w.Images))
 	for i, image := range w.Images {
@@ -19,8 +19,7 @@ func unknownContainer(w *kube.Workload, request settings.ImageRequest) input.War
 		"annotation %s: the pod template has no container %s; it has %s", request.Key(), request.Container, strings.Join(names, ", "))}
 }
 
-// warnings are what a person should know of the registry's answer and of a rollout that
-// failed.
+// warnings report problems with the registry's answer and failed rollouts.
 func warnings(o Observation, v Verdict, a answer) []input.Warning {
 	var all []input.Warning
 	if a.problem != "" {
@@ -38,7 +37,7 @@ func warnings(o Observation, v Verdict, a answer) []input.Warning {
 	return all
 }
 
-// barredBy says why an image is not moved, and what to do about it.
+// barredBy explains why an image isn't rolled out, and what to do about it.
 func barredBy(w *kube.Workload, o Observation, v Verdict) string {
 	if v.Bar == input.Quarantined {
 		return fmt.Sprintf("%s@%s is quarantined, because its rollout failed here; push another image, or allow it with \"lockstep release\"", v.To.Tag, versionOf(v.To).Short())
@@ -48,7 +47,7 @@ func barredBy(w *kube.Workload, o Observation, v Verdict) string {
 		short(o.Template.Has), w.Target.Kind.Group, w.Target.Kind.Kind, jqPath(w, o.Request.Container), o.Request.Key())
 }
 
-// jqPath is where the image of a container is, as Argo CD spells it.
+// jqPath is where the image of a container is set, as Argo CD spells it.
 func jqPath(w *kube.Workload, container string) string {
 	list := "containers"
 	if at, ok := w.ImageOf(container); ok && at.Init {

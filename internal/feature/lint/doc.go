@@ -1,3 +1,4 @@
-// Package lint knows what is wrong with manifests before they are applied: what people wrote
-// for Lockstep on each object, and references to objects that the manifests do not have.
+// Package lint finds mistakes in manifests before they are applied: in Lockstep's
+// annotations and labels on each object, and in references to objects that the manifests
+// don't contain.
 package lint

@@ -15,16 +15,16 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Options say how manifests are read.
+// Options set how manifests are checked.
 type Options struct {
 	// Kinds are the kinds of workloads.
 	Kinds []kube.Kind
-	// Words are the language of the annotations.
+	// Words parse the annotations.
 	Words settings.Vocabulary
-	// Complete is true when the manifests are all there is: what they do not have does not
-	// exist.
+	// Complete is true when the manifests are complete: an object that they don't contain
+	// doesn't exist.
 	Complete bool
-	// Nearest finds what a misspelt word may mean.
+	// Nearest finds the words that a misspelt one may stand for.
 	Nearest review.Nearest
 }
 
@@ -34,20 +34,20 @@ type Mistake struct {
 	Line     int             `json:"line"`
 	Severity review.Severity `json:"severity"`
 	Rule     review.Rule     `json:"rule"`
-	// Object is the object that has it: "deployment/web".
+	// Object is the object with the mistake: "deployment/web".
 	Object  string `json:"object"`
 	Message string `json:"message"`
 }
 
-// Result is what was found.
+// Result is the result of a check.
 type Result struct {
 	Findings []Mistake `json:"findings"`
-	// Workloads, Sources and Namespaces are how many objects were looked at.
+	// Workloads, Sources and Namespaces are how many objects were checked.
 	Workloads  int `json:"workloads"`
 	Sources    int `json:"sources"`
 	Namespaces int `json:"namespaces"`
-	// Others are the objects that mean nothing to Lockstep, by kind. Of those only the keys
-	// of their metadata were looked at.
+	// Others are the objects that mean nothing to Lockstep, by kind. Only the keys of their
+	// metadata were checked.
 	Others map[string]int `json:"others,omitempty"`
 }
 
@@ -62,7 +62,7 @@ func (r Result) Count(severity review.Severity) int {
 	return n
 }
 
-// Check looks at objects, all together.
+// Check checks objects, all together.
 func Check(objects []manifest.Object, o Options) Result {
 	c := checking{Options: o, result: Result{Findings: []Mistake{}, Others: map[string]int{}}, all: shelfOf(objects)}
 	for _, object := range objects {
@@ -140,7 +140,7 @@ func (c *checking) template(w *review.Workload, kind kube.Kind, object client.Ob
 
 func (c *checking) add(o manifest.Object, found []review.Mistake) { c.addAt(o, found, nil) }
 
-// addAt adds findings about an object whose pod template has a path.
+// addAt adds findings about an object whose pod template is at that path.
 func (c *checking) addAt(o manifest.Object, found []review.Mistake, template []string) {
 	for _, f := range found {
 		c.result.Findings = append(c.result.Findings, Mistake{
@@ -149,7 +149,7 @@ func (c *checking) addAt(o manifest.Object, found []review.Mistake, template []s
 	}
 }
 
-// place is the path of what a finding is about.
+// place is the path that a finding is about.
 func place(f review.Mistake, template []string) []string {
 	switch f.At {
 	case review.Annotations, review.Labels:

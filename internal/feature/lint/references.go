@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// shelf is what the manifests have.
+// shelf contains the objects of the manifests.
 type shelf struct {
 	sources    []source
 	namespaces map[string]map[string]string
@@ -41,21 +41,21 @@ func shelfOf(objects []manifest.Object) shelf {
 	return s
 }
 
-// namespace has the annotations of a namespace, as far as the manifests have it.
+// namespace returns a namespace's annotations, if the manifests contain it.
 func (s shelf) namespace(name string) map[string]string { return s.namespaces[name] }
 
-// rootCertificates is the ConfigMap that Kubernetes makes in every namespace.
+// rootCertificates is the ConfigMap that Kubernetes creates in every namespace.
 func rootCertificates() input.ID { return input.ConfigMap("kube-root-ca.crt") }
 
-// has reports whether a source that is wanted is there. One that names no namespace may be
-// applied to any.
+// has reports whether the manifests contain a wanted source. One without a namespace may
+// be applied to any.
 func (s shelf) has(namespace string, wanted func(input.ID) bool) bool {
 	return wanted(rootCertificates()) || slices.ContainsFunc(s.sources, func(known source) bool {
 		return wanted(known.ID) && (known.namespace == namespace || known.namespace == "" || namespace == "")
 	})
 }
 
-// references finds the sources that a workload needs and the manifests do not have.
+// references finds the sources that a workload needs and the manifests don't contain.
 func (c *checking) references(o manifest.Object, w review.Workload) {
 	severity := review.Warning
 	ending := "is in none of the files: the cluster must have it"

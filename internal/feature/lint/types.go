@@ -10,9 +10,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/review"
 )
 
-// strict finds what the API server refuses in the metadata below the paths, and keys that are
-// there twice. It returns the object without the values that it found, so that the others can
-// be read.
+// strict finds metadata below the paths that the API server refuses, and duplicate keys. It
+// returns the object without those values, so the others can be read.
 func (c *checking) strict(o manifest.Object, paths ...[]string) manifest.Object {
 	for _, d := range o.Duplicates() {
 		c.note(o, d.Line, review.DuplicateKey, fmt.Sprintf("%s is there already, in line %d: only one of them counts", d.Key, d.First))
@@ -27,7 +26,8 @@ func (c *checking) strict(o manifest.Object, paths ...[]string) manifest.Object 
 	return rest
 }
 
-// strings takes from a map what is no string. The API server takes null for an empty one.
+// strings removes values that aren't strings from a map. The API server treats null as an
+// empty string.
 func (c *checking) strings(o manifest.Object, path []string) {
 	value, found, err := unstructured.NestedFieldNoCopy(o.Object, path...)
 	if err != nil || !found || value == nil {

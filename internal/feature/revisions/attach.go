@@ -21,25 +21,25 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Request is what one run attaches.
+// Request is what one run should attach.
 type Request struct {
-	// Kind is that of the workload.
+	// Kind is the workload's kind.
 	Kind     kube.Kind
 	Workload types.NamespacedName
 	// Objects are in the workload's namespace: owner references cannot leave it.
 	Objects []input.ID
-	// RequireReference attaches only what the newest revision's template names.
+	// RequireReference attaches only objects that the newest revision's template names.
 	RequireReference bool
-	// Grace is how long a template may go without naming an object before the
-	// object is attached all the same; only without RequireReference. A workload
-	// that is applied a moment after this run began is no reason to attach to the
-	// revision before it. Default 10 s.
+	// Grace is how long a template may go without naming an object before the object is
+	// attached anyway; only without RequireReference. If a workload is applied a moment
+	// after this run began, its objects must not be attached to the previous revision.
+	// Default 10 s.
 	Grace time.Duration
-	// Timeout bounds the whole run. Default 4 minutes:
-	// Helm waits 5 minutes for a Job, and what was missing must be said before.
+	// Timeout bounds the whole run. Default 4 minutes: Helm waits 5 minutes for a Job,
+	// and missing objects must be reported before.
 	Timeout time.Duration
-	// WaitForWorkload waits, within Timeout, for a workload that does not exist
-	// yet: whoever runs this may come before whoever creates it.
+	// WaitForWorkload waits, within Timeout, for a workload that doesn't exist yet: this
+	// run may start before the workload is created.
 	WaitForWorkload bool
 	// AsController makes the newest revision the controller of an object that has
 	// none, as configmap-attacher did.
@@ -51,14 +51,14 @@ func DefaultRequest() Request {
 	return Request{RequireReference: true, Grace: 10 * time.Second, Timeout: 4 * time.Minute}
 }
 
-// Outcome is what was done to one object.
+// Outcome is the result for one object.
 type Outcome struct {
 	Object input.ID
 	// Owners that were added or found, by name.
 	Owners []string
 	// Unchanged is true when the object had them all.
 	Unchanged bool
-	// Warning is something that the caller should know although all went well.
+	// Warning is something that the caller should know even though the run succeeded.
 	Warning string
 }
 
@@ -66,15 +66,15 @@ type Outcome struct {
 type Attacher struct {
 	// Client reads the workload and its revisions, and writes owners.
 	Client client.WithWatch
-	// Report is told of each object that was attached, as it happens.
+	// Report is called for each object that was attached, as it happens.
 	Report func(Outcome)
-	// Waiting is told what an object waits for, whenever that changes; nil means
-	// that the caller does not want to know.
+	// Waiting is called with what an object waits for, whenever that changes; it may be
+	// nil.
 	Waiting func(object input.ID, message string)
 }
 
-// Attach attaches every object of the request, waiting for the revision that
-// names it. All objects are tried; the error joins what went wrong.
+// Attach attaches every object of the request, waiting for the revision that names it.
+// All objects are tried; the error joins all failures.
 func (a *Attacher) Attach(ctx context.Context, r Request) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, errTooLate)
 	defer cancel()
@@ -97,14 +97,14 @@ var (
 type run struct {
 	*Attacher
 	request Request
-	// pending objects with what was last missing for them.
+	// pending objects with the last verdict on each.
 	pending map[input.ID]Verdict
 	failed  []error
 }
 
-// attachAll attaches each object when the newest revision names it. When the
-// request does not insist on that, what had its time without being named is
-// attached as soon as there is a newest revision.
+// attachAll attaches each object when the newest revision names it. Without
+// RequireReference, objects that weren't named within the grace period are attached as
+// soon as there is a newest revision.
 func (r *run) attachAll(ctx context.Context) error {
 	if r.request.RequireReference {
 		return r.follow(ctx, ctx, Judge)
@@ -118,8 +118,8 @@ func (r *run) attachAll(ctx context.Context) error {
 	return r.follow(ctx, ctx, judgeLeniently)
 }
 
-// follow attaches objects as their verdicts allow, until none is pending or
-// patience ends.
+// follow attaches objects as their verdicts allow, until none is pending or patience
+// ends.
 func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, input.ID) Verdict) error {
 	for {
 		err := r.followOnce(ctx, patience, judge)
@@ -137,14 +137,14 @@ func (r *run) follow(ctx, patience context.Context, judge func(lineage.History, 
 	}
 }
 
-// missing asks whether the workload does not exist.
+// missing reports whether the workload doesn't exist.
 func (r *run) missing(ctx context.Context) bool {
 	workload := &metav1.PartialObjectMetadata{}
 	workload.SetGroupVersionKind(r.request.Kind.GroupVersionKind)
 	return apierrors.IsNotFound(r.Client.Get(ctx, r.request.Workload, workload))
 }
 
-// wait remembers what an object waits for, and tells when that is news.
+// wait remembers what an object waits for, and reports it when that changes.
 func (r *run) wait(object input.ID, v Verdict) {
 	if r.Waiting != nil && r.pending[object].Message != v.Message {
 		r.Waiting(object, v.Message)
@@ -205,8 +205,9 @@ func (r *run) references(h lineage.History, v Verdict) []metav1.OwnerReference {
 	return refs
 }
 
-// write adds the owners. An owner whose deletion we may not block is not blocked;
-// an object that has a controller keeps it and gets a plain owner.
+// write adds the owners. If Lockstep isn't permitted to block an owner's deletion, it
+// adds the owner without that. An object that has a controller keeps it and gets a plain
+// owner.
 func (r *run) write(ctx context.Context, key ownership.ObjectKey, refs []metav1.OwnerReference) (warning string, err error) {
 	err = r.patch(ctx, key, refs)
 	if r.request.AsController && mayNotBlock(err) {
@@ -233,8 +234,8 @@ func (r *run) patch(ctx context.Context, key ownership.ObjectKey, refs []metav1.
 	})
 }
 
-// owners are those that the object has. That they cannot be read is no reason not to add
-// to them: the write says what is wrong.
+// owners are the object's current owners. Failing to read them isn't a reason not to add
+// one: the write reports the problem.
 func (r *run) owners(ctx context.Context, key ownership.ObjectKey) (owners []metav1.OwnerReference, err error) {
 	err = access.Retry(ctx, func(ctx context.Context) error {
 		owners, err = ownership.Owners(ctx, r.Client, key)
@@ -278,9 +279,9 @@ func plain(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	return refs
 }
 
-// giveUp says what was missing for each object that is still pending, or once
-// what kept all of them from being attached. When time ran out both may be true:
-// the revision was missing, and the last attempt to see it come failed.
+// giveUp reports what was missing for each pending object, or once what kept all of them
+// from being attached. After a timeout both may apply: the revision was missing, and the
+// last attempt to read it failed.
 func (r *run) giveUp(ctx context.Context, err error) {
 	if !errors.Is(context.Cause(ctx), errTooLate) {
 		r.failed = append(r.failed, err)

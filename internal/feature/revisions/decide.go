@@ -11,11 +11,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// lookAgain is how soon a decision is made anew that depends on something which
-// wakes no object when it changes: a permission, or what is asked for in a namespace.
+// lookAgain is how soon to decide again when the decision depends on something whose
+// change doesn't wake an object: a permission, or a namespace setting.
 const lookAgain = time.Minute
 
-// Verb is what is done about an object.
+// Verb is what Lockstep does with an object.
 type Verb string
 
 // The verbs.
@@ -24,17 +24,17 @@ const (
 	Leave Verb = "leave"
 	// Attach: owners are added.
 	Attach Verb = "attach"
-	// Observe: they would be added, and people asked only to be told.
+	// Observe: they would be added, and the settings ask only for reports.
 	Observe Verb = "observe"
-	// Wait: what is missing may still come.
+	// Wait: the missing revision may still appear.
 	Wait Verb = "wait"
-	// Report: a person has to decide.
+	// Report: a user has to decide.
 	Report Verb = "report"
 )
 
 // Observation is everything that the decision on one object depends on.
 type Observation struct {
-	// Deleting is true while the object is on its way out, Created is when it was made.
+	// Deleting is true while the object is being deleted, Created is when it was created.
 	Deleting bool
 	Created  time.Time
 	// Owners are the UIDs of its owners.
@@ -43,7 +43,7 @@ type Observation struct {
 	Users []metav1.OwnerReference
 	// UnreadableKinds names the kinds of revisions that cannot be read.
 	UnreadableKinds []string
-	// Observe asks to be told only.
+	// Observe asks only for reports.
 	Observe bool
 	// Grace is how long a young object may be without users.
 	Grace time.Duration
@@ -54,16 +54,16 @@ type Observation struct {
 type Decision struct {
 	Verb   Verb
 	Reason input.Reason
-	// Message says it to a person; equal situations give equal messages.
+	// Message explains it to users; equal situations have equal messages.
 	Message string
 	// Owners are added to the object.
 	Owners []metav1.OwnerReference
-	// Recheck is when time alone may change the decision; zero for never.
+	// Recheck is when to decide again without an event; zero for never.
 	Recheck time.Duration
 }
 
-// Decide says what to do about an object whose name carries its content. It only
-// ever adds owners, and only such as name the object: nothing is guessed.
+// Decide returns what to do with an object whose name carries its content. It only adds
+// owners, and only revisions that name the object: it never guesses.
 func Decide(in Observation) Decision {
 	if in.Deleting {
 		return Decision{Verb: Leave, Reason: input.AlreadyAttached, Message: "it is being deleted"}
@@ -84,9 +84,9 @@ func Decide(in Observation) Decision {
 	return unused(in)
 }
 
-// missingOwners are the users that own nothing yet. Those of a kind that cannot be
-// read are hidden: they may be gone, and the garbage collector removes an object
-// whose only owner is gone.
+// missingOwners are the users that aren't owners yet. Those of a kind that can't be read
+// are hidden: they may be gone, and the garbage collector removes an object whose only
+// owner is gone.
 func missingOwners(in Observation) (missing, hidden []metav1.OwnerReference) {
 	for _, h := range in.Users {
 		switch {
@@ -108,7 +108,7 @@ func attach(in Observation, users []metav1.OwnerReference) Decision {
 	return d
 }
 
-// names are how people name revisions: "ReplicaSet/web-6f4d".
+// names are the display names of revisions: "ReplicaSet/web-6f4d".
 func names(users []metav1.OwnerReference) []string {
 	var all []string
 	for _, u := range users {

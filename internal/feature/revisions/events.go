@@ -6,8 +6,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// eventFor is what people see of a decision on the object. Most decisions change
-// nothing and are no event.
+// eventFor is the event of a decision. Most decisions change nothing and don't cause an
+// event.
 func eventFor(o *ownership.Owned, d Decision) (announce.Event, bool) {
 	e := announce.Event{About: o.Reference(), Reason: string(d.Reason), Action: string(d.Verb)}
 	switch d.Verb {
@@ -23,7 +23,7 @@ func eventFor(o *ownership.Owned, d Decision) (announce.Event, bool) {
 	return e, true
 }
 
-// failureEvent is what people see of owners that the API server refused.
+// failureEvent is the event for owners that the API server refused.
 func failureEvent(o *ownership.Owned, d Decision, err error) announce.Event {
 	return announce.Event{
 		About: o.Reference(), Warning: true, Reason: string(input.AttachFailed), Action: string(d.Verb),

@@ -4,9 +4,10 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 )
 
-// gather reads everything that the decision on an object depends on. It sends no
-// request: all of it is watched. It is false when the object can no longer be decided
-// on: its namespace was left meanwhile, and some of its users may have been forgotten.
+// gather reads everything that the decision on an object depends on. It doesn't send a
+// request: all of it is watched. It is false when Lockstep can no longer decide on the
+// object: it stopped watching the namespace meanwhile, and may have forgotten some of its
+// users.
 func (r *Reconciler) gather(o *ownership.Owned) (in Observation, ok bool) {
 	in = Observation{
 		Deleting:        o.Deleting,

@@ -7,13 +7,13 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Verdict says whether an object can be attached to a workload's revisions now.
+// Verdict reports whether an object can be attached to a workload's revisions now.
 type Verdict struct {
 	// Reason is Attached when it can be, otherwise what is missing.
 	Reason input.Reason
 	// Owners are the revisions that become owners; none while something is missing.
 	Owners []*lineage.Holder
-	// Message says the same to a person.
+	// Message explains the same to users.
 	Message string
 }
 
@@ -34,9 +34,9 @@ func Judge(h lineage.History, object input.ID) Verdict {
 	return Verdict{Reason: input.Attached, Owners: users(h.Holders, object)}
 }
 
-// judgeLeniently decides like [Judge], but attaches what the newest revision's
-// template does not name to that revision all the same: admission may add it to
-// the pods, or the program may read it through the API.
+// judgeLeniently decides like [Judge], but attaches an object that the newest revision's
+// template doesn't name to that revision anyway: admission may add it to the pods, or the
+// program may read it through the API.
 func judgeLeniently(h lineage.History, object input.ID) Verdict {
 	v := Judge(h, object)
 	if v.Reason == input.NotReferenced {
@@ -56,8 +56,7 @@ func users(holders []*lineage.Holder, object input.ID) []*lineage.Holder {
 	return found
 }
 
-// hint says why the workload's controller may not act. It quotes nothing of the
-// workload.
+// hint explains why the workload's controller may not act. It doesn't quote the workload.
 func hint(h lineage.History) string {
 	switch {
 	case h.Invalid:

@@ -28,7 +28,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// count counts what was done, would have been done, or failed.
+// count counts attached objects, those that would have been, and failures.
 func (m *metrics) count(o *ownership.Owned, reason input.Reason) {
 	if reason != input.Attached && reason != input.WouldAttach && reason != input.AttachFailed {
 		return

@@ -8,13 +8,12 @@ import (
 
 // Options of the continuous mode.
 type Options struct {
-	// Workers is how many objects are looked at in parallel. Default 4.
+	// Workers is how many objects are reconciled in parallel. Default 4.
 	Workers int
-	// Grace is how long an object may exist before it is reported that no revision
-	// uses it: the revision follows the object, and a person may be in between.
-	// Default 10 minutes.
+	// Grace is how long an object may exist before Lockstep reports that no revision uses
+	// it: the revision is created after the object, perhaps by hand. Default 10 minutes.
 	Grace time.Duration
-	// Observe decides and reports and writes nothing.
+	// Observe decides and reports, but doesn't write.
 	Observe bool
 }
 

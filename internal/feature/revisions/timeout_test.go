@@ -97,8 +97,8 @@ func TestAMissingWorkload(t *testing.T) {
 	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "there is none in namespace") {
 		t.Errorf("not waited for: error %v", err)
 	}
-	request.WaitForWorkload, request.Timeout = true, 3*time.Second
-	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "web does not exist yet") || !strings.Contains(err.Error(), "gave up after 3s") {
+	request.WaitForWorkload, request.Timeout = true, 10*time.Second
+	if _, err := l.attach(request); err == nil || !strings.Contains(err.Error(), "web does not exist yet") || !strings.Contains(err.Error(), "gave up after "+request.Timeout.String()) {
 		t.Errorf("waited for: error %v", err)
 	}
 }

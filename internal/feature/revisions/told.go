@@ -7,8 +7,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// told remembers what people were last told of each object, so that they are
-// told once, and which objects no revision uses.
+// told remembers the last report about each object, so users are notified once, and which
+// objects no revision uses.
 type told struct {
 	mu   sync.Mutex
 	last map[ownership.ObjectKey]said
@@ -24,7 +24,7 @@ func newTold() *told {
 	return &told{last: map[ownership.ObjectKey]said{}}
 }
 
-// isNew reports whether this differs from what was said last, and remembers it.
+// isNew reports whether this differs from the last report, and remembers it.
 func (t *told) isNew(key ownership.ObjectKey, reason input.Reason, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"context"
 	"os"
 	"time"
-	_ "time/tzdata" // An image has no files of time zones.
+	_ "time/tzdata" // Images don't contain time zone files.
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -18,7 +18,7 @@ import (
 var version = "dev"
 
 func main() {
-	// The client library's own log would repeat what we report, in another form.
+	// The client library's own log would repeat Lockstep's messages in another form.
 	klog.SetLogger(logr.Discard())
 	os.Exit(cli.Run(context.Background(), cli.Env{
 		Args: os.Args, Lookup: os.LookupEnv, Environ: os.Environ, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now, Version: version,

@@ -1,5 +1,4 @@
-// Command lockstep keeps Kubernetes workloads in step with the configuration and
-// the images they run on.
+// Command lockstep keeps Kubernetes workloads in step with their configuration and images.
 package main
 
 import (
@@ -8,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-	_ "time/tzdata" // An image has no files of time zones.
+	_ "time/tzdata" // Images don't contain time zone files.
 
 	"github.com/lockstep-dev/lockstep/internal/cli"
 	"github.com/lockstep-dev/lockstep/internal/run"
@@ -19,7 +18,7 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // A second signal ends what does not heed the first.
+	context.AfterFunc(ctx, stop) // A second signal ends the process even if the first is ignored.
 	code := cli.Run(ctx, os.Args[1:], cli.Environment{
 		Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Environ: os.Environ,
 		Program: os.Args[0], Version: version, LogLibraries: run.LogLibraries, Now: time.Now,

@@ -22,7 +22,7 @@ type attachOptions struct {
 	log       logOptions
 	namespace string
 	request   revisions.Request
-	// bestEffort says what was not attached and ends well all the same.
+	// bestEffort reports objects that could not be attached and still exits successfully.
 	bestEffort bool
 }
 
@@ -113,7 +113,7 @@ func (o *attachOptions) run(cmd *cobra.Command, args []string, env Environment) 
 	return err
 }
 
-// read takes the workload and the objects from the arguments.
+// read parses the workload and the objects from the arguments.
 func (o *attachOptions) read(args []string) error {
 	if len(args) == 0 {
 		return errors.New("no workload: want KIND/NAME and at least one OBJECT, such as rollout/web configmap/web-3fa9c1d2e4")
@@ -144,8 +144,8 @@ func attachableKinds() []kube.Kind {
 	return slices.DeleteFunc(kube.Kinds(), func(k kube.Kind) bool { return !k.Attachable() })
 }
 
-// parseObjects reads arguments of which each may be a list separated by commas.
-// Spaces, empty elements and repetitions are dropped.
+// parseObjects reads arguments, each of which may be a comma-separated list. It drops spaces,
+// empty elements and duplicates.
 func parseObjects(args []string, namespace string) (objects []input.ID, wrong []error) {
 	for element := range strings.SplitSeq(strings.Join(args, ","), ",") {
 		element = strings.TrimSpace(element)

@@ -1,5 +1,5 @@
-// Package cli knows the commands: their flags, their exit codes and what they print. It puts
-// nothing together and decides nothing.
+// Package cli knows the commands: their flags, exit codes and output. It doesn't assemble the
+// parts or make decisions.
 package cli
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
-// programName is what the program is called in its own words.
+// programName is the program's name in its output.
 const programName = "lockstep"
 
 // Exit codes of every command.
@@ -25,7 +25,7 @@ const (
 	exitUsage  = commandline.ExitUsage
 )
 
-// Environment is what a command sees of its process.
+// Environment is a command's view of its process.
 type Environment = run.Environment
 
 // usageError is a mistake that only the caller can correct: a flag, a file, a name.
@@ -33,14 +33,13 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// clusterError is a cluster that cannot be found. It says itself what to do, so
-// no usage is offered.
+// clusterError is a cluster that cannot be found. It contains the advice itself, so the usage
+// isn't printed.
 type clusterError struct{ error }
 
 func (e clusterError) Unwrap() error { return e.error }
 
-// Run runs one command line and returns the exit code: 0 done, 1 failed, 2 used
-// wrongly.
+// Run runs one command line and returns the exit code: 0 done, 1 failed, 2 used wrongly.
 func Run(ctx context.Context, args []string, env Environment) int {
 	if dropIn, rest := asDropIn(args, env); dropIn != nil {
 		return dropIn(ctx, rest, env)
@@ -118,8 +117,8 @@ LOCKSTEP_MAX_DELAY. The flag wins.`,
 	return root
 }
 
-// reportUnknownVariables says which variables of the environment look like flags of this
-// program and are none. Their values are not told.
+// reportUnknownVariables reports environment variables that look like flags of this program but
+// aren't. It doesn't print their values.
 func reportUnknownVariables(root *cobra.Command, env Environment) {
 	if env.Environ == nil {
 		return
@@ -134,8 +133,8 @@ func reportUnknownVariables(root *cobra.Command, env Environment) {
 	}
 }
 
-// flagNames are the flags of a command and of those below it: one environment may serve
-// several commands.
+// flagNames are the flags of a command and its subcommands: one environment may serve several
+// commands.
 func flagNames(cmd *cobra.Command) []string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
@@ -146,7 +145,7 @@ func flagNames(cmd *cobra.Command) []string {
 	return slices.Compact(names)
 }
 
-// setFromEnvironment gives every flag that was not set its variable's value.
+// setFromEnvironment sets every unset flag from its environment variable.
 func setFromEnvironment(flags *pflag.FlagSet, env Environment) error {
 	var wrong []error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -168,7 +167,7 @@ func setFromEnvironment(flags *pflag.FlagSet, env Environment) error {
 	return nil
 }
 
-// noArguments refuses what a command would otherwise silently ignore.
+// noArguments refuses arguments that a command would otherwise silently ignore.
 func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("unexpected argument %q", args[0])}

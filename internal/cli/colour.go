@@ -8,15 +8,14 @@ import (
 	"golang.org/x/term"
 )
 
-// The colours of lines that a person should not miss.
+// The colours of lines that a user should not miss.
 const (
 	colourWaits = "\x1b[33m" // yellow
 	colourStuck = "\x1b[31m" // red
 	colourEnd   = "\x1b[0m"
 )
 
-// usesColour reports whether a terminal shows the output and its user has not refused
-// colours.
+// usesColour reports whether the output is a terminal and the user has not disabled colours.
 func usesColour(e Environment) bool {
 	if value, set := e.Lookup("NO_COLOR"); set && value != "" {
 		return false
@@ -28,7 +27,7 @@ func usesColour(e Environment) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// paint writes the lines of a text, each in the colour that is asked for; empty leaves it.
+// paint writes the lines of a text, each in its colour; empty means none.
 func paint(to io.Writer, text []byte, colour func(line int) string) error {
 	for i, line := range bytes.SplitAfter(text, []byte("\n")) {
 		if len(line) == 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // completeWorkload completes the first argument of a command: kinds, and the names of their
-// objects in the namespace that the flags mean.
+// objects in the namespace of the flags.
 func completeWorkload(k *kubeOptions, scope *scopeOptions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		kinds, ok := knownKinds(cmd, scope)
@@ -37,8 +37,8 @@ func completeTarget(k *kubeOptions, scope *scopeOptions) cobra.CompletionFunc {
 	}
 }
 
-// knownKinds are the kinds of workloads, with those that flags add. Cobra parses flags twice
-// for a completion, so that each value of a list is there twice.
+// knownKinds are the kinds of workloads, including those that flags add. Cobra parses flags
+// twice for a completion, so each value of a list occurs twice.
 func knownKinds(cmd *cobra.Command, scope *scopeOptions) ([]kube.Kind, bool) {
 	kinds, err := allKinds(slices.Compact(slices.Sorted(slices.Values(scope.kinds))))
 	if err != nil {
@@ -58,7 +58,7 @@ func completeAttach(k *kubeOptions, namespace *string) cobra.CompletionFunc {
 	}
 }
 
-// completedKind is a kind of which names are completed.
+// completedKind is a kind whose names are completed.
 type completedKind struct {
 	schema.GroupVersionKind
 	name     string
@@ -87,8 +87,8 @@ func sourceKinds() []completedKind {
 	return all
 }
 
-// completion completes one word of a command line. What cannot be asked within a short time
-// is not offered; who runs "lockstep __complete" by hand sees why.
+// completion completes one word of a command line. It doesn't offer names that cannot be read
+// within a short time; "lockstep __complete" shows why.
 type completion struct {
 	cmd       *cobra.Command
 	kube      *kubeOptions
@@ -134,7 +134,7 @@ func (c *completion) list(kind schema.GroupVersionKind, namespace string) ([]str
 	if err != nil {
 		return nil, err
 	}
-	config.Timeout = nearestTimeout // also of discovery, which takes no context
+	config.Timeout = nearestTimeout // also for discovery, which takes no context
 	asking, err := client.New(config, client.Options{})
 	if err != nil {
 		return nil, err
@@ -146,8 +146,8 @@ func beginning(words []string, typed string) []string {
 	return slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, typed) })
 }
 
-// addCompletion makes every command complete namespaces and contexts, respect the
-// environment while it does, and offer no files in place of arguments.
+// addCompletion makes every command complete namespaces and contexts, use the environment for
+// that, and not offer files as arguments.
 func addCompletion(root *cobra.Command, env Environment) {
 	for _, cmd := range root.Commands() {
 		complete := cmd.ValidArgsFunction
@@ -164,7 +164,7 @@ func addCompletion(root *cobra.Command, env Environment) {
 
 func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	if cmd.Flags().Lookup(flag) != nil {
-		_ = cmd.RegisterFlagCompletionFunc(flag, complete) // fails only for what is completed already
+		_ = cmd.RegisterFlagCompletionFunc(flag, complete) // fails only for flags that already have a completion
 	}
 }
 
@@ -197,7 +197,7 @@ func completeContext(cmd *cobra.Command, _ []string, typed string) ([]cobra.Comp
 	return beginning(slices.Sorted(maps.Keys(config.Contexts)), typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// kubeOf are the flags of a command that say which cluster is meant.
+// kubeOf are the flags of a command that select the cluster.
 func kubeOf(cmd *cobra.Command) *kubeOptions {
 	file, _ := cmd.Flags().GetString("kubeconfig")
 	name, _ := cmd.Flags().GetString("context")

@@ -21,7 +21,7 @@ import (
 // defaultKeyName is the Secret with the installation key.
 const defaultKeyName = "lockstep-installation-key"
 
-// defaultStateName starts the names of the ConfigMaps with the record.
+// defaultStateName is the name prefix of the ConfigMaps with the record.
 const defaultStateName = "lockstep-state"
 
 // defaultLeaseName is the Lease for leader election.
@@ -45,7 +45,7 @@ type controllerOptions struct {
 	pods      bool
 }
 
-// scopeFlags say what is watched.
+// scopeFlags configure what is watched.
 type scopeFlags struct {
 	namespaces []string
 	selector   string
@@ -120,7 +120,7 @@ func (o *controllerOptions) run(ctx context.Context, env Environment) error {
 	if err := o.validate(); err != nil {
 		return usageError{err}
 	}
-	// Each namespace once: what watches it twice has one watch that never runs.
+	// Each namespace once: of two watches on one namespace, one would never run.
 	slices.Sort(o.scope.namespaces)
 	o.scope.namespaces = slices.Compact(o.scope.namespaces)
 	log, err := o.log.logger(ctx, env.Stderr, env)
@@ -170,7 +170,7 @@ func (o *controllerOptions) validate() error {
 	return errors.Join(o.follow.Validate(), o.revisions.Validate(), o.images.Validate())
 }
 
-// options are what the flags mean.
+// options converts the flags.
 func (o *controllerOptions) options() (run.Options, error) {
 	kinds, err := allKinds(o.scope.kinds)
 	if err != nil {

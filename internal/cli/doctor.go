@@ -69,7 +69,7 @@ checked; 2 used wrongly, or there is no cluster.`,
 	return cmd
 }
 
-// doctorAnswer is what the command answers.
+// doctorAnswer is the output of the command.
 type doctorAnswer struct {
 	Namespace string         `json:"namespace"`
 	Checks    []doctor.Check `json:"checks"`
@@ -126,7 +126,8 @@ func (o *doctorOptions) options(env Environment) (doctor.Options, error) {
 	return with, nil
 }
 
-// ping asks a registry as the controller would, but for the certificates that only its pod has.
+// ping queries a registry as the controller would, except for certificates that only its pod
+// has.
 func (o *doctorOptions) ping(ctx context.Context, env Environment, host string, configured installation.Configured) error {
 	images := o.images
 	images.plainHTTP = slices.Concat(images.plainHTTP, configured.PlainHTTP)
@@ -153,7 +154,7 @@ func verdict(all []doctor.Check) error {
 	return errors.New(strings.Join(words, ", "))
 }
 
-// printChecks writes the checks for people: what was found, then the details, then what to do.
+// printChecks writes the checks for users: the finding, the details, then the advice.
 func printChecks(to io.Writer, env Environment, all []doctor.Check) error {
 	var text bytes.Buffer
 	var colours []string

@@ -13,18 +13,18 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/dropin/kubernetesreloader"
 )
 
-// dropIn runs this program in the place of another one, with that one's own
-// command line, and returns the exit code that it would have returned.
+// dropIn runs this program in place of another one, with the other's command line, and returns
+// the exit code that the other would have returned.
 type dropIn func(ctx context.Context, args []string, env Environment) int
 
-// replaced is a program whose place this one can take.
+// replaced is a program that this one can replace.
 type replaced struct {
 	run   dropIn
 	short string
 }
 
-// dropIns are the programs whose place this one can take, by the name of their
-// executable. "lockstep NAME …" does the same as an executable called NAME.
+// dropIns are the programs that this one can replace, by the name of their executable. "lockstep
+// NAME …" does the same as an executable called NAME.
 func dropIns() map[string]replaced {
 	return map[string]replaced{
 		"configmap-attacher":          {configmapattacher.Run, "attach ConfigMaps to the newest ReplicaSet of an Argo Rollout"},
@@ -34,10 +34,10 @@ func dropIns() map[string]replaced {
 	}
 }
 
-// DropIns lists the programs whose place this one can take.
+// DropIns lists the programs that this one can replace.
 func DropIns() []string { return slices.Sorted(maps.Keys(dropIns())) }
 
-// dropInTable has a line for each of them.
+// dropInTable has one line per program.
 func dropInTable() string {
 	var text strings.Builder
 	for _, name := range DropIns() {
@@ -46,8 +46,8 @@ func dropInTable() string {
 	return text.String()
 }
 
-// asDropIn finds the program that is meant by the executable's name or by the
-// first argument, and that one's arguments.
+// asDropIn finds the program named by the executable or by the first argument, and that
+// program's arguments.
 func asDropIn(args []string, env Environment) (dropIn, []string) {
 	if program, ok := dropIns()[filepath.Base(env.Program)]; ok {
 		return program.run, args

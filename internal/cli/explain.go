@@ -84,7 +84,7 @@ was told of it.`,
 	return cmd
 }
 
-// kindsPatience is how long a cluster may take to say of which kinds its controller knows.
+// kindsPatience limits the wait for the kinds that the cluster's controller knows.
 const kindsPatience = 5 * time.Second
 
 func (o *explainOptions) run(ctx context.Context, name string, env Environment) error {
@@ -98,7 +98,7 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	t, err := targetAmong(name, within.namespace, within.kinds)
 	c, clientErr := o.kube.client()
 	if _, unknown := errors.AsType[unknownKindError](err); unknown && clientErr == nil {
-		// Without an answer of the cluster the first error is the one that helps.
+		// Without a response of the cluster, the first error is the useful one.
 		ctx, cancel := context.WithTimeout(ctx, kindsPatience)
 		within.kinds = allOf(within.kinds, o.installation.kinds(ctx, c))
 		cancel()
@@ -135,7 +135,7 @@ func (o *explainOptions) run(ctx context.Context, name string, env Environment) 
 	})
 }
 
-// explained is an answer that can be written for people.
+// explained is an answer that can be printed for users.
 type explained interface {
 	// print writes it, and returns the state that colours its third line.
 	print(to *bytes.Buffer, now time.Time, wide bool) ask.Report
@@ -147,7 +147,7 @@ type explaining struct {
 	client  client.Client
 	env     Environment
 	target  target
-	// kind and at are the workload, when the target is one.
+	// kind and at are the workload, if the target is one.
 	kind kube.Kind
 	at   client.ObjectKey
 }
@@ -161,8 +161,8 @@ func (x *explaining) ask(ctx context.Context) (explained, error) {
 	return sourceAnswer{answer}, err
 }
 
-// askWorkload reads all that can be said of the workload. Permissions that are missing are told,
-// and no error, but for the workload itself.
+// askWorkload reads everything known about the workload. A missing permission is reported
+// instead of failing, except for the workload itself.
 func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
 	var s ask.Situation
 	heard, stored, err := x.options.installation.heard(ctx, x.client, x.env, x.at.Namespace)
@@ -193,7 +193,7 @@ func (x *explaining) askWorkload(ctx context.Context) (ask.Explanation, error) {
 	return ask.Explain(s), ctx.Err()
 }
 
-// live is the view of what can be read now.
+// live is the view of the currently readable objects.
 func (x *explaining) live(ctx context.Context, s *ask.Situation) (*cluster.Live, error) {
 	key, err := access.ReadInstallationKey(ctx, x.client, x.options.installation.namespace, x.options.key)
 	hashers := run.Hashers(key)
@@ -211,7 +211,7 @@ func (x *explaining) live(ctx context.Context, s *ask.Situation) (*cluster.Live,
 	return live, nil
 }
 
-// gather reads what the controller would decide on.
+// gather reads the inputs of the controller's decision.
 func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster.Live, entry record.Entry, found bool) error {
 	w, _ := live.Workload(live.Key())
 	s.Workload, s.Entry = w, entry
@@ -222,7 +222,7 @@ func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster
 	}
 	inputs := configs.New(configs.Options{View: live, Since: unknownSince})
 	gatherer := &follow.Gatherer{
-		// What is on record and nothing here asks for is followed by a flag of the controller.
+		// An input on record that isn't requested here is followed through a controller flag.
 		Vocabulary: settings.Native{Defaults: settings.Defaults{Auto: s.Recorded, Quiet: x.options.quiet}},
 		View:       live, Families: []follow.Family{inputs}, Read: func(context.Context) error { return nil },
 		Entry:     func(kube.Key) (record.Entry, bool) { return s.Entry, s.Recorded },
@@ -236,12 +236,13 @@ func (x *explaining) gather(ctx context.Context, s *ask.Situation, live *cluster
 	return nil
 }
 
-// revisions are those of the workload; without the permission to them nothing was reverted.
+// revisions are those of the workload; without permission to read them nothing counts as
+// reverted.
 func (x *explaining) revisions(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
 	return lineage.Revisions(ctx, x.client, w)
 }
 
-// details reads what people want to know besides.
+// details reads additional information for users.
 func (x *explaining) details(ctx context.Context, s *ask.Situation) error {
 	template, err := cluster.ReadTemplate(ctx, x.client, s.Workload)
 	if err == nil && template != nil {
@@ -259,7 +260,7 @@ func (x *explaining) details(ctx context.Context, s *ask.Situation) error {
 	return ctx.Err()
 }
 
-// sourcesOf are the ConfigMaps and Secrets that are followed and exist.
+// sourcesOf are the followed ConfigMaps and Secrets that exist.
 func sourcesOf(s *ask.Situation) []input.ID {
 	var all []input.ID
 	for _, f := range s.Live.Findings {

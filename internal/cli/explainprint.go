@@ -13,12 +13,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
-// named writes a line with a name in front.
+// named writes a line that starts with a name.
 func named(to io.Writer, name, format string, args ...any) {
 	_, _ = fmt.Fprintf(to, "%-12s %s\n", name, oneLine(fmt.Sprintf(format, args...)))
 }
 
-// workloadAnswer is an explanation of a workload, for people.
+// workloadAnswer is an explanation of a workload, for users.
 type workloadAnswer struct{ ask.Explanation }
 
 func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Report {
@@ -47,7 +47,7 @@ func (e workloadAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Re
 	return e.State
 }
 
-// sourceAnswer is an explanation of a ConfigMap or Secret, for people.
+// sourceAnswer is an explanation of a ConfigMap or Secret, for users.
 type sourceAnswer struct{ ask.SourceExplanation }
 
 func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Report {
@@ -81,7 +81,7 @@ func (e sourceAnswer) print(to *bytes.Buffer, now time.Time, wide bool) ask.Repo
 	return ask.Report{}
 }
 
-// firstName is the name in front of the first of several lines.
+// firstName is the name before the first of several lines.
 func firstName(i int, name string) string {
 	if i > 0 {
 		return ""
@@ -101,7 +101,7 @@ func printNotes(to io.Writer, notes []string) {
 	}
 }
 
-// lastEvents are the newest of many, unless all are wanted.
+// lastEvents returns the newest events, or all.
 func lastEvents(events []ask.Event, all bool) []ask.Event {
 	if most := 5; len(events) > most && !all {
 		return events[len(events)-most:]
@@ -128,7 +128,7 @@ func stateWords(s ask.Report, now time.Time) string {
 	return words
 }
 
-// nextWords say what happens next and when, or what has to.
+// nextWords explains what happens next and when, or what the user has to do.
 func nextWords(s ask.Report, c ask.Controller, now time.Time) string {
 	switch {
 	case s.IsInStep():
@@ -166,7 +166,7 @@ func printUses(to io.Writer, uses []ask.Use, now time.Time) {
 	_ = errors.Join(err, table.Flush())
 }
 
-// useNow is what exists of an input, and what stands in its way.
+// useNow is the current version of an input, and what blocks it.
 func useNow(u ask.Use) string {
 	words := dashed(u.Current)
 	switch {

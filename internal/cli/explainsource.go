@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
-// oneObject refuses everything but the name of one object.
+// oneObject accepts only the name of one object.
 func oneObject(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usageError{errors.New("name one workload or source, such as deployment/web or configmap/app")}
@@ -21,8 +21,8 @@ func oneObject(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// askSource reads who follows a ConfigMap or Secret. One that the caller may not read, or
-// that is gone, may still be on record.
+// askSource finds the workloads that follow a ConfigMap or Secret. A source that is gone, or
+// that the user may not read, may still be on record.
 func (x *explaining) askSource(ctx context.Context) (ask.SourceExplanation, error) {
 	t := x.target
 	s := ask.Source{ID: input.ID{Kind: input.Kind(t.Kind), Name: t.Name}, Namespace: t.Namespace}

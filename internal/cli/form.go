@@ -8,14 +8,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/rollout"
 )
 
-// Forms of what is written into a pod template.
+// Forms of the versions in a pod template.
 const (
 	formAnnotation = "annotation"
 	formEnv        = "env"
 )
 
-// formOptions are the flag for the form. Until the next release it is accepted under
-// its old name too, which has another meaning in annotations.
+// formOptions are the flag for the form. Until the next release its old name, which has another
+// meaning in annotations, is accepted too.
 type formOptions struct {
 	name, old string
 }
@@ -41,7 +41,7 @@ func validForm(name string) error {
 	return nil
 }
 
-// templateForm is how versions are written into a template; annotations by default.
+// templateForm is how versions are written into a template; an annotation by default.
 func templateForm(name string) rollout.Form {
 	if name == formEnv {
 		return rollout.AsVariable

@@ -100,7 +100,7 @@ func (o *historyOptions) run(ctx context.Context, name string, env Environment) 
 	return o.output.write(env.Stdout, h, func(to io.Writer) error { return printHistory(to, h, env.Now(), o.output.isWide()) })
 }
 
-// printHistory writes the history for people.
+// printHistory writes the history for users.
 func printHistory(to io.Writer, h ask.History, now time.Time, wide bool) error {
 	var err error
 	if len(h.Revisions) > 0 {
@@ -140,7 +140,7 @@ func printRevisions(to io.Writer, all []ask.Revision, now time.Time, wide bool) 
 	return errors.Join(err, table.Flush())
 }
 
-// revisionChanges says what began with a revision.
+// revisionChanges describes what changed with a revision.
 func revisionChanges(r ask.Revision) string {
 	if r.First {
 		return "(the first that is left)"
@@ -158,7 +158,7 @@ func revisionChanges(r ask.Revision) string {
 	return strings.Join(parts, ", ")
 }
 
-// changeInWords is one change. Images have long digests; those of inputs are short already.
+// changeInWords is one change. Image digests are shortened; those of inputs are short already.
 func changeInWords(c ask.Change) string {
 	switch {
 	case c.From == "" && c.To == "":
@@ -186,7 +186,7 @@ func dashed(text string) string {
 	return text
 }
 
-// printEvents writes what Lockstep told, or what everyone did.
+// printEvents writes Lockstep's events, or those of all components.
 func printEvents(to io.Writer, h ask.History, now time.Time, wide bool) error {
 	events := slices.DeleteFunc(slices.Clone(h.Events), func(e ask.Event) bool { return !wide && e.By != kube.FieldManager })
 	if len(events) == 0 {
@@ -203,7 +203,7 @@ func printEvents(to io.Writer, h ask.History, now time.Time, wide bool) error {
 	return errors.Join(err, table.Flush())
 }
 
-// columns are a table for people, each as wide as it needs to be.
+// columns are a table for users, each as wide as it needs to be.
 type columns struct{ *tabwriter.Writer }
 
 func newColumns(to io.Writer) columns {
@@ -218,8 +218,8 @@ func (t columns) row(cells ...string) error {
 	return err
 }
 
-// oneLine replaces what would begin another line, or steer the terminal. Annotations and
-// events are written by others than those who read them here.
+// oneLine replaces characters that would start another line or control the terminal. Annotations
+// and events come from other users than the one who reads them here.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -84,7 +84,7 @@ func (o *holdOptions) run(cmd *cobra.Command, name, reason string, out io.Writer
 	return err
 }
 
-// reasonText is the reason of a hold for a person to read.
+// reasonText is the reason of a hold, for users.
 func reasonText(reason string) string {
 	if reason == "" {
 		return "no reason is given"
@@ -92,7 +92,7 @@ func reasonText(reason string) string {
 	return fmt.Sprintf("%q", reason)
 }
 
-// heldBy says which program wrote the hold, and when, as far as the object tells.
+// heldBy names the program that wrote the hold, and when, if the object shows it.
 func heldBy(o metav1.Object) string {
 	writer := kube.AnnotationWriter(o, settings.Hold)
 	if writer.Manager == "" {

@@ -28,10 +28,10 @@ type imagesOptions struct {
 	authorities  []string
 	identities   bool
 	reads        readOptions
-	// webhook listens for notifications; empty listens nowhere.
+	// webhook is the address for notifications; empty disables it.
 	webhook       string
 	webhookSecret string
-	// elsewhere: the files that flags name are those of a container, and are not read.
+	// elsewhere means that the files in flags are in a container, and aren't read.
 	elsewhere bool
 }
 
@@ -51,7 +51,7 @@ func (o *imagesOptions) bindPlatforms(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.platforms, "image-platforms", nil, "platforms that an image must have, such as linux/amd64,linux/arm64 (default those of the nodes)")
 }
 
-// bindRegistries are the flags about how registries are reached.
+// bindRegistries adds the flags for registry connections.
 func (o *imagesOptions) bindRegistries(fs *pflag.FlagSet) {
 	fs.StringVar(&o.dockerConfig, "docker-config", "", "Docker's configuration file with credentials, tried after the pull secrets of the pods; re-read when it changes")
 	fs.StringArrayVar(&o.plainHTTP, "plain-http-registry", nil, "a registry that is asked without TLS, as HOST:PORT; may be repeated")
@@ -111,7 +111,7 @@ func (o *imagesOptions) wantedPlatforms() ([]v1.Platform, error) {
 	return all, nil
 }
 
-// options are what the flags mean.
+// options converts the flags.
 func (o *imagesOptions) options() (run.Images, error) {
 	platforms, wrong := o.wantedPlatforms()
 	registries, err := o.registries()
@@ -121,13 +121,13 @@ func (o *imagesOptions) options() (run.Images, error) {
 	}, errors.Join(wrong, err)
 }
 
-// registries are how registries are reached.
+// registries configure connections to registries.
 func (o *imagesOptions) registries() (run.Registries, error) {
 	hosts, err := o.hosts()
 	return run.Registries{Hosts: hosts, DockerConfig: o.dockerConfig, CloudIdentity: o.identities}, err
 }
 
-// hosts are the registries that are reached in another way than most.
+// hosts are the registries that need special connection settings.
 func (o *imagesOptions) hosts() (map[string]registry.Host, error) {
 	all := map[string]registry.Host{}
 	for _, host := range o.plainHTTP {

@@ -90,11 +90,11 @@ type imageRow struct {
 	Spec      string `json:"spec"`
 	Current   string `json:"current"`
 	Latest    string `json:"latest,omitempty"`
-	// Since is when Lockstep moved the workload to what it runs.
+	// Since is when Lockstep rolled out the current image.
 	Since *time.Time `json:"since,omitempty"`
-	// NextCheck is when the controller looks at the image next.
+	// NextCheck is when the controller checks the image next.
 	NextCheck *time.Time `json:"nextCheck,omitempty"`
-	// State is a reason; Problem says what the registry answered.
+	// State is a reason; Problem is the registry's error.
 	State   string `json:"state"`
 	Problem string `json:"problem,omitempty"`
 }
@@ -156,17 +156,17 @@ type imagesLook struct {
 	env         Environment
 	schedule    schedule
 	serves      ask.Serves
-	// entries are what is on record, none without the permission to read it.
+	// entries are the record's entries, empty without permission to read it.
 	entries map[kube.Key]record.Entry
-	// denied say which kinds may not be listed.
+	// denied lists the kinds that may not be listed.
 	denied []error
 }
 
-// imagesAtATime bounds how many images are asked for at once.
+// imagesAtATime limits how many images are queried at once.
 const imagesAtATime = 64
 
-// rows asks the API server for the workloads and the registries for their images, side by
-// side.
+// rows reads the workloads from the API server and queries the registries for their images,
+// concurrently.
 func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, error) {
 	var (
 		asking  sync.WaitGroup
@@ -212,8 +212,8 @@ func (l *imagesLook) rows(ctx context.Context, kinds []kube.Kind) ([]imageRow, e
 	return rows, ctx.Err()
 }
 
-// resolved are the workloads with the templates that they borrow. Those that lend theirs, and
-// those whose lender is not listed, are left out.
+// resolved are the workloads with the templates that they borrow. It omits lenders, and
+// workloads whose lender isn't listed.
 func resolved(all []*kube.Workload) []*kube.Workload {
 	view := cluster.NewView(kube.Hashers{})
 	for _, w := range all {
@@ -228,7 +228,7 @@ func resolved(all []*kube.Workload) []*kube.Workload {
 	return found
 }
 
-// workloads of a kind. A kind that is not installed has none.
+// workloads lists those of a kind. A kind that isn't installed has none.
 func (l *imagesLook) workloads(ctx context.Context, kind kube.Kind) ([]*kube.Workload, error) {
 	list := kind.NewList()
 	err := l.client.List(ctx, list, client.InNamespace(l.options.namespace))
@@ -291,7 +291,7 @@ func (l *imagesLook) row(ctx context.Context, w *kube.Workload, intent settings.
 	return row
 }
 
-// printImages writes the table. What went wrong comes below it, in full.
+// printImages writes the table, followed by all problems in full.
 func printImages(to io.Writer, rows []imageRow, now time.Time) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(to, "no workload has an annotation image.lockstep.dev/CONTAINER")

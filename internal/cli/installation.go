@@ -23,8 +23,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/ask"
 )
 
-// installationOptions say where an installation keeps its own objects, for commands that
-// ask it.
+// installationOptions locate an installation's own objects, for commands that read them.
 type installationOptions struct {
 	namespace string
 	state     string
@@ -37,8 +36,8 @@ func (o *installationOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.lease, "lease-name", "", "name of the Lease for leader election (default that of the controller's Deployment, then "+defaultLeaseName+")")
 }
 
-// look finds the Deployments of the controller, those that are active first. From the first come
-// the names that no flag gives. Without the permission to list Deployments there are none.
+// look finds the Deployments of the controller, active ones first. Names that no flag sets come
+// from the first one. Without permission to list Deployments it finds none.
 func (o *installationOptions) look(ctx context.Context, c client.Reader) ([]installation.Found, error) {
 	found, err := installation.Understand(understand).Find(ctx, c, o.namespace)
 	found = slices.DeleteFunc(found, func(f installation.Found) bool { return f.Problem != "" })
@@ -49,7 +48,7 @@ func (o *installationOptions) look(ctx context.Context, c client.Reader) ([]inst
 	return found, unlessForbidden(err)
 }
 
-// kinds are those of workloads that the Deployments of the controller name, as far as they can
+// kinds are the workload kinds that the controller's Deployments configure, as far as they can
 // be read.
 func (o *installationOptions) kinds(ctx context.Context, c client.Reader) []kube.Kind {
 	found, err := o.look(ctx, c)
@@ -63,8 +62,8 @@ func (o *installationOptions) kinds(ctx context.Context, c client.Reader) []kube
 	return all
 }
 
-// heard is what the controller's own objects say of it, and its record of a namespace, or
-// of all. Permissions that are missing are no error.
+// heard reads the controller's state from its own objects, and its record of a namespace, or of
+// all. Missing permissions aren't errors.
 func (o *installationOptions) heard(ctx context.Context, c client.Reader, env Environment, namespace string) (ask.Heard, ledger.Stored, error) {
 	h := ask.Heard{Own: env.Version, Namespace: o.namespace}
 	found, err := o.look(ctx, c)
@@ -85,8 +84,8 @@ func (o *installationOptions) heard(ctx context.Context, c client.Reader, env En
 	return h, stored, errors.Join(unlessForbidden(h.LeaseProblem), unlessForbidden(recordErr))
 }
 
-// leading are the Deployments whose flags count: that of the pod which leads, or, while nobody
-// does, those that are to have pods. Who leads from a terminal has flags that nobody sees.
+// leading are the Deployments whose flags count: that of the leading pod, or, without a leader,
+// those that should have pods. The flags of a leader that runs in a terminal are unknown.
 func leading(found []installation.Found, leader access.Leader, now time.Time) []installation.Found {
 	return slices.DeleteFunc(slices.Clone(found), func(f installation.Found) bool {
 		if f.Lease != "" && leader.Leads(now) {
@@ -96,8 +95,8 @@ func leading(found []installation.Found, leader access.Leader, now time.Time) []
 	})
 }
 
-// serves is what the flags of a Deployment say that its controller looks at: all of it when
-// there is none, or more than one.
+// serves is what a Deployment's controller handles according to its flags: everything when there
+// is no Deployment, or more than one.
 func serves(ctx context.Context, c client.Reader, found []installation.Found) (ask.Serves, error) {
 	if len(found) != 1 {
 		return ask.Serves{}, nil
@@ -122,7 +121,7 @@ func serves(ctx context.Context, c client.Reader, found []installation.Found) (a
 	return v, nil
 }
 
-// controller says how the controller is, and where to look for another one.
+// controller describes the controller's state, and where to find another one.
 func (o *installationOptions) controller(h ask.Heard, env Environment) ask.Controller {
 	c := ask.ControllerOf(h, env.Now())
 	if h.IsEmpty() {
@@ -131,8 +130,8 @@ func (o *installationOptions) controller(h ask.Heard, env Environment) ask.Contr
 	return c
 }
 
-// unwritable is what was told of parts of the record that the controller could not write since:
-// what is on record of their workloads may be old.
+// unwritable returns the reported parts of the record that the controller has not written since:
+// the entries of their workloads may be outdated.
 func (o *installationOptions) unwritable(ctx context.Context, c client.Reader, stored ledger.Stored) ([]announce.Reported, error) {
 	told, err := announce.ReportedOfRecord(ctx, c, o.namespace)
 	told = slices.DeleteFunc(told, func(t announce.Reported) bool {

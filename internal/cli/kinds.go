@@ -6,8 +6,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// allKinds are the kinds that are followed anyway and those that flags name. One
-// that is named again would be watched twice, with two ideas of its template.
+// allKinds are the default kinds and those that flags add. A repeated kind would be watched
+// twice, with two template paths.
 func allKinds(flags []string) ([]kube.Kind, error) {
 	kinds := kube.Kinds()
 	for _, text := range flags {

@@ -27,7 +27,7 @@ func (o *kubeOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig (default its current one)")
 }
 
-// config finds the cluster. It says what was looked for when there is none.
+// config finds the cluster. If there is none, the error lists where it searched.
 func (o *kubeOptions) config() (*rest.Config, error) {
 	loader, err := o.loader()
 	if err != nil {
@@ -42,13 +42,13 @@ func (o *kubeOptions) config() (*rest.Config, error) {
 	if err != nil {
 		return nil, clusterError{fmt.Errorf("read the kubeconfig: %w", err)}
 	}
-	// No client-side throttle: the API server's own fairness is the better judge,
-	// and a throttle of 5 requests a second makes a change for 50 workloads take 10 s.
+	// No client-side throttle: the API server's own fairness works better, and a throttle of 5
+	// requests a second makes a change for 50 workloads take 10 s.
 	config.QPS = -1
 	return config, nil
 }
 
-// client is one for a command that asks a few things, or watches them, and ends.
+// client is for a command that reads or watches a few objects and ends.
 func (o *kubeOptions) client() (client.WithWatch, error) {
 	config, err := o.config()
 	if err != nil {
@@ -70,8 +70,7 @@ func (o *kubeOptions) loader() (clientcmd.ClientConfig, error) {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}), nil
 }
 
-// namespace is the one that kubectl would use: the context's, the pod's own, or
-// else default.
+// namespace is the one that kubectl would use: the context's, the pod's own, or else default.
 func (o *kubeOptions) namespace() string {
 	if loader, err := o.loader(); err == nil {
 		if ns, _, err := loader.Namespace(); err == nil {
@@ -81,8 +80,8 @@ func (o *kubeOptions) namespace() string {
 	return "default"
 }
 
-// ownNamespace is where the process keeps its own objects: what the flag says,
-// else the pod's namespace, else lockstep-system.
+// ownNamespace is where the process keeps its own objects: the flag's value, else the pod's
+// namespace, else lockstep-system.
 func ownNamespace(flag string, lookup func(string) (string, bool)) string {
 	if flag != "" {
 		return flag

@@ -80,21 +80,21 @@ const formatText = "text"
 
 func lintFormats() []string { return []string{formatText, formatJSON} }
 
-// lintAnswer is what the command answers.
+// lintAnswer is the output of the command.
 type lintAnswer struct {
 	lint.Result
 
 	Files int `json:"files"`
-	// NoObjects are the documents that are no objects.
+	// NoObjects are the documents that aren't objects.
 	NoObjects int `json:"noObjects"`
 	// Unreadable are the files, or documents in them, that could not be read and checked.
 	Unreadable []unreadable `json:"unreadable"`
 }
 
-// unreadable is a file that could not be read, or the place in it that is no manifest.
+// unreadable is a file that could not be read, or the place in it that isn't a manifest.
 type unreadable struct {
 	File string `json:"file"`
-	// Line is zero, and left out, when the whole file is meant.
+	// Line is zero, and omitted, for the whole file.
 	Line    int    `json:"line,omitempty"`
 	Message string `json:"message"`
 }
@@ -121,7 +121,7 @@ func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, en
 	answer := lintAnswer{Files: found.Files, NoObjects: found.Others, Unreadable: allUnreadable(found.Wrong), Result: lint.Check(found.Objects, lint.Options{
 		Kinds: kinds, Words: settings.Native{Others: others}, Complete: o.complete, Nearest: commandline.Nearest,
 	})}
-	if len(found.Objects) > 0 || o.output == formatJSON { // a program always gets an answer
+	if len(found.Objects) > 0 || o.output == formatJSON { // JSON output is never empty
 		if err := o.print(env, answer); err != nil {
 			return err
 		}
@@ -137,8 +137,8 @@ func (o *lintOptions) run(_ context.Context, names []string, stdin io.Reader, en
 	return nil
 }
 
-// allUnreadable lists what could not be read. The list is empty, not nil, when all could, as
-// programs expect it.
+// allUnreadable lists the files that could not be read. Without any it is empty, not nil, so
+// JSON output contains a list.
 func allUnreadable(wrong []error) []unreadable {
 	all := make([]unreadable, len(wrong))
 	for i, err := range wrong {
@@ -150,7 +150,7 @@ func allUnreadable(wrong []error) []unreadable {
 	return all
 }
 
-// templateHint says what to do with a file that is a template of Helm.
+// templateHint is the advice for a file that is a Helm template.
 func templateHint(e *manifest.Error) string {
 	if e.Line == 0 {
 		return ""
@@ -162,7 +162,7 @@ func templateHint(e *manifest.Error) string {
 	return "; this looks like a template of Helm: render it first, with \"helm template CHART | lockstep lint -\""
 }
 
-// unreadError names the files that could not be read, each in a line of its own.
+// unreadError lists the files that could not be read, one per line.
 func (a lintAnswer) unreadError() error {
 	all := make([]error, len(a.Unreadable))
 	for i, u := range a.Unreadable {
@@ -192,7 +192,7 @@ func (o *lintOptions) print(env Environment, answer lintAnswer) error {
 	return err
 }
 
-// summary says in one line what was looked at, and what was not.
+// summary describes in one line what was checked, and what was not.
 func (a lintAnswer) summary() string {
 	text := fmt.Sprintf("%s: %s, %s, %s", counted(a.Files, "file"), counted(a.Workloads, "workload"), counted(a.Sources, "ConfigMaps and Secrets"), counted(a.Namespaces, "namespace"))
 	var others []string

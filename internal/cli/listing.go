@@ -8,10 +8,10 @@ import (
 	"golang.org/x/term"
 )
 
-// listing shows on a terminal how far a long list of tags is, on one line that is gone
-// in the end.
+// listing shows the progress of a long list of tags on a terminal, on one line that is cleared
+// at the end.
 type listing struct {
-	out   io.Writer // nil if there is no terminal
+	out   io.Writer // nil without a terminal
 	pages int
 }
 
@@ -23,7 +23,7 @@ func newListing(out io.Writer) *listing {
 	return &listing{out: out}
 }
 
-// page notes one page. The first one is no long list yet.
+// page records one page. A single page isn't a long list yet.
 func (l *listing) page(repository string, tags int) {
 	l.pages++
 	if l.out != nil && l.pages > 1 {

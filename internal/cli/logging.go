@@ -19,7 +19,7 @@ func (o *logOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Level, "log-level", "info", "least level that is logged: debug (also what was decided against), info, warn or error")
 }
 
-// logger makes the logger of a command. Flags that name no log are a mistake of the caller.
+// logger makes the logger of a command. Invalid log flags are a usage error.
 func (o *logOptions) logger(ctx context.Context, w io.Writer, env Environment) (logr.Logger, error) {
 	log, err := env.Logger(ctx, w, o.LogOptions)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
-// The bounds of a list that is only for a hint or a completion.
+// The limits of a list that is only for a hint or a completion.
 const (
 	nearestTimeout = 2 * time.Second
 	nearestLimit   = 5000
 )
 
-// notFound says that there is no such object, and which objects of its kind have near names.
-// Any other error is returned as it is.
+// notFound reports that the object does not exist, and which objects of its kind have similar
+// names. Any other error is returned unchanged.
 func notFound(ctx context.Context, c client.Client, t target, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
@@ -28,15 +28,15 @@ func notFound(ctx context.Context, c client.Client, t target, err error) error {
 	return fmt.Errorf("%s not found in namespace %s%s", t, t.Namespace, nearNames(ctx, c, t))
 }
 
-// nearNames is a hint at the objects that may be meant. Without the permission to list there is
-// none.
+// nearNames is a hint at objects with similar names. Without permission to list them it is
+// empty.
 func nearNames(ctx context.Context, c client.Client, t target) string {
 	names, _ := objectNames(ctx, c, t.GroupVersionKind, t.Namespace)
 	return commandline.Hint(t.Name, t.called+"/", names)
 }
 
-// objectNames lists the names of one kind's objects in a namespace, in a short time or not
-// at all. Kinds without namespaces, such as Namespace, take an empty one.
+// objectNames lists the names of one kind's objects in a namespace, within a short time. Kinds
+// without namespaces, such as Namespace, take an empty one.
 func objectNames(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, namespace string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, nearestTimeout)
 	defer cancel()

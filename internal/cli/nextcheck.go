@@ -14,16 +14,16 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
-// maxNextChecks bounds what is read of a controller's next checks.
+// maxNextChecks limits the response with a controller's next checks.
 const maxNextChecks = 64 << 20
 
-// schedule is when a controller looks at which image next.
+// schedule is when a controller checks each image next.
 type schedule map[container]time.Time
 
-// container is one of a workload.
+// container is a container of a workload.
 type container struct{ workload, name string }
 
-// readSchedule asks the controller at an address; an empty one asks none.
+// readSchedule queries the controller at an address; an empty address returns nothing.
 func readSchedule(ctx context.Context, address string) (schedule, error) {
 	if address == "" {
 		return nil, nil
@@ -57,7 +57,7 @@ func readSchedule(ctx context.Context, address string) (schedule, error) {
 	return all, nil
 }
 
-// next is when a container's image is looked at next; false if that is not known.
+// next is when a container's image is checked next; false if unknown.
 func (s schedule) next(key kube.Key, name string) (time.Time, bool) {
 	at, ok := s[container{key.ID(), name}]
 	return at, ok

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The forms in which an answer is written.
+// The output formats.
 const (
 	formatTable = "table"
 	formatWide  = "wide"
@@ -19,7 +19,7 @@ const (
 	formatYAML  = "yaml"
 )
 
-// outputOptions say in which form an answer is written.
+// outputOptions select the output format.
 type outputOptions struct{ format string }
 
 func outputFormats() []string {
@@ -40,12 +40,12 @@ func (o outputOptions) validate() error {
 
 func (o outputOptions) isWide() bool { return o.format == formatWide }
 
-// isForUsers reports whether a person reads the answer, and not a program.
+// isForUsers reports whether the output is for users, not for programs.
 func (o outputOptions) isForUsers() bool {
 	return o.format == formatTable || o.format == formatWide
 }
 
-// write writes the answer for programs, or has it written for people.
+// write writes the answer for programs, or calls forPeople.
 func (o outputOptions) write(to io.Writer, answer any, forPeople func(io.Writer) error) error {
 	switch o.format {
 	case formatJSON:

@@ -125,11 +125,11 @@ func (o *planOptions) run(ctx context.Context, stdin io.Reader, env Environment)
 	return o.output.write(env.Stdout, plan, func(to io.Writer) error { return printPlan(to, plan, o.output.isWide()) })
 }
 
-// errNoObjects: what is about nothing must not look as if all were well.
+// errNoObjects: empty input must not look like a successful plan.
 var errNoObjects = errors.New("there is no object in the files: did what writes them fail?")
 
-// addKey reads the installation's key. Without it digests of Secrets are made with another
-// one, which is good for comparing them with each other.
+// addKey reads the installation key. Without it, Secret digests are made with another key, which
+// is good enough to compare them with each other.
 func (o *planOptions) addKey(ctx context.Context, c client.Client, with *ask.PlanOptions) error {
 	key, err := access.ReadInstallationKey(ctx, c, o.installation.namespace, o.key)
 	with.KeyKnown = err == nil
@@ -141,7 +141,7 @@ func (o *planOptions) addKey(ctx context.Context, c client.Client, with *ask.Pla
 	return err
 }
 
-// printPlan writes the plan for people.
+// printPlan writes the plan for users.
 func printPlan(to io.Writer, p ask.Plan, wide bool) error {
 	var err error
 	say := func(format string, args ...any) {
@@ -193,7 +193,7 @@ func printPlanned(to io.Writer, all []ask.PlannedWorkload, wide bool) error {
 	return errors.Join(err, table.Flush())
 }
 
-// others counts the objects that do not matter, in one line.
+// others counts the irrelevant objects, in one line.
 func others(counts map[string]int) string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {

@@ -10,8 +10,7 @@ import (
 // pluginName is the executable that kubectl runs for "kubectl lockstep".
 const pluginName = "kubectl-" + programName
 
-// asPlugin makes the program speak of itself as a person has typed it, if that was
-// "kubectl lockstep".
+// asPlugin makes the program call itself "kubectl lockstep" if the user started it that way.
 func asPlugin(root *cobra.Command, program string) {
 	if strings.TrimSuffix(filepath.Base(program), ".exe") != pluginName {
 		return

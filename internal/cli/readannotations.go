@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/dropin/kubeimagedeployer"
 )
 
-// readOptions say which other tools' annotations are read besides our own.
+// readOptions select other tools whose annotations are read besides Lockstep's.
 type readOptions struct {
 	tools []string
 }
@@ -19,7 +19,7 @@ func (o *readOptions) bind(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.tools, "read-annotations", nil, "other tools whose label and annotations ask for images as well, separated by commas: "+kubeimagedeployer.DefaultKey)
 }
 
-// words are the languages of those tools. Without a platform of their own, requests are for
+// words are the vocabularies of those tools. Without a platform of their own, requests are for
 // the index.
 func (o *readOptions) words() ([]settings.ImageWords, error) {
 	var all []settings.ImageWords

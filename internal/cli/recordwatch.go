@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// lookEvery is how often to look again where no watch tells of a change.
+	// lookEvery is the polling interval without a watch.
 	lookEvery = 10 * time.Second
-	// restAfterLook bounds how often a busy record is read.
+	// restAfterLook limits how often a busy record is read.
 	restAfterLook = time.Second
 )
 
-// whenRecordChanges looks at once, and again whenever the controller has put something on
-// record, until the context ends, which is no error: a person has seen enough. Without the
-// permission to watch the record it looks from time to time.
+// whenRecordChanges calls look immediately, and again whenever the controller has written to the
+// record, until the context ends, which isn't an error: the user stopped the command. Without
+// permission to watch the record it polls.
 func whenRecordChanges(ctx context.Context, c client.WithWatch, namespace string, look func(context.Context) error) error {
 	var changes watch.Interface
 	defer func() { stopWatch(changes) }()
@@ -45,8 +45,8 @@ func stopWatch(w watch.Interface) {
 	}
 }
 
-// watchRecord begins to watch before anything is read, so that no change is missed; nil
-// without the permission to. What was there before comes first.
+// watchRecord starts watching before anything is read, so changes aren't missed; nil without
+// permission. The watch reports existing objects first.
 func watchRecord(ctx context.Context, c client.WithWatch, namespace string) watch.Interface {
 	w, err := c.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace), client.MatchingLabels{settings.StateLabel: "true"})
 	if err != nil {
@@ -55,8 +55,8 @@ func watchRecord(ctx context.Context, c client.WithWatch, namespace string) watc
 	return w
 }
 
-// awaitChange waits for a change, and a moment for those that come with it, or until it is
-// time to look anyway. It reports whether the watch goes on.
+// awaitChange waits for a change, plus a moment for further changes, or until the polling
+// interval is over. It reports whether the watch is still open.
 func awaitChange(ctx context.Context, w watch.Interface) (watches bool) {
 	var changes <-chan watch.Event
 	if w != nil {

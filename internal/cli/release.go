@@ -66,8 +66,8 @@ func (o *releaseOptions) run(cmd *cobra.Command, name string, out io.Writer) err
 			outcome = "the hold is removed: " + reasonText(reason) + heldBy(found)
 		}
 		if t.isWorkload {
-			// Versions only grow, so that an undo which brings an earlier annotation back releases
-			// nothing.
+			// Versions only grow, so an undo that restores an earlier annotation doesn't release
+			// anything.
 			version := found.GetResourceVersion()
 			change[settings.Release] = &version
 			outcome += "\nThe controller was asked to accept what was reverted; if anything was, it answers with an event of the reason Released."

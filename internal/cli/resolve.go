@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// maxTagsFile bounds a list of tags.
+// maxTagsFile limits a list of tags.
 const maxTagsFile = 64 << 20
 
 // resolveOptions are the flags of "lockstep resolve".
@@ -180,7 +180,7 @@ func (o *resolveOptions) host() (registry.Host, error) {
 	return host, nil
 }
 
-// starHint is for those who expect a star to stand for anything.
+// starHint is for users who expect a star to match anything.
 func starHint(s tagspec.Spec) string {
 	if !strings.Contains(s.String(), "*") || strings.HasPrefix(s.String(), "/") {
 		return ""
@@ -219,8 +219,7 @@ func readTags(path string, stdin io.Reader) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxTagsFile))
 }
 
-// resolveAdvice says what a person at a terminal can do, which is not what the owner of
-// a workload can.
+// resolveAdvice replaces the advice for a workload's owner with advice for a user at a terminal.
 func resolveAdvice(err error, host string) error {
 	e, ok := errors.AsType[*registry.Error](err)
 	if !ok {

@@ -13,8 +13,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
-// revisionsOptions are the controller's flags for objects whose names carry
-// their content.
+// revisionsOptions are the controller's flags for objects whose names include their content.
 type revisionsOptions struct {
 	revisions.Options
 	enabled bool
@@ -22,7 +21,7 @@ type revisionsOptions struct {
 	secrets []string
 }
 
-// everyNamespace stands for all namespaces that are followed.
+// everyNamespace means all followed namespaces.
 const everyNamespace = "*"
 
 func (o *revisionsOptions) bind(fs *pflag.FlagSet) {
@@ -40,7 +39,7 @@ func (o *revisionsOptions) secretNamespaces() []string {
 	return append([]string{}, o.secrets...)
 }
 
-// options are what the flags mean.
+// options converts the flags.
 func (o *revisionsOptions) options() run.Revisions {
 	return run.Revisions{Options: o.Options, Enabled: o.enabled, Secrets: o.secretNamespaces()}
 }

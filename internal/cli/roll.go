@@ -132,8 +132,7 @@ func (o *rollOptions) run(ctx context.Context, name string, env Environment) err
 	return notFound(ctx, c, workloadTarget(kind, at), r.run(ctx))
 }
 
-// workloadNamed is the workload that is named, of the kinds that are followed anyway or named
-// by a flag.
+// workloadNamed parses the workload, of a default kind or one that a flag adds.
 func workloadNamed(text, namespace string, further []string) (kube.Kind, types.NamespacedName, error) {
 	kinds, err := allKinds(further)
 	if err != nil {
@@ -142,7 +141,7 @@ func workloadNamed(text, namespace string, further []string) (kube.Kind, types.N
 	return workloadAmong(text, namespace, kinds)
 }
 
-// workloadAmong is the workload that is named, of one of these kinds.
+// workloadAmong parses the workload, of one of these kinds.
 func workloadAmong(text, namespace string, kinds []kube.Kind) (kube.Kind, types.NamespacedName, error) {
 	kind, at, err := parseWorkload(text, namespace, kinds)
 	if unknown, ok := errors.AsType[unknownKindError](err); ok && !unknown.hinted {
@@ -157,18 +156,18 @@ type roll struct {
 	client  client.Client
 	env     Environment
 	live    *cluster.Live
-	// others are further languages in which images are asked for.
+	// others are further vocabularies in which images are requested.
 	others []settings.ImageWords
-	// known is what is on record of the workload.
+	// known is the workload's entry in the record.
 	known record.Entry
 	// waitsFor are the versions that it has been waiting for, empty before the first.
 	waitsFor string
-	// said are the lines that a person has read already.
+	// said are the lines that were already printed.
 	said map[string]bool
 }
 
-// run asks the controller's own decision what to do, with force, until that is to move
-// the workload and the API server takes the move.
+// run uses the controller's own decision, with force, until it is to roll out the workload and
+// the API server accepts the patch.
 func (r *roll) run(ctx context.Context) error {
 	gatherer, err := r.gatherer(ctx)
 	if err != nil {
@@ -188,7 +187,7 @@ func (r *roll) run(ctx context.Context) error {
 	})
 }
 
-// look moves the workload, or waits, and reports whether it has come to its end.
+// look rolls out the workload, or waits, and reports whether it is done.
 func (r *roll) look(ctx context.Context, got follow.Gathered) (done bool, err error) {
 	got.Observation.Force = r.force()
 	if got.Workload.Deleting {
@@ -219,7 +218,7 @@ func (r *roll) force() follow.Force {
 	return follow.ForceRollOut
 }
 
-// inStep says that there is nothing to do, unless the person insists.
+// inStep reports that there is nothing to do, unless --force is set.
 func (r *roll) inStep(got follow.Gathered) (bool, error) {
 	if r.options.force || len(got.Observation.Findings) == 0 || got.Workload.Deleting {
 		return false, nil
@@ -238,8 +237,8 @@ func (r *roll) inStep(got follow.Gathered) (bool, error) {
 	return true, err
 }
 
-// gatherer reads what the controller gathers, and what it has on record. Without the permission
-// to that, nothing counts as given.
+// gatherer reads the inputs of the controller's decision, and the record. Without permission to
+// read the record, nothing counts as delivered.
 func (r *roll) gatherer(ctx context.Context) (*follow.Gatherer, error) {
 	words := settings.Native{Defaults: settings.Defaults{Auto: true, Quiet: r.options.quiet}, Others: r.others}
 	r.live.Words = words
@@ -252,7 +251,7 @@ func (r *roll) gatherer(ctx context.Context) (*follow.Gatherer, error) {
 		Vocabulary: words,
 		View:       r.live, Read: r.live.Read, Families: []follow.Family{inputs, pinned},
 		Entry: func(kube.Key) (record.Entry, bool) { return r.known, r.known.IsKnown() },
-		// Nothing is on record of how long it waits already.
+		// The record doesn't contain how long the workload has been waiting.
 		MaxDelay: math.MaxInt64, Now: r.env.Now,
 	}, nil
 }
@@ -261,12 +260,12 @@ func unknownSince(*kube.Workload, input.Kind) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// refusal says what keeps the workload from being moved, however long it is quiet.
+// refusal explains what blocks the rollout of the workload, regardless of the quiet window.
 func (r *roll) refusal(got follow.Gathered) error {
 	key, quiet := r.live.Key(), got.Observation
 	quiet.Intent.Quiet = 0
 	switch d := follow.Decide(quiet); d.Reason {
-	case input.Reloaded, input.AwaitsPods, input.QuietWindow: // An image is seen to change when it is asked for.
+	case input.Reloaded, input.AwaitsPods, input.QuietWindow: // An image change is only seen when the registry is queried.
 		return nil
 	case input.NotFollowed:
 		return fmt.Errorf("%s uses no ConfigMap or Secret that may be followed, and asks for no image; there is nothing to move it to", key)
@@ -279,8 +278,7 @@ func (r *roll) refusal(got follow.Gathered) error {
 	}
 }
 
-// wait waits until it is time to look again, at most a second, because only looking
-// tells of a change.
+// wait waits until the next check, at most a second, because only checking shows a change.
 func (r *roll) wait(ctx context.Context, in follow.Observation, d follow.Decision) error {
 	current := input.Order{All: d.Due, Due: d.Due}.Shown(nil).String()
 	switch r.waitsFor {
@@ -299,7 +297,7 @@ func (r *roll) wait(ctx context.Context, in follow.Observation, d follow.Decisio
 	}
 }
 
-// estimated says what a command that has not watched cannot know.
+// estimated explains what a command that has not watched cannot know.
 func estimated(d follow.Decision) string {
 	if d.Estimate {
 		return ", counted from now: what changed before is not known here"
@@ -307,7 +305,7 @@ func estimated(d follow.Decision) string {
 	return ""
 }
 
-// rollOut gives the workload what is ordered, unless it shows that already.
+// rollOut delivers the ordered versions to the workload, unless it already shows them.
 func (r *roll) rollOut(ctx context.Context, got follow.Gathered, order input.Order) error {
 	w := got.Workload
 	shown := order.Shown(w.Shown)
@@ -330,8 +328,8 @@ func (r *roll) rollOut(ctx context.Context, got follow.Gathered, order input.Ord
 	return err
 }
 
-// form is what is asked for, else what the template has, so that the rollout looks
-// like those of the controller.
+// form is that of the flag, else that of the template, so the rollout looks like those of the
+// controller.
 func (r *roll) form(w *kube.Workload) rollout.Form {
 	if r.options.form == "" && w.ShowsVariable() {
 		return rollout.AsVariable

@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
-// images is the family of images for one run: each registry is asked once, with the pull
-// secrets that the person may read.
+// images is the family of images for one run: each registry is queried once, with the pull
+// secrets that the user may read.
 func (r *roll) images(ctx context.Context) (*images.Inputs, error) {
 	registries, err := r.options.images.registries()
 	if err != nil {
@@ -52,8 +52,8 @@ func (a answered) View() imagewatch.View { return a.view }
 // Stop implements images.Watch.
 func (answered) Stop() {}
 
-// platforms are those that an image must have. The nodes are listed when a container asks
-// for an image; a person who may not list them is told that their platforms are not checked.
+// platforms are those that an image must support. The nodes are listed when a container requests
+// an image; if the user may not list them, a message says that their platforms aren't checked.
 func (r *roll) platforms(ctx context.Context) (func(*kube.Workload) ([]v1.Platform, bool), error) {
 	fixed, err := r.options.images.wantedPlatforms()
 	if err != nil || len(fixed) > 0 {
@@ -72,8 +72,8 @@ func (r *roll) platforms(ctx context.Context) (func(*kube.Workload) ([]v1.Platfo
 	}, nil
 }
 
-// leavePins leaves images as they are that another writer pinned, or that a person accepted
-// so, unless --force is given. What was reverted is no pin.
+// leavePins leaves images unchanged that another writer pinned, or that a user accepted, unless
+// --force is set. A reverted image isn't a pin.
 func (r *roll) leavePins(got follow.Gathered) {
 	for i, f := range got.Observation.Findings {
 		if isPin(f) && r.known.Inputs[f.ID].RevertedTo == "" && !r.options.force {
@@ -84,12 +84,12 @@ func (r *roll) leavePins(got follow.Gathered) {
 	}
 }
 
-// isPin reports whether an image stays because a person or another writer wants it so.
+// isPin reports whether an image stays because a user accepted it or another writer pinned it.
 func isPin(f input.Finding) bool {
 	return f.Reason == input.Pinned || f.Reason == input.Accepted
 }
 
-// tell says what a person should know of images, each once.
+// tell prints what a user should know about images, each once.
 func (r *roll) tell(in follow.Observation) {
 	for _, text := range in.Intent.Mistakes.Refused {
 		r.say(text + "; the image stays as it is")
@@ -120,7 +120,7 @@ func (r *roll) say(text string) {
 	_, _ = fmt.Fprintln(r.env.Stderr, text)
 }
 
-// unresolved is an error when no registry has said which image a container is to run.
+// unresolved is an error when no registry has resolved a container's image.
 func unresolved(in follow.Observation, rest string) error {
 	var names []string
 	for _, f := range in.Findings {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// scopeOptions say which workloads a command is about.
+// scopeOptions select a command's workloads.
 type scopeOptions struct {
 	namespace string
 	all       bool
@@ -21,13 +21,13 @@ type scopeOptions struct {
 	kinds     []string
 }
 
-// bindOne adds the flags of a command that is about one workload.
+// bindOne adds the flags of a command for one workload.
 func (o *scopeOptions) bindOne(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the workload (default that of the kubeconfig's context)")
 	fs.StringArrayVar(&o.kinds, "kind", nil, "a further kind of workload, as group/version/Kind=path.to.template; may be repeated")
 }
 
-// bindMany adds the flags of a command that is about many workloads.
+// bindMany adds the flags of a command for many workloads.
 func (o *scopeOptions) bindMany(fs *pflag.FlagSet) {
 	o.bindOne(fs)
 	fs.Lookup("namespace").Usage = "namespace of the workloads (default that of the kubeconfig's context)"
@@ -35,7 +35,7 @@ func (o *scopeOptions) bindMany(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.selector, "selector", "l", "", "only workloads with these labels, such as app=web")
 }
 
-// scope is what the flags ask for.
+// scope is the selection of the flags.
 type scope struct {
 	// namespace is empty for all of them.
 	namespace string
@@ -54,7 +54,7 @@ func (o *scopeOptions) scope(k *kubeOptions) (scope, error) {
 	}
 	s := scope{namespace: o.namespace, selector: selector, kinds: kinds}
 	switch {
-	case o.all: // as with kubectl, also beside --namespace
+	case o.all: // as with kubectl, even beside --namespace
 		s.namespace = ""
 	case s.namespace == "":
 		s.namespace = k.namespace()
@@ -62,7 +62,7 @@ func (o *scopeOptions) scope(k *kubeOptions) (scope, error) {
 	return s, nil
 }
 
-// target is the object that is named, and a client to change it.
+// target returns the named object, and a client to change it.
 func (o *scopeOptions) target(k *kubeOptions, name string) (target, client.Client, error) {
 	t, err := parseTarget(name, cmp.Or(o.namespace, k.namespace()), o.kinds)
 	if err != nil {
@@ -72,7 +72,7 @@ func (o *scopeOptions) target(k *kubeOptions, name string) (target, client.Clien
 	return t, c, err
 }
 
-// oneTarget refuses everything but the name of one object that can be held.
+// oneTarget accepts only the name of one object that can be held.
 func oneTarget(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usageError{errors.New("name one workload, ConfigMap or Secret, such as deployment/web")}
@@ -80,7 +80,7 @@ func oneTarget(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneWorkload refuses everything but the name of one workload.
+// oneWorkload accepts only the name of one workload.
 func oneWorkload(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usageError{errors.New("name one workload, such as deployment/web")}

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
-// shells are those for which there is a completion script.
+// shells are those with a completion script.
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
 func newCompletion(env Environment) *cobra.Command {

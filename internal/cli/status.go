@@ -64,11 +64,11 @@ says more of one workload.`,
 	return cmd
 }
 
-// statusAnswer is what the command answers.
+// statusAnswer is the output of the command.
 type statusAnswer struct {
 	Controller ask.Controller `json:"controller"`
 	Workloads  []ask.Summary  `json:"workloads"`
-	// Notes say what could not be read.
+	// Notes list what could not be read.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -113,7 +113,7 @@ func (o *statusOptions) run(ctx context.Context, env Environment) error {
 	})
 }
 
-// changedRows are the rows that differ from those before, and all of them for the next
+// changedRows returns the rows that differ from the previous ones, and all of them for the next
 // comparison.
 func changedRows(before map[string]ask.Summary, rows []ask.Summary) (changed []ask.Summary, now map[string]ask.Summary) {
 	now = map[string]ask.Summary{}
@@ -133,7 +133,7 @@ func changedRows(before map[string]ask.Summary, rows []ask.Summary) (changed []a
 	return changed, now
 }
 
-// ask reads what is known: one list for each kind, and the record.
+// ask reads the state: one list for each kind, and the record.
 func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environment, within scope) (statusAnswer, error) {
 	var (
 		answer statusAnswer
@@ -182,7 +182,7 @@ func (o *statusOptions) ask(ctx context.Context, c client.Reader, env Environmen
 	return answer, unlessForbidden(err)
 }
 
-// allOf are the kinds, and those further ones that they do not have.
+// allOf are the kinds, plus those further kinds that aren't among them.
 func allOf(kinds, further []kube.Kind) []kube.Kind {
 	all := slices.Clone(kinds)
 	for _, kind := range further {
@@ -223,7 +223,7 @@ func (o *statusOptions) print(env Environment, answer statusAnswer, whole bool) 
 	})
 }
 
-// nothing says that there is nothing to list.
+// nothing is the message for an empty list.
 func (o *statusOptions) nothing() string {
 	switch {
 	case o.scope.selector != "":
@@ -234,7 +234,8 @@ func (o *statusOptions) nothing() string {
 	return "no workload is followed in this namespace, and none asks to be (lockstep.dev/reload: auto); -A looks in all namespaces"
 }
 
-// stateColour is red for what a person has to end, and yellow for what ends by itself.
+// stateColour is red for states that a user has to end, and yellow for those that end by
+// themselves.
 func stateColour(s ask.Report) string {
 	if s.IsSettled() || s.Reason == ask.NotOnRecord {
 		return ""
@@ -247,7 +248,7 @@ func stateColour(s ask.Report) string {
 	}
 }
 
-// fewInputs is how many inputs a row names; more are counted, but for -o wide.
+// fewInputs is how many inputs a row names; more are counted, except with -o wide.
 const fewInputs = 2
 
 func (o *statusOptions) table(to io.Writer, rows []ask.Summary, now time.Time, header bool) error {
@@ -293,7 +294,7 @@ func (o *statusOptions) inputs(r ask.Summary) string {
 	return strings.Join(all, ", ")
 }
 
-// printController says how the controller is, where that matters.
+// printController describes the controller's state, where that matters.
 func printController(to io.Writer, c ask.Controller, now time.Time) error {
 	if c.State == ask.Running && c.Note == "" {
 		return nil
@@ -323,7 +324,7 @@ func age(t *time.Time, now time.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(*t)))
 }
 
-// until is how long it is until a time.
+// until is the duration until a time.
 func until(t *time.Time, now time.Time) string {
 	if t == nil {
 		return "-"

@@ -19,11 +19,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
 )
 
-// target is an object whose annotations a person changes: a workload, a ConfigMap or a Secret.
+// target is an object whose annotations a user changes: a workload, a ConfigMap or a Secret.
 type target struct {
 	schema.GroupVersionKind
 	client.ObjectKey
-	// called is what its kind is called on the command line.
+	// called is the kind's name on the command line.
 	called     string
 	isWorkload bool
 }
@@ -65,7 +65,7 @@ func workloadTarget(kind kube.Kind, at client.ObjectKey) target {
 	return target{GroupVersionKind: kind.GroupVersionKind, ObjectKey: at, called: kind.Name(), isWorkload: true}
 }
 
-// String is how the person may name it: "deployment/web".
+// String is the form for users: "deployment/web".
 func (t target) String() string { return t.called + "/" + t.Name }
 
 // command is a command line about it, such as "lockstep release deployment/web -n shop".
@@ -73,8 +73,8 @@ func (t target) command(program, verb string) string {
 	return fmt.Sprintf("%s %s %s -n %s", program, verb, t, t.Namespace)
 }
 
-// annotate reads the object, asks what to change, and writes that, if nothing else has been
-// written in between; otherwise it begins again. An empty answer writes nothing.
+// annotate reads the object, calls change, and writes the result, if nothing else has been
+// written in between; otherwise it starts again. An empty result isn't written.
 func (t target) annotate(ctx context.Context, c client.Client, change func(metav1.Object) (map[string]*string, error)) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		o := &metav1.PartialObjectMetadata{}
@@ -97,8 +97,8 @@ func (t target) annotate(ctx context.Context, c client.Client, change func(metav
 	})
 }
 
-// personalManager is the owner of fields that a person writes by a command, which tells
-// them from the controller's.
+// personalManager is the field manager of a user's command, which distinguishes its fields from
+// the controller's.
 const personalManager = "lockstep-command"
 
 // parseSource reads "configmap/app", "cm/app" and "secret/db".

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/follow"
 )
 
-// understand reads the arguments of the program as "lockstep controller" would. It is false for
-// another command. Files that an argument names are in the container, and are not read.
+// understand parses the arguments of the program as "lockstep controller" would. It is false for
+// another command. Files that an argument names are in the container, and aren't read.
 func understand(arguments []string, variable func(string) (string, bool)) (installation.Configured, bool) {
 	if len(arguments) == 0 || arguments[0] != "controller" {
 		return installation.Configured{}, false
@@ -39,7 +39,7 @@ func understand(arguments []string, variable func(string) (string, bool)) (insta
 	return c, true
 }
 
-// configured is what flags that are valid mean.
+// configured converts valid flags.
 func (o *controllerOptions) configured() (installation.Configured, error) {
 	options, err := o.options()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
-// parseWorkload reads "deployment/web", "deploy/web" and "statefulset.apps.kruise.io/db",
-// as kubectl does. Of two kinds of one name the earlier one is meant.
+// parseWorkload reads "deployment/web", "deploy/web" and "statefulset.apps.kruise.io/db", as
+// kubectl does. Of two kinds with the same name the earlier one counts.
 func parseWorkload(text, namespace string, kinds []kube.Kind) (kube.Kind, types.NamespacedName, error) {
 	called, name, found := strings.Cut(text, "/")
 	if !found || name == "" {
@@ -31,11 +31,11 @@ func parseWorkload(text, namespace string, kinds []kube.Kind) (kube.Kind, types.
 // unknownKindError names a kind that is not followed.
 type unknownKindError struct {
 	error
-	// hinted is true when the error says which kind may be meant.
+	// hinted is true when the error suggests a kind.
 	hinted bool
 }
 
-// unknownKind says which kind may be meant, or which ones there are.
+// unknownKind suggests a kind, or lists the known ones.
 func unknownKind(text, called string, kinds []kube.Kind) error {
 	names := make([]string, len(kinds))
 	for i, kind := range kinds {
@@ -47,7 +47,7 @@ func unknownKind(text, called string, kinds []kube.Kind) error {
 	return unknownKindError{fmt.Errorf("workload %q: unknown kind %q, want one of %s", text, called, strings.Join(kindNames(kinds), ", ")), false}
 }
 
-// kindNames are what people call the kinds, with kubectl's short names.
+// kindNames are the kinds' names for users, with kubectl's short names.
 func kindNames(kinds []kube.Kind) []string {
 	names := make([]string, len(kinds))
 	for i, kind := range kinds {
@@ -62,8 +62,7 @@ func kindNames(kinds []kube.Kind) []string {
 // otherNamespaceError is a name of an object in another namespace.
 type otherNamespaceError struct{ error }
 
-// inNamespace refuses names that cannot be those of an object in the namespace,
-// above all names of objects in another one.
+// inNamespace refuses invalid object names, above all names of objects in another namespace.
 func inNamespace(name, namespace string) error {
 	if other, _, qualified := strings.Cut(name, "/"); qualified {
 		return otherNamespaceError{fmt.Errorf("it is in namespace %s, not %s", other, namespace)}

@@ -1,4 +1,3 @@
-// Package commandline knows the style that the command lines of both programs share:
-// how a mistake is told, what a version looks like, how kinds are called, and which
-// variables of the environment are ours.
+// Package commandline knows the conventions that the command lines of both programs share: error
+// messages, the version format, the names of kinds, and Lockstep's environment variables.
 package commandline

@@ -2,7 +2,7 @@ package commandline
 
 import "strings"
 
-// SourceKind finds "configmap" or "secret" by the names that kubectl takes, in capitals or not.
+// SourceKind finds "configmap" or "secret" by the names that kubectl accepts, ignoring case.
 func SourceKind(called string) (kind string, known bool) {
 	switch strings.ToLower(called) {
 	case "configmap", "configmaps", "cm":

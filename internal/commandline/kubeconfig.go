@@ -11,9 +11,10 @@ import (
 // KubeconfigUsage is the help of --kubeconfig.
 const KubeconfigUsage = "kubeconfig file (default $KUBECONFIG; if that is not set, ~/.kube/config; else the pod's service account)"
 
-// Kubeconfig are the files that describe the cluster, as kubectl finds them: that of the
-// flag, those of $KUBECONFIG, or ~/.kube/config. None means the pod's service account. A
-// $KUBECONFIG none of whose files exists is an error: who sets it means no other cluster.
+// Kubeconfig returns the files that describe the cluster, as kubectl finds them: that of the
+// flag, those of $KUBECONFIG, or ~/.kube/config. None means the pod's service account. If none
+// of the files in $KUBECONFIG exists, that is an error: a user who sets it doesn't expect
+// another cluster.
 func Kubeconfig(flag string, lookup func(string) (string, bool)) ([]string, error) {
 	if flag != "" {
 		return []string{flag}, nil
@@ -32,7 +33,7 @@ func Kubeconfig(flag string, lookup func(string) (string, bool)) ([]string, erro
 func named(list string) ([]string, error) {
 	files := filepath.SplitList(list)
 	for _, file := range files {
-		// What exists and cannot be read is for the loader to report.
+		// The loader reports files that exist but cannot be read.
 		if file != "" && !isMissing(file) {
 			return files, nil
 		}

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// LogLevel reads the value of --log-level.
+// LogLevel parses the value of --log-level.
 func LogLevel(text string) (slog.Level, error) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 	level, ok := levels[text]

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// CommandError says what is wrong with a command line whose flags could not be read: that
-// there is no such command, if it is that which makes a flag unknown, or which flag it is.
-// further are commands that Cobra does not know.
+// CommandError explains why the flags of a command line could not be parsed: an unknown command,
+// if that is why a flag is unknown, or the wrong flag. further are commands that Cobra does not
+// know.
 func CommandError(cmd *cobra.Command, err error, further []string) error {
 	if _, unknown := errors.AsType[*pflag.NotExistError](err); unknown && !cmd.HasParent() && cmd.Flags().NArg() > 0 {
 		return UnknownCommand(cmd, cmd.Flags().Arg(0), further)
@@ -19,7 +19,7 @@ func CommandError(cmd *cobra.Command, err error, further []string) error {
 	return FlagError(cmd.Flags(), err)
 }
 
-// FlagError says in one line which flag is wrong, and which one may be meant.
+// FlagError reports in one line which flag is wrong, and suggests another one.
 func FlagError(fs *pflag.FlagSet, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return unknownFlag(fs, unknown)
@@ -33,7 +33,7 @@ func FlagError(fs *pflag.FlagSet, err error) error {
 	return err
 }
 
-// UnknownCommand says that the root has no such command, and which one may be meant.
+// UnknownCommand reports that the root lacks the command, and suggests another one.
 func UnknownCommand(root *cobra.Command, word string, further []string) error {
 	names := further
 	for _, c := range root.Commands() {
@@ -45,7 +45,7 @@ func UnknownCommand(root *cobra.Command, word string, further []string) error {
 }
 
 func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError) error {
-	// Of "-quiet" pflag reads -q first; the whole word says more.
+	// For "-quiet" pflag reads -q first; the whole word is more useful.
 	word, dashes := unknown.GetSpecifiedName(), "--"
 	if group := unknown.GetSpecifiedShortnames(); group != "" {
 		word, _, _ = strings.Cut(group, "=")
@@ -60,7 +60,7 @@ func unknownFlag(fs *pflag.FlagSet, unknown *pflag.NotExistError) error {
 	return fmt.Errorf("unknown flag: %s%s%s", dashes, word, Hint(word, "--", names))
 }
 
-// wanted says what the flag takes, where its type is worth an example.
+// wanted describes the flag's values, where its type deserves an example.
 func wanted(f *pflag.Flag, cause error) string {
 	switch f.Value.Type() {
 	case "duration":

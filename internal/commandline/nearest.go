@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxHints bounds how many names a hint offers.
+// maxHints limits how many names a hint offers.
 const maxHints = 3
 
-// Nearest are the candidates that a misspelt word may mean: those that need the fewest
-// changes, or that begin with the word. There are at most three; none when nothing is near.
+// Nearest returns the candidates that a misspelt word may mean: those that need the fewest
+// changes, or that begin with the word. It returns at most three, and none when no candidate is
+// near.
 func Nearest(word string, candidates []string) []string {
 	if word == "" {
 		return nil
@@ -43,13 +44,13 @@ func Nearest(word string, candidates []string) []string {
 	return swapped
 }
 
-// letters are those of a word, in order of the alphabet.
+// letters are those of a word, in alphabetical order.
 func letters(word string) string {
 	return string(slices.Sorted(slices.Values([]rune(strings.ToLower(word)))))
 }
 
-// Hint is what follows a message about a misspelt word: "; did you mean a or b?". It is
-// empty when no candidate is near. The prefix is put before each name.
+// Hint follows a message about a misspelt word: "; did you mean a or b?". It is empty when no
+// candidate is near. The prefix precedes each name.
 func Hint(word, prefix string, candidates []string) string {
 	near := Nearest(word, candidates)
 	if len(near) == 0 {

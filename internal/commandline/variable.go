@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// variablePrefix starts the environment variables of both programs.
+// variablePrefix is the prefix of both programs' environment variables.
 const variablePrefix = "LOCKSTEP_"
 
-// Variable is the environment variable that stands for a flag: LOCKSTEP_MAX_DELAY for
-// --max-delay.
+// Variable is the environment variable of a flag: LOCKSTEP_MAX_DELAY for --max-delay.
 func Variable(flag string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// foreignVariables begin with our prefix and stand for no flag: what Lockstep writes into
-// containers and for commands that the agent runs, what a drop-in mode of the agent reads,
-// and what the project's own tools read.
+// foreignVariables have Lockstep's prefix but don't set a flag: those that Lockstep writes into
+// containers and for commands that the agent runs, and those that a drop-in mode of the agent or
+// the project's own tools read.
 func foreignVariables() []string {
 	return []string{
 		"LOCKSTEP_INPUTS", "LOCKSTEP_DIR", "LOCKSTEP_GENERATION", "LOCKSTEP_CHANGED_FILES", "LOCKSTEP_HEALTH_ADDR",
@@ -24,9 +23,9 @@ func foreignVariables() []string {
 	}
 }
 
-// UnknownVariables are the names of variables with our prefix that mean nothing to a program
-// with these flags. environ is as of os.Environ. What Kubernetes sets for a Service whose name
-// begins with lockstep is not meant for the program.
+// UnknownVariables are the variables with Lockstep's prefix that a program with these flags
+// doesn't know. environ is as in os.Environ. Variables that Kubernetes sets for a Service whose
+// name begins with lockstep aren't meant for the program.
 func UnknownVariables(environ, flags []string) []string {
 	var known, unknown []string
 	for _, flag := range flags {
@@ -46,8 +45,8 @@ func UnknownVariables(environ, flags []string) []string {
 	return unknown
 }
 
-// isOfService reports whether Kubernetes has set the variable for a Service. It sets all of
-// a Service's variables together, of which NAME_SERVICE_HOST is one.
+// isOfService reports whether Kubernetes has set the variable for a Service. It sets all
+// variables of a Service together, including NAME_SERVICE_HOST.
 func isOfService(name string, names []string) bool {
 	return slices.ContainsFunc(names, func(other string) bool {
 		service, isHost := strings.CutSuffix(other, "_SERVICE_HOST")

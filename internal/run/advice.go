@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ledger"
 )
 
-// advised adds to an error what a person can do about it. It names flags of
-// the command that this package is put together for.
+// advised adds advice for the user to an error. It names flags of the command that uses this
+// package.
 func advised(err error) error {
 	if _, missing := errors.AsType[*access.NoNamespaceError](err); missing {
 		return fmt.Errorf("%w: make it, or name another one with --own-namespace", err)
@@ -21,8 +21,8 @@ func advised(err error) error {
 	return err
 }
 
-// revertedAdvice says what a person can do about what was reverted. An image comes with
-// the revision; only another revision brings it.
+// revertedAdvice explains what a user can do about reverted versions. An image belongs to the
+// revision; only another revision changes it.
 func revertedAdvice(w *kube.Workload, live bool) string {
 	name := fmt.Sprintf("%s/%s -n %s", w.Kind.Name(), w.Key.Name, w.Key.Namespace)
 	text := ". Accept that with \"lockstep release " + name + "\", or go on to the later revision again, as \"kubectl rollout undo\" does"

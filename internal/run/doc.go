@@ -1,4 +1,4 @@
-// Package run puts the controller together: which parts there are, in which order they start, which
-// permissions they need and when they are ready. It reads no flags; a command line gives it Options.
-// Predecessors put other controllers together from the same parts, so a few pieces are exported.
+// Package run assembles the controller: its parts, their start order, the permissions they need
+// and when they are ready. It doesn't read flags; a command line provides Options. The drop-ins
+// for predecessors assemble other controllers from the same parts, so a few pieces are exported.
 package run

@@ -15,20 +15,19 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/commandline"
 )
 
-// Environment is what a program sees of its process.
+// Environment is a program's view of its process.
 type Environment struct {
 	Stdout, Stderr io.Writer
 	// Lookup finds an environment variable.
 	Lookup func(string) (string, bool)
-	// Environ lists the environment, to find variables that mean nothing; nil looks for none.
+	// Environ lists the environment, to find unknown variables; nil skips the check.
 	Environ func() []string
 	// Program is the name under which the process was started.
 	Program string
 	// Version of the build.
 	Version string
-	// LogLibraries hands the logger to the libraries. They keep it in variables of
-	// the process that nothing guards, so only a program's start may do it; nil
-	// leaves them as they are.
+	// LogLibraries passes the logger to the libraries. They keep it in unguarded process
+	// variables, so only a program's start may do it; nil leaves them unchanged.
 	LogLibraries func(logr.Logger)
 	// Now is the clock.
 	Now func() time.Time
@@ -40,20 +39,20 @@ func LogLibraries(log logr.Logger) {
 	klog.SetLogger(log.WithName("client"))
 }
 
-// HandToLibraries hands a logger to the libraries, as far as that may be done here.
+// HandToLibraries passes a logger to the libraries, if that is allowed here.
 func (e Environment) HandToLibraries(log logr.Logger) {
 	if e.LogLibraries != nil {
 		e.LogLibraries(log)
 	}
 }
 
-// LogOptions are the form of log lines, text or json, and the least level that is logged.
+// LogOptions are the format of log lines, text or json, and the minimum level.
 type LogOptions struct {
 	Format, Level string
 }
 
-// Logger makes the logger of a process that is asked to stop by the end of ctx, and hands
-// it to the libraries as well.
+// Logger makes the logger of a process that stops at the end of ctx, and passes it to the
+// libraries too.
 func (e Environment) Logger(ctx context.Context, w io.Writer, o LogOptions) (logr.Logger, error) {
 	level, err := commandline.LogLevel(o.Level)
 	if err != nil {
@@ -82,13 +81,12 @@ func plainLevel(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// gcPercent lets the heap grow by half between two collections instead of
-// doubling. Nearly all garbage is made while a first list streams in, and the
-// peak of that moment is what a memory limit has to allow for. bench/README.md
-// has the figures.
+// gcPercent lets the heap grow by half between two collections instead of doubling. Nearly all
+// garbage is made while a first list streams in, and a memory limit has to allow for that peak.
+// bench/README.md has the figures.
 const gcPercent = 50
 
-// BoundGarbage applies gcPercent, unless the environment says otherwise.
+// BoundGarbage applies gcPercent, unless the environment sets GOGC.
 func (e Environment) BoundGarbage() {
 	if _, set := e.Lookup("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)

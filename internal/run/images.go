@@ -22,11 +22,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/feature/images"
 )
 
-// NextChecksPath is where the controller says, beside its metrics, when it looks at which
-// image next. A replica that does not lead looks at none.
+// NextChecksPath is where the controller serves, beside its metrics, when it checks each image
+// next. A replica that does not lead doesn't check images.
 const NextChecksPath = "/images"
 
-// nextChecks serves what "lockstep images" reads.
+// nextChecks serves the data that "lockstep images" reads.
 func nextChecks(inputs *images.Inputs) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -34,12 +34,12 @@ func nextChecks(inputs *images.Inputs) http.Handler {
 	})
 }
 
-// Registries are how registries are reached, and with which credentials besides those of pods.
+// Registries configure connections to registries, and credentials besides those of pods.
 type Registries struct {
 	Hosts map[string]registry.Host
 	// DockerConfig is a file with credentials, empty for none.
 	DockerConfig string
-	// CloudIdentity asks AWS, Google and Azure for credentials of their registries.
+	// CloudIdentity gets credentials for their registries from AWS, Google and Azure.
 	CloudIdentity bool
 }
 
@@ -58,7 +58,7 @@ func (o Registries) Credentials(pods *keychain.Pods) func(*kube.Workload) (keych
 	}
 }
 
-// addImages makes the family of images. Registries are asked by the leader only.
+// addImages makes the family of images. Only the leader queries registries.
 func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	o := &p.options.Images
 	metrics := images.NewMetrics(p.options.Server.Metrics, p.options.Now)
@@ -91,7 +91,7 @@ func (p *parts) addImages(mgr ctrl.Manager) (*images.Inputs, error) {
 	}))
 }
 
-// addWebhook has every replica listen for notifications; those that do not lead say so.
+// addWebhook makes every replica listen for notifications; those that do not lead refuse them.
 func (p *parts) addWebhook(mgr ctrl.Manager, resolver *imagewatch.Resolver, metrics *images.Metrics) error {
 	o := p.options.Images.Webhook
 	if o.Addr == "" {
@@ -119,8 +119,8 @@ func (p *parts) addWebhook(mgr ctrl.Manager, resolver *imagewatch.Resolver, metr
 	})
 }
 
-// neededPlatforms are those of the flag, or those of the nodes on which a workload may
-// run. Whoever may not list nodes checks none.
+// neededPlatforms are those of the flag, or those of the nodes on which a workload may run.
+// Without permission to list nodes, platforms aren't checked.
 func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *nodes.Nodes) {
 	if fixed := p.options.Images.Platforms; len(fixed) > 0 {
 		return func(*kube.Workload) ([]v1.Platform, bool) { return fixed, true }, nil
@@ -134,7 +134,7 @@ func (p *parts) neededPlatforms() (func(*kube.Workload) ([]v1.Platform, bool), *
 	}, nodePlatforms
 }
 
-// PlatformsFor are those of the nodes on which the workload may run.
+// PlatformsFor are the platforms of the nodes on which the workload may run.
 func PlatformsFor(w *kube.Workload, available []nodes.Platform) []v1.Platform {
 	var wanted []v1.Platform
 	for _, n := range available {

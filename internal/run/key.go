@@ -9,11 +9,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/access"
 )
 
-// keepKeyEvery is how often the leader looks whether the installation key is there.
+// keepKeyEvery is how often the leader checks whether the installation key exists.
 const keepKeyEvery = 30 * time.Second
 
-// installationKey asks until there is an answer, and says once what is missing. Without
-// Secrets to follow there is nothing that it would be for.
+// installationKey retries until it has the key, and logs each problem once. Without Secrets to
+// follow, the key isn't needed.
 func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
 	var key []byte
 	if !p.options.Reload {
@@ -36,9 +36,8 @@ func (p *parts) installationKey(ctx context.Context) ([]byte, error) {
 	return key, err
 }
 
-// keepKey makes the installation key again when somebody deletes its Secret: with a new key
-// the next start would not know what of the Secrets has changed. Of a Secret that it
-// cannot use it says once what is wrong.
+// keepKey restores the installation key when its Secret is deleted: with a new key, the next
+// start could not tell which Secrets have changed. It logs once why a Secret is unusable.
 func (p *parts) keepKey(ctx context.Context) error {
 	said := ""
 	wait.UntilWithContext(ctx, func(ctx context.Context) {

@@ -7,9 +7,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// FixedMapper knows the few kinds that are used, those of the core by name, so that no
-// discovery is needed: an aggregated API that does not answer must not keep us from
-// starting.
+// FixedMapper knows the few kinds that are used, core kinds by name, so discovery isn't needed:
+// an aggregated API that does not respond must not block the start.
 func FixedMapper(workloads []kube.Kind, sources ...string) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range sources {

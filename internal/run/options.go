@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
-// Options are what the controller is told to do.
+// Options configure the controller.
 type Options struct {
 	Own   Own
 	Scope Scope
@@ -30,29 +30,29 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// Own are the controller's own objects: the namespace that they are in, the start of the names of
-// the ConfigMaps with the record, and the Secret with the installation key.
+// Own are the controller's own objects: their namespace, the name prefix of the ConfigMaps with
+// the record, and the Secret with the installation key.
 type Own struct {
 	Namespace, Record, Key string
 }
 
-// Scope is where the controller looks.
+// Scope is what the controller watches.
 type Scope struct {
-	// Namespaces are the only ones that are watched; none means all.
+	// Namespaces are the only ones that are watched; empty means all.
 	Namespaces []string
-	// Selector chooses namespaces by their labels, nil for all.
+	// Selector selects namespaces by label, nil for all.
 	Selector labels.Selector
 	Kinds    []kube.Kind
 }
 
-// Rollout is how workloads are rolled out.
+// Rollout configures how workloads are rolled out.
 type Rollout struct {
 	Form rollout.Form
 	// Pods allows the strategies that work on pods.
 	Pods bool
 }
 
-// Revisions are objects whose names carry their content.
+// Revisions configure objects whose names include their content.
 type Revisions struct {
 	revisions.Options
 
@@ -61,30 +61,30 @@ type Revisions struct {
 	Secrets []string
 }
 
-// Images are images that annotations ask for.
+// Images configure images that annotations request.
 type Images struct {
 	Enabled bool
-	// Interval is how often a registry is asked, TTL how old an answer for another workload may be.
+	// Interval is how often a registry is queried, TTL the maximum age of a shared response.
 	Interval, TTL time.Duration
-	// Platforms are those that an image must have; without any, those of the nodes.
+	// Platforms are those that an image must support; empty means those of the nodes.
 	Platforms []v1.Platform
-	// PullSecrets are the only ones that are read; none means all that pods and accounts name.
+	// PullSecrets are the only ones that are read; empty means all that pods and accounts name.
 	PullSecrets []string
 	Registries  Registries
 	Webhook     Webhook
 }
 
-// Webhook is where registries tell of pushes. Without an address there is none.
+// Webhook receives push notifications of registries. An empty address disables it.
 type Webhook struct {
 	Addr, SecretFile string
 }
 
-// rollsOut reports whether workloads are moved at all: without a family of inputs nothing
-// is followed, and nothing is put on record.
+// rollsOut reports whether workloads are rolled out at all: without a family of inputs Lockstep
+// doesn't follow or record anything.
 func (o *Options) rollsOut() bool { return o.Reload || o.Images.Enabled }
 
-// IsIdle reports whether everything is switched off.
+// IsIdle reports whether everything is disabled.
 func (o *Options) IsIdle() bool { return !o.rollsOut() && !o.Revisions.Enabled }
 
-// observes reports whether no workload is written to.
+// observes reports whether Lockstep doesn't write to workloads.
 func (o *Options) observes() bool { return o.Words.Defaults.Observe }

@@ -31,7 +31,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
-// parts joins what the controller is made of.
+// parts holds the parts of the controller.
 type parts struct {
 	options *Options
 	log     logr.Logger
@@ -42,14 +42,14 @@ type parts struct {
 	announcer *announce.Announcer
 	// ownership is nil when revisions are not attached.
 	ownership *ownership.Watch
-	// keyProblem is the outcome of the last attempt to read the installation key,
-	// nil before the first.
+	// keyProblem is the result of the last attempt to read the installation key, nil before the
+	// first.
 	keyProblem atomic.Pointer[error]
 	// key is the installation key, nil before it was read.
 	key         atomic.Pointer[[]byte]
 	saidHistory sync.Once
 	permissions *access.Permissions
-	// attachPermissions is nil when nothing is attached.
+	// attachPermissions is nil when objects aren't attached.
 	attachPermissions *access.Permissions
 }
 
@@ -92,8 +92,8 @@ func (p *parts) cacheOptions() cluster.CacheOptions {
 	return o
 }
 
-// setup adds the watches, which every replica keeps so that a new leader is warm,
-// and the loop and the writing of the record, which only the leader does.
+// setup adds the watches, which every replica runs so a new leader has a full cache, and the
+// loop and the record writer, which only the leader runs.
 func (p *parts) setup(mgr ctrl.Manager) error {
 	p.options.Server.Metrics.MustRegister(monitoring.NewCollector(p.cache, p.counted(), p.ownershipStatus))
 	if err := mgr.Add(onEveryReplica(p.watch)); err != nil {
@@ -130,7 +130,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	}))
 }
 
-// counted is the record, as far as it is kept.
+// counted is the record, or nil when none is kept.
 func (p *parts) counted() monitoring.Counted {
 	if !p.options.rollsOut() {
 		return nil
@@ -171,7 +171,7 @@ func (p *parts) addLoop(mgr ctrl.Manager) (*follow.Reconciler, error) {
 	return loop, loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add, wakers...) })
 }
 
-// configs is the family of ConfigMaps and Secrets, or what takes its place.
+// configs is the family of ConfigMaps and Secrets, or its replacement when it is off.
 func (p *parts) configs() follow.Family {
 	if p.options.Reload {
 		return configs.New(configs.Options{View: p.cache, Since: p.since})
@@ -181,8 +181,8 @@ func (p *parts) configs() follow.Family {
 	}
 }
 
-// askedSources are the annotations of a workload that ask for ConfigMaps and Secrets; what
-// only its namespace asks for is no request of its own.
+// askedSources are a workload's own annotations that request ConfigMaps and Secrets; a request
+// of its namespace doesn't count.
 func askedSources(w *kube.Workload, intent settings.Intent) []string {
 	if _, own := w.Annotations[settings.Reload]; !own || intent.Mode != settings.Follow {
 		return nil
@@ -190,7 +190,7 @@ func askedSources(w *kube.Workload, intent settings.Intent) []string {
 	return []string{settings.Reload}
 }
 
-// askedImages are the annotations of a workload that ask for images.
+// askedImages are the annotations of a workload that request images.
 func askedImages(_ *kube.Workload, intent settings.Intent) []string {
 	var keys []string
 	for _, request := range intent.Images {
@@ -199,8 +199,8 @@ func askedImages(_ *kube.Workload, intent settings.Intent) []string {
 	return keys
 }
 
-// since is from when on the workload and that kind of its sources are followed;
-// false when they were not before this process.
+// since is the time from which on the workload and that kind of its sources are followed; false
+// when they were not followed before this process.
 func (p *parts) since(w *kube.Workload, kind input.Kind) (time.Time, bool) {
 	var latest time.Time
 	scopes := p.cache.ScopesOf(w.Key, kind)
@@ -216,7 +216,7 @@ func (p *parts) since(w *kube.Workload, kind input.Kind) (time.Time, bool) {
 	return latest, len(scopes) > 0
 }
 
-// revisions asks for a workload's history.
+// revisions reads a workload's history.
 func (p *parts) revisions(ctx context.Context, w *kube.Workload) (timeline.Past, error) {
 	past, err := lineage.Revisions(ctx, p.client, w)
 	if past.Refused != nil {
@@ -227,8 +227,8 @@ func (p *parts) revisions(ctx context.Context, w *kube.Workload) (timeline.Past,
 	return past, err
 }
 
-// watch reads the installation key and then keeps cache and record in step. The
-// key comes first: with another one every Secret would have another version.
+// watch reads the installation key and then keeps cache and record in sync. The key comes first:
+// with another key every Secret would have another version.
 func (p *parts) watch(ctx context.Context) error {
 	key, err := p.installationKey(ctx)
 	if err != nil {
@@ -244,7 +244,7 @@ func (p *parts) watch(ctx context.Context) error {
 	return nil
 }
 
-// Hashers are what content is digested with: that of Secrets with the installation key.
+// Hashers digest content; Secrets are digested with the installation key.
 func Hashers(key []byte) kube.Hashers {
 	return kube.Hashers{Kinds: map[input.Kind]fingerprint.Hasher{
 		input.KindConfigMap: {},
@@ -252,10 +252,10 @@ func Hashers(key []byte) kube.Hashers {
 	}}
 }
 
-// ReportStatus tells of a resource that can be followed again, or no longer.
+// ReportStatus logs when a watch starts or stops working.
 func ReportStatus(log logr.Logger, s mirror.Sync) {
 	if s.Err == nil {
-		// A list that has only begun is told of when it is complete.
+		// An incomplete list is logged when it is complete.
 		if s.Synced {
 			log.Info("following", "resource", s.Resource)
 		}

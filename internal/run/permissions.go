@@ -14,17 +14,17 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/ownership"
 )
 
-// Needs is everything that the controller needs to be allowed. Where namespaces are chosen by their
-// labels, any of them may have these, so the permissions are needed in all.
+// Needs is every permission that the controller needs. Where namespaces are selected by label,
+// any namespace may have these labels, so the permissions are needed in all.
 func (o *Options) Needs() []access.Permission {
 	asked := *o
 	asked.Scope.Selector = nil
 	return slices.Concat(asked.permissions(), asked.watchPermissions(), asked.keyPermissions(), asked.revisionPermissions())
 }
 
-// permissions is what the controller does besides listing and watching, which show by
-// themselves. Where namespaces are chosen by their labels it is not known beforehand
-// where it has to be allowed, so there only its own namespace is asked about.
+// permissions is what the controller needs besides listing and watching, for which the watches
+// report missing permissions. Where namespaces are selected by label it isn't known beforehand
+// which namespaces need them, so only the controller's own namespace is checked.
 func (o *Options) permissions() []access.Permission {
 	all := o.ownPermissions()
 	if o.IsIdle() {
@@ -54,8 +54,8 @@ func (o *Options) ownPermissions() []access.Permission {
 	return all
 }
 
-// recordPermissions are what the record takes, besides following it. A role names the ConfigMaps
-// of the record all together, so that one of them stands for all.
+// recordPermissions are the permissions for the record, besides watching it. A role lists all
+// ConfigMaps of the record together, so checking one of them is enough.
 func (o *Options) recordPermissions() []access.Permission {
 	names := ledger.ShardNames(o.Own.Record)
 	record := access.Permission{Resource: resource("", "configmaps"), Namespace: o.Own.Namespace, Use: "remembering what was delivered", Vital: true}
@@ -64,10 +64,10 @@ func (o *Options) recordPermissions() []access.Permission {
 	return append(all, verbs(record, "get", "patch")...)
 }
 
-// rolloutPermissions are what moving the workloads of a namespace takes.
+// rolloutPermissions are the permissions for rolling out the workloads of a namespace.
 func (o *Options) rolloutPermissions(ns string) []access.Permission {
 	kinds := o.Scope.Kinds
-	if !o.Images.Enabled { // Then what starts its pods by itself is never written.
+	if !o.Images.Enabled { // Then kinds that start their pods by themselves are never written.
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kube.Kind) bool { return k.StartsPods() })
 	}
 	var all []access.Permission
@@ -93,8 +93,8 @@ func (o *Options) rolloutPermissions(ns string) []access.Permission {
 	return all
 }
 
-// rightTo is the permission to the objects of a kind. The resources of the kinds that Lockstep knows
-// are called as one would guess.
+// rightTo is the permission on the objects of a kind. For built-in kinds the guessed resource
+// name is right.
 func rightTo(kind kube.Kind, r access.Permission) access.Permission {
 	plural, _ := meta.UnsafeGuessKindToResource(kind.GroupVersionKind)
 	r.Resource = plural.GroupResource()
@@ -121,11 +121,11 @@ func verbs(r access.Permission, wanted ...string) []access.Permission {
 	return all
 }
 
-// revisionResources are what the revisions of the kinds are, each once.
+// revisionResources are the resources of the kinds' revisions, each once.
 func revisionResources(kinds []kube.Kind) []schema.GroupResource {
 	var all []schema.GroupResource
 	for _, kind := range kinds {
-		if kind.Revisions.Transient { // They tell nothing of what the workload was given.
+		if kind.Revisions.Transient { // They don't show the delivered versions.
 			continue
 		}
 		plural, _ := meta.UnsafeGuessKindToResource(kind.Revisions.GroupVersionKind)
@@ -136,8 +136,8 @@ func revisionResources(kinds []kube.Kind) []schema.GroupResource {
 	return all
 }
 
-// attachPermissions is what attaching revisioned objects takes. Who has none of those
-// needs none of these.
+// attachPermissions are the permissions for attaching revisioned objects. Without such objects
+// they aren't needed.
 func (o *Options) attachPermissions() []access.Permission {
 	var all []access.Permission
 	need := func(kind, ns string) {
@@ -167,8 +167,8 @@ func resource(group, name string) schema.GroupResource {
 	return schema.GroupResource{Group: group, Resource: name}
 }
 
-// watchPermissions is what the controller lists and watches. It needs no list of them itself: what
-// it may not watch shows in the watches.
+// watchPermissions are the resources that the controller lists and watches. The controller
+// itself doesn't check them: its watches report missing permissions.
 func (o *Options) watchPermissions() []access.Permission {
 	if o.IsIdle() {
 		return nil
@@ -193,8 +193,8 @@ func (o *Options) watchPermissions() []access.Permission {
 	return all
 }
 
-// watchedSources are those that are followed; without, ConfigMaps are watched for attaching.
-// Where Secrets are attached is a matter of namespaces that are named, and shows there.
+// watchedSources are the followed kinds of sources; without any, ConfigMaps are watched for
+// attaching. Secrets are attached only in the configured namespaces, and are checked there.
 func (o *Options) watchedSources() []string {
 	switch {
 	case o.Reload:
@@ -205,7 +205,7 @@ func (o *Options) watchedSources() []string {
 	return nil
 }
 
-// keyPermissions is what the key for digests of Secrets takes.
+// keyPermissions are the permissions for the key of Secret digests.
 func (o *Options) keyPermissions() []access.Permission {
 	if !o.Reload {
 		return nil
@@ -216,7 +216,8 @@ func (o *Options) keyPermissions() []access.Permission {
 	return append(verbs(key, "get"), create...)
 }
 
-// revisionPermissions is what attaching takes from the first revisioned object on.
+// revisionPermissions are the permissions for attaching, once the first revisioned object
+// exists.
 func (o *Options) revisionPermissions() []access.Permission {
 	if !o.Revisions.Enabled {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
-// ready is what /readyz answers.
+// ready is the response of /readyz.
 func (p *parts) ready() server.Readiness {
 	if problem := p.keyProblem.Load(); problem == nil || *problem != nil {
 		return server.Readiness{Checks: []server.Check{keyCheck(problem)}}
@@ -26,14 +26,14 @@ func (p *parts) ready() server.Readiness {
 		return slices.ContainsFunc(all, func(s mirror.Sync) bool { return s.NotInstalled() && s.Resource == r.Follows })
 	})
 	ready := Readiness(all, p.absent()...)
-	// Without them it is not known what to follow.
+	// Without the namespaces, it isn't known what to follow.
 	ready.OK = ready.OK && (!p.cache.ChoosesNamespaces() || p.cache.KnowsNamespaces())
 	ready = withPermissions(ready, append(missing, p.missingToAttach()...), known)
 	return withUnwritable(withNewerEntries(ready, p.records.TooNew()), p.records.Unwritable())
 }
 
-// absent are the roles of which there may be no resource: what is switched off, and where
-// namespaces are chosen by label, none may be chosen yet.
+// absent are the roles that may have no resource: those of disabled features, and, where
+// namespaces are selected by label, those of namespaces as long as none is selected.
 func (p *parts) absent() []mirror.Role {
 	var roles []mirror.Role
 	if !p.options.Reload || p.cache.ChoosesNamespaces() {
@@ -48,8 +48,8 @@ func (p *parts) absent() []mirror.Role {
 	return roles
 }
 
-// withUnwritable names the parts of the record that cannot be written. The others are,
-// so that it does not make the process unready.
+// withUnwritable lists the parts of the record that cannot be written. The others can be, so the
+// process stays ready.
 func withUnwritable(r server.Readiness, problems map[string]string) server.Readiness {
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		r.Checks = append(r.Checks, server.Check{Name: "record " + name, Detail: fmt.Sprintf(
@@ -58,8 +58,8 @@ func withUnwritable(r server.Readiness, problems map[string]string) server.Readi
 	return r
 }
 
-// withNewerEntries names the entries of the record that a newer program wrote. Their
-// workloads are not moved; all others are, so that it does not make the process unready.
+// withNewerEntries lists the entries of the record that a newer program wrote. Their workloads
+// aren't rolled out; all others are, so the process stays ready.
 func withNewerEntries(r server.Readiness, keys []string) server.Readiness {
 	if len(keys) == 0 {
 		return r
@@ -82,10 +82,9 @@ func keyCheck(problem *error) server.Check {
 	return c
 }
 
-// Readiness is true when everything that can be listed is listed, nothing is out
-// of reach, and the record, at least one kind of source and one kind of workload
-// work: a missing permission for one kind must not keep the others from being
-// followed. The roles that are absent need no resource.
+// Readiness is true when everything that can be listed is listed, nothing is unreachable, and
+// the record, at least one kind of source and one kind of workload work: a missing permission
+// for one kind must not block the others. Absent roles don't need a resource.
 func Readiness(all []mirror.Sync, absent ...mirror.Role) server.Readiness {
 	works := map[mirror.Role]bool{}
 	for _, role := range absent {
@@ -122,8 +121,8 @@ func check(s mirror.Sync) server.Check {
 	return c
 }
 
-// withPermissions adds what the process may not do. Without a vital permission it is not
-// ready, however well it can watch.
+// withPermissions adds the missing permissions. Without a vital permission the process isn't
+// ready, even if all watches work.
 func withPermissions(r server.Readiness, missing []access.Permission, known bool) server.Readiness {
 	switch {
 	case !known:

@@ -21,7 +21,7 @@ func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err err
 	p.ownership = ownership.New(p.cache, ownership.Options{
 		Now:    p.options.Now,
 		Report: func(s mirror.Sync) { ReportStatus(p.log, s) },
-		// A namespace that wants to observe must be known before anything is written.
+		// A namespace's observe setting must be known before anything is written.
 		Ready:   p.cache.Defaults,
 		Secrets: p.options.Revisions.Secrets,
 	})
@@ -43,8 +43,8 @@ func (p *parts) addRevisions(mgr ctrl.Manager) (forget forgetNamespaces, err err
 	return loop.ForgetNamespaces, loop.Setup(mgr)
 }
 
-// addAttachPermissions asks for what attaching takes, from the first revisioned object
-// on: who has none must not read of permissions that are missing.
+// addAttachPermissions checks the permissions for attaching once the first revisioned object
+// exists: users without such objects must not see reports about missing permissions.
 func (p *parts) addAttachPermissions(mgr ctrl.Manager) error {
 	if p.options.observes() {
 		return nil
@@ -60,7 +60,7 @@ func (p *parts) addAttachPermissions(mgr ctrl.Manager) error {
 	}))
 }
 
-// missingToAttach are the permissions that revisioned objects wait for.
+// missingToAttach are the missing permissions for attaching revisioned objects.
 func (p *parts) missingToAttach() []access.Permission {
 	if p.attachPermissions == nil {
 		return nil
@@ -69,8 +69,8 @@ func (p *parts) missingToAttach() []access.Permission {
 	return missing
 }
 
-// observes reports whether people only want to be told of a namespace. One that the
-// labels no longer choose is not written to, whatever it asked for.
+// observes reports whether a namespace is only observed. A namespace that the labels no longer
+// select isn't written to, whatever its settings.
 func (p *parts) observes(namespace string) bool {
 	ns, known := p.cache.Namespace(namespace)
 	if !known {
@@ -79,8 +79,7 @@ func (p *parts) observes(namespace string) bool {
 	return settings.ForWorkload(nil, ns.Annotations, settings.Defaults{}).Observe
 }
 
-// ownershipStatus is how well revisions can be followed; nothing when that is
-// switched off.
+// ownershipStatus is how well revisions can be watched; empty when that is disabled.
 func (p *parts) ownershipStatus() []mirror.Sync {
 	if p.ownership == nil {
 		return nil

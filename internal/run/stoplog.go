@@ -7,9 +7,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
-// stopLog writes what a stop cuts off for debugging only: every upgrade stops the
-// controller, and is no reason for an error in its log. The libraries do not tell the
-// two apart.
+// stopLog logs errors caused by a stop at debug level: every upgrade stops the controller, and
+// must not log errors for that. The libraries do not distinguish the two.
 type stopLog struct {
 	slog.Handler
 

@@ -10,14 +10,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// sweepEvery is how often is looked for what namespaces that are gone have left behind.
+// sweepEvery is how often leftovers of deleted namespaces are removed.
 const sweepEvery = 10 * time.Minute
 
-// forgetNamespaces drops what is kept of namespaces that are not known.
+// forgetNamespaces drops the data of unknown namespaces.
 type forgetNamespaces func(known func(namespace string) bool)
 
-// sweep takes out of record and metrics what namespaces that are gone have left there,
-// until the context ends. Without the permission to list namespaces it cannot tell.
+// sweep removes deleted namespaces from record and metrics until the context ends. Without
+// permission to list namespaces it cannot identify them.
 func (p *parts) sweep(ctx context.Context, forget ...forgetNamespaces) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -43,8 +43,7 @@ func (p *parts) sweep(ctx context.Context, forget ...forgetNamespaces) {
 	}
 }
 
-// announceUnwritable tells of a part of the record that cannot be written, on the
-// ConfigMap itself.
+// announceUnwritable reports an unwritable part of the record, on the ConfigMap itself.
 func (p *parts) announceUnwritable(name string, err error) {
 	p.announcer.Announce(announce.Event{
 		About:   &corev1.ObjectReference{APIVersion: "v1", Kind: string(input.KindConfigMap), Namespace: p.options.Own.Namespace, Name: name},

@@ -12,19 +12,19 @@ import (
 // Account is a service account.
 type Account struct{ Namespace, Name string }
 
-// String is the user that the account is.
+// String is the account's user name.
 func (a Account) String() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
 
-// groups are those that every service account of the namespace is in.
+// groups are those of every service account in the namespace.
 func (a Account) groups() []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:" + a.Namespace, "system:authenticated"}
 }
 
-// reviewsAtATime bounds how many questions the API server gets at once.
+// reviewsAtATime limits the concurrent requests to the API server.
 const reviewsAtATime = 8
 
-// Review asks the API server which permissions an account does not have. Who asks needs the permission to
-// create SubjectAccessReviews.
+// Review queries the API server for the permissions that an account lacks. The caller needs
+// permission to create SubjectAccessReviews.
 func Review(ctx context.Context, c Reviewer, account Account, permissions []Permission) (missing []Permission, err error) {
 	denied, problems := make([]bool, len(permissions)), make([]error, len(permissions))
 	slots := make(chan struct{}, reviewsAtATime)
@@ -44,7 +44,8 @@ func Review(ctx context.Context, c Reviewer, account Account, permissions []Perm
 		})
 	}
 	asking.Wait()
-	// They are alike: one permission is missing for all of them, or the API server is away.
+	// They are alike: one permission is missing for all of them, or the API server is
+	// unreachable.
 	if first := slices.IndexFunc(problems, func(err error) bool { return err != nil }); first >= 0 {
 		return nil, fmt.Errorf("ask for the permissions of %s: %w", account, problems[first])
 	}

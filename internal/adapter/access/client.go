@@ -14,19 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// streamWindow is how much of one list or watch the API server may send ahead of
-// what was decoded. Go's own 4 MiB, held for each of the streams of a start, would
-// be the only memory that grows with the size of the objects. bench/README.md has
-// the figures.
+// streamWindow is how much of one list or watch the API server may send ahead of the decoder.
+// Go's default of 4 MiB for each of the streams at start-up would be the only memory that grows
+// with the size of the objects. bench/README.md has the figures.
 const streamWindow = 512 << 10
 
-// NewClient makes the client of a process that follows a whole cluster. Requests end with
-// their own contexts; discovery, which has none, ends with the given one.
+// NewClient makes the client of a process that watches a whole cluster. Requests end with their
+// own contexts; discovery, which has none, ends with the given one.
 func NewClient(ctx context.Context, config *rest.Config, o client.Options) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	if config.Dial == nil {
-		// A dialer keeps the library from sharing the connection with clients that
-		// were made elsewhere, which would get this window too.
+		// A dialer keeps the library from sharing the connection with clients made elsewhere,
+		// which would get this window too.
 		config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
@@ -53,7 +52,7 @@ func NewClient(ctx context.Context, config *rest.Config, o client.Options) (clie
 	return c, nil
 }
 
-// endingWith ends requests with a context besides their own.
+// endingWith ends requests with another context besides their own.
 type endingWith struct {
 	context.Context
 
@@ -74,7 +73,7 @@ func (e endingWith) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// closing is a body that does more when it is closed.
+// closing is a body with an extra action on Close.
 type closing struct {
 	io.ReadCloser
 
@@ -87,7 +86,7 @@ func (c *closing) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// baseTransport is the one that all others wrap; nil when it is of no known type.
+// baseTransport is the innermost transport; nil when its type is unknown.
 func baseTransport(rt http.RoundTripper) *http.Transport {
 	for {
 		switch t := rt.(type) {

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// NewDirectClient makes a client for a process that lives for seconds and knows
-// which kinds of workloads it needs: it sends no request to discover them.
+// NewDirectClient makes a client for a process that lives for seconds and knows which kinds of
+// workloads it needs: it doesn't need discovery requests.
 func NewDirectClient(config *rest.Config, kinds []kube.Kind) (client.WithWatch, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)

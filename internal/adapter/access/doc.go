@@ -1,3 +1,3 @@
-// Package access knows how this process reaches the API server: the client, which
-// errors pass, which permissions are missing, and the key of the installation.
+// Package access knows how this process accesses the API server: the client, which errors are
+// transient, which permissions are missing, and the installation key.
 package access

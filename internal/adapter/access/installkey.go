@@ -19,9 +19,9 @@ const (
 	installationKeySize  = 32
 )
 
-// InstallationKey returns the key with which digests of Secrets are made. It is
-// kept in a Secret of the controller's namespace; the first start makes it. Of
-// two that start together one makes it and the other reads it.
+// InstallationKey returns the key for Secret digests. It is kept in a Secret of the controller's
+// namespace; the first start creates it. If two processes start together, one creates it and the
+// other reads it.
 func InstallationKey(ctx context.Context, c client.Client, namespace, name string) ([]byte, error) {
 	key, err := ReadInstallationKey(ctx, c, namespace, name)
 	if !apierrors.IsNotFound(err) {
@@ -37,8 +37,8 @@ func InstallationKey(ctx context.Context, c client.Client, namespace, name strin
 	return ReadInstallationKey(ctx, c, namespace, name)
 }
 
-// KeepInstallationKey makes the Secret with the key again when it was deleted, for a
-// process that still has the key. A Secret with another key is an error, and stays.
+// KeepInstallationKey restores the deleted Secret with the key, for a process that still has the
+// key. A Secret with another key is an error, and stays.
 func KeepInstallationKey(ctx context.Context, c client.Client, namespace, name string, key []byte) (remade bool, err error) {
 	at := client.ObjectKey{Namespace: namespace, Name: name}
 	current, err := ReadInstallationKey(ctx, c, namespace, name)
@@ -53,8 +53,8 @@ func KeepInstallationKey(ctx context.Context, c client.Client, namespace, name s
 	return false, nil
 }
 
-// ReadInstallationKey returns the key that an installation has. Only the
-// installation itself makes one.
+// ReadInstallationKey returns the key of an installation. Only the installation itself creates
+// one.
 func ReadInstallationKey(ctx context.Context, c client.Reader, namespace, name string) ([]byte, error) {
 	at := client.ObjectKey{Namespace: namespace, Name: name}
 	secret := &corev1.Secret{}
@@ -68,8 +68,7 @@ func ReadInstallationKey(ctx context.Context, c client.Reader, namespace, name s
 	return key, nil
 }
 
-// NoNamespaceError says that the namespace for the installation's own objects does not
-// exist.
+// NoNamespaceError means that the namespace for the installation's own objects does not exist.
 type NoNamespaceError struct {
 	Namespace string
 }
@@ -79,7 +78,7 @@ func (e *NoNamespaceError) Error() string {
 	return "namespace " + e.Namespace + " does not exist"
 }
 
-// createInstallationKey reports whether it made the Secret, and not another process.
+// createInstallationKey reports whether this process created the Secret.
 func createInstallationKey(ctx context.Context, c client.Client, at client.ObjectKey, key []byte) (bool, error) {
 	immutable := true
 	err := c.Create(ctx, &corev1.Secret{

@@ -12,31 +12,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Leader is what a Lease says of the process that leads.
+// Leader is the leading process, according to a Lease.
 type Leader struct {
-	// Name is who leads, empty when the last one has given up.
+	// Name is the leader's identity, empty when the last one has released the Lease.
 	Name string
-	// Renewed is when it last said so.
+	// Renewed is when the leader last renewed the Lease.
 	Renewed time.Time
-	// Expires is when another one may lead.
+	// Expires is when another process may lead.
 	Expires time.Time
-	// WrittenAt is when it last said so by the API server's clock, up to the second, zero when
-	// the managed fields do not tell.
+	// WrittenAt is the time of that renewal by the API server's clock, up to the second, zero
+	// when the managed fields don't show it.
 	WrittenAt time.Time
 }
 
-// Leads reports whether one leads at that time.
+// Leads reports whether a process leads at that time.
 func (l Leader) Leads(now time.Time) bool {
 	return l.Name != "" && now.Before(l.Expires)
 }
 
-// Host is the machine of who leads: in a cluster, the name of its pod.
+// Host is the leader's machine: in a cluster, the name of its pod.
 func (l Leader) Host() string {
 	host, _, _ := strings.Cut(l.Name, "_")
 	return host
 }
 
-// ReadLeader asks who leads. It is false when none ever has.
+// ReadLeader reads the Lease. It is false when no process ever led.
 func ReadLeader(ctx context.Context, c client.Reader, at client.ObjectKey) (Leader, bool, error) {
 	lease := &coordinationv1.Lease{}
 	err := c.Get(ctx, at, lease)

@@ -13,9 +13,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// PatchByUID sends a patch that names the object's UID. When an object of that name
-// has another one, the API server calls the patch invalid; to everyone here that is
-// what it is: a conflict.
+// PatchByUID sends a patch that names the object's UID. When the object of that name has another
+// UID, the API server calls the patch invalid. PatchByUID returns that as a conflict.
 func PatchByUID(ctx context.Context, c client.Writer, o client.Object, p client.Patch) error {
 	err := c.Patch(ctx, o, p, client.FieldOwner(kube.FieldManager))
 	if anotherUID(err) {
@@ -25,8 +24,7 @@ func PatchByUID(ctx context.Context, c client.Writer, o client.Object, p client.
 	return err
 }
 
-// anotherUID recognises how the API server says that an object of that name is
-// not the one that was meant.
+// anotherUID recognises the API server's error for an object of that name with another UID.
 func anotherUID(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {

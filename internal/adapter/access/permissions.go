@@ -14,28 +14,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Permission is something that this process has to be allowed to do.
+// Permission is a permission that this process needs.
 type Permission struct {
 	Verb     string
 	Resource schema.GroupResource
-	// Kind is that of the objects, where only the cluster knows for certain how their resource
-	// is called; Resource is a guess then.
+	// Kind is set where only the cluster knows the resource name of the kind; Resource is a
+	// guess then.
 	Kind schema.GroupKind
-	// Namespace is where; empty means everywhere.
+	// Namespace where it is needed; empty means everywhere.
 	Namespace string
 	// Name narrows the permission to one object.
 	Name string
-	// Follows is the resource, as people spell it, that the permission is of no use
-	// without: where that is not installed nothing is missing.
+	// Follows is the resource, in the form for users, that the permission depends on: where that
+	// isn't installed, the permission isn't missing.
 	Follows string
 	// Use is what the permission is needed for.
 	Use string
-	// Vital is true when nothing works without it. Main is true for what the process is there
-	// for: it is of no use when it has none of the permissions for that.
+	// Vital is true when nothing works without it. Main is true for the process's purpose:
+	// without any of the main permissions the process is useless.
 	Vital, Main bool
 }
 
-// String is how people would ask for it: "patch deployments.apps in shop".
+// String is the form for users: "patch deployments.apps in shop".
 func (r Permission) String() string {
 	where := "all namespaces"
 	if r.Namespace != "" {
@@ -48,8 +48,8 @@ func (r Permission) String() string {
 	return fmt.Sprintf("%s %s in %s", r.Verb, what, where)
 }
 
-// named is the permission with the resource that the cluster has for its kind. Of a kind that is not
-// installed the guess stays.
+// named is the permission with the cluster's resource for its kind. For a kind that isn't
+// installed, the guess stays.
 func (r Permission) named(mapper meta.RESTMapper) Permission {
 	if r.Kind.Empty() {
 		return r
@@ -60,15 +60,15 @@ func (r Permission) named(mapper meta.RESTMapper) Permission {
 	return r
 }
 
-// Reviewer asks the API server, and knows its resources.
+// Reviewer queries the API server, and knows its resources.
 type Reviewer interface {
 	client.Writer
 	RESTMapper() meta.RESTMapper
 }
 
-// How often the API server is asked. A permission that is missing is asked for soon at first
-// and less and less often: it may be missing for good, and every replica asks. That one
-// was taken away is noticed too.
+// How often the API server is queried. A missing permission is checked again soon at first and
+// then less and less often: it may stay missing, and every replica checks. Revoked permissions
+// are noticed too.
 const (
 	askFirst   = 5 * time.Second
 	askMissing = time.Minute
@@ -79,9 +79,9 @@ func patience() wait.Backoff {
 	return wait.Backoff{Duration: askFirst, Factor: 2, Jitter: 0.1, Steps: 10, Cap: askMissing}
 }
 
-// Permissions knows which of the permissions that this process needs are missing. Those
-// that its watches need show in the watches themselves; this is about what is
-// only written now and then, and would be noticed when it is too late.
+// Permissions knows which of this process's permissions are missing. Watches report their own
+// missing permissions. This type covers writes that happen only occasionally, where a missing
+// permission would be noticed too late.
 type Permissions struct {
 	client Reviewer
 	needed []Permission
@@ -91,13 +91,13 @@ type Permissions struct {
 	missing []Permission
 }
 
-// NewPermissions makes Permissions that know nothing until Run.
+// NewPermissions makes Permissions that are unknown until Run.
 func NewPermissions(c Reviewer, needed []Permission) *Permissions {
 	return &Permissions{client: c, needed: needed}
 }
 
-// Run asks the API server for the permissions, again and again until the context ends: for
-// all of them now and then, in between for those that are missing.
+// Run checks the permissions repeatedly until the context ends: all of them occasionally, and
+// the missing ones in between.
 func (r *Permissions) Run(ctx context.Context) error {
 	backoff, asked := patience(), time.Time{}
 	for {
@@ -123,8 +123,8 @@ func (r *Permissions) Run(ctx context.Context) error {
 	}
 }
 
-// ask asks for some of the permissions, of which the others are granted. Without an answer,
-// what was known before stands.
+// ask checks some of the permissions; the others are granted. Without a response, the previous
+// result stays.
 func (r *Permissions) ask(ctx context.Context, some []Permission) {
 	everywhere := map[Permission]bool{}
 	var missing []Permission
@@ -143,8 +143,8 @@ func (r *Permissions) ask(ctx context.Context, some []Permission) {
 	r.known, r.missing = true, missing
 }
 
-// granted asks for a permission in all namespaces first, where it is needed in several: one
-// answer can cover all of them.
+// granted checks a permission in all namespaces first, if it is needed in several: one response
+// can cover all of them.
 func (r *Permissions) granted(ctx context.Context, permission Permission, everywhere map[Permission]bool) (bool, error) {
 	wide := permission.everywhere()
 	if r.count(wide) < 2 {
@@ -169,7 +169,7 @@ func (r Permission) everywhere() Permission {
 	return Permission{Verb: r.Verb, Resource: r.Resource, Kind: r.Kind, Name: r.Name}
 }
 
-// count is in how many namespaces a permission is needed.
+// count is the number of namespaces in which a permission is needed.
 func (r *Permissions) count(wide Permission) int {
 	n := 0
 	for _, needed := range r.needed {
@@ -186,7 +186,7 @@ func (r *Permissions) allowed(ctx context.Context, permission Permission) (bool,
 	return review.Status.Allowed, err
 }
 
-// attributes is the permission as the API server is asked for it.
+// attributes is the permission as the API server expects it.
 func (r Permission) attributes() *authorizationv1.ResourceAttributes {
 	kind, sub, _ := strings.Cut(r.Resource.Resource, "/")
 	return &authorizationv1.ResourceAttributes{
@@ -194,8 +194,8 @@ func (r Permission) attributes() *authorizationv1.ResourceAttributes {
 	}
 }
 
-// Missing returns the permissions that are not granted, and whether the API server has
-// said so yet.
+// Missing returns the permissions that are not granted, and whether the API server has responded
+// yet.
 func (r *Permissions) Missing() (missing []Permission, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,13 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Raw asks the API server for what is no object: its clock, and what a pod serves.
+// Raw queries the API server for data that isn't an object: its clock, and a pod's HTTP
+// responses.
 type Raw struct {
 	http *http.Client
 	base *url.URL
 }
 
-// NewRaw makes a Raw of a configuration.
+// NewRaw makes a Raw from a configuration.
 func NewRaw(config *rest.Config) (Raw, error) {
 	c, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -35,7 +36,7 @@ func NewRaw(config *rest.Config) (Raw, error) {
 // server answered by its own, up to the second.
 type Times struct{ Sent, Answered, Server time.Time }
 
-// Time asks the API server what time it is.
+// Time queries the API server's time.
 func (r Raw) Time(ctx context.Context, now func() time.Time) (Times, error) {
 	t := Times{Sent: now()}
 	answer, err := r.get(ctx, "/version")
@@ -52,7 +53,7 @@ func (r Raw) Time(ctx context.Context, now func() time.Time) (Times, error) {
 // PodPort is a port of a pod.
 type PodPort struct{ Namespace, Pod, Port string }
 
-// FromPod asks a port of a pod for a path, by way of the API server.
+// FromPod gets a path from a port of a pod, through the API server.
 func (r Raw) FromPod(ctx context.Context, at PodPort, path string) (status int, text string, err error) {
 	answer, err := r.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy%s", at.Namespace, at.Pod, at.Port, path))
 	if err != nil {
@@ -61,10 +62,10 @@ func (r Raw) FromPod(ctx context.Context, at PodPort, path string) (status int, 
 	return answer.status, answer.text, nil
 }
 
-// maxRaw bounds an answer.
+// maxRaw limits a response.
 const maxRaw = 1 << 20
 
-// rawAnswer is what is looked at of an answer.
+// rawAnswer is the used part of a response.
 type rawAnswer struct {
 	status     int
 	date, text string

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Retry calls f until it succeeds, fails for good, or the context ends, and
-// returns its last error; when the context ends in the middle of an attempt, that
-// is the error of the attempt before, which says more. The pauses grow from 100 ms
-// to 5 s, with jitter; an API server that says how long to wait is obeyed.
+// Retry calls f until it succeeds, fails permanently, or the context ends, and returns its last
+// error. When the context ends during an attempt, it returns the error of the attempt before,
+// which is more useful. The pauses grow from 100 ms to 5 s, with jitter, and respect the API
+// server's Retry-After.
 func Retry(ctx context.Context, f func(context.Context) error) error {
 	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: 7, Cap: 5 * time.Second}
 	var before error
@@ -42,10 +42,9 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// IsTransient reports whether an error may well be gone at the next attempt: a busy
-// or absent API server, a lost connection, a write that met another one. That a
-// request took too long is one too: a dial that times out looks just like a context
-// that has ended, so whoever has a context asks that.
+// IsTransient reports whether an error may be gone at the next attempt: a busy or unreachable
+// API server, a lost connection, a write conflict. It includes timeouts: a dial that times out
+// looks just like a context that has ended, so callers with a context have to check that.
 func IsTransient(err error) bool {
 	var network net.Error
 	var request *url.Error

@@ -1,3 +1,2 @@
-// Package announce knows how people are told: by events on the objects that they are
-// about.
+// Package announce knows how to notify users: by events on the affected objects.
 package announce

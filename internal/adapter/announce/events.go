@@ -12,29 +12,29 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Event is something that people see on an object with kubectl describe.
+// Event is an event on an object, as shown by kubectl describe.
 type Event struct {
 	About *corev1.ObjectReference
-	// Warning is true when a person has to do something.
+	// Warning is true when a user has to act.
 	Warning bool
 	Reason  string
 	// Action is the verb, for machines.
 	Action string
 	Note   string
-	// Source is what led to it, as it was at SourceVersion; zero when nothing did.
-	// Without it, events on a workload that is not written to in between (observed,
-	// held, refreshed) would be counted as one that repeats, with the first note.
+	// Source is the cause of the event, at SourceVersion; zero without one. Without it, the API
+	// would count events on a workload that isn't written in between (observed, held, refreshed)
+	// as one repeating event with the first note.
 	Source        input.ID
 	SourceVersion string
 }
 
-// ActionHold is the action of an event about a change that something forbids. It is told
-// again and again, because a person has to do something.
+// ActionHold is the action of an event about a blocked change. It is repeated regularly, because
+// a user has to act.
 const ActionHold = "hold"
 
-// ActionWarn is the action of a warning beside a decision. It tells the two apart when they
-// have the same reason: events that differ in nothing else count as one that repeats, and
-// only the first would be read.
+// ActionWarn is the action of a warning beside a decision. It distinguishes the two when they
+// have the same reason: otherwise equal events count as one repeating event, and only the first
+// would be shown.
 const ActionWarn = "warn"
 
 // An Announcer publishes events.
@@ -47,11 +47,11 @@ func NewAnnouncer(r events.EventRecorder) *Announcer {
 	return &Announcer{recorder: r}
 }
 
-// noteLimit is what the API server takes.
+// noteLimit is the API server's limit.
 const noteLimit = 1024
 
-// Announce publishes the event in the background. An event that cannot be
-// written is dropped: the same words are in the log.
+// Announce publishes the event in the background. An event that cannot be written is dropped:
+// the log contains the same text.
 func (a *Announcer) Announce(e Event) {
 	a.recorder.Eventf(e.About, e.related(), eventType(e.Warning), e.Reason, e.Action, "%s", shortNote(e.Note))
 }
@@ -63,17 +63,17 @@ func eventType(warning bool) string {
 	return corev1.EventTypeNormal
 }
 
-// shortNote cuts a note that the API server would refuse.
+// shortNote truncates a note that the API server would refuse.
 func shortNote(note string) string {
 	if len(note) <= noteLimit {
 		return note
 	}
-	// Half a character would be written as a longer one.
+	// A truncated character would be encoded as a longer one.
 	return strings.ToValidUTF8(note[:noteLimit-3], "") + "..."
 }
 
-// related is the source as events name it, nil when there is none. An image is no object:
-// its container is named as the kubelet does, and the note stands for its version.
+// related is the source's reference in events, nil without a source. An image isn't an object:
+// its container is named as the kubelet does, and a digest of the note replaces the version.
 func (e Event) related() runtime.Object {
 	if e.Source.Kind == input.KindImage {
 		container := *e.About
@@ -90,8 +90,8 @@ func (e Event) related() runtime.Object {
 	}
 }
 
-// Silent announces nothing, for a process that has no permission to write events.
+// Silent drops events, for a process without permission to write them.
 type Silent struct{}
 
-// Announce implements what an Announcer does.
+// Announce does nothing.
 func (Silent) Announce(Event) {}

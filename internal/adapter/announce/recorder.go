@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// eventsAtATime bounds the events that are written in parallel. The library
-	// writes all that it has at once, and when 500 workloads are moved those writes
-	// compete with the patches for the API server: the news would delay the event.
+	// eventsAtATime limits concurrent event writes. The library writes all events at once, and
+	// during a rollout of 500 workloads those writes would compete with the patches for the API
+	// server and delay the rollout.
 	eventsAtATime = 2
-	// attempts is how often an event is tried while the API server does not answer, at
-	// first after firstRetry and then ever more rarely.
+	// attempts is how often writing an event is tried while the API server does not respond,
+	// first after firstRetry and then with growing pauses.
 	attempts   = 12
 	firstRetry = time.Second
 	lastRetry  = 30 * time.Second
@@ -39,8 +39,7 @@ type Recorder struct {
 	sink        *calmSink
 }
 
-// NewRecorder makes a recorder that speaks under the given name. It writes
-// nothing until Run.
+// NewRecorder makes a recorder that reports under the given name. It doesn't write until Run.
 func NewRecorder(config *rest.Config, name string) (*Recorder, error) {
 	c, err := typedeventsv1.NewForConfig(config)
 	if err != nil {
@@ -61,12 +60,12 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return nil
 }
 
-// calmSink writes events a few at a time, and a warning only when the API server does not
-// have it: a restart finds everything that is wrong again, and people have been told.
+// calmSink writes events a few at a time, and a warning only when the API server does not have
+// it: after a restart the controller finds all problems again, and users were already notified.
 type calmSink struct {
 	events.EventSink
-	// waiting are those that are to be written. The library has a goroutine for each event
-	// until it is written, and when 5,000 workloads are moved at once most of them wait.
+	// waiting holds the events to write. The library keeps a goroutine for each event until it
+	// is written, and in a rollout of 5,000 workloads most of them would wait.
 	waiting workqueue.TypedRateLimitingInterface[*eventsv1.Event]
 }
 
@@ -76,7 +75,7 @@ func newCalmSink(to events.EventSink) *calmSink {
 }
 
 // Create implements events.EventSink. Only an event that is known to repeat is written
-// at once: the library has to hear whether it is there.
+// synchronously: the library needs to know whether it exists.
 func (s *calmSink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
 	if e.Series != nil {
 		return s.write(ctx, e)
@@ -85,7 +84,7 @@ func (s *calmSink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Eve
 	return e, nil
 }
 
-// run writes what waits until the context ends.
+// run writes waiting events until the context ends.
 func (s *calmSink) run(ctx context.Context) {
 	var writers sync.WaitGroup
 	for range eventsAtATime {
@@ -132,12 +131,12 @@ func (s *calmSink) write(ctx context.Context, e *eventsv1.Event) (*eventsv1.Even
 	return created, err
 }
 
-// RepeatEvery is how often a warning about a change that waits is told again. The API
-// server keeps events for an hour, unless it is told otherwise.
+// RepeatEvery is how often a warning about a waiting change is repeated. By default the API
+// server keeps events for an hour.
 const RepeatEvery = 30 * time.Minute
 
-// warningName is the same for the same words about the same object. When the API server
-// has dropped the event they are told again; those about a change that waits before.
+// warningName is the same for the same text about the same object. When the API server has
+// dropped the event, it is written again; a warning about a waiting change is repeated earlier.
 func warningName(e *eventsv1.Event) string {
 	words := string(e.Regarding.UID) + "\x00" + e.Reason + "\x00" + e.Note
 	if e.Action == ActionHold {

@@ -145,7 +145,8 @@ func TestWarningsAreWrittenOnce(t *testing.T) {
 		mark := fmt.Sprint("mark ", process)
 		labtest.Eventually(t, testkit.Patience, func() (bool, string) { // until it runs
 			announce(Event{Warning: true, Reason: "Mark", Note: mark})
-			return slices.Contains(w.Events(t, testkit.Web), "Warning Mark "+mark), "no event is written"
+			events := w.Events(t, testkit.Web)
+			return slices.Contains(events, "Warning Mark "+mark), fmt.Sprintf("the recorder hasn't written the event %q; the events are %q", mark, events)
 		})
 		announce(Event{Warning: true, Reason: "InvalidAnnotation", Note: "the same"})
 		announce(Event{Warning: true, Reason: "InvalidAnnotation", Note: fmt.Sprint("another ", process)})

@@ -23,24 +23,23 @@ const Reporter = kube.FieldManager
 type Reported struct {
 	// About is the name of the object.
 	About string
-	// At is when it was last told.
+	// At is when it was last reported.
 	At      time.Time
 	Warning bool
 	Reason  string
 	Action  string
 	Note    string
-	// By is the component that told it: "lockstep", "deployment-controller".
+	// By is the component that reported it: "lockstep", "deployment-controller".
 	By string
 }
 
-// IsDecision reports whether it is about a decision of Lockstep, and not a warning beside
-// one.
+// IsDecision reports whether it is about a Lockstep decision, not a warning beside one.
 func (t Reported) IsDecision() bool { return t.By == Reporter && t.Action != ActionWarn }
 
-// IsWarning reports whether it is a warning of Lockstep beside a decision.
+// IsWarning reports whether it is a Lockstep warning beside a decision.
 func (t Reported) IsWarning() bool { return t.By == Reporter && t.Action == ActionWarn }
 
-// ReportedOf asks the API server for the events about an object, oldest first.
+// ReportedOf reads the events about an object from the API server, oldest first.
 func ReportedOf(ctx context.Context, c client.Reader, namespace, uid string) ([]Reported, error) {
 	all, err := list(ctx, c, namespace, fields.OneTermEqualSelector("involvedObject.uid", uid))
 	if err != nil {
@@ -49,8 +48,8 @@ func ReportedOf(ctx context.Context, c client.Reader, namespace, uid string) ([]
 	return all[uid], nil
 }
 
-// ReportedIn asks for what Lockstep told in a namespace, or in all when it is empty, by the UID
-// of the object that it is about, each oldest first.
+// ReportedIn reads Lockstep's events in a namespace, or in all when it is empty, by the UID of
+// their object, each oldest first.
 func ReportedIn(ctx context.Context, c client.Reader, namespace string) (map[string][]Reported, error) {
 	all, err := list(ctx, c, namespace, fields.OneTermEqualSelector("reportingComponent", Reporter))
 	if err != nil {
@@ -59,8 +58,8 @@ func ReportedIn(ctx context.Context, c client.Reader, namespace string) (map[str
 	return all, nil
 }
 
-// ReportedOfRecord asks for what Lockstep told of parts of its record in a namespace that cannot
-// be written. The record may be written again by now.
+// ReportedOfRecord reads Lockstep's events about unwritable parts of its record in a namespace.
+// The record may have become writable since.
 func ReportedOfRecord(ctx context.Context, c client.Reader, namespace string) ([]Reported, error) {
 	about := fields.Set{"reportingComponent": Reporter, "reason": string(input.RecordUnwritable)}
 	all, err := list(ctx, c, namespace, about.AsSelector())
@@ -70,7 +69,7 @@ func ReportedOfRecord(ctx context.Context, c client.Reader, namespace string) ([
 	return slices.Concat(slices.Collect(maps.Values(all))...), nil
 }
 
-// eventsAtOnce bounds how many events are in memory at once as the API server sends them.
+// eventsAtOnce limits how many API events are in memory at once.
 const eventsAtOnce = 500
 
 func list(ctx context.Context, c client.Reader, namespace string, about fields.Selector) (map[string][]Reported, error) {
@@ -98,8 +97,8 @@ func list(ctx context.Context, c client.Reader, namespace string, about fields.S
 	return all, nil
 }
 
-// lastTime is when an event was last told. Which of the times is set depends on the API by
-// which it was written.
+// lastTime is when an event was last reported. The API that wrote it determines which of the
+// times is set.
 func lastTime(e corev1.Event) time.Time {
 	latest := e.CreationTimestamp.Time
 	for _, t := range []time.Time{e.EventTime.Time, e.LastTimestamp.Time} {

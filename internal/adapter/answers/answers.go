@@ -1,5 +1,5 @@
-// Package answers knows what was asked lately. Callers who ask the same at the same time share
-// one request, and later ones its answer, for as long as it may be used.
+// Package answers caches responses. Concurrent callers with the same key share one request, and
+// later callers its response, for as long as it may be used.
 package answers
 
 import (
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Cache keeps answers by what was asked. Its zero value is empty.
+// Cache keeps responses by key. Its zero value is empty.
 type Cache[T any] struct {
-	// Timeout bounds a request; zero does not.
+	// Timeout limits a request; zero means no limit.
 	Timeout time.Duration
 
 	flights singleflight.Group
@@ -24,22 +24,22 @@ type Cache[T any] struct {
 type answer[T any] struct {
 	value T
 	err   error
-	at    time.Time // when it arrived; while it is awaited, when it was asked for
-	until time.Time // how long it may be used; zero while it is awaited
+	at    time.Time // when it arrived; while pending, when it was requested
+	until time.Time // how long it may be used; zero while pending
 }
 
-// Ask gets an answer, and says how long it may be used. Its context is not that of one
-// caller, because others wait too.
+// Ask gets a response and how long it may be used. Its context isn't that of a single caller,
+// because others wait too.
 type Ask[T any] func(ctx context.Context) (value T, use time.Duration, err error)
 
-// Get returns an answer and when it arrived.
+// Get returns a response and when it arrived.
 func (c *Cache[T]) Get(ctx context.Context, key string, ask Ask[T]) (T, time.Time, error) {
 	c.mu.Lock()
 	if a := c.kept[key]; a != nil && time.Now().Before(a.until) {
 		c.mu.Unlock()
 		return a.value, a.at, a.err
 	}
-	// Under the lock, because a request that ends now must be found: on its way or kept.
+	// Under the lock, so a request that is just ending is found either in flight or kept.
 	flight := c.flights.DoChan(key, func() (any, error) { return c.ask(context.WithoutCancel(ctx), key, ask), nil })
 	c.mu.Unlock()
 	select {
@@ -78,7 +78,7 @@ func (c *Cache[T]) keep(key string, a *answer[T]) {
 	c.kept[key] = a
 }
 
-// drop removes an answer whose time is over, whether anyone asks again or not.
+// drop removes an expired response, even if nobody requests it again.
 func (c *Cache[T]) drop(key string, a *answer[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *Cache[T]) drop(key string, a *answer[T]) {
 	}
 }
 
-// Peek returns an answer that may still be used, and asks for none.
+// Peek returns a response that may still be used, without requesting one.
 func (c *Cache[T]) Peek(key string) (T, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,8 +99,8 @@ func (c *Cache[T]) Peek(key string) (T, bool) {
 	return a.value, true
 }
 
-// Forget drops the answers that are chosen by key and time, so they are asked for again. That
-// includes those that are awaited, because they may be outdated when they arrive.
+// Forget drops the responses that are chosen by key and time, so they are requested again. That
+// includes pending ones, because they may be outdated when they arrive.
 func (c *Cache[T]) Forget(chosen func(key string, at time.Time) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,8 +24,8 @@ type area struct {
 	// stays are the watches of guests.
 	stays []Stay
 
-	// before is closed when the watches that this namespace had before have come to
-	// their end: the index knows workloads by name, and they clear theirs.
+	// before is closed when the namespace's previous watches have ended. They clear their
+	// workloads from the index by name, so they must finish first.
 	before  <-chan struct{}
 	ended   chan struct{}
 	endOnce sync.Once
@@ -94,15 +94,15 @@ func (a *area) run(process context.Context, c client.WithWatch) {
 	<-a.ended
 	cancel()
 	group.Wait()
-	// When the whole process stops, no workload is gone. The loop may still be at
-	// work, and would forget what it finds missing.
+	// When the process stops, the workloads still exist. Clearing here could make a loop that is
+	// still running forget their records.
 	if process.Err() == nil {
 		a.clear()
 	}
 }
 
-// leave ends the area of a namespace that is no longer to be watched. Guests hear of it
-// first: what the watches do until they end is not to be decided on.
+// leave ends the area of a namespace that is no longer watched. It closes the guests first:
+// nothing may be decided on events that arrive while the watches end.
 func (a *area) leave() {
 	for _, s := range a.stays {
 		s.Close()
@@ -115,8 +115,8 @@ func (a *area) end() {
 	a.endOnce.Do(func() { close(a.ended) })
 }
 
-// clear takes everything out, so that the index forgets it too. What is on
-// record stays: a namespace that comes back continues where it was.
+// clear removes all workloads, so the index forgets them too. The record stays: if the namespace
+// is watched again, Lockstep continues from there.
 func (a *area) clear() {
 	for _, m := range a.workloads {
 		_ = m.Replace(nil, "")
@@ -126,7 +126,7 @@ func (a *area) clear() {
 	}
 }
 
-// status is how well each resource can be followed. It is asked at every change of an object.
+// status reports how well each resource can be watched. It is called for every object change.
 func (a *area) status() iter.Seq[mirror.Sync] {
 	return func(yield func(mirror.Sync) bool) {
 		for _, kind := range [...]input.Kind{input.KindConfigMap, input.KindSecret} {

@@ -36,7 +36,7 @@ func (s *Areas[A]) All() []A {
 	return all
 }
 
-// Put makes an area the one of a namespace, or of all.
+// Put sets the area of a namespace, or of all namespaces.
 func (s *Areas[A]) Put(namespace string, a A) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *Areas[A]) Put(namespace string, a A) {
 	s.by[namespace] = a
 }
 
-// Remove takes an area out, unless its namespace has another one by now.
+// Remove removes an area, unless its namespace already has another one.
 func (s *Areas[A]) Remove(namespace string, a A) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// awaited are the workloads whose controller a decision waits for. The status of a workload
-// changes with each of its pods, which concerns only those.
+// awaited holds the workloads for which a decision waits on their controller. A workload's
+// status changes with each of its pods, and only these workloads need that.
 type awaited struct {
 	wake func(kube.Key)
 
@@ -19,8 +19,8 @@ func newAwaited(wake func(kube.Key)) *awaited {
 	return &awaited{wake: wake, keys: map[kube.Key]struct{}{}}
 }
 
-// Await wakes the workload once, with the next change that its controller notes; at once when
-// there was one since this copy.
+// Await wakes the workload once, when its controller next reports progress. If it already did
+// since this copy, Await wakes the workload immediately.
 func (c *Cache) Await(w *kube.Workload) {
 	c.awaited.add(w.Key)
 	if now, ok := c.Workload(w.Key); ok && !now.SameProgress(w) && c.awaited.forget(w.Key) {
@@ -28,7 +28,7 @@ func (c *Cache) Await(w *kube.Workload) {
 	}
 }
 
-// seen wakes the workload of a copy that shows progress since the one before.
+// seen wakes the workload if the new copy shows progress since the old one.
 func (a *awaited) seen(old, now *kube.Workload) {
 	if !now.SameProgress(old) && a.forget(now.Key) {
 		a.wake(now.Key)
@@ -41,7 +41,7 @@ func (a *awaited) add(key kube.Key) {
 	a.keys[key] = struct{}{}
 }
 
-// forget ends the waiting and reports whether there was any.
+// forget stops waiting for the workload and reports whether a decision was waiting.
 func (a *awaited) forget(key kube.Key) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// CacheOptions say what a Cache watches.
+// CacheOptions configure what a Cache watches.
 type CacheOptions struct {
 	// Kinds of workloads.
 	Kinds []kube.Kind
@@ -25,23 +25,23 @@ type CacheOptions struct {
 	Sources []input.Kind
 	// Namespaces to watch; none means all of them.
 	Namespaces []string
-	// Selector narrows all namespaces to those with these labels. Each of them is
-	// then watched by itself, so that nothing of the others is ever transferred.
+	// Selector narrows all namespaces to those with these labels. Each of them then gets its own
+	// watch, so objects of other namespaces are never transferred.
 	Selector labels.Selector
-	// Workloads narrows the workloads to those with these labels; nil takes all.
+	// Workloads narrows the workloads to those with these labels; nil selects all.
 	Workloads labels.Selector
 	// Vocabulary is the language of the annotations that are kept.
 	Vocabulary settings.Vocabulary
-	// IgnoreNamespaces leaves the settings of namespaces unread, for a process that
-	// has no permission to them.
+	// IgnoreNamespaces skips the settings of namespaces, for a process that lacks the permission
+	// to read them.
 	IgnoreNamespaces bool
 	// Now is the clock.
 	Now func() time.Time
-	// Report is called when a resource can be followed, or no longer.
+	// Report is called when a watch starts or stops working.
 	Report func(mirror.Sync)
 }
 
-// Cache is what the controller knows of the cluster without asking it.
+// Cache is the controller's local copy of the cluster state.
 type Cache struct {
 	client     client.WithWatch
 	options    CacheOptions
@@ -54,8 +54,8 @@ type Cache struct {
 	areas Areas[*area]
 
 	mu sync.RWMutex
-	// ending are those that are no longer wanted, until they have ended. That can
-	// take a minute: the library's pauses do not heed a context.
+	// ending holds areas that are no longer wanted until they have ended. That can take a
+	// minute: the library's pauses ignore the context.
 	ending map[string]*area
 	wakes  []func(kube.Key)
 	begin  func(*area)
@@ -84,8 +84,8 @@ func NewCache(c client.WithWatch, o CacheOptions) *Cache {
 	return cache
 }
 
-// Run keeps the cache in step until the context ends, and returns when all its
-// watches have ended. The hashers digest the sources.
+// Run keeps the cache up to date until the context ends, and returns when all watches have
+// ended. The hashers digest the sources.
 func (c *Cache) Run(ctx context.Context, hashers kube.Hashers) {
 	c.hashers = hashers
 	var group sync.WaitGroup
@@ -106,16 +106,16 @@ func (c *Cache) Run(ctx context.Context, hashers kube.Hashers) {
 	group.Wait()
 }
 
-// Wake adds a function that is called with each workload that may have to be
-// looked at again. It must return quickly.
+// Wake adds a function that is called with each workload that may need another decision. It must
+// return quickly.
 func (c *Cache) Wake(f func(kube.Key)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wakes = append(slices.Clone(c.wakes), f)
 }
 
-// Workload returns the copy of a workload. One that uses another's template is
-// returned with it, and that other one is not a workload of its own.
+// Workload returns the copy of a workload. A workload that uses another's template is returned
+// with that template, and the lender isn't found as a workload of its own.
 func (c *Cache) Workload(key kube.Key) (*kube.Workload, bool) {
 	return c.lending.resolve(key, c.plainWorkload)
 }
@@ -172,19 +172,19 @@ func (c *Cache) Namespace(name string) (*kube.Namespace, bool) {
 	return c.namespaces.Get("", name)
 }
 
-// ChoosesNamespaces reports whether namespaces are chosen by label. One that is not
-// known then is not to be touched: it was never chosen, or no longer is.
+// ChoosesNamespaces reports whether namespaces are selected by label. Lockstep must then leave
+// unknown namespaces alone: they were never selected, or no longer are.
 func (c *Cache) ChoosesNamespaces() bool {
 	return c.options.Selector != nil
 }
 
-// KnowsNamespaces reports whether the settings of namespaces have been listed, or
-// are not meant to be. Without that, what a workload asks for is not all known.
+// KnowsNamespaces reports whether the settings of namespaces have been listed, or are ignored.
+// Otherwise a workload's effective settings aren't fully known.
 func (c *Cache) KnowsNamespaces() bool {
 	return c.options.IgnoreNamespaces || c.namespaces.Status().Works()
 }
 
-// LacksNamespace reports whether a namespace is certainly gone, or on its way.
+// LacksNamespace reports whether a namespace is certainly gone or being deleted.
 func (c *Cache) LacksNamespace(name string) bool {
 	if c.options.IgnoreNamespaces || !c.namespaces.Status().Works() {
 		return false
@@ -210,7 +210,7 @@ func (c *Cache) SourcesMatching(namespace string, match func(input.ID) bool) []i
 	return found
 }
 
-// Users lists the workloads that name the source or ask for it.
+// Users lists the workloads that reference the source or list it in their settings.
 func (c *Cache) Users(namespace string, id input.ID) []kube.Key {
 	return c.users.of(namespace, id)
 }
@@ -237,7 +237,7 @@ func (c *Cache) Sizes() (sources, workloads int) {
 	return sources, workloads
 }
 
-// Status tells how well each resource can be followed.
+// Status reports how well each resource can be watched.
 func (c *Cache) Status() []mirror.Sync {
 	var all []mirror.Sync
 	if !c.options.IgnoreNamespaces {
@@ -249,18 +249,16 @@ func (c *Cache) Status() []mirror.Sync {
 	return all
 }
 
-// Defaults reports whether the settings of namespaces are known as well as they
-// will be. Before that, a workload that is followed by its namespace's default
-// looks like one that is not to be followed.
+// Defaults reports whether the settings of namespaces are as well known as they will be. Before
+// that, a workload followed through its namespace's default appears not to be followed.
 func (c *Cache) Defaults() bool {
 	return c.options.IgnoreNamespaces || c.namespaces.Status().Answered()
 }
 
-// Settled reports whether enough is known to decide on a workload: what it is made
-// of has been listed, and every other kind of its area has at least been tried. One
-// that cannot be listed, for whatever reason and however long, holds up no other workload.
-// (While Rollouts cannot be listed, a Deployment whose template one of them uses is
-// taken for a workload of its own.)
+// Settled reports whether enough is known to decide on a workload: its own kind and its sources
+// have been listed, and listing every other kind in its area has at least been tried. A kind
+// that cannot be listed doesn't block workloads of other kinds. (While Rollouts cannot be
+// listed, a Deployment whose template a Rollout uses is treated as a workload of its own.)
 func (c *Cache) Settled(key kube.Key) bool {
 	a, ok := c.areas.Of(key.Namespace)
 	if !ok {
@@ -296,7 +294,7 @@ func (c *Cache) sourceChanged(old, now *kube.Source) {
 	}
 }
 
-// workloadIndexed keeps track of who uses what, and whose template.
+// workloadIndexed updates which workloads use which sources, and which borrow a template.
 func (c *Cache) workloadIndexed(old, now *kube.Workload) {
 	c.users.replace(old, now)
 	for _, g := range c.guests {
@@ -309,7 +307,7 @@ func (c *Cache) workloadChanged(old, now *kube.Workload) {
 	for _, g := range c.guests {
 		g.WorkloadChanged(old, now)
 	}
-	// A workload that begins or ends to lend its template has to be looked at too.
+	// A workload that starts or stops lending its template needs a new decision too.
 	if before, after := lenderOf(old), lenderOf(now); before != after {
 		for _, key := range []kube.Key{before, after} {
 			if key != (kube.Key{}) {
@@ -339,8 +337,7 @@ func (c *Cache) namespaceChanged(_, now *kube.Namespace) {
 	}
 }
 
-// chooseNamespace begins or ends to watch a namespace where they are chosen by
-// label.
+// chooseNamespace starts or stops watching a namespace when namespaces are selected by label.
 func (c *Cache) chooseNamespace(old, now *kube.Namespace) {
 	if c.options.Selector == nil {
 		return
@@ -379,7 +376,7 @@ func (c *Cache) wake(key kube.Key) {
 	c.mu.RLock()
 	wakes := c.wakes
 	c.mu.RUnlock()
-	// Outside the lock: whoever is woken asks the cache.
+	// Outside the lock: the woken functions query the cache.
 	for _, f := range wakes {
 		for _, k := range keys {
 			f(k)

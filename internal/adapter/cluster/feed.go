@@ -13,42 +13,40 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
 
-// Memory is a record of what was delivered, in whatever form.
+// Memory is a record of the delivered versions, in any form.
 type Memory interface {
-	// Status tells how well the record can be read.
+	// Status reports how well the record can be read.
 	Status() mirror.Sync
 }
 
-// WorkloadMemory is a Memory that has an entry for each workload. One that has an
-// entry for each source, as kubernetes-reloader has, is none.
+// WorkloadMemory is a Memory with an entry for each workload. The record of kubernetes-reloader
+// has an entry for each source, so it isn't a WorkloadMemory.
 type WorkloadMemory interface {
-	// Keys lists the workloads that something is remembered of.
+	// Keys lists the workloads on record.
 	Keys() []kube.Key
-	// Wake sets the function that is called with a workload to look at again.
+	// Wake sets the function that is called with a workload that needs another decision.
 	Wake(func(kube.Key))
-	// Begin notes that a scope is followed, unless that is on record. Workloads that
-	// are not younger than newest were there before.
+	// Begin records that a scope is followed, unless the record already lists it. Workloads
+	// created no later than newest existed before.
 	Begin(scope Scope, newest time.Time)
 }
 
 const (
-	// firstLook and laterLooks bound how often is looked for lists that have arrived.
+	// firstLook and laterLooks are the intervals at which Feed checks for finished lists.
 	firstLook  = 50 * time.Millisecond
 	laterLooks = time.Second
 )
 
-// Waker knows of reasons to look at a workload again: a family of inputs with a
-// schedule of its own, for example.
+// Waker has its own reasons to decide on a workload again, for example a family of inputs with
+// its own schedule.
 type Waker interface {
-	// Wake sets the function that is called with such a workload. It must return
-	// quickly.
+	// Wake sets the function that is called with such a workload. It must return quickly.
 	Wake(func(kube.Key))
 }
 
-// Feed calls add with every workload that has to be looked at: once for each that
-// exists or is on record, and then for each that something happened to; and with
-// none before enough is known to decide on it, whoever wakes it. It returns when the
-// context ends.
+// Feed calls add with every workload that needs a decision: once for each that exists or is on
+// record, then for each that changes. It holds a workload back until enough is known to decide
+// on it. It returns when the context ends.
 func Feed(ctx context.Context, c *Cache, r Memory, add func(kube.Key), others ...Waker) {
 	known := func(context.Context) (bool, error) { return c.Defaults() && r.Status().Answered(), nil }
 	if wait.PollUntilContextCancel(ctx, firstLook, true, known) != nil {
@@ -84,7 +82,7 @@ func Feed(ctx context.Context, c *Cache, r Memory, add func(kube.Key), others ..
 type feed struct {
 	cache *Cache
 	add   func(kube.Key)
-	// note puts a scope on record; nil where the record has no place for it.
+	// note records a scope; nil when the record cannot store scopes.
 	note func(scope Scope, newest time.Time)
 
 	mu    sync.Mutex
@@ -107,7 +105,7 @@ func (f *feed) offer(key kube.Key) {
 	f.add(key)
 }
 
-// look begins what has been listed meanwhile and offers again what was held back.
+// look records scopes that have been listed meanwhile and offers held keys again.
 func (f *feed) look() {
 	f.mu.Lock()
 	held := slices.Collect(maps.Keys(f.held))
@@ -122,8 +120,8 @@ func (f *feed) look() {
 	}
 }
 
-// begin puts on record what is followed in an area since it was listed. It comes
-// before the first decision there.
+// begin records which scopes of an area are followed, once they are listed and before the first
+// decision in the area.
 func (f *feed) begin(a *area) {
 	if f.note == nil {
 		return

@@ -14,20 +14,20 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Header is what the metadata of a workload says.
+// Header is the metadata of a workload.
 type Header struct {
 	Key  kube.Key
 	Kind kube.Kind
 	UID  string
-	// Annotations are the workload's own settings for Lockstep, nothing else.
+	// Annotations are only the workload's settings for Lockstep.
 	Annotations map[string]string
 }
 
 // headersAtATime bounds how many objects are in memory at once.
 const headersAtATime = 500
 
-// Headers lists the workloads of a kind by their metadata, in pages. It is nil for a kind that
-// is not installed, and empty for one of which there are none.
+// Headers lists the metadata of a kind's workloads, in pages. It returns nil for a kind that
+// isn't installed, and an empty slice when there are no workloads of the kind.
 func Headers(ctx context.Context, c client.Reader, kind kube.Kind, namespace string, selector labels.Selector) ([]Header, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))

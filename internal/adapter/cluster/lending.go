@@ -8,16 +8,16 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// lending knows which workloads lend their template to others. A workload that does is not
-// followed on its own.
+// lending knows which workloads lend their template to others. Lockstep doesn't follow a lender
+// on its own.
 type lending struct {
 	mu sync.RWMutex
-	// borrowers are by lender.
+	// borrowers by lender.
 	borrowers map[kube.Key]map[kube.Key]struct{}
 }
 
-// resolve returns a workload with the template that its pods are made from, and none for a
-// lender. find returns workloads as the API server has them.
+// resolve returns a workload with the template that its pods are made from, and doesn't find
+// lenders. find returns workloads as stored in the API server.
 func (l *lending) resolve(key kube.Key, find func(kube.Key) (*kube.Workload, bool)) (*kube.Workload, bool) {
 	if l.lends(key) {
 		return nil, false
@@ -35,14 +35,14 @@ func (l *lending) lends(key kube.Key) bool {
 	return len(l.borrowers[key]) > 0
 }
 
-// borrowersOf are the workloads that use the template of this one.
+// borrowersOf returns the workloads that use this one's template.
 func (l *lending) borrowersOf(key kube.Key) []kube.Key {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return slices.Collect(maps.Keys(l.borrowers[key]))
 }
 
-// replace takes out the old copy of a workload and puts in the new one. Either may be nil.
+// replace removes the old copy of a workload and adds the new one. Either may be nil.
 func (l *lending) replace(old, now *kube.Workload) {
 	before, after := lenderOf(old), lenderOf(now)
 	if before == after {
@@ -51,7 +51,7 @@ func (l *lending) replace(old, now *kube.Workload) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if before != (kube.Key{}) {
-		// Others may borrow from it too.
+		// Other workloads may borrow from it too.
 		delete(l.borrowers[before], old.Key)
 		if len(l.borrowers[before]) == 0 {
 			delete(l.borrowers, before)
@@ -69,7 +69,7 @@ func (l *lending) replace(old, now *kube.Workload) {
 	l.borrowers[after][now.Key] = struct{}{}
 }
 
-// lenderOf is the workload whose template this one uses; nil uses none.
+// lenderOf returns the workload whose template this one uses, or the zero Key.
 func lenderOf(w *kube.Workload) kube.Key {
 	if w == nil {
 		return kube.Key{}

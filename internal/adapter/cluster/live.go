@@ -17,8 +17,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Live is a view of one workload that can be read again, for a command that runs for a
-// moment.
+// Live is a view of one workload that can be read again, for a one-shot command.
 type Live struct {
 	*View
 	// Words is the language of the annotations that are kept.
@@ -28,23 +27,23 @@ type Live struct {
 	kind   kube.Kind
 	at     client.ObjectKey
 	now    func() time.Time
-	// tolerant is true when a source that cannot be read is no error; hidden says why.
+	// tolerant makes an unreadable source not an error; hidden holds the reason.
 	tolerant bool
 	hidden   map[input.ID]string
 }
 
-// NewLive makes a Live that knows nothing until Read.
+// NewLive makes a Live that is empty until Read.
 func NewLive(c client.Client, hashers kube.Hashers, kind kube.Kind, at client.ObjectKey, now func() time.Time) *Live {
 	return &Live{View: NewView(hashers), Words: settings.Native{}, client: c, kind: kind, at: at, now: now}
 }
 
-// Tolerate lets Read go on when a person has no permission to a source.
+// Tolerate lets Read continue when the user lacks permission to read a source.
 func (l *Live) Tolerate() *Live {
 	l.tolerant, l.hidden = true, map[input.ID]string{}
 	return l
 }
 
-// Hidden are the sources that could not be read, and why.
+// Hidden returns the sources that could not be read, and why.
 func (l *Live) Hidden() map[input.ID]string { return l.hidden }
 
 // Key names the workload.
@@ -52,8 +51,8 @@ func (l *Live) Key() kube.Key {
 	return keyOf(l.kind, l.at)
 }
 
-// Read asks the API server for the workload, its namespace and every source that it
-// names or lists. What a source had at the last reading tells when it changed.
+// Read reads the workload, its namespace and every source that it references or lists. A
+// source's content at the previous read shows when it changed.
 func (l *Live) Read(ctx context.Context) error {
 	if _, err := l.readWorkload(ctx, l.client, l.Words, l.kind, l.at); err != nil {
 		return err
@@ -70,8 +69,8 @@ func (l *Live) Read(ctx context.Context) error {
 	return nil
 }
 
-// noteGone: that a source is gone is a change of what the workload reads, and only the
-// sources that are left can tell of it.
+// noteGone marks the remaining sources as changed when a source was deleted: the deletion
+// changes the workload's inputs, and a deleted source cannot carry the time itself.
 func (l *Live) noteGone(before map[place]*kube.Source) {
 	for at := range before {
 		if _, exists := l.sources[at]; exists {
@@ -83,7 +82,7 @@ func (l *Live) noteGone(before map[place]*kube.Source) {
 	}
 }
 
-// Knows reports whether all sources of the kind that were asked for could be read.
+// Knows reports whether all queried sources of the kind could be read.
 func (l *Live) Knows(kind input.Kind, _ string) bool {
 	for id := range l.hidden {
 		if id.Kind == kind {
@@ -93,7 +92,7 @@ func (l *Live) Knows(kind input.Kind, _ string) bool {
 	return true
 }
 
-// readNamespace reads the defaults; a person may well have no permission to them.
+// readNamespace reads the defaults; the user may lack permission for them.
 func (l *Live) readNamespace(ctx context.Context) error {
 	o := &corev1.Namespace{}
 	err := l.client.Get(ctx, client.ObjectKey{Name: l.at.Namespace}, o)
@@ -134,7 +133,7 @@ func (l *Live) readSources(ctx context.Context, before map[place]*kube.Source) e
 	return nil
 }
 
-// readMatching reads the sources that a pattern means.
+// readMatching reads the sources that match a pattern.
 func (l *Live) readMatching(ctx context.Context, p settings.Pattern, before map[place]*kube.Source) error {
 	list := kube.NewSourceList(p.Kind)
 	err := l.client.List(ctx, list, client.InNamespace(l.at.Namespace))
@@ -172,8 +171,8 @@ func (l *Live) readSource(ctx context.Context, id input.ID, before map[place]*ku
 	return err
 }
 
-// hides reports whether a source, or what a pattern means, is to be done without. Without
-// the installation key a Secret has no digest, whoever may read it.
+// hides reports whether a source, or a pattern's sources, must be skipped. Without the
+// installation key a Secret has no digest, even if the user may read it.
 func (l *Live) hides(id input.ID, err error) bool {
 	_, measured := l.hashers.Kinds[id.Kind]
 	switch {
@@ -189,8 +188,8 @@ func (l *Live) hides(id input.ID, err error) bool {
 	return true
 }
 
-// slim makes a source of an object. When it last changed is what this process has
-// seen itself: times of managed fields are no evidence.
+// slim makes a source of an object. Only this process's own observations determine when it last
+// changed: times of managed fields are not evidence.
 func (l *Live) slim(object any, before map[place]*kube.Source) (*kube.Source, error) {
 	s, err := l.hashers.Slim(object, l.Words)
 	if err != nil {

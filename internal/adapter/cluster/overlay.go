@@ -13,52 +13,51 @@ import (
 // Snapshot is a view of one moment. Sources that cannot be read are assumed to exist.
 type Snapshot struct {
 	*View
-	// unseen are the kinds of sources that may not be read, by namespace.
+	// unseen lists the unreadable kinds of sources by namespace.
 	unseen map[string][]input.Kind
 }
 
-// Overlay is what the API server says of some namespaces, and what would be there after
-// changes that were not made.
+// Overlay is the current state of some namespaces, and their state after planned changes.
 type Overlay struct {
 	Before, After *Snapshot
 
 	now time.Time
-	// version is that of the last planned write. Planned writes come after all that exists.
+	// version is that of the last planned write. Planned writes come after all existing ones.
 	version uint64
 }
 
-// firstPlanned is higher than every resource version that exists.
+// firstPlanned is higher than every real resource version.
 const firstPlanned = 1 << 62
 
-// NewOverlay makes an overlay that knows nothing yet.
+// NewOverlay makes an empty overlay.
 func NewOverlay(hashers kube.Hashers, now time.Time) *Overlay {
 	unseen := map[string][]input.Kind{}
 	state := func() *Snapshot { return &Snapshot{View: NewView(hashers), unseen: unseen} }
 	return &Overlay{Before: state(), After: state(), now: now, version: firstPlanned}
 }
 
-// HideSources notes that the sources of a kind cannot be read in a namespace. Each of them
-// then has a content that nothing else has.
+// HideSources records that a kind of source cannot be read in a namespace. Each hidden source
+// then gets a unique placeholder content.
 func (o *Overlay) HideSources(namespace string, kind input.Kind) {
 	if !o.Before.Hides(namespace, kind) {
 		o.Before.unseen[namespace] = append(o.Before.unseen[namespace], kind)
 	}
 }
 
-// HideSource notes that one source cannot be read, although others of its kind can.
+// HideSource records that one source cannot be read, although others of its kind can.
 func (o *Overlay) HideSource(namespace string, id input.ID) {
 	ghost := o.Before.ghost(namespace, id)
 	o.Before.sources[place{namespace, id}], o.After.sources[place{namespace, id}] = ghost, ghost
 }
 
-// AddWorkload adds a workload as it is now.
+// AddWorkload adds a workload in its current state.
 func (o *Overlay) AddWorkload(w *kube.Workload) {
 	w.First(mirror.Arrival{})
 	o.Before.PutWorkload(w)
 	o.After.PutWorkload(w)
 }
 
-// AddSource adds a source as it is now. Lockstep's own record is none.
+// AddSource adds a source in its current state, and skips Lockstep's own record.
 func (o *Overlay) AddSource(s *kube.Source) {
 	if s.OwnRecord {
 		return
@@ -67,13 +66,13 @@ func (o *Overlay) AddSource(s *kube.Source) {
 	o.Before.sources[place{s.Namespace, s.ID}], o.After.sources[place{s.Namespace, s.ID}] = s, s
 }
 
-// AddNamespace adds a namespace as it is now.
+// AddNamespace adds a namespace in its current state.
 func (o *Overlay) AddNamespace(n *kube.Namespace) {
 	n.First(mirror.Arrival{})
 	o.Before.namespaces[n.Name], o.After.namespaces[n.Name] = n, n
 }
 
-// PlanWorkload plans a workload that comes after all that was planned before.
+// PlanWorkload plans a workload, after everything planned before.
 func (o *Overlay) PlanWorkload(w *kube.Workload) {
 	w.PlannedAfter(o.After.workloads[w.Key], o.next(), o.now)
 	o.After.PutWorkload(w)
@@ -102,7 +101,7 @@ func (o *Overlay) next() string {
 	return strconv.FormatUint(o.version, 10)
 }
 
-// Source returns a source; one that cannot be read is returned with a made-up content.
+// Source returns a source; one that cannot be read is returned with placeholder content.
 func (s *Snapshot) Source(namespace string, id input.ID) (*kube.Source, bool) {
 	if found, ok := s.View.Source(namespace, id); ok {
 		return found, true
@@ -113,7 +112,7 @@ func (s *Snapshot) Source(namespace string, id input.ID) (*kube.Source, bool) {
 	return nil, false
 }
 
-// Knows is always true: what cannot be read is assumed.
+// Knows is always true: unreadable sources are assumed to exist.
 func (s *Snapshot) Knows(input.Kind, string) bool { return true }
 
 // Hides reports whether the sources of a kind cannot be read in a namespace.

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// ReadWorkload asks the API server for one workload, with the template that it borrows, and
-// who last wrote that template.
+// ReadWorkload reads one workload from the API server, with the template that it borrows and the
+// last writer of that template.
 func ReadWorkload(ctx context.Context, c client.Reader, words settings.Vocabulary, kind kube.Kind, at client.ObjectKey) (*kube.Workload, kube.Writer, error) {
 	v := NewView(kube.Hashers{})
 	writer, err := v.readWorkload(ctx, c, words, kind, at)
@@ -27,8 +27,8 @@ func ReadWorkload(ctx context.Context, c client.Reader, words settings.Vocabular
 	return w, writer, nil
 }
 
-// readWorkload adds a workload and the one that it borrows its template from. It returns the
-// last writer of that template.
+// readWorkload adds a workload and the lender of its template. It returns the last writer of
+// that template.
 func (v *View) readWorkload(ctx context.Context, c client.Reader, words settings.Vocabulary, kind kube.Kind, at client.ObjectKey) (kube.Writer, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind.GroupVersionKind)
@@ -55,7 +55,7 @@ func keyOf(kind kube.Kind, at client.ObjectKey) kube.Key {
 	return kube.Key{GroupKind: kind.GroupKind(), Namespace: at.Namespace, Name: at.Name}
 }
 
-// ReadTemplate asks for the pod template that a workload's pods are made from.
+// ReadTemplate reads the pod template that a workload's pods are made from.
 func ReadTemplate(ctx context.Context, c client.Reader, w *kube.Workload) (*corev1.PodTemplateSpec, error) {
 	at, o := client.ObjectKey{Namespace: w.Key.Namespace, Name: w.Target.Name}, w.Target.Kind.NewObject()
 	if err := c.Get(ctx, at, o); err != nil {
@@ -64,7 +64,7 @@ func ReadTemplate(ctx context.Context, c client.Reader, w *kube.Workload) (*core
 	return w.Target.Kind.PodTemplate(o)
 }
 
-// ReadHeader asks for the metadata of a ConfigMap or Secret.
+// ReadHeader reads the metadata of a ConfigMap or Secret.
 func ReadHeader(ctx context.Context, c client.Reader, namespace string, id input.ID) (*metav1.PartialObjectMetadata, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(id.Kind)))
@@ -74,7 +74,7 @@ func ReadHeader(ctx context.Context, c client.Reader, namespace string, id input
 	return o, nil
 }
 
-// kindOf is the kind of a workload that lends its template: one that is followed anyway.
+// kindOf is the kind of a workload that lends its template; only default kinds can lend.
 func kindOf(key kube.Key) (kube.Kind, error) {
 	for _, k := range kube.Kinds() {
 		if k.GroupKind() == key.GroupKind {

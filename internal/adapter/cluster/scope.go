@@ -10,10 +10,10 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Scope is something that is followed as a whole: a kind of workloads or of
-// sources, in one namespace or in all of them. That it is followed is on record,
-// because what is in it may be older than that: a flag, a label of a namespace or a
-// permission brings a whole scope at once, and Lockstep restarts no pod for it.
+// Scope is a set of objects that is followed as a whole: a kind of workload or source, in one
+// namespace or in all of them. The record lists followed scopes, because their objects may be
+// older: a flag, a namespace label or a permission adds a whole scope at once, and Lockstep
+// doesn't restart pods for that.
 type Scope struct {
 	schema.GroupKind
 	// Namespace is empty where all of them are watched together.
@@ -25,7 +25,7 @@ func (a *area) sourceScope(kind input.Kind) Scope {
 	return Scope{GroupKind: schema.GroupKind{Kind: string(kind)}, Namespace: a.namespace}
 }
 
-// ScopesOf are the scopes that a workload and a kind of its sources belong to.
+// ScopesOf returns the scopes that a workload and a kind of its sources belong to.
 func (c *Cache) ScopesOf(key kube.Key, kind input.Kind) []Scope {
 	a, ok := c.areas.Of(key.Namespace)
 	if !ok {
@@ -34,7 +34,7 @@ func (c *Cache) ScopesOf(key kube.Key, kind input.Kind) []Scope {
 	return []Scope{{GroupKind: key.GroupKind, Namespace: a.namespace}, a.sourceScope(kind)}
 }
 
-// listedScopes are the scopes of an area that have been listed.
+// listedScopes returns the scopes of an area that have been listed.
 func (a *area) listedScopes() iter.Seq[Scope] {
 	return func(yield func(Scope) bool) {
 		for kind, m := range a.sources {
@@ -50,8 +50,7 @@ func (a *area) listedScopes() iter.Seq[Scope] {
 	}
 }
 
-// newest is when the youngest workload of the area was made, by the API server's
-// clock.
+// newest is the creation time of the area's youngest workload, by the API server's clock.
 func (a *area) newest() time.Time {
 	var newest time.Time
 	for _, m := range a.workloads {

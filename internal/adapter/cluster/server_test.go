@@ -58,7 +58,8 @@ func TestCacheFollowsTheServer(t *testing.T) {
 
 	w.SetConfig(t, "app", "key", "2")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return told.Times(web) > 0, "the workload was not told of the change"
+		source, _ := c.Source(w.Namespace, input.ConfigMap("app"))
+		return told.Times(web) > 0, fmt.Sprintf("the change of the ConfigMap doesn't wake the workload; the cache holds %+v", source)
 	})
 	after, _ := c.Source(w.Namespace, input.ConfigMap("app"))
 	if after.ContentWritten.Min != after.ContentWritten.Max || !after.ContentWritten.After(before.ContentWritten) {
@@ -73,7 +74,8 @@ func TestCacheFollowsTheServer(t *testing.T) {
 	}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		_, known := c.Workload(web)
-		return !known && c.Lists(web), "the deleted workload is still known"
+		lists := c.Lists(web)
+		return !known && lists, fmt.Sprintf("the cache holds the deleted workload: %t, want false; it lists the kind: %t, want true", known, lists)
 	})
 }
 

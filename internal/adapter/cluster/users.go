@@ -8,14 +8,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// users is the index from sources to the workloads that a change of them wakes.
+// users is the index from sources to the workloads that a source change wakes.
 type users struct {
 	words settings.Vocabulary
 
 	mu sync.RWMutex
-	// exact holds workloads by a source that they name.
+	// exact holds workloads by each source that they name.
 	exact map[place]map[kube.Key]struct{}
-	// globs holds, by namespace, workloads that ask for sources by pattern.
+	// globs holds, by namespace, workloads that list sources by pattern.
 	globs map[string]map[kube.Key][]settings.Pattern
 }
 
@@ -28,7 +28,7 @@ func newUsers(words settings.Vocabulary) *users {
 	return &users{words: words, exact: map[place]map[kube.Key]struct{}{}, globs: map[string]map[kube.Key][]settings.Pattern{}}
 }
 
-// of returns the workloads that use the source or ask for it.
+// of returns the workloads that use the source or list it.
 func (u *users) of(namespace string, source input.ID) []kube.Key {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
@@ -47,8 +47,7 @@ func (u *users) of(namespace string, source input.ID) []kube.Key {
 	return keys
 }
 
-// replace takes out what the old copy asked for and puts in what the new one
-// does. Either may be nil.
+// replace removes the old copy's sources and adds the new copy's. Either may be nil.
 func (u *users) replace(old, now *kube.Workload) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -92,8 +91,7 @@ func (u *users) remove(w *kube.Workload) {
 	}
 }
 
-// wishes are the sources that the workload names, and the patterns by which it asks for
-// others.
+// wishes returns the sources that the workload names, and the patterns by which it lists others.
 func (u *users) wishes(w *kube.Workload) (exact []input.ID, globs []settings.Pattern) {
 	for _, ref := range w.Refs {
 		exact = append(exact, ref.Source)
@@ -108,7 +106,7 @@ func (u *users) wishes(w *kube.Workload) (exact []input.ID, globs []settings.Pat
 	return exact, globs
 }
 
-// kindsOf are the kinds of sources that the workload uses or asks for.
+// kindsOf returns the kinds of sources that the workload uses or lists.
 func (u *users) kindsOf(w *kube.Workload) []input.Kind {
 	var kinds []input.Kind
 	for _, ref := range w.Refs {

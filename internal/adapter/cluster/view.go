@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// View is what a command has read of workloads, sources and namespaces. It answers the
-// questions that a Cache answers.
+// View holds the workloads, sources and namespaces that a command has read. It supports the same
+// queries as a Cache.
 type View struct {
 	hashers    kube.Hashers
 	lending    lending
@@ -19,21 +19,20 @@ type View struct {
 	namespaces map[string]*kube.Namespace
 }
 
-// NewView makes a view of nothing.
+// NewView makes an empty view.
 func NewView(hashers kube.Hashers) *View {
 	return &View{
 		hashers: hashers, workloads: map[kube.Key]*kube.Workload{}, sources: map[place]*kube.Source{}, namespaces: map[string]*kube.Namespace{},
 	}
 }
 
-// PutWorkload adds a workload as the API server has it, or replaces it.
+// PutWorkload adds or replaces a workload as stored in the API server.
 func (v *View) PutWorkload(w *kube.Workload) {
 	v.lending.replace(v.workloads[w.Key], w)
 	v.workloads[w.Key] = w
 }
 
-// Workload returns a workload with the template that it borrows. One that lends its template
-// is not found.
+// Workload returns a workload with the template that it borrows. It doesn't find lenders.
 func (v *View) Workload(key kube.Key) (*kube.Workload, bool) {
 	return v.lending.resolve(key, func(key kube.Key) (*kube.Workload, bool) {
 		w, ok := v.workloads[key]
@@ -41,7 +40,7 @@ func (v *View) Workload(key kube.Key) (*kube.Workload, bool) {
 	})
 }
 
-// Keys are those of all workloads.
+// Keys returns the keys of all workloads.
 func (v *View) Keys() []kube.Key {
 	return slices.Collect(maps.Keys(v.workloads))
 }

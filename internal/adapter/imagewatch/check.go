@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// keepImage is how long the platforms of a digest are kept, which never change.
+	// keepImage is how long the platforms of a digest are kept; they never change.
 	keepImage = 24 * time.Hour
 	// shareFailure is how long a failure is shared that may be over at the next try.
 	shareFailure = time.Second
 )
 
-// memory is what one question remembers from one check to the next.
+// memory is the state of one question between checks.
 type memory struct {
 	last Resolution
-	gone time.Time // since when the newest tag is missing, zero while it is there
+	gone time.Time // since when the newest tag is missing, zero while it exists
 }
 
-// check answers a question with as few requests as can be.
+// check answers a question with as few requests as possible.
 func (r *Resolver) check(ctx context.Context, q Question, m *memory) (Resolution, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -48,14 +48,14 @@ func (r *Resolver) check(ctx context.Context, q Question, m *memory) (Resolution
 		f.Forget(q.Repository)
 	}
 	if e.Kind == registry.Denied && unread != nil {
-		with := *e // Others share it.
+		with := *e // Other callers share it.
 		with.Cause = unread
 		return Resolution{}, &with
 	}
 	return Resolution{}, err
 }
 
-// asking is one check of a question, with the credentials for the length of it.
+// asking is one check of a question, with its credentials.
 type asking struct {
 	*Resolver
 	question    Question
@@ -107,10 +107,10 @@ func (a *asking) tag(ctx context.Context, m *memory) (string, error) {
 	return chosen, nil
 }
 
-// older decides what to do when the newest tag is missing from a list: lists come back
-// short. It stays as long as the registry has it, and until it is still gone at a check
-// that is an interval later. Checks between, after a push, come within seconds, and may hear
-// the same wrong answer; so does a check that shares one.
+// older handles a list that lacks the newest known tag: lists may be incomplete. The tag stays
+// as long as the registry has it, and until it is still missing at a check at least an interval
+// later. Checks after a push come within seconds and may see the same wrong response, and so
+// does a check that shares one.
 func (a *asking) older(ctx context.Context, m *memory, before, chosen string) (string, error) {
 	_, _, err := a.digest(ctx, before)
 	if err == nil {
@@ -134,7 +134,7 @@ func (a *asking) older(ctx context.Context, m *memory, before, chosen string) (s
 	}
 }
 
-// digest asks for that of a tag, or uses the answer that another asker got.
+// digest queries the digest of a tag, or uses a shared response.
 func (a *asking) digest(ctx context.Context, tag string) (string, time.Time, error) {
 	var at time.Time
 	q := a.question
@@ -149,8 +149,8 @@ func (a *asking) digest(ctx context.Context, tag string) (string, time.Time, err
 	return digest, at, err
 }
 
-// tags lists those of the repository. Specs of one repository share the whole list;
-// where it is known to be sorted and long, those with a prefix share that part.
+// tags lists the repository's tags. Specs of one repository share the whole list. If the list is
+// known to be sorted and long, those with the same prefix share that part.
 func (a *asking) tags(ctx context.Context) ([]string, error) {
 	q := a.question
 	return registry.Try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) ([]string, error) {
@@ -203,7 +203,8 @@ func (a *asking) forPlatforms(ctx context.Context, tag, digest string) (string, 
 func (a *asking) image(ctx context.Context, digest string) (registry.Image, error) {
 	q := a.question
 	return registry.Try(ctx, a.client, q.Repository, a.credentials, func(ctx context.Context, as keychain.Credential) (registry.Image, error) {
-		// Whoever may read the tag may know its platforms: the credential is not in the key.
+		// Any credential that may read the tag may read its platforms: the key omits the
+		// credential.
 		key := shareKey(q.Repository, keychain.Credential{}, digest)
 		image, _, err := a.images.Get(ctx, key, func(ctx context.Context) (registry.Image, time.Duration, error) {
 			image, err := a.client.Image(ctx, as, q.Repository, digest)
@@ -227,8 +228,8 @@ func platformList(image registry.Image) string {
 	return strings.Join(names, ", ")
 }
 
-// use is how long an answer is shared: a refusal as long as a digest, because it is as
-// certain, and a failure only among those who ask at the same moment.
+// use is how long a response is shared: a refusal as long as a digest, because it is as certain,
+// and a failure only among concurrent callers.
 func (r *Resolver) use(err error) time.Duration {
 	switch registry.KindOf(err) {
 	case registry.Denied, registry.Missing, registry.Untrue:
@@ -241,7 +242,7 @@ func (r *Resolver) use(err error) time.Duration {
 	}
 }
 
-// shareKey names what is asked with which credential. It begins with the repository.
+// shareKey identifies a query and its credential. It begins with the repository.
 func shareKey(repository tagspec.Repository, as keychain.Credential, what string) string {
 	who := as.Fingerprint()
 	return repository.String() + "\n" + string(who[:]) + "\n" + what

@@ -122,5 +122,8 @@ func run(t *testing.T, r *imagewatch.Resolver) {
 func checkedAgain(t *testing.T, w *imagewatch.Watch) {
 	t.Helper()
 	before := w.View().Asked
-	labtest.Eventually(t, time.Minute, func() (bool, string) { return w.View().Asked.After(before), "no further check" })
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		view := w.View()
+		return view.Asked.After(before), fmt.Sprintf("there is no check after %s: %+v", before, view)
+	})
 }

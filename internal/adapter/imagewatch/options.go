@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// DefaultInterval is how often a question is asked.
+	// DefaultInterval is how often a question is checked.
 	DefaultInterval = time.Minute
 
-	// checkTimeout bounds a question with the time that it waits for its turn.
+	// checkTimeout limits a check, including the wait for a free slot.
 	checkTimeout = 10 * time.Minute
 )
 
 // Options of a [Resolver].
 type Options struct {
-	// Registries say how registries are reached. Their interval is that of the questions.
+	// Registries configure the registry client. Its interval is that of the questions.
 	Registries registry.Options
-	// Interval is how often each question is asked.
+	// Interval is how often each question is checked.
 	Interval time.Duration
-	// TTL is how old an answer may be that is used for a question; usually the interval.
+	// TTL is the maximum age of a shared response; usually the interval.
 	TTL time.Duration
-	// Jitter makes a pause a little longer, so that not all askers come at once.
+	// Jitter makes a pause a little longer, so checks don't all start at once.
 	Jitter func(time.Duration) time.Duration
-	// Checked is told of each check of a watched question that has ended: of which
-	// registry, and why it failed; nil tells no one. It must return quickly.
+	// Checked, if set, is called after each check of a watched question, with the registry and
+	// the error. It must return quickly.
 	Checked func(host string, err error)
 }
 

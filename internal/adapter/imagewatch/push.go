@@ -7,25 +7,25 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// betweenPushes is the least pause between the first looks after two pushes.
+// betweenPushes is the minimum pause between the first checks after two pushes.
 const betweenPushes = time.Second
 
-// looks are the pauses before each look after a push. Docker distribution tells of one
-// before it has moved the tag, which takes a moment, and longer where the storage is slow.
+// looks are the pauses before each check after a push. Docker distribution reports a push before
+// it has updated the tag, which takes a moment, and longer with slow storage.
 func looks() []time.Duration {
 	return []time.Duration{100 * time.Millisecond, time.Second, 4 * time.Second}
 }
 
-// push is one that was told, until the last look after it.
+// push is a reported push, until the last check after it.
 type push struct {
-	next   int // which of the looks is next
+	next   int // index of the next check
 	timer  *time.Timer
-	looked time.Time // when the first look was that came last
+	looked time.Time // when the last first check ran
 }
 
-// Check looks at a repository soon, because something was pushed to it; false if no
-// question about it is watched. However many pushes are told, the first look after one
-// is at least betweenPushes after that of another.
+// Check checks a repository soon, because of a push to it; false if no question about it is
+// watched. However many pushes are reported, their first checks are at least betweenPushes
+// apart.
 func (r *Resolver) Check(repository tagspec.Repository) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +38,7 @@ func (r *Resolver) Check(repository tagspec.Repository) bool {
 		p = &push{}
 		r.pushes[repository.String()] = p
 	case p.next == 0:
-		return true // The look that is planned is for this one, too.
+		return true // The planned check covers this push too.
 	default:
 		p.timer.Stop()
 		p.next = 0
@@ -56,19 +56,19 @@ func (r *Resolver) watches(repository tagspec.Repository) bool {
 	return false
 }
 
-// isAbout tells whether the key of a question or of a shared answer is of a repository.
+// isAbout reports whether the key of a question or shared response belongs to a repository.
 func isAbout(key string, repository tagspec.Repository) bool {
 	rest, found := strings.CutPrefix(key, repository.String())
 	return found && strings.HasPrefix(rest, "\n")
 }
 
-// plan has a repository looked at after a pause, and as often as is left.
+// plan schedules the remaining checks of a repository, the first after a pause.
 func (r *Resolver) plan(repository tagspec.Repository, p *push, pause time.Duration) {
 	p.timer = time.AfterFunc(pause, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.pushes[repository.String()] != p {
-			return // It was about to be stopped.
+			return // It was already being stopped.
 		}
 		if p.next == 0 {
 			p.looked = time.Now()
@@ -83,8 +83,8 @@ func (r *Resolver) plan(repository tagspec.Repository, p *push, pause time.Durat
 	})
 }
 
-// look asks all watched questions about a repository now. One that is being asked is
-// asked again afterwards.
+// look checks all watched questions about a repository now. A running check is repeated
+// afterwards.
 func (r *Resolver) look(repository tagspec.Repository) {
 	r.forget(repository)
 	for key, s := range r.subjects {
@@ -99,7 +99,7 @@ func (r *Resolver) look(repository tagspec.Repository) {
 	}
 }
 
-// forget drops the answers about a repository that are shared.
+// forget drops the shared responses about a repository.
 func (r *Resolver) forget(repository tagspec.Repository) {
 	ours := func(key string, _ time.Time) bool { return isAbout(key, repository) }
 	r.heads.Forget(ours)

@@ -10,27 +10,24 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// Question is what someone wants to know: which digest does the newest wanted tag of a
-// repository have?
+// Question asks which digest the newest wanted tag of a repository has.
 type Question struct {
 	Repository tagspec.Repository
 	Spec       tagspec.Spec
-	// Asker names where the credentials come from, such as a namespace and the names of
-	// its pull secrets. The same name means the same source.
+	// Asker names the source of the credentials, such as a namespace and its pull secrets. The
+	// same name means the same source.
 	Asker string
-	// Credentials are read at each check and not kept; nil asks anonymously.
+	// Credentials are read at each check and not kept; nil means anonymous.
 	Credentials keychain.Source
-	// Running is the tag that is in use. A list of tags that came back without it is no
-	// reason for an older one. May be empty.
+	// Running is the tag in use, or empty. A list that lacks it doesn't justify an older tag.
 	Running string
-	// Platforms have to be in the image; empty does not look.
+	// Platforms have to be in the image; empty skips the check.
 	Platforms []v1.Platform
-	// Child asks for the digest of the image for the first of the platforms, instead of
-	// that of the index.
+	// Child selects the digest of the first platform's image, instead of the index digest.
 	Child bool
 }
 
-// key is the same for questions that have one answer.
+// key is equal for questions that share an answer.
 func (q Question) key() string {
 	return fmt.Sprintf("%s\n%s\n%s\n%s\n%v\n%t", q.Repository, q.Spec, q.Asker, q.Running, q.Platforms, q.Child)
 }
@@ -41,16 +38,16 @@ type Resolution struct {
 	Tag string
 	// Digest to run: of the index or of the only image, or of one platform's.
 	Digest string
-	// At is when the registry said so.
+	// At is when the registry responded.
 	At time.Time
 }
 
-// View is what is known of a question at a moment. Reading it asks no registry.
+// View is the current state of a question. Reading it doesn't query a registry.
 type View struct {
 	// Resolution is the last answer; its Tag is empty if there was none.
 	Resolution
-	// Err is why the last check failed; nil if it did not.
+	// Err is the error of the last check; nil if it succeeded.
 	Err error
-	// Asked is when the last check ended, Next when the next one begins.
+	// Asked is when the last check ended, Next when the next one starts.
 	Asked, Next time.Time
 }

@@ -13,12 +13,11 @@ import (
 const (
 	// firstRetry is the pause after a failure; it doubles up to the interval.
 	firstRetry = 5 * time.Second
-	// leastPause is that between two checks of a question.
+	// leastPause is the minimum pause between two checks of a question.
 	leastPause = time.Second
 )
 
-// Resolver answers questions, and asks them again at every interval for those who watch
-// them.
+// Resolver answers questions, and checks watched ones again at every interval.
 type Resolver struct {
 	options Options
 	client  *registry.Client
@@ -30,10 +29,10 @@ type Resolver struct {
 	run      context.Context //nolint:containedctx // That of Run, for the checks that timers begin.
 	checks   sync.WaitGroup
 	subjects map[string]*subject
-	pushes   map[string]*push // by repository, those that were told a moment ago
+	pushes   map[string]*push // by repository, those reported recently
 }
 
-// New makes a resolver. Watched questions are asked while Run runs.
+// New makes a resolver. It checks watched questions while Run runs.
 func New(options Options) *Resolver {
 	options = options.withDefaults()
 	return &Resolver{
@@ -42,7 +41,7 @@ func New(options Options) *Resolver {
 	}
 }
 
-// subject is one question that is watched.
+// subject is one watched question.
 type subject struct {
 	question Question
 	watchers map[*Watch]struct{}
@@ -50,11 +49,11 @@ type subject struct {
 	memory   memory
 	timer    *time.Timer
 	checking bool
-	again    bool // a check was asked for while another one ran
+	again    bool // a check was requested while another one ran
 	failures int
 }
 
-// Watch is one who watches a question.
+// Watch is one watcher of a question.
 type Watch struct {
 	resolver *Resolver
 	key      string
@@ -62,9 +61,9 @@ type Watch struct {
 	wake     func()
 }
 
-// Watch asks a question now and at every interval, and calls wake when the answer has
-// changed: another tag or digest, another kind of failure, or none any more. Wake must
-// return quickly; it may be called once more while Stop runs.
+// Watch checks a question now and at every interval, and calls wake when the answer changes:
+// another tag or digest, another kind of failure, or the end of a failure. Wake must return
+// quickly; it may be called once more while Stop runs.
 func (r *Resolver) Watch(q Question, wake func()) *Watch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,14 +79,14 @@ func (r *Resolver) Watch(q Question, wake func()) *Watch {
 	return w
 }
 
-// View is what is known now.
+// View returns the current state.
 func (w *Watch) View() View {
 	w.resolver.mu.Lock()
 	defer w.resolver.mu.Unlock()
 	return w.subject.view
 }
 
-// Stop ends the watch. A question that is watched no more is asked no more.
+// Stop ends the watch. A question without watchers isn't checked any more.
 func (w *Watch) Stop() {
 	r := w.resolver
 	r.mu.Lock()
@@ -102,7 +101,7 @@ func (w *Watch) Stop() {
 	}
 }
 
-// Run asks the watched questions until the context ends.
+// Run checks the watched questions until the context ends.
 func (r *Resolver) Run(ctx context.Context) {
 	r.mu.Lock()
 	r.run = ctx
@@ -122,12 +121,12 @@ func (r *Resolver) Run(ctx context.Context) {
 	r.checks.Wait()
 }
 
-// Resolve answers one question, with what is known from others who asked.
+// Resolve answers one question, using responses that other questions share.
 func (r *Resolver) Resolve(ctx context.Context, q Question) (Resolution, error) {
 	return r.check(ctx, q, &memory{})
 }
 
-// schedule begins a check after a pause.
+// schedule starts a check after a pause.
 func (r *Resolver) schedule(s *subject, pause time.Duration) {
 	if r.run == nil {
 		return
@@ -139,7 +138,7 @@ func (r *Resolver) schedule(s *subject, pause time.Duration) {
 	s.timer = time.AfterFunc(pause, func() { r.begin(s) })
 }
 
-// begin checks a question, unless it is being checked or watched no more.
+// begin checks a question, unless a check is running or it has no watchers.
 func (r *Resolver) begin(s *subject) {
 	r.mu.Lock()
 	ctx := r.run
@@ -162,7 +161,7 @@ func (r *Resolver) begin(s *subject) {
 	}
 }
 
-// finish notes an answer, plans the next check, and lists whom to wake.
+// finish records an answer, schedules the next check, and returns the wake functions to call.
 func (r *Resolver) finish(s *subject, m memory, found Resolution, err error) []func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,8 +190,8 @@ func (r *Resolver) finish(s *subject, m memory, found Resolution, err error) []f
 	return wakes
 }
 
-// pause is how long until the next check. An answer that another asker got a while ago
-// is due for renewal when it is an interval old.
+// pause is the time until the next check. A shared response is due for renewal when it is an
+// interval old.
 func (r *Resolver) pause(s *subject) time.Duration {
 	now := time.Now()
 	switch registry.KindOf(s.view.Err) {
@@ -204,7 +203,7 @@ func (r *Resolver) pause(s *subject) time.Duration {
 			pause = e.Until.Sub(now)
 		}
 		return r.options.Jitter(pause)
-	default: // It is as good as an answer.
+	default: // It is as definite as an answer.
 		return r.options.Jitter(r.options.Interval)
 	}
 }

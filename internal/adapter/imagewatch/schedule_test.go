@@ -361,7 +361,7 @@ func TestSlowRegistryDelaysNoOther(t *testing.T) {
 		w := r.Watch(ask(t, owner(), "%s/app-%d:1", slow.Address, hanging.Load()), func() {})
 		defer w.Stop()
 	}
-	labtest.Eventually(t, time.Minute, func() (bool, string) { return hanging.Load() > 0, "no request hangs" })
+	labtest.Eventually(t, time.Minute, func() (bool, string) { return hanging.Load() > 0, "the slow registry hasn't received a request" })
 	if got := mustResolve(t, r, ask(t, owner(), "%s/app:1", good.Address)); got.Digest != want {
 		t.Errorf("got %s, want %s", got.Digest, want)
 	}

@@ -20,21 +20,21 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// Configured is what the arguments of a controller say.
+// Configured is the configuration in a controller's arguments.
 type Configured struct {
-	// Problem says why the program would not start with them, empty when it would.
+	// Problem explains why the program would not start with them, empty when it would.
 	Problem     string
 	Permissions func(own string) []access.Permission
 	Kinds       []kube.Kind
 	Words       settings.Vocabulary
-	// Watched are the namespaces that are named, none when there are none. Selector chooses
-	// among all of them by their labels, nil when none does.
+	// Watched are the configured namespaces, if any. Selector selects among all namespaces by
+	// label; nil without one.
 	Watched  []string
 	Selector labels.Selector
-	// Lease is that of the leader, empty without leader election. State starts the names of the
-	// record's ConfigMaps, Key names the Secret with the installation key.
+	// Lease is that of the leader, empty without leader election. State is the name prefix of
+	// the record's ConfigMaps, Key names the Secret with the installation key.
 	Lease, State, Key string
-	// Reload and Images are what it follows, Pods whether it evicts and refreshes.
+	// Reload and Images are the followed inputs; Pods is whether it evicts and refreshes.
 	Reload, Images, Pods bool
 	PlainHTTP            []string
 	ProbePort            string
@@ -48,8 +48,8 @@ func (c Configured) Watches(namespace string, has labels.Set) bool {
 	return c.Selector == nil || c.Selector.Matches(has)
 }
 
-// Understand reads the arguments that the program is started with, without its own name, and
-// the environment of its container. It is false when they are not those of a controller.
+// Understand reads the program's arguments, without its own name, and its container's
+// environment. It is false when they aren't those of a controller.
 type Understand func(arguments []string, variable func(string) (string, bool)) (Configured, bool)
 
 // Found is the Deployment of a controller.
@@ -58,18 +58,18 @@ type Found struct {
 	Configured
 }
 
-// IsActive reports whether the Deployment is to have pods.
+// IsActive reports whether the Deployment should have pods.
 func (f Found) IsActive() bool { return kube.Deployment().Replicas(f.Deployment) > 0 }
 
-// Owns reports whether a pod of that name belongs to the Deployment: its name has those of the
-// Deployment and of the ReplicaSet in front.
+// Owns reports whether a pod of that name belongs to the Deployment: its name starts with those
+// of the Deployment and the ReplicaSet.
 func (f Found) Owns(pod string) bool {
 	rest, ok := strings.CutPrefix(pod, f.Name+"-")
 	return ok && strings.Count(rest, "-") == 1
 }
 
-// Find looks for the Deployments of controllers in a namespace. Those without replicas, which are
-// left over from before, come last.
+// Find finds the Deployments of controllers in a namespace. Leftover ones without replicas come
+// last.
 func (u Understand) Find(ctx context.Context, c client.Reader, namespace string) ([]Found, error) {
 	list := &appsv1.DeploymentList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -85,7 +85,7 @@ func (u Understand) Find(ctx context.Context, c client.Reader, namespace string)
 	return append(slices.DeleteFunc(all, func(f Found) bool { return !f.IsActive() }), idle...), nil
 }
 
-// Of is what the controller of a Deployment is started with, false when it has none.
+// Of is the configuration of a Deployment's controller, false without one.
 func (u Understand) Of(d *appsv1.Deployment) (Configured, bool) {
 	for _, container := range d.Spec.Template.Spec.Containers {
 		words := wordsOf(container, d.Namespace)
@@ -102,11 +102,11 @@ func (u Understand) Of(d *appsv1.Deployment) (Configured, bool) {
 	return Configured{}, false
 }
 
-// program is what ours is called: in a command, in the name of its image, or in the label of its
-// pods.
+// program is Lockstep's name: in a command, in its image name, or in its pods' label.
 const program = "lockstep"
 
-// isOurs reports whether a container runs our program. Others have a command "controller" too.
+// isOurs reports whether a container runs Lockstep. Other programs have a command "controller"
+// too.
 func isOurs(d *appsv1.Deployment, c corev1.Container) bool {
 	if len(c.Command) > 0 {
 		return path.Base(c.Command[0]) == program
@@ -118,7 +118,7 @@ func isOurs(d *appsv1.Deployment, c corev1.Container) bool {
 	return err == nil && path.Base(ref.Repository.Path) == program
 }
 
-// wordsOf are the arguments of a container, with the variables that Kubernetes puts into them.
+// wordsOf are the arguments of a container, with Kubernetes variable references expanded.
 func wordsOf(c corev1.Container, namespace string) []string {
 	variable := variablesOf(c, namespace)
 	words := slices.Concat(c.Command, c.Args)
@@ -133,10 +133,11 @@ func wordsOf(c corev1.Container, namespace string) []string {
 	return words
 }
 
-// reference is a variable that Kubernetes puts into arguments.
+// reference is a variable reference that Kubernetes expands in arguments.
 var reference = regexp.MustCompile(`\$\([A-Za-z_][A-Za-z0-9_.-]*\)`)
 
-// variablesOf looks up the environment of a container, as far as the template has the values.
+// variablesOf looks up the environment of a container, as far as the template contains the
+// values.
 func variablesOf(c corev1.Container, namespace string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		for _, e := range c.Env {

@@ -21,8 +21,7 @@ func rolloutCurrent(w client.Object, revisions []client.Object) client.Object {
 	return withHash(revisions, w.GetName(), hash)
 }
 
-// withHash finds the ReplicaSet that carries the hash, or else the one whose name
-// does: labels can be edited.
+// withHash finds the ReplicaSet by its hash label, or else by its name: labels can be edited.
 func withHash(all []client.Object, rollout, hash string) client.Object {
 	if hash == "" {
 		return nil
@@ -50,9 +49,9 @@ func rolloutStatus(w client.Object) Progress {
 	return s
 }
 
-// rolloutObserved compares generations. Argo stores the observed one as text;
-// what is no number, or a number from another life, was written by a controller
-// so old that it compared nothing.
+// rolloutObserved compares generations. Argo stores the observed one as text. A value that isn't
+// a number, or is from an earlier object, was written by a controller so old that it didn't
+// compare generations.
 func rolloutObserved(o *unstructured.Unstructured) bool {
 	text, _, _ := unstructured.NestedString(o.Object, "status", "observedGeneration")
 	if text == "" {
@@ -69,9 +68,9 @@ func rolloutObserved(o *unstructured.Unstructured) bool {
 	return seen == wanted
 }
 
-// rolloutInvalid reports whether Argo refuses to act on the Rollout: its
-// specification is wrong, or names something that does not exist. Argo then calls
-// the generation observed and leaves the hash of the one before.
+// rolloutInvalid reports whether Argo refuses to act on the Rollout: its spec is wrong or
+// references something that does not exist. Argo then marks the generation as observed and keeps
+// the previous hash.
 func rolloutInvalid(o *unstructured.Unstructured) bool {
 	fields, _, _ := unstructured.NestedMap(o.Object, "status")
 	return conditionIn(fields, "InvalidSpec") == health.True

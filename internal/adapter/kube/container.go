@@ -8,11 +8,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Container is what is kept of a container: where in its environment a marker
-// stands. Positions hold for the resource version that the workload was read at.
+// Container is the part of a container that Lockstep keeps: the positions of markers in its
+// environment. They hold for the resource version that the workload was read at.
 type Container struct {
 	Name string
-	// EnvCount is how many variables the container has.
+	// EnvCount is the number of variables in the container's environment.
 	EnvCount int
 	// Markers are the variables that a reloader wrote, by name.
 	Markers map[string]Marker
@@ -22,13 +22,11 @@ type Container struct {
 type Marker struct {
 	Index int
 	Value string
-	// Foreign is true when the variable takes its value from somewhere, so that it
-	// cannot be ours.
+	// Foreign is true when the variable has a valueFrom, so Lockstep can't have written it.
 	Foreign bool
 }
 
-// isMarker reports whether the name is one that this product or a predecessor
-// writes.
+// isMarker reports whether Lockstep or a predecessor writes a variable of this name.
 func isMarker(name string) bool {
 	return name == settings.InputsVariable || strings.HasPrefix(name, settings.LegacyVariablePrefix)
 }

@@ -1,3 +1,3 @@
-// Package kube knows what Lockstep keeps of Kubernetes objects: workloads of every kind
-// behind one type, ConfigMaps and Secrets as digests, and the settings of namespaces.
+// Package kube defines the parts of Kubernetes objects that Lockstep keeps: workloads of every
+// kind behind one type, ConfigMaps and Secrets as digests, and namespace settings.
 package kube

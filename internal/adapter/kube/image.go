@@ -8,19 +8,17 @@ import (
 // version that the workload was read at.
 type ContainerImage struct {
 	Name, Image string
-	// Position is that of the container in its list, which is that of the init containers
-	// when Init is true.
+	// Position is the container's index in its list: the init containers when Init is true.
 	Position int
 	Init     bool
 }
 
-// PullSettings are what a pod template says about pulling its images.
+// PullSettings are a pod template's settings for pulling its images.
 type PullSettings struct {
-	// Secrets are the pull secrets that the template names, and ServiceAccount has more.
+	// Secrets are the template's pull secrets. The ServiceAccount may list more.
 	Secrets        []string
 	ServiceAccount string
-	// OS and Architecture are those of the nodes that the node selector allows, empty when
-	// it allows any.
+	// OS and Architecture are those that the node selector requires, empty when it allows any.
 	OS, Architecture string
 }
 

@@ -14,7 +14,7 @@ type Key struct {
 	Name      string
 }
 
-// String is how people name it: "Deployment/shop/web".
+// String is the form for users: "Deployment/shop/web".
 func (k Key) String() string {
 	return k.Kind + "/" + k.Namespace + "/" + k.Name
 }
@@ -24,7 +24,7 @@ func (k Key) ID() string {
 	return k.GroupKind.String() + "/" + k.Namespace + "/" + k.Name
 }
 
-// ParseID reads what ID wrote.
+// ParseID parses the form that ID writes.
 func ParseID(id string) (Key, error) {
 	parts := strings.Split(id, "/")
 	if len(parts) != 3 {

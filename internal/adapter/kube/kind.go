@@ -12,32 +12,32 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 )
 
-// Row is everything that Lockstep knows of a kind of workload. What is left out has a
-// default that suits a custom resource with a pod template: it is read without Go
-// types, from the fields that most kinds have.
+// Row is everything that Lockstep knows about a kind of workload. Omitted fields have defaults
+// that suit a custom resource with a pod template: it is read without Go types, from the fields
+// that most kinds have.
 type Row struct {
 	schema.GroupVersionKind
 	// Template is the path of the pod template, for example "spec.template".
 	Template string
 	// ShortNames are kubectl's.
 	ShortNames []string
-	// Custom is true for a kind that a user named. It is called by its group too, which
-	// tells it from a kind of the same name, and Lockstep does not know what makes its
-	// pods.
+	// Custom is true for a kind that a user configured. Its name includes the group, which
+	// distinguishes it from a built-in kind of the same name, and Lockstep does not know which
+	// controller makes its pods.
 	Custom bool
 
-	// Typed is how a kind is read of which Go has the type, zero for the others.
+	// Typed reads a kind that has a Go type, and is zero for the others.
 	Typed Typed
 
-	// RestartsByItself is true for a kind that starts new pods again and again, which
-	// read new content without being asked.
+	// RestartsByItself is true for a kind that keeps starting new pods, which read new content
+	// without a rollout.
 	RestartsByItself bool
-	// Reference is the path of the reference to an object whose template the workload
-	// uses instead of its own, and Lenders are the kinds that it may name.
+	// Reference is the path of the reference to an object whose template the workload uses
+	// instead of its own, and Lenders are the kinds that it may name.
 	Reference string
 	Lenders   []schema.GroupKind
 
-	// Revisions is what the workload's controller makes of its template.
+	// Revisions describes the objects that the workload's controller makes from its template.
 	Revisions Revisions
 	// RevisionNumbers are the annotations that may hold the number of a revision, on the
 	// workload and on the revision.
@@ -45,56 +45,53 @@ type Row struct {
 	// RevisionLabel is on every revision. It finds them where the workload has no
 	// selector.
 	RevisionLabel string
-	// CurrentOf picks the revision of the workload as it is now, nil while there is
-	// none. Without it nothing can be attached to the kind's revisions.
+	// CurrentOf picks the current revision of the workload, nil while there is none. Without it,
+	// objects cannot be attached to the kind's revisions.
 	CurrentOf func(workload client.Object, revisions []client.Object) client.Object
-	// StatusOf reads how far the workload's controller has come.
+	// StatusOf reads the progress of the workload's controller.
 	StatusOf func(client.Object) Progress
 }
 
-// Typed is how objects of a Go type are made and read.
+// Typed makes and reads objects of a Go type.
 type Typed struct {
-	// Object and List make empty objects. They travel as protobuf, which decodes several
-	// times faster. The readers below get the type.
+	// Object and List make empty objects. They are transferred as protobuf, which decodes
+	// several times faster. The readers below get this type.
 	Object func() client.Object
 	List   func() client.ObjectList
 	// Template, Selector and Replicas read an object; the selector may be nil for a kind that
-	// has none.
+	// doesn't have one.
 	Template func(client.Object) *corev1.PodTemplateSpec
 	Selector func(client.Object) *metav1.LabelSelector
 	Replicas func(client.Object) int
 }
 
-// Progress is how far a workload's controller has come.
+// Progress is how far a workload's controller has progressed.
 type Progress struct {
 	health.Status
-	// UpdateRevision is the revision that new pods are made from, where the status names
-	// it.
+	// UpdateRevision is the revision that new pods are made from, if the status names it.
 	UpdateRevision string
-	// PodHash is that of the ReplicaSet of the template, StableHash that of the one that
-	// was last rolled out as a whole, for a kind that tells revisions by a hash. While a
-	// Rollout is aborted, pods are made from the stable one.
+	// PodHash is the hash of the template's ReplicaSet, and StableHash that of the last
+	// ReplicaSet that was fully rolled out, for a kind that identifies revisions by hash. While
+	// a Rollout is aborted, pods are made from the stable one.
 	PodHash, StableHash string
-	// BorrowedGeneration is the generation of the workload whose template this one uses,
-	// as far as the controller has acted on it.
+	// BorrowedGeneration is the lender's generation that the controller last acted on.
 	BorrowedGeneration int64
 }
 
-// Kind is a kind of workload: a row that is handed down, by which the kind is known.
-// Kinds are compared by their GroupKind.
+// Kind is a kind of workload: a shared row. Kinds are compared by their GroupKind.
 type Kind struct {
-	// Comparing rows by their address is a mistake that must not compile. It comes first:
-	// at the end it would cost memory.
+	// Comparing rows by address is a mistake that must not compile. The field comes first
+	// because at the end it would cost memory.
 	_ [0]func()
 	*Row
 }
 
-// NewKind makes a kind of its row.
+// NewKind makes a kind from its row.
 func NewKind(r Row) Kind {
 	return Kind{Row: &r}
 }
 
-// Kinds are the kinds that are followed without being asked for.
+// Kinds returns the kinds that are followed by default.
 func Kinds() []Kind {
 	return []Kind{Deployment(), StatefulSet(), DaemonSet(), CronJob(), Rollout()}
 }
@@ -157,8 +154,8 @@ func DaemonSet() Kind {
 	})
 }
 
-// CronJob is the kind of CronJobs. A CronJob is its own current revision, because
-// nothing else lives between two of its Jobs.
+// CronJob is the kind of CronJobs. A CronJob is its own current revision, because no other
+// object exists between two of its Jobs.
 func CronJob() Kind {
 	return NewKind(Row{
 		GroupVersionKind: batchv1.SchemeGroupVersion.WithKind("CronJob"), Template: "spec.jobTemplate.spec.template", ShortNames: []string{"cj"},
@@ -187,27 +184,27 @@ func Rollout() Kind {
 	})
 }
 
-// customKind is a kind of which only names and the path of its template are known.
+// customKind is a kind of which Lockstep knows only the names and the template path.
 func customKind(gvk schema.GroupVersionKind, template string) Kind {
 	r := Row{
 		GroupVersionKind: gvk, Template: template, Custom: true,
 		Revisions: ReplicaSets(), RevisionNumbers: []string{deploymentRevision, rolloutRevision},
 	}
-	// An operator that takes over the name of such a kind takes over its revisions too.
+	// An operator that reuses such a kind's name uses ControllerRevisions too.
 	if gvk.Kind == "StatefulSet" || gvk.Kind == "DaemonSet" {
 		r.Revisions = ControllerRevisions()
 	}
 	return NewKind(r)
 }
 
-// Annotations in which controllers note the number of a revision. One that is used
-// again gets a new number.
+// Annotations in which controllers store a revision's number. A revision that is used again gets
+// a new number.
 const (
 	deploymentRevision = "deployment.kubernetes.io/revision"
 	rolloutRevision    = "rollout.argoproj.io/revision"
 )
 
-// of makes a reader of typed objects one of any object.
+// of adapts a reader of one type to any object.
 func of[T client.Object, R any](read func(T) R) func(client.Object) R {
 	return func(o client.Object) R { return read(o.(T)) }
 }

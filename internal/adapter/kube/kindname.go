@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FindKind finds a kind as kubectl would: by "deployment", "deployments", "deploy" or
-// "deployment.apps", in capitals or not. The first of several counts.
+// FindKind finds a kind as kubectl does: by "deployment", "deployments", "deploy" or
+// "deployment.apps", ignoring case. It returns the first match.
 func FindKind(kinds []Kind, name string) (Kind, bool) {
 	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.isCalled(strings.ToLower(name)) })
 	if i < 0 {
@@ -52,24 +52,24 @@ func isPath(path string) bool {
 	return true
 }
 
-// String is what ParseKind reads.
+// String is the form that ParseKind reads.
 func (k Kind) String() string {
 	return fmt.Sprintf("%s/%s=%s", k.GroupVersion(), k.Kind, k.Template)
 }
 
-// Name is what people call the kind: "deployment", "statefulset.apps.kruise.io".
+// Name is the kind's name for users: "deployment", "statefulset.apps.kruise.io".
 func (k Kind) Name() string {
 	return strings.ToLower(k.Kind) + k.suffix()
 }
 
-// ResourceName is the kind's resource as people spell it: "deployments in shop",
+// ResourceName is the kind's resource for users: "deployments in shop",
 // "statefulsets.apps.kruise.io".
 func (k Kind) ResourceName(namespace string) string {
 	return inNamespace(strings.ToLower(k.Kind)+"s"+k.suffix(), namespace)
 }
 
-// suffix is the group of a custom kind. It may have the name of one that is followed
-// anyway, and readiness, permissions and metrics must tell the two apart.
+// suffix is the group of a custom kind. A default kind may have the same name, and readiness,
+// permissions and metrics must distinguish the two.
 func (k Kind) suffix() string {
 	if k.Group == "" || !k.Custom {
 		return ""
@@ -77,7 +77,7 @@ func (k Kind) suffix() string {
 	return "." + k.Group
 }
 
-// ResourceName is a resource as people spell it: "configmaps", "secrets in shop".
+// ResourceName is a resource for users: "configmaps", "secrets in shop".
 func ResourceName(kind, namespace string) string {
 	return inNamespace(strings.ToLower(kind)+"s", namespace)
 }
@@ -89,7 +89,7 @@ func inNamespace(name, namespace string) string {
 	return name + " in " + namespace
 }
 
-// lenderNames are the kinds whose template the workload may use.
+// lenderNames lists the kinds whose template the workload may use.
 func (k Kind) lenderNames() string {
 	names := make([]string, len(k.Lenders))
 	for i, lender := range k.Lenders {

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 )
 
-// StartsPods reports whether the kind starts new pods by itself, again and again, which
-// read new content without being asked: each Job of a CronJob does.
+// StartsPods reports whether the kind keeps starting new pods, which read new content without a
+// rollout, as each Job of a CronJob does.
 func (k Kind) StartsPods() bool {
 	return k.RestartsByItself
 }
@@ -52,7 +52,7 @@ func (k Kind) NewList() client.ObjectList {
 	return list
 }
 
-// Read returns an object of the kind in the form that the kind's readers expect.
+// Read converts an object of the kind to the form that the kind's readers expect.
 func (k Kind) Read(object any) (client.Object, error) {
 	o, untyped := object.(*unstructured.Unstructured)
 	switch {
@@ -72,8 +72,8 @@ func (k Kind) Read(object any) (client.Object, error) {
 	return typed, nil
 }
 
-// PodTemplate returns the pod template of an object that was read. A kind that Go does
-// not know is read along the kind's path.
+// PodTemplate returns the pod template of an object. For a kind without a Go type it follows the
+// kind's template path.
 func (k Kind) PodTemplate(o client.Object) (*corev1.PodTemplateSpec, error) {
 	if k.Typed.Template != nil {
 		return k.Typed.Template(o), nil
@@ -90,8 +90,8 @@ func (k Kind) templateAt(object map[string]any) (*corev1.PodTemplateSpec, error)
 	if _, borrowed := k.reference(object); borrowed && !found {
 		return template, nil
 	}
-	// Any map can be read as a template with nothing in it. One without a pod
-	// specification is a wrong path: a field too high or too low.
+	// Any map decodes as an empty template. A template without a pod spec means a wrong path:
+	// one field too high or too low.
 	if _, isTemplate := fields["spec"].(map[string]any); !isTemplate {
 		return nil, errors.New("nothing there")
 	}
@@ -107,8 +107,7 @@ func (k Kind) reference(object map[string]any) (map[string]any, bool) {
 	return fields, found && err == nil
 }
 
-// Lender is the object whose template the workload uses, the zero Key when it has its
-// own.
+// Lender is the object whose template the workload uses, or the zero Key when it uses its own.
 func (k Kind) Lender(o client.Object) Key {
 	custom, ok := o.(*unstructured.Unstructured)
 	if !ok {
@@ -126,8 +125,8 @@ func (k Kind) Lender(o client.Object) Key {
 	return Key{GroupKind: group, Namespace: o.GetNamespace(), Name: text("name")}
 }
 
-// Selector returns the selector of a workload's pods, nil for a kind that has none and
-// for one that cannot be read: read leniently, it would select everything.
+// Selector returns the selector of a workload's pods, nil for a kind without one and for an
+// unreadable one: parsed leniently, it would select everything.
 func (k Kind) Selector(o client.Object) *metav1.LabelSelector {
 	if k.Typed.Selector != nil {
 		return k.Typed.Selector(o)
@@ -135,8 +134,8 @@ func (k Kind) Selector(o client.Object) *metav1.LabelSelector {
 	return selectorAt(o.(*unstructured.Unstructured), "spec", "selector")
 }
 
-// selectorAt reads a label selector, or the plain map of labels that stands for
-// one in a ReplicationController or a DeploymentConfig.
+// selectorAt reads a label selector, or the plain label map that a ReplicationController or
+// DeploymentConfig has instead.
 func selectorAt(o *unstructured.Unstructured, path ...string) *metav1.LabelSelector {
 	if plain, found, err := unstructured.NestedStringMap(o.Object, path...); err == nil && found {
 		return &metav1.LabelSelector{MatchLabels: plain}
@@ -152,7 +151,7 @@ func selectorAt(o *unstructured.Unstructured, path ...string) *metav1.LabelSelec
 	return selector
 }
 
-// Replicas is how many pods the workload asks for, zero when it does not say.
+// Replicas is the workload's desired number of pods, zero when it isn't specified.
 func (k Kind) Replicas(o client.Object) int {
 	if k.Typed.Replicas != nil {
 		return k.Typed.Replicas(o)
@@ -161,8 +160,8 @@ func (k Kind) Replicas(o client.Object) int {
 	return int(replicas)
 }
 
-// Progress is how far the workload's controller has come. A custom kind that notes which
-// generation it has observed does so where most kinds do.
+// Status reports the progress of the workload's controller. A custom kind's observed generation
+// is read from the usual field.
 func (k Kind) Status(o client.Object) Progress {
 	if k.StatusOf != nil {
 		return k.StatusOf(o)
@@ -180,7 +179,7 @@ func (k Kind) Status(o client.Object) Progress {
 	return s
 }
 
-// generationIn reads a generation of a status; some controllers store it as text.
+// generationIn reads a generation from a status; some controllers store it as text.
 func generationIn(status map[string]any, field string) (generation int64, tells bool) {
 	switch value := status[field].(type) {
 	case int64:
@@ -192,7 +191,7 @@ func generationIn(status map[string]any, field string) (generation int64, tells 
 	return 0, false
 }
 
-// EarlierNumbers are those that a revision had before it was used again.
+// EarlierNumbers returns the numbers that a revision had before it was used again.
 func (k Kind) EarlierNumbers(m metav1.Object) []int64 {
 	var numbers []int64
 	for _, key := range k.RevisionNumbers {
@@ -205,8 +204,8 @@ func (k Kind) EarlierNumbers(m metav1.Object) []int64 {
 	return numbers
 }
 
-// RevisionNumber is the number that the kind's controller notes on a workload and on
-// its revisions, zero where it notes none.
+// RevisionNumber is the number that the kind's controller stores on a workload and on its
+// revisions, or zero.
 func (k Kind) RevisionNumber(m metav1.Object) int64 {
 	for _, key := range k.RevisionNumbers {
 		if number, err := strconv.ParseInt(m.GetAnnotations()[key], 10, 64); err == nil {

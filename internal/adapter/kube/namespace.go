@@ -13,15 +13,15 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// Namespace is what is kept of a namespace: its settings.
+// Namespace is the part of a namespace that Lockstep keeps: its settings.
 type Namespace struct {
 	Name            string
 	ResourceVersion string
 	Annotations     map[string]string
-	// Deleting is true when everything in it is being deleted.
+	// Deleting is true while the namespace is being deleted.
 	Deleting bool
-	// AskedAt is when the annotation that asks for workloads to be followed was last
-	// written; zero when there is none, or when the managed fields do not tell.
+	// AskedAt is when the annotation that enables Lockstep for its workloads was last written;
+	// zero without the annotation, or when the managed fields don't show it.
 	AskedAt time.Time
 	// SettingsWritten bounds the last change of Annotations.
 	SettingsWritten timeline.Bounds
@@ -32,7 +32,7 @@ func (n *Namespace) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Name: n.Name, ResourceVersion: n.ResourceVersion}
 }
 
-// Follow carries over from the earlier copy what only a comparison can tell.
+// Follow carries over the history that only a comparison with the earlier copy shows.
 func (n *Namespace) Follow(old *Namespace, how mirror.Arrival) {
 	n.SettingsWritten = old.SettingsWritten
 	if !n.SameAs(old) {
@@ -40,17 +40,17 @@ func (n *Namespace) Follow(old *Namespace, how mirror.Arrival) {
 	}
 }
 
-// First bounds what is known of an object that had no earlier copy.
+// First sets the bounds for an object without an earlier copy.
 func (n *Namespace) First(mirror.Arrival) {
 	n.SettingsWritten = timeline.WrittenUpTo(n.ResourceVersion)
 }
 
-// SameAs reports whether the difference between two copies can matter to anyone.
+// SameAs reports whether two copies are equal in everything that matters to Lockstep.
 func (n *Namespace) SameAs(old *Namespace) bool {
 	return maps.Equal(n.Annotations, old.Annotations)
 }
 
-// SlimNamespace makes a Namespace of an API object.
+// SlimNamespace makes a Namespace from an API object.
 func SlimNamespace(object any) (*Namespace, error) {
 	o, ok := object.(*corev1.Namespace)
 	if !ok {

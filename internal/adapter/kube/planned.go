@@ -9,9 +9,9 @@ import (
 // plannedName stands for the revision that a planned template would get.
 const plannedName = "planned"
 
-// PlannedAfter makes of a workload that is only planned what it would be after the API
-// server has taken it, at that version, and its controller has acted on it. Old is what it
-// is now, nil when it does not exist.
+// PlannedAfter turns a planned workload into its expected state after the API server has stored
+// it at that version and its controller has acted on it. Old is the current workload, nil when
+// it does not exist.
 func (w *Workload) PlannedAfter(old *Workload, version string, at time.Time) {
 	w.ResourceVersion, w.Target.ResourceVersion = version, version
 	how := mirror.Arrival{Watched: true, At: at}
@@ -28,8 +28,8 @@ func (w *Workload) PlannedAfter(old *Workload, version string, at time.Time) {
 	w.Follow(old, how)
 }
 
-// planRevision gives the workload a new revision, unless it is paused: then its controller
-// makes none.
+// planRevision sets a new revision, unless the workload is paused: its controller then doesn't
+// make one.
 func (w *Workload) planRevision() {
 	if w.Status.Paused {
 		return
@@ -43,8 +43,8 @@ func (w *Workload) planRevision() {
 	w.Status.PodHash, w.Status.Aborted = plannedName, false
 }
 
-// ByTemplate is the workload for who asks which revision new pods would be made from: of a
-// planned one the status does not tell, and only the template does.
+// ByTemplate returns the workload for finding the revision of new pods. For a planned workload
+// the status doesn't name the revision, so only the template can identify it.
 func (w *Workload) ByTemplate() *Workload {
 	if w.Status.UpdateRevision != plannedName {
 		return w
@@ -59,8 +59,8 @@ func (w *Workload) SameTemplate(other *Workload) bool {
 	return w.templateSum == other.templateSum
 }
 
-// PlannedAfter makes of a source that is only planned what the watch would make of it. Old
-// is what it is now, nil when it does not exist.
+// PlannedAfter turns a planned source into its state after the watch reports it. Old is the
+// current source, nil when it does not exist.
 func (s *Source) PlannedAfter(old *Source, version string, at time.Time) {
 	s.ResourceVersion = version
 	how := mirror.Arrival{Watched: true, At: at}
@@ -71,7 +71,7 @@ func (s *Source) PlannedAfter(old *Source, version string, at time.Time) {
 	s.Follow(old, how)
 }
 
-// PlannedAfter does so for a namespace.
+// PlannedAfter does the same for a planned namespace.
 func (n *Namespace) PlannedAfter(old *Namespace, version string) {
 	n.ResourceVersion = version
 	how := mirror.Arrival{Watched: true}

@@ -19,19 +19,20 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// Revisions is what the controller of a kind makes of a pod template, and what pods
-// are made from.
+// Revisions describes the objects that a kind's controller makes from a pod template, and from
+// which pods are made.
 type Revisions struct {
 	schema.GroupVersionKind
-	// NewList returns an empty list of them.
+	// NewList returns an empty list of revisions.
 	NewList func() client.ObjectList
-	// TemplateOf reads the pod template of one.
+	// TemplateOf reads a revision's pod template.
 	TemplateOf func(client.Object) (*corev1.PodTemplateSpec, error)
-	// EndedOf reports whether no pod will be made from it any more; nil for never.
+	// EndedOf reports whether the revision won't create pods any more; nil means never.
 	EndedOf func(client.Object) bool
-	// Transient is true for revisions that come and go while the workload stays as it is.
-	// Between two of them only the workload keeps what the next one needs, so it is a
-	// revision too, and the current one. Their labels do not tell whose they are.
+	// Transient is true for revisions that come and go while the workload stays unchanged.
+	// Between two of them only the workload keeps the objects that the next one needs, so the
+	// workload is a revision too, and the current one. Their labels don't identify their
+	// workload.
 	Transient bool
 }
 
@@ -56,7 +57,7 @@ func ControllerRevisions() Revisions {
 	}
 }
 
-// Jobs are what a CronJob makes.
+// Jobs are the revisions of CronJobs.
 func Jobs() Revisions {
 	return Revisions{
 		GroupVersionKind: batchv1.SchemeGroupVersion.WithKind("Job"),
@@ -86,8 +87,8 @@ func storedTemplate(o client.Object) (*corev1.PodTemplateSpec, error) {
 	return &data.Spec.Template, nil
 }
 
-// RevisionSelector finds the revisions of a workload; the controller that they name
-// decides which are its own.
+// RevisionSelector finds candidate revisions of a workload; their controller reference decides
+// which are its own.
 func (k Kind) RevisionSelector(o client.Object) (labels.Selector, error) {
 	if k.Revisions.Transient {
 		return labels.Everything(), nil
@@ -107,7 +108,7 @@ func (k Kind) RevisionSelector(o client.Object) (labels.Selector, error) {
 	return selector, nil
 }
 
-// deploymentHashLabel is what the controller of Deployments adds to a template.
+// deploymentHashLabel is added to a template by the Deployment controller.
 const deploymentHashLabel = "pod-template-hash"
 
 // RevisionHashLabels are the labels that controllers add to the template of a revision.
@@ -115,9 +116,9 @@ func RevisionHashLabels() []string {
 	return []string{deploymentHashLabel, rolloutHashLabel}
 }
 
-// sameTemplate finds the ReplicaSet of a Deployment's template as the Deployment
-// controller does: everything but the hash is equal. The controller adds the hash,
-// and overwrites one that came with the Deployment's template.
+// sameTemplate finds the ReplicaSet of a Deployment's template as the Deployment controller
+// does: everything but the hash is equal. The controller adds the hash, and overwrites one in
+// the Deployment's template.
 func sameTemplate(all []client.Object, template *corev1.PodTemplateSpec) client.Object {
 	wanted := withoutHash(template)
 	for _, o := range all {
@@ -142,9 +143,9 @@ func named(all []client.Object, name string) client.Object {
 	return all[i]
 }
 
-// newestWithTemplate finds the ControllerRevision of a DaemonSet's template. Workload
-// and revisions are told by two watches, so the highest number that is known may
-// still be that of the revision before.
+// newestWithTemplate finds the ControllerRevision of a DaemonSet's template. Two separate
+// watches report workload and revisions, so the highest known number may still be the previous
+// revision's.
 func newestWithTemplate(all []client.Object, template *corev1.PodTemplateSpec) client.Object {
 	var newest *appsv1.ControllerRevision
 	for _, o := range all {
@@ -165,5 +166,5 @@ func newestWithTemplate(all []client.Object, template *corev1.PodTemplateSpec) c
 	return newest
 }
 
-// AskPast returns the past of one workload. In one look, the API server is asked once.
+// AskPast returns the past of one workload. It queries the API server once per decision.
 type AskPast func(context.Context) (timeline.Past, error)

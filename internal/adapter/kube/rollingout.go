@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/health"
 )
 
-// patience is how long the pods of a StatefulSet or DaemonSet may take, whose controllers
-// never give up. It is what a Deployment has by default.
+// patience limits the rollout time of a StatefulSet or DaemonSet, whose controllers never time
+// out. It equals a Deployment's default progress deadline.
 const patience = 10 * time.Minute
 
 func deploymentStatus(o *appsv1.Deployment) Progress {
@@ -60,7 +60,7 @@ func daemonSetStatus(o *appsv1.DaemonSet) Progress {
 	}}
 }
 
-// conditionIn is the status of a condition, empty when it is not there.
+// conditionIn is the status of a condition, empty when the condition is missing.
 func conditionIn(status map[string]any, name string) health.Condition {
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {

@@ -18,50 +18,49 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// Source is what is kept of a ConfigMap or Secret: digests and times, never
-// contents. It is shared between readers and never changed after it was stored.
+// Source is the part of a ConfigMap or Secret that Lockstep keeps: digests and times, never
+// contents. Readers share it, so it never changes after it was stored.
 type Source struct {
 	ID              input.ID
 	Namespace       string
 	ResourceVersion string
 	Created         time.Time
-	// Annotations are the source's own settings for Lockstep, nothing else.
+	// Annotations are only the source's settings for Lockstep.
 	Annotations map[string]string
-	// OwnRecord is true for a ConfigMap in which Lockstep keeps its record. It is no
-	// source: each rollout would change it, and so lead to the next one.
+	// OwnRecord is true for a ConfigMap in which Lockstep keeps its record. It isn't a source:
+	// each rollout would change it and cause the next one.
 	OwnRecord bool
-	// Immutable is true for an object whose content cannot be changed. Nodes do not watch
-	// it: they keep what they have loaded while a pod refers to it.
+	// Immutable is true for an object whose content cannot change. Nodes don't watch it: they
+	// keep the loaded content while a pod refers to it.
 	Immutable bool
-	// Token is true for a Secret that holds the token of a service account, which the
-	// cluster renews by itself.
+	// Token is true for a Secret with a service account token, which the cluster renews by
+	// itself.
 	Token bool
 	// Content is a digest per key.
 	Content fingerprint.Content
-	// Legacy is the digest that a predecessor would have made of the content, where
-	// one is replaced; empty otherwise.
+	// Legacy is the digest that a replaced predecessor would compute of the content; empty
+	// otherwise.
 	Legacy string
 	SourceHistory
-	// DataWrittenAt is the latest time that the managed fields give for a write to
-	// the data, by the API server's clock; zero when they give none. Removing a key
-	// does not move it and a write of labels may: a hint, never evidence.
+	// DataWrittenAt is the latest time of a data write in the managed fields, by the API
+	// server's clock; zero without one. Removing a key doesn't change it and writing labels may,
+	// so it is a hint, never evidence.
 	DataWrittenAt time.Time
 }
 
-// SourceHistory is what only a comparison with earlier copies of the source can tell.
+// SourceHistory is what only a comparison with earlier copies of the source shows.
 type SourceHistory struct {
 	// ContentWritten bounds the last change of the content.
 	ContentWritten timeline.Bounds
-	// AskWritten bounds the last change of the annotation by which the source asks
-	// for its users, zero when it has not changed since we first saw the source.
+	// AskWritten bounds the last change of the source's reload annotation, zero when it hasn't
+	// changed since Lockstep first saw the source.
 	AskWritten timeline.Bounds
-	// New is true while the content is the one that the source was made with, before
-	// our eyes.
+	// New is true while the source still has its initial content and the watch saw its creation.
 	New bool
-	// ChangedAt is when our watch saw the content change, by our clock; zero when
-	// it has not changed since we first saw it.
+	// ChangedAt is when the watch saw the content change, by Lockstep's clock; zero when it has
+	// not changed since the first sight.
 	ChangedAt time.Time
-	// SeenAt is when we first saw the source, by our clock.
+	// SeenAt is when Lockstep first saw the source, by its own clock.
 	SeenAt time.Time
 }
 
@@ -70,7 +69,7 @@ func (s *Source) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: s.Namespace, Name: s.ID.Name, ResourceVersion: s.ResourceVersion}
 }
 
-// Follow carries over from the earlier copy what only a comparison can tell.
+// Follow carries over the history that only a comparison with the earlier copy shows.
 func (s *Source) Follow(old *Source, how mirror.Arrival) {
 	s.SourceHistory = old.SourceHistory
 	if !s.Content.Equal(old.Content) {
@@ -82,8 +81,8 @@ func (s *Source) Follow(old *Source, how mirror.Arrival) {
 	}
 }
 
-// First bounds what is known of an object that had no earlier copy. One that a
-// watch delivers was made just now.
+// First sets the bounds for an object without an earlier copy. One that arrives through a watch
+// was just created.
 func (s *Source) First(how mirror.Arrival) {
 	s.ContentWritten, s.SeenAt = timeline.WrittenUpTo(s.ResourceVersion), how.At
 	if how.Watched {
@@ -92,7 +91,7 @@ func (s *Source) First(how mirror.Arrival) {
 	}
 }
 
-// SameAs reports whether the difference between two copies can matter to anyone.
+// SameAs reports whether two copies are equal in everything that matters to Lockstep.
 func (s *Source) SameAs(old *Source) bool {
 	return s.Content.Equal(old.Content) && s.Immutable == old.Immutable && maps.Equal(s.Annotations, old.Annotations)
 }
@@ -100,11 +99,11 @@ func (s *Source) SameAs(old *Source) bool {
 // Hashers digests each kind of source in its own way.
 type Hashers struct {
 	Kinds map[input.Kind]fingerprint.Hasher
-	// Legacy makes a predecessor's digests as well.
+	// Legacy adds a predecessor's digests.
 	Legacy bool
 }
 
-// Slim makes a Source of a ConfigMap or Secret.
+// Slim makes a Source from a ConfigMap or Secret.
 func (h Hashers) Slim(object any, words settings.Vocabulary) (*Source, error) {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
@@ -139,10 +138,9 @@ func newSource(id input.ID, o client.Object, words settings.Vocabulary) *Source 
 	}
 }
 
-// owns looks for the field names without parsing: at 35,000 objects a parse of
-// every entry would be most of the start-up's work. The API server's parser needs 71
-// allocations for the entry of a ConfigMap and 513 for that of a Deployment, the search
-// none: see BenchmarkManagedFields.
+// owns searches for the field names without parsing: at 35,000 objects, parsing every entry
+// would be most of the start-up work. The API server's parser needs 71 allocations for a
+// ConfigMap entry and 513 for a Deployment entry, the search none: see BenchmarkManagedFields.
 func owns(entry []byte, fields []string) bool {
 	for _, field := range fields {
 		if bytes.Contains(entry, []byte(field)) {

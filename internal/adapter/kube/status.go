@@ -15,12 +15,10 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// templateHashLabel is added to the template of a ReplicaSet by the Deployment
-// controller.
+// templateHashLabel is added to a ReplicaSet's template by the Deployment controller.
 const templateHashLabel = appsv1.DefaultDeploymentUniqueLabelKey
 
-// digestOf is a digest of a pod template, the same for that of a Deployment and that of
-// its ReplicaSet.
+// digestOf is a digest of a pod template, equal for a Deployment and its ReplicaSet.
 func digestOf(template *corev1.PodTemplateSpec) ([sha256.Size]byte, error) {
 	if _, hashed := template.Labels[templateHashLabel]; hashed {
 		plain := *template
@@ -28,33 +26,33 @@ func digestOf(template *corev1.PodTemplateSpec) ([sha256.Size]byte, error) {
 		delete(plain.Labels, templateHashLabel)
 		template = &plain
 	}
-	text, err := template.Marshal() // the form of the wire: its maps are sorted, and it costs a fraction of JSON
+	text, err := template.Marshal() // the wire form sorts its maps and costs a fraction of JSON
 	return sha256.Sum256(text), err
 }
 
-// HasTemplate reports whether the workload's pod template is this one, but for the hash
-// that its controller adds.
+// HasTemplate reports whether the workload has this pod template, ignoring the hash that its
+// controller adds.
 func (w *Workload) HasTemplate(template *corev1.PodTemplateSpec) bool {
 	sum, err := digestOf(template)
 	return err == nil && sum == w.templateSum
 }
 
-// Template names what new pods are made from: the pod template, or what takes its place
-// while a Rollout is aborted. Until its controller has acted, the number is that of an
-// earlier one. Numbers only grow, so its own is not lower.
+// Template identifies the template of new pods: the pod template, or its replacement while a
+// Rollout is aborted. Until the controller has acted, the number is that of an earlier template.
+// Numbers only grow, so the template's own number won't be lower.
 func (w *Workload) Template() record.Template {
 	made := w.Revision > 0 && w.Status.Observed && !w.Status.Paused
 	return record.Template{Generation: w.Target.Generation, Sum: w.name(w.templateSum), Number: w.Revision, Made: made}
 }
 
-// StartsFrom names the template that pods are made from, as far as the watch saw: during a
+// StartsFrom identifies the template that pods start from, as far as the watch saw: during a
 // pause, the one from before it.
 func (w *Workload) StartsFrom() string {
 	return w.name(w.rolledSum)
 }
 
-// IsUnrolled reports whether pods are made from another template than the workload has: it
-// was changed during a pause, or may have been.
+// IsUnrolled reports whether pods start from a different template than the workload shows: the
+// template was changed during a pause, or may have been.
 func (w *Workload) IsUnrolled() bool {
 	return w.rolledSum != w.templateSum
 }
@@ -68,14 +66,15 @@ func (w *Workload) name(sum [sha256.Size]byte) string {
 	return name
 }
 
-// RolledOutSinceMade reports whether a patch of ours wrote what the template shows. Times are a
-// second coarse, and none of ours is in a template that the workload was made with.
+// RolledOutSinceMade reports whether a Lockstep patch wrote the versions that the template
+// shows. Times have a resolution of one second. A template that came with the workload's
+// creation doesn't contain a patch time of this workload.
 func (w *Workload) RolledOutSinceMade() bool {
 	return !w.RolledOutAt.IsZero() && !w.RolledOutAt.Before(w.Created)
 }
 
-// Origin tells which revisions the workload has now, for what a write at that time
-// gives it.
+// Origin identifies the workload's current revisions, as the starting point for what a write at
+// that time creates.
 func (w *Workload) Origin(at time.Time) timeline.Origin {
 	switch {
 	case w.Revision > 0:
@@ -86,8 +85,8 @@ func (w *Workload) Origin(at time.Time) timeline.Origin {
 	return timeline.AfterTime(at)
 }
 
-// BeforeLast tells which revisions the workload had before its last one, as far as the
-// workload itself tells.
+// BeforeLast identifies the revisions that the workload had before its last one, as far as the
+// workload itself shows them.
 func (w *Workload) BeforeLast() timeline.Origin {
 	switch {
 	case w.Revision > 0 && w.Status.Observed:
@@ -98,9 +97,9 @@ func (w *Workload) BeforeLast() timeline.Origin {
 	return timeline.AfterTime(w.RolledOutAt)
 }
 
-// takeUpTemplate finds out since when pods start from the template. A pause postpones that,
-// and a template that is changed and changed back during a pause starts no pod, whatever
-// numbers its revisions were given meanwhile.
+// takeUpTemplate determines since when pods start from the template. A pause delays that. A
+// template that is changed and reverted during a pause doesn't start pods, whatever revision
+// numbers were assigned meanwhile.
 func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	written := writtenSince(old.ResourceVersion, w.ResourceVersion, how)
 	if w.templateSum != old.templateSum {
@@ -110,7 +109,8 @@ func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	edited := known && old.templateSum != old.rolledSum
 	switch {
 	case w.Status.Paused && !how.Watched && (w.templateSum != old.templateSum || w.Revision != old.Revision):
-		// Before the pause, or during it. A number tells of another template that was between.
+		// Changed before or during the pause. A new number shows that there was another template
+		// in between.
 		w.rolledSum = [sha256.Size]byte{}
 	case w.Status.Paused && w.templateSum != old.templateSum && !edited:
 		w.unrolled = old.Origin(w.writeTime(how))
@@ -119,12 +119,12 @@ func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 		w.replace(old, how, edited)
 		w.OlderPods = !how.Watched || old.Status.HasOlderPods()
 		if edited {
-			// The status is already about this template, and older pods are those of another one.
+			// The status already describes this template, and older pods belong to another one.
 			w.OlderPods = !how.Watched || old.Status.HasUpdatedPods()
 		}
 		fallthrough
 	case w.isResumed(old):
-		// Its pods start from now on, so they read what exists now.
+		// Its pods start from now on, so they read the current versions.
 		w.TemplateWritten = written
 	}
 	if !w.Status.Paused {
@@ -132,8 +132,8 @@ func (w *Workload) takeUpTemplate(old *Workload, how mirror.Arrival) {
 	}
 }
 
-// replace notes which revisions the workload had before it took up its template. Of a
-// template that its controller has not acted on there is none.
+// replace records which revisions the workload had before it took up its template. A template
+// that its controller hasn't acted on doesn't have a revision.
 func (w *Workload) replace(old *Workload, how mirror.Arrival, edited bool) {
 	switch {
 	case edited:
@@ -149,7 +149,7 @@ func (w *Workload) HasTemplateSince(version int64) bool {
 	return version >= 0 && w.templateChanged.Min > uint64(version)
 }
 
-// writeTime is the API server's time of the write that led to this copy, where the copy is
+// writeTime is the API server's time of the write that led to this copy, if the watch reported
 // that write itself.
 func (w *Workload) writeTime(how mirror.Arrival) time.Time {
 	if !how.Watched {
@@ -158,10 +158,9 @@ func (w *Workload) writeTime(how mirror.Arrival) time.Time {
 	return w.WrittenAt
 }
 
-// HasRevision reports whether a revision was made of the pod template, or may still be.
-// None is made while the workload is paused, nor of a template that was changed and changed
-// back before its controller acted. Of a template that no watch saw being written nothing
-// is known.
+// HasRevision reports whether the controller made a revision of the pod template, or still may.
+// It doesn't while the workload is paused, nor for a template that was changed and reverted
+// before it acted. Nothing is known about a template whose write the watch didn't see.
 func (w *Workload) HasRevision() bool {
 	if w.Replaced == "" || w.Revision == 0 && w.Status.UpdateRevision == "" || w.Origin(time.Time{}) != w.Replaced {
 		return true
@@ -169,8 +168,8 @@ func (w *Workload) HasRevision() bool {
 	return !w.Status.Observed && !w.Status.Paused
 }
 
-// isResumed reports whether this write lets the controller make a revision of a template
-// that it had not acted on before the pause.
+// isResumed reports whether this write lets the controller make a revision of a template that it
+// had not acted on before the pause.
 func (w *Workload) isResumed(old *Workload) bool {
 	return old.Status.Paused && !w.Status.Paused && !old.HasRevision()
 }
@@ -184,9 +183,9 @@ func ownerOf(m metav1.Object) string {
 	return owner.Kind + "/" + owner.Name
 }
 
-// RolledOut is what the API server says of a patch of ours.
+// RolledOut is the API server's response to a Lockstep patch.
 type RolledOut struct {
-	// At is its time of the write.
+	// At is the API server's time of the write.
 	At time.Time
 	// Template is the pod template that the patch led to.
 	Template record.Template

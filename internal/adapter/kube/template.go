@@ -10,19 +10,19 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// ShowsVariable reports whether the template shows versions in an environment
-// variable, and not in an annotation.
+// ShowsVariable reports whether the template shows versions in an environment variable instead
+// of an annotation.
 func (w *Workload) ShowsVariable() bool {
 	return !w.Annotated && w.Place(settings.InputsVariable).Index >= 0
 }
 
-// PatchTarget is the object that a patch of the template goes to.
+// PatchTarget is the object to which template patches are sent.
 func (w *Workload) PatchTarget() patch.Target {
 	return patch.Target{UID: w.Target.UID, ResourceVersion: w.Target.ResourceVersion, Template: w.Target.Kind.Template, Metadata: w.Metadata, Annotated: w.HasAnnotations}
 }
 
-// Place finds where an environment variable goes: to the container that has it
-// already, else to the first one.
+// Place finds the position of an environment variable: in the container that already has it,
+// else in the first container.
 func (w *Workload) Place(name string) patch.SetVariable {
 	for i, c := range w.Containers {
 		if m, ok := c.Markers[name]; ok {
@@ -32,8 +32,8 @@ func (w *Workload) Place(name string) patch.SetVariable {
 	return patch.SetVariable{Name: name, Index: -1, First: len(w.Containers) > 0 && w.Containers[0].EnvCount == 0}
 }
 
-// metadataOf is how much metadata a pod template has. A custom kind's may have fields
-// there that Go does not know, so its map is looked at.
+// metadataOf is how much metadata a pod template has. A custom kind's metadata may contain
+// fields that the Go type lacks, so its map is checked.
 func metadataOf(kind Kind, object any, template *corev1.PodTemplateSpec) patch.Metadata {
 	if len(template.Annotations) > 0 {
 		return patch.HasAnnotations

@@ -20,26 +20,26 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// Workload is what is kept of anything that has a pod template. It is shared
-// between readers and never changed after it was stored.
+// Workload is the part that Lockstep keeps of an object with a pod template. Readers share it,
+// so it never changes after it was stored.
 type Workload struct {
 	Identity
-	// Annotations are the workload's own settings for Lockstep, nothing else.
+	// Annotations are only the workload's settings for Lockstep.
 	Annotations map[string]string
-	// AskedAt is when the annotation that asks to be followed was last written, by
-	// the API server's clock; zero when there is none, or when the managed fields do not tell.
+	// AskedAt is when the annotation that enables Lockstep was last written, by the API server's
+	// clock; zero without the annotation, or when the managed fields don't show it.
 	AskedAt time.Time
 	// Selector finds the workload's revisions.
 	Selector *metav1.LabelSelector
-	// Replicas is how many pods are wanted, zero when the kind does not say.
+	// Replicas is the desired number of pods, zero when the kind doesn't specify it.
 	Replicas int
-	// Revision is the number of the workload's revision as its controller notes it
-	// on the object, zero for kinds that have none there.
+	// Revision is the revision number that the workload's controller stores on the object, zero
+	// for kinds without one.
 	Revision int64
-	// Progress is what its controller has made of it.
+	// Status is the progress of its controller.
 	Status Progress
-	// Borrows is the workload whose template this one uses instead of its own, the
-	// zero Key for most: a Rollout with a workloadRef.
+	// Borrows is the workload whose template this one uses instead of its own, as a Rollout with
+	// a workloadRef does; the zero Key for most.
 	Borrows Key
 	// Problem says why the object has no pod template, empty when it has one.
 	Problem string
@@ -48,7 +48,7 @@ type Workload struct {
 	WorkloadHistory
 }
 
-// Identity tells the object apart from others, and from other versions of itself.
+// Identity distinguishes the object from others, and from other versions of itself.
 type Identity struct {
 	Key             Key
 	Kind            Kind
@@ -60,39 +60,39 @@ type Identity struct {
 	Owner string
 }
 
-// PodTemplate is what is kept of a pod template.
+// PodTemplate is the part of a pod template that Lockstep keeps.
 type PodTemplate struct {
 	// Metadata is how much metadata the template has.
 	Metadata patch.Metadata
 	// Containers of the template, in order.
 	Containers []Container
-	// Images of its containers and init containers, and what it says about pulling them.
+	// Images of its containers and init containers, and its pull settings.
 	Images []ContainerImage
 	Pull   PullSettings
-	// Refs are the sources that the template names.
+	// Refs are the sources that the template references.
 	Refs []podrefs.Ref
-	// Keeps are all the sources without which no pod can be made from the template, of
-	// a workload that is its own revision; nil for the others.
+	// Keeps are all the sources that pods of the template need, for a workload that is its own
+	// revision; nil for the others.
 	Keeps []input.ID
 	// Shown are the versions that the template shows.
 	Shown input.Shown
-	// Annotated is true when the template has our annotation.
+	// Annotated is true when the template has Lockstep's annotation.
 	Annotated bool
 
 	templateSum [sha256.Size]byte
 }
 
-// TemplateObject is the object that has the pod template: the workload itself, or the one
-// that it borrows from. The times are by the API server's clock.
+// TemplateObject is the object that has the pod template: the workload itself, or its lender.
+// The times are by the API server's clock.
 type TemplateObject struct {
 	Target Target
-	// RolledOutAt is the time of the patch of ours that wrote the versions which the template
-	// shows, zero when another writer did.
+	// RolledOutAt is the time of the Lockstep patch that wrote the versions in the template,
+	// zero when another writer did.
 	RolledOutAt time.Time
-	// TemplateAt is the latest time that the managed fields give for a write to the template; a
-	// removal from it may leave none.
+	// TemplateAt is the latest time of a template write in the managed fields; a removal from
+	// the template may leave none.
 	TemplateAt time.Time
-	// RolledOutBy is the installation that moved it last, empty when none has said so.
+	// RolledOutBy is the installation that last rolled it out, empty when none is noted.
 	RolledOutBy string
 	// HasAnnotations is true when the object has annotations.
 	HasAnnotations bool
@@ -100,28 +100,27 @@ type TemplateObject struct {
 	WrittenAt time.Time
 }
 
-// WorkloadHistory is what only a comparison with earlier copies of the workload can tell.
+// WorkloadHistory is what only a comparison with earlier copies of the workload shows.
 type WorkloadHistory struct {
 	// TemplateWritten bounds the last write that made pods start from another template: a
 	// change of the template, or the end of the pause in which it was changed.
 	TemplateWritten timeline.Bounds
 	// SettingsWritten bounds the last change of Annotations.
 	SettingsWritten timeline.Bounds
-	// Listed bounds the list that the workload came with, zero when it was made
-	// before our eyes.
+	// Listed bounds the list that the workload came with, zero when the watch saw its creation.
 	Listed timeline.Bounds
-	// Replaced tells which revisions the workload had before it took up its template, as
+	// Replaced identifies the revisions that the workload had before it took up its template, as
 	// the watch saw.
 	Replaced timeline.Origin
-	// OlderPods is true when pods of an earlier template may still have run when the
-	// workload took up this one. Should it be that earlier one, they just go on.
+	// OlderPods is true when pods of an earlier template may still have run when the workload
+	// took up this one. If this template equals theirs, these pods keep running.
 	OlderPods bool
 
-	// templateChanged bounds the last change of the pod template, also during a pause.
+	// templateChanged bounds the last change of the pod template, even during a pause.
 	templateChanged timeline.Bounds
-	// rolledSum is the digest of the template that the workload had when it was last not
-	// paused, zero when that is not known; unrolled tells which revisions it had before
-	// another one was written since.
+	// rolledSum is the digest of the template that the workload had when it was last not paused,
+	// zero when unknown; unrolled identifies the revisions that it had before another template
+	// was written since.
 	rolledSum [sha256.Size]byte
 	unrolled  timeline.Origin
 }
@@ -135,8 +134,8 @@ type Target struct {
 	Generation      int64
 }
 
-// Resolved returns the workload with the template that its pods are made from: its own, or
-// that of the workload that it borrows from. find returns that one as the API server has it.
+// Resolved returns the workload with the template that its pods are made from: its own or its
+// lender's. find returns the lender as stored in the API server.
 func (w *Workload) Resolved(find func(Key) (*Workload, bool)) *Workload {
 	if w.Borrows == (Key{}) {
 		return w
@@ -152,9 +151,9 @@ func (w *Workload) Resolved(find func(Key) (*Workload, bool)) *Workload {
 func (w *Workload) borrowing(lender *Workload) *Workload {
 	joined := *w
 	joined.PodTemplate, joined.TemplateObject = lender.PodTemplate, lender.TemplateObject
-	// Whether the lender is paused means nothing to who uses its template.
+	// The lender's pause doesn't affect workloads that use its template.
 	joined.TemplateWritten, joined.rolledSum = lender.templateChanged, lender.templateSum
-	// The lender has revisions of its own, which say nothing about this one's.
+	// The lender's own revisions don't apply to this workload.
 	joined.Replaced = ""
 	joined.Status.Observed = w.Status.Observed && w.Status.BorrowedGeneration >= lender.Target.Generation
 	if joined.Selector == nil {
@@ -163,8 +162,8 @@ func (w *Workload) borrowing(lender *Workload) *Workload {
 	return &joined
 }
 
-// withoutLender returns the workload while the one that it borrows from does not exist.
-// That is not a template without sources: the record keeps the delivered versions.
+// withoutLender returns the workload while its lender does not exist. That isn't the same as a
+// template without sources: the record keeps the delivered versions.
 func (w *Workload) withoutLender() *Workload {
 	alone := *w
 	alone.Problem = fmt.Sprintf("%s %s, whose template it uses, is not found", w.Borrows.Kind, w.Borrows.Name)
@@ -176,7 +175,7 @@ func (w *Workload) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: w.Key.Namespace, Name: w.Key.Name, ResourceVersion: w.ResourceVersion}
 }
 
-// Reference is the workload as events name it.
+// Reference is the workload's object reference for events.
 func (w *Workload) Reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: w.Kind.GroupVersion().String(), Kind: w.Key.Kind, Namespace: w.Key.Namespace, Name: w.Key.Name,
@@ -184,7 +183,7 @@ func (w *Workload) Reference() *corev1.ObjectReference {
 	}
 }
 
-// Follow carries over from the earlier copy what only a comparison can tell.
+// Follow carries over the history that only a comparison with the earlier copy shows.
 func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 	if w.UID != old.UID {
 		w.First(how)
@@ -197,7 +196,7 @@ func (w *Workload) Follow(old *Workload, how mirror.Arrival) {
 	}
 }
 
-// First bounds what is known of an object that had no earlier copy.
+// First sets the bounds for an object without an earlier copy.
 func (w *Workload) First(how mirror.Arrival) {
 	written, listed := timeline.WrittenUpTo(w.ResourceVersion), timeline.WrittenUpTo(how.ListVersion)
 	if how.Watched {
@@ -205,26 +204,26 @@ func (w *Workload) First(how mirror.Arrival) {
 	}
 	w.TemplateWritten, w.SettingsWritten, w.Listed = written, written, listed
 	w.templateChanged, w.rolledSum = written, w.templateSum
-	if w.Status.Paused { // it starts no pod, and may have been changed during the pause
+	if w.Status.Paused { // it doesn't start pods, and may have been changed during the pause
 		w.TemplateWritten, w.rolledSum = timeline.WrittenUpTo(w.ResourceVersion), [sha256.Size]byte{}
 	}
 }
 
-// SameAs reports whether the difference between two copies can matter to anyone. A template
+// SameAs reports whether two copies are equal in everything that matters to Lockstep. A template
 // that its controller has acted on keeps its number, unless another one came and went.
 func (w *Workload) SameAs(old *Workload) bool {
 	return w.UID == old.UID && w.templateSum == old.templateSum && (w.Revision == old.Revision || !old.Status.Observed) && w.Deleting == old.Deleting &&
 		w.Borrows == old.Borrows && w.Status.Aborted == old.Status.Aborted && w.Status.Paused == old.Status.Paused && maps.Equal(w.Annotations, old.Annotations)
 }
 
-// SameProgress reports whether the workload's controller has noted nothing new on it: neither
-// in the status nor by the number of a revision. A list may bring a new number with the status
-// of before, after templates that came and went.
+// SameProgress reports whether the workload's controller hasn't written anything new: neither a
+// status nor a revision number. After templates that came and went, a list may show a new number
+// with the old status.
 func (w *Workload) SameProgress(old *Workload) bool {
 	return w.Status == old.Status && w.Revision == old.Revision
 }
 
-// SlimWorkload makes a Workload of an API object of the given kind.
+// SlimWorkload makes a Workload from an API object of the given kind.
 func SlimWorkload(kind Kind, object any, words settings.Vocabulary) (*Workload, error) {
 	m, err := kind.Read(object)
 	if err != nil {
@@ -275,7 +274,7 @@ func ShownIn(template *corev1.PodTemplateSpec) input.Shown {
 	return input.ParseShown(TextIn(template))
 }
 
-// TextIn is what was written into a pod template to show them.
+// TextIn is the text in a pod template that shows the versions.
 func TextIn(template *corev1.PodTemplateSpec) string {
 	if text := template.Annotations[settings.Inputs]; len(input.ParseShown(text)) > 0 {
 		return text
@@ -283,8 +282,8 @@ func TextIn(template *corev1.PodTemplateSpec) string {
 	return textInEnvironment(containersOf(&template.Spec))
 }
 
-// rolledOutAt is when we wrote the versions that the template shows. Whoever writes a
-// field takes it over in the managed fields; we may still own what is around it.
+// rolledOutAt is when Lockstep wrote the versions that the template shows. Another writer of a
+// field takes it over in the managed fields; Lockstep may still own the fields around it.
 func rolledOutAt(m metav1.Object) time.Time {
 	var latest time.Time
 	for _, e := range m.GetManagedFields() {
@@ -295,7 +294,7 @@ func rolledOutAt(m metav1.Object) time.Time {
 	return latest
 }
 
-// ownsVersions looks for the annotation, or for the value of the variable in
+// ownsVersions searches for the annotation, or for the value of the variable in
 // "k:{\"name\":\"LOCKSTEP_INPUTS\"}":{".":{},"f:name":{},"f:value":{}}.
 func ownsVersions(entry []byte) bool {
 	if owns(entry, []string{`"f:` + settings.Inputs + `":`}) {
@@ -306,7 +305,7 @@ func ownsVersions(entry []byte) bool {
 	return owns(variable, []string{`"f:value":`})
 }
 
-// writtenAt is when the object was last written, by whomever.
+// writtenAt is when any writer last wrote the object.
 func writtenAt(m metav1.Object) time.Time {
 	latest := m.GetCreationTimestamp().Time
 	for _, e := range m.GetManagedFields() {
@@ -317,9 +316,9 @@ func writtenAt(m metav1.Object) time.Time {
 	return latest
 }
 
-// askedAt is the latest time of an entry of the managed fields that owns the
-// annotation. The entry may have been written for another of its fields since, so
-// the request is not younger than that, and perhaps older.
+// askedAt is the latest time of a managed fields entry that owns the annotation. The entry may
+// have been written for another of its fields since, so the annotation is at least that old, and
+// perhaps older.
 func askedAt(m metav1.Object) time.Time {
 	if _, asks := m.GetAnnotations()[settings.Reload]; !asks {
 		return time.Time{}
@@ -327,7 +326,7 @@ func askedAt(m metav1.Object) time.Time {
 	return AnnotationWriter(m, settings.Reload).At
 }
 
-// ownSettings keeps the annotations that mean something to Lockstep.
+// ownSettings keeps the annotations that Lockstep knows.
 func ownSettings(m metav1.Object, words settings.Vocabulary) map[string]string {
 	var own map[string]string
 	for key, value := range m.GetAnnotations() {

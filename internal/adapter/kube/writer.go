@@ -7,15 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Writer is another program that wrote an object, as far as its managed fields tell.
+// Writer is another program that wrote an object, according to its managed fields.
 type Writer struct {
-	// Manager is the name that the writer gave, empty when nothing is known.
+	// Manager is the writer's field manager, empty when unknown.
 	Manager string
 	At      time.Time
 }
 
-// TemplateWriter is the manager with the latest write among those, Lockstep apart, that own
-// fields of the pod template. That write may have been to another of its fields.
+// TemplateWriter is the field manager, other than Lockstep, with the latest write among those
+// that own fields of the pod template. That write may have been to another of its fields.
 func TemplateWriter(o metav1.Object) Writer {
 	others := slices.DeleteFunc(slices.Clone(o.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldManager })
 	return writerOf(others, `"f:template":`)

@@ -9,19 +9,19 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// FieldManager is the name under which Lockstep's writes show in managed fields.
+// FieldManager is the field manager of Lockstep's writes.
 const FieldManager = "lockstep"
 
-// What is kept of workloads, sources and namespaces bounds when it was written, which
-// only a comparison with the copy before can tell.
+// Workloads, sources and namespaces track bounds on when they were written, which only a
+// comparison with the previous copy shows.
 var (
 	_ mirror.Tracked[*Workload]  = (*Workload)(nil)
 	_ mirror.Tracked[*Source]    = (*Source)(nil)
 	_ mirror.Tracked[*Namespace] = (*Namespace)(nil)
 )
 
-// writtenSince bounds a write that the copy of before does not have. What a list shows has
-// happened since the watch was in step.
+// writtenSince bounds a write that the previous copy lacks. A change that a list shows happened
+// after the watch was last in sync.
 func writtenSince(before, after string, how mirror.Arrival) timeline.Bounds {
 	written := timeline.WrittenBetween(before, after, how.Watched)
 	if since := timeline.WrittenBetween(how.Since, after, how.Watched); since.Min <= written.Max {

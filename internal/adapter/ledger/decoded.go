@@ -6,17 +6,19 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// decodedAtMost bounds the decoded entries of a shard, 1,024 in all. One takes three times as much memory as its text, so
-// that 10,000 workloads are kept as text.
+// decodedAtMost limits the decoded entries of a shard, 1,024 in all. A decoded entry takes three
+// times as much memory as its text, so 10,000 workloads are kept as text.
 const decodedAtMost = 16
 
-// decoded is an entry as its text says. All who ask share it, so nobody may change it.
+// decoded is an entry with the text it was decoded from. Callers share it and must not change
+// it.
 type decoded struct {
 	text  string
 	entry record.Entry
 }
 
-// entry returns the newest entry, written or not; false when there is none. The error says why it cannot be read.
+// entry returns the newest entry, written or not; false when there is none. The error is set
+// when the entry cannot be read.
 func (s *shard) entry(key string) (record.Entry, bool, error) {
 	text, ok := s.get(key)
 	if !ok {

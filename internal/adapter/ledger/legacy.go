@@ -26,26 +26,25 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// strongSuffix marks the second key of a source: the strong version, and the
-// SHA-1 that it goes with. When the two keys disagree the original program has
-// been at work again, and its SHA-1 counts.
+// strongSuffix marks the second key of a source: the strong version, and the SHA-1 that it
+// belongs to. When the two keys disagree, the original program has written again, and its SHA-1
+// counts.
 const strongSuffix = ".sha256"
 
-// LegacyOptions say where kubernetes-reloader kept its state.
+// LegacyOptions configure where kubernetes-reloader kept its state.
 type LegacyOptions struct {
 	Namespace, Name string
 	Words           legacy.Words
 	Now             func() time.Time
-	// Report is called with each problem of writing the state.
+	// Report is called with each error while writing the state.
 	Report func(error)
-	// Status is called when the state can be followed, or no longer.
+	// Status is called when watching the state starts or stops working.
 	Status func(mirror.Sync)
 }
 
-// Legacy is the record in the form of kubernetes-reloader: one digest for
-// each source, not for each workload. A source's digest is written when all the
-// workloads that name it have been given it; until then what each was given is
-// only in memory and in its template.
+// Legacy is the record in the form of kubernetes-reloader: one digest for each source, not for
+// each workload. A source's digest is written when it has been delivered to all workloads that
+// name it. Until then, each workload's delivered version is only in memory and in its template.
 type Legacy struct {
 	client  client.WithWatch
 	cache   *cluster.Cache
@@ -53,8 +52,8 @@ type Legacy struct {
 	mirror  *mirror.Mirror[*shardCopy]
 
 	mu sync.Mutex
-	// state is the ConfigMap. What another writer takes out is written again: this
-	// process still knows it, and the next one would not.
+	// state is the ConfigMap. If another writer removes a key, Lockstep writes it again: this
+	// process still knows the value, and the next one would not.
 	state     *shard
 	delivered map[kube.Key]record.Entry
 }
@@ -78,14 +77,14 @@ func (r *Legacy) Watch(ctx context.Context) {
 	r.mirror.Run(ctx, r.client, mirror.Scope{List: &corev1.ConfigMapList{}, Namespace: r.options.Namespace, Name: r.options.Name})
 }
 
-// Status tells how well the state can be read.
+// Status reports how well the state can be read.
 func (r *Legacy) Status() mirror.Sync {
 	return r.mirror.Status()
 }
 
-// Entry returns what the workload was given: what this process gave it, or what
-// its template and the state show. That is settled at first sight: a SHA-1 alone
-// would not tell of a later change that it does not see.
+// Entry returns the workload's delivered versions: those that this process delivered, or those
+// that its template and the state show. They are fixed at first sight: a SHA-1 alone would not
+// show a later change that it doesn't cover.
 func (r *Legacy) Entry(key kube.Key) (record.Entry, bool) {
 	w, ok := r.cache.Workload(key)
 	if !ok {
@@ -113,7 +112,7 @@ func (r *Legacy) entry(w *kube.Workload) record.Entry {
 	return e.Clone()
 }
 
-// firstSight is what template and state tell of a workload.
+// firstSight is the entry that a workload's template and the state show.
 func (r *Legacy) firstSight(w *kube.Workload) record.Entry {
 	e := record.Entry{ID: w.Key.ID(), UID: w.UID, Inputs: map[input.ID]record.Delivered{}}
 	for _, id := range r.listed(w) {
@@ -133,7 +132,7 @@ func (r *Legacy) listed(w *kube.Workload) []input.ID {
 	return list
 }
 
-// known is the version that a source had when the workload was last given it.
+// known is the version of a source that was last delivered to the workload.
 func (r *Legacy) known(w *kube.Workload, id input.ID) (fingerprint.Version, bool) {
 	sum, strong := r.digests(id)
 	s, exists := r.cache.Source(w.Key.Namespace, id)
@@ -152,8 +151,8 @@ func (r *Legacy) basis(kind input.Kind) string {
 	return r.cache.Absent(kind, fingerprint.AllKeys()).Basis
 }
 
-// recogniseSums replaces each version of which only the SHA-1 is known by the
-// current one, where that has the same SHA-1.
+// recogniseSums replaces each version of which only the SHA-1 is known by the current one, if
+// that has the same SHA-1.
 func (r *Legacy) recogniseSums(w *kube.Workload, e record.Entry) {
 	for id, given := range e.Inputs {
 		if s, exists := r.cache.Source(w.Key.Namespace, id); exists && given.Version.Sum == s.Legacy {
@@ -163,8 +162,8 @@ func (r *Legacy) recogniseSums(w *kube.Workload, e record.Entry) {
 	}
 }
 
-// digests reads a source's digests; the strong one is zero when there is none that
-// goes with the SHA-1 and was made as this program makes them.
+// digests reads a source's digests; the strong one is zero unless it belongs to the SHA-1 and
+// was made as this program makes them.
 func (r *Legacy) digests(id input.ID) (sum string, strong fingerprint.Version) {
 	key := legacy.SourceKey(id)
 	if sum = r.value(key); !fingerprint.IsLegacy(sum) {
@@ -182,8 +181,8 @@ func (r *Legacy) value(key string) string {
 	return text
 }
 
-// Put remembers what a workload was given, and writes down each source that all
-// its workloads have now.
+// Put records a workload's delivered versions, and writes each source that has now been
+// delivered to all its workloads.
 func (r *Legacy) Put(key kube.Key, entry record.Entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,8 +191,8 @@ func (r *Legacy) Put(key kube.Key, entry record.Entry) error {
 	return nil
 }
 
-// Forget removes what is remembered of a workload. All the workloads that are left
-// may now have its sources, or there may be none left.
+// Forget removes a workload's entry. Afterwards all remaining workloads may have its sources, or
+// none may be left.
 func (r *Legacy) Forget(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,8 +211,8 @@ func (r *Legacy) settleAll(namespace string, e record.Entry) {
 	}
 }
 
-// settle notes the digests of a source that every workload has. Of a source that
-// was never there it notes that, so that its coming is a change.
+// settle records the digests of a source that has been delivered to every workload. It records a
+// missing source too, so its creation counts as a change.
 func (r *Legacy) settle(namespace string, id input.ID) {
 	followers := r.followers(namespace, id)
 	if len(followers) == 0 {
@@ -237,7 +236,7 @@ func (r *Legacy) settle(namespace string, id input.ID) {
 	r.state.set(key+strongSuffix, &strong)
 }
 
-// followers are the workloads whose annotations name the source.
+// followers returns the workloads whose annotations name the source.
 func (r *Legacy) followers(namespace string, id input.ID) []*kube.Workload {
 	var found []*kube.Workload
 	for _, key := range r.cache.Users(namespace, id) {
@@ -248,7 +247,7 @@ func (r *Legacy) followers(namespace string, id input.ID) []*kube.Workload {
 	return found
 }
 
-// stateChanged takes what the state's ConfigMap says now.
+// stateChanged adopts the current content of the state's ConfigMap.
 func (r *Legacy) stateChanged(_, now *shardCopy) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,7 +262,7 @@ func (r *Legacy) stateChanged(_, now *shardCopy) {
 	r.state.retry = retry{}
 }
 
-// reportOdd tells of entries that are no digests; they count as not there.
+// reportOdd reports entries that aren't digests; they are ignored.
 func (r *Legacy) reportOdd(before map[string]string) {
 	for key, text := range r.state.stored {
 		_, ours := sourceOfKey(key)
@@ -292,16 +291,16 @@ func (r *Legacy) Run(ctx context.Context) error {
 	}
 }
 
-// pruneOnce takes out what the original left, once the workloads are known.
+// pruneOnce removes the original's leftovers, once the workloads are known.
 func (r *Legacy) pruneOnce() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.prune()
 }
 
-// prune takes out the digests of sources that no workload names; the original
-// kept them until the ConfigMap was full. It reports whether it could tell: a
-// kind of workload that cannot be listed may name any source.
+// prune removes the digests of sources that no workload names; the original kept them until the
+// ConfigMap was full. It reports whether it could decide: a kind of workload that cannot be
+// listed may name any source.
 func (r *Legacy) prune() bool {
 	for _, s := range append(r.cache.Status(), r.Status()) {
 		if s.Role != mirror.RoleSource && !s.Synced {
@@ -317,8 +316,8 @@ func (r *Legacy) prune() bool {
 	return true
 }
 
-// sourceOfKey reads whose digest a key holds. Names of objects have none of the
-// characters that the key rule replaces, so the key can be taken apart.
+// sourceOfKey parses the source of a digest's key. Object names don't contain the characters
+// that the key rule replaces, so parsing is unambiguous.
 func sourceOfKey(key string) (input.ID, bool) {
 	name, ok := strings.CutPrefix(strings.TrimSuffix(key, strongSuffix), "v1.")
 	if !ok {
@@ -331,12 +330,12 @@ func sourceOfKey(key string) (input.ID, bool) {
 	return input.ID{Kind: input.Kind(kind), Name: name}, true
 }
 
-// writeTimeout bounds a write: a connection that hangs must not end all writing.
+// writeTimeout bounds a write: a hanging connection must not block all further writes.
 const writeTimeout = 10 * time.Second
 
-// retry spaces out attempts that fail: every second at first, every minute in
-// the end, so that a permission that is missing for good costs next to nothing. An API
-// server that is busy or away will be back: then what was given must not wait.
+// retry spaces out failing attempts: every second at first, every minute in the end, so a
+// permission that stays missing costs next to nothing. A busy or unreachable API server
+// recovers, so delivered versions must not wait long for it.
 type retry struct {
 	failures  int
 	notBefore time.Time
@@ -351,7 +350,7 @@ func (t retry) failed(now time.Time, err error) retry {
 	return retry{t.failures + 1, now.Add(delay)}
 }
 
-// longestOutage is how long to wait at most for an API server that did not answer.
+// longestOutage is the maximum wait for an API server that did not respond.
 const longestOutage = 4 * time.Second
 
 func (r *Legacy) notBefore() time.Time {
@@ -360,9 +359,8 @@ func (r *Legacy) notBefore() time.Time {
 	return r.state.retry.notBefore
 }
 
-// flush writes what changed with one patch, which is all that the original's
-// role allows. Without the object and without the permission to make it the process
-// goes on from memory.
+// flush writes the changes with one patch, the only verb that the original's role allows.
+// Without the object and without permission to create it, the process continues from memory.
 func (r *Legacy) flush(ctx context.Context, now time.Time) {
 	r.mu.Lock()
 	changes := r.state.send()
@@ -391,7 +389,7 @@ func (r *Legacy) flush(ctx context.Context, now time.Time) {
 	r.state.written(changes, stored.ResourceVersion)
 }
 
-// write sends changes and returns the ConfigMap that they led to.
+// write sends changes and returns the resulting ConfigMap.
 func (r *Legacy) write(ctx context.Context, changes map[string]*string) (*corev1.ConfigMap, error) {
 	body, err := json.Marshal(map[string]any{"data": changes})
 	if err != nil {

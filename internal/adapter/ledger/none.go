@@ -6,23 +6,23 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// None is the record of a program that keeps none: what the templates have is all that is
-// known.
+// None is the record of a program that doesn't keep one: only the templates show delivered
+// versions.
 type None struct{}
 
-// Entry says that a workload may have been followed before, and that it is not known what
-// it was given.
+// Entry reports that a workload may have been followed before, and that its delivered versions
+// are unknown.
 func (None) Entry(kube.Key) (record.Entry, bool) {
 	return record.Entry{Unstored: record.Unstored{Lost: true}}, true
 }
 
-// Put remembers nothing.
+// Put does nothing.
 func (None) Put(kube.Key, record.Entry) error { return nil }
 
-// Forget has nothing to forget.
+// Forget does nothing.
 func (None) Forget(kube.Key) {}
 
-// Status is that there is nothing to wait for.
+// Status is always synced: there is nothing to wait for.
 func (None) Status() mirror.Sync {
 	return mirror.Sync{Resource: "record (none is kept)", Role: mirror.RoleRecord, Synced: true}
 }

@@ -24,44 +24,44 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// shardCount spreads the record so that 10,000 workloads stay under 128 KiB a
-// ConfigMap; the API server would take up to 1 MiB.
+// shardCount keeps each ConfigMap under 128 KiB for 10,000 workloads; the API server accepts up
+// to 1 MiB.
 const shardCount = 64
 
-// flushEvery bounds the writes: at most one a shard in this time.
+// flushEvery limits the writes: at most one per shard in this time.
 const flushEvery = time.Second
 
-// Options say where the record is kept.
+// Options configure where the record is kept.
 type Options struct {
 	// Namespace of the ConfigMaps.
 	Namespace string
-	// Name that starts the names of the ConfigMaps.
+	// Name is the prefix of the ConfigMap names.
 	Name string
-	// Version of the program, which they tell.
+	// Version of the program, which is written to the ConfigMaps.
 	Version string
 	// Now is the clock.
 	Now func() time.Time
-	// Report is called with each problem of reading or writing the record.
+	// Report is called with each error while reading or writing the record.
 	Report func(error)
-	// Unwritable, when it is set, is called with a shard that could not be written
-	// several times in a row.
+	// Unwritable, if set, is called with a shard that could not be written several times in a
+	// row.
 	Unwritable func(shard string, err error)
-	// Status is called when the record can be followed, or no longer.
+	// Status is called when watching the record starts or stops working.
 	Status func(mirror.Sync)
 }
 
-// ErrForeignConfigMap says that a ConfigMap with the name of a shard exists and is not
-// part of a record.
+// ErrForeignConfigMap means that a ConfigMap with the name of a shard exists and isn't part of a
+// record.
 var ErrForeignConfigMap = errors.New("a ConfigMap of this name exists that is not ours (it lacks the label " + settings.StateLabel + ")")
 
-// Records is what was delivered to each workload, kept in ConfigMaps of the
-// controller's own namespace. Reading never waits; writing is gathered and done
-// by Run, each with the resource version that it was decided on.
+// Records holds the versions delivered to each workload, in ConfigMaps of the controller's own
+// namespace. Reads never wait. Run writes changes in batches, each with the resource version
+// that they were decided on.
 type Records struct {
 	client  client.WithWatch
 	options Options
 	mirror  *mirror.Mirror[*shardCopy]
-	// slots is full while enough shards are written.
+	// slots is full while the maximum number of shards is being written.
 	slots chan struct{}
 
 	mu      sync.Mutex
@@ -73,8 +73,8 @@ type Records struct {
 	missed map[schema.GroupKind]bool
 }
 
-// Writes counts the writes of a record. One that conflicted met another writer; what
-// it was to write is written later.
+// Writes counts the writes of a record. A conflicted write met another writer; its changes are
+// written later.
 type Writes struct{ Succeeded, Failed, Conflicted int }
 
 // New makes a record that is empty until Watch.
@@ -90,9 +90,9 @@ func New(c client.WithWatch, o Options) *Records {
 	return r
 }
 
-// Entry returns what is remembered of a workload. An entry that cannot be read
-// is reported and returned as lost, so that its workload takes a new baseline. One
-// that a newer program wrote is returned as too new and never touched.
+// Entry returns a workload's entry. An unreadable entry is reported and returned as lost, so its
+// workload gets a new baseline. One that a newer program wrote is returned as too new and never
+// changed.
 func (r *Records) Entry(key kube.Key) (record.Entry, bool) {
 	r.mu.Lock()
 	entry, ok, err := r.shardOf(key).entry(storageKey(key))
@@ -113,7 +113,7 @@ func (r *Records) Entry(key kube.Key) (record.Entry, bool) {
 	return entry, true
 }
 
-// Put remembers an entry. It is written within a second or two.
+// Put stores an entry. It is written within a second or two.
 func (r *Records) Put(key kube.Key, entry record.Entry) error {
 	text, err := entry.Encode()
 	if err != nil {
@@ -125,8 +125,8 @@ func (r *Records) Put(key kube.Key, entry record.Entry) error {
 	return nil
 }
 
-// replace sets what is remembered of a workload; nil removes it. What a newer program
-// wrote is left as it is.
+// replace sets a workload's entry; nil removes it. Entries that a newer program wrote stay
+// unchanged.
 func (r *Records) replace(key kube.Key, text *string) {
 	s, stored := r.shardOf(key), storageKey(key)
 	_, ok, err := s.entry(stored)
@@ -134,13 +134,12 @@ func (r *Records) replace(key kube.Key, text *string) {
 		return
 	}
 	if before, _ := s.get(stored); ok && err != nil {
-		s.set(unreadableWord+stored, &before) // a person can still look at it
+		s.set(unreadableWord+stored, &before) // an operator can still inspect it
 	}
 	s.set(stored, text)
 }
 
-// TooNew lists the entries that a newer program wrote, by the keys they are stored
-// under.
+// TooNew lists the storage keys of the entries that a newer program wrote.
 func (r *Records) TooNew() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,8 +151,8 @@ func (r *Records) TooNew() []string {
 	return keys
 }
 
-// PutNow remembers an entry and waits until it is written. It returns the API
-// server's time of the write.
+// PutNow stores an entry and waits until it is written. It returns the API server's time of the
+// write.
 func (r *Records) PutNow(ctx context.Context, key kube.Key, entry record.Entry) (time.Time, error) {
 	if err := r.Put(key, entry); err != nil {
 		return time.Time{}, err
@@ -170,7 +169,7 @@ func (r *Records) PutNow(ctx context.Context, key kube.Key, entry record.Entry) 
 	return at, nil
 }
 
-// Forget removes what is remembered of a workload, also what could not be read.
+// Forget removes a workload's entry, even an unreadable one.
 func (r *Records) Forget(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +177,7 @@ func (r *Records) Forget(key kube.Key) {
 	r.shardOf(key).set(unreadableWord+storageKey(key), nil)
 }
 
-// Keys lists the workloads that something is remembered of.
+// Keys lists the workloads on record.
 func (r *Records) Keys() []kube.Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -221,14 +220,13 @@ func (r *Records) countWrite(err error) {
 	}
 }
 
-// Status tells how well the record can be read.
+// Status reports how well the record can be read.
 func (r *Records) Status() mirror.Sync {
 	return r.mirror.Status()
 }
 
-// Watch follows the ConfigMaps of the record until the context ends, so that a
-// process that begins to lead knows what the last leader delivered, and so that
-// a deleted record is written again.
+// Watch follows the record's ConfigMaps until the context ends, so a new leader knows the
+// versions that the last leader delivered, and a deleted record is written again.
 func (r *Records) Watch(ctx context.Context) {
 	r.mirror.Run(ctx, r.client, mirror.Scope{
 		List: &corev1.ConfigMapList{}, Namespace: r.options.Namespace,
@@ -241,7 +239,7 @@ func (r *Records) shardChanged(old, now *shardCopy) {
 		if s, ok := r.shards[now.Name]; ok {
 			r.adopt(s, now.ConfigMap)
 		}
-		now.Data = nil // the shard has the texts; after a write of ours this would be a second copy
+		now.Data = nil // the shard has the texts; after Lockstep's own write this would be a second copy
 		return
 	}
 	r.mu.Lock()
@@ -256,7 +254,7 @@ func (r *Records) shardChanged(old, now *shardCopy) {
 	}
 }
 
-// idOf reads which workload a stored text belongs to.
+// idOf parses the workload from a stored text.
 func idOf(text string) (kube.Key, bool) {
 	entry, err := record.Decode(text)
 	if err != nil {
@@ -293,13 +291,13 @@ func ShardNames(name string) []string {
 
 func nthShard(name string, n int) string { return name + "-" + strconv.Itoa(n/10) + strconv.Itoa(n%10) }
 
-// storageKey is the workload's key in a ConfigMap. Names are too long for one
-// in rare cases; a digest stands for those.
+// storageKey is the workload's key in a ConfigMap. A name that is too long is replaced by a
+// digest.
 func storageKey(key kube.Key) string {
 	return shortKey(key.Kind + "." + key.Group + "_" + key.Namespace + "_" + key.Name)
 }
 
-// hashedWord begins a key that a digest stands for.
+// hashedWord is the prefix of a key that is a digest.
 const hashedWord = "sha256_"
 
 func shortKey(readable string) string {

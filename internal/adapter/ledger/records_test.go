@@ -272,7 +272,8 @@ func TestRecordsOverruledByARemoval(t *testing.T) {
 	one.Forget(a)
 	one.flush(t.Context())
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return told.Times(a) > 0, "the workload whose entry was removed under ours is not woken"
+		e, ok := two.Entry(a)
+		return told.Times(a) > 0, fmt.Sprintf("another process removed the entry, and the workload isn't woken; its entry (present: %t) is %+v", ok, e)
 	})
 	if e, ok := two.Entry(a); ok {
 		t.Errorf("the removed entry is %+v", e)
@@ -283,13 +284,16 @@ func TestRecordsOverruledByARemoval(t *testing.T) {
 func TestRecordsSurviveTheirDeletion(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t)
-	r, _ := newRecords(t, w)
+	r, problems := newRecords(t, w)
 	watchRecords(t, r)
 	testkit.RunInBackground(t, func(ctx context.Context) { _ = r.Run(ctx) })
 	a, b := neighbours(r)
 	put(t, r, a, "1")
 	put(t, r, b, "1")
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return len(shardsOf(t, w)) == 1, "the record is not written" })
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		n := len(shardsOf(t, w))
+		return n == 1, fmt.Sprintf("the record consists of %d ConfigMaps, want one; problems: %s", n, problems.text())
+	})
 	for _, shard := range shardsOf(t, w) {
 		if err := w.Client.Delete(t.Context(), &shard); err != nil {
 			t.Fatal(err)

@@ -6,20 +6,20 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// bound is how many bytes of a shard are taken at most, by the workloads of one
-// namespace and by all.
+// bound is the maximum number of bytes in a shard, for the workloads of one namespace and for
+// all.
 type bound struct{ namespace, shard int }
 
-// forNew is what workloads can take that come, or that follow more than before. One
-// namespace leaves room for seven others.
+// forNew limits new workloads, and those that follow more sources than before. One namespace
+// leaves room for seven others.
 func forNew() bound { return bound{64 << 10, 500 << 10} }
 
-// forKnown is what workloads on record can grow to, when they follow no more than
-// before: what was given, shown and reverted is longer than a baseline. It leaves
-// room for the notes on workloads that are gone, below the 1 MiB of a ConfigMap.
+// forKnown limits the growth of workloads on record that don't follow more sources than before:
+// delivered, shown and reverted versions take more space than a baseline. It leaves room for
+// notes on deleted workloads, below the 1 MiB of a ConfigMap.
 func forKnown() bound { return bound{108 << 10, 850 << 10} }
 
-// refuse says why there is no room beside what others take, empty when there is.
+// refuse explains why there isn't enough room, empty when there is.
 func (b bound) refuse(s *shard, namespace string, own, all int) string {
 	switch {
 	case own > b.namespace:
@@ -30,9 +30,9 @@ func (b bound) refuse(s *shard, namespace string, own, all int) string {
 	return ""
 }
 
-// Reserve keeps room for an entry until Release, and says why when there is none. Only those
-// that came last, or ask for more, find none, unless the entries of all have grown far
-// beyond what is usual.
+// Reserve keeps room for an entry until FreeRoom, or explains why there is none. Only the
+// workloads that came last, or need more than before, are refused, unless all entries have grown
+// far beyond the usual size.
 func (r *Records) Reserve(key kube.Key, room int) (full string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *Records) Reserve(key kube.Key, room int) (full string) {
 	return why
 }
 
-// FreeRoom gives back what Reserve kept and the entry does not take.
+// FreeRoom releases the reserved room that the entry does not use.
 func (r *Records) FreeRoom(key kube.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,20 +59,20 @@ func (r *Records) FreeRoom(key kube.Key) {
 	s.measure(stored)
 }
 
-// isKnown reports whether a workload is on record and asks for no more room than its
-// entry may need already.
+// isKnown reports whether a workload is on record and doesn't need more room than its entry may
+// already use.
 func (s *shard) isKnown(key string, room int) bool {
 	e, ok, err := s.entry(key)
 	return ok && err == nil && e.Room() >= room
 }
 
-// lot is what a key of a shard takes, and whose it is.
+// lot is the space that a key of a shard takes, and the key's namespace.
 type lot struct {
 	namespace string
 	size      int
 }
 
-// tally is what the keys of a shard take, with running totals.
+// tally is the space that the keys of a shard take, with running totals.
 type tally struct {
 	lots       map[string]lot
 	all        int
@@ -83,7 +83,7 @@ func newTally() tally {
 	return tally{lots: map[string]lot{}, namespaces: map[string]int{}}
 }
 
-// with is what the namespace and all would take if the key took this.
+// with is the total space of the namespace and of all keys if the key had this size.
 func (t tally) with(key string, l lot) (own, all int) {
 	before := t.lots[key]
 	own, all = t.namespaces[l.namespace]+l.size, t.all+l.size-before.size
@@ -93,7 +93,7 @@ func (t tally) with(key string, l lot) (own, all int) {
 	return own, all
 }
 
-// set notes what a key takes, zero when it is gone.
+// set records the size of a key, zero when it is gone.
 func (t *tally) set(key string, l lot) {
 	t.add(t.lots[key].namespace, -t.lots[key].size)
 	t.add(l.namespace, l.size)
@@ -111,7 +111,7 @@ func (t *tally) add(namespace string, size int) {
 	}
 }
 
-// measure notes what a key takes now: its newest text, or more while room is kept.
+// measure records a key's current size: that of its newest text, or the reserved size.
 func (s *shard) measure(key string) {
 	l := s.claims[key]
 	if text, ok := s.get(key); ok {
@@ -121,7 +121,7 @@ func (s *shard) measure(key string) {
 	s.taken.set(key, l)
 }
 
-// measureAll begins anew, after the whole shard was replaced.
+// measureAll recomputes the tally after the whole shard was replaced.
 func (s *shard) measureAll() {
 	s.taken = newTally()
 	for key := range s.stored {

@@ -8,27 +8,27 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/cluster"
 )
 
-// A record by workload tells the feed more than whether it can be read.
+// A record by workload supports more than Status for the feed.
 var _ cluster.WorkloadMemory = (*Records)(nil)
 
-// Begin notes that a scope is followed, unless that is on record already. Workloads
-// that are not younger than newest were there before.
+// Begin records that a scope is followed, unless the record already lists it. Workloads created
+// no later than newest existed before.
 func (r *Records) Begin(scope cluster.Scope, newest time.Time) {
 	if _, begun := r.Since(scope); begun {
 		return
 	}
 	text, key := newest.UTC().Format(time.RFC3339), scopeKey(scope)
 	if strings.HasPrefix(key, hashedWord) {
-		text += " " + readableScope(scope) // the key does not tell whose it is
+		text += " " + readableScope(scope) // a hashed key doesn't show its namespace
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shardWith(key).set(key, &text)
 }
 
-// Since is from when on every workload of a scope was made while the controller
-// watched, or was down for a time; false when the scope is not followed yet. One
-// that is older and has no entry may have run for long without being followed.
+// Since is the time from which on every workload of a scope was created while the controller
+// watched or was down; false when the scope isn't followed yet. An older workload without an
+// entry may have run for a long time before it was followed.
 func (r *Records) Since(scope cluster.Scope) (since time.Time, begun bool) {
 	key := scopeKey(scope)
 	r.mu.Lock()
@@ -42,8 +42,8 @@ func (r *Records) Since(scope cluster.Scope) (since time.Time, begun bool) {
 	return since, err == nil
 }
 
-// scopeKey is the scope's key in a ConfigMap: "since.Deployment.apps_shop", with
-// nothing after the underscore where all namespaces are watched together.
+// scopeKey is the scope's key in a ConfigMap: "since.Deployment.apps_shop", with an empty
+// namespace where all namespaces are watched together.
 func scopeKey(s cluster.Scope) string {
 	return shortKey(readableScope(s))
 }

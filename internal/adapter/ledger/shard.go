@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/record"
 )
 
-// shardCopy is a ConfigMap of the record as the watch delivers it. Its texts are dropped when the shard has them.
+// shardCopy is a ConfigMap of the record from the watch. Its texts are dropped once the shard
+// has them.
 type shardCopy struct {
 	*corev1.ConfigMap
 }
@@ -25,38 +26,37 @@ func slimShard(object any) (*shardCopy, error) {
 	return &shardCopy{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name, ResourceVersion: cm.ResourceVersion}, Data: cm.Data}}, nil
 }
 
-// SameAs reports whether two copies are of one version.
+// SameAs reports whether two copies have the same version.
 func (s *shardCopy) SameAs(old *shardCopy) bool { return s.ResourceVersion == old.ResourceVersion }
 
-// shard is one ConfigMap of the record as this process knows it: what the API
-// server holds, and what has yet to be written there.
+// shard is this process's state of one ConfigMap of the record: the content in the API server,
+// and the changes that aren't written yet.
 type shard struct {
 	name string
-	// writing is full while a request is under way, so that this process never
-	// conflicts with itself.
+	// writing is full while a request is in flight, so this process never conflicts with itself.
 	writing chan struct{}
-	// busy is true from when a write is decided on until it is over.
+	// busy is true from the decision to write until the write is over.
 	busy            bool
 	resourceVersion string
 	complaint       string // why the last write failed
 	retry           retry
 	stored          map[string]string
-	// decoded are the entries that were read last, each with its text. Looks at one workload
-	// come in series, and nothing has changed at most of them.
+	// decoded caches the last read entries, each with its text. Decisions on one workload come
+	// in series, and most don't change its entry.
 	decoded map[string]decoded
 	// tooNew are the keys of entries that a newer program wrote.
 	tooNew []string
 	// dirty holds the texts that differ from stored; nil removes a key.
 	dirty map[string]*string
-	// sent is what was last sent to the API server, until it has taken it. The watch
-	// may deliver it before the answer does.
+	// sent holds the changes last sent to the API server, until it has accepted them. The watch
+	// may report them before the response arrives.
 	sent map[string]*string
-	// sentAt is the version that was known when it was sent.
+	// sentAt is the known version at the time of sending.
 	sentAt string
-	// insists is true where our texts stand against another writer's, and where what
-	// another writer removes is written again; else the other writer's stand.
+	// insists is true where Lockstep's texts win over another writer's, and are written again
+	// when another writer removes them; otherwise the other writer's texts win.
 	insists bool
-	// taken is what the newest texts take, and claims what is kept free for entries that
+	// taken is the size of the newest texts, and claims is the room reserved for entries that
 	// are about to be put.
 	taken  tally
 	claims map[string]lot
@@ -81,8 +81,8 @@ func (s *shard) get(key string) (string, bool) {
 	return text, ok
 }
 
-// set notes a text that has to be written; nil removes the key. What is sent may change
-// what is stored, so that a text which equals that is to be written as well.
+// set records a text to write; nil removes the key. Changes in flight may change the stored
+// text, so even a text that equals the stored one has to be written then.
 func (s *shard) set(key string, text *string) {
 	defer s.measure(key)
 	stored, known := s.stored[key]
@@ -98,32 +98,32 @@ func (s *shard) set(key string, text *string) {
 	s.dirty[key] = text
 }
 
-// send returns the changes that are to be written now.
+// send returns the changes to write now.
 func (s *shard) send() map[string]*string {
 	s.sent, s.sentAt = maps.Clone(s.dirty), s.resourceVersion
 	return s.sent
 }
 
-// refused is called when the API server does not have the version that changes were
-// made of. Its own is newer then, even with a lower number: after a restore from a
-// backup numbers begin again.
+// refused is called when the API server rejects the version that the changes are based on. Its
+// own version is newer then, even with a lower number: after a restore from a backup, numbers
+// start again.
 func (s *shard) refused(resourceVersion string) {
 	if s.resourceVersion == resourceVersion {
 		s.resourceVersion = ""
 	}
 }
 
-// startedOver reports whether the answer to what was sent has a lower number than what
-// was known when it was sent. A write comes after all that was known before it, so the
-// numbers have begun again.
+// startedOver reports whether the response has a lower version than the one known when the
+// changes were sent. A write comes after everything known before it, so the numbers have started
+// again.
 func (s *shard) startedOver(answer string) bool {
 	return isOlder(answer, s.sentAt)
 }
 
-// adopt takes over what the API server holds, unless that is older than what we
-// know. It returns the keys that another writer changed under our own unwritten
-// change, each with a text that names its workload: theirs stands, and the
-// decision behind ours has to be taken again.
+// adopt takes over the API server's content, unless it is older than the known one. It returns
+// the keys that another writer changed under an unwritten change of Lockstep, each with a text
+// that identifies its workload. The other writer's text wins, and Lockstep has to decide again
+// on that workload.
 func (s *shard) adopt(cm *corev1.ConfigMap) (overruled map[string]string) {
 	if !s.olderThan(cm.ResourceVersion) {
 		return nil
@@ -145,7 +145,7 @@ func (s *shard) adopt(cm *corev1.ConfigMap) (overruled map[string]string) {
 	return overruled
 }
 
-// yield drops those of our changes that another writer's stand against.
+// yield drops Lockstep's changes to keys that another writer changed.
 func (s *shard) yield(data map[string]string) (overruled map[string]string) {
 	overruled = map[string]string{}
 	for key, ours := range s.dirty {
@@ -153,7 +153,7 @@ func (s *shard) yield(data map[string]string) (overruled map[string]string) {
 		after, has := data[key]
 		switch {
 		case had == has && before == after, isText(s.sent, key, after, has):
-			// No other writer changed it: ours is still to be written.
+			// No other writer changed it: Lockstep's change still has to be written.
 		case ours == nil && has:
 			overruled[key] = after
 			delete(s.dirty, key)
@@ -165,7 +165,7 @@ func (s *shard) yield(data map[string]string) (overruled map[string]string) {
 	return overruled
 }
 
-// noteTooNew notes which entries a newer program wrote.
+// noteTooNew records which entries a newer program wrote.
 func (s *shard) noteTooNew() {
 	s.tooNew = nil
 	for key, text := range s.stored {
@@ -175,7 +175,7 @@ func (s *shard) noteTooNew() {
 	}
 }
 
-// keepRemoved notes what another writer removed, to be written again.
+// keepRemoved schedules texts that another writer removed to be written again.
 func (s *shard) keepRemoved(data map[string]string) {
 	for key, text := range s.stored {
 		_, kept := data[key]
@@ -185,21 +185,21 @@ func (s *shard) keepRemoved(data map[string]string) {
 	}
 }
 
-// olderThan reports whether what we know is older than the given version; what cannot
+// olderThan reports whether the known version is older than the given one; a version that cannot
 // be compared counts as newer.
 func (s *shard) olderThan(resourceVersion string) bool {
 	return resourceVersion != s.resourceVersion && !isOlder(resourceVersion, s.resourceVersion)
 }
 
-// isOlder compares resource versions of one object; what cannot be compared is not
+// isOlder compares resource versions of one object; a version that cannot be compared isn't
 // older.
 func isOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// isText reports whether the changes make of a key exactly this text, or remove
-// it when it must not exist.
+// isText reports whether the changes set a key to exactly this text, or remove it when it must
+// not exist.
 func isText(changes map[string]*string, key, text string, exists bool) bool {
 	change, ok := changes[key]
 	if !ok || change == nil {
@@ -208,8 +208,7 @@ func isText(changes map[string]*string, key, text string, exists bool) bool {
 	return exists && *change == text
 }
 
-// lost is called when the ConfigMap was deleted: everything we know has to be
-// written again.
+// lost is called when the ConfigMap was deleted: all known texts have to be written again.
 func (s *shard) lost() {
 	s.keepRemoved(nil)
 	for key, text := range s.dirty {
@@ -221,16 +220,16 @@ func (s *shard) lost() {
 	s.measureAll()
 }
 
-// forget drops all that is known, for a process that does not lead.
+// forget drops all state, for a process that does not lead.
 func (s *shard) forget() {
 	s.resourceVersion, s.stored, s.dirty, s.sent = "", map[string]string{}, map[string]*string{}, nil
 	s.tooNew = nil
 	s.measureAll()
 }
 
-// written is called when the API server has taken a set of changes. When the
-// watch has shown a newer state meanwhile, that one stands; where we insist, what it
-// does not show stays to be written.
+// written is called when the API server has accepted a set of changes. If the watch has reported
+// a newer state meanwhile, that state wins; with insists, texts missing there still have to be
+// written.
 func (s *shard) written(changes map[string]*string, resourceVersion string) {
 	overtaken := isOlder(resourceVersion, s.resourceVersion)
 	s.sent = nil
@@ -249,7 +248,7 @@ func (s *shard) written(changes map[string]*string, resourceVersion string) {
 			s.stored[key] = *text
 		}
 		if newest, ok := s.dirty[key]; ok {
-			s.set(key, newest) // it may be stored by now
+			s.set(key, newest) // it may be stored already
 		}
 		s.measure(key)
 	}

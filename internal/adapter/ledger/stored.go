@@ -15,27 +15,27 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// ReadEntry reads what is on record of one workload, for a command that follows nothing.
-// It is false when there is nothing, or nothing that can be read.
+// ReadEntry reads the entry of one workload, for a one-shot command. It is false when there is
+// no readable entry.
 func ReadEntry(ctx context.Context, c client.Reader, namespace, name string, key kube.Key) (record.Entry, bool, error) {
 	e, found, err := NewReading(c, namespace, name).Entry(ctx, key)
 	return e, found && !e.TooNew, err
 }
 
-// Reading reads what is on record of several workloads, each part of the record once.
+// Reading reads the entries of several workloads, and each part of the record once.
 type Reading struct {
 	client          client.Reader
 	namespace, name string
 	parts           map[string]map[string]string
 }
 
-// NewReading reads the record that is in the namespace, in ConfigMaps whose names begin so.
+// NewReading reads the record in the namespace, in ConfigMaps with this name prefix.
 func NewReading(c client.Reader, namespace, name string) *Reading {
 	return &Reading{client: c, namespace: namespace, name: name, parts: map[string]map[string]string{}}
 }
 
-// Entry is what is on record of one workload. Of an entry that a newer program wrote only
-// that is known.
+// Entry is the entry of one workload. For an entry that a newer program wrote it only sets
+// TooNew.
 func (r *Reading) Entry(ctx context.Context, key kube.Key) (record.Entry, bool, error) {
 	stored := storageKey(key)
 	part := shardName(r.name, stored)
@@ -58,23 +58,22 @@ func (r *Reading) Entry(ctx context.Context, key kube.Key) (record.Entry, bool, 
 
 // Stored is a whole record, as a command reads it.
 type Stored struct {
-	// Entries are those that can be read, and those that are too new, without their inputs.
+	// Entries are the readable ones, and those that are too new, without their inputs.
 	Entries map[kube.Key]record.Entry
-	// Version is that of the controller which wrote last, empty when none has said so.
+	// Version is that of the controller that wrote last, empty when unknown.
 	Version string
 	// Found is true when there is a record at all.
 	Found bool
 	// Written is when the controller last wrote each of the record's ConfigMaps.
 	Written map[string]time.Time
-	// Used is how much of each of them is taken, in all namespaces.
+	// Used is how much space of each ConfigMap is taken, in all namespaces.
 	Used []Used
 }
 
-// ShardOf is the name of the ConfigMap that the entry of a workload belongs into, in a record
-// of that name.
+// ShardOf is the name of the ConfigMap for a workload's entry, in a record of that name.
 func ShardOf(name string, key kube.Key) string { return shardName(name, storageKey(key)) }
 
-// shardsAtATime bounds how many shards are in memory at once.
+// shardsAtATime limits how many shards are in memory at once.
 const shardsAtATime = 16
 
 // ReadAll reads the record of the workloads in a namespace, or in all when it is empty.
@@ -106,8 +105,8 @@ func ReadAll(ctx context.Context, c client.Reader, at client.ObjectKey, namespac
 	}
 }
 
-// add reads one shard. What is neither an entry nor one of a newer program belongs to no
-// workload, or is reported by the controller.
+// add reads one shard. It skips texts that are neither an entry nor a newer program's: they
+// don't belong to a workload, or the controller reports them.
 func (s Stored) add(data map[string]string, namespace string) {
 	for stored, text := range data {
 		o, ok := ownerOf(stored, text)

@@ -11,21 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The beginnings of keys that are no workloads.
+// Prefixes of keys that aren't workloads.
 const (
 	sinceWord      = "since."
 	unreadableWord = "unreadable."
 )
 
-// owner is what a key of a shard belongs to: a kind, in one namespace or, without one,
+// owner is what a key of a shard belongs to: a kind, in one namespace or, if namespace is empty,
 // in all of them.
 type owner struct {
 	schema.GroupKind
 	namespace string
 }
 
-// ownerOf reads whose a key is. What another writer put into the record belongs to no
-// workload. Of a key that is too long only the text tells.
+// ownerOf parses a key's owner. Keys that another writer added don't belong to a workload. The
+// owner of a hashed key is in the text.
 func ownerOf(key, text string) (owner, bool) {
 	key = strings.TrimPrefix(key, unreadableWord)
 	if strings.HasPrefix(key, hashedWord) {
@@ -41,9 +41,9 @@ func ownerOf(key, text string) (owner, bool) {
 	return owner{schema.ParseGroupKind(parts[0]), parts[1]}, true
 }
 
-// Sweep takes out what is on record of namespaces that no longer exist and of kinds
-// that were not installed at the last sweep either. It asks the API server only when
-// something is on record of a namespace that is not known.
+// Sweep removes entries of deleted namespaces, and of kinds that were not installed at the
+// previous sweep either. It queries the API server only when the record lists an unknown
+// namespace.
 func (r *Records) Sweep(ctx context.Context, known func(namespace string) bool) error {
 	if !r.Status().Works() {
 		return nil
@@ -85,8 +85,8 @@ func (r *Records) owned() []ownedKey {
 	return all
 }
 
-// goneNamespaces are the namespaces that do not exist. They are asked for after the
-// record was looked at: one that is made meanwhile exists.
+// goneNamespaces returns the namespaces that do not exist. It lists them after the record was
+// read, so a namespace created meanwhile counts as existing.
 func (r *Records) goneNamespaces(ctx context.Context, all []ownedKey, known func(string) bool) (map[string]bool, error) {
 	gone := map[string]bool{}
 	for _, o := range all {
@@ -108,7 +108,7 @@ func (r *Records) goneNamespaces(ctx context.Context, all []ownedKey, known func
 	return gone, nil
 }
 
-// missingKinds are the kinds that the API server does not have.
+// missingKinds returns the kinds that the API server does not know.
 func (r *Records) missingKinds(all []ownedKey) map[schema.GroupKind]bool {
 	missing, asked := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
 	for _, o := range all {
@@ -123,7 +123,7 @@ func (r *Records) missingKinds(all []ownedKey) map[schema.GroupKind]bool {
 	return missing
 }
 
-// removeIf removes a key that still has the text.
+// removeIf removes a key if it still has the text.
 func (s *shard) removeIf(key, text string) {
 	if now, ok := s.get(key); ok && now == text {
 		s.set(key, nil)

@@ -1,18 +1,18 @@
 package ledger
 
-// Used is how many bytes of a ConfigMap of the record are taken.
+// Used is how many bytes of a record ConfigMap are taken.
 type Used struct {
 	Name string
-	// All is what all workloads take, Namespaces what those of each namespace take.
+	// All is the total of all workloads, Namespaces the total of each namespace.
 	All        int
 	Namespaces map[string]int
 }
 
-// Room is how many bytes of a ConfigMap of the record new workloads can take: those of one
-// namespace, and all.
+// Room is how many bytes of a record ConfigMap new workloads can take: those of one namespace,
+// and all.
 func Room() (namespace, all int) { return forNew().namespace, forNew().shard }
 
-// used measures as the controller does.
+// used measures in the same way as the controller.
 func used(name string, data map[string]string) Used {
 	t := newTally()
 	for key, text := range data {

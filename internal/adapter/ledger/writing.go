@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// lastWrites bounds the last writes of a process that stops.
+	// lastWrites limits the time for the last writes of a stopping process.
 	lastWrites = 5 * time.Second
-	// writesAtATime bounds the shards that are written beside one another.
+	// writesAtATime limits how many shards are written concurrently.
 	writesAtATime = 4
 )
 
-// Run writes changes until the context ends, and then once more. A shard that hangs
-// holds up no other.
+// Run writes changes until the context ends, and then once more. A hanging shard doesn't block
+// the others.
 func (r *Records) Run(ctx context.Context) error {
 	r.setLeading(true)
 	defer r.setLeading(false)
@@ -60,7 +60,7 @@ func (r *Records) flush(ctx context.Context) {
 	under.Wait()
 }
 
-// begin writes the shards that are wanted and not being written.
+// begin starts writing the wanted shards that aren't already being written.
 func (r *Records) begin(ctx context.Context, under *sync.WaitGroup, wanted func(*shard) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,11 +88,10 @@ func (r *Records) flushShard(ctx context.Context, s *shard) {
 	}
 }
 
-// unwritableAfter is how many failures in a row are more than a moment's.
+// unwritableAfter is the number of consecutive failures that counts as lasting.
 const unwritableAfter = 3
 
-// complain reports a failed write, once for as long as it fails in the same way, and
-// lets the next attempt wait.
+// complain reports a failed write, once per distinct error, and delays the next attempt.
 func (r *Records) complain(s *shard, err error) {
 	now := r.options.Now()
 	r.mu.Lock()
@@ -108,12 +107,12 @@ func (r *Records) complain(s *shard, err error) {
 	}
 }
 
-// isDue reports whether a shard has changes and is not to be left alone for a while.
+// isDue reports whether a shard has changes and its retry delay is over.
 func (r *Records) isDue(s *shard) bool {
 	return len(s.dirty) > 0 && !r.options.Now().Before(s.retry.notBefore)
 }
 
-// Unwritable are the shards that cannot be written, with what the API server says.
+// Unwritable returns the shards that cannot be written, with the API server's error.
 func (r *Records) Unwritable() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,17 +125,17 @@ func (r *Records) Unwritable() map[string]string {
 	return found
 }
 
-// send returns a shard's changes and the version that they are changes of. The
-// two belong together: a newer version may have overruled them.
+// send returns a shard's changes and the version that they are based on. The two belong
+// together: a newer version may have overruled the changes.
 func (r *Records) send(s *shard) (changes map[string]*string, resourceVersion string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return s.send(), s.resourceVersion
 }
 
-// write sends one shard's changes and returns the API server's time of the
-// write. What another writer did meanwhile is read and adopted instead; that is a
-// conflict, and the rest is written at the next turn.
+// write sends one shard's changes and returns the API server's time of the write. If another
+// writer changed the shard meanwhile, write adopts that state and returns a conflict. The next
+// flush writes the remaining changes.
 func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -157,7 +156,7 @@ func (r *Records) write(ctx context.Context, s *shard) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	// The answer is asked for as metadata only: a full shard would come back whole.
+	// Request only metadata in the response: otherwise a full shard would be returned.
 	cm := &metav1.PartialObjectMetadata{ObjectMeta: r.meta(s)}
 	cm.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	err = r.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner(kube.FieldManager))
@@ -197,7 +196,7 @@ func (r *Records) create(ctx context.Context, s *shard, changes map[string]*stri
 	return r.settle(s, changes, cm), nil
 }
 
-// settle notes what the API server has taken, and when.
+// settle records which changes the API server accepted, and when.
 func (r *Records) settle(s *shard, changes map[string]*string, cm client.Object) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,12 +205,12 @@ func (r *Records) settle(s *shard, changes map[string]*string, cm client.Object)
 	return kube.WrittenBy(cm, kube.FieldManager)
 }
 
-// overtaken is the conflict of a write with what another writer did.
+// overtaken is the conflict of a write with another writer's change.
 func overtaken(s *shard, how string) error {
 	return apierrors.NewConflict(corev1.Resource("configmaps"), s.name, errors.New(how+"; trying again"))
 }
 
-// adoptStored reads a shard that another writer changed, and says so.
+// adoptStored reads a shard that another writer changed, and returns the conflict.
 func (r *Records) adoptStored(ctx context.Context, s *shard) error {
 	cm := &corev1.ConfigMap{}
 	if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.options.Namespace, Name: s.name}, cm); err != nil {

@@ -1,5 +1,5 @@
-// Package legacyform knows how kubernetes-reloader shows in a pod template which
-// content a workload was given: one environment variable for each source.
+// Package legacyform knows how kubernetes-reloader shows the delivered content in a pod
+// template: one environment variable for each source.
 package legacyform
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/patch"
 )
 
-// Form writes what kubernetes-reloader wrote. Its digests are not versions, so it
-// looks them up.
+// Form writes the variables of kubernetes-reloader. Its digests aren't versions, so Form looks
+// them up.
 type Form struct {
 	Source func(namespace string, id input.ID) (*kube.Source, bool)
 }
 
-// Variables sets for each changed source an environment variable with its SHA-1, in
-// the container that has the variable already or in the first one. A source that is
-// no longer what was decided on is a conflict.
+// Variables sets an environment variable with the SHA-1 of each changed source, in the container
+// that already has the variable or in the first one. A source that has changed since the
+// decision is a conflict.
 func (form Form) Variables(w *kube.Workload, order input.Order) ([]patch.Change, error) {
 	variables := make([]patch.Change, 0, len(order.Due))
 	all := make([]input.ID, len(order.All))
@@ -43,10 +43,9 @@ func (form Form) Variables(w *kube.Workload, order input.Order) ([]patch.Change,
 	return variables, nil
 }
 
-// value is the SHA-1. Where that is what the template shows already (it
-// does not see binary data, and it has collisions), a part of the strong digest
-// is added, so that the template changes; where that is shown as well, because a
-// template was reverted, it is left out again.
+// value is the SHA-1. If the template already shows it (the SHA-1 doesn't cover binary data, and
+// has collisions), a part of the strong digest is added, so the template changes. If the
+// template shows that too, because it was reverted, the part is left out again.
 func value(sum string, current fingerprint.Version, shown string) string {
 	strong := sum + "-" + current.Short()
 	if shown != strong && (shown == sum || strings.HasPrefix(shown, sum+"-")) {
@@ -55,9 +54,8 @@ func value(sum string, current fingerprint.Version, shown string) string {
 	return sum
 }
 
-// variable is the source's variable. It is set apart when another source
-// of the workload has the same, or when the user has a variable of that name
-// that takes its value from somewhere.
+// variable is the source's variable. It gets a distinct name when another source of the workload
+// has the same variable, or when the user has a variable of that name with a valueFrom.
 func variable(w *kube.Workload, s input.ID, all []input.ID) string {
 	plain := legacy.SourceVariable(s, false)
 	shared := hasForeign(w, plain)
@@ -67,9 +65,8 @@ func variable(w *kube.Workload, s input.ID, all []input.ID) string {
 	return legacy.SourceVariable(s, shared)
 }
 
-// Shows reports whether the template shows that the workload has the
-// source's content: the strong form says so by itself, the SHA-1 where the state
-// knows of another one.
+// Shows reports whether the template shows the source's current content: the strong form proves
+// it by itself, the SHA-1 only where the state has another one.
 func Shows(w *kube.Workload, s *kube.Source, listed []input.ID, sum string) bool {
 	name := variable(w, s.ID, listed)
 	strong := s.Legacy + "-" + s.Content.Version(fingerprint.AllKeys()).Short()
@@ -90,7 +87,7 @@ func hasForeign(w *kube.Workload, name string) bool {
 	return false
 }
 
-// marker is the value that stands where the variable goes, empty when it is new.
+// marker is the current value at the variable's position, empty when it is new.
 func marker(w *kube.Workload, v patch.SetVariable) string {
 	if v.Index < 0 {
 		return ""

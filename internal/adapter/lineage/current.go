@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// makesPods reports whether new pods of the workload are made from a revision: the
-// status names it, by its hash or by its name, or it has the workload's template. While
-// a Rollout is aborted that is the stable one.
+// makesPods reports whether new pods of the workload are made from a revision: the status names
+// it by hash or name, or it has the workload's template. While a Rollout is aborted, that is the
+// stable revision.
 func makesPods(w *kube.Workload, o client.Object, template *corev1.PodTemplateSpec) bool {
 	hash := w.Status.PodHash
 	if w.Status.Aborted {
@@ -29,16 +29,16 @@ func hasHash(w *kube.Workload, o client.Object, hash string) bool {
 	return hash != "" && (o.GetLabels()[w.Kind.RevisionLabel] == hash || o.GetName() == w.Key.Name+"-"+hash)
 }
 
-// isBehind reports whether a Rollout's status still has the hash of this revision, and its
-// annotation the number of another one. When a canary is replaced by another template, Argo
-// Rollouts writes the number, then the observed generation, and then the hash and that the
-// abort is over.
+// isBehind reports whether a Rollout's status still has the hash of this revision while its
+// annotation has the number of another one. When another template replaces a canary, Argo
+// Rollouts writes the number, then the observed generation, and then the hash together with the
+// end of the abort.
 func isBehind(w *kube.Workload, o client.Object, number int64) bool {
 	return w.Kind.RevisionLabel != "" && hasHash(w, o, w.Status.PodHash) && number > 0 && w.Revision > 0 && number != w.Revision
 }
 
-// sequence orders revisions of one template: a DaemonSet may have several, and the
-// newest of them is meant.
+// sequence orders revisions of one template: a DaemonSet may have several, and the newest one
+// counts.
 func sequence(o client.Object) int64 {
 	if cr, ok := o.(*appsv1.ControllerRevision); ok {
 		return cr.Revision

@@ -1,3 +1,3 @@
-// Package lineage knows which revisions a workload has, what each of them uses, and which
-// one new pods are made from.
+// Package lineage knows the revisions of a workload, the sources that each of them uses, and
+// which one new pods are made from.
 package lineage

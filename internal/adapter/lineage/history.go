@@ -26,24 +26,24 @@ import (
 // History is a workload with its revisions at one moment.
 type History struct {
 	Workload kube.Key
-	// Status says whether Current is a leftover, because the workload's controller has
-	// not acted on the workload as it is now.
+	// Progress shows whether Current is outdated, because the workload's controller has not
+	// acted on the current workload yet.
 	kube.Progress
-	// Current is the revision of the workload as it is now, nil while there is
-	// none. For a CronJob it is the CronJob.
+	// Current is the revision of the current workload, nil while there is none. For a CronJob it
+	// is the CronJob.
 	Current *Holder
 	// Holders are the living revisions, Current among them, by name.
 	Holders []*Holder
 }
 
-// pageSize is how many revisions are asked for at a time.
+// pageSize is the number of revisions per list request.
 const pageSize = 250
 
-// errWatchEnded says that a watch has to be started again.
+// errWatchEnded means that a watch has to be started again.
 var errWatchEnded = errors.New("the watch ended")
 
-// FollowHistory calls see with the history of a workload, at once and after each
-// change, until see is done or the context ends. It reads once and then watches.
+// FollowHistory calls see with the history of a workload, immediately and after each change,
+// until see is done or the context ends. It reads once and then watches.
 func FollowHistory(ctx context.Context, c client.WithWatch, kind kube.Kind, at types.NamespacedName, see func(History) (done bool)) error {
 	if !kind.Attachable() {
 		return fmt.Errorf("the revisions of kind %s are not known", kind.Kind)
@@ -59,13 +59,13 @@ func FollowHistory(ctx context.Context, c client.WithWatch, kind kube.Kind, at t
 		return err
 	})
 	if f.watchedToTheEnd {
-		// Whatever failed before was over by then.
+		// Any earlier failure was already over.
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-// follower holds what was last read of one workload.
+// follower holds the last read state of one workload.
 type follower struct {
 	client client.WithWatch
 	kind   kube.Kind
@@ -75,14 +75,14 @@ type follower struct {
 	workload  client.Object
 	selector  labels.Selector
 	revisions map[types.UID]client.Object
-	// expired is true when the API server no longer knew the version that the
-	// watch of the workload was to continue from.
+	// expired is true when the API server no longer had the version from which the workload
+	// watch was to continue.
 	expired bool
 	// watchedToTheEnd is true when the context ended while the watches worked.
 	watchedToTheEnd bool
 }
 
-// versions are what the watches continue from.
+// versions are the resource versions that the watches continue from.
 type versions struct{ workload, revisions string }
 
 func (f *follower) follow(ctx context.Context) error {
@@ -100,9 +100,9 @@ func (f *follower) follow(ctx context.Context) error {
 	return f.watch(ctx, from)
 }
 
-// readWorkload returns the version that a watch continues from: the workload's
-// own. An API server that was restarted, or was busy since, may not know that of
-// an idle workload any more; then it is the version of a list, which is new.
+// readWorkload returns the version that a watch continues from: the workload's own. A restarted
+// or busy API server may no longer have that version of an idle workload; then it is the version
+// of a new list.
 func (f *follower) readWorkload(ctx context.Context) (version string, err error) {
 	o := f.kind.NewObject()
 	if f.expired {
@@ -148,8 +148,7 @@ func (f *follower) setWorkload(o client.Object) error {
 	return nil
 }
 
-// unknown says which part of the name does not exist, as far as the permissions
-// reach.
+// unknown explains which part of the name does not exist, as far as the permissions allow.
 func (f *follower) unknown(ctx context.Context, err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
@@ -166,12 +165,12 @@ func (f *follower) unknown(ctx context.Context, err error) error {
 	return MissingError{fmt.Errorf("get %s %s: there is none in namespace %s", f.key.Kind, f.key.Name, f.key.Namespace)}
 }
 
-// MissingError says that the workload does not exist, in a namespace that does.
+// MissingError means that the workload does not exist, in a namespace that does.
 type MissingError struct{ error }
 
-// listRevisions returns the version that a watch continues from. The Jobs of a
-// CronJob cannot be told from others by a label, so a namespace may have many
-// more of them than are kept; they come in pages.
+// listRevisions returns the version that a watch continues from. A label doesn't identify the
+// Jobs of a CronJob, so a namespace may have many more Jobs than those that are kept. They are
+// listed in pages.
 func (f *follower) listRevisions(ctx context.Context) (version string, err error) {
 	f.revisions = map[types.UID]client.Object{}
 	options := f.revisionOptions("")
@@ -190,7 +189,7 @@ func (f *follower) listRevisions(ctx context.Context) (version string, err error
 	}
 }
 
-// keepControlled copies what it keeps: a pointer into a page would keep the page.
+// keepControlled copies the kept objects: a pointer into a page would keep the page in memory.
 func (f *follower) keepControlled(item runtime.Object) error {
 	if o, ok := item.(client.Object); ok && f.controls(o) {
 		f.setRevision(o.DeepCopyObject().(client.Object))
@@ -215,7 +214,7 @@ func (f *follower) revisionOptions(from string) *client.ListOptions {
 	}
 }
 
-// watch follows workload and revisions from what was read.
+// watch follows workload and revisions from the versions that were read.
 func (f *follower) watch(ctx context.Context, from versions) error {
 	workloads, err := f.client.Watch(ctx, f.kind.NewList(), f.workloadOptions(from.workload))
 	if err != nil {
@@ -287,7 +286,7 @@ func eventObject(event watch.Event, open bool) (client.Object, error) {
 	return o, nil
 }
 
-// history makes a History of what was last read.
+// history makes a History from the last read state.
 func (f *follower) history() History {
 	h := History{Workload: f.key, Progress: f.kind.Status(f.workload)}
 	revisions := slices.Collect(maps.Values(f.revisions))

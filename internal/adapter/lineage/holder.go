@@ -15,26 +15,26 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/podrefs"
 )
 
-// Holder is something that pods are made from as long as it exists, and that
-// therefore must keep its configuration: a ReplicaSet, a ControllerRevision, a
-// CronJob or a Job. It is never changed after it was made.
+// Holder is an object that pods are made from as long as it exists, and that therefore must keep
+// its configuration: a ReplicaSet, a ControllerRevision, a CronJob or a Job. It never changes
+// after it was made.
 type Holder struct {
 	GVK             schema.GroupVersionKind
 	Namespace       string
 	Name            string
 	UID             string
 	ResourceVersion string
-	// ControllerUID is that of the workload which made the holder, empty when none
-	// did that outlives it; a CronJob holds for itself.
+	// ControllerUID is that of the workload that made the holder, empty without a workload that
+	// outlives it; a CronJob's is its own UID.
 	ControllerUID string
 	// Uses are the sources that the pod template names, sorted.
 	Uses []input.ID
-	// Over is true for a holder that is being deleted and for a Job that has
-	// finished: no pod will be made from it.
+	// Over is true for a holder that is being deleted and for a finished Job: it won't create
+	// pods any more.
 	Over bool
 }
 
-// String is how people name it: "ReplicaSet/web-6f4d".
+// String is the form for users: "ReplicaSet/web-6f4d".
 func (h *Holder) String() string {
 	return h.GVK.Kind + "/" + h.Name
 }
@@ -44,14 +44,14 @@ func (h *Holder) UsesSource(s input.ID) bool {
 	return slices.Contains(h.Uses, s)
 }
 
-// Holds reports whether the holder is a living revision of some workload. What
-// no workload controls comes and goes by hand, and must not take objects with it.
+// Holds reports whether the holder is a living revision of a workload. Users create and delete
+// objects without a controller by hand, and deleting these must not delete the objects they use.
 func (h *Holder) Holds() bool {
 	return !h.Over && h.ControllerUID != ""
 }
 
-// OwnerReference makes the holder an owner like any other: not the controller,
-// and no obstacle to its own deletion.
+// OwnerReference makes the holder a plain owner: not the controller, and not blocking its own
+// deletion.
 func (h *Holder) OwnerReference() metav1.OwnerReference {
 	apiVersion, kind := h.GVK.ToAPIVersionAndKind()
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: h.Name, UID: types.UID(h.UID)}
@@ -62,12 +62,12 @@ func (h *Holder) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: h.Namespace, Name: h.Name, ResourceVersion: h.ResourceVersion}
 }
 
-// SameAs reports whether the difference between two copies can matter to anyone.
+// SameAs reports whether two copies are equal in everything that matters to Lockstep.
 func (h *Holder) SameAs(old *Holder) bool {
 	return h.UID == old.UID && h.Over == old.Over && h.ControllerUID == old.ControllerUID && slices.Equal(h.Uses, old.Uses)
 }
 
-// NewHolder makes a Holder of a revision. The makers are the kinds of workloads whose
+// NewHolder makes a Holder from a revision. The makers are the kinds of workloads whose
 // revisions are known.
 func NewHolder(sort kube.Revisions, makers []kube.Kind, object any) (*Holder, error) {
 	o, ok := object.(client.Object)
@@ -86,9 +86,9 @@ func NewHolder(sort kube.Revisions, makers []kube.Kind, object any) (*Holder, er
 	return h, nil
 }
 
-// mayHold reports whether revisions of this controller hold objects. A Job goes before
-// the next one comes, and would take an object with it that the next one needs, unless
-// what made it is a holder itself.
+// mayHold reports whether revisions of this controller hold objects. A Job is deleted before the
+// next one is created, and garbage collection would delete objects that the next one needs,
+// unless the Job's maker is a holder itself.
 func mayHold(sort kube.Revisions, makers []kube.Kind, controller *metav1.OwnerReference) bool {
 	if !sort.Transient {
 		return true
@@ -99,7 +99,7 @@ func mayHold(sort kube.Revisions, makers []kube.Kind, controller *metav1.OwnerRe
 	})
 }
 
-// slimWorkload makes a Holder of a workload that is a revision itself.
+// slimWorkload makes a Holder from a workload that is its own revision.
 func slimWorkload(kind kube.Kind, o client.Object) (*Holder, error) {
 	template, err := kind.PodTemplate(o)
 	if err != nil {
@@ -110,7 +110,7 @@ func slimWorkload(kind kube.Kind, o client.Object) (*Holder, error) {
 	return h, nil
 }
 
-// WorkloadHolder makes a Holder of a workload that is a revision itself; nil for every other.
+// WorkloadHolder makes a Holder from a workload that is its own revision; nil for every other.
 func WorkloadHolder(w *kube.Workload) *Holder {
 	if w == nil || !w.Kind.Revisions.Transient {
 		return nil

@@ -11,22 +11,22 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// Past is one revision of a workload, for a person who asks what happened.
+// Past is one revision of a workload, for a user who inspects its history.
 type Past struct {
 	Name    string
 	Created time.Time
-	// Number counts the revisions of the workload, and Earlier are those that this one had
-	// before it was used again, where its controller notes them.
+	// Number is the revision's number, and Earlier are the numbers that it had before it was
+	// used again, if its controller stores them.
 	Number  int64
 	Earlier []int64
-	// Current is true for the one that new pods are made from.
+	// Current is true for the revision that new pods are made from.
 	Current bool
-	// Pods is how many there are of it, nil where the revision does not say.
+	// Pods is the revision's number of pods, nil where the revision does not show it.
 	Pods     *int
 	Template *corev1.PodTemplateSpec
 }
 
-// PastOf asks the API server for the revisions of a workload, in no order.
+// PastOf reads the revisions of a workload from the API server, unordered.
 func PastOf(ctx context.Context, c client.Reader, w *kube.Workload) ([]Past, error) {
 	var all []Past
 	current, err := eachRevision(ctx, c, w, func(o client.Object, template *corev1.PodTemplateSpec) {

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/timeline"
 )
 
-// Revisions asks the API server for the revisions of a workload. It is a list by
-// label, so it is for rare questions: what happened while the controller was down.
+// Revisions reads the revisions of a workload from the API server. It lists by label, so it is
+// meant for rare queries: what happened while the controller was down.
 func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) (timeline.Past, error) {
 	var found []timeline.Revision
 	behind := false
@@ -38,9 +38,8 @@ func Revisions(ctx context.Context, c client.Reader, w *kube.Workload) (timeline
 	return timeline.Past{Asked: true, Revisions: found}, nil
 }
 
-// eachRevision lists the revisions of a workload, and returns the position of the one that
-// new pods are made from, -1 when it is not known. One whose template cannot be read shows
-// nothing and is left out.
+// eachRevision lists the revisions of a workload, and returns the position of the one that new
+// pods are made from, -1 when unknown. It skips revisions whose template cannot be read.
 func eachRevision(ctx context.Context, c client.Reader, w *kube.Workload, see func(client.Object, *corev1.PodTemplateSpec)) (current int, err error) {
 	if w.Selector == nil {
 		return -1, nil

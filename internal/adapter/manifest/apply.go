@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Applied is what an object would be after "kubectl apply" of a file: what the file says,
-// what the cluster has and the file does not mention, without what an earlier apply had
-// said and this file does not. Live is nil for an object that does not exist yet.
+// Applied is an object's state after "kubectl apply" of a file: the file's fields, plus the
+// fields in the cluster that the file does not mention, minus those that an earlier apply set
+// and this file doesn't. Live is nil for an object that does not exist yet.
 func Applied(live, file *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	file = file.DeepCopy()
 	if file.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Secret") {
@@ -32,8 +32,8 @@ func Applied(live, file *unstructured.Unstructured) (*unstructured.Unstructured,
 	return merged, nil
 }
 
-// threeWay merges as kubectl does: by the merge keys of kinds that Kubernetes has, and field
-// by field for others.
+// threeWay merges as kubectl does: by merge keys for built-in kinds, and field by field for
+// others.
 func threeWay(live, file *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	current, err := live.MarshalJSON()
 	if err != nil {
@@ -41,8 +41,8 @@ func threeWay(live, file *unstructured.Unstructured) (*unstructured.Unstructured
 	}
 	applied := file.DeepCopy()
 	if applied.GetAnnotations() == nil {
-		// What kubectl applies always has some: its own. Without them the annotations of all
-		// others would count as removed.
+		// Objects that kubectl applies always have its own annotations. Without any, the
+		// annotations of all others would count as removed.
 		_ = unstructured.SetNestedMap(applied.Object, map[string]any{}, "metadata", "annotations")
 	}
 	modified, err := applied.MarshalJSON()
@@ -62,7 +62,7 @@ func threeWay(live, file *unstructured.Unstructured) (*unstructured.Unstructured
 	return o, o.UnmarshalJSON(merged)
 }
 
-// states are what an earlier apply said of an object, what the file says, and what exists.
+// states are an object as last applied, in the file, and in the cluster.
 type states struct{ original, modified, current []byte }
 
 func (s states) byMergeKeys(typed runtime.Object) ([]byte, error) {
@@ -85,7 +85,7 @@ func (s states) byField() ([]byte, error) {
 	return jsonpatch.MergePatch(s.current, change)
 }
 
-// encodeTexts moves the texts of a Secret to its data, as the API server does.
+// encodeTexts moves stringData of a Secret to its data, as the API server does.
 func encodeTexts(secret *unstructured.Unstructured) {
 	texts, found, err := unstructured.NestedStringMap(secret.Object, "stringData")
 	if err != nil || !found {

@@ -8,11 +8,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// lines knows at which lines the fields of an object are. The text is read for it when the
-// first line is asked for, because most readers never do.
+// lines knows the lines of an object's fields. It parses the text when the first line is
+// queried, because most readers never do.
 type lines struct {
 	root func() *yaml.Node
-	// before is how many lines of the file come before the text.
+	// before is how many lines of the file precede the text.
 	before int
 	path   []string
 }
@@ -33,9 +33,9 @@ func (l lines) item(index int) lines {
 	return l
 }
 
-// LineOf is the line of a field, or of the innermost field of the path that the file has; the
-// line of the object when it has none. Behind an alias it is the line at the anchor, where a
-// person corrects it.
+// LineOf is the line of a field, or of the innermost field of the path that exists in the file;
+// the line of the object when none does. Behind an alias it is the line at the anchor, where a
+// user corrects it.
 func (o Object) LineOf(path ...string) int {
 	node, line := o.lines.root(), 0
 	for _, field := range slices.Concat(o.lines.path, path) {
@@ -69,7 +69,7 @@ func child(node *yaml.Node, field string) (key, value *yaml.Node) {
 	return merged(node, field)
 }
 
-// merged finds a field that a mapping takes over from others, by "<<".
+// merged finds a field that a mapping inherits by "<<".
 func merged(node *yaml.Node, field string) (key, value *yaml.Node) {
 	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
 		if !isMerge(node.Content[i]) {
@@ -90,7 +90,7 @@ func merged(node *yaml.Node, field string) (key, value *yaml.Node) {
 
 func isMerge(key *yaml.Node) bool { return key.Tag == "!!merge" }
 
-// anchored is the node that an alias stands for; any other node stands for itself.
+// anchored is the node that an alias refers to; any other node is returned unchanged.
 func anchored(node *yaml.Node) *yaml.Node {
 	if node != nil && node.Kind == yaml.AliasNode {
 		return node.Alias
@@ -107,15 +107,15 @@ func (o Object) node() *yaml.Node {
 	return node
 }
 
-// Duplicate is a key that a mapping has again.
+// Duplicate is a repeated key of a mapping.
 type Duplicate struct {
 	Key string
-	// Line is where it is again, First where it was before.
+	// Line is the repeated key's line, First the first one's.
 	Line, First int
 }
 
-// Duplicates are the keys that the object has twice in one mapping, in the order of the text.
-// Programs that read YAML take one of them, most often the last, and say nothing.
+// Duplicates are the keys that occur twice in one mapping of the object, in text order. YAML
+// parsers silently use one of them, usually the last.
 func (o Object) Duplicates() []Duplicate {
 	var all []Duplicate
 	eachMapping(o.node(), func(mapping *yaml.Node) {
@@ -145,8 +145,8 @@ func eachMapping(node *yaml.Node, visit func(*yaml.Node)) {
 	}
 }
 
-// LineWhere is the line of the first value that is looked for, by the fields that lead to it;
-// the line of the object when there is none. Aliases are as for LineOf.
+// LineWhere is the line of the first matching value, by the fields that lead to it; the line of
+// the object when there is none. It treats aliases like LineOf.
 func (o Object) LineWhere(isIt func(path []string, value string) bool) int {
 	if line := find(o.node(), nil, isIt); line > 0 {
 		return o.lines.before + line
@@ -154,7 +154,7 @@ func (o Object) LineWhere(isIt func(path []string, value string) bool) int {
 	return o.Line
 }
 
-// find looks through a node in the order of the text. Fields lead to it.
+// find searches a node in text order. fields is the path to it.
 func find(node *yaml.Node, fields []string, isIt func([]string, string) bool) int {
 	node = anchored(node)
 	switch {

@@ -11,11 +11,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parserError is what the YAML library says of tokens in an order that makes no sense. It
-// counts their lines from zero, and those of all other mistakes from one.
+// parserError matches the YAML library's errors about tokens in a wrong order. It counts their
+// lines from zero, and those of all other errors from one.
 var parserError = regexp.MustCompile(`^did not find expected (node content|key|',' or|'-' indicator|<)`)
 
-// place finds the line of an error of the YAML library, which counts within the document.
+// place finds the line of a YAML library error, which counts within the document.
 func (d document) place(err error) (int, error) {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
 	found := regexp.MustCompile(`^line (\d+): (.*)`).FindStringSubmatch(text)
@@ -26,13 +26,13 @@ func (d document) place(err error) (int, error) {
 	if parserError.MatchString(found[2]) {
 		line++
 	}
-	// What is missing at the end is missing in the last line.
+	// A missing end is reported in the last line.
 	line = min(line, 1+bytes.Count(bytes.TrimSpace(d.text), []byte("\n")))
 	return d.line + line - 1, errors.New("no manifest: " + withoutValues(found[2]))
 }
 
-// withoutValues words the mistakes anew of which the library quotes the value: it may be the
-// content of a Secret.
+// withoutValues rewords the errors in which the library quotes the value: it may be the content
+// of a Secret.
 func withoutValues(text string) string {
 	for begins, says := range map[string]string{
 		"unknown anchor":   "an alias has no anchor; quote a value that begins with *",
@@ -47,8 +47,8 @@ func withoutValues(text string) string {
 	return text
 }
 
-// unnamedLine finds the line of an error for which the library names none, and returns the first
-// line when it cannot tell.
+// unnamedLine finds the line of an error for which the library doesn't report one, or returns
+// the first line.
 func (d document) unnamedLine() int {
 	var root yaml.Node
 	if yaml.Unmarshal(d.text, &root) != nil {
@@ -57,8 +57,8 @@ func (d document) unnamedLine() int {
 	return max(1, undecodable(&root))
 }
 
-// unknownAnchor is the line of an alias for which there is no anchor. The library refuses it as
-// soon as it comes to it, so it is the last line of the shortest beginning that is refused.
+// unknownAnchor is the line of an alias without an anchor. The library refuses it as soon as it
+// reads it, so it is the last line of the shortest refused beginning.
 func (d document) unknownAnchor() int {
 	lines := bytes.SplitAfter(d.text, []byte("\n"))
 	before := sort.Search(len(lines), func(n int) bool {
@@ -72,9 +72,9 @@ func (d document) unknownAnchor() int {
 	return before + 1
 }
 
-// undecodable is the line of the first value that has no meaning by itself, such as binary data
-// that is no base64; zero when there is none. A *yaml.TypeError has lines of its own, and may be
-// about keys that are there twice, which are accepted here.
+// undecodable is the line of the first value that cannot be decoded, such as invalid base64 in
+// binary data; zero without one. A *yaml.TypeError has its own lines, and may be about duplicate
+// keys, which are accepted here.
 func undecodable(node *yaml.Node) int {
 	for _, below := range node.Content {
 		if line := undecodable(below); line > 0 {

@@ -1,5 +1,5 @@
-// Package manifest knows the files that people apply: where the objects in them begin, and
-// what an object would be once a file was applied.
+// Package manifest knows the files that users apply: where the objects in them begin, and the
+// state of an object after a file is applied.
 package manifest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Stdin is the name that stands for the standard input.
+// Stdin is the name for the standard input.
 const Stdin = "-"
 
 // Object is an object of a file.
@@ -34,10 +34,10 @@ type Object struct {
 	lines lines
 }
 
-// Error is a file that is no manifest, with the place.
+// Error is a file that isn't a manifest, with the place.
 type Error struct {
 	File string
-	Line int // zero when the whole file is meant
+	Line int // zero for the whole file
 	Err  error
 }
 
@@ -53,38 +53,39 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Read reads the objects of files and directories in the order in which kubectl would apply
-// them. Of a directory the files count that end in .yaml, .yml or .json. Every error is an
+// them. In a directory it reads the files that end in .yaml, .yml or .json. Every error is an
 // *Error.
 func Read(names []string, stdin io.Reader) ([]Object, error) {
 	found, err := Reader{Stdin: stdin}.Read(names)
 	return found.Objects, err
 }
 
-// Reader says what is read.
+// Reader configures what is read.
 type Reader struct {
 	Stdin io.Reader
-	// Recursive reads the directories below directories as well.
+	// Recursive reads subdirectories too.
 	Recursive bool
-	// SkipOthers counts documents that are no objects, such as the values of a chart,
-	// instead of refusing them.
+	// SkipOthers counts documents that aren't objects, such as the values of a chart, instead of
+	// refusing them.
 	SkipOthers bool
 	// Generated accepts objects with a generateName instead of a name, which "kubectl apply"
-	// refuses and "kubectl create" takes.
+	// refuses and "kubectl create" accepts.
 	Generated bool
-	// GoOn reads on behind what is no manifest, and lists the errors beside what was read.
+	// GoOn continues after documents that aren't manifests, and lists the errors beside the
+	// objects.
 	GoOn bool
 }
 
-// Found is what was read.
+// Found is the result of reading.
 type Found struct {
 	Objects []Object
-	// Wrong are the errors behind which the reader went on.
+	// Wrong are the errors after which the reader continued.
 	Wrong []error
-	// Files is how many files there are, Others how many documents are no objects.
+	// Files is the number of files, Others the number of documents that aren't objects.
 	Files, Others int
 }
 
-// Read does what the function of this name does.
+// Read is like the function of this name.
 func (r Reader) Read(names []string) (Found, error) {
 	var all Found
 	for _, name := range names {
@@ -102,13 +103,13 @@ func (r Reader) Read(names []string) (Found, error) {
 	return all, nil
 }
 
-// goesOn notes an error, and reports whether the reader goes on behind it.
+// goesOn records an error, and reports whether the reader continues.
 func (r Reader) goesOn(all *Found, err error) bool {
 	all.Wrong = append(all.Wrong, err)
 	return r.GoOn
 }
 
-// expand lists the manifests of a directory; a file stands for itself.
+// expand lists the manifests of a directory; a file is returned as it is.
 func (r Reader) expand(name string) ([]string, error) {
 	if name == Stdin {
 		return []string{name}, nil
@@ -121,7 +122,7 @@ func (r Reader) expand(name string) ([]string, error) {
 		return []string{name}, nil
 	}
 	var files []string
-	root := name + string(filepath.Separator) // so that a link to a directory is followed
+	root := name + string(filepath.Separator) // follows a link to a directory
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -139,7 +140,7 @@ func (r Reader) expand(name string) ([]string, error) {
 	return files, err
 }
 
-// addFile adds what a file has. It is false when the reader stops at an error.
+// addFile adds the objects of a file. It is false when the reader stops at an error.
 func (r Reader) addFile(all *Found, name string) bool {
 	var text []byte
 	var err error
@@ -166,11 +167,11 @@ func (r Reader) addFile(all *Found, name string) bool {
 	return true
 }
 
-// noObjectError is a document that can be read and is no object with a name: the values of a
-// chart, a patch, a kustomization.
+// noObjectError is a readable document that isn't an object with a name: the values of a chart,
+// a patch, a kustomization.
 type noObjectError struct{ error }
 
-// withoutName drops the name of the file, which comes first anyway.
+// withoutName drops the file name, which the message already begins with.
 func withoutName(err error) error {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err
@@ -178,20 +179,20 @@ func withoutName(err error) error {
 	return err
 }
 
-// document is a part of a file that holds one object, or a list of them.
+// document is a part of a file that contains one object, or a list of them.
 type document struct {
 	text []byte
-	line int // of its first line that says something
+	line int // of its first line with content
 }
 
-// split parts a file into documents: at lines "---", or where one JSON object ends and the
-// next begins.
+// split splits a file into documents: at lines "---", or where one JSON object ends and the next
+// begins.
 func split(text []byte) []document {
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
 		if documents, err := splitJSON(text); err == nil {
 			return documents
 		}
-		// YAML in the flow style begins so too, and its errors have a line.
+		// YAML in flow style begins like JSON too, and its errors have a line.
 	}
 	var all []document
 	current := document{}
@@ -213,7 +214,7 @@ func split(text []byte) []document {
 	return append(all, current)
 }
 
-// isSeparator reports whether a line parts two documents; a comment may follow.
+// isSeparator reports whether a line separates two documents; a comment may follow.
 func isSeparator(line []byte) bool {
 	rest, begins := bytes.CutPrefix(line, []byte("---"))
 	says := bytes.TrimSpace(rest)
@@ -238,7 +239,7 @@ func splitJSON(text []byte) ([]document, error) {
 	}
 }
 
-// objects reads the objects of a document. One that says nothing has none.
+// objects reads the objects of a document. An empty document has none.
 func (r Reader) objects(d document, file string) ([]Object, error) {
 	if d.line == 0 {
 		return nil, nil
@@ -257,7 +258,7 @@ func (r Reader) objects(d document, file string) ([]Object, error) {
 	other := func(format string, args ...any) error {
 		return &Error{File: file, Line: d.line, Err: noObjectError{fmt.Errorf("no manifest: "+format, args...)}}
 	}
-	if text[0] == '[' { // as a patch of Kustomize is
+	if text[0] == '[' { // as in a Kustomize patch
 		return nil, other("it is no object with apiVersion and kind")
 	}
 	var fields map[string]any
@@ -290,8 +291,8 @@ func (r Reader) isNamed(o *unstructured.Unstructured) bool {
 	return o.GetName() != "" || r.Generated && o.GetGenerateName() != ""
 }
 
-// items are the objects of a list, each at the line of the list. Those of a list with a kind of
-// its own, such as a DeploymentList, need not say their kind.
+// items are the objects of a list, each at the line of the list. Items of a list with its own
+// kind, such as a DeploymentList, may omit their kind.
 func (r Reader) items(d document, file string, list *unstructured.Unstructured) ([]Object, error) {
 	var all []Object
 	where := newLines(d)
@@ -313,7 +314,7 @@ func (r Reader) items(d document, file string, list *unstructured.Unstructured) 
 	return all, nil
 }
 
-// inherit gives an item what it leaves out of kind and version, if its list has a kind of its own.
+// inherit sets a missing kind and version of an item, if its list has its own kind.
 func inherit(item, list *unstructured.Unstructured) {
 	kind, ok := strings.CutSuffix(list.GetKind(), "List")
 	if !ok || kind == "" {
@@ -325,5 +326,5 @@ func inherit(item, list *unstructured.Unstructured) {
 	}
 }
 
-// errNoItem says no more: what is wrong with the item would quote it.
+// errNoItem doesn't include the cause, which would quote the item.
 var errNoItem = errors.New("no manifest: an item of the list is no object with kind and metadata.name")

@@ -2,8 +2,7 @@ package mirror
 
 import "k8s.io/apimachinery/pkg/types"
 
-// items are copies by namespace and name, so that a question about one namespace costs
-// nothing for the others.
+// items are copies by namespace and name, so a query for one namespace doesn't scan the others.
 type items[T Slim[T]] map[string]map[string]T
 
 func (i items[T]) put(key types.NamespacedName, item T) {
@@ -28,8 +27,8 @@ func (i items[T]) len() int {
 	return n
 }
 
-// eachDifference visits what a list changed, with the zero value for a side that
-// does not exist.
+// eachDifference visits the items that a list changed, with the zero value for a side that does
+// not exist.
 func eachDifference[T Slim[T]](before, after items[T], visit func(old, now T)) {
 	var none T
 	for namespace, names := range after {
@@ -49,7 +48,7 @@ func eachDifference[T Slim[T]](before, after items[T], visit func(old, now T)) {
 	}
 }
 
-// eachKept visits what was there before a list and still is.
+// eachKept visits the items that exist before and after a list.
 func eachKept[T Slim[T]](before, after items[T], visit func(old, now T)) {
 	for namespace, names := range after {
 		for name, item := range names {

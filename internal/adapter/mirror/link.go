@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// link knows whether a mirror hears from the API server.
+// link tracks whether a mirror is connected to the API server.
 type link struct {
 	// changed is called when that changes.
 	changed func()
@@ -19,7 +19,7 @@ type link struct {
 	err     error
 }
 
-// report takes a list that failed or the outcome of opening a watch, and returns it.
+// report records a failed list or the result of opening a watch, and returns it.
 func (l *link) report(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -28,14 +28,14 @@ func (l *link) report(err error) error {
 	return err
 }
 
-// synced is called when a first or further list is complete. What failed before is
-// over only when a watch is open: whoever may list and not watch would be following
-// for a moment after each list.
+// synced is called when a list is complete. Only an open watch clears an earlier error:
+// otherwise a process that may list but not watch would appear to work for a moment after each
+// list.
 func (l *link) synced() {
 	l.set(func() { l.hasList = true })
 }
 
-// set changes the link and tells of it, unless it is still the same.
+// set changes the link and reports the change, unless nothing changed.
 func (l *link) set(change func()) {
 	l.mu.Lock()
 	before := Sync{Synced: l.hasList, Err: l.err}
@@ -47,7 +47,7 @@ func (l *link) set(change func()) {
 	}
 }
 
-// sameError compares by class: the text of an outage differs at each attempt.
+// sameError compares by class: an outage has a different text at each attempt.
 func sameError(a, b error) bool {
 	return (a == nil) == (b == nil) && apierrors.ReasonForError(a) == apierrors.ReasonForError(b)
 }
@@ -58,9 +58,9 @@ func (l *link) status() Sync {
 	return Sync{Synced: l.hasList, Err: l.err}
 }
 
-// Sync is how well one resource can be followed.
+// Sync is how well one resource can be watched.
 type Sync struct {
-	// Resource for people: "deployments" or "secrets in shop".
+	// Resource is the name for users: "deployments" or "secrets in shop".
 	Resource string
 	// Role is what the resource is needed for.
 	Role Role
@@ -74,30 +74,30 @@ type Sync struct {
 type Role int
 
 const (
-	// RoleSource is for what changes come from.
+	// RoleSource is for the sources of changes.
 	RoleSource Role = iota
-	// RoleWorkload is for what changes go to.
+	// RoleWorkload is for the workloads that changes are delivered to.
 	RoleWorkload
-	// RoleSettings is for defaults; work goes on without them.
+	// RoleSettings is for defaults; Lockstep works without them.
 	RoleSettings
-	// RoleRecord is for what was delivered.
+	// RoleRecord is for the record of delivered versions.
 	RoleRecord
 )
 
-// Works reports whether the resource is followed right now.
+// Works reports whether the resource is currently being watched.
 func (s Sync) Works() bool {
 	return s.Synced && s.Err == nil
 }
 
-// Answered reports whether the API server has said what there is to know: a
-// list, a refusal, or that the kind is not installed.
+// Answered reports whether the API server has given a definite response: a list, a refusal, or
+// that the kind isn't installed.
 func (s Sync) Answered() bool {
 	return s.Synced || s.Forbidden() || s.NotInstalled()
 }
 
-// Broken reports whether the resource was asked for in vain: a conversion webhook
-// or an aggregated API is down, a Secret cannot be decrypted. That can last for
-// days and concern this resource only.
+// Broken reports whether reading the resource fails: a conversion webhook or an aggregated API
+// is down, or a Secret cannot be decrypted. That can last for days and affect only this
+// resource.
 func (s Sync) Broken() bool {
 	return !s.Answered() && s.Err != nil
 }
@@ -107,7 +107,7 @@ func (s Sync) Forbidden() bool {
 	return apierrors.IsForbidden(s.Err)
 }
 
-// NotInstalled reports whether the cluster does not have the kind.
+// NotInstalled reports whether the cluster lacks the kind.
 func (s Sync) NotInstalled() bool {
 	return meta.IsNoMatchError(s.Err) || apierrors.IsNotFound(s.Err)
 }

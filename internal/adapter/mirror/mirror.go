@@ -1,7 +1,6 @@
-// Package mirror keeps slim copies of the objects of one resource in step with
-// the API server. What is kept is made of an object on arrival, so a ConfigMap of a
-// megabyte costs its keys and their digests, and no Secret's value outlives the
-// decoding of its event.
+// Package mirror keeps slim copies of one resource's objects in sync with the API server. Copies
+// are made on arrival, so a ConfigMap of a megabyte costs only its keys and their digests, and a
+// Secret's values don't outlive the decoding of their event.
 package mirror
 
 import (
@@ -25,74 +24,72 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Slim is what a mirror keeps of an API object.
+// Slim is the part of an API object that a mirror keeps.
 type Slim[T any] interface {
 	comparable
 	metav1.ObjectMetaAccessor
-	// SameAs reports whether the difference can matter to anyone.
+	// SameAs reports whether the copies are equal in everything that matters.
 	SameAs(old T) bool
 }
 
-// Tracked is a Slim that knows more than one copy of an object can tell: when its
-// content changed, for example.
+// Tracked is a Slim that knows more than one copy of an object shows: when its content changed,
+// for example.
 type Tracked[T any] interface {
-	// Follow takes over what the copy before it knew.
+	// Follow takes over the history of the previous copy.
 	Follow(old T, how Arrival)
-	// First is called instead of Follow on a copy that has none before it.
+	// First is called instead of Follow on a copy without a previous one.
 	First(how Arrival)
 }
 
-// Arrival says how an object reached us.
+// Arrival describes how an object arrived.
 type Arrival struct {
 	At time.Time
-	// Watched is true for an event of a watch, which delivers every write; false
-	// for a list, between which and the last one anything may have happened.
+	// Watched is true for a watch event, since a watch reports every write; false for a list,
+	// since anything may have happened between two lists.
 	Watched bool
-	// ListVersion is the resource version of the list, and Since the one up to which the
-	// mirror was in step before it, empty for the first list.
+	// ListVersion is the resource version of the list, and Since the one up to which the mirror
+	// was in sync before it, empty for the first list.
 	ListVersion, Since string
 }
 
-// Options say what a mirror makes of its objects and whom it tells.
+// Options configure how a mirror copies its objects and which callbacks it calls.
 type Options[T Slim[T]] struct {
-	// Name of the resource for people: "deployments" or "secrets in shop".
+	// Name of the resource for users: "deployments" or "secrets in shop".
 	Name string
 	// Role is what the resource is needed for.
 	Role Role
 	// Slim makes the copy that is kept.
 	Slim func(object any) (T, error)
-	// Changed, when it is set, is called after each change that can matter, with the
-	// zero value for a side that does not exist, outside any lock. It is for waking:
-	// after a list it is called when the list counts as complete.
+	// Changed, if set, is called after each change that matters, with the zero value for a side
+	// that does not exist, outside any lock. It is for waking: after a list it is called once
+	// the list counts as complete.
 	Changed func(old, now T)
-	// Indexed, when it is set, is called like Changed and before it. It is for
-	// keeping: after a list it is called for all objects before the list counts as
-	// complete, so whoever relies on that may rely on what was kept too.
+	// Indexed, if set, is called like Changed and before it. It is for indexes: after a list it
+	// is called for all objects before the list counts as complete, so a complete list implies a
+	// complete index.
 	Indexed func(old, now T)
-	// Seen, when it is set, is called with each new copy of an object that was known,
-	// also when nothing in it can matter to most. It must return quickly.
+	// Seen, if set, is called with each new copy of a known object, even when nothing relevant
+	// changed. It must return quickly.
 	Seen func(old, now T)
-	// Report, when it is set, is called when the resource can be followed, or no
-	// longer.
+	// Report, if set, is called when the watch starts or stops working.
 	Report func(Sync)
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Mirror keeps slim copies of one resource's objects in step with the API
-// server, through a reflector of client-go. It is the reflector's store: what is
-// kept is made on arrival, also while a list streams in, so the full objects are
-// never all in memory at once.
+// Mirror keeps slim copies of one resource's objects in sync with the API server, through a
+// client-go reflector. It is the reflector's store: copies are made on arrival, even while a
+// list streams in, so the full objects are never all in memory at once.
 type Mirror[T Slim[T]] struct {
 	options Options[T]
 	link    link
 
 	mu    sync.RWMutex
 	items items[T]
-	// version is the resource version up to which the items are in step.
+	// version is the resource version up to which the items are in sync.
 	version string
 
-	// refusals are those in a row.
+	// refusals counts consecutive refusals.
 	refusals atomic.Int32
 }
 
@@ -115,7 +112,7 @@ func New[T Slim[T]](o Options[T]) *Mirror[T] {
 	return m
 }
 
-// Scope is what a mirror asks the API server for.
+// Scope is the set of objects that a mirror reads from the API server.
 type Scope struct {
 	List      client.ObjectList
 	Namespace string
@@ -124,11 +121,11 @@ type Scope struct {
 	Name string
 }
 
-// Run keeps the mirror in step until the context ends. Missing permissions and
-// kinds that are not installed are retried with back-off, for ever.
+// Run keeps the mirror in sync until the context ends. It keeps retrying, with back-off, when
+// permissions are missing or kinds aren't installed.
 func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 	options := func(raw *metav1.ListOptions) client.ListOption {
-		// The client overrules the raw limit and continuation with its own.
+		// The client overrides the raw limit and continuation with its own.
 		o := &client.ListOptions{Raw: raw, Namespace: sc.Namespace, LabelSelector: sc.Selector, Limit: raw.Limit, Continue: raw.Continue}
 		if sc.Name != "" {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", sc.Name)
@@ -152,19 +149,19 @@ func (m *Mirror[T]) Run(ctx context.Context, c client.WithWatch, sc Scope) {
 				return c.Watch(ctx, sc.List.DeepCopyObject().(client.ObjectList), options(&o))
 			})
 			if isStream(o) && apierrors.IsInvalid(err) {
-				return nil, err // This API server has no streams; a list and a plain watch follow.
+				return nil, err // This API server doesn't support streams; a list and a plain watch follow.
 			}
 			return w, m.link.report(err)
 		},
 	}
-	// The reflector logs each failed attempt; the link tells of each change instead.
+	// The reflector logs each failed attempt; the link reports each change instead.
 	silent := logr.Discard()
 	reflector := cache.NewReflectorWithOptions(lw, nil, m, cache.ReflectorOptions{Name: m.options.Name, TypeDescription: m.options.Name, Logger: &silent, Backoff: afterOutage()})
 	reflector.WatchListPageSize = pageSize
 	reflector.RunWithContext(logr.NewContext(ctx, silent))
 }
 
-// isStream reports whether a watch is asked to begin with a list.
+// isStream reports whether a watch is requested to begin with a list.
 func isStream(o metav1.ListOptions) bool {
 	return o.SendInitialEvents != nil && *o.SendInitialEvents
 }
@@ -200,7 +197,7 @@ func (m *Mirror[T]) EachIn(namespace string, visit func(T)) {
 	}
 }
 
-// Sync tells how well the resource can be followed.
+// Status reports how well the resource can be watched.
 func (m *Mirror[T]) Status() Sync {
 	s := m.link.status()
 	s.Resource, s.Role = m.options.Name, m.options.Role
@@ -220,7 +217,7 @@ func (m *Mirror[T]) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return m.copyOf(object) }
 }
 
-// copyOf returns the slim copy of an object, or the one that was made before.
+// copyOf returns the slim copy of an object, or the one made earlier.
 func (m *Mirror[T]) copyOf(object any) (T, error) {
 	switch o := object.(type) {
 	case T:
@@ -236,8 +233,8 @@ func (m *Mirror[T]) Add(object any) error {
 	return m.Update(object)
 }
 
-// Update implements cache.ReflectorStore. An object that cannot be read is
-// treated as gone; a single odd object must not stop the watch of its kind.
+// Update implements cache.ReflectorStore. An unreadable object is treated as deleted; a single
+// odd object must not stop the watch of its kind.
 func (m *Mirror[T]) Update(object any) error {
 	item, err := m.options.Slim(object)
 	if err != nil {
@@ -271,8 +268,8 @@ func (m *Mirror[T]) Delete(object any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: the outcome of a list. What is not in
-// it is gone, whatever was seen before.
+// Replace implements cache.ReflectorStore with the result of a list. Objects that aren't in the
+// list are gone.
 func (m *Mirror[T]) Replace(objects []any, version string) error {
 	fresh := items[T]{}
 	for i, object := range objects {
@@ -296,27 +293,27 @@ func (m *Mirror[T]) Replace(objects []any, version string) error {
 	m.items = fresh // Only the reflector's goroutine changes it, so reading on is safe.
 	m.mu.Unlock()
 	eachDifference(before, fresh, m.options.Indexed)
-	// Whoever is woken asks at once whether this list is complete.
+	// Woken callers immediately check whether this list is complete.
 	m.link.synced()
 	eachDifference(before, fresh, m.options.Changed)
 	eachKept(before, fresh, m.options.Seen)
 	return nil
 }
 
-// UpdateResourceVersion implements cache.ResourceVersionUpdater: the watch has delivered
-// all writes up to that version.
+// UpdateResourceVersion implements cache.ResourceVersionUpdater: the watch has reported all
+// writes up to that version.
 func (m *Mirror[T]) UpdateResourceVersion(version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.version = version
 }
 
-// Resync implements cache.ReflectorStore; nothing here depends on it.
+// Resync implements cache.ReflectorStore; it isn't needed here.
 func (m *Mirror[T]) Resync() error {
 	return nil
 }
 
-// settle compares the item with the copy that it follows, if there is one.
+// settle compares the item with its previous copy, if there is one.
 func settle[T Slim[T]](item, old T, known bool, how Arrival) {
 	tracked, ok := any(item).(Tracked[T])
 	switch {

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// openTimeout bounds the wait for the answer to a new watch.
+// openTimeout limits the wait for the response to a new watch.
 const openTimeout = 10 * time.Second
 
 var errNoAnswer = errors.New("the API server does not answer")
 
-// openWatch opens a watch and tells the truth about it. Of a connection that was
-// closed or that hangs, client-go makes ten further attempts and then an empty
-// watch without an error, so that an outage would look like a quiet cluster.
+// openWatch opens a watch and reports failures. For a closed or hanging connection, client-go
+// makes ten more attempts and then returns an empty watch without an error, so an outage would
+// look like a quiet cluster.
 func openWatch(ctx context.Context, open func(context.Context) (watch.Interface, error)) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(openTimeout, cancel)
@@ -36,7 +36,7 @@ func openWatch(ctx context.Context, open func(context.Context) (watch.Interface,
 	return nil, err
 }
 
-// openedWatch gives its context back when it is stopped.
+// openedWatch cancels its context when it is stopped.
 type openedWatch struct {
 	watch.Interface
 

@@ -10,13 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pageSize is how many objects are asked for at a time where lists do not
-// stream. Each page is made slim before the next one is asked for.
+// pageSize is the number of objects per request where lists do not stream. Each page is reduced
+// to slim copies before the next one is requested.
 const pageSize = 250
 
-// pagedVersion makes the API server heed the page size. It answers "any version
-// will do" with everything at once, whatever the size asked for: at 17,500
-// Secrets of 20 KB that is 350 MB in one piece.
+// pagedVersion makes the API server respect the page size. For version "0" it returns everything
+// at once, regardless of the limit: at 17,500 Secrets of 20 KB that is 350 MB in one response.
 func pagedVersion(resourceVersion string) string {
 	if resourceVersion == "0" {
 		return ""
@@ -24,7 +23,7 @@ func pagedVersion(resourceVersion string) string {
 	return resourceVersion
 }
 
-// listed carries a slim copy through the reflector, which wants API objects.
+// listed carries a slim copy through the reflector, which needs API objects.
 type listed[T any] struct{ item T }
 
 // GetObjectKind implements runtime.Object.
@@ -33,8 +32,7 @@ func (l *listed[T]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjec
 // DeepCopyObject implements runtime.Object; copies are never changed.
 func (l *listed[T]) DeepCopyObject() runtime.Object { return l }
 
-// slimPage puts slim copies in the place of a page's objects. One that cannot be
-// read is left out, as everywhere.
+// slimPage replaces a page's objects by slim copies. It skips unreadable objects.
 func (m *Mirror[T]) slimPage(list client.ObjectList) (runtime.Object, error) {
 	page := &internalversion.List{}
 	page.ResourceVersion, page.Continue = list.GetResourceVersion(), list.GetContinue()

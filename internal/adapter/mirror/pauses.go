@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// longestOutage bounds the pauses of the reflector, which are up to twice as long by
-	// jitter. The library's own are of a minute: after an outage of some seconds nothing
-	// that happens would be seen for so long.
+	// longestOutage limits the reflector's pauses, which jitter can double. The library's
+	// default is a minute: after an outage of a few seconds, all changes would go unseen for
+	// that long.
 	longestOutage = 5 * time.Second
-	// afterRefusal is the pause after an answer that will be the same for long: a permission
-	// is missing, or the kind is not installed. It comes with the third in a row.
+	// afterRefusal is the pause after a response that will stay the same for long: a missing
+	// permission, or a kind that isn't installed. It applies from the third one in a row.
 	afterRefusal = 30 * time.Second
 	patientFrom  = 3
 )
@@ -22,7 +22,7 @@ func afterOutage() *wait.Backoff {
 	return &wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 8, Cap: longestOutage}
 }
 
-// restAfter waits after a refusal that repeats.
+// restAfter waits after repeated refusals.
 func (m *Mirror[T]) restAfter(ctx context.Context, err error) {
 	if s := (Sync{Err: err}); !s.Forbidden() && !s.NotInstalled() {
 		m.refusals.Store(0)

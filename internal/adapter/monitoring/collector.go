@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
 
-// Cache is what is watched.
+// Cache holds the watched objects.
 type Cache interface {
 	// Sizes is the number of sources and of workloads in the cache.
 	Sizes() (sources, workloads int)
@@ -18,11 +18,11 @@ type Cache interface {
 type Counted interface {
 	Status() mirror.Sync
 	Writes() ledger.Writes
-	// Unwritable are the parts that cannot be written, with the reason.
+	// Unwritable returns the parts that cannot be written, with the reason.
 	Unwritable() map[string]string
 }
 
-// Collector shows cache and record as metrics, read when they are asked for.
+// Collector exports cache and record as metrics, read on each scrape.
 type Collector struct {
 	cache   Cache
 	records Counted
@@ -31,8 +31,8 @@ type Collector struct {
 	tracked, followed, writes, unwritable *prometheus.Desc
 }
 
-// NewCollector makes a collector for the cache, the record unless it is nil, and what others
-// follow.
+// NewCollector makes a collector for the cache, the record unless it is nil, and the resources
+// that others watch.
 func NewCollector(c Cache, r Counted, others ...func() []mirror.Sync) *Collector {
 	return &Collector{
 		cache: c, records: r, others: others,
@@ -71,9 +71,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.writes, prometheus.CounterValue, float64(writes.Conflicted), "conflict")
 }
 
-// working is 1 for each resource that works, 0 for the others. One that is followed twice, as
-// ReplicaSets are by a user who names them as workloads, works when both do: two series of one
-// name would make all metrics unreadable.
+// working is 1 for each resource that works, 0 for the others. One that is watched twice, such
+// as ReplicaSets that a user configures as workloads, works when both do: two series of one name
+// would make all metrics unreadable.
 func (c *Collector) working() map[string]float64 {
 	statuses := c.cache.Status()
 	if c.records != nil {

@@ -8,8 +8,7 @@ import (
 // namespaceLabel is the label of metrics that count by namespace.
 const namespaceLabel = "namespace"
 
-// DropNamespaces takes the counts of namespaces that are not known out of metrics that
-// have the label "namespace".
+// DropNamespaces removes unknown namespaces from metrics with the label "namespace".
 func DropNamespaces(known func(namespace string) bool, counts ...*prometheus.CounterVec) {
 	for _, c := range counts {
 		for _, namespace := range namespacesOf(c) {
@@ -20,7 +19,7 @@ func DropNamespaces(known func(namespace string) bool, counts ...*prometheus.Cou
 	}
 }
 
-// namespacesOf are the namespaces that are counted, some of them more than once.
+// namespacesOf returns the counted namespaces, some of them more than once.
 func namespacesOf(c *prometheus.CounterVec) []string {
 	metrics := make(chan prometheus.Metric)
 	go func() {

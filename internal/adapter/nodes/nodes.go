@@ -1,4 +1,4 @@
-// Package nodes knows for which platforms images are needed: those of the cluster's nodes.
+// Package nodes knows which platforms images need: those of the cluster's nodes.
 package nodes
 
 import (
@@ -17,21 +17,21 @@ import (
 // interval is how often the nodes are listed: a node of a new platform is a rare event.
 const interval = 5 * time.Minute
 
-// retryInterval is how soon they are listed again after a failure.
+// retryInterval is the pause after a failed list.
 const retryInterval = 10 * time.Second
 
-// Platform is what a node runs: "linux", "arm64".
+// Platform is a node's platform: "linux", "arm64".
 type Platform struct {
 	OS, Architecture string
 }
 
-// String is how people spell it.
+// String is the form for users.
 func (p Platform) String() string { return p.OS + "/" + p.Architecture }
 
-// Nodes knows for which platforms images are needed.
+// Nodes knows which platforms images need.
 type Nodes struct {
 	client client.Reader
-	// report is told of a list that failed, once per message.
+	// report is called when a list fails, once per message.
 	report func(error)
 
 	mu        sync.Mutex
@@ -45,15 +45,15 @@ func New(c client.Reader, report func(error)) *Nodes {
 	return &Nodes{client: c, report: report, changed: func() {}}
 }
 
-// Changed sets the function that is called when the platforms are known, or others.
+// Changed sets the function that is called when the platforms become known or change.
 func (n *Nodes) Changed(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changed = f
 }
 
-// Run lists the nodes now and then until the context ends. Without the permission to list
-// them no platform is needed.
+// Run lists the nodes regularly until the context ends. Without permission to list them, images
+// don't need any platform.
 func (n *Nodes) Run(ctx context.Context) error {
 	said := ""
 	for {
@@ -78,7 +78,7 @@ func (n *Nodes) Run(ctx context.Context) error {
 	}
 }
 
-// Read lists the nodes once, for a command that runs for a moment.
+// Read lists the nodes once, for a one-shot command.
 func (n *Nodes) Read(ctx context.Context) error {
 	platforms, err := n.list(ctx)
 	n.set(platforms)
@@ -119,7 +119,7 @@ func (n *Nodes) set(platforms []Platform) {
 	}
 }
 
-// Platforms lists those of the nodes, sorted; false while nothing is known.
+// Platforms returns the nodes' platforms, sorted; false while unknown.
 func (n *Nodes) Platforms() ([]Platform, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

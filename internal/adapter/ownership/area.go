@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// area is what is watched in one namespace, or in all of them together.
+// area holds the watches in one namespace, or in all of them together.
 type area struct {
 	ownership *Watch
 	namespace string
@@ -30,7 +30,7 @@ type area struct {
 	phase     atomic.Int32
 }
 
-// watched are the revisioned objects of one kind, in one namespace or in all of them.
+// watched holds the revisioned objects of one kind, in one namespace or in all of them.
 type watched struct {
 	*mirror.Mirror[*Owned]
 
@@ -42,9 +42,9 @@ type watched struct {
 const (
 	// learning: the objects cannot be decided on yet.
 	learning int32 = iota
-	// open: they can.
+	// open: the objects can be decided on.
 	open
-	// closed: the namespace is no longer to be watched, and nothing in it is decided on.
+	// closed: the namespace is no longer watched, and its objects aren't decided on.
 	closed
 )
 
@@ -73,8 +73,8 @@ func newArea(w *Watch, namespace string) *area {
 	return a
 }
 
-// watchObjects adds the revisioned objects of a kind. To the process as a whole nothing
-// that an area watches is vital, so all of it counts as settings.
+// watchObjects adds the revisioned objects of a kind. The process can run without the watches of
+// an area, so all of them have the role of settings.
 func (a *area) watchObjects(kind input.Kind, namespace string) {
 	o := a.ownership.options
 	a.objects = append(a.objects, watched{kind: kind, namespace: namespace, Mirror: mirror.New(mirror.Options[*Owned]{
@@ -114,15 +114,15 @@ func (a *area) Run(ctx context.Context, c client.WithWatch) {
 	group.Wait()
 }
 
-// Close implements cluster.Stay. From here on no object of the area is found, so that
-// what the watches still bring, and what Leave takes out, leads to no decision.
+// Close implements cluster.Stay. From here on the area's objects aren't found, so events from
+// the watches, and removals by Leave, don't lead to decisions.
 func (a *area) Close() {
 	a.phase.Store(closed)
 	a.ownership.areas.Remove(a.namespace, a)
 }
 
-// Leave implements cluster.Stay. Objects are taken out one by one, so that whoever
-// counts them hears of it.
+// Leave implements cluster.Stay. It removes objects one by one, so counters of objects are
+// notified.
 func (a *area) Leave() {
 	for _, m := range a.revisions {
 		clearMirror(m)
@@ -132,8 +132,8 @@ func (a *area) Leave() {
 	}
 }
 
-// clearMirror takes everything out of a mirror. One that is empty may never have been
-// listed, and must not count as that.
+// clearMirror empties a mirror. An empty mirror may never have been listed, and must not count
+// as listed.
 func clearMirror[T mirror.Slim[T]](m *mirror.Mirror[T]) {
 	if m.Len() > 0 {
 		_ = m.Replace(nil, "")
@@ -144,13 +144,12 @@ func (a *area) isLearning() bool { return a.phase.Load() == learning }
 
 func (a *area) isOpen() bool { return a.phase.Load() == open }
 
-// setOpen reports whether the area is open now and was not before. One that was closed
-// meanwhile stays closed.
+// setOpen opens the area and reports whether it was learning before. A closed area stays closed.
 func (a *area) setOpen() bool { return a.phase.CompareAndSwap(learning, open) }
 
-// answered reports whether the API server has said of every revision and object
-// what there is to know, or could not be made to: one kind that cannot be listed,
-// for however long, holds up no other. Before the first object that is never so.
+// answered reports whether every kind of revision and object has been listed, or has failed to
+// list: a kind that cannot be listed doesn't block the others. It is false before the first
+// revisioned object.
 func (a *area) answered() bool {
 	if !a.ownership.isNeeded() {
 		return false
@@ -159,7 +158,7 @@ func (a *area) answered() bool {
 	return !slices.ContainsFunc(all, func(s mirror.Sync) bool { return !s.Answered() && !s.Broken() })
 }
 
-// status tells how well each resource that is needed now can be followed.
+// status reports how well each resource that is needed now can be watched.
 func (a *area) status() []mirror.Sync {
 	all := a.objectStatus()
 	if !a.ownership.isNeeded() {
@@ -179,8 +178,7 @@ func (a *area) objectStatus() []mirror.Sync {
 	return all
 }
 
-// holderStatus tells by kind how well everything can be followed that may hold an
-// object.
+// holderStatus reports by kind how well each kind that may hold an object can be watched.
 func (a *area) holderStatus() map[string]mirror.Sync {
 	all := map[string]mirror.Sync{}
 	for kind, m := range a.revisions {

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/input"
 )
 
-// Owned is what is kept of a ConfigMap or Secret that belongs to revisions: its
-// metadata. Its content never reaches us. It is never changed after it was stored.
+// Owned is the metadata of a ConfigMap or Secret that belongs to revisions. Lockstep never
+// receives the content. It never changes after it was stored.
 type Owned struct {
 	Key             ObjectKey
 	UID             string
@@ -29,12 +29,12 @@ func (o *Owned) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: o.Key.Namespace, Name: o.Key.Source.Name, ResourceVersion: o.ResourceVersion}
 }
 
-// SameAs reports whether the difference between two copies can matter to anyone.
+// SameAs reports whether two copies are equal in everything that matters to Lockstep.
 func (o *Owned) SameAs(old *Owned) bool {
 	return o.UID == old.UID && o.Deleting == old.Deleting && slices.Equal(o.Owners, old.Owners)
 }
 
-// slimOwned makes an Owned of an object's metadata.
+// slimOwned makes an Owned from an object's metadata.
 func slimOwned(kind input.Kind, object any) (*Owned, error) {
 	m, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -51,7 +51,7 @@ func slimOwned(kind input.Kind, object any) (*Owned, error) {
 	return o, nil
 }
 
-// Reference is the object as events name it.
+// Reference is the object reference for events.
 func (o *Owned) Reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: "v1", Kind: string(o.Key.Source.Kind), Namespace: o.Key.Namespace, Name: o.Key.Source.Name,

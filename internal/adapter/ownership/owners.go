@@ -20,16 +20,16 @@ type ObjectKey struct {
 	Source    input.ID
 }
 
-// String is how people name it: "configmap/web-3fa9c1d2e4 in shop".
+// String is the form for users: "configmap/web-3fa9c1d2e4 in shop".
 func (k ObjectKey) String() string {
 	return k.Source.String() + " in " + k.Namespace
 }
 
-// AddOwners adds owners to an object and leaves those that it has: the list's
-// merge key is the UID, so one request adds without reading. When uid is not
-// empty, an object of that name with another UID is refused with a conflict.
+// AddOwners adds owners to an object and keeps the existing ones: the list's merge key is the
+// UID, so one request adds without reading. When uid is not empty, an object of that name with
+// another UID is refused with a conflict.
 //
-// The request asks for metadata only: no content is read, of a Secret neither.
+// The request returns metadata only, so the content is never read, not even of a Secret.
 func AddOwners(ctx context.Context, c client.Writer, object ObjectKey, uid string, owners []metav1.OwnerReference) error {
 	body, err := ownersPatch(uid, owners)
 	if err != nil {
@@ -38,8 +38,8 @@ func AddOwners(ctx context.Context, c client.Writer, object ObjectKey, uid strin
 	return access.PatchByUID(ctx, c, metadataOf(object), client.RawPatch(types.StrategicMergePatchType, body))
 }
 
-// Owners are the owners of an object. They are the answer to a patch that changes nothing,
-// so that whoever may add owners may see them, without the permission to read Secrets.
+// Owners returns the owners of an object. It reads them with a patch that doesn't change
+// anything, so the permission to add owners is enough, without permission to read Secrets.
 func Owners(ctx context.Context, c client.Writer, object ObjectKey) ([]metav1.OwnerReference, error) {
 	o := metadataOf(object)
 	err := c.Patch(ctx, o, client.RawPatch(types.StrategicMergePatchType, []byte("{}")))

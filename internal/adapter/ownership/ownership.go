@@ -15,21 +15,21 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/mirror"
 )
 
-// Options say how a Watch works.
+// Options configure a Watch.
 type Options struct {
 	// Now is the clock.
 	Now func() time.Time
-	// Report is called when a resource can be followed, or no longer.
+	// Report is called when a watch starts or stops working.
 	Report func(mirror.Sync)
-	// Ready, when it is set, says whether everything else is known that decisions
-	// depend on. Until then nothing is fed.
+	// Ready, if set, reports whether everything else that decisions depend on is known. Until
+	// then Feed waits.
 	Ready func() bool
 	// Secrets are the namespaces whose Secrets are watched; nil means all that the cache
-	// watches. To attach a Secret takes the permission to patch it, which is not given lightly.
+	// watches. Attaching a Secret needs permission to patch it, which operators grant sparingly.
 	Secrets []string
 }
 
-// SecretsIn are the namespaces to watch Secrets in, where the cache watches one
+// SecretsIn returns the namespaces in which to watch Secrets, where the cache watches one
 // namespace or all of them.
 func (o Options) SecretsIn(namespace string) []string {
 	switch {
@@ -41,10 +41,10 @@ func (o Options) SecretsIn(namespace string) []string {
 	return nil
 }
 
-// Watch knows the revisioned objects of a cluster and everything that may
-// hold them. It watches where its cache watches, and has the workloads that are their
-// own revisions from there. The other revisions are watched only from the first
-// revisioned object on: a cluster without any pays for two empty watches.
+// Watch knows the revisioned objects of a cluster and everything that may hold them. It watches
+// the same namespaces as its cache, and takes workloads that are their own revisions from there.
+// It watches other revisions only once the first revisioned object exists: a cluster without any
+// pays for two empty watches.
 type Watch struct {
 	cache   *cluster.Cache
 	options Options
@@ -74,8 +74,8 @@ func (w *Watch) Enter(namespace string) cluster.Stay {
 	return a
 }
 
-// WorkloadIndexed implements cluster.Guest: a workload that is its own revision holds
-// what it uses.
+// WorkloadIndexed implements cluster.Guest: a workload that is its own revision holds the
+// sources it uses.
 func (w *Watch) WorkloadIndexed(old, now *kube.Workload) {
 	w.used.replace(lineage.WorkloadHolder(old), lineage.WorkloadHolder(now))
 }
@@ -85,20 +85,20 @@ func (w *Watch) WorkloadChanged(old, now *kube.Workload) {
 	w.holderChanged(lineage.WorkloadHolder(old), lineage.WorkloadHolder(now))
 }
 
-// Needed is closed when there is, or was, a revisioned object.
+// Needed is closed once a revisioned object exists or existed.
 func (w *Watch) Needed() <-chan struct{} {
 	return w.needed
 }
 
 const (
-	// firstLook and laterLooks bound how often is looked for areas that are known.
+	// firstLook and laterLooks are the intervals at which Feed checks for areas to open.
 	firstLook  = 50 * time.Millisecond
 	laterLooks = time.Second
 )
 
-// Feed calls add with every revisioned object that has to be looked at: once
-// each, as soon as everything in its area is known, and then when something happened
-// to it or to a revision that uses it. It returns when the context ends.
+// Feed calls add with every revisioned object that needs a decision: once each, as soon as
+// everything in its area is known, and then when the object or a revision that uses it changes.
+// It returns when the context ends.
 func (w *Watch) Feed(ctx context.Context, add func(ObjectKey)) {
 	w.mu.Lock()
 	w.add = add
@@ -128,7 +128,7 @@ func (w *Watch) open(a *area) {
 	a.eachObject(func(o *Owned) { w.wake(a, o.Key) })
 }
 
-// Object returns the copy of a revisioned object, when it can be decided on.
+// Object returns the copy of a revisioned object, if it can be decided on.
 func (w *Watch) Object(key ObjectKey) (*Owned, bool) {
 	a, ok := w.areas.Of(key.Namespace)
 	if !ok || !a.isOpen() {
@@ -144,8 +144,9 @@ func (w *Watch) Users(key ObjectKey) []*lineage.Holder {
 	return found
 }
 
-// UnreadableKinds names the kinds of revisions that cannot be read in a namespace now, for
-// want of a permission or of an answer: an object may have users that we cannot see.
+// UnreadableKinds names the kinds of revisions that currently cannot be read in a namespace,
+// because of a missing permission or an error: an object may have users that Lockstep cannot
+// see.
 func (w *Watch) UnreadableKinds(namespace string) []string {
 	a, ok := w.areas.Of(namespace)
 	if !ok {
@@ -161,8 +162,8 @@ func (w *Watch) UnreadableKinds(namespace string) []string {
 	return unreadable
 }
 
-// Status tells how well each resource that is needed now can be followed, besides
-// those of the cache.
+// Status reports how well each resource that is needed now can be watched, besides those of the
+// cache.
 func (w *Watch) Status() []mirror.Sync {
 	var all []mirror.Sync
 	for _, a := range w.areas.All() {
@@ -199,8 +200,8 @@ func (w *Watch) holderChanged(old, now *lineage.Holder) {
 	}
 }
 
-// wake has an object looked at. What happens before its area is open is seen when it
-// opens; after its area was closed, it is looked for in vain and forgotten.
+// wake queues an object for a decision. Changes before its area opens are handled when it opens.
+// After its area was closed, the decision doesn't find the object and forgets it.
 func (w *Watch) wake(a *area, key ObjectKey) {
 	w.mu.RLock()
 	add := w.add
@@ -230,7 +231,7 @@ func (u *uses) of(key ObjectKey) []*lineage.Holder {
 	return found
 }
 
-// replace takes out the old copy and puts in the new one. Either may be nil.
+// replace removes the old copy and adds the new one. Either may be nil.
 func (u *uses) replace(old, now *lineage.Holder) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/registry/keychain"
 )
 
-// meet asks a registry once how it wants to know who asks. Others wait meanwhile, and the
-// next one asks after a failure.
+// meet queries a registry once for its authentication challenge. Other callers wait meanwhile,
+// and the next one retries after a failure.
 func (c *Client) meet(ctx context.Context, h *host, what string) error {
 	if h.asked.Load() {
 		return nil
@@ -56,12 +56,12 @@ func (c *Client) ping(ctx context.Context, h *host, what string) (challenge, err
 		return found, nil
 	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
 		return challenge{}, h.refusal(what, h.name, response)
-	default: // It asks for nothing, or does so where it matters.
+	default: // It doesn't require authentication, or only where it matters.
 		return challenge{}, nil
 	}
 }
 
-// pass is what a request is sent with.
+// pass is the authorization that a request is sent with.
 type pass struct {
 	header string
 	bearer *bearer // nil if the header is the credential itself
@@ -106,7 +106,7 @@ func asError(what, host string, err error) error {
 	return NoAnswer(what, host, err)
 }
 
-// reconsider tells whether an answer may be another one with another token.
+// reconsider reports whether another token may lead to another response.
 func (c *Client) reconsider(h *host, response *http.Response, p pass) bool {
 	status := response.StatusCode
 	if status != http.StatusUnauthorized && status != http.StatusForbidden {
@@ -123,7 +123,7 @@ func (c *Client) reconsider(h *host, response *http.Response, p pass) bool {
 	return true
 }
 
-// relearn takes the challenge of a registry that did not ask for credentials before.
+// relearn adopts the challenge of a registry that did not require credentials before.
 func (h *host) relearn(response *http.Response) bool {
 	found, err := readChallenge(response)
 	h.mu.Lock()
@@ -140,8 +140,8 @@ type tokenCall struct {
 	scopes []string
 }
 
-// fetchToken asks the token server: with an identity token by OAuth 2, otherwise with
-// the user's name and password, or without.
+// fetchToken requests a token from the token server: with an identity token by OAuth 2,
+// otherwise with the user's name and password, or anonymously.
 func (c *Client) fetchToken(ctx context.Context, h *host, from challenge, as keychain.Credential, r tokenCall) (string, time.Duration, error) {
 	request, err := tokenRequest(ctx, from, as, r.scopes)
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *Client) fetchToken(ctx context.Context, h *host, from challenge, as key
 		AccessToken string  `json:"access_token"`
 		ExpiresIn   float64 `json:"expires_in"`
 	}
-	// What it says is not repeated: it may be a token.
+	// Errors don't quote the body: it may be a token.
 	if json.NewDecoder(io.LimitReader(response.Body, maxTokenBody)).Decode(&answer) != nil || answer.Token+answer.AccessToken == "" {
 		return "", 0, untrue(r.what, "the token server of %s answered without a token", h.name)
 	}

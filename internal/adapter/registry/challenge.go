@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// scheme is how a registry wants to know who asks.
+// scheme is a registry's authentication scheme.
 type scheme int
 
 const (
@@ -18,14 +18,14 @@ const (
 	bearerScheme
 )
 
-// challenge is what a registry wants from those who ask.
+// challenge is a registry's authentication challenge.
 type challenge struct {
 	scheme  scheme
-	realm   *url.URL // where tokens are
+	realm   *url.URL // the token server
 	service string
 }
 
-// readChallenge finds one that can be met among the headers of an answer.
+// readChallenge finds a supported challenge among the headers of a response.
 func readChallenge(response *http.Response) (challenge, error) {
 	var unknown []string
 	for _, text := range response.Header.Values("WWW-Authenticate") {
@@ -44,7 +44,7 @@ func readChallenge(response *http.Response) (challenge, error) {
 	return challenge{}, fmt.Errorf("it asks for credentials in no known way %.100q", unknown)
 }
 
-// readParameters reads realm="…",service="…". What cannot be read ends it.
+// readParameters reads realm="…",service="…". It stops at anything it cannot parse.
 func readParameters(text string) map[string]string {
 	parameters := map[string]string{}
 	for {
@@ -60,7 +60,7 @@ func readParameters(text string) map[string]string {
 	}
 }
 
-// quoted takes a quoted string from the beginning of a text.
+// quoted parses a quoted string from the beginning of a text.
 func quoted(text string) (value, rest string, ok bool) {
 	if !strings.HasPrefix(text, `"`) {
 		return "", text, false
@@ -82,13 +82,13 @@ func quoted(text string) (value, rest string, ok bool) {
 	return "", text, false
 }
 
-// isPlain reports whether an answer came without TLS.
+// isPlain reports whether a response came without TLS.
 func isPlain(response *http.Response) bool {
 	return response.Request != nil && response.Request.URL.Scheme == "http"
 }
 
-// checkRealm refuses a place for tokens that a registry has no business to name: the
-// credentials are sent there. One without TLS is only for a registry that is without it.
+// checkRealm refuses token servers that a registry must not name, because the credentials are
+// sent there. Plain HTTP is allowed only for a registry that itself uses it.
 func checkRealm(text string, plain bool) (*url.URL, error) {
 	realm, err := url.Parse(text)
 	switch {
@@ -103,8 +103,8 @@ func checkRealm(text string, plain bool) (*url.URL, error) {
 	return realm, nil
 }
 
-// forbidden addresses are those of no registry: the metadata services of clouds, which
-// hand out credentials to whoever asks from here.
+// forbidden reports addresses that never belong to a registry: the metadata services of clouds,
+// which issue credentials to any client on this machine.
 func forbidden(address netip.Addr) bool {
 	return address.Unmap().IsLinkLocalUnicast() || address.WithZone("").String() == "fd00:ec2::254"
 }

@@ -17,7 +17,7 @@ import (
 
 const maxTokenBody = 64 << 10
 
-// Client sends requests to registries. It keeps tokens, and no credential.
+// Client sends requests to registries. It keeps tokens, but not credentials.
 type Client struct {
 	options Options
 
@@ -31,7 +31,7 @@ type tokenKey struct {
 	who  keychain.Fingerprint
 }
 
-// NewClient makes a client that has not asked any registry yet.
+// NewClient makes a client that has not contacted a registry yet.
 func NewClient(o Options) *Client {
 	return &Client{options: o.withDefaults(), hosts: map[string]*host{}, tokens: map[tokenKey]*tokens{}}
 }
@@ -49,7 +49,7 @@ func (c *Client) host(name string) (*host, error) {
 	return h, err
 }
 
-// tokensOf are the tokens of a credential.
+// tokensOf returns the tokens of a credential.
 func (c *Client) tokensOf(h *host, who keychain.Fingerprint) *tokens {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,21 +70,21 @@ type call struct {
 	kind       RequestKind
 	method     string
 	repository tagspec.Repository
-	path       string // behind the repository: "manifests/1.4"
+	path       string // after the repository: "manifests/1.4"
 	query      url.Values
 	accept     []string
 }
 
 func (r call) scope() string { return "repository:" + r.repository.Path + ":pull" }
 
-// do sends a call with a credential. The caller closes the body. An answer that is not
-// 200 is an error.
+// do sends a call with a credential. The caller closes the body. Any status other than 200 is an
+// error.
 func (c *Client) do(ctx context.Context, as keychain.Credential, r call) (*http.Response, error) {
 	h, err := c.host(r.repository.Host)
 	if err != nil {
 		return nil, &Error{Kind: Unreachable, What: r.what, Answer: "cannot be asked", Cause: err}
 	}
-	// Before it waits for its turn, so that one token is for all who wait.
+	// Before waiting for a slot, so one token covers all waiting requests.
 	c.tokensOf(h, as.Fingerprint()).want(r.scope())
 	leave, err := h.enter(ctx, r.what, r.kind)
 	if err != nil {
@@ -118,8 +118,8 @@ func (c *Client) answer(ctx context.Context, h *host, as keychain.Credential, r 
 	if err := c.meet(ctx, h, r.what); err != nil {
 		return nil, err
 	}
-	// A second try is for a token that was revoked, a third one for a server whose tokens
-	// open one repository only.
+	// A second try is for a revoked token, a third one for a server whose tokens cover only one
+	// repository.
 	const tries = 3
 	for try := 1; ; try++ {
 		pass, err := c.authorize(ctx, h, as, r)
@@ -171,7 +171,7 @@ func (c *Client) roundTrip(h *host, request *http.Request, what string, kind Req
 	return response, nil
 }
 
-// withoutURL leaves out the URL, which may have a token of a redirect in it.
+// withoutURL drops the URL, which may contain a token of a redirect.
 func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
@@ -179,7 +179,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// closeBody reads a little of what is left, so that the connection can be used again.
+// closeBody reads a little of the remaining body, so the connection can be reused.
 func closeBody(response *http.Response) {
 	_, _ = io.CopyN(io.Discard, response.Body, 4<<10)
 	_ = response.Body.Close()

@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// Try asks with each credential until one is accepted, and begins with the one that was
-// accepted last. Without any it asks anonymously.
+// Try sends the query with each credential until one is accepted, starting with the one that was
+// accepted last. Without credentials it queries anonymously.
 func Try[T any](ctx context.Context, c *Client, repository tagspec.Repository, credentials []keychain.Credential, ask func(ctx context.Context, as keychain.Credential) (T, error)) (T, error) {
 	var none T
 	h, err := c.host(repository.Host)

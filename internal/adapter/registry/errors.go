@@ -11,49 +11,49 @@ import (
 	"unicode"
 )
 
-// Kind is what a failure means for the one who asked.
+// Kind is what a failure means for the caller.
 type Kind string
 
 // The kinds of failures.
 const (
-	// Unreachable is a registry that does not answer, or not in time.
+	// Unreachable is a registry that does not respond, or not in time.
 	Unreachable Kind = "Unreachable"
-	// Denied is a registry that wants other credentials.
+	// Denied is a registry that requires other credentials.
 	Denied Kind = "Denied"
 	// Missing is a repository, tag or manifest that does not exist.
 	Missing Kind = "Missing"
-	// Limited is a registry that wants to be left alone until a time.
+	// Limited is a registry that refuses requests until a certain time.
 	Limited Kind = "Limited"
-	// Broken is an answer that makes no sense, such as an internal error.
+	// Broken is a response that doesn't make sense, such as an internal error.
 	Broken Kind = "Broken"
-	// Untrue is an answer that contradicts itself or has no end. It is not used.
+	// Untrue is a response that contradicts itself or has no end. It isn't used.
 	Untrue Kind = "Untrue"
-	// NoMatch is a repository of whose tags none is wanted.
+	// NoMatch is a repository without a wanted tag.
 	NoMatch Kind = "NoMatch"
-	// NoPlatform is an image that does not exist for a platform that is needed.
+	// NoPlatform is an image that does not exist for a required platform.
 	NoPlatform Kind = "NoPlatform"
-	// Shrunk is a list of tags without the newest one that was there before.
+	// Shrunk is a list of tags that lacks the newest tag of an earlier list.
 	Shrunk Kind = "Shrunk"
 )
 
-// Error is a question that could not be answered.
+// Error is a failed query.
 type Error struct {
 	Kind Kind
-	// What was asked: "digest of registry.example/app:1".
+	// What was queried: "digest of registry.example/app:1".
 	What string
-	// Answer of the registry, in its words where it has any.
+	// Answer of the registry, in its own words if it sent any.
 	Answer string
-	// Status is the code of the answer, or 0.
+	// Status is the response's status code, or 0.
 	Status int
-	// Advice is what a person can do.
+	// Advice is what the user can do.
 	Advice string
-	// Until is when the registry may be asked again, if it said so.
+	// Until is when the registry may be queried again, if it said so.
 	Until time.Time
-	// Cause is the error below, if there is one.
+	// Cause is the underlying error, if there is one.
 	Cause error
 }
 
-// Error says what was asked, what the answer was, and what to do.
+// Error reports the query, the response and the advice.
 func (e *Error) Error() string {
 	text := e.What + ": " + e.Answer
 	if e.Cause != nil {
@@ -65,10 +65,10 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap is the error below.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// KindOf is the kind of an error, or empty if it is none of a registry.
+// KindOf is the kind of an error, or empty if it isn't a registry error.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -76,7 +76,7 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// wasRefused tells whether a registry answered with a code.
+// wasRefused reports whether a registry responded with the status.
 func wasRefused(err error, status int) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Status == status
@@ -86,7 +86,7 @@ func untrue(what, answer string, args ...any) *Error {
 	return &Error{Kind: Untrue, What: what, Answer: fmt.Sprintf(answer, args...), Advice: "the answer is not used: ask the owner of the registry"}
 }
 
-// NoAnswer is the error of a question that a registry did not answer.
+// NoAnswer is the error of a query without a response.
 func NoAnswer(what, host string, err error) *Error {
 	return &Error{
 		Kind: Unreachable, What: what, Answer: "no answer from " + host, Cause: err,
@@ -94,8 +94,7 @@ func NoAnswer(what, host string, err error) *Error {
 	}
 }
 
-// refusal makes an error of an answer that is none of the wanted ones. Who answered is
-// the registry or its token server.
+// refusal makes an error from an unexpected response. who is the registry or its token server.
 func (h *host) refusal(what, who string, response *http.Response) *Error {
 	e := &Error{What: what, Status: response.StatusCode, Answer: who + " answered " + response.Status + registryMessage(response)}
 	switch status := response.StatusCode; {
@@ -118,7 +117,7 @@ func (h *host) refusal(what, who string, response *http.Response) *Error {
 	return e
 }
 
-// registryMessage is what a registry says in its own words, made safe to print.
+// registryMessage is the registry's own error message, made safe to print.
 func registryMessage(response *http.Response) string {
 	const most = 200
 	var body struct {

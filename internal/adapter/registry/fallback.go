@@ -7,17 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// fallback asks a registry over TLS until it answers in plain HTTP, and in plain HTTP from
-// then on.
+// fallback uses TLS until a registry responds in plain HTTP, and plain HTTP from then on.
 type fallback struct {
 	host  string
 	next  http.RoundTripper
 	plain atomic.Bool
 }
 
-// RoundTrip implements [http.RoundTripper]. The first request to a registry has neither a
-// body nor credentials, so that it can be made twice. Other hosts, of tokens and of
-// redirects, are asked as they are named.
+// RoundTrip implements [http.RoundTripper]. The first request to a registry has neither a body
+// nor credentials, so it can be sent twice. Other hosts, of tokens and redirects, are contacted
+// with the scheme they are named with.
 func (f *fallback) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Host != f.host {
 		return f.next.RoundTrip(r)

@@ -24,30 +24,30 @@ import (
 )
 
 const (
-	// longestPause bounds what a registry can ask for: one that says "in a year" is asked
-	// again after this.
+	// longestPause limits the wait that a registry can request: even after "in a year" it is
+	// queried again after this.
 	longestPause = time.Hour
-	// firstPause is that after the third failure in a row; it doubles up to lastPause.
+	// firstPause follows the third failure in a row; it doubles up to lastPause.
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
-	// patience is how many failures in a row are those of a repository and not of its
-	// registry.
+	// patience is how many consecutive failures may still be caused by a single repository
+	// rather than the registry.
 	patience = 3
 )
 
-// host is one registry and how it is doing.
+// host is one registry and its state.
 type host struct {
-	name  string // as images name it
+	name  string // as in image names
 	base  *url.URL
 	http  *http.Client
 	slots chan struct{}
 
-	meeting *semaphore.Weighted // held by the one who asks for the challenge
+	meeting *semaphore.Weighted // held while querying the challenge
 	asked   atomic.Bool         // whether the challenge is known
 
 	mu        sync.Mutex
 	challenge challenge
-	// until is when it may be asked again, readsUntil when manifests may be read again.
+	// until is when it may be queried again, readsUntil when manifests may be read again.
 	until, readsUntil time.Time
 	failures          int
 	pageSize          int
@@ -103,8 +103,8 @@ func newTransport(settings Host) (*http.Transport, error) {
 	return t, nil
 }
 
-// checkAddress keeps a registry from sending requests to a cloud's metadata service, by
-// a redirect or by a name that means that address.
+// checkAddress prevents a registry from directing requests to a cloud's metadata service, by a
+// redirect or by a name that resolves to it.
 func checkAddress(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err == nil && forbidden(to.Addr()) {
@@ -113,8 +113,7 @@ func checkAddress(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// checkRedirect lets a registry point elsewhere, without the credentials and never from
-// HTTPS to HTTP.
+// checkRedirect allows redirects, without the credentials and never from HTTPS to HTTP.
 func checkRedirect(request *http.Request, via []*http.Request) error {
 	const most = 5
 	if len(via) > most {
@@ -137,7 +136,7 @@ func (h *host) url(path string, query url.Values) string {
 	return u.String()
 }
 
-// enter waits for a free slot, and refuses while the registry wants to be left alone.
+// enter waits for a free slot, and refuses while the registry's pause lasts.
 func (h *host) enter(ctx context.Context, what string, kind RequestKind) (leave func(), err error) {
 	select {
 	case h.slots <- struct{}{}:
@@ -161,7 +160,7 @@ func (h *host) enter(ctx context.Context, what string, kind RequestKind) (leave 
 	return leave, nil
 }
 
-// note learns from an answer when the registry may be asked again.
+// note reads from a response when the registry may be queried again.
 func (h *host) note(response *http.Response) time.Time {
 	now := time.Now()
 	h.mu.Lock()
@@ -182,21 +181,21 @@ func (h *host) note(response *http.Response) time.Time {
 	case remaining != 0:
 	case reset > 0:
 		h.until = now.Add(reset)
-	case window > 0: // Docker Hub counts reads of manifests, and nothing else.
+	case window > 0: // Docker Hub counts only manifest reads.
 		h.readsUntil = now.Add(window)
 	}
 	return time.Time{}
 }
 
-// noteFailure learns that there was no answer.
+// noteFailure records a missing response.
 func (h *host) noteFailure() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failed(time.Now(), false)
 }
 
-// failed makes a pause: at once if the registry said that it is too much, else when it
-// has failed several times in a row.
+// failed starts a pause: immediately if the registry reported too many requests, else after
+// several consecutive failures.
 func (h *host) failed(now time.Time, atOnce bool) {
 	h.failures++
 	times := h.failures - patience
@@ -221,10 +220,10 @@ func retryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// rateLimit reads how many requests are left, and after how long there are more: by
-// the draft of the IETF (RateLimit-Reset), or by its window as Docker Hub writes it
-// (ratelimit-remaining: 76;w=21600), or by GitHub (X-RateLimit-Reset is a Unix time).
-// It is negative if the registry does not say.
+// rateLimit reads how many requests are left, and when there will be more: from the IETF draft
+// (RateLimit-Reset), from the window as Docker Hub writes it (ratelimit-remaining: 76;w=21600),
+// or from GitHub (X-RateLimit-Reset is a Unix time). It is negative if the registry does not
+// report it.
 func rateLimit(header http.Header, now time.Time) (remaining int, reset, window time.Duration) {
 	text, parameters, _ := strings.Cut(cmp.Or(header.Get("RateLimit-Remaining"), header.Get("X-RateLimit-Remaining")), ";")
 	remaining, err := strconv.Atoi(strings.TrimSpace(text))

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// maxManifest and maxConfig bound what is read: registries take manifests up to 4 MiB.
+	// maxManifest and maxConfig limit reads: registries accept manifests up to 4 MiB.
 	maxManifest = 4 << 20
 	maxConfig   = 8 << 20
-	// maxPlatforms bounds an index.
+	// maxPlatforms limits an index.
 	maxPlatforms = 1000
 )
 
-// manifestTypes are what is understood, best first: an index before one of its images.
+// manifestTypes are the supported types, best first: an index before one of its images.
 func manifestTypes() []string {
 	return []string{
 		string(types.OCIImageIndex), string(types.DockerManifestList),
@@ -34,22 +34,22 @@ func manifestTypes() []string {
 	}
 }
 
-// Platform is one for which an image exists.
+// Platform is a platform for which an image exists.
 type Platform struct {
 	v1.Platform
-	// Digest of the image for it.
+	// Digest of the platform's image.
 	Digest string
 }
 
-// Image says for which platforms a digest is.
+// Image lists the platforms of a digest.
 type Image struct {
 	Digest string
-	// Index tells whether it is an index of several images.
+	// Index is true for an index of several images.
 	Index     bool
 	Platforms []Platform
 }
 
-// For finds the image for a platform: of several the first, as in kube-image-deployer.
+// For finds the image for a platform, the first of several, as in kube-image-deployer.
 func (i Image) For(wanted v1.Platform) (Platform, bool) {
 	at := slices.IndexFunc(i.Platforms, func(p Platform) bool { return satisfies(p.Platform, wanted) })
 	if at < 0 {
@@ -58,9 +58,9 @@ func (i Image) For(wanted v1.Platform) (Platform, bool) {
 	return i.Platforms[at], true
 }
 
-// satisfies compares what decides whether a program runs. The variants arm64/v8 and
-// amd64/v1 are what these processors are without a variant; a wish without a variant
-// takes any.
+// satisfies compares the fields that decide whether a program runs. arm64/v8 and amd64/v1 are
+// these architectures' defaults without a variant; a wanted platform without a variant matches
+// any.
 func satisfies(has, wanted v1.Platform) bool {
 	if has.OS != wanted.OS || has.Architecture != wanted.Architecture {
 		return false
@@ -78,8 +78,8 @@ func variant(p v1.Platform) string {
 	return p.Variant
 }
 
-// Digest asks for that of a tag. Registries that do not say it are asked for the
-// manifest, of which it is computed.
+// Digest queries the digest of a tag. If the registry doesn't report it, the digest is computed
+// from the manifest.
 func (c *Client) Digest(ctx context.Context, as keychain.Credential, repository tagspec.Repository, tag string) (string, error) {
 	what := "digest of " + repository.String() + ":" + tag
 	response, err := c.do(ctx, as, call{
@@ -108,8 +108,7 @@ func isDigest(text string) bool {
 	return err == nil && hash.Algorithm == "sha256"
 }
 
-// manifest reads one by tag or digest, and checks what can be checked: that it is what
-// its digest says.
+// manifest reads one by tag or digest, and verifies that it matches its digest.
 func (c *Client) manifest(ctx context.Context, as keychain.Credential, repository tagspec.Repository, reference string) (digest string, body []byte, err error) {
 	what := "manifest of " + repository.String() + ":" + reference
 	byDigest := strings.HasPrefix(reference, "sha256:")
@@ -142,7 +141,7 @@ func digestOf(body []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// readBody reads an answer that must not be longer than most.
+// readBody reads a response of at most most bytes.
 func readBody(response *http.Response, most int64, what string) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
 	if err != nil {
@@ -181,7 +180,7 @@ func indexed(what, digest string, index *v1.IndexManifest) (Image, error) {
 		if !isDigest(m.Digest.String()) {
 			return Image{}, untrue(what, "an index with the digest %.80q", m.Digest.String())
 		}
-		p := v1.Platform{OS: "linux", Architecture: "amd64"} // what one without a platform is taken for
+		p := v1.Platform{OS: "linux", Architecture: "amd64"} // the default for an entry without a platform
 		if m.Platform != nil {
 			p = *m.Platform
 		}
@@ -193,7 +192,7 @@ func indexed(what, digest string, index *v1.IndexManifest) (Image, error) {
 	return found, nil
 }
 
-// single reads the configuration of an image that is in no index.
+// single reads the configuration of an image outside an index.
 func (c *Client) single(ctx context.Context, as keychain.Credential, repository tagspec.Repository, image Image, config string) (Image, error) {
 	what := "configuration of " + repository.String() + "@" + image.Digest
 	response, err := c.do(ctx, as, call{what: what, kind: BlobRequest, method: http.MethodGet, repository: repository, path: "blobs/" + config, accept: []string{"*/*"}})

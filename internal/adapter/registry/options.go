@@ -6,54 +6,54 @@ import (
 )
 
 const (
-	// requestTimeout bounds one request, listTimeout all pages of a list.
+	// requestTimeout limits one request, listTimeout all pages of a list.
 	requestTimeout = 30 * time.Second
 	listTimeout    = 5 * time.Minute
 
-	// sideBySide is how many requests a registry gets at a time.
+	// sideBySide is the maximum number of concurrent requests per registry.
 	sideBySide = 8
 )
 
 // Options of a [Client].
 type Options struct {
-	// Hosts are the registries that are not reached over HTTPS with a certificate that the
-	// system trusts, by host and port.
+	// Hosts are the registries that don't use HTTPS with a certificate that the system trusts,
+	// by host and port.
 	Hosts map[string]Host
-	// Local names registries that may do without TLS: those that answer in plain HTTP are
-	// asked in it. Nil names none.
+	// Local names registries that may use plain HTTP: those that respond in plain HTTP are
+	// queried in it. Nil means none.
 	Local func(host string) bool
 	// Transport carries all requests; nil makes one for each registry.
 	Transport http.RoundTripper
-	// UserAgent is what registries know this program by.
+	// UserAgent identifies this program to registries.
 	UserAgent string
-	// Observe is told of each request; nil tells no one. It must return quickly.
+	// Observe, if set, is called with each request. It must return quickly.
 	Observe func(Request)
-	// Listed is told of each page of a list of tags and how many tags there are so far.
+	// Listed is called after each page of a list of tags, with the number of tags so far.
 	Listed func(repository string, tags int)
-	// Interval is how often the same repository is asked for, zero for once. Tokens are for
-	// the repositories that were asked for lately.
+	// Interval is how often the same repository is queried, zero for once. Tokens cover the
+	// recently queried repositories.
 	Interval time.Duration
 }
 
-// Host is how one registry is reached.
+// Host configures the connection to one registry.
 type Host struct {
-	// PlainHTTP does without TLS.
+	// PlainHTTP disables TLS.
 	PlainHTTP bool
-	// CA has certificates that are trusted besides those of the system (PEM).
+	// CA are certificates to trust besides the system's (PEM).
 	CA []byte
 }
 
-// Request is one request that was made.
+// Request is a request that was sent.
 type Request struct {
-	// Host is the registry, as images name it.
+	// Host is the registry, as in image names.
 	Host string
-	// Kind says what was asked for.
+	// Kind is the request's purpose.
 	Kind RequestKind
-	// Status is that of the answer, or 0 if there was none.
+	// Status is that of the response, or 0 without one.
 	Status int
 }
 
-// RequestKind says what a request asked for.
+// RequestKind is the purpose of a request.
 type RequestKind string
 
 // The kinds of requests.

@@ -2,8 +2,8 @@ package registry
 
 import "context"
 
-// Ping asks whether a registry answers at all, without credentials. One that wants some
-// answers too.
+// Ping checks whether a registry responds, without credentials. A registry that requires
+// credentials passes too.
 func (c *Client) Ping(ctx context.Context, name string) error {
 	what := "ping of " + name
 	h, err := c.host(name)

@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// pageSize is what most registries allow. Those that allow less get smallPage.
+	// pageSize is what most registries allow. For others smallPage is used.
 	pageSize  = 1000
 	smallPage = 100
-	// maxPages, maxTags and maxPage bound a list that has no end.
+	// maxPages, maxTags and maxPage limit an endless list.
 	maxPages = 2000
 	maxTags  = 500_000
 	maxPage  = 8 << 20
-	// fullEvery is how often a list is read from its beginning, although its order would
-	// allow to begin at a prefix.
+	// fullEvery is how often a list is read from its beginning, although its order would allow
+	// starting at a prefix.
 	fullEvery = 20
 )
 
-// order is what was learned of a repository's list of tags.
+// order is the known order of a repository's list of tags.
 type order struct {
-	// sorted tells that it is sorted by bytes and longer than a page, so that asking for
-	// what comes behind a prefix saves requests.
+	// sorted means that the list is sorted by bytes and longer than a page, so starting at a
+	// prefix saves requests.
 	sorted bool
 	// seeks counts the lists since the last full one.
 	seeks int
 }
 
-// Tags lists those of a repository, at least all that begin with a prefix.
+// Tags lists the tags of a repository, at least all with the prefix.
 func (c *Client) Tags(ctx context.Context, as keychain.Credential, repository tagspec.Repository, prefix string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -50,7 +50,7 @@ func (c *Client) Tags(ctx context.Context, as keychain.Credential, repository ta
 		} else if kind := KindOf(err); kind == Limited || kind == Unreachable || kind == Denied {
 			return nil, err
 		}
-		// It does not know the tag to begin behind, or its order is another one by now.
+		// The registry doesn't know the tag to start after, or its order has changed.
 		l.tags, l.pages, l.sorted = nil, 0, true
 	}
 	if err := l.read(ctx, ""); err != nil {
@@ -62,14 +62,14 @@ func (c *Client) Tags(ctx context.Context, as keychain.Credential, repository ta
 	return l.tags, nil
 }
 
-// MaySeek tells whether the next list of a repository may begin at a prefix, so that it has
+// MaySeek reports whether the next list of a repository may start at a prefix, and so contain
 // only the tags from there on.
 func (c *Client) MaySeek(repository tagspec.Repository, prefix string) bool {
 	h, err := c.host(repository.Host)
 	return err == nil && h.maySeek(repository.Path, prefix)
 }
 
-// maySeek tells whether the next list may begin at a prefix.
+// maySeek reports whether the next list may start at a prefix.
 func (h *host) maySeek(path, prefix string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,7 +77,7 @@ func (h *host) maySeek(path, prefix string) bool {
 	return prefix != "" && o.sorted && o.seeks < fullEvery
 }
 
-// seek tells the same, and counts it.
+// seek is maySeek, and counts the seek.
 func (h *host) seek(path, prefix string) bool {
 	if !h.maySeek(path, prefix) {
 		return false
@@ -90,7 +90,7 @@ func (h *host) seek(path, prefix string) bool {
 	return true
 }
 
-// list is a list of tags while it is read.
+// list is a list of tags while it is being read.
 type list struct {
 	client     *Client
 	host       *host
@@ -135,13 +135,13 @@ func (l *list) first(prefix string) url.Values {
 	defer l.host.mu.Unlock()
 	query := url.Values{"n": {strconv.Itoa(l.host.pageSize)}}
 	if len(prefix) > 1 {
-		// The tag that is the prefix itself may be wanted, and the list begins behind "last".
+		// The list starts after "last", and the tag that equals the prefix may be wanted.
 		query.Set("last", prefix[:len(prefix)-1])
 	}
 	return query
 }
 
-// smaller tells whether a registry refused the size of a page, and remembers it.
+// smaller reports whether a registry refused the page size, and remembers it.
 func (l *list) smaller(err error, query url.Values) bool {
 	if !wasRefused(err, http.StatusBadRequest) || query.Get("n") != strconv.Itoa(pageSize) {
 		return false
@@ -185,8 +185,8 @@ func (l *list) page(ctx context.Context, query url.Values) ([]string, url.Values
 	return answer.Tags, nextPage(response.Header), nil
 }
 
-// nextPage is the query of the link to the next page. Host and path are not taken from
-// there: some registries write them wrongly, and others could send credentials elsewhere.
+// nextPage is the query of the link to the next page. It ignores the link's host and path: some
+// registries write them wrongly, and others could redirect credentials elsewhere.
 func nextPage(header http.Header) url.Values {
 	for _, text := range header.Values("Link") {
 		target, parameters, found := strings.Cut(strings.TrimPrefix(strings.TrimSpace(text), "<"), ">")

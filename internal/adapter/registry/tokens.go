@@ -10,49 +10,49 @@ import (
 )
 
 const (
-	// mostScopes bounds the repositories of one token: they are in its URL.
+	// mostScopes limits the repositories of one token: they are in its URL.
 	mostScopes = 25
-	// gather is how long a request for a token waits for others who need it, too: at a
-	// start many repositories are asked for within moments.
+	// gather is how long a token request waits for other callers that need it: at start-up many
+	// repositories are queried within moments.
 	gather = 10 * time.Millisecond
-	// defaultLife is how long a token lives that does not say.
+	// defaultLife is the lifetime of a token that doesn't specify one.
 	defaultLife = time.Minute
 )
 
-// token opens some repositories of a registry.
+// token is valid for some repositories of a registry.
 type token struct {
 	value  string
 	scopes []string
 	renew  time.Time // a little before it expires
 }
 
-// tokens are those of one credential at one registry. One token opens all repositories
-// that have been asked for lately, so that a registry with twenty of them is asked for
-// one token and not for twenty.
+// tokens are those of one credential at one registry. One token covers all recently queried
+// repositories, so a registry with twenty of them gets one token request instead of twenty.
 type tokens struct {
-	// keep is how long a repository that is not asked for any more stays in the tokens.
+	// keep is how long a repository that isn't queried any more stays in the tokens.
 	keep time.Duration
-	// requests are those for tokens, one at a time.
+	// requests runs one token request at a time.
 	requests singleflight.Group
 
 	mu     sync.Mutex
 	all    []token
-	wanted map[string]time.Time // scope: last asked for
-	// alone are scopes that a token for several did not open.
+	wanted map[string]time.Time // scope: last queried
+	// alone are scopes that a token for several scopes did not cover.
 	alone map[string]bool
 }
 
-// fetch asks the registry's token server. It knows the credential, and is not kept.
+// fetch requests a token from the registry's token server. It contains the credential, and isn't
+// kept.
 type fetch func(ctx context.Context, scopes []string) (value string, life time.Duration, err error)
 
-// want notes that a scope will be asked for.
+// want records that a scope will be needed.
 func (t *tokens) want(scope string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.wanted[scope] = time.Now()
 }
 
-// get returns a token that opens a scope, and whether it was asked for just now.
+// get returns a token for a scope, and whether it was requested just now.
 func (t *tokens) get(ctx context.Context, scope string, ask fetch) (found token, fresh bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +81,7 @@ func (t *tokens) get(ctx context.Context, scope string, ask fetch) (found token,
 	}
 }
 
-// request asks for a token that opens a scope, and returns which scopes it was asked for.
+// request fetches a token for a scope, and returns the scopes it was requested for.
 func (t *tokens) request(ctx context.Context, scope string, ask fetch) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -91,7 +91,7 @@ func (t *tokens) request(ctx context.Context, scope string, ask fetch) ([]string
 	t.mu.Unlock()
 	value, life, err := ask(ctx, scopes)
 	if err != nil && len(scopes) > 1 && KindOf(err) != Limited {
-		// Some servers refuse all for one repository that they do not know.
+		// Some servers refuse the whole request because of one unknown repository.
 		scopes = []string{scope}
 		value, life, err = ask(ctx, scopes)
 		if err == nil {
@@ -107,8 +107,8 @@ func (t *tokens) request(ctx context.Context, scope string, ask fetch) ([]string
 	return scopes, nil
 }
 
-// together lists a scope, first, and the others that are asked for as well: those that
-// no token opens before those that will need a new one at some time.
+// together lists a scope, followed by the other wanted scopes: first those without a token, then
+// those whose token will need renewal.
 func (t *tokens) together(scope string, now time.Time) []string {
 	if t.alone[scope] {
 		return []string{scope}
@@ -136,8 +136,8 @@ func (t *tokens) opened(scope string) bool {
 	return slices.ContainsFunc(t.all, func(k token) bool { return slices.Contains(k.scopes, scope) })
 }
 
-// drop forgets a token that did not open a scope. An older one was revoked; a new one,
-// for several repositories, does not open this one, which gets a token of its own.
+// drop removes a token that was refused for a scope. An older token was revoked. A new token for
+// several repositories doesn't cover this scope, which then gets a token of its own.
 func (t *tokens) drop(bad token, scope string, fresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +153,7 @@ func (t *tokens) drop(bad token, scope string, fresh bool) {
 	}
 }
 
-// idle tells whether nothing has been asked for lately, so that no request is under way.
+// idle reports whether nothing was queried lately, so no request is in flight.
 func (t *tokens) idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,8 +171,8 @@ func (t *tokens) separate(scope string) {
 	t.alone[scope] = true
 }
 
-// renewal is when a token that lives from now on is replaced: a quarter of its life, at
-// most half a minute, before it ends.
+// renewal is when a token that lives from now on is replaced: a quarter of its life, at most
+// half a minute, before it expires.
 func renewal(now time.Time, life time.Duration) time.Time {
 	if life <= 0 {
 		life = defaultLife

@@ -1,3 +1,3 @@
-// Package rollout knows how a workload is moved: by a patch of its pod template, by
-// evicting its pods, or by touching them so that the kubelets refresh their volumes.
+// Package rollout knows how to roll out a workload: by patching its pod template, by evicting
+// its pods, or by touching them so the kubelets refresh their volumes.
 package rollout

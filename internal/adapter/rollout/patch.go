@@ -11,14 +11,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Form writes an order as changes of the pod template.
+// Form turns an order into changes of the pod template.
 type Form func(w *kube.Workload, order input.Order) ([]patch.Change, error)
 
-// A Patcher moves workloads by changing their pod template.
+// A Patcher rolls out workloads by changing their pod template.
 type Patcher struct {
 	client client.Client
 	form   Form
-	// Installation is noted on each workload that is moved, unless it is empty.
+	// Installation is written to each workload that is rolled out, unless it is empty.
 	Installation string
 }
 
@@ -27,9 +27,9 @@ func NewPatcher(c client.Client, form Form) *Patcher {
 	return &Patcher{client: c, form: form}
 }
 
-// RollOut gives the workload what is ordered, which starts a rollout, and returns what the
-// API server says of the write. It fails with a conflict when the workload is no longer
-// what was decided on.
+// RollOut delivers the ordered versions to the workload, which starts a rollout, and returns the
+// API server's response. It fails with a conflict when the workload has changed since the
+// decision.
 func (p *Patcher) RollOut(ctx context.Context, w *kube.Workload, order input.Order) (kube.RolledOut, error) {
 	order.Aborted = w.Status.Aborted
 	changes, err := p.form(w, order)
@@ -44,8 +44,8 @@ func (p *Patcher) RollOut(ctx context.Context, w *kube.Workload, order input.Ord
 	if err != nil {
 		return kube.RolledOut{}, err
 	}
-	// The answer is read as a whole: admission may have changed more of the template, and
-	// what the patch led to tells it from what another writer makes of it later.
+	// The whole response is read: admission may have changed more of the template, and the
+	// resulting template distinguishes this patch from later changes by another writer.
 	o := w.Target.Kind.NewObject()
 	o.SetNamespace(w.Key.Namespace)
 	o.SetName(w.Target.Name)
@@ -59,8 +59,8 @@ func (p *Patcher) RollOut(ctx context.Context, w *kube.Workload, order input.Ord
 	return kube.RolledOut{At: kube.WrittenBy(o, kube.FieldManager), Template: after.Template()}, nil
 }
 
-// imageChanges set the images that are to be moved. A container that the template does
-// not have gets none: it was renamed or removed, and is not brought back.
+// imageChanges set the images to roll out. A container that the template lacks is skipped: it
+// was renamed or removed, and must not be restored.
 func imageChanges(w *kube.Workload, order input.Order) []patch.Change {
 	var changes []patch.Change
 	for _, f := range order.Due {
@@ -71,7 +71,7 @@ func imageChanges(w *kube.Workload, order input.Order) []patch.Change {
 	return changes
 }
 
-// Unshown writes nothing besides the images that are moved.
+// Unshown doesn't write anything besides the images that are rolled out.
 func Unshown(*kube.Workload, input.Order) ([]patch.Change, error) { return nil, nil }
 
 // AsAnnotation writes the versions into an annotation of the pod template.
@@ -79,15 +79,15 @@ func AsAnnotation(w *kube.Workload, order input.Order) ([]patch.Change, error) {
 	return []patch.Change{patch.SetAnnotation{Key: settings.Inputs, Value: order.Text(w.Shown, w.Target.ResourceVersion)}}, nil
 }
 
-// AsVariable writes the versions into an environment variable of the container
-// that has it already, or of the first one.
+// AsVariable writes the versions into an environment variable of the container that already has
+// it, or of the first one.
 func AsVariable(w *kube.Workload, order input.Order) ([]patch.Change, error) {
 	v := w.Place(settings.InputsVariable)
 	v.Value = order.Text(w.Shown, w.Target.ResourceVersion)
 	changes := []patch.Change{v}
 	if w.Annotated {
-		// The annotation wins over the variable, and would show for ever what was
-		// given before the form was changed.
+		// The annotation wins over the variable, and would keep showing the versions delivered
+		// before the form changed.
 		changes = append(changes, patch.RemoveAnnotation{Key: settings.Inputs})
 	}
 	return changes, nil

@@ -12,18 +12,18 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/adapter/kube"
 )
 
-// ownerLevels bounds the way from a pod up to its workload. An operator that makes
-// a Deployment has two objects between its own and the pod.
+// ownerLevels limits the levels between a pod and its workload. With an operator that makes a
+// Deployment, two objects are between the operator's object and the pod.
 const ownerLevels = 4
 
-// owners finds out whether pods belong to one workload, by asking for the objects
-// between. Few objects control many pods, so each is asked for once.
+// owners finds out whether pods belong to one workload, by reading the objects in between. Few
+// objects control many pods, so each is read once.
 type owners struct {
 	client    client.Client
 	namespace string
-	// known is true for a workload of a kind of which we know who makes its pods.
+	// known is true for a workload of a kind whose pod controller Lockstep knows.
 	known bool
-	// leads holds the answers by the UID of an object that controls something.
+	// leads holds the results by the UID of a controlling object.
 	leads map[types.UID]bool
 }
 
@@ -49,8 +49,8 @@ func (o *owners) climb(ctx context.Context, object metav1.Object, levels int) (b
 		return leads, nil
 	}
 	if o.known && ref.Kind != "ReplicaSet" {
-		// A Job, for example, which bears the application's labels and which we may
-		// have no permission to ask for.
+		// A Job, for example, which has the application's labels and which Lockstep may lack
+		// permission to read.
 		return false, nil
 	}
 	above, err := o.find(ctx, ref)
@@ -67,9 +67,8 @@ func (o *owners) climb(ctx context.Context, object metav1.Object, levels int) (b
 	return leads, err
 }
 
-// find returns the object that a reference means, nil when it is gone or another
-// one of the name. It asks by a list of one: the permission to list revisions is there
-// anyway, the permission to get them is not.
+// find returns the referenced object, nil when it is gone or another object has its name. It
+// lists by name: Lockstep already has permission to list revisions, but not to get them.
 func (o *owners) find(ctx context.Context, ref *metav1.OwnerReference) (metav1.Object, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind+"List"))

@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// Pods works on the pods of workloads. It asks the API server each time: pods
-// are many, and only the few workloads that ask for it are moved this way.
+// Pods works on the pods of workloads. It queries the API server each time: there are many pods,
+// and only few workloads are configured to roll out this way.
 type Pods struct {
 	client client.Client
 }
@@ -30,9 +30,9 @@ func NewPods(c client.Client) *Pods {
 	return &Pods{client: c}
 }
 
-// List returns the workload's pods that have not run to their end: those that its
-// selector finds and that it controls, itself or through its revisions. Selectors
-// overlap, and a bare pod may bear the same labels.
+// List returns the workload's pods that have not finished: those that its selector matches and
+// that it controls, itself or through its revisions. Selectors overlap, and a bare pod may have
+// the same labels.
 func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 	selector, err := podSelector(w)
 	if err != nil {
@@ -60,16 +60,16 @@ func (p *Pods) List(ctx context.Context, w *kube.Workload) ([]pods.Pod, error) {
 			foreign++
 		}
 	}
-	// Of a kind that we know, no pods are no pods. Whether an operator makes its
-	// object the controller of its pods is for the operator to decide.
+	// For a known kind, an empty list really means no pods. For other kinds, the operator
+	// decides whether its object is the controller of its pods.
 	if len(own) == 0 && foreign > 0 && !owners.known {
 		return nil, fmt.Errorf("the selector of %s finds %d pods and none is controlled by it, so they are left alone", w.Key, foreign)
 	}
 	return own, nil
 }
 
-// podSelector is the workload's selector. An empty one means every pod of the
-// namespace, which no workload means.
+// podSelector is the workload's selector. An empty one would match every pod of the namespace,
+// which is never intended.
 func podSelector(w *kube.Workload) (labels.Selector, error) {
 	if w.Selector == nil {
 		return nil, fmt.Errorf("%s has no selector for its pods in spec.selector", w.Key)
@@ -97,7 +97,7 @@ func newPod(pod *corev1.Pod) pods.Pod {
 	return p
 }
 
-// Evict asks the API server to end the pod; disruption budgets may refuse.
+// Evict requests the pod's eviction; disruption budgets may refuse it.
 func (p *Pods) Evict(ctx context.Context, pod pods.Pod) error {
 	uid := types.UID(pod.UID)
 	return p.client.SubResource("eviction").Create(ctx,
@@ -108,9 +108,8 @@ func (p *Pods) Evict(ctx context.Context, pod pods.Pod) error {
 		})
 }
 
-// Touch writes the versions into an annotation of the pod. Any change of a pod
-// makes its kubelet look at it, and at its volumes, at once. Another pod of that name
-// is a conflict.
+// Touch writes the versions into an annotation of the pod. Any change of a pod makes its kubelet
+// sync the pod and its volumes immediately. Another pod of that name is a conflict.
 func (p *Pods) Touch(ctx context.Context, pod pods.Pod, shown string) error {
 	body, err := patch.Annotations(patch.Target{UID: pod.UID}, map[string]*string{settings.Inputs: &shown})
 	if err != nil {

@@ -1,3 +1,2 @@
-// Package slack knows how people are told by an incoming webhook of Slack, or of what
-// takes its place.
+// Package slack knows how to notify users through a Slack incoming webhook, or a compatible one.
 package slack

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// gather is how long messages are gathered for one request.
+	// gather is how long messages are collected for one request.
 	gather = time.Second
-	// requestTimeout bounds a request.
+	// requestTimeout limits a request.
 	requestTimeout = 10 * time.Second
-	// firstPause is that after a failure; it doubles up to lastPause.
+	// firstPause follows a failure; it doubles up to lastPause.
 	firstPause = time.Second
 	lastPause  = time.Minute
-	// most bounds the queue. The oldest messages make room.
+	// most limits the queue. The oldest messages are dropped.
 	most = 500
 )
 
 // Options of an Announcer.
 type Options struct {
-	// URL is the webhook. Whoever knows it can write to the channel: it is in no log and in
-	// no error.
+	// URL is the webhook. Anyone who knows it can write to the channel, so logs and errors don't
+	// contain it.
 	URL string
 	// Prefix begins every message.
 	Prefix string
 	Now    func() time.Time
-	// Report is told why messages were not sent, once for each kind of failure in a row.
+	// Report is called when messages were not sent, once for each kind of failure in a row.
 	Report func(error)
 }
 
@@ -53,12 +53,12 @@ type Announcer struct {
 
 // New makes an Announcer. Messages are sent while Run runs, and by Flush.
 func New(o Options) *Announcer {
-	// A redirect would carry the messages to whoever it names.
+	// A redirect would send the messages elsewhere.
 	client := &http.Client{Timeout: requestTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return &Announcer{options: o, client: client, added: make(chan struct{}, 1)}
 }
 
-// Announce queues an event, if people want to be told of it.
+// Announce queues an event, if it is one that users are notified of.
 func (a *Announcer) Announce(e announce.Event) {
 	if !isReported(e) {
 		return
@@ -73,7 +73,7 @@ func (a *Announcer) Announce(e announce.Event) {
 	}
 }
 
-// Run sends what is queued until the context ends.
+// Run sends queued messages until the context ends.
 func (a *Announcer) Run(ctx context.Context) {
 	said, pause := "", firstPause
 	for {
@@ -105,7 +105,7 @@ func (a *Announcer) Run(ctx context.Context) {
 	}
 }
 
-// Flush sends what is left, as far as the context allows.
+// Flush sends the remaining messages, as far as the context allows.
 func (a *Announcer) Flush(ctx context.Context) {
 	for {
 		wait, err := a.send(ctx)
@@ -118,11 +118,11 @@ func (a *Announcer) Flush(ctx context.Context) {
 	}
 }
 
-// again asks for another try after the usual pause.
+// again requests another try after the usual pause.
 const again time.Duration = -1
 
-// send sends the messages at the front of the queue, and says when to send the rest: zero
-// when there is none. What Slack refuses for good is dropped.
+// send sends the messages at the front of the queue, and returns when to send the rest: zero
+// when there is none. Messages that Slack refuses permanently are dropped.
 func (a *Announcer) send(ctx context.Context) (time.Duration, error) {
 	text, taken, dropped := a.take()
 	if len(taken) == 0 {
@@ -145,7 +145,7 @@ func (a *Announcer) send(ctx context.Context) (time.Duration, error) {
 	return wait, err
 }
 
-// take takes what one request has room for out of the queue.
+// take removes as many messages from the queue as fit into one request.
 func (a *Announcer) take() (text string, taken []string, dropped int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -162,7 +162,7 @@ func (a *Announcer) trim() {
 	}
 }
 
-// post makes one request. The pause is zero when there is no use in repeating it.
+// post sends one request. The pause is zero when a retry is pointless.
 func (a *Announcer) post(ctx context.Context, text string) (time.Duration, error) {
 	body, err := json.Marshal(map[string]string{"text": text})
 	if err != nil {
@@ -192,7 +192,7 @@ func (a *Announcer) post(ctx context.Context, text string) (time.Duration, error
 	}
 }
 
-// withoutURL leaves the webhook out of an error.
+// withoutURL removes the webhook from an error.
 func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err

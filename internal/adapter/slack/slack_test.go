@@ -157,7 +157,9 @@ func TestRepeats(t *testing.T) {
 		a.Run(ctx)
 	}()
 	a.Announce(event(input.ReloadFailed, "first"))
-	labtest.Eventually(t, time.Minute, func() (bool, string) { return len(h.seen()) >= 1, "Slack has received no post" })
+	labtest.Eventually(t, time.Minute, func() (bool, string) {
+		return len(h.seen()) >= 1, "Slack hasn't received a post; problems: " + p.all()
+	})
 	a.Announce(event(input.ReloadFailed, "second"))
 	close(announced)
 	labtest.Eventually(t, time.Minute, func() (bool, string) {

@@ -1,3 +1,3 @@
-// Package webhook is the HTTP endpoint at which registries tell of pushes. What is not
-// proven to come from someone who knows a secret does nothing.
+// Package webhook is the HTTP endpoint for push notifications of registries. It ignores requests
+// that don't prove knowledge of a secret.
 package webhook

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// maxSecretFile bounds the file of secrets.
+	// maxSecretFile limits the size of the secrets file.
 	maxSecretFile = 64 << 10
-	// shortestSecret is what cannot be guessed at the pace of an HTTP endpoint.
+	// shortestSecret cannot be guessed at the pace of an HTTP endpoint.
 	shortestSecret = 16
 
 	// signatureHeader is how GitHub sends "sha256=" and the HMAC of the body.
@@ -22,11 +22,11 @@ const (
 	signaturePrefix = "sha256="
 )
 
-// Secrets are shared with those who send notifications. Each may have its own, and a new
-// one works beside the old one until all senders know it.
+// Secrets are shared with the senders of notifications. Each sender may have its own, and a new
+// secret works beside the old one until all senders use it.
 type Secrets [][]byte
 
-// ReadSecrets reads a file with one secret on each line. Its errors quote none.
+// ReadSecrets reads a file with one secret on each line. Its errors don't quote them.
 func ReadSecrets(path string) (Secrets, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -54,8 +54,8 @@ func ReadSecrets(path string) (Secrets, error) {
 	return all, nil
 }
 
-// have tells whether a token is one of them, in a time that says nothing of how much of
-// it is right.
+// have reports whether a token is one of the secrets, in a time that doesn't depend on how much
+// of it is right.
 func (s Secrets) have(token string) bool {
 	sum, found := sha256.Sum256([]byte(token)), false
 	for _, secret := range s {
@@ -65,7 +65,7 @@ func (s Secrets) have(token string) bool {
 	return found
 }
 
-// signed tells whether a body was signed with one of them.
+// signed reports whether a body was signed with one of the secrets.
 func (s Secrets) signed(body []byte, signature string) bool {
 	text, found := strings.CutPrefix(signature, signaturePrefix)
 	given, err := hex.DecodeString(text)
@@ -81,7 +81,7 @@ func (s Secrets) signed(body []byte, signature string) bool {
 	return genuine
 }
 
-// tokenOf is the secret that a request carries: at the end of its path, or as a bearer.
+// tokenOf is the secret in a request: at the end of its path, or as a bearer token.
 func tokenOf(r *http.Request) string {
 	if token := r.PathValue("token"); token != "" {
 		return token

@@ -16,44 +16,44 @@ import (
 )
 
 const (
-	// maxBody bounds a notification, and atOnce how many are read at a time.
+	// maxBody limits a notification, and atOnce how many are read concurrently.
 	maxBody = 1 << 20
 	atOnce  = 8
-	// pause is what senders are asked to wait when they should try again.
+	// pause is the Retry-After for senders that should try again.
 	pause = "1"
 )
 
-// Result is what became of a notification.
+// Result is the outcome of a notification.
 type Result string
 
 // The results.
 const (
-	// Checked is a push to a repository that is watched: its registry is asked now.
+	// Checked is a push to a watched repository: its registry is checked now.
 	Checked Result = "Checked"
-	// Ignored names no repository that is watched, or tells of something else than a push.
+	// Ignored doesn't name a watched repository, or isn't about a push.
 	Ignored Result = "Ignored"
-	// Unauthorized carries no secret and no signature made with one.
+	// Unauthorized has neither a secret nor a signature made with one.
 	Unauthorized Result = "Unauthorized"
-	// TooLarge has a body that is not read to its end.
+	// TooLarge has a body that isn't read to its end.
 	TooLarge Result = "TooLarge"
-	// Invalid is not of the format.
+	// Invalid doesn't have the expected format.
 	Invalid Result = "Invalid"
-	// NotLeading has reached a replica that does not ask registries.
+	// NotLeading reached a replica that does not query registries.
 	NotLeading Result = "NotLeading"
-	// Unavailable came while too many others were read, or the secrets cannot be read.
+	// Unavailable came while too many others were being read, or the secrets cannot be read.
 	Unavailable Result = "Unavailable"
 )
 
 // Options of the endpoint.
 type Options struct {
-	// SecretFile has the secrets. It is read for each notification, so that a changed one
-	// counts from then on.
+	// SecretFile contains the secrets. It is read for each notification, so changes apply
+	// immediately.
 	SecretFile string
-	// Leads tells whether this process asks registries.
+	// Leads reports whether this process queries registries.
 	Leads func() bool
-	// Check asks the registry of a repository; false if it is not watched.
+	// Check checks a repository in its registry; false if it isn't watched.
 	Check func(tagspec.Repository) bool
-	// Notified is told of each notification. It must return quickly.
+	// Notified is called with each notification. It must return quickly.
 	Notified func(format string, result Result)
 	Log      logr.Logger
 }
@@ -63,12 +63,12 @@ func NewServer(o Options) *http.Server {
 	return &http.Server{
 		Handler: Handler(o), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 15 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: log.New(io.Discard, "", 0), // It would tell of what strangers send.
+		ErrorLog: log.New(io.Discard, "", 0), // It would log what strangers send.
 	}
 }
 
-// Handler serves POST /FORMAT and, for senders that can neither sign nor set a header,
-// POST /FORMAT/SECRET.
+// Handler serves POST /FORMAT and, for senders that can neither sign nor set a header, POST
+// /FORMAT/SECRET.
 func Handler(o Options) http.Handler {
 	e := &endpoint{Options: o, reading: make(chan struct{}, atOnce)}
 	mux := http.NewServeMux()
@@ -84,17 +84,17 @@ func Handler(o Options) http.Handler {
 	return mux
 }
 
-// endpoint takes notifications.
+// endpoint receives notifications.
 type endpoint struct {
 	Options
 	reading chan struct{}
 
 	mu   sync.Mutex
-	said string // what was wrong with the secrets when it was last logged
+	said string // the last logged problem with the secrets
 }
 
-// take reads a notification, and has the repositories checked that it names. The text is
-// for the sender, and quotes nothing.
+// take reads a notification, and checks the repositories that it names. The text is for the
+// sender, and doesn't quote anything.
 func (e *endpoint) take(w http.ResponseWriter, r *http.Request, format notification.Format) (Result, string) {
 	secrets, err := ReadSecrets(e.SecretFile)
 	if e.tell(err); err != nil {
@@ -146,7 +146,7 @@ func (e *endpoint) check(format notification.Format, repositories []tagspec.Repo
 	return Checked, text
 }
 
-// tell logs what is wrong with the secrets, once until it is something else.
+// tell logs a problem with the secrets, once until it changes.
 func (e *endpoint) tell(err error) {
 	text := ""
 	if err != nil {
@@ -176,7 +176,7 @@ func answer(w http.ResponseWriter, result Result, text string) {
 		w.Header().Set("Retry-After", pause)
 	}
 	if status != http.StatusAccepted {
-		// So that the rest of the body is not waited for, and that a Service can send the next
+		// The server then doesn't wait for the rest of the body, and a Service can send the next
 		// attempt to another replica.
 		w.Header().Set("Connection", "close")
 	}

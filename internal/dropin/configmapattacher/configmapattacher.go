@@ -1,5 +1,5 @@
-// Package configmapattacher takes the place of configmap-attacher: its flags, its environment,
-// its log, and what it takes as an error.
+// Package configmapattacher replaces configmap-attacher: its flags, its environment, its log,
+// and its error conditions.
 package configmapattacher
 
 import (
@@ -20,31 +20,30 @@ import (
 // Name is that of the program.
 const Name = "configmap-attacher"
 
-// Invocation is what a command line and an environment ask for.
+// Invocation is a parsed command line and environment.
 type Invocation struct {
 	Rollout   string
 	Namespace string
-	// ConfigMaps without spaces, empty elements and repetitions.
+	// ConfigMaps without spaces, empty elements and duplicates.
 	ConfigMaps []input.ID
 	// Refused are the names that cannot be attached, with the reason.
 	Refused []error
-	// InCluster is false when the kubeconfig of the home directory is to be used.
+	// InCluster is false when the kubeconfig of the home directory should be used.
 	InCluster bool
 	Level     slog.Level
 	// Version and JobName are only logged.
 	Version, JobName string
 }
 
-// UsageError is a command line that lacks something. The program prints its
-// flags and the error for it and exits with 1.
+// UsageError is a command line that lacks a flag. The program prints its flags and the error and
+// exits with 1.
 type UsageError struct{ Missing string }
 
 // Error names the flag.
 func (e UsageError) Error() string { return "flag -" + e.Missing + " is missing or empty" }
 
-// Parse reads the arguments, with one dash or two, and the environment. Flags
-// are explained on stderr when they cannot be read, and [flag.ErrHelp] is
-// returned when that was all that was asked for.
+// Parse reads the arguments, with one dash or two, and the environment. It prints the flags on
+// stderr when they cannot be parsed, and returns [flag.ErrHelp] when only help was requested.
 func Parse(args []string, lookup func(string) (string, bool), stderr io.Writer) (Invocation, error) {
 	var in Invocation
 	fs := flag.NewFlagSet(Name, flag.ContinueOnError)
@@ -59,7 +58,7 @@ func Parse(args []string, lookup func(string) (string, bool), stderr io.Writer) 
 	if missing := in.missing(); missing != "" {
 		fs.PrintDefaults()
 		err := UsageError{missing}
-		_, _ = fmt.Fprintln(stderr, err) // as the flags above it
+		_, _ = fmt.Fprintln(stderr, err) // like the flags above it
 		return Invocation{}, err
 	}
 	return in, in.readEnvironment(lookup)
@@ -94,8 +93,8 @@ func (in *Invocation) missing() string {
 	return ""
 }
 
-// readNames splits the list. A name that cannot be one is refused by itself, so
-// that the others are still attached.
+// readNames splits the list. An invalid name is refused by itself, so the others are still
+// attached.
 func (in *Invocation) readNames(list string) {
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)

@@ -25,8 +25,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
-// Run takes the place of the program of that name: it attaches ConfigMaps to the
-// newest ReplicaSet of a Rollout, and says so in JSON on the standard output.
+// Run replaces the program of that name: it attaches ConfigMaps to the newest ReplicaSet of a
+// Rollout, and logs in JSON on standard output.
 func Run(ctx context.Context, args []string, env run.Environment) int {
 	in, err := Parse(args, env.Lookup, env.Stderr)
 	log := attacherLog(env.Stdout, in.Level)
@@ -78,8 +78,7 @@ func attachAsBefore(ctx context.Context, in Invocation, env run.Environment, log
 	return errors.Join(append(in.Refused, err)...)
 }
 
-// attacherConfig finds the cluster where the original looked for it: KUBECONFIG
-// was never consulted.
+// attacherConfig finds the cluster as the original did, which never read KUBECONFIG.
 func attacherConfig(inCluster bool, lookup func(string) (string, bool)) (*rest.Config, error) {
 	if inCluster {
 		config, err := rest.InClusterConfig()
@@ -103,7 +102,7 @@ func attacherConfig(inCluster bool, lookup func(string) (string, bool)) (*rest.C
 	return nil, errors.New("find a kubeconfig: IS_IN_CLUSTER is false and there is no .kube/config in $HOME or %USERPROFILE%")
 }
 
-// attacherLog writes one JSON object a line with the keys level, msg and time.
+// attacherLog writes one JSON object per line with the keys level, msg and time.
 func attacherLog(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch v := a.Value.Any().(type) {
@@ -116,7 +115,7 @@ func attacherLog(w io.Writer, level slog.Level) *slog.Logger {
 	}}))
 }
 
-// fatal says why the program fails, each cause in a line of its own.
+// fatal logs why the program fails, each cause on its own line.
 func fatal(ctx context.Context, log *slog.Logger, err error) int {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		log.Log(ctx, LevelFatal, line)

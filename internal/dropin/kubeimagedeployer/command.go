@@ -12,7 +12,7 @@ import (
 // CommandName is the executable of the command.
 const CommandName = "kube-image-deployer-cli"
 
-// Command is what kube-image-deployer-cli could be told.
+// Command is a parsed command line of kube-image-deployer-cli.
 type Command struct {
 	Image tagspec.Image
 	// Platform is the one whose digest is printed, empty for the index.

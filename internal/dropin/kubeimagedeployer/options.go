@@ -17,38 +17,37 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Options are what the original could be told.
+// Options are the options of the original.
 type Options struct {
 	// Kubeconfig is for a process outside of a pod, by default ~/.kube/config.
 	Kubeconfig string
-	// OffDeployments and the others leave a kind of workload alone.
+	// OffDeployments and the others disable a kind of workload.
 	OffDeployments, OffStatefulSets, OffDaemonSets, OffCronJobs bool
-	// TTL is how old a digest may be, and Interval how often is looked.
+	// TTL is the maximum age of a digest, and Interval how often it is checked.
 	TTL, Interval time.Duration
 	Words         Words
 	// Namespace is the only one that is watched, empty for all.
 	Namespace string
-	// SlackWebhook is secret, and empty for none; SlackPrefix begins the messages.
+	// SlackWebhook is secret, and empty for none; SlackPrefix is the prefix of messages.
 	SlackWebhook, SlackPrefix string
-	// MetricsAddr and ProbeAddr are what the original did not have; 0 is none.
+	// MetricsAddr and ProbeAddr are new in Lockstep; 0 disables them.
 	MetricsAddr, ProbeAddr string
-	// Verbose is that of klog.
+	// Verbose is the klog verbosity.
 	Verbose int
-	// Warnings are about what has no effect.
+	// Warnings are about settings without effect.
 	Warnings []string
 }
 
-// UsageError is a command line that flag has complained about, on the standard error.
+// UsageError is an invalid command line, which package flag has reported on standard error.
 type UsageError struct{ error }
 
-// IsHelp reports whether the flags were only asked for.
+// IsHelp reports whether only help was requested.
 func (e UsageError) IsHelp() bool { return errors.Is(e.error, flag.ErrHelp) }
 
-// seconds are the flags that count seconds.
+// seconds are the flags in seconds.
 type seconds struct{ ttl, interval uint }
 
-// Parse reads a command line and the variables of the original. Variables that are not
-// empty win.
+// Parse reads a command line and the variables of the original. Non-empty variables win.
 func Parse(args []string, lookup func(string) (string, bool), output io.Writer) (Options, error) {
 	var o Options
 	var given seconds
@@ -114,8 +113,8 @@ func Variable(name string) string {
 	return strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// readVariables sets the flags whose variable is not empty. A switch was on for any text
-// in the original, "false" included; a number that is none was ignored.
+// readVariables sets the flags whose variable is not empty. In the original any text enabled a
+// switch, even "false", and an invalid number was ignored.
 func (o *Options) readVariables(fs *flag.FlagSet, names []string, lookup func(string) (string, bool)) {
 	for _, name := range names {
 		value, _ := lookup(Variable(name))
@@ -128,7 +127,7 @@ func (o *Options) readVariables(fs *flag.FlagSet, names []string, lookup func(st
 			o.warn("%s=%s is neither true nor false, and is taken for true", Variable(name), value)
 			continue
 		}
-		_ = fs.Set(name, before) // A number that is none has made it 0.
+		_ = fs.Set(name, before) // An invalid number has set it to 0.
 		o.warn("%s=%s is no number of seconds, and has no effect", Variable(name), value)
 	}
 }
@@ -142,8 +141,7 @@ func (o *Options) warn(format string, args ...any) {
 	o.Warnings = append(o.Warnings, fmt.Sprintf(format, args...))
 }
 
-// bindKlog takes the flags of klog, by which the original could be told how to log. Only
-// -v has an effect.
+// bindKlog accepts the klog flags of the original. Only -v has an effect.
 func (o *Options) bindKlog(fs *flag.FlagSet) {
 	known := flag.NewFlagSet("", flag.ContinueOnError)
 	klog.InitFlags(known)
@@ -152,14 +150,14 @@ func (o *Options) bindKlog(fs *flag.FlagSet) {
 	})
 }
 
-// unused is a flag of klog.
+// unused is a klog flag.
 type unused struct {
 	name     string
 	isSwitch bool
 	options  *Options
 }
 
-// Set reads the verbosity, and warns of any other flag.
+// Set reads the verbosity, and warns about any other flag.
 func (u unused) Set(value string) error {
 	if u.name != "v" {
 		u.options.warn("-%s has no effect: logs are lines on standard error", u.name)
@@ -173,7 +171,7 @@ func (u unused) Set(value string) error {
 // String is the default.
 func (u unused) String() string { return "" }
 
-// IsBoolFlag reports whether the flag needs no value.
+// IsBoolFlag reports whether the flag doesn't need a value.
 func (u unused) IsBoolFlag() bool { return u.isSwitch }
 
 func (o *Options) validate() error {

@@ -7,8 +7,8 @@ import (
 	"regexp"
 )
 
-// IsLocal reports whether the original asked a registry in plain HTTP if it did not speak
-// TLS: one on this machine, in a private network, or whose name ends with .local.
+// IsLocal reports whether the original fell back to plain HTTP for a registry without TLS: one
+// on this machine, in a private network, or with a name that ends with .local.
 func IsLocal(registry string) bool {
 	host, _, err := net.SplitHostPort(registry)
 	if err != nil {
@@ -20,8 +20,8 @@ func IsLocal(registry string) bool {
 	return regexp.MustCompile(`^(.*\.)?local(host)?$`).MatchString(host)
 }
 
-// DockerConfigs are where the original looked for Docker's configuration: in the directory of
-// DOCKER_CONFIG, or that of the home, which was /root in its image.
+// DockerConfigs are the paths where the original searched for Docker's configuration: in the
+// directory of DOCKER_CONFIG, or in the home directory, which was /root in its image.
 func DockerConfigs(lookup func(string) (string, bool)) []string {
 	const name = "config.json"
 	if dir, _ := lookup("DOCKER_CONFIG"); dir != "" {

@@ -38,13 +38,12 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
-// lastWords bounds how long messages that are left are sent after the process was told to
-// end.
+// lastWords limits how long remaining messages are sent after the process was told to end.
 const lastWords = 5 * time.Second
 
-// Run takes the place of kube-image-deployer: its flags and variables, its
-// label and annotations and the form in which it wrote images, within its role. What the
-// role does not allow (events, leases, pull secrets) is left out.
+// Run replaces kube-image-deployer: its flags and variables, its label and annotations and its
+// image form, within its role. It omits features that the role does not allow (events, leases,
+// pull secrets).
 func Run(ctx context.Context, args []string, env run.Environment) int {
 	warnings := loadDotEnv()
 	o, err := Parse(args, env.Lookup, env.Stderr)
@@ -74,9 +73,9 @@ func Run(ctx context.Context, args []string, env run.Environment) int {
 	return commandline.ExitOK
 }
 
-// loadDotEnv sets the variables of the file .env in the working directory that are not set,
-// as the original did. Libraries see them too: they may be the keys of AWS. What is wrong
-// with the file is not repeated, because it may be a secret.
+// loadDotEnv sets the unset variables from the file .env in the working directory, as the
+// original did. Libraries see them too: they may be AWS keys. The warning doesn't quote the
+// file, because it may contain a secret.
 func loadDotEnv() (warnings []string) {
 	if err := godotenv.Load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []string{"the file .env cannot be read, and has no effect"}
@@ -114,7 +113,7 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 	return err
 }
 
-// parts joins what the drop-in is made of.
+// parts holds the parts of the drop-in.
 type parts struct {
 	options Options
 	log     logr.Logger
@@ -198,8 +197,8 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	return loop.Setup(mgr, func(ctx context.Context, add func(kube.Key)) { cluster.Feed(ctx, p.cache, p.records, add, inputs) })
 }
 
-// images are the images that annotations name. All workloads are asked for with the same
-// credentials: the role has no permission to pull secrets.
+// images are the images that annotations name. All workloads use the same credentials: the role
+// doesn't allow reading pull secrets.
 func (p *parts) images() (*imagewatch.Resolver, *images.Inputs) {
 	metrics := images.NewMetrics(p.metrics, p.env.Now)
 	resolver := imagewatch.New(imagewatch.Options{
@@ -215,8 +214,7 @@ func (p *parts) images() (*imagewatch.Resolver, *images.Inputs) {
 	})
 }
 
-// credentials are those that the original found: of AWS, and in Docker's
-// configuration.
+// credentials are those that the original used: from AWS, and from Docker's configuration.
 func credentials(env run.Environment) keychain.Chain {
 	chain := keychain.Chain{}
 	for _, file := range DockerConfigs(env.Lookup) {
@@ -226,7 +224,7 @@ func credentials(env run.Environment) keychain.Chain {
 }
 
 // clusterConfig finds the cluster as the original did: the pod's service account, else a
-// kubeconfig. KUBECONFIG is not read.
+// kubeconfig. KUBECONFIG isn't read.
 func clusterConfig(file string, lookup func(string) (string, bool), inCluster func() (*rest.Config, error)) (*rest.Config, error) {
 	config, err := inCluster()
 	if errors.Is(err, rest.ErrNotInCluster) {

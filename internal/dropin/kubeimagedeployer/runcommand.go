@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/run"
 )
 
-// RunCommand takes the place of kube-image-deployer-cli: it prints the digest
-// of an image on the standard output, and nothing else.
+// RunCommand replaces kube-image-deployer-cli: it prints only the digest of an image on standard
+// output.
 func RunCommand(ctx context.Context, args []string, env run.Environment) int {
 	c, err := ParseCommand(args, env.Stderr)
 	if usage, wrong := errors.AsType[UsageError](err); wrong {

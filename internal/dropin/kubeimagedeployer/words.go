@@ -12,31 +12,31 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// DefaultKey is the label of workloads that are followed, and begins the annotations that
-// name images: kube-image-deployer/web.
+// DefaultKey is the label of followed workloads, and the prefix of annotations that name images:
+// kube-image-deployer/web.
 const DefaultKey = "kube-image-deployer"
 
-// gather is how long answers of registries are gathered for one patch, as in the original.
+// gather is how long registry responses are collected for one patch, as in the original.
 const gather = time.Second
 
-// Words is the language of kube-image-deployer.
+// Words is the vocabulary of kube-image-deployer.
 type Words struct {
-	// Key is the label, and begins the annotations.
+	// Key is the label, and the prefix of the annotations.
 	Key string
 	// Platform is the one whose image is pinned, empty for the index.
 	Platform string
 }
 
-// image and platform begin annotations; the name of the container follows. The original
-// knew no annotation for the platform.
+// image and platform are annotation prefixes; the container name follows. The original didn't
+// have an annotation for the platform.
 func (w Words) image() string    { return w.Key + "/" }
 func (w Words) platform() string { return "platform." + w.Key + "/" }
 
-// Selector is of the workloads that are followed: they have the label. The original took
-// any value, "false" included.
+// Selector selects the followed workloads: they have the label. The original accepted any value,
+// even "false".
 func (w Words) Selector() string { return w.Key + "," + w.Key + "!=false" }
 
-// Knows implements settings.Vocabulary. Without the label the annotations mean nothing.
+// Knows implements settings.Vocabulary. Without the label the annotations are ignored.
 func (w Words) Knows(key string, labels map[string]string) bool {
 	if value, labelled := labels[w.Key]; !labelled || value == "false" {
 		return false
@@ -54,7 +54,7 @@ func (w Words) Intent(workload, _ map[string]string) settings.Intent {
 	return in
 }
 
-// Images implements settings.ImageWords: sorted by container, and the refused by their text.
+// Images implements settings.ImageWords: requests sorted by container, refusals by text.
 func (w Words) Images(workload map[string]string, asked func(container string) bool) (requests []settings.ImageRequest, refused []string) {
 	for key, value := range workload {
 		container, found := strings.CutPrefix(key, w.image())
@@ -78,7 +78,7 @@ func (w Words) Images(workload map[string]string, asked func(container string) b
 	return requests, refused
 }
 
-// refusal says which annotation is wrong, and what to write.
+// refusal explains which annotation is wrong, and what to write.
 func refusal(key string, err error) string {
 	if refused, ok := errors.AsType[*tagspec.RefusedError](err); ok {
 		return fmt.Sprintf("annotation %s: %q %s", key, settings.Shorten(refused.Text), refused.Advice)
@@ -86,8 +86,8 @@ func refusal(key string, err error) string {
 	return fmt.Sprintf("annotation %s: %v", key, err)
 }
 
-// Index and Any are no platform: the digest is that of the index, so that nodes of every
-// platform find their image. The original knew no such word.
+// Index and Any select the index digest instead of a platform's, so nodes of every platform find
+// their image. The original didn't have them.
 const (
 	Index = "index"
 	Any   = "any"

@@ -9,8 +9,8 @@ import (
 // arguments are the values of each flag, by its kebab-case name.
 type arguments map[string][]string
 
-// last is the value that counts. The original's parser made a list of a repeated
-// flag, which no flag of text could use; here the last one wins.
+// last is the effective value. The original's parser turned a repeated flag into a list, which
+// no text flag could use; here the last one wins.
 func (a arguments) last(name string) string {
 	values := a[name]
 	if len(values) == 0 {
@@ -19,15 +19,15 @@ func (a arguments) last(name string) string {
 	return values[len(values)-1]
 }
 
-// isTrue reads a flag without a value as true.
+// isTrue treats a flag without a value as true.
 func (a arguments) isTrue(name string) bool {
 	values, set := a[name]
 	return set && (len(values) == 0 || values[len(values)-1] != "false")
 }
 
-// split sorts a command line by flags. A flag takes one value at most; an array
-// takes all up to the next flag; a switch takes only "true" and "false". What is
-// left over, and all that follows "--", belonged to nobody in the original.
+// split groups a command line by flags. A flag takes at most one value; an array takes all
+// values up to the next flag; a switch takes only "true" and "false". The original ignored
+// leftover arguments, and everything after "--".
 func split(args []string) arguments {
 	given := arguments{}
 	for i := 0; i < len(args) && args[i] != "--"; {
@@ -49,7 +49,7 @@ func split(args []string) arguments {
 	return given
 }
 
-// negate is --no-flag: a switch is off, anything else is as if it was not given.
+// negate handles --no-flag: a switch is off, any other flag counts as not set.
 func (a arguments) negate(flag string) {
 	delete(a, flag)
 	if isSwitch(flag) {
@@ -57,8 +57,8 @@ func (a arguments) negate(flag string) {
 	}
 }
 
-// readFlag takes "--name=value" apart; the flag is empty for what is none. Of
-// letters behind a single dash only the last can have a value.
+// readFlag splits "--name=value"; the flag is empty if the argument isn't one. Of several
+// letters after a single dash, only the last can have a value.
 func readFlag(arg string) (flag string, values []string) {
 	name, long := strings.CutPrefix(arg, "--")
 	if !long {
@@ -78,7 +78,7 @@ func readFlag(arg string) (flag string, values []string) {
 	return canonical(name), values
 }
 
-// capacity is how many further values a flag can take.
+// capacity is how many more values a flag can take.
 func capacity(flag string, taken int) int {
 	switch flag {
 	case "ignored-config-resource-types", "resource-type":
@@ -87,7 +87,7 @@ func capacity(flag string, taken int) int {
 	return 1 - taken
 }
 
-// takes reports whether the argument is a value of the flag before it.
+// takes reports whether the argument is a value of the preceding flag.
 func takes(flag, arg string) bool {
 	if isSwitch(flag) || strings.HasPrefix(flag, "no-") {
 		return arg == "true" || arg == "false"
@@ -103,13 +103,13 @@ func isSwitch(flag string) bool {
 	return false
 }
 
-// isNegative reports whether the argument is a negative number, which is a value
-// although it begins like a flag.
+// isNegative reports whether the argument is a negative number, which is a value although it
+// begins like a flag.
 func isNegative(arg string) bool {
 	return regexp.MustCompile(`^-[0-9]+(\.[0-9]+)?`).MatchString(arg)
 }
 
-// canonical is the kebab-case name of a flag, its aliases resolved.
+// canonical is the kebab-case name of a flag, with aliases resolved.
 func canonical(flag string) string {
 	aliases := map[string]string{
 		"s": "server", "cacert": "certificate-authority", "cert": "client-certificate", "key": "client-key",

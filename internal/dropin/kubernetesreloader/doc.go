@@ -1,7 +1,6 @@
-// Package kubernetesreloader takes the place of kubernetes-reloader. It knows its command
-// line, and puts the controller's parts together so that they do what the original did.
+// Package kubernetesreloader replaces kubernetes-reloader. It knows its command line, and
+// assembles the controller's parts so they behave like the original.
 //
-// The original read its arguments with yargs: --name=value or --name value, in
-// kebab case or camel case; flags that it did not know were accepted, and array
-// flags took every value up to the next flag.
+// The original parsed its arguments with yargs: --name=value or --name value, in kebab case or
+// camel case; it accepted unknown flags, and array flags took every value up to the next flag.
 package kubernetesreloader

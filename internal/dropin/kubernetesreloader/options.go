@@ -8,36 +8,34 @@ import (
 	"time"
 )
 
-// Options are what the original could be told.
+// Options are the options of the original.
 type Options struct {
-	// Namespace is the only one that is watched; StateName is the ConfigMap with
-	// the digests in it.
+	// Namespace is the only one that is watched; StateName is the ConfigMap with the digests.
 	Namespace, StateName string
 	// Quiet is the coalesce period.
 	Quiet time.Duration
 	// AlternativeConfigMap and AlternativeSecret are further annotation keys.
 	AlternativeConfigMap, AlternativeSecret string
-	// IgnoreConfigMaps and IgnoreSecrets leave out a kind of source.
+	// IgnoreConfigMaps and IgnoreSecrets exclude a kind of source.
 	IgnoreConfigMaps, IgnoreSecrets bool
 	// Port serves /metrics.
 	Port    int
 	Cluster Cluster
-	// Help and Version ask for no more than that.
+	// Help and Version request only that output.
 	Help, Version bool
-	// Warnings are about flags that have no effect.
+	// Warnings are about flags without effect.
 	Warnings []string
 }
 
-// Cluster is a cluster other than the one the pod runs in, zero for that one.
+// Cluster is a cluster other than the pod's own, zero for the pod's own.
 type Cluster struct {
 	Server, Token, Username, Password     string
 	CAFile, ClientCertFile, ClientKeyFile string
 	Insecure                              bool
 }
 
-// MaxDelay bounds how long changes that keep coming can postpone a rollout, which
-// the original did not bound: ten periods, but no more than a minute unless the
-// period is longer itself.
+// MaxDelay is the maximum time continuous changes can delay a rollout, which the original did
+// not limit: ten periods, but at most a minute unless the period itself is longer.
 func (o Options) MaxDelay() time.Duration {
 	return max(o.Quiet, min(10*o.Quiet, time.Minute))
 }
@@ -106,7 +104,7 @@ func (o *Options) readQuiet(given arguments) error {
 		return nil
 	}
 	ms, err := strconv.ParseFloat(text, 64)
-	// Said the positive way round, so that NaN is refused too.
+	// Compared with >= and <= so NaN is refused too.
 	if inRange := ms >= 0 && ms <= float64(24*time.Hour/time.Millisecond); err != nil || !inRange {
 		return fmt.Errorf("--coalesce-period %q: want milliseconds, between 0 and a day", text)
 	}

@@ -33,9 +33,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/server"
 )
 
-// Run takes the place of kubernetes-reloader: its flags, its
-// annotations, its state and its environment variables, within its role. What
-// the role does not allow (events, leases, namespaces) is left out.
+// Run replaces kubernetes-reloader: its flags, annotations, state and environment variables,
+// within its role. It omits features that the role does not allow (events, leases, namespaces).
 func Run(ctx context.Context, args []string, env run.Environment) int {
 	o, err := Parse(args, env.Lookup)
 	switch {
@@ -80,7 +79,7 @@ func serve(ctx context.Context, o Options, log logr.Logger, env run.Environment)
 	}, p.setup)
 }
 
-// parts joins what the drop-in is made of.
+// parts holds the parts of the drop-in.
 type parts struct {
 	options Options
 	log     logr.Logger
@@ -134,7 +133,7 @@ func (p *parts) setup(mgr ctrl.Manager) error {
 	}
 	inputs := configs.New(configs.Options{
 		View: p.cache, Original: true,
-		// The state does not tell since when a kind is followed.
+		// The state does not record since when a kind is followed.
 		Since: func(*kube.Workload, input.Kind) (time.Time, bool) { return time.Time{}, false },
 	})
 	options := follow.DefaultOptions()
@@ -161,9 +160,9 @@ func kinds() []kube.Kind {
 	return []kube.Kind{kube.Deployment(), kube.DaemonSet(), kube.StatefulSet()}
 }
 
-// clusterConfig finds the cluster as the original did: --server, else the pod's
-// service account, never a kubeconfig. The pod's token stays a file, which is
-// read again when the kubelet has renewed it.
+// clusterConfig finds the cluster as the original did: --server, else the pod's service account,
+// never a kubeconfig. The pod's token stays a file, so a token that the kubelet renewed is read
+// again.
 func clusterConfig(o Options, inCluster func() (*rest.Config, error)) (*rest.Config, error) {
 	if o.Cluster.Server == "" {
 		config, err := inCluster()

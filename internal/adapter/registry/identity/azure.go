@@ -22,22 +22,23 @@ import (
 
 const (
 	azureScope = "https://containerregistry.azure.net/.default"
-	// azureLife is how long a token of ACR lives that does not say; they live for three.
+	// azureLife is the assumed lifetime of an ACR token without an expiry; they live for three
+	// hours.
 	azureLife = time.Hour
 	maxAnswer = 64 << 10
 )
 
-// Azure has credentials for ACR. The zero value is ready.
+// Azure provides credentials for ACR. The zero value is ready.
 type Azure struct {
-	// Identity says who this program is; nil finds out.
+	// Identity is this program's identity; nil uses the default chain.
 	Identity azcore.TokenCredential
-	// Transport reaches the registry; nil is the default one.
+	// Transport connects to the registry; nil is the default one.
 	Transport http.RoundTripper
 
 	leases leases
 }
 
-// Credentials of a registry of Azure, and none for another one.
+// Credentials returns credentials for an Azure registry, and none for others.
 func (a *Azure) Credentials(ctx context.Context, repository tagspec.Repository) ([]keychain.Credential, error) {
 	if !isAzure(repository.Host) {
 		return nil, nil
@@ -55,7 +56,7 @@ func (a *Azure) Forget(repository tagspec.Repository) {
 	}
 }
 
-// isAzure takes the whole host: the identity's token goes there.
+// isAzure matches the whole host: the identity's token is sent there.
 func isAzure(host string) bool {
 	for _, suffix := range []string{".azurecr.io", ".azurecr.cn", ".azurecr.us"} {
 		if name, ok := strings.CutSuffix(host, suffix); ok && name != "" && !strings.ContainsAny(name, ":/@") {
@@ -65,8 +66,8 @@ func isAzure(host string) bool {
 	return false
 }
 
-// exchange gives a token of the identity for one of the registry, which is good for
-// tokens of repositories.
+// exchange exchanges the identity's token for a registry token, which in turn gets repository
+// tokens.
 func (a *Azure) exchange(ctx context.Context, host string) (keychain.Credential, time.Time, error) {
 	who := a.Identity
 	if who == nil {
@@ -90,7 +91,7 @@ func (a *Azure) exchange(ctx context.Context, host string) (keychain.Credential,
 }
 
 func (a *Azure) send(request *http.Request) (keychain.Credential, time.Time, error) {
-	// A redirect would take the token elsewhere.
+	// A redirect would send the token elsewhere.
 	client := &http.Client{Transport: a.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {
@@ -109,7 +110,7 @@ func (a *Azure) send(request *http.Request) (keychain.Credential, time.Time, err
 	return keychain.Credential{IdentityToken: answer.RefreshToken}, expiry(answer.RefreshToken), nil
 }
 
-// expiry reads when a token ends. It is not checked: the registry that made it does.
+// expiry reads when a token expires. It doesn't verify the token: the registry does.
 func expiry(token string) time.Time {
 	parts := strings.Split(token, ".")
 	var claims struct {

@@ -1,7 +1,7 @@
-// Package identity knows how a program that runs in a cloud gets credentials for that
-// cloud's registries: ECR of AWS, Artifact Registry and gcr.io of Google, ACR of Azure.
+// Package identity knows how a program that runs in a cloud gets credentials for that cloud's
+// registries: AWS ECR, Google Artifact Registry and gcr.io, Azure ACR.
 //
-// Who the program is, the libraries of the clouds find out: from the environment, the
-// service account of the pod, or the machine. Tests use stand-ins of the token services;
-// none of this has been tried in a cloud.
+// The cloud libraries determine the program's identity: from the environment, the pod's service
+// account, or the machine. Tests use stand-ins for the token services; none of this has been
+// tried in a cloud.
 package identity

@@ -16,10 +16,10 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// ECR has credentials for private registries of AWS. The zero value is ready.
+// ECR provides credentials for private AWS registries. The zero value is ready.
 type ECR struct{ leases leases }
 
-// Credentials of a registry of AWS, and none for another one.
+// Credentials returns credentials for an AWS registry, and none for others.
 func (e *ECR) Credentials(ctx context.Context, repository tagspec.Repository) ([]keychain.Credential, error) {
 	region, ok := ecrRegion(repository.Host)
 	if !ok {
@@ -38,8 +38,8 @@ func (e *ECR) Forget(repository tagspec.Repository) {
 	}
 }
 
-// ecrRegion finds the region in the name of a private registry of AWS. The whole host
-// has to be one: the credentials go there.
+// ecrRegion parses the region of a private AWS registry. It matches the whole host: the
+// credentials are sent there.
 func ecrRegion(host string) (string, bool) {
 	name := regexp.MustCompile(`^\d{12}\.(?:dkr\.ecr(?:-fips)?|dkr-ecr(?:-fips)?)\.([a-z]{2}[a-z0-9-]*)\.` +
 		`(?:amazonaws\.com(?:\.cn)?|amazonaws\.eu|on\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov|cloud\.adc-e\.uk|csp\.hci\.ic\.gov)$`)

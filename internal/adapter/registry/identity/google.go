@@ -11,23 +11,23 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// googleScope is what reading an image takes.
+// googleScope is the scope needed to read an image.
 const googleScope = "https://www.googleapis.com/auth/cloud-platform"
 
-// Google has credentials for Artifact Registry and gcr.io. The zero value is ready.
+// Google provides credentials for Artifact Registry and gcr.io. The zero value is ready.
 type Google struct{ leases leases }
 
-// Credentials of a registry of Google, and none for another one.
+// Credentials returns credentials for a Google registry, and none for others.
 func (g *Google) Credentials(ctx context.Context, repository tagspec.Repository) ([]keychain.Credential, error) {
 	if !isGoogle(repository.Host) {
 		return nil, nil
 	}
-	// One token opens all of them.
+	// One token is valid for all of them.
 	credential, err := g.leases.get(ctx, "", fetchGoogle)
 	return list(credential, "Google", repository.Host, err)
 }
 
-// Forget drops the token if a registry of Google refused it.
+// Forget drops the token if a Google registry refused it.
 func (g *Google) Forget(repository tagspec.Repository) {
 	if isGoogle(repository.Host) {
 		g.leases.forget("")

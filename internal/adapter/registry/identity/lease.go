@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// fetchTimeout bounds a question to a cloud. Outside of it there is no answer.
+	// fetchTimeout limits a request to a cloud. Outside of a cloud there is no response.
 	fetchTimeout = 15 * time.Second
-	// pauseAfterFailure is how long no cloud is asked again, so that not each of many
-	// images waits for what is not there.
+	// pauseAfterFailure is how long a cloud isn't queried again, so not every image waits for a
+	// missing service.
 	pauseAfterFailure = time.Minute
-	// youngest is the least age of a credential that is replaced because it was refused.
+	// youngest is the minimum age at which a refused credential is replaced.
 	youngest = time.Minute
 )
 
-// leases are credentials that expire, by what they are for.
+// leases are expiring credentials, by key.
 type leases struct {
 	all answers.Cache[keychain.Credential]
 }
 
-// fetch gets a credential and when it expires.
+// fetch gets a credential and its expiry.
 type fetch func(ctx context.Context) (keychain.Credential, time.Time, error)
 
-// get returns the credential for a key. It is renewed when a tenth of its life is left;
-// a failure is not kept, except for a moment.
+// get returns the credential for a key. It is renewed when a tenth of its life is left. A
+// failure is kept only for a moment.
 func (l *leases) get(ctx context.Context, key string, ask fetch) (keychain.Credential, error) {
 	credential, _, err := l.all.Get(ctx, key, func(ctx context.Context) (keychain.Credential, time.Duration, error) {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -44,13 +44,13 @@ func (l *leases) get(ctx context.Context, key string, ask fetch) (keychain.Crede
 	return credential, err
 }
 
-// forget ends a lease whose credential was refused, unless it is a new one.
+// forget ends a lease whose credential was refused, unless it is new.
 func (l *leases) forget(key string) {
 	l.all.Forget(func(other string, fetched time.Time) bool { return other == key && time.Since(fetched) > youngest })
 }
 
-// list makes what a source returns of a credential or an error. The libraries tell all
-// that they have tried on many lines; the beginning says enough.
+// list makes a source's result from a credential or an error. The libraries report all their
+// attempts on many lines; the beginning is enough.
 func list(credential keychain.Credential, cloud, host string, err error) ([]keychain.Credential, error) {
 	if err == nil {
 		return []keychain.Credential{credential}, nil

@@ -9,17 +9,17 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// Credential is what a registry knows an asker by. The zero value is anonymous.
+// Credential authenticates a client at a registry. The zero value is anonymous.
 type Credential struct {
 	Username, Password string
-	// IdentityToken is exchanged for tokens of the registry (OAuth 2).
+	// IdentityToken is exchanged for registry tokens (OAuth 2).
 	IdentityToken string
-	// RegistryToken is sent as it is.
+	// RegistryToken is sent unchanged.
 	RegistryToken string
 }
 
-// Fingerprint tells credentials apart without showing them: requests are shared by
-// what a credential says, whatever the Secret is called that it is in.
+// Fingerprint distinguishes credentials without showing them: equal credentials share requests,
+// whatever their Secret is called.
 type Fingerprint [sha256.Size]byte
 
 // Fingerprint of the credential.
@@ -46,20 +46,20 @@ func (c Credential) Format(s fmt.State, _ rune) {
 // MarshalJSON keeps a credential out of structured logs.
 func (Credential) MarshalJSON() ([]byte, error) { return []byte(`"a credential"`), nil }
 
-// Source knows credentials.
+// Source provides credentials.
 type Source interface {
-	// Credentials lists what may be tried for a repository, in order. An error says what
-	// could not be read; what could be read is in the list all the same.
+	// Credentials lists the credentials to try for a repository, in order. An error reports what
+	// could not be read; the list still contains the rest.
 	Credentials(ctx context.Context, repository tagspec.Repository) ([]Credential, error)
 }
 
-// Forgetter is a source that keeps credentials which expire.
+// Forgetter is a source that keeps expiring credentials.
 type Forgetter interface {
-	// Forget drops what it keeps for a repository: it was refused.
+	// Forget drops the credentials of a repository that refused them.
 	Forget(repository tagspec.Repository)
 }
 
-// Chain asks several sources and lists what all of them know, without repetitions.
+// Chain queries several sources and lists the credentials of all, without duplicates.
 type Chain []Source
 
 // Credentials of all sources, in their order.
@@ -82,7 +82,7 @@ func (c Chain) Credentials(ctx context.Context, repository tagspec.Repository) (
 	return all, errors.Join(errs...)
 }
 
-// Forget tells all sources that keep something.
+// Forget calls every source that keeps credentials.
 func (c Chain) Forget(repository tagspec.Repository) {
 	for _, source := range c {
 		if f, ok := source.(Forgetter); ok {

@@ -1,7 +1,7 @@
-// Package keychain knows which credentials may be tried for a repository, as the
-// kubelet does: pull secrets of the pod or of its service account, Docker's
-// configuration file, and whatever else says so.
+// Package keychain knows which credentials may be tried for a repository, as the kubelet does:
+// pull secrets of the pod or of its service account, Docker's configuration file, and other
+// sources.
 //
-// Nothing is kept: each question reads the Secrets and the file again, so that what a
-// person replaced is used at the next check, and what was removed is not used any more.
+// Nothing is kept: each query reads the Secrets and the file again, so a replaced credential is
+// used at the next check, and a removed one is no longer used.
 package keychain

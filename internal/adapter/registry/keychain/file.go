@@ -11,11 +11,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// maxFile bounds Docker's configuration.
+// maxFile limits the size of Docker's configuration.
 const maxFile = 4 << 20
 
-// File is Docker's configuration file. It is read at each question, so that a changed
-// one counts from then on; one that is missing has no credentials.
+// File is Docker's configuration file. Each query reads it, so changes apply immediately; a
+// missing file provides no credentials.
 type File struct{ Path string }
 
 // Credentials of the file, and those of its credential helpers.

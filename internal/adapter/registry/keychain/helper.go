@@ -14,11 +14,11 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// helperTimeout bounds a credential helper, which may wait for a person.
+// helperTimeout limits a credential helper, which may wait for user input.
 const helperTimeout = 30 * time.Second
 
-// ask runs the credential helper for a repository's registry, if there is one. Docker's
-// own library for this takes no context and repeats the helper's output in its errors.
+// ask runs the credential helper for a repository's registry, if there is one. Docker's own
+// library for this doesn't take a context and repeats the helper's output in its errors.
 func (c config) ask(ctx context.Context, repository tagspec.Repository) (Credential, error) {
 	server := repository.Host
 	if server == hubHost {
@@ -36,7 +36,7 @@ func (c config) ask(ctx context.Context, repository tagspec.Repository) (Credent
 	command := exec.CommandContext(ctx, "docker-credential-"+helper, "get") //nolint:gosec // The user's own configuration names it, as for Docker.
 	command.Stdin = strings.NewReader(server)
 	out, err := command.Output()
-	// Helpers say so on stdout, and end with an error.
+	// Helpers report this on stdout, and exit with an error.
 	if strings.Contains(string(out), "credentials not found") {
 		return Credential{}, nil
 	}

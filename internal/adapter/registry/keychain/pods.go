@@ -17,14 +17,14 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// readTimeout bounds the read of a Secret or service account.
+// readTimeout limits the read of a Secret or service account.
 const readTimeout = time.Minute
 
-// Pods knows the credentials with which pods pull their images. It reads Secrets and
-// service accounts when they are needed and keeps them for a while, so that many images
-// of one namespace cost one request.
+// Pods provides the credentials with which pods pull their images. It reads Secrets and service
+// accounts on demand and keeps them for a while, so many images of one namespace cost one
+// request.
 type Pods struct {
-	// Only names the Secrets that may be read, in any namespace; none names all.
+	// Only names the Secrets that may be read, in any namespace; empty allows all.
 	Only []string
 
 	reader  client.Reader
@@ -32,19 +32,19 @@ type Pods struct {
 	objects answers.Cache[client.Object]
 }
 
-// NewPods makes a Pods that keeps what it read for at most that long.
+// NewPods makes a Pods that keeps read objects for at most that long.
 func NewPods(r client.Reader, keep time.Duration) *Pods {
 	return &Pods{reader: r, keep: keep, objects: answers.Cache[client.Object]{Timeout: readTimeout}}
 }
 
-// Account is what a pod says about its pull secrets.
+// Account identifies a pod's pull secrets.
 type Account struct {
 	Namespace, ServiceAccount string
 	// Secrets are those that the pod names.
 	Secrets []string
 }
 
-// String tells accounts apart: equal ones have the same credentials.
+// String distinguishes accounts: equal ones have the same credentials.
 func (a Account) String() string {
 	if len(a.Secrets) > 0 {
 		return a.Namespace + ":" + strings.Join(a.Secrets, ",")
@@ -52,7 +52,7 @@ func (a Account) String() string {
 	return a.Namespace + "/" + a.ServiceAccount
 }
 
-// For is the source of credentials of such pods.
+// For returns the source of credentials for such pods.
 func (p *Pods) For(a Account) Source { return podSource{p, a} }
 
 type podSource struct {
@@ -60,7 +60,7 @@ type podSource struct {
 	account Account
 }
 
-// Credentials of the pod's pull secrets or, if it has none, of those of its service
+// Credentials returns those of the pod's pull secrets or, without any, those of its service
 // account.
 func (s podSource) Credentials(ctx context.Context, repository tagspec.Repository) ([]Credential, error) {
 	names, err := s.pods.names(ctx, s.account)
@@ -75,7 +75,7 @@ func (p *Pods) names(ctx context.Context, a Account) ([]string, error) {
 	at := types.NamespacedName{Namespace: a.Namespace, Name: a.ServiceAccount}
 	got, err := p.get(ctx, at, &corev1.ServiceAccount{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil // Its pods do not start without it; its absence says nothing about credentials.
+		return nil, nil // Its pods do not start without it; its absence doesn't matter for credentials.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("service account %s: %w", at, err)
@@ -99,8 +99,8 @@ func (p *Pods) Secret(ctx context.Context, namespace, name string) (*corev1.Secr
 	return got.(*corev1.Secret), nil
 }
 
-// get reads an object once for all who ask meanwhile, and forgets it after a while,
-// whether anyone asks again or not.
+// get reads an object once for all concurrent callers, and drops it after a while even if it
+// isn't read again.
 func (p *Pods) get(ctx context.Context, at types.NamespacedName, into client.Object) (client.Object, error) {
 	got, _, err := p.objects.Get(ctx, fmt.Sprintf("%T %s", into, at), func(ctx context.Context) (client.Object, time.Duration, error) {
 		if err := p.reader.Get(ctx, at, into); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // SecretReader reads Secrets of one namespace.
 type SecretReader interface {
-	// Secret reads one. It does not keep it.
+	// Secret reads one Secret and does not keep it.
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
@@ -23,8 +23,8 @@ type PullSecrets struct {
 	Names     []string
 }
 
-// PullSecretNames are those that count for a pod: its own or, if it has none, those of
-// its service account, which the API server puts into the pod.
+// PullSecretNames returns the names that count for a pod: its own or, without any, those of its
+// service account, which the API server adds to the pod.
 func PullSecretNames(pod, serviceAccount []string) []string {
 	if len(pod) > 0 {
 		return pod
@@ -32,8 +32,8 @@ func PullSecretNames(pod, serviceAccount []string) []string {
 	return serviceAccount
 }
 
-// Credentials lists those of all Secrets by how well they match. A Secret that is missing
-// or unreadable spoils no other: the error says so, for the case that none is accepted.
+// Credentials lists those of all Secrets, best match first. A missing or unreadable Secret
+// doesn't affect the others: the error reports it, in case no credential is accepted.
 func (p PullSecrets) Credentials(ctx context.Context, repository tagspec.Repository) ([]Credential, error) {
 	var (
 		r    ring

@@ -12,17 +12,17 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/tagspec"
 )
 
-// The hosts of Docker Hub: as images name it, and as "docker login" does.
+// The hosts of Docker Hub: as in image names, and as in "docker login".
 const (
 	hubHost  = "docker.io"
 	hubLogin = "index.docker.io"
 )
 
-// ring has credentials by the place that they are for.
+// ring holds credentials by place.
 type ring struct{ entries []entry }
 
 type entry struct {
-	place      string // "registry.example:5000/team", and each label of the host may have *
+	place      string // "registry.example:5000/team"; each label of the host may contain *
 	credential Credential
 }
 
@@ -35,15 +35,15 @@ type login struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// config is Docker's configuration, as far as it is about credentials.
+// config is the part of Docker's configuration about credentials.
 type config struct {
 	Auths       map[string]login  `json:"auths"`
 	CredsStore  string            `json:"credsStore"`
 	CredHelpers map[string]string `json:"credHelpers"`
 }
 
-// errNoConfig says that a text is no configuration of Docker. What is in it is not
-// repeated: it is a secret.
+// errNoConfig means that a text isn't a Docker configuration. It doesn't quote the text, which
+// is a secret.
 var errNoConfig = errors.New("is not the JSON that \"docker login\" writes")
 
 // addConfig adds the content of ~/.docker/config.json, or of the key .dockerconfigjson.
@@ -93,7 +93,7 @@ func (l login) credential() (Credential, error) {
 	return c, nil
 }
 
-// normalPlace leaves out the scheme, and the version of the registry's API.
+// normalPlace drops the scheme and the registry API version.
 func normalPlace(place string) string {
 	place = strings.TrimPrefix(strings.TrimPrefix(place, "https://"), "http://")
 	host, rest, _ := strings.Cut(place, "/")
@@ -102,8 +102,8 @@ func normalPlace(place string) string {
 	return strings.TrimRight(host+"/"+rest, "/")
 }
 
-// find lists the credentials for a repository as the kubelet does: from the longest
-// place to the shortest, and those of Docker Hub's login where none else is for it.
+// find lists the credentials for a repository as the kubelet does: from the longest place to the
+// shortest. For Docker Hub it falls back to the login entry.
 func (r *ring) find(repository tagspec.Repository) []Credential {
 	found := r.matching(func(place string) bool { return covers(place, repository) })
 	if len(found) == 0 && repository.Host == hubHost {
@@ -122,8 +122,8 @@ func (r *ring) matching(match func(place string) bool) []Credential {
 	return found
 }
 
-// covers tells whether a place is that of a repository: the host has as many labels,
-// each of which matches, the port is the same, and the path begins with the place's.
+// covers reports whether a place matches a repository: the host has as many labels, each label
+// matches, the port is the same, and the path begins with the place's path.
 func covers(place string, repository tagspec.Repository) bool {
 	host, under, _ := strings.Cut(place, "/")
 	if !strings.HasPrefix(repository.Path, under) {
@@ -134,7 +134,7 @@ func covers(place string, repository tagspec.Repository) bool {
 	if port != wantPort {
 		return false
 	}
-	if strings.HasPrefix(wantName, "[") { // an IPv6 address, which would be a class of characters
+	if strings.HasPrefix(wantName, "[") { // an IPv6 address; as a pattern, the brackets would be a character class
 		return name == wantName
 	}
 	labels, wantLabels := strings.Split(name, "."), strings.Split(wantName, ".")

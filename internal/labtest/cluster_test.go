@@ -41,7 +41,7 @@ func TestNamespaceIsReadyForPodsAndGoesWithTheTest(t *testing.T) {
 			Metadata struct{ DeletionTimestamp string }
 		}
 		err := try(t, cluster, "/api/v1/namespaces/"+name, &namespace)
-		return err != nil || namespace.Metadata.DeletionTimestamp != "", "the namespace is not being deleted"
+		return err != nil || namespace.Metadata.DeletionTimestamp != "", "namespace " + name + " isn't being deleted"
 	})
 }
 

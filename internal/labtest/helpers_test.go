@@ -60,7 +60,7 @@ func TestEventuallyEndsWhenDone(t *testing.T) {
 	calls := 0
 	labtest.Eventually(t, time.Minute, func() (bool, string) {
 		calls++
-		return calls == 3, "not yet"
+		return calls == 3, fmt.Sprintf("checked %d times, want 3", calls)
 	})
 	if calls != 3 {
 		t.Errorf("checked %d times, want 3", calls)

@@ -110,7 +110,7 @@ func TestKilledTestTakesGrandchildrenWithIt(t *testing.T) {
 	victim.Signal(t, syscall.SIGKILL)
 	<-victim.Done()
 	labtest.Eventually(t, patience, func() (bool, string) {
-		return !grandchild.Alive(), "the grandchild still runs after the test was killed"
+		return !grandchild.Alive(), fmt.Sprintf("process %d, the grandchild, still runs after the test was killed", pid)
 	})
 }
 
@@ -120,7 +120,9 @@ func beTestWithAGrandchild(t *testing.T) {
 	// The child prints its grandchild's id and drops its environment, as daemons do that
 	// show their state in it.
 	r := labtest.StartCommand(t, labtest.Command{Path: "/bin/bash", Args: []string{"-c", "set -m; env -i sleep 600 & echo $!; wait"}})
-	labtest.Eventually(t, patience, func() (bool, string) { return r.Stdout() != "", "no id yet" })
+	labtest.Eventually(t, patience, func() (bool, string) {
+		return r.Stdout() != "", "the shell hasn't printed the grandchild's process id: " + r.Stderr()
+	})
 	fmt.Print("grandchild ", r.Stdout())
 	select {}
 }

@@ -67,7 +67,8 @@ func touchedOnce(t testing.TB, s *stage, name string) {
 	t.Helper()
 	s.touch(t, name)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return len(s.log(t, "statefulset/"+name)) > 1, "nothing was decided"
+		log := s.log(t, "statefulset/"+name)
+		return len(log) > 1, fmt.Sprintf("the log shows the decisions %+v, want another one for the change", log)
 	})
 	s.awaitObserved(t, "statefulset/"+name)
 }

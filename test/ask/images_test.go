@@ -110,7 +110,7 @@ func noFurtherPods(t testing.TB, s *stage) {
 	s.Create(t, full)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		s.Get(t, "full", full)
-		return len(full.Status.Hard) > 0, "the quota does not count"
+		return len(full.Status.Hard) > 0, fmt.Sprintf("Kubernetes doesn't enforce the quota yet: status %+v", full.Status)
 	})
 }
 

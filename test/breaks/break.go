@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Break is one defect and how to bring it back.
+// Break is one defect and the change that reintroduces it.
 type Break struct {
 	ID, Title     string
 	File          string
@@ -20,12 +20,12 @@ type Break struct {
 	text string // of the whole file
 }
 
-// unknownError is a name on the command line that no break has.
+// unknownError is a name on the command line without a matching break.
 type unknownError struct{ name string }
 
 func (e unknownError) Error() string { return fmt.Sprintf("no break matches %q", e.name) }
 
-// load reads the breaks of a directory that are wanted by name or by the beginning of it.
+// load reads the breaks of a directory whose names begin with one of the arguments.
 func load(dir string, wanted []string) ([]Break, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.break"))
 	if err != nil {
@@ -63,7 +63,7 @@ func load(dir string, wanted []string) ([]Break, error) {
 	return breaks, nil
 }
 
-// Parse reads one file.
+// Parse parses one file.
 func Parse(id, text string) (Break, error) {
 	b := Break{ID: id, text: text}
 	var find, replace []string
@@ -99,7 +99,7 @@ func (b Break) pattern() string {
 	return strings.Join(parts, "/")
 }
 
-// apply makes the change in a copy of the tree and returns what takes it back.
+// apply makes the change in a copy of the tree and returns a function that reverts it.
 func (b Break) apply(tree string) (revert func() error, err error) {
 	name := filepath.Join(tree, b.File)
 	whole, err := os.ReadFile(name)

@@ -1,6 +1,6 @@
 // Command breaks shows that the tests notice the defects that this product
-// promises not to have. Each file beside it names one defect, one small change
-// that brings the defect back, and the test that has to fail then:
+// promises not to have. Each file next to it names one defect, one small change
+// that reintroduces the defect, and the test that must then fail:
 //
 //	# CC-14: a change of labels reloads the application
 //	file: internal/agent/feature/podsync/agent.go
@@ -66,7 +66,7 @@ func main() {
 	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// options are what the command line says.
+// options are the parsed command line.
 type options struct {
 	fresh   bool
 	workers int
@@ -117,5 +117,5 @@ func parseArgs(args []string) (options, error) {
 }
 
 // defaultWorkers is two more than there are cores, because most tests with a break wait in vain
-// for something, and compute little.
+// for an event, and use little CPU.
 func defaultWorkers() int { return runtime.NumCPU() + 2 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
-// progress counts what is done of all.
+// progress counts completed breaks.
 type progress struct {
 	all       int
 	takenOver int           // from an earlier run
@@ -16,7 +16,7 @@ type progress struct {
 	elapsed   time.Duration // of this run
 }
 
-// begin says what a run is going to do.
+// begin describes the upcoming run.
 func (p progress) begin() string {
 	if p.takenOver == 0 {
 		return fmt.Sprintf("%d breaks", p.all)
@@ -39,7 +39,7 @@ func (p progress) line(b Break, missed error, took time.Duration) string {
 	return line
 }
 
-// left is about how long the rest takes, if a break takes as long as those that ran did:
+// left estimates how long the rest takes, if a break takes as long as the earlier ones:
 // after 10 breaks in 2 minutes, 50 breaks take 10 minutes.
 func (p progress) left() time.Duration {
 	if p.ran == 0 {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// queue hands out breaks. A worker stays in a package as long as there are breaks left in
-// it, because most of what the next one needs is compiled then.
+// queue distributes breaks. A worker stays in a package while it has breaks left, because
+// most of the code that the next one needs is compiled then.
 type queue struct {
 	mu      sync.Mutex
 	groups  map[string][]Break
@@ -22,9 +22,9 @@ func newQueue(breaks []Break) *queue {
 	return q
 }
 
-// next returns the next break for a worker whose last one was in a package. From there it
-// goes to the package with the most breaks in which nobody works; when there is none, it
-// helps another worker.
+// next returns the next break for a worker whose last one was in a package. After that
+// package it continues with the one that has the most breaks and no other worker; when there
+// is none, it helps another worker.
 func (q *queue) next(last string) (Break, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -41,7 +41,7 @@ func (q *queue) next(last string) (Break, bool) {
 	return b, true
 }
 
-// largest is empty when nothing is left.
+// largest is empty when no break is left.
 func (q *queue) largest() string {
 	var left []string
 	for pkg, group := range q.groups {

@@ -15,7 +15,7 @@ import (
 // clean" removes it.
 const resultsFile = "dist/breaks.json"
 
-// noticed is a test that has failed as it should.
+// noticed is a test that has failed as expected.
 type noticed struct {
 	ID      string  `json:"id"`
 	Test    string  `json:"test"`
@@ -29,7 +29,7 @@ type results struct {
 	Noticed map[string]noticed `json:"noticed"`
 }
 
-// readResults takes over the results of an earlier run, if they are of the same tree.
+// readResults reuses the results of an earlier run, if they are for the same tree.
 func readResults(file, tree string, fresh bool) (*results, error) {
 	none := &results{file: file, Tree: tree, Noticed: map[string]noticed{}}
 	if fresh {
@@ -43,14 +43,14 @@ func readResults(file, tree string, fresh bool) (*results, error) {
 		return nil, err
 	}
 	earlier := &results{file: file}
-	// A file that can't be read, such as one of another release, is worth nothing.
+	// Ignore an unreadable file, such as one of another release.
 	if err := json.Unmarshal(raw, earlier); err != nil || earlier.Tree != tree || earlier.Noticed == nil {
 		return none, nil //nolint:nilerr // As above.
 	}
 	return earlier, nil
 }
 
-// hash is everything that a break file says.
+// hash covers the whole break file.
 func (b Break) hash() string {
 	sum := sha256.Sum256([]byte(b.ID + "\n" + b.text))
 	return hex.EncodeToString(sum[:])
@@ -62,7 +62,7 @@ func (r *results) has(b Break) bool {
 	return ok
 }
 
-// add keeps a result. The file is always whole: a run may end at any time.
+// add keeps a result. The file is always complete, because a run may end at any time.
 func (r *results) add(b Break, seconds float64) error {
 	r.Noticed[b.hash()] = noticed{ID: b.ID, Test: b.Test, Seconds: seconds}
 	raw, err := json.MarshalIndent(r, "", " ")

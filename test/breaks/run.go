@@ -65,7 +65,7 @@ func after(began time.Time) string {
 	return ", after " + time.Since(began).Round(time.Second).String()
 }
 
-// left returns the breaks that no earlier run has seen noticed.
+// left returns the breaks that no earlier run has noticed.
 func (s *session) left(breaks []Break) []Break {
 	var todo []Break
 	for _, b := range breaks {
@@ -95,7 +95,7 @@ func (s *session) work(ctx context.Context, trees *trees, count int) error {
 		all.Go(func() {
 			errs[i] = errors.Join(w.run(ctx), w.end())
 			if errs[i] != nil {
-				cancel() // What keeps one worker from working keeps all.
+				cancel() // An error of one worker stops all.
 			}
 		})
 	}
@@ -103,7 +103,7 @@ func (s *session) work(ctx context.Context, trees *trees, count int) error {
 	return errors.Join(errs...)
 }
 
-// report takes the result of a break.
+// report records the result of a break.
 func (s *session) report(b Break, missed error, took time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// tracked lists the files that git knows or would take, so nothing built is among them.
+// tracked lists the files that git tracks or would add, so build results are not included.
 func tracked(ctx context.Context, root string) ([]string, error) {
 	command := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	command.Dir = root
@@ -34,9 +34,9 @@ func tracked(ctx context.Context, root string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// copyTree copies files into a directory, whose former content goes. It returns a hash of all
-// that can decide the result of a test: the names and the content of the files, without
-// those of the breaks, and the Go release.
+// copyTree copies files into a directory and removes its former content. It returns a hash of
+// everything that can affect the result of a test: the names and the content of the files,
+// without those of the breaks, and the Go release.
 func copyTree(from, to string, names []string) (string, error) {
 	if err := os.RemoveAll(to); err != nil {
 		return "", err
@@ -46,7 +46,7 @@ func copyTree(from, to string, names []string) (string, error) {
 	for _, name := range names {
 		content, err := copyFile(filepath.Join(from, name), filepath.Join(to, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // Git still knows it, but it was removed.
+			continue // Git still lists it, but it was removed.
 		}
 		if err != nil {
 			return "", fmt.Errorf("copy the working tree: %w", err)
@@ -58,7 +58,7 @@ func copyTree(from, to string, names []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// copyFile returns the content; of a link, its target.
+// copyFile returns the content; for a link, its target.
 func copyFile(from, to string) ([]byte, error) {
 	info, err := os.Lstat(from)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // trees are the copies of a working tree in which breaks are made. They are always in the
-// same place, because the Go build cache tells packages apart by their directory: a copy with
-// another name would compile everything again.
+// same place, because the Go build cache distinguishes packages by their directory: a copy
+// with another name would compile everything again.
 type trees struct {
 	dir    string
 	names  []string
@@ -23,7 +23,7 @@ type trees struct {
 	unlock func()
 }
 
-// newTrees makes the first copy. Another run in the same checkout has to end before.
+// newTrees makes the first copy. It waits until another run in the same checkout has ended.
 func newTrees(ctx context.Context, root string, progress io.Writer) (*trees, error) {
 	cache, err := program.Cache()
 	if err != nil {
@@ -49,8 +49,8 @@ func newTrees(ctx context.Context, root string, progress io.Writer) (*trees, err
 
 func (t *trees) first() string { return filepath.Join(t.dir, "1") }
 
-// of returns the tree of a worker. All are copies of the first, so what is changed in the
-// working tree while breaks run doesn't matter.
+// of returns the tree of a worker. All are copies of the first, so changes in the working
+// tree don't matter while breaks run.
 func (t *trees) of(worker string) (string, error) {
 	dir := filepath.Join(t.dir, worker)
 	if dir == t.first() {

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
-// testRun is what "go test -json" has said.
+// testRun is the parsed output of "go test -json".
 type testRun struct {
 	output                  string // of everything
 	built                   bool
@@ -18,7 +18,7 @@ type testRun struct {
 	packageEnded, missesOne bool
 }
 
-// readRun reads the lines of "go test -json", among which there may be others.
+// readRun parses the lines of "go test -json", which may include other lines.
 func readRun(text string) testRun {
 	r := testRun{built: true}
 	var output strings.Builder
@@ -52,8 +52,8 @@ func (r *testRun) take(action, test string) {
 	}
 }
 
-// verdict is nil when the test has noticed the break. Only a test that ran to its end and
-// failed by itself has.
+// verdict is nil when the test has noticed the break: it ran to its end and failed by
+// itself.
 func (r testRun) verdict(b Break) error {
 	switch {
 	case !r.built:
@@ -74,7 +74,7 @@ func (r testRun) verdict(b Break) error {
 	return fmt.Errorf("%s passes although %q is back", b.Test, b.Title)
 }
 
-// withName puts the name of a break before what is wrong with it.
+// withName adds the name of a break to an error.
 func withName(b Break, err error) error {
 	return errors.New(b.ID + ": " + err.Error())
 }

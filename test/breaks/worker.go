@@ -64,8 +64,8 @@ func (w *worker) end() error {
 	return w.cluster.Stop()
 }
 
-// try makes the change, runs the test, and takes the change back. It returns why the
-// break counts as missed.
+// try makes the change, runs the test, and reverts the change. It returns why the break
+// counts as missed.
 func (w *worker) try(ctx context.Context, b Break) (missed error) {
 	revert, err := b.apply(w.tree)
 	if err != nil {
@@ -82,8 +82,9 @@ func (w *worker) try(ctx context.Context, b Break) (missed error) {
 	return w.compiles(ctx, b)
 }
 
-// compiles sees that a test which builds a program has not failed for want of it: go test
-// has compiled only its own packages. Listing export data compiles and doesn't link.
+// compiles makes sure that a test which builds a program has not failed because the program
+// doesn't compile: go test has compiled only its own packages. Listing export data compiles
+// and doesn't link.
 func (w *worker) compiles(ctx context.Context, b Break) error {
 	if !w.lab[b.Package] || path.Ext(b.File) != ".go" {
 		return nil
@@ -114,12 +115,12 @@ func (w *worker) goCommand(ctx context.Context, args ...string) (text string, co
 	}
 }
 
-// patience is how long a test waits for what a break keeps from happening. It is shorter than
-// elsewhere, because most breaks are noticed by such a wait; no test needs as long as this
-// without one.
+// patience is how long a test waits for an event that a break prevents. It is shorter than
+// elsewhere, because most breaks are noticed by such a wait; no test needs that long without
+// a break.
 const patience = "45s"
 
-// env runs the tests of CI, on the worker's control plane.
+// env selects the tests of CI, on the worker's control plane.
 func (w *worker) env() []string {
 	env := append(os.Environ(), labtest.TierEnv+"="+string(labtest.TierAll), labtest.PatienceEnv+"="+patience)
 	if w.cluster != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
-// without is the way out for who has no cluster that fits.
+// without is the alternative for readers without a suitable cluster.
 const without = "or play without a cluster: make demo"
 
 // access is how the reader reaches the cluster.
@@ -31,7 +31,7 @@ type access struct {
 	files   []string // the kubeconfig: the reader's own, which may be more than one file
 }
 
-// findings are what the reader must know of the cluster before the story plays there.
+// findings are what the reader must know about the cluster before the story plays there.
 type findings struct {
 	version string
 	// others are namespaces of other stories.
@@ -62,12 +62,12 @@ func findCluster() (*yourCluster, error) {
 	if y.config, err = loader.ClientConfig(); err != nil {
 		return nil, fmt.Errorf("read context %s: %w", y.context, err)
 	}
-	// Who waits longer for an answer to a small request has the wrong cluster.
+	// A cluster that answers a small request more slowly is the wrong one.
 	y.config.Timeout = 20 * time.Second
 	return y, nil
 }
 
-// look asks the cluster whether the story can be played there.
+// look checks whether the story can be played on the cluster.
 func (y *yourCluster) look(ctx context.Context) (findings, error) {
 	found := findings{}
 	var err error
@@ -81,7 +81,7 @@ func (y *yourCluster) look(ctx context.Context) (findings, error) {
 		return found, err
 	}
 	namespaces := &corev1.NamespaceList{}
-	// Who may not list namespaces does not learn of others.
+	// A reader without permission to list namespaces doesn't see others.
 	if y.client.List(ctx, namespaces, client.MatchingLabels{demoLabel: demoLabelValue}) == nil {
 		for i := range namespaces.Items {
 			found.others = append(found.others, namespaces.Items[i].Name)
@@ -90,7 +90,7 @@ func (y *yourCluster) look(ctx context.Context) (findings, error) {
 	controller := installation.Understand(func(arguments []string, _ func(string) (string, bool)) (installation.Configured, bool) {
 		return installation.Configured{}, len(arguments) > 0 && arguments[0] == "controller"
 	})
-	// Nor does who may not list Deployments.
+	// The same holds for Deployments.
 	deployments, _ := controller.Find(ctx, y.client, corev1.NamespaceAll)
 	for _, d := range deployments {
 		if d.IsActive() {
@@ -124,8 +124,8 @@ func checkVersion(text string) (string, error) {
 	return v.String(), nil
 }
 
-// permissions asks for what the story cannot do without; it makes the namespace, and there
-// needs what its owner has.
+// permissions checks the permissions that the story requires: to create the namespace, and
+// there those of its owner.
 func (y *yourCluster) permissions(ctx context.Context) error {
 	var denied []string
 	for _, permission := range []authorizationv1.ResourceAttributes{
@@ -151,7 +151,7 @@ func (y *yourCluster) permissions(ctx context.Context) error {
 	return nil
 }
 
-// canary finds Helm, and says what else the chapter about canaries lacks.
+// canary finds Helm, and reports what else the chapter about canaries lacks.
 func (y *yourCluster) canary(ctx context.Context) (helm, lacks string) {
 	var list []string
 	kind := (&stage{}).rollout().GroupVersionKind()
@@ -159,7 +159,7 @@ func (y *yourCluster) canary(ctx context.Context) (helm, lacks string) {
 		list = append(list, "the cluster has no Argo Rollouts (it serves no "+kind.GroupKind().String()+")")
 	}
 	nodes := &corev1.NodeList{}
-	// Who may not list nodes learns in that chapter whether pods run.
+	// Without permission to list nodes, that chapter shows whether pods run.
 	if err := y.client.List(ctx, nodes); err == nil && !slices.ContainsFunc(nodes.Items, ready) {
 		list = append(list, "the cluster has no node that is ready")
 	}
@@ -176,7 +176,8 @@ func ready(node corev1.Node) bool {
 	})
 }
 
-// findHelm is the reader's own, or what the lab has built already: compiling it takes minutes.
+// findHelm is the reader's own Helm, or the one that the lab has built already: compiling it
+// takes minutes.
 func findHelm() (string, error) {
 	if path, err := exec.LookPath("helm"); err == nil {
 		return path, nil

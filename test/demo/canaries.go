@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
-// addCanaries sees to what a canary needs, and waits until the API server lists the
-// Rollout kind, which it does a moment after it accepts it.
+// addCanaries sets up what a canary needs, and waits until the API server lists the Rollout
+// kind, a moment after it accepts it.
 func (st *stage) addCanaries(ctx context.Context) error {
 	var err error
 	if st.helmPath, err = st.site.canaries(ctx, st); err != nil {
@@ -23,7 +23,7 @@ func (st *stage) addCanaries(ctx context.Context) error {
 	})
 }
 
-// knowsRollouts asks whether the API server serves Argo's Rollout kind.
+// knowsRollouts checks whether the API server serves Argo's Rollout kind.
 func (st *stage) knowsRollouts() error {
 	kind := st.rollout().GroupVersionKind()
 	_, err := st.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)

@@ -33,7 +33,7 @@ func namespaceOf(t *testing.T, demo *labtest.Running) string {
 		if found := said.FindStringSubmatch(demo.Stdout()); found != nil {
 			name = found[1]
 		}
-		return name != "", "the demo has made no namespace"
+		return name != "", "the demo hasn't created a namespace; it printed\n" + demo.Stdout()
 	})
 	return name
 }
@@ -110,7 +110,7 @@ func TestInterruptedStoryRemovesItsNamespace(t *testing.T) {
 	demo := startOnCluster(t, labtest.Binary(t, "./cmd/lockstep"), cluster.Kubeconfig(), "KEEP=1")
 	namespace := namespaceOf(t, demo)
 	labtest.Eventually(t, ending, func() (bool, string) {
-		return strings.Contains(demo.Stdout(), "Baseline"), "Lockstep has not decided anything"
+		return strings.Contains(demo.Stdout(), "Baseline"), "the demo doesn't show a decision by Lockstep; it printed\n" + demo.Stdout()
 	})
 	demo.Signal(t, syscall.SIGINT)
 	if code := demo.ExitCode(t, ending); code != 130 {

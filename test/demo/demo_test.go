@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -83,7 +84,7 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 	demo := start(t, labtest.Binary(t, "./cmd/lockstep"))
 	stage := awaitStage(t, demo)
 	labtest.Eventually(t, ending, func() (bool, string) {
-		return strings.Contains(demo.Stdout(), "Baseline"), "Lockstep has not decided anything"
+		return strings.Contains(demo.Stdout(), "Baseline"), "the demo doesn't show a decision by Lockstep; it printed\n" + demo.Stdout()
 	})
 	demo.Signal(t, syscall.SIGINT)
 	if code := demo.ExitCode(t, ending); code != 130 {
@@ -125,13 +126,17 @@ func awaitStage(t *testing.T, demo *labtest.Running) stage {
 		if err != nil {
 			return false, err.Error()
 		}
+		programs := 0
 		for _, run := range runs {
-			if run.Owner.PID == demo.PID() && len(run.Processes) == 3 {
+			if run.Owner.PID != demo.PID() {
+				continue
+			}
+			if programs = len(run.Processes); programs == 3 {
 				s.run = run
 				return true, ""
 			}
 		}
-		return false, "the demo runs no control plane of three programs"
+		return false, fmt.Sprintf("the demo's control plane runs %d programs, want 3; there are %d control planes", programs, len(runs))
 	})
 	return s
 }

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// heldChange: a change that a person holds is not rolled out, and the tool says why.
+// heldChange: a change that a user holds is not rolled out, and the tool explains why.
 func heldChange(ctx context.Context, s *story) error {
 	before, err := s.rolloutsSoFar(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func heldChange(ctx context.Context, s *story) error {
 	return s.lockstepSays(ctx, "history", "deployment/"+deployment)
 }
 
-// command is the product's own, about the application.
+// command is a command of the product about the application.
 func (st *stage) command(ctx context.Context, args ...string) *exec.Cmd {
 	cluster := []string{"-n", st.namespace}
 	if args[0] == "explain" {
@@ -74,7 +74,7 @@ func (st *stage) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// lockstepSays runs a command of the product as the reader would, and shows its answer.
+// lockstepSays runs a command of the product as the reader would, and shows its output.
 func (s *story) lockstepSays(ctx context.Context, args ...string) error {
 	shown := make([]string, len(args))
 	for i, arg := range args {

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/program"
 )
 
-// buildLockstep compiles the product, so that the story is about this checkout.
+// buildLockstep compiles the product, so the story shows this checkout.
 func buildLockstep(ctx context.Context) (string, error) {
 	root, err := program.Root()
 	if err != nil {
@@ -31,7 +31,7 @@ func buildLockstep(ctx context.Context) (string, error) {
 	return file, nil
 }
 
-// version is what the Makefile would say.
+// version is the version that the Makefile would set.
 func version(ctx context.Context, root string) string {
 	if v := os.Getenv("VERSION"); v != "" {
 		return v
@@ -65,8 +65,8 @@ func (st *stage) startLockstep(ctx context.Context) error {
 	return st.decided(ctx, 0, "")
 }
 
-// decided waits until Lockstep has decided something about the application, after
-// a mark in its log: the verb, or anything when that is empty.
+// decided waits until Lockstep has made a decision about the application, after a mark in
+// its log: one with the verb, or any when that is empty.
 func (st *stage) decided(ctx context.Context, mark int, verb string) error {
 	ended := false
 	err := eventually(ctx, func(context.Context) (bool, string) {
@@ -84,8 +84,7 @@ func (st *stage) decided(ctx context.Context, mark int, verb string) error {
 	return err
 }
 
-// environment names the cluster of the story, and keeps the reader's own LOCKSTEP_
-// variables out of it.
+// environment selects the story's cluster, and removes the reader's own LOCKSTEP_ variables.
 func (st *stage) environment() []string {
 	own := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "LOCKSTEP_") || strings.HasPrefix(variable, "KUBECONFIG=")

@@ -1,9 +1,9 @@
-// Command demo plays the story of Lockstep on a real control plane, for a person
-// at a terminal. "make demo" runs it.
+// Command demo plays the story of Lockstep on a real control plane, at a terminal. "make
+// demo" runs it.
 //
-// Each chapter has a file. A chapter does things to the cluster, lets Lockstep
-// speak, and checks what it says about itself against the API server; one whose
-// expectation does not hold ends the demo with exit code 1.
+// Each chapter has a file. A chapter changes the cluster, shows Lockstep's log, and checks
+// the log against the API server. A chapter whose expectation does not hold ends the demo
+// with exit code 1.
 package main
 
 import (
@@ -64,7 +64,7 @@ func main() {
 		}
 		os.Exit(exitUsage)
 	}
-	ctrl.SetLogger(logr.Discard()) // what the client has to say is no part of the story
+	ctrl.SetLogger(logr.Discard()) // the client's log isn't part of the story
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, os.Stdout, options{
 		cluster:    isSet("CLUSTER"),
@@ -83,7 +83,7 @@ func main() {
 	os.Exit(code)
 }
 
-// isSet reads a variable that is a switch.
+// isSet reads a boolean variable.
 func isSet(variable string) bool {
 	value := os.Getenv(variable)
 	return value != "" && value != "0"
@@ -94,8 +94,7 @@ type options struct {
 	cluster bool
 	// keep leaves the control plane up after the story, or the namespace.
 	keep bool
-	// yes answers the question before it is asked; terminal tells whether a person can
-	// answer it, and in is where.
+	// yes skips the question; terminal is true when the reader can answer it, and in is where.
 	yes, terminal bool
 	in            io.Reader
 	// chapters is the number of chapters to play, from the first; empty means all.
@@ -143,8 +142,8 @@ func run(ctx context.Context, out io.Writer, o options) int {
 	return exitOK
 }
 
-// play sets the stage, plays the chapters and clears the stage, whatever
-// happened on it. That the reader interrupted it is no error.
+// play sets the stage, plays the chapters and clears the stage, whatever happened on it. An
+// interruption by the reader is not an error.
 func play(ctx context.Context, p *printer, o options) error {
 	list, err := firstChapters(o.chapters)
 	if err != nil {
@@ -163,13 +162,13 @@ func play(ctx context.Context, p *printer, o options) error {
 	return errors.Join(err, st.close(ctx))
 }
 
-// playsAll tells whether the last chapter is played.
+// playsAll reports whether the last chapter is played.
 func (o options) playsAll() bool {
 	list, err := firstChapters(o.chapters)
 	return err == nil && len(list) == len(chapters())
 }
 
-// firstChapters are as many as were asked for.
+// firstChapters are as many as requested.
 func firstChapters(asked string) ([]chapter, error) {
 	all := chapters()
 	if asked == "" {
@@ -182,7 +181,7 @@ func firstChapters(asked string) ([]chapter, error) {
 	return all[:n], nil
 }
 
-// tell plays the chapters. One that the site lacks something for is left out.
+// tell plays the chapters. It skips a chapter when the site lacks something for it.
 func tell(ctx context.Context, s *story, list []chapter) error {
 	for i, c := range list {
 		s.heading(fmt.Sprintf("%d. %s", i+1, c.title))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// logLine is what the story reads of a line of Lockstep's JSON log.
+// logLine is the part of a line of Lockstep's JSON log that the story reads.
 type logLine struct {
 	Level    string `json:"level"`
 	Message  string `json:"msg"`
@@ -24,8 +24,8 @@ type logLine struct {
 	at time.Time
 }
 
-// narrator reads Lockstep's log as it is written, says it in plain words and
-// remembers it for the checks of the story.
+// narrator reads Lockstep's log as it is written, rewords it in plain English and keeps it
+// for the checks of the story.
 type narrator struct {
 	printer  *printer
 	workload string // the application, as the log names it
@@ -59,18 +59,18 @@ func (n *narrator) Write(text []byte) (int, error) {
 func (n *narrator) take(text []byte) {
 	l := logLine{at: time.Now()}
 	if err := json.Unmarshal(text, &l); err != nil {
-		l.Level, l.Message = "ERROR", string(text) // a crash does not speak JSON
+		l.Level, l.Message = "ERROR", string(text) // a crash isn't logged as JSON
 	}
 	n.lines = append(n.lines, l)
-	// That all is well is worth saying once, by a Lockstep that has just started.
+	// That all is well is worth showing once, for a Lockstep that has just started.
 	if words := l.words(); words != "" && (l.Reason != "InStep" || !n.spoke) {
 		n.spoke = n.spoke || l.Message == "decided"
 		n.printer.line(fmt.Sprintf("%s  %5.1fs  %s", n.printer.painted(yellow, "lockstep"), l.at.Sub(n.began).Seconds(), words))
 	}
 }
 
-// words say a log line plainly. Most lines at debug level are of no interest to
-// a reader and get none.
+// words is a log line in plain English. Most debug lines are not interesting for a reader
+// and have none.
 func (l logLine) words() string {
 	switch {
 	case l.Message == "lockstep starts":
@@ -99,7 +99,7 @@ func (l logLine) words() string {
 	return ""
 }
 
-// ofSource says what is done about a ConfigMap or Secret.
+// ofSource describes an action on a ConfigMap or Secret.
 func (l logLine) ofSource() string {
 	if l.Verb == "attach" {
 		return "attaches " + l.Source + " " + l.Detail
@@ -133,7 +133,7 @@ func (n *narrator) mark() int {
 	return len(n.lines)
 }
 
-// last is the last line that tells something.
+// last is the last informative line.
 func (n *narrator) last() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

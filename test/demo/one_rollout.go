@@ -49,13 +49,13 @@ spec:
       - name: password
         secret: {secretName: web-password}
 `
-	// gateLine is for a cluster with nodes: the application has no image to run.
+	// gateLine is for a cluster with nodes: the application doesn't have an image to run.
 	gateLine = `      schedulingGates: [{name: lockstep.dev/demo}]   # the pods stay pending
 `
 )
 
-// oneRollout: a ConfigMap and a Secret change, and the Deployment that uses both
-// is rolled once.
+// oneRollout: a ConfigMap and a Secret change, and the Deployment that uses both is rolled
+// out once.
 func oneRollout(ctx context.Context, s *story) error {
 	if err := s.deploy(ctx); err != nil {
 		return err
@@ -88,7 +88,7 @@ func oneRollout(ctx context.Context, s *story) error {
 	return s.showRevisions(ctx)
 }
 
-// deploy makes the application, before Lockstep is there.
+// deploy creates the application, before Lockstep runs.
 func (s *story) deploy(ctx context.Context) error {
 	if err := s.say(ctx, "A Deployment uses a ConfigMap and a Secret, and asks Lockstep to follow them:"); err != nil {
 		return err

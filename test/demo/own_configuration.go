@@ -17,8 +17,8 @@ import (
 // checkout is the application of this chapter.
 const checkout = "checkout"
 
-// checkoutValues are values of charts/app: three pods, a canary of one that waits
-// for a person, and one ConfigMap.
+// checkoutValues are values of charts/app: three pods, a canary of one that waits for a
+// promotion, and one ConfigMap.
 func checkoutValues(color string) string {
 	return `
 appName: checkout
@@ -31,8 +31,8 @@ revisions: {attach: controller}                      # Lockstep, not a Job, atta
 `
 }
 
-// ownConfiguration: in the middle of a canary an old pod is replaced and still gets
-// the configuration it was started with; much later Kubernetes removes that
+// ownConfiguration: in the middle of a canary an old pod is replaced and still loads the
+// configuration it was started with; much later Kubernetes removes that configuration
 // together with its ReplicaSet.
 func ownConfiguration(ctx context.Context, s *story) error {
 	if err := s.say(ctx, "A canary: one pod gets the new version, and waits for you. Meanwhile a node goes away and an old\npod is replaced. Does it start with the new, perhaps faulty configuration? Not when the ConfigMap's\nname carries its content. charts/app does that:"); err != nil {
@@ -52,7 +52,7 @@ func ownConfiguration(ctx context.Context, s *story) error {
 	return nil
 }
 
-// canary is what this chapter remembers.
+// canary is the state of this chapter.
 type canary struct {
 	*story
 	// red and blue are the ConfigMaps; keeper is the first one's ReplicaSet.
@@ -69,7 +69,7 @@ func (c *canary) install(ctx context.Context) error {
 	}
 	if err := c.pods(ctx, map[string]int{c.red: 3}); err != nil {
 		if c.gated && ctx.Err() == nil {
-			// No controller of Argo Rollouts, or an image that no node can pull.
+			// The Argo Rollouts controller is missing, or no node can pull the image.
 			return missingError{fmt.Errorf("the pods of its Rollout do not run: %w", err)}
 		}
 		return err
@@ -99,7 +99,7 @@ func (c *canary) pauses(ctx context.Context) error {
 	return nil
 }
 
-// replacement takes an old pod away and looks at what comes instead.
+// replacement deletes an old pod and checks the pod that replaces it.
 func (c *canary) replacement(ctx context.Context) error {
 	old, err := c.running(ctx, c.red)
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *canary) collection(ctx context.Context) error {
 	return err
 }
 
-// deploy runs Helm, as a person would.
+// deploy runs Helm, as a user would.
 func (c *canary) deploy(ctx context.Context, command, color string) error {
 	return c.step(ctx, command, func(ctx context.Context) error {
 		return c.helm(ctx, checkoutValues(color), "upgrade", "--install", checkout)
@@ -222,7 +222,7 @@ func mounts(p corev1.Pod, configMap string) bool {
 	})
 }
 
-// pods waits until so many pods run with each ConfigMap, and says so.
+// pods waits until so many pods run with each ConfigMap, and reports it.
 func (c *canary) pods(ctx context.Context, want map[string]int) error {
 	var words []string
 	err := eventually(ctx, func(ctx context.Context) (bool, string) {
@@ -244,7 +244,7 @@ func (c *canary) pods(ctx context.Context, want map[string]int) error {
 	return err
 }
 
-// paused waits until the canary waits for a person.
+// paused waits until the canary waits for a promotion.
 func (c *canary) paused(ctx context.Context) error {
 	return eventually(ctx, func(ctx context.Context) (bool, string) {
 		r := c.rollout()

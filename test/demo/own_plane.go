@@ -19,7 +19,7 @@ type ownPlane struct {
 	cluster *labtest.Cluster
 }
 
-// chooseOwnPlane looks at the programs that the reader brings, before anything is built.
+// chooseOwnPlane checks the programs that the reader provides, before anything is built.
 func chooseOwnPlane(ctx context.Context, o options) (*ownPlane, error) {
 	plane := &ownPlane{}
 	if o.downloaded != "" {
@@ -91,7 +91,7 @@ func (o *ownPlane) canaries(ctx context.Context, st *stage) (helm string, err er
 	if err := o.cluster.Add(ctx, labtest.ArgoRollouts); err != nil {
 		return "", err
 	}
-	// After Argo's kinds, of which a running garbage collector learns late.
+	// After Argo's kinds, which a running garbage collector would discover late.
 	if err := o.cluster.AddControllers(ctx); err != nil {
 		return "", err
 	}

@@ -18,8 +18,8 @@ const (
 	cyan   = "36"
 )
 
-// printer writes the story. The story and Lockstep's log speak at the same time,
-// so each line is written in one piece.
+// printer writes the story. The story and Lockstep's log are written at the same time, so
+// each line is written in one piece.
 type printer struct {
 	mu     sync.Mutex
 	out    io.Writer
@@ -49,7 +49,7 @@ func (p *printer) heading(text string) {
 	p.line(p.painted(bold, strings.Repeat("-", len(text))))
 }
 
-// good is something that was checked and holds.
+// good is a check that holds.
 func (p *printer) good(text string) {
 	p.line(p.painted(green, "ok ") + " " + text)
 }
@@ -58,7 +58,7 @@ func (p *printer) failure(err error) {
 	p.line(p.painted(red, "FAILED") + " " + err.Error())
 }
 
-// Write takes progress lines of the lab, so that a printer can stand for a terminal.
+// Write takes progress lines of the lab, so a printer can replace a terminal.
 func (p *printer) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

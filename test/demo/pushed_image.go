@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
 )
 
-// pushedImage: an image is an input as well. One that is pushed and a ConfigMap that
-// changes make one rollout.
+// pushedImage: an image is an input too. A pushed image and a changed ConfigMap make one
+// rollout.
 func pushedImage(ctx context.Context, s *story) error {
 	before, err := s.rolloutsSoFar(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func pushedImage(ctx context.Context, s *story) error {
 	return s.showImage(ctx)
 }
 
-// firstPin asks for the image, with a Lockstep that follows images.
+// firstPin requests the image, with a Lockstep that follows images.
 func (s *story) firstPin(ctx context.Context, spec string) error {
 	if err := s.step(ctx, "start lockstep with --images", func(ctx context.Context) error {
 		if err := s.stopLockstep(); err != nil {
@@ -89,7 +89,7 @@ func (s *story) pushAndChange(ctx context.Context) error {
 	return s.rolledOnce(ctx, mark, "image/web", "configmap/web-settings")
 }
 
-// openRegistry starts a registry of its own, and lets the next Lockstep ask it.
+// openRegistry starts the story's own registry, and lets the next Lockstep query it.
 func (s *story) openRegistry(ctx context.Context) error {
 	dir := filepath.Join(s.dir, "registry")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -114,7 +114,7 @@ func (s *story) push(ctx context.Context, tag string) error {
 	})
 }
 
-// showImage prints what the container runs.
+// showImage prints the container's image.
 func (s *story) showImage(ctx context.Context) error {
 	d := &appsv1.Deployment{}
 	if err := s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: deployment}, d); err != nil {

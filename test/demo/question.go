@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// notPlayedError says why the story does not begin, and what to do.
+// notPlayedError explains why the story does not start, and what to do.
 type notPlayedError struct{ error }
 
-// Unwrap gives the cause, which may be the reader's Ctrl-C.
+// Unwrap returns the cause, which may be the reader's Ctrl-C.
 func (n notPlayedError) Unwrap() error { return n.error }
 
 // errDeclined is the reader's no.
 var errDeclined = errors.New("not played: nothing was created")
 
-// agree asks the reader, unless the answer was given before.
+// agree asks the reader, unless the command line has the answer.
 func (o options) agree(ctx context.Context, p *printer, question string) error {
 	switch {
 	case o.yes:
@@ -28,7 +28,7 @@ func (o options) agree(ctx context.Context, p *printer, question string) error {
 	_, _ = io.WriteString(p, question+" [y/N] ")
 	answers := make(chan string, 1)
 	go func() {
-		answer, _ := bufio.NewReader(o.in).ReadString('\n') // No answer is a no.
+		answer, _ := bufio.NewReader(o.in).ReadString('\n') // No answer means no.
 		answers <- strings.ToLower(strings.TrimSpace(answer))
 	}()
 	select {
@@ -37,7 +37,7 @@ func (o options) agree(ctx context.Context, p *printer, question string) error {
 			return nil
 		}
 		return errDeclined
-	case <-ctx.Done(): // A terminal that is read does not end with Ctrl-C.
+	case <-ctx.Done(): // Reading a terminal does not end with Ctrl-C.
 		return context.Cause(ctx)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// restartsNoPod: a Lockstep that starts again knows what it has delivered, and a changed
+// restartsNoPod: a restarted Lockstep knows which versions it has delivered, and a changed
 // label isn't changed content.
 func restartsNoPod(ctx context.Context, s *story) error {
 	if err := s.say(ctx, "Lockstep is stopped and started again, as in an upgrade:"); err != nil {
@@ -36,8 +36,7 @@ func restartsNoPod(ctx context.Context, s *story) error {
 	return s.nothingFollows(ctx)
 }
 
-// nothingFollows waits for longer than a change would take to be delivered, and
-// counts.
+// nothingFollows waits for longer than the delivery of a change would take, and counts.
 func (s *story) nothingFollows(ctx context.Context) error {
 	before, err := s.rolloutsSoFar(ctx)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// rollouts expects that the Deployment has had a number of rollouts since the
-// start of the story.
+// rollouts checks the number of the Deployment's rollouts since the start of the story.
 func (s *story) rollouts(ctx context.Context, want int, meaning string) error {
 	got, evidence, err := s.countRollouts(ctx)
 	if err != nil {
@@ -38,7 +37,7 @@ func (st *stage) rolloutsSoFar(ctx context.Context) (int, error) {
 	return count, err
 }
 
-// countRollouts counts them, and says what it counted. The first revision came with the
+// countRollouts counts them, and describes what it counted. The first revision came with the
 // Deployment; every further one is a rollout.
 func (st *stage) countRollouts(ctx context.Context) (count int, evidence string, err error) {
 	revisions, err := st.revisions(ctx)
@@ -52,7 +51,7 @@ func (st *stage) countRollouts(ctx context.Context) (count int, evidence string,
 	return len(revisions) - 1, fmt.Sprintf("%s: %d", what, len(revisions)), nil
 }
 
-// showRevisions prints the Deployment's revisions and what each was given.
+// showRevisions prints the Deployment's revisions and the versions delivered to each.
 func (s *story) showRevisions(ctx context.Context) error {
 	revisions, err := s.revisions(ctx)
 	if err != nil {
@@ -68,7 +67,7 @@ func (s *story) showRevisions(ctx context.Context) error {
 	return nil
 }
 
-// carrier is what shows the versions that a revision was given.
+// carrier is the object that shows a revision's delivered versions.
 func (st *stage) carrier() string {
 	if st.templates != nil {
 		return "Each pod template"
@@ -76,7 +75,7 @@ func (st *stage) carrier() string {
 	return "Each ReplicaSet"
 }
 
-// application is the Deployment as it is now.
+// application is the Deployment's current state.
 func (st *stage) application(ctx context.Context) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
 	if err := st.client.Get(ctx, client.ObjectKey{Namespace: st.namespace, Name: deployment}, d); err != nil {
@@ -85,7 +84,7 @@ func (st *stage) application(ctx context.Context) (*appsv1.Deployment, error) {
 	return d, nil
 }
 
-// revision is one ReplicaSet of the Deployment, or what would have become one.
+// revision is one ReplicaSet of the Deployment, or the template that would have become one.
 type revision struct {
 	number int
 	name   string
@@ -93,7 +92,7 @@ type revision struct {
 	inputs string
 }
 
-// revisions lists the Deployment's, oldest first.
+// revisions lists the Deployment's revisions, oldest first.
 func (st *stage) revisions(ctx context.Context) ([]revision, error) {
 	if st.templates != nil {
 		now, err := st.application(ctx)
@@ -122,8 +121,8 @@ func (st *stage) revisions(ctx context.Context) ([]revision, error) {
 	return found, nil
 }
 
-// settled waits until the Deployment controller, if there is one, has acted on the
-// Deployment as it is now; after that, its ReplicaSets are all there are.
+// settled waits until the Deployment controller, if there is one, has acted on the current
+// Deployment; after that, its ReplicaSets are complete.
 func (st *stage) settled(ctx context.Context) error {
 	if st.templates != nil {
 		return nil

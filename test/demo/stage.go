@@ -18,30 +18,30 @@ import (
 const (
 	// deployment is the application.
 	deployment = "web"
-	// moment is what the reader gets between two things that happen.
+	// moment is the pause for the reader between two events.
 	moment = time.Second
 	// quietWindow is the quiet window of the story: short, because the reader waits for it.
 	// The product's default is 5 s.
 	quietWindow = 2 * time.Second
-	// patience bounds every wait for something that must happen.
+	// patience bounds every wait for an expected event.
 	patience = 3 * time.Minute
 )
 
 // site is where the story is played: a control plane of its own, or the reader's cluster.
 type site interface {
-	// open makes the site ready, and tells the stage where things are. What it has
-	// made when it fails is left to close.
+	// open prepares the site, and sets its addresses in the stage. When it fails, close removes
+	// what it has created.
 	open(ctx context.Context, st *stage) error
-	// canaries sees to what a canary needs, and returns Helm. It returns a [missingError]
-	// when that cannot be had.
+	// canaries sets up what a canary needs, and returns Helm. It returns a [missingError] when
+	// that is not possible.
 	canaries(ctx context.Context, st *stage) (helm string, err error)
-	// farewell says how to go on with what is kept, and how to remove it.
+	// farewell describes how to continue with the kept objects, and how to remove them.
 	farewell(st *stage) []string
-	// close takes away what open has made; with keep, only what serves nobody.
+	// close removes what open has created; with keep, only what is of no further use.
 	close(st *stage, keep bool) error
 }
 
-// missingError says why a chapter is left out.
+// missingError explains why a chapter is left out.
 type missingError struct{ error }
 
 // stage is a site, and Lockstep on it.
@@ -50,8 +50,8 @@ type stage struct {
 	site    site
 	keep    bool
 	binary  string
-	// quiet is the quiet window of the Lockstep that runs, or of the next one, and gather the
-	// one for chapters in which two changes make one rollout.
+	// quiet is the quiet window of the running Lockstep, or of the next one, and gather the one
+	// for chapters in which two changes make one rollout.
 	quiet, gather time.Duration
 	unread        bool
 
@@ -59,19 +59,19 @@ type stage struct {
 
 	lockstep *process.Process
 	log      *narrator
-	// flags are further ones of the next Lockstep.
+	// flags are additional flags of the next Lockstep.
 	flags []string
-	// registry and helmPath are there from the chapter on that needs them.
+	// registry and helmPath are set from the chapter on that needs them.
 	registry *registrylab.Server
 	helmPath string
 }
 
-// ground is what the site offers to the story.
+// ground is what the site provides for the story.
 type ground struct {
 	kubeconfig   string // as the environment variable has it: one file or more
 	client       client.Client
 	namespace    string // of the application
-	ownNamespace string // where Lockstep keeps what it remembers
+	ownNamespace string // of Lockstep's own objects
 	dir          string // for files of the story
 	scope        []string
 	// templates are watched where there is no Deployment controller.
@@ -80,8 +80,8 @@ type ground struct {
 	gated bool
 }
 
-// openStage finds the site, builds Lockstep and opens the site. A stage that it returns
-// is to be closed, also with an error.
+// openStage finds the site, builds Lockstep and opens the site. The caller has to close the
+// stage, even with an error.
 func openStage(ctx context.Context, p *printer, o options) (*stage, error) {
 	st := &stage{printer: p, keep: o.keep, binary: o.binary, quiet: quietWindow, gather: o.gather, unread: o.unread}
 	var err error
@@ -101,8 +101,8 @@ func openStage(ctx context.Context, p *printer, o options) (*stage, error) {
 	return st, err
 }
 
-// close ends everything that was started. With keep it leaves the site, unless the
-// reader interrupted the story, and says how to go on.
+// close ends everything that was started. With keep it leaves the site, unless the reader
+// interrupted the story, and describes how to continue.
 func (st *stage) close(ctx context.Context) error {
 	err := errors.Join(st.stopLockstep(), st.closeRegistry())
 	keep := st.keep && ctx.Err() == nil
@@ -114,7 +114,7 @@ func (st *stage) close(ctx context.Context) error {
 	return errors.Join(err, st.site.close(st, keep))
 }
 
-// create makes the objects of a manifest: YAML documents.
+// create creates the objects of a manifest: YAML documents.
 func (st *stage) create(ctx context.Context, manifests ...string) error {
 	for _, manifest := range manifests {
 		o := &unstructured.Unstructured{}

@@ -13,13 +13,13 @@ type chapter struct {
 	tell  func(context.Context, *story) error
 }
 
-// story is what a chapter speaks and acts through.
+// story is a chapter's way to print and act.
 type story struct {
 	*printer
 	*stage
 }
 
-// say tells the reader something, and leaves time to read it.
+// say prints a text, and leaves time to read it.
 func (s *story) say(ctx context.Context, text string) error {
 	s.line("")
 	for line := range strings.Lines(text) {
@@ -32,7 +32,7 @@ func (s *story) say(ctx context.Context, text string) error {
 	return pause(ctx, min(time.Duration(words)*60*time.Millisecond, 2*time.Second))
 }
 
-// step does one thing to the cluster and says so.
+// step makes one change to the cluster and reports it.
 func (s *story) step(ctx context.Context, what string, do func(context.Context) error) error {
 	s.line(s.painted(cyan, "you      ") + " " + what)
 	if err := do(ctx); err != nil {
@@ -41,14 +41,14 @@ func (s *story) step(ctx context.Context, what string, do func(context.Context) 
 	return nil
 }
 
-// show prints something to look at: a manifest, a list.
+// show prints a manifest or a list.
 func (s *story) show(text string) {
 	for line := range strings.Lines(strings.Trim(text, "\n") + "\n") {
 		s.line("    " + strings.TrimRight(line, "\n"))
 	}
 }
 
-// pause waits, unless the reader has had enough.
+// pause waits, unless the reader interrupts the story.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -58,7 +58,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// eventually asks until the answer is yes. A check that is not done says why.
+// eventually polls until the check is done. A check that is not done returns why.
 func eventually(ctx context.Context, check func(context.Context) (done bool, why string)) error {
 	deadline := time.Now().Add(patience)
 	for {

@@ -14,10 +14,9 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/core/settings"
 )
 
-// templates are those that the Deployment has had, for a control plane without a
-// Deployment controller, where no ReplicaSet shows them. The API server's watch tells
-// of every change. (The Deployment's generation does not count them: a changed
-// annotation raises it too.)
+// templates are the Deployment's templates so far, for a control plane without a Deployment
+// controller, where no ReplicaSet shows them. The API server's watch reports every change.
+// (The Deployment's generation does not count them: a changed annotation raises it too.)
 type templates struct {
 	watch watch.Interface
 
@@ -27,7 +26,7 @@ type templates struct {
 	ended bool
 }
 
-// watchTemplates begins before the Deployment exists.
+// watchTemplates starts before the Deployment exists.
 func watchTemplates(ctx context.Context, c client.WithWatch, namespace string) (*templates, error) {
 	w, err := c.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(namespace))
 	if err != nil {
@@ -47,7 +46,7 @@ func watchTemplates(ctx context.Context, c client.WithWatch, namespace string) (
 	return t, nil
 }
 
-// see notes a template that differs from the one before.
+// see records a template that differs from the previous one.
 func (t *templates) see(d *appsv1.Deployment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +57,7 @@ func (t *templates) see(d *appsv1.Deployment) {
 	t.last = d
 }
 
-// revisions waits until the watch has told of the Deployment as it is now.
+// revisions waits until the watch has reported the current Deployment.
 func (t *templates) revisions(ctx context.Context, now *appsv1.Deployment) ([]revision, error) {
 	var had []revision
 	err := eventually(ctx, func(context.Context) (bool, string) {

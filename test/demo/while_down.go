@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// whileDown: a change that no controller watched is found by comparing what exists with
-// what was delivered.
+// whileDown: Lockstep finds a change that was made while no controller ran, by comparing the
+// current version with the delivered one.
 func whileDown(ctx context.Context, s *story) error {
 	before, err := s.rolloutsSoFar(ctx)
 	if err != nil {

@@ -21,12 +21,12 @@ const (
 	// demoLabel marks the namespaces of stories.
 	demoLabel      = "app.kubernetes.io/part-of"
 	demoLabelValue = "lockstep-demo"
-	// deleting bounds the wait for a namespace to go. Kubernetes gives pods half a minute
-	// to end, and they may have to be pulled from a node that is slow.
+	// deleting bounds the wait for a namespace to be deleted. Kubernetes lets pods end for half
+	// a minute, and a slow node may take longer.
 	deleting = 3 * time.Minute
 )
 
-// yourCluster is a namespace of its own in the cluster of the reader's current context.
+// yourCluster is the story's own namespace in the cluster of the reader's current context.
 type yourCluster struct {
 	access
 	config    *rest.Config
@@ -34,12 +34,12 @@ type yourCluster struct {
 	namespace string
 	made      bool
 	dir       string
-	// helm is the program, and lacks what the chapter about canaries does not find.
+	// helm is the program, and lacks what is missing for the chapter about canaries.
 	helm, lacks string
 }
 
-// chooseCluster looks at the cluster of the current context and asks the reader whether
-// to play there. Until the reader agrees it only reads.
+// chooseCluster checks the cluster of the current context and asks the reader whether to
+// play there. Until the reader agrees, it only reads.
 func chooseCluster(ctx context.Context, p *printer, o options) (*yourCluster, error) {
 	y, err := findCluster()
 	if err != nil {
@@ -58,7 +58,7 @@ func chooseCluster(ctx context.Context, p *printer, o options) (*yourCluster, er
 	return y, nil
 }
 
-// plan says what the story does to the cluster.
+// plan describes what the story does to the cluster.
 func (y *yourCluster) plan(found findings, o options) string {
 	end := "At the end, on failure and on Ctrl-C the demo deletes the namespace."
 	if o.keep {
@@ -112,7 +112,7 @@ func (y *yourCluster) open(ctx context.Context, st *stage) error {
 	st.gated = true
 	namespace := &corev1.Namespace{}
 	namespace.Name, namespace.Labels = y.namespace, map[string]string{demoLabel: demoLabelValue}
-	// Ctrl-C must not leave it open whether the namespace was made.
+	// Ctrl-C must not leave it open whether the namespace was created.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	err = y.client.Create(ctx, namespace)

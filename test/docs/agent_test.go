@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -46,7 +47,10 @@ func newApplication(t *testing.T) *application {
 // awaitTold waits until the application was told more often than before.
 func (a *application) awaitTold(t *testing.T, before int64) {
 	t.Helper()
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return a.told.Load() > before, "the application was not told" })
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		told := a.told.Load()
+		return told > before, fmt.Sprintf("the agent has notified the application %d times, want more than %d", told, before)
+	})
 }
 
 // TestNewManifestsOfTheAgent runs the agent's container of two pages as a process:

@@ -247,7 +247,8 @@ func TestWritersInTheWayAreNoReasonToGiveUp(t *testing.T) {
 		w.SetConfig(t, "app", "key", fmt.Sprint("turn ", i))
 		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 			w.Patch(t, &appsv1.Deployment{}, testkit.Web, fmt.Sprintf(`{"metadata":{"labels":{"noise":"%d"}}}`, w.Deployment(t, testkit.Web).Generation))
-			return w.Shown(t, testkit.Web) != before, "the change is not delivered beside another writer"
+			shown := w.Shown(t, testkit.Web)
+			return shown != before, fmt.Sprintf("Lockstep hasn't delivered change %d while another client writes the Deployment; the template shows %q", i, shown)
 		})
 		// Two templates in quick succession would be one revision to a busy controller
 		// of Deployments.
@@ -278,6 +279,7 @@ func awaitFurtherHeld(t *testing.T, w *testkit.World) {
 	before := held()
 	w.SetConfig(t, "app", "key", "3")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return held() > before, "a further change under the hold gave no event"
+		n := held()
+		return n > before, fmt.Sprintf("%d Held events, want more than %d after another change during the hold: %q", n, before, w.Events(t, testkit.Web))
 	})
 }

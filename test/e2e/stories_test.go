@@ -70,7 +70,7 @@ func TestRevisionStory(t *testing.T) {
 	}
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "app-1"}, &corev1.ConfigMap{})
-		return client.IgnoreNotFound(err) == nil && err != nil, "configmap/app-1 is still there after its ReplicaSet was deleted"
+		return client.IgnoreNotFound(err) == nil && err != nil, fmt.Sprintf("configmap/app-1 still exists after its ReplicaSet was deleted (error %v)", err)
 	})
 	w.Get(t, "app-2", next)
 }
@@ -92,7 +92,7 @@ func awaitOwner(t *testing.T, w *testkit.World, configMap string) string {
 			return false, fmt.Sprintf("configmap/%s has the owners %v, want one ReplicaSet", configMap, cm.OwnerReferences)
 		}
 		owner = cm.OwnerReferences[0].Name
-		return strings.HasPrefix(owner, testkit.Web), ""
+		return strings.HasPrefix(owner, testkit.Web), fmt.Sprintf("configmap/%s belongs to ReplicaSet %s, want one of Deployment %s", configMap, owner, testkit.Web)
 	})
 	return owner
 }

@@ -154,8 +154,8 @@ func targetsIn(text string) []string {
 	return names
 }
 
-// fuzz returns the output, whatever comes of it. Go takes up to a minute to make a failing
-// input smaller; here it gets as long as the target.
+// fuzz returns the output, whatever the result. Go takes up to a minute to minimise a
+// failing input; here that is limited to the target's time.
 func (t target) fuzz(ctx context.Context, root string, each time.Duration) (string, error) {
 	command := exec.CommandContext(ctx, "go", "test", "-vet=off", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(), "-fuzzminimizetime="+each.String(), "./"+t.dir)
 	command.Dir = root
@@ -170,15 +170,15 @@ func (t target) fuzz(ctx context.Context, root string, each time.Duration) (stri
 	return strings.TrimSpace(output.String()), err
 }
 
-// onlyLate reports whether a target failed just because its time was over. Before release
-// 1.27, Go sometimes reports the end of -fuzztime as a failure (go.dev/issue/75804). An
-// input that fails is always written to a file.
+// onlyLate reports whether a target failed only because its time was over. Before release
+// 1.27, Go sometimes reports the end of -fuzztime as a failure (go.dev/issue/75804). A
+// failing input is always written to a file.
 func onlyLate(output string) bool {
 	late := regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w* \([0-9.]+s\)\n    context deadline exceeded\nFAIL$`).MatchString(output)
 	return late && strings.Count(output, "--- FAIL") == 1 && !strings.Contains(output, "Failing input written") && !strings.Contains(output, "panic:")
 }
 
-// executions is how often the target ran, as the last line of the progress says.
+// executions is how often the target ran, from the last progress line.
 func executions(output string) string {
 	found := regexp.MustCompile(`execs: (\d+)`).FindAllStringSubmatch(output, -1)
 	if len(found) == 0 {

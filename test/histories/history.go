@@ -1,10 +1,10 @@
-// Package histories makes up what happens to a workload and its sources, one action after
-// the other, and knows what the documented rules of docs/reload.md make of it.
+// Package histories generates sequences of actions on a workload and its sources, and knows
+// which outcomes the rules in docs/reload.md allow.
 //
-// A history comes from a seed, so that a failure can be repeated. The model (model.go)
-// reads what the API server wrote down and is independent of the product's code. The tests
-// beside it play histories to the product's decisions in a simulated cluster, and to the
-// built controller on a real control plane.
+// A history comes from a seed, so a failure can be repeated. The model (model.go) reads the
+// writes that the API server stored and is independent of the product's code. The tests in
+// this directory play histories to the product's decisions in a simulated cluster, and to
+// the built controller on a real control plane.
 package histories
 
 import (
@@ -14,28 +14,27 @@ import (
 	"strings"
 )
 
-// Verb is what an action does.
+// Verb is the kind of an action.
 type Verb string
 
 // The verbs.
 const (
-	// Change gives a source a content that it never had, ChangeBack the one before. A
-	// source that does not exist is made.
+	// Change sets a source to a content that it never had, ChangeBack to the previous one. Both
+	// create a source that does not exist.
 	Change     Verb = "change"
 	ChangeBack Verb = "change back"
 	Remove     Verb = "remove"
-	// Restore makes a source again with the content that it had last. Nothing else is put
-	// back: not the hold.
+	// Restore recreates a source with its last content, but without its hold.
 	Restore Verb = "restore"
-	// HoldSource and FreeSource put the hold on a source and take it away.
+	// HoldSource and FreeSource add and remove a source's hold.
 	HoldSource Verb = "hold"
 	FreeSource Verb = "free"
 
-	// Undo puts back the template of an earlier revision, or of a later one after an
-	// undo; with the annotations of that revision, as kubectl does.
+	// Undo restores the template of an earlier revision, or of a later one after an undo, with
+	// that revision's annotations, as kubectl does.
 	Undo Verb = "undo"
-	// Rollout is another writer's change of the template. Strip is one that takes away
-	// what Lockstep wrote there.
+	// Rollout is another writer's template change. Strip is one that removes Lockstep's
+	// annotation.
 	Rollout Verb = "another writer's rollout"
 	Strip   Verb = "strip our annotation"
 	Pause   Verb = "pause"
@@ -44,40 +43,40 @@ const (
 	Free    Verb = "free the workload"
 	Release Verb = "release"
 	Scale   Verb = "scale"
-	// Leave takes away the annotation that asks for the workload, Refuse writes "never" there,
-	// and Ask puts the wish back. No seed leads to these three, nor to Restore.
+	// Leave removes the annotation that makes Lockstep follow the workload, Refuse sets it to
+	// "never", and Ask restores it. Seeds don't generate these three, or Restore.
 	Leave  Verb = "leave"
 	Refuse Verb = "refuse"
 	Ask    Verb = "ask"
 
 	// Abort makes pods from the stable revision again, Retry ends that, and Promote makes the
-	// canary the stable one. All are of a Rollout that is not paused by its specification.
+	// canary the stable one. All apply to a Rollout that isn't paused by its spec.
 	Abort   Verb = "abort"
 	Retry   Verb = "retry"
 	Promote Verb = "promote"
 
-	// Orphan deletes the workload and leaves its revisions and pods, Delete takes them
-	// along. Make makes the workload again as it was, from its manifest after a Delete.
+	// Orphan deletes the workload and leaves its revisions and pods, Delete deletes them too.
+	// Make recreates the workload as it was, from its manifest after a Delete.
 	Orphan Verb = "orphan"
 	Delete Verb = "delete"
 	Make   Verb = "make again"
 
-	// Kill ends Lockstep without a warning, KillAfterPatch at the moment when the API
-	// server has taken its next patch and the record has not.
+	// Kill ends Lockstep without a warning, KillAfterPatch right after the API server has
+	// accepted its next patch, before Lockstep writes the record.
 	Kill           Verb = "kill -9"
 	KillAfterPatch Verb = "kill -9 after the next patch"
 	Start          Verb = "start"
-	// Upgrade ends Lockstep like Kill. The next one digests templates in another way, or the
-	// API server fills them in otherwise. Options.Upgrades asks for it.
+	// Upgrade ends Lockstep like Kill. The next process computes template digests differently,
+	// or the API server sets other defaults. It requires Options.Upgrades.
 	Upgrade Verb = "upgrade"
-	// Gap ends the watches. With Look they begin again, with a list.
+	// Gap ends the watches. Look starts them again, with a list.
 	Gap  Verb = "watch gap"
 	Look Verb = "end of the gap"
-	// Busy keeps Lockstep from deciding until the next settlement. Its watches go on. Late makes
-	// the watches of sources two seconds late until then. No seed leads to these.
+	// Busy keeps Lockstep from deciding until the next settlement, while its watches continue.
+	// Late delays the source watches by two seconds until then. Seeds don't generate these.
 	Busy Verb = "no look"
 	Late Verb = "sources are seen late"
-	// Later lets so much time pass that the record of a workload that is gone is over.
+	// Later lets enough time pass for the record of a deleted workload to expire.
 	Later Verb = "11 minutes pass"
 
 	// Settle waits until Lockstep has decided on everything.
@@ -90,16 +89,16 @@ const (
 	Secret    = "secret/db"
 )
 
-// Action is one thing that happens.
+// Action is one step of a history.
 type Action struct {
 	Verb Verb
-	// Source is the one that it happens to, empty for what happens to the workload.
+	// Source is the affected source, empty for actions on the workload.
 	Source string
-	// Revision chooses among the revisions that an undo can go to: 0 is the latest.
+	// Revision selects the revision for an undo: 0 is the latest.
 	Revision int
 }
 
-// String is how people read it.
+// String is the action in readable form.
 func (a Action) String() string {
 	switch {
 	case a.Source != "":
@@ -110,16 +109,16 @@ func (a Action) String() string {
 	return string(a.Verb)
 }
 
-// History is what happens, in order.
+// History is a sequence of actions.
 type History struct {
 	Seed    uint64
 	Actions []Action
-	// Canary is true when the workload is an Argo Rollout whose canary waits for a person,
+	// Canary is true when the workload is an Argo Rollout whose canary waits for a promotion,
 	// Stateful when it is a StatefulSet. Otherwise it is a Deployment.
 	Canary, Stateful bool
 }
 
-// String is the history as people read it, an action a line.
+// String is the history in readable form, one action per line.
 func (h History) String() string {
 	lines := make([]string, len(h.Actions))
 	for i, a := range h.Actions {
@@ -128,12 +127,12 @@ func (h History) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Reduce leaves out of a history that fails whatever does not matter to the failure. What
-// matters at first may not once other actions are left out, so it begins again.
+// Reduce removes the actions of a failing history that don't matter to the failure. An
+// action may stop mattering once others are removed, so it starts again after each pass.
 func Reduce(h History, fails func(History) bool) History {
 	before := len(h.Actions)
 	for size := len(h.Actions) / 2; size > 0; size /= 2 {
-		for i := 1; i+size <= len(h.Actions); { // the first look at the workload stays
+		for i := 1; i+size <= len(h.Actions); { // the first settlement stays
 			shorter := History{Seed: h.Seed, Actions: slices.Concat(h.Actions[:i], h.Actions[i+size:]), Canary: h.Canary, Stateful: h.Stateful}
 			if fails(shorter) {
 				h = shorter
@@ -151,7 +150,7 @@ func Reduce(h History, fails func(History) bool) History {
 // generator draws actions that can happen after those before them.
 type generator struct {
 	random *rand.Rand
-	// What follows from the actions so far.
+	// The state after the actions so far.
 	down, gap, gone, armed bool
 	paused, held, aborted  bool
 	removed, heldSource    map[string]bool
@@ -161,18 +160,18 @@ type generator struct {
 
 // Options of a history.
 type Options struct {
-	// Length is the number of actions, without those that bring it to its end.
+	// Length is the number of actions, without those that end the history.
 	Length int
 	// Without are verbs that must not occur.
 	Without []Verb
-	// Canary and Stateful are those of the history.
+	// Canary and Stateful are set in the history.
 	Canary, Stateful bool
 	// Upgrades is true when Upgrade may occur.
 	Upgrades bool
 }
 
-// New makes up the history of a seed. It ends with Lockstep running and everything
-// settled, first as it is, then without holds and pauses, then with everything accepted.
+// New generates the history of a seed. It ends with Lockstep running and everything settled:
+// first as it is, then without holds and pauses, then with everything accepted.
 func New(seed uint64, o Options) History {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), removed: map[string]bool{}, heldSource: map[string]bool{}, canary: o.Canary, stateful: o.Stateful, upgrades: o.Upgrades}
 	h := History{Seed: seed, Actions: []Action{{Verb: Settle}}, Canary: o.Canary, Stateful: o.Stateful}
@@ -195,7 +194,7 @@ func New(seed uint64, o Options) History {
 	return h
 }
 
-// choice is an action and how often it is drawn, compared with others.
+// choice is an action and its relative weight.
 type choice struct {
 	action Action
 	weight int
@@ -290,7 +289,7 @@ func (g *generator) aboutCanary() []choice {
 	return []choice{promote, {Action{Verb: Abort}, 15}}
 }
 
-// note keeps track of what can happen next.
+// note tracks which actions are possible next.
 func (g *generator) note(a Action) {
 	switch a.Verb {
 	case Change, ChangeBack:
@@ -313,7 +312,7 @@ func (g *generator) note(a Action) {
 		g.armed = true
 	case Gap, Look:
 		g.gap = a.Verb == Gap
-	case Undo: // with the annotations of then
+	case Undo: // with that revision's annotations
 		g.held = g.held && (g.canary || g.stateful)
 		g.aborted = false
 	case Abort:
@@ -324,13 +323,13 @@ func (g *generator) note(a Action) {
 	}
 }
 
-// canSettle reports whether Lockstep can see everything there is. One that is about to be
-// killed settles in its own way: it ends, or there is nothing to patch.
+// canSettle reports whether Lockstep can see everything. A process that is about to be
+// killed settles in its own way: it ends, or has nothing to patch.
 func (g *generator) canSettle() bool {
 	return !g.down && !g.gap
 }
 
-// end brings a history to its end.
+// end returns the actions that end a history.
 func (g *generator) end() []Action {
 	var all []Action
 	add := func(verbs ...Verb) {

@@ -2,19 +2,19 @@ package histories
 
 import "errors"
 
-// hold is what Lockstep can make of a hold on the workload that is there without its
-// annotation. An undo removes the annotation and not the hold. A person who removes it ends
-// the hold. Of both at once Lockstep sees only the outcome.
+// hold tracks whether a hold on the workload counts without its annotation. An undo removes
+// the annotation but not the hold. A user who removes the annotation ends the hold. If both
+// happen at once, Lockstep only sees the result.
 type hold struct {
-	// may is true when it can count without its annotation, must when it does. kept is true
-	// when it did at the last settlement.
+	// may is true when the hold can count without its annotation, must when it does. kept is
+	// true when it did at the last settlement.
 	may, must, kept bool
-	// seen is true while the workload is as it was at the last settlement, with a hold.
+	// seen is true while a workload with a hold is unchanged since the last settlement.
 	seen bool
-	// was is true when there was a hold at the last settlement or since; back when the
-	// workload has gone back to an earlier revision since.
+	// was is true when there was a hold at the last settlement or since; back when the workload
+	// has returned to an earlier revision since.
 	was, back bool
-	// released is true when it could count before a release, which Lockstep may not see.
+	// released is true when the hold could count before a release, which Lockstep may not see.
 	released bool
 }
 
@@ -32,7 +32,7 @@ func (h *hold) write(old, now Workload, used bool) {
 	}
 }
 
-// release: a person ends it.
+// release: a user ends the hold.
 func (h *hold) release() {
 	*h = hold{was: h.was, released: h.may}
 }
@@ -42,7 +42,7 @@ func (h *hold) make() {
 	*h = hold{was: h.was, back: h.back, may: h.may || h.released || h.was}
 }
 
-// settle compares it with what is on record.
+// settle compares the hold with the record.
 func (h *hold) settle(w Workload, kept bool) error {
 	switch {
 	case kept && !h.may:

@@ -12,40 +12,41 @@ import (
 // goneFor is how long the record of a deleted workload counts.
 const goneFor = 10 * time.Minute
 
-// Model is what the rules make of a history. It reads facts and says what Lockstep did
-// against the rules. Where the rules leave Lockstep a choice, because it cannot have seen
-// in which order two things happened, the model allows both until Lockstep shows which.
+// Model applies the rules to a history. It reads facts and reports where Lockstep broke the
+// rules. Where the rules leave Lockstep a choice, because it can't have seen the order of
+// two events, the model allows both until Lockstep shows which one it assumed.
 type Model struct {
 	sources  map[string]*source
 	workload *Workload
 	hold     hold
-	// running is the template that pods are made from; it differs from the workload's
-	// while that is paused.
+	// running is the template that pods are made from; it differs from the workload's template
+	// while the workload is paused.
 	running   string
 	revisions revisions
 	gone      gone
-	// takenOver is true when another workload took over the revisions of one that is gone,
-	// since the last settlement. After a further rollout nothing tells that any more.
+	// takenOver is true when another workload took over the revisions of a deleted one since the
+	// last settlement. A further rollout leaves no trace of that.
 	takenOver bool
-	// unsettled is true from when a workload is made until the next settlement.
+	// unsettled is true from the creation of a workload until the next settlement.
 	unsettled bool
 	releases  releases
 
-	// blind is true while Lockstep sees no writes; pauseUnseen when that was so during the
-	// present pause, so that it cannot know from which template the pods were made.
+	// blind is true while Lockstep doesn't see writes. pauseUnseen is true when that was the
+	// case during the current pause, so Lockstep can't know from which template the pods were
+	// made.
 	blind, pauseUnseen bool
-	// settled is the model at the last settlement, and since are the facts from there on:
-	// when Lockstep is killed, it may have seen any part of them.
+	// settled is the model at the last settlement, and since are the facts after it: when
+	// Lockstep is killed, it may have seen any part of them.
 	settled *Model
 	since   []Fact
 
-	// rollouts is how many Lockstep has made, rolledOut whether another writer has made one
-	// since the last settlement.
+	// rollouts counts Lockstep's rollouts, rolledOut is true when another writer made one since
+	// the last settlement.
 	rollouts  int
 	rolledOut bool
 }
 
-// NewModel makes the model of a workload that Lockstep has not seen yet.
+// NewModel returns the model of a workload that Lockstep has not seen yet.
 func NewModel(h History) *Model {
 	m := &Model{
 		sources: map[string]*source{},
@@ -60,15 +61,15 @@ func NewModel(h History) *Model {
 	return m
 }
 
-// SetBlind says whether Lockstep sees no writes, because it is down or its watches are.
+// SetBlind sets whether Lockstep misses writes, because it or its watches are down.
 func (m *Model) SetBlind(blind bool) {
 	m.blind = blind
 	m.pauseUnseen = m.pauseUnseen || blind && m.workload != nil && m.workload.Paused
 }
 
-// Interrupt says that Lockstep was killed, or that its watches ended: what happened since
-// the last settlement may not be on record, or was not seen. One that goes on decides by
-// what it saw last.
+// Interrupt records that Lockstep was killed, or that its watches ended: it may not have
+// recorded, or seen, the events since the last settlement. A process that continues decides
+// by what it saw last.
 func (m *Model) Interrupt(killed bool) error {
 	if m.settled == nil {
 		return nil
@@ -97,7 +98,7 @@ func (m *Model) Rollouts() int {
 	return m.rollouts
 }
 
-// Observe takes a fact into account. The error says which rule Lockstep has broken.
+// Observe applies a fact. The error names the rule that Lockstep has broken.
 func (m *Model) Observe(f Fact) error {
 	m.since = append(m.since, f)
 	m.note(f)
@@ -148,17 +149,17 @@ func (m *Model) Observe(f Fact) error {
 	return nil
 }
 
-// write is one of a source.
+// write applies a write of a source.
 func (m *Model) write(f Fact) {
 	s := m.sources[f.Source]
 	s.rewritten = s.rewritten || m.rolledOut && s.content != f.Content
 	s.write(f, m.blind)
-	if m.blind && m.rolledOut && s.content != "" { // pods may have loaded another content that has gone back
+	if m.blind && m.rolledOut && s.content != "" { // pods may have loaded another content that was changed back since
 		s.add(belief{delivered: Unknown})
 	}
 }
 
-// note keeps what a template shows, and when it was new.
+// note records what a template shows, and when it was new.
 func (m *Model) note(f Fact) {
 	if f.Workload == nil {
 		return
@@ -170,7 +171,7 @@ func (m *Model) note(f Fact) {
 }
 
 // doubt: a pause ends during which Lockstep could not see which template pods were made from.
-// A content that has changed may have been loaded, and any other one before it.
+// Pods may have loaded the current content, or any earlier one.
 func (m *Model) doubt() {
 	for _, s := range m.sources {
 		if s.mayBe(belief.differs, s.content) {
@@ -179,15 +180,15 @@ func (m *Model) doubt() {
 	}
 }
 
-// ask: what exists when a workload begins to be followed is taken as given.
+// ask: the current contents become the baseline when Lockstep starts to follow a workload.
 func (m *Model) ask() {
 	for _, s := range m.sources {
 		s.beliefs = []belief{{delivered: s.content}}
 	}
 }
 
-// make: a workload that took over the revisions of another one goes on with its record;
-// of any other what exists is taken as given.
+// make: a workload that took over the revisions of another one continues its record. For any
+// other workload, the current contents become the baseline.
 func (m *Model) make(f Fact) {
 	m.workload, m.unsettled = f.Workload, true
 	m.hold.make()
@@ -201,14 +202,14 @@ func (m *Model) make(f Fact) {
 	if !m.takenOver {
 		m.load()
 	}
-	// Versions only grow: an undo may bring back a release from before.
+	// Versions only grow: an undo may restore an earlier release.
 	m.releases.last, m.pauseUnseen = max(m.releases.last, f.Workload.Release), f.Workload.Paused
 	for name, s := range m.sources {
-		s.overwritten = append(s.overwritten, s.unrecorded...) // nothing tells who wrote its template
+		s.overwritten = append(s.overwritten, s.unrecorded...) // nothing shows who wrote its template
 		s.each(func(b belief) []belief {
 			switch {
 			case m.takenOver && m.gone.unsettled:
-				// The baseline of that one may be what a broken watch saw last.
+				// Its baseline may be the content that a broken watch saw last.
 				return []belief{b, m.judged(name, b), {delivered: s.content}, {delivered: m.settled.sources[name].content}}
 			case m.takenOver && m.blind:
 				return []belief{b, m.judged(name, b)}
@@ -224,7 +225,7 @@ func (m *Model) make(f Fact) {
 		if len(s.beliefs) == 0 { // the first one
 			s.add(belief{delivered: s.content})
 		}
-		if s.touched && (m.blind || m.takenOver) { // each kind is listed by itself: which of the two came first cannot be told
+		if s.touched && (m.blind || m.takenOver) { // each kind is listed separately, so the order of the two changes is unknown
 			s.add(belief{delivered: Unknown})
 		}
 		s.unseen = !m.takenOver || m.gone.unsettled
@@ -239,17 +240,17 @@ func (m *Model) delete(f Fact) {
 	}
 }
 
-// rollout is one of another writer, after the revision of that number.
+// rollout is another writer's rollout, after the revision with the number before.
 type rollout struct {
 	before int64
-	// kept is true when it uses a revision of which pods may have run all along, and goesOn
-	// when they did: it ends a canary, whose stable pods go on.
+	// kept is true when it uses a revision whose pods may have been running all along, and
+	// goesOn when they were: it ends a canary, whose stable pods continue.
 	kept, goesOn bool
 }
 
-// rolled: another writer's rollout loads what exists, and so delivers what is due. What it
-// does not deliver was reverted when pods are made from a revision that was there
-// before, and that shows another version.
+// rolled: another writer's rollout loads the current contents, and so delivers pending
+// changes. Any other content was reverted if pods are made from a revision that existed
+// before and shows another version.
 func (m *Model) rolled(r rollout) {
 	m.rolledOut = true
 	if !r.goesOn {
@@ -257,9 +258,9 @@ func (m *Model) rolled(r rollout) {
 	}
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief {
-			b.gave = "" // pods of this rollout have loaded what exists
+			b.gave = "" // pods of this rollout have loaded the current content
 			next := m.delivered(name, m.judgements(name, b), r)
-			if s.saw != "" && s.saw != s.content && s.saw != b.delivered { // not all watches need to have ended
+			if s.saw != "" && s.saw != s.content && s.saw != b.delivered { // only some of the watches may have ended
 				next = append(next, belief{delivered: s.saw, from: r.before, guessed: true})
 			}
 			return next
@@ -273,15 +274,15 @@ func (m *Model) rolled(r rollout) {
 	}
 }
 
-// delivered adds to the judgements of a belief that the rollout delivered what exists.
-// Lockstep cannot know what a rollout delivered that it did not see, nor whether one
-// delivered anything of which pods may have run all along. Pods that went on have what they
-// had.
+// delivered adds to the judgements of a belief that the rollout delivered the current
+// content. Lockstep can't know what an unseen rollout delivered, nor whether a rollout
+// delivered anything if pods of its revision may have been running all along. Pods that
+// continue to run keep the content that they loaded.
 func (m *Model) delivered(name string, judged []belief, r rollout) []belief {
 	s := m.sources[name]
 	goOn, isGiven := r.goesOn && !m.blind, judged[0].delivered == s.content || s.content == ""
 	if isGiven && m.blind && s.touched && s.content != "" && !judged[0].back {
-		// Each kind is listed by itself: at the rollout the content may have been another one.
+		// Each kind is listed separately: the content may have been another one at the rollout.
 		judged = append(judged, belief{delivered: Unknown})
 	}
 	for i := range judged {
@@ -302,7 +303,7 @@ func (m *Model) delivered(name string, judged []belief, r rollout) []belief {
 	return append(judged, delivers)
 }
 
-// load: pods of the template start, and load what exists.
+// load: pods of the template start and load the current contents.
 func (m *Model) load() {
 	contents := map[string]string{}
 	for name, s := range m.sources {
@@ -311,8 +312,9 @@ func (m *Model) load() {
 	m.revisions.loaded[m.workload.Template] = contents
 }
 
-// aborted: pods are made from the stable revision, or no longer. That delivers nothing. What
-// the canary may have delivered it did: its pods were not those that went on.
+// aborted: pods are made from the stable revision, or that has ended. That doesn't deliver
+// anything. If the canary may have delivered a content, it did: its pods were not the ones
+// that continued.
 func (m *Model) aborted() {
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief { return m.judgements(name, b) })
@@ -322,8 +324,8 @@ func (m *Model) aborted() {
 	}
 }
 
-// judgements are what Lockstep can make of a belief when pods are made from another
-// revision: a release may be carried out before that or after it.
+// judgements are what Lockstep can conclude from a belief when pods are made from another
+// revision: a release may take effect before or after that.
 func (m *Model) judgements(name string, b belief) []belief {
 	all := []belief{m.judged(name, b)}
 	if m.releases.accepting || m.releases.accepted == m.workload.Template || all[0].back && m.inDoubt(b.from) {
@@ -332,9 +334,9 @@ func (m *Model) judgements(name string, b belief) []belief {
 	return all
 }
 
-// mistake: a rollout that Lockstep did not see, and that led to the template of before,
-// looks as if nothing had happened. It does not after a patch of Lockstep that is not on
-// record: the revision of that one is left.
+// mistake: a rollout that Lockstep did not see, and that led back to the earlier template,
+// looks as if nothing had happened. An unrecorded Lockstep patch prevents that, because its
+// revision remains.
 func (m *Model) mistake(name string, s *source) {
 	before := m.settled
 	if !m.blind || before == nil || before.workload == nil || before.workload.Template != m.workload.Template || before.rollouts < m.rollouts {
@@ -345,8 +347,8 @@ func (m *Model) mistake(name string, s *source) {
 	}
 }
 
-// edited: a template that is changed during a pause delivers nothing. Whether it takes
-// something back shows after the resume.
+// edited: a template change during a pause doesn't deliver anything. Whether it reverts
+// something shows after the resume.
 func (m *Model) edited() {
 	for name, s := range m.sources {
 		s.each(func(b belief) []belief {
@@ -356,8 +358,8 @@ func (m *Model) edited() {
 	}
 }
 
-// forget: what happens while Lockstep cannot see it hides what happened before, and a
-// revision that is used again looks as if it had been made for what it shows.
+// forget: events that Lockstep can't see hide earlier ones, and a reused revision looks as
+// if it had been made for the contents it shows.
 func (m *Model) forget(name string, s *source) {
 	if !m.blind {
 		return
@@ -368,8 +370,8 @@ func (m *Model) forget(name string, s *source) {
 	}
 }
 
-// judged is whether the version on record was reverted. The very revision that gave it
-// may be one that was used again.
+// judged decides whether the version on record was reverted. The revision that delivered it
+// may itself be a reused one.
 func (m *Model) judged(name string, b belief) belief {
 	current := cmp.Or(m.workload.Stable, m.workload.Template)
 	numbers := m.revisions.numbers[current]
@@ -379,10 +381,10 @@ func (m *Model) judged(name string, b belief) belief {
 	return b
 }
 
-// inDoubt reports whether names and times do not tell that the workload had its revision
-// before the rollout that came after that number: the revision before that rollout is another
-// one, and was not certainly made later. Times are a second coarse, and those of the
-// revisions a little later than those of the templates.
+// inDoubt reports whether names and times leave open that the workload had its revision
+// before the rollout after the number from: the revision before that rollout is another one,
+// and was not certainly made later. Times have a resolution of one second, and those of the
+// revisions are a little later than those of the templates.
 func (m *Model) inDoubt(from int64) bool {
 	if !m.revisions.stateful || slices.Contains(m.revisions.numbers[m.workload.Template], from) {
 		return false
@@ -395,7 +397,7 @@ func (m *Model) inDoubt(from int64) bool {
 	return true
 }
 
-// release: a person accepts what was reverted.
+// release: a user accepts the reverted versions.
 func (m *Model) release() {
 	m.releases.last, m.releases.accepting, m.releases.accepted = m.workload.Release, true, m.workload.Template
 	m.hold.release()
@@ -410,8 +412,8 @@ func (m *Model) release() {
 	}
 }
 
-// countRollout: Lockstep has written the template, which is against the rules when nothing was
-// due, or when something stood in the way.
+// countRollout: Lockstep has written the template, which breaks the rules when nothing was
+// due, or when something blocked the rollout.
 func (m *Model) countRollout(old Workload, early bool) error {
 	m.rollouts++
 	err := m.forbidden(old)
@@ -421,16 +423,16 @@ func (m *Model) countRollout(old Workload, early bool) error {
 	if early {
 		m.unnumber(old.Template)
 	}
-	// A ControllerRevision that is used again keeps its name and its time, and without numbers
-	// nothing tells that one which shows the same as another was not made by another writer:
-	// when the process ends, and the patch is undone, nothing is left of it.
+	// A reused ControllerRevision keeps its name and its time. Without numbers, nothing shows
+	// that a revision with the same contents was not made by another writer. When the process
+	// ends, and the patch is undone, it leaves no trace.
 	leavesNoTrace := m.revisions.stateful && m.blind && (len(m.revisions.numbers[m.workload.Template]) > 0 || maps.Equal(old.Shows, m.workload.Shows))
 	before := m.newest()
 	m.number(m.workload.Template, true)
 	m.load()
 	for name, s := range m.sources {
 		s.unshown = s.unshown && m.workload.Shows[name] != s.content
-		if s.content == "" { // pods wait for it, and load what comes back
+		if s.content == "" { // pods wait for it, and load the content that returns
 			s.overwritten = append(s.overwritten, s.unrecorded...)
 		}
 		if m.blind {
@@ -462,7 +464,7 @@ func (m *Model) clone() *Model {
 	return &c
 }
 
-// String is what the model knows, for people who look at a failure.
+// String is the model's state, for analysing a failure.
 func (m *Model) String() string {
 	var b strings.Builder
 	if m.workload != nil {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// revisions are those of the workload, by template, as its controller keeps them.
+// revisions are the workload's revisions, by template, as its controller keeps them.
 type revisions struct {
-	// canary is true for a Rollout. stateful is true for a StatefulSet: its revisions have
-	// names and the times when they were made, and no numbers that stay.
+	// canary is true for a Rollout. stateful is true for a StatefulSet: its revisions have names
+	// and creation times, but no permanent numbers.
 	canary, stateful bool
 	made             map[string]time.Time
-	// numbers are those of each template's revision: one that is used again gets a new
-	// number and keeps the old ones. shows is what Lockstep wrote into each template.
+	// numbers are the numbers of each template's revision: a reused revision gets a new number
+	// and keeps the old ones. shows are the contents that Lockstep wrote into each template.
 	numbers map[string][]int64
 	shows   map[string]map[string]string
 	// loaded are the contents that pods of each template have loaded.
@@ -30,25 +30,25 @@ func (r revisions) clone() revisions {
 	return r
 }
 
-// gone is how a workload went that left its revisions.
+// gone describes the deletion of a workload that left its revisions.
 type gone struct {
-	// at is when it was deleted. Whether that was more than ten minutes ago Lockstep knows
-	// only if it saw it: unseen is true when it did not.
+	// at is when it was deleted. Lockstep knows whether that was more than ten minutes ago only
+	// if it saw the deletion: unseen is true when it did not.
 	at     time.Time
 	unseen bool
-	// aborted is true when its rollout was: one that is made again is rolled out as a whole.
+	// aborted is true when its rollout was aborted: a recreated Rollout is rolled out
+	// completely.
 	aborted bool
-	// unsettled is true when it was gone before the first settlement, so that the record may
-	// still be that of an earlier one.
+	// unsettled is true when it was deleted before the first settlement, so the record may still
+	// be that of an earlier workload.
 	unsettled bool
 }
 
-// releases are those that a user asks for.
+// releases are the user's releases.
 type releases struct {
-	// last is the last release that counted; accepting is true when it was asked for
-	// since the last settlement, so that it may be carried out before what was done since
-	// or after it.
+	// last is the last release that counted; accepting is true when it was requested since the
+	// last settlement, so it may take effect before or after the other events since then.
 	last      int64
 	accepting bool
-	accepted  string // the template that it was about
+	accepted  string // the template that it applied to
 }

@@ -1,8 +1,8 @@
 package histories
 
-// number gives the revision of a template its number, as the workload's controller does.
-// That of Deployments makes none during a pause, but one that exists is the current one at
-// once. That of Rollouts makes one, and no pods from it.
+// number assigns a number to a template's revision, as the workload's controller does. The
+// Deployment controller doesn't make a revision during a pause, but an existing one becomes
+// current at once. The Rollout controller makes one, but no pods from it.
 func (m *Model) number(template string, makes bool) {
 	if makes {
 		m.running = template
@@ -21,8 +21,8 @@ func (m *Model) number(template string, makes bool) {
 	}
 }
 
-// unnumber: the workload's controller has not acted on a template, which has another one by
-// now.
+// unnumber: the workload's controller has not acted on a template, which was replaced in the
+// meantime.
 func (m *Model) unnumber(template string) {
 	if numbers := m.revisions.numbers[template]; len(numbers) > 0 {
 		m.revisions.numbers[template] = numbers[:len(numbers)-1]

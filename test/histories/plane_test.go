@@ -134,7 +134,9 @@ func (w *onPlane) settle() error {
 	}
 	w.turns++
 	w.SetConfig(w.t, "witness", "key", fmt.Sprintf("armed %d", w.turns))
-	labtest.Eventually(w.t, testkit.Patience, func() (bool, string) { return !w.isUp(), "Lockstep has patched nothing" })
+	labtest.Eventually(w.t, testkit.Patience, func() (bool, string) {
+		return !w.isUp(), "Lockstep hasn't patched anything since it was armed:\n" + w.controller.Stderr()
+	})
 	w.awaitObserved()
 	return nil
 }
@@ -180,7 +182,13 @@ func (w *onPlane) sets() []*appsv1.ReplicaSet {
 
 func (w *onPlane) awaitGone() {
 	w.t.Helper()
-	labtest.Eventually(w.t, testkit.Patience, func() (bool, string) { return w.workload() == nil, "the workload is still there" })
+	labtest.Eventually(w.t, testkit.Patience, func() (bool, string) {
+		o := w.workload()
+		if o == nil {
+			return true, ""
+		}
+		return false, fmt.Sprintf("the workload still exists: deleted at %v, finalizers %q", o.GetDeletionTimestamp(), o.GetFinalizers())
+	})
 }
 
 // awaitObserved waits until the controller of the workload has done everything for it as it
@@ -201,12 +209,13 @@ func (w *onPlane) awaitObserved() {
 		} else if d.Status.ObservedGeneration < d.Generation {
 			return false, fmt.Sprintf("generation %d is not observed, only %d", d.Generation, d.Status.ObservedGeneration)
 		}
-		for _, rs := range w.sets() {
+		sets := w.sets()
+		for _, rs := range sets {
 			if templateOf(rs) == templateText(d) {
 				return numberOf(rs) == numberOf(d) && rs.Labels[canaryHashLabel] == hash, fmt.Sprintf("the revision has number %d, the workload %d", numberOf(rs), numberOf(d))
 			}
 		}
-		return d.Spec.Paused, "the template has no revision"
+		return d.Spec.Paused, fmt.Sprintf("none of the %d revisions has the template of generation %d", len(sets), d.Generation)
 	})
 }
 
@@ -221,7 +230,10 @@ func (w *onPlane) awaitLaterSecond() {
 		return o.CreationTimestamp
 	}
 	first := made()
-	labtest.Eventually(w.t, testkit.Patience, func() (bool, string) { return made().After(first.Time), "the second is not over" })
+	labtest.Eventually(w.t, testkit.Patience, func() (bool, string) {
+		last := made()
+		return last.After(first.Time), fmt.Sprintf("the API server's clock shows %s, the same second as before", last)
+	})
 }
 
 // facts are complete when the watches have shown each object as it is.

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Settle compares what Lockstep says, when it has decided on everything, with the rules.
-// The model stays as it was when they do not agree.
+// Settle compares Lockstep's state, once it has decided on everything, with the rules. The
+// model stays unchanged when they do not agree.
 func (m *Model) Settle(w Word) error {
 	next := m.clone()
 	if m.workload != nil && !m.workload.Left {
@@ -18,9 +18,9 @@ func (m *Model) Settle(w Word) error {
 	}
 	for _, s := range next.sources {
 		s.touched, s.unshown, s.arrived, s.saw = false, false, false, ""
-		s.rewritten = s.rewritten && m.workload == nil // what is on record of it is compared when it is back
+		s.rewritten = s.rewritten && m.workload == nil // its record is compared when the workload is back
 	}
-	if next.releases.accepting && next.workload != nil { // it was carried out by now
+	if next.releases.accepting && next.workload != nil { // it has taken effect by now
 		next.releases.accepted = next.workload.Template
 	}
 	next.releases.accepting, next.takenOver, next.rolledOut = false, false, false
@@ -31,11 +31,11 @@ func (m *Model) Settle(w Word) error {
 	return nil
 }
 
-// agree keeps what agrees with Lockstep's word; an error says that nothing does.
+// agree keeps the beliefs that agree with Lockstep's state; an error means that none does.
 func (m *Model) agree(w Word) error {
 	for _, name := range []string{ConfigMap, Secret} {
 		s := m.sources[name]
-		if s.content == "" { // what was given it shows when it is back
+		if s.content == "" { // its delivered version shows when it is back
 			continue
 		}
 		before := m.String()
@@ -51,7 +51,7 @@ func (m *Model) agree(w Word) error {
 	return m.hold.settle(*m.workload, w.Kept)
 }
 
-// checkReason: what is due is rolled out by now, unless something stands in the way.
+// checkReason: pending changes are rolled out by now, unless something blocks the rollout.
 func (m *Model) checkReason(reason string) error {
 	may := map[string]bool{}
 	must := false
@@ -82,8 +82,8 @@ func (m *Model) checkReason(reason string) error {
 	return nil
 }
 
-// forbidden says why Lockstep must not have moved the workload. What was written to a
-// source since the last settlement may have come after its decision.
+// forbidden returns why Lockstep must not have rolled out the workload. A write to a source
+// since the last settlement may have come after its decision.
 func (m *Model) forbidden(old Workload) error {
 	if m.workload.Left {
 		return errors.New("the controller rolled out a workload that does not ask for it")

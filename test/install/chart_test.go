@@ -188,7 +188,7 @@ func TestPodsAreRestricted(t *testing.T) {
 		privileged := pod.DeepCopy()
 		privileged.Spec.HostNetwork = true
 		err := w.Client.Create(t.Context(), privileged, client.DryRunAll)
-		return err != nil && strings.Contains(err.Error(), "PodSecurity"), "a pod in the network of its node is admitted"
+		return err != nil && strings.Contains(err.Error(), "PodSecurity"), fmt.Sprintf("PodSecurity admits a pod in the host network (error %v)", err)
 	})
 	if err := w.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
 		t.Error(err)

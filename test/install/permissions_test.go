@@ -262,7 +262,8 @@ func (i *installed) useStrategies(t *testing.T) {
 	i.SetConfig(t, "refresh", "key", "2")
 	i.AwaitEvent(t, "refresh", "Normal Refreshed")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return i.pod(t, "evict") != before, "the pod is not evicted"
+		pod := i.pod(t, "evict")
+		return pod != before, fmt.Sprintf("Lockstep hasn't evicted pod %s; the events are %q", pod, i.Events(t, "evict"))
 	})
 }
 

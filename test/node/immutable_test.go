@@ -94,6 +94,7 @@ func awaitFreshPod(t *testing.T, w *testkit.World, before []string) string {
 		if err := w.Client.List(t.Context(), list, client.InNamespace(w.Namespace)); err != nil {
 			return false, err.Error()
 		}
+		var seen []string
 		for _, p := range list.Items {
 			if slices.Contains(before, p.Name) {
 				continue
@@ -103,8 +104,9 @@ func awaitFreshPod(t *testing.T, w *testkit.World, before []string) string {
 				fresh = p.Name
 				return true, ""
 			}
+			seen = append(seen, fmt.Sprintf("%s is %s, error %v, log %q", p.Name, p.Status.Phase, err, log))
 		}
-		return false, "there is no new pod that has printed its configuration"
+		return false, fmt.Sprint("no new pod has printed its configuration; new pods: ", seen)
 	})
 	return fresh
 }

@@ -61,8 +61,10 @@ func TestNodeLeavesNoTrace(t *testing.T) {
 	t.Run("up is killed while it starts", func(t *testing.T) {
 		ownRuns(t)
 		before := host(t)
+		tries := 0
 		labtest.Eventually(t, 5*time.Minute, func() (bool, string) {
-			return killWhileStarting(t, lab), "the node was up before the kill, each time"
+			tries++
+			return killWhileStarting(t, lab), fmt.Sprintf("in each of %d tries the node was up before the kill", tries)
 		})
 		compareHost(t, "after the kill", before)
 	})

@@ -60,7 +60,10 @@ func (s *stage) awaitLaterSecond(t testing.TB) {
 		return o.CreationTimestamp
 	}
 	first := made()
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return made().After(first.Time), "the second is not over" })
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		last := made()
+		return last.After(first.Time), fmt.Sprintf("the API server's clock shows %s, the same second as before", last)
+	})
 }
 
 // TestMissingWhilePodsRun: pods that run have loaded a required source before it was
@@ -207,7 +210,7 @@ func (s *stage) awaitToken(t testing.TB) {
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		o := &corev1.Secret{}
 		s.Get(t, "robot-token", o)
-		return len(o.Data["token"]) > 0, "the token is empty"
+		return len(o.Data["token"]) > 0, fmt.Sprintf("Kubernetes hasn't filled in the token; the Secret has %d keys", len(o.Data))
 	})
 }
 

@@ -46,7 +46,7 @@ func TestExpiredWatch(t *testing.T) {
 	c.Signal(t, syscall.SIGCONT)
 	s.awaitKnown(t, "StatefulSet.apps", "db", versionOf("two"))
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return s.given(t, "StatefulSet.apps", "db", input.Secret("db")) != before, "the Secret is not delivered"
+		return s.given(t, "StatefulSet.apps", "db", input.Secret("db")) != before, "Lockstep hasn't delivered the Secret: " + s.remembered(t, "StatefulSet.apps", "db")
 	})
 	s.pass(t)
 	s.checkEachDeliveredOnce(t, "db", "configmap/app", "secret/db")

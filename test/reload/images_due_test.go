@@ -267,6 +267,7 @@ func (g *gallery) full(t testing.TB, is bool) {
 	}
 	g.make(t, "{apiVersion: v1, kind: ResourceQuota, metadata: {name: full}, spec: {hard: {pods: 0}}}")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return len(g.read(t, "quota/full").Object["status"].(map[string]any)) > 0, "the quota does not count"
+		status, _ := g.read(t, "quota/full").Object["status"].(map[string]any)
+		return len(status) > 0, fmt.Sprintf("Kubernetes doesn't enforce the quota yet: status %v", status)
 	})
 }

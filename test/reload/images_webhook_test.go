@@ -113,7 +113,9 @@ func (g *gallery) checkForged(t testing.TB, address string) {
 	if code := notify(t, "http://"+address+"/generic", body, "X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil))); code != http.StatusAccepted {
 		t.Errorf("signed: %d", code)
 	}
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return asked.Load() > 0, "the registry is not asked" })
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
+		return asked.Load() > 0, "the signed notification doesn't make Lockstep query the registry"
+	})
 }
 
 // TestNotificationAtAReplica: a replica that waits to lead sends senders on, and takes
@@ -124,7 +126,7 @@ func TestNotificationAtAReplica(t *testing.T) {
 	first := g.push(t, "app:1.0", "one")
 	g.make(t, deployment("web", g.wants("app", "app:1.*"), g.runs("app:1.0")))
 	addresses := []string{freeAddress(t), freeAddress(t)}
-	election := []string{"--leader-elect=true", "--lease-duration", "5s"}
+	election := []string{"--leader-elect=true", "--lease-duration", "20s"}
 	leader := g.open(t, append(webhookFlags(t, addresses[0]), election...)...)
 	g.awaitImage(t, web, "app", first)
 	inprocess.StartController(t, g.World, append(append(g.flags, webhookFlags(t, addresses[1])...), election...)...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -86,7 +87,7 @@ func TestInstallationKeyIsReplaced(t *testing.T) {
 		replacement := testkit.Secret(keyName, "key", string(other))
 		replacement.Namespace = s.Own
 		err := s.Client.Create(t.Context(), replacement) // the controller may have been faster
-		return err == nil, "the key cannot be replaced"
+		return err == nil, fmt.Sprintf("replace the key: %v", err)
 	})
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
 		return strings.Contains(c.Stderr(), "has another key than this process"), "the log does not tell of the other key:\n" + c.Stderr()

@@ -76,7 +76,8 @@ func TestEveryKind(t *testing.T) {
 func (s *stage) checkCronJobLeftAlone(t *testing.T, baseline string) {
 	t.Helper()
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return s.remembered(t, "CronJob.batch", "nightly") != baseline, "the new version is not on record for the CronJob"
+		entry := s.remembered(t, "CronJob.batch", "nightly")
+		return entry != baseline, "the CronJob's new version isn't on record: " + entry
 	})
 	jobs := &batchv1.JobList{}
 	if err := s.Client.List(t.Context(), jobs, client.InNamespace(s.Namespace)); err != nil {

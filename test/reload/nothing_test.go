@@ -153,7 +153,8 @@ func TestOptingInRestartsNobody(t *testing.T) {
 	s.describe(t, `{"metadata":{"annotations":{"`+settings.Reload+`":null}}}`)
 	c = s.run(t) // what only the namespace had asked for is forgotten
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return s.remembered(t, deploy, "by-flag") == "", "it is still on record"
+		entry := s.remembered(t, deploy, "by-flag")
+		return entry == "", "deployment/by-flag is still on record: " + entry
 	})
 	if code := c.Stop(t); code != 0 {
 		t.Errorf("exit code %d", code)

@@ -121,7 +121,7 @@ func TestEvict(t *testing.T) {
 				gone++
 			}
 		}
-		return gone > 0, "nobody was evicted within the budget"
+		return gone > 0, "Lockstep hasn't evicted a pod although the budget allows it: " + s.remembered(t, "StatefulSet.apps", "db")
 	})
 	// The series may be over by now, and then the record does not say when it began.
 	got := s.remembered(t, "StatefulSet.apps", "db")

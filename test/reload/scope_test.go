@@ -260,7 +260,8 @@ func TestDefaultsAndRefusals(t *testing.T) {
 	// Who refuses is forgotten, and who follows again takes a baseline.
 	s.annotate(t, "deployment/silent", settings.Reload, "never")
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-		return s.remembered(t, deploy, "silent") == "", "a workload that refuses is still on record"
+		entry := s.remembered(t, deploy, "silent")
+		return entry == "", "deployment/silent opted out and is still on record: " + entry
 	})
 	changeAll()
 	s.witness.Pass(t) // it is seen before anybody asks for it

@@ -1,6 +1,7 @@
 package reload_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -165,7 +166,8 @@ func (s *stage) deleteNamespace(t testing.TB) {
 	}
 	// Kubernetes' controller deletes a namespace in several turns, each slow beside many others.
 	labtest.Eventually(t, 5*testkit.Patience, func() (bool, string) {
-		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(ns), &corev1.Namespace{})
-		return err != nil && client.IgnoreNotFound(err) == nil, "the namespace is still there"
+		found := &corev1.Namespace{}
+		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(ns), found)
+		return err != nil && client.IgnoreNotFound(err) == nil, fmt.Sprintf("the namespace still exists (error %v): %+v", err, found.Status)
 	})
 }

@@ -127,7 +127,7 @@ func TestKilledUnderConstantChange(t *testing.T) {
 
 	// With a bound that is over since long, the next one must not wait at all.
 	const delay = 2 * time.Second
-	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return time.Since(since) > delay, "it is not over" })
+	labtest.Eventually(t, testkit.Patience, func() (bool, string) { return time.Since(since) > delay, "the maximum delay isn't over" })
 	stop()                                             // or there would be a rollout more every two seconds
 	s.annotate(t, web, settings.Quiet, delay.String()) // a longer window would be kept
 	c = inprocess.StartController(t, s.World, "--quiet", testkit.Quiet, "--max-delay", delay.String())

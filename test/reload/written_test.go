@@ -169,7 +169,7 @@ func (s *stage) undoVariable(t testing.TB, name string) {
 			}
 		}
 		if before == nil || !newestMade {
-			return false, "the revisions are not there yet"
+			return false, fmt.Sprintf("%d ReplicaSets; the newest revision exists: %t, an earlier one: %t", len(sets.Items), newestMade, before != nil)
 		}
 		d.Spec.Template = before.Spec.Template
 		delete(d.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
@@ -199,7 +199,8 @@ func TestConflictIsANewDecision(t *testing.T) {
 		})
 		s.change(t, "configmap/app", fmt.Sprintf("{data: {key: turn-%d}}", turn))
 		labtest.Eventually(t, testkit.Patience, func() (bool, string) {
-			return metric(conflicts) > before || s.rollouts(t, web) == turn, "neither a conflict nor a rollout"
+			failed, rollouts := metric(conflicts), s.rollouts(t, web)
+			return failed > before || rollouts == turn, fmt.Sprintf("%v conflicts and %d rollouts, want more than %v or %d", failed, rollouts, before, turn)
 		})
 		stop()
 		s.awaitRollouts(t, web, turn)

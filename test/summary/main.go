@@ -1,5 +1,5 @@
-// Command summary reads what "go test -json" writes and prints what a person needs: a line
-// for each package, the output of what failed, and at the end where the time went.
+// Command summary reads the output of "go test -json" and prints a summary: a line for each
+// package, the output of failed tests, and at the end where the time went.
 //
 //	go test -json ./... | go run ./test/summary
 //

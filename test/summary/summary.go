@@ -38,10 +38,10 @@ type timed struct {
 	took time.Duration
 }
 
-// summary is what was seen so far.
+// summary collects the results so far.
 type summary struct {
 	out            io.Writer
-	output         map[id]*strings.Builder // of what has not ended
+	output         map[id]*strings.Builder // of tests and packages that have not ended
 	packages       []timed
 	tests          []timed // without subtests
 	passed, failed int     // tests, subtests included
@@ -70,7 +70,7 @@ func (s *summary) take(e event) {
 	}
 }
 
-// end prints what failed, and what a package says of itself.
+// end prints failures, and a line for each package.
 func (s *summary) end(of id, action string, took time.Duration) {
 	text := ""
 	if b := s.output[of]; b != nil {
@@ -103,8 +103,8 @@ func (s *summary) end(of id, action string, took time.Duration) {
 	}
 }
 
-// skipReason is the message of a skipped test, without its place in the file. It is the
-// last line that the test logs.
+// skipReason is the message of a skipped test, without its place in the file. It is the last
+// line that the test logs.
 func skipReason(output string) string {
 	reason := "it doesn't say why"
 	for line := range strings.Lines(output) {
@@ -124,7 +124,7 @@ func indent(text string) string {
 	return "    " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
 }
 
-// close prints where the time went and what was left out.
+// close prints where the time went and which tests were skipped.
 func (s *summary) close() {
 	for of, text := range s.output { // a test that never ended, such as one of a package that crashed
 		if text.Len() > 0 && of.test != "" {

@@ -48,24 +48,23 @@ func Deployment(name, configMap, secret string) *appsv1.Deployment {
 // Web is the Deployment that most tests are about.
 const Web = "web"
 
-// CreateApp makes the Deployment "web" with its ConfigMap "app" and its Secret
-// "db", each with the value "1" under "key".
+// CreateApp creates the Deployment "web" with its ConfigMap "app" and its Secret "db", each
+// with the value "1" under "key".
 func (w *World) CreateApp(t testing.TB) {
 	t.Helper()
 	w.Create(t, ConfigMap("app", "key", "1"), Secret("db", "key", "1"), Deployment(Web, "app", "db"))
 }
 
-// Witness is a Deployment by which a test sees that the controller has come past
-// a certain point: nothing proves that something did not happen, except that
-// something later did.
+// Witness is a Deployment that shows a test how far the controller has come: the only proof
+// that something did not happen is that something later did.
 type Witness struct {
 	world *World
 	name  string
 	turn  int
 }
 
-// NewWitness makes a witness. It has a ConfigMap and a Secret, because each kind
-// of source is watched by itself.
+// NewWitness creates a witness. It has a ConfigMap and a Secret, because each kind of source
+// has its own watch.
 func (w *World) NewWitness(t testing.TB) *Witness {
 	t.Helper()
 	const name = "witness"
@@ -73,15 +72,16 @@ func (w *World) NewWitness(t testing.TB) *Witness {
 	return &Witness{world: w, name: name}
 }
 
-// AwaitKnown waits until the witness is on record, so that its next change is one.
+// AwaitKnown waits until the witness is on record, so the controller treats its next change
+// as one.
 func (i *Witness) AwaitKnown(t testing.TB) {
 	t.Helper()
 	i.world.AwaitRecord(t, i.name, "configmap/"+i.name, "secret/"+i.name)
 }
 
-// Pass returns when the controller has delivered a change that was made after
-// the call. What was seen before it has been decided by then: it was queued
-// earlier, and its quiet window is not longer.
+// Pass returns when the controller has delivered a change that was made after the call. The
+// controller has decided on all earlier changes by then: they were queued earlier, and their
+// quiet window is not longer.
 func (i *Witness) Pass(t testing.TB) {
 	t.Helper()
 	i.turn++
@@ -99,7 +99,7 @@ func (i *Witness) Pass(t testing.TB) {
 	})
 }
 
-// sight is what a witness was given, by its template and by the record.
+// sight is a witness's delivered versions, in its template and in the record.
 type sight struct {
 	shown    input.Shown
 	recorded record.Entry
@@ -109,7 +109,7 @@ func (i *Witness) look(t testing.TB) sight {
 	t.Helper()
 	now := sight{shown: input.ParseShown(i.world.Shown(t, i.name))}
 	text := i.world.Record(t, i.name)
-	if text == "" { // a record that cannot be written, say
+	if text == "" { // such as a record that can't be written
 		return now
 	}
 	var err error
@@ -119,10 +119,10 @@ func (i *Witness) look(t testing.TB) sight {
 	return now
 }
 
-// isPast tells whether a source was delivered since. On a busy machine the second
-// of two changes is heard of only after the rollout for the first. That rollout
-// has loaded it, so it is only recorded; but the record may also be late, and then
-// says what the template has shown before.
+// isPast reports whether a source was delivered since. On a busy machine the controller may
+// see the second of two changes only after the rollout for the first. That rollout has
+// loaded it, so it is only recorded. The record may be late too, and then still has the
+// version that the template showed before.
 func (s sight) isPast(before sight, source input.ID) bool {
 	if s.shown[source] != before.shown[source] {
 		return true

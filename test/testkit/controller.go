@@ -21,10 +21,10 @@ type Controller struct {
 	probes string
 }
 
-// StartController runs the built program on a world, without leader election and
-// with the given further flags; package inprocess does the same in the test process. Only one may act on a world at a time, unless
-// they elect a leader. It follows the application's namespace, unless the flags
-// select others.
+// StartController runs the built program on a world, without leader election and with further
+// flags; package inprocess does the same in the test process. Only one may act on a world at a
+// time, unless they elect a leader. It follows the application's namespace, unless the flags select
+// others.
 func (w *World) StartController(t testing.TB, flags ...string) *Controller {
 	t.Helper()
 	return w.StartControllerAs(t, w.Cluster.Kubeconfig(), flags...)
@@ -55,8 +55,8 @@ func (w *World) ControllerArgs(kubeconfig string, flags ...string) []string {
 	return slices.Concat(args, flags)
 }
 
-// FastDetection is the environment in which a client finds a dead line in seconds instead
-// of a minute. A line to a busy API server isn't dead.
+// FastDetection is the environment in which a client detects a dead connection in seconds
+// instead of a minute. A connection to a busy API server isn't dead.
 func FastDetection() map[string]string {
 	return map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "1", "HTTP2_PING_TIMEOUT_SECONDS": "15"}
 }
@@ -108,7 +108,7 @@ func (c *Controller) ProbePort(t testing.TB) string {
 	return port
 }
 
-// Probe asks a path of the probe server: "/readyz?verbose".
+// Probe requests a path of the probe server: "/readyz?verbose".
 func (c *Controller) Probe(t testing.TB, path string) (code int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -129,7 +129,7 @@ func (c *Controller) Probe(t testing.TB, path string) (code int, text string) {
 	return response.StatusCode, string(body)
 }
 
-// AwaitVerbose waits until the long form of the readiness has all the texts.
+// AwaitVerbose waits until the verbose readiness contains all the texts.
 func (c *Controller) AwaitVerbose(t testing.TB, texts ...string) {
 	t.Helper()
 	labtest.Eventually(t, Patience, func() (bool, string) {

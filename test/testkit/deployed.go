@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// MakeDeployed makes a Deployment of the controller with these flags in the namespace of the
-// installation, for those who read its arguments. Nothing runs in its pods.
+// MakeDeployed creates a Deployment of the controller with these flags in the installation's
+// namespace, for programs that read its arguments. It doesn't run pods.
 func (w *World) MakeDeployed(t testing.TB, name string, flags ...string) {
 	t.Helper()
 	own := *w

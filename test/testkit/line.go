@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Line is a connection to the API server that can be cut and frozen without
-// touching the API server, which others use.
+// Line is a connection to the API server that can be cut and frozen without affecting the
+// API server, which other tests use.
 type Line struct {
 	listener net.Listener
 	server   string
@@ -61,8 +61,8 @@ func NewLineTo(t testing.TB, server string) *Line {
 	return line
 }
 
-// Address is that of the near end, which stays the same whatever happens to the
-// line: it is never given up, so that nobody else can take it.
+// Address is the address of the near end. It stays the same whatever happens to the line:
+// the listener stays open, so no other process can take its port.
 func (l *Line) Address() string { return l.listener.Addr().String() }
 
 // Cut ends every connection and refuses new ones.
@@ -82,14 +82,14 @@ func (l *Line) Mend() {
 	l.cut = false
 }
 
-// Freeze keeps connections open and lets nothing through.
+// Freeze keeps connections open but doesn't pass anything on.
 func (l *Line) Freeze() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.frozen = make(chan struct{})
 }
 
-// Thaw lets everything through again, also what was held.
+// Thaw lets everything through again, including held data.
 func (l *Line) Thaw() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
-// Make creates the objects of a YAML text.
+// Make creates the objects of a YAML manifest.
 func (w *World) Make(t testing.TB, manifest string) {
 	t.Helper()
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
@@ -38,8 +38,8 @@ func (w *World) Make(t testing.TB, manifest string) {
 	}
 }
 
-// AwaitServed waits until the API server serves the object's kind: a custom one
-// takes a moment after it was installed.
+// AwaitServed waits until the API server serves the object's kind, which takes a moment
+// after a custom kind was installed.
 func (w *World) AwaitServed(t testing.TB, o *unstructured.Unstructured) {
 	t.Helper()
 	labtest.Eventually(t, Patience, func() (bool, string) {
@@ -48,7 +48,7 @@ func (w *World) AwaitServed(t testing.TB, o *unstructured.Unstructured) {
 	})
 }
 
-// kinds are the kinds that tests name in short.
+// kinds are the kinds that tests name by a short form.
 func kinds() map[string]schema.GroupVersionKind {
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	core := schema.GroupVersion{Version: "v1"}

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
-// FollowRules let the controller follow and roll workloads everywhere. Secrets
-// are apart, because some clusters do not grant them.
+// FollowRules let the controller follow and roll out workloads everywhere. Secrets are
+// separate, because some clusters do not grant them.
 func FollowRules() []labtest.Rule {
 	return []labtest.Rule{
 		{Groups: []string{""}, Resources: []string{"configmaps", "namespaces"}, Verbs: []string{"list", "watch"}},
@@ -30,7 +30,7 @@ func SecretRules() []labtest.Rule {
 	return []labtest.Rule{{Groups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}}}
 }
 
-// OwnRules let the controller read what it keeps in its own namespace.
+// OwnRules let the controller read its objects in its own namespace.
 func OwnRules() []labtest.Rule {
 	return []labtest.Rule{
 		{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
@@ -38,13 +38,13 @@ func OwnRules() []labtest.Rule {
 	}
 }
 
-// RecordRules let the controller write down what it delivered.
+// RecordRules let the controller write its record.
 func RecordRules() []labtest.Rule {
 	return []labtest.Rule{{Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}}}
 }
 
-// AwaitRecordPermission waits until an account of the controller's namespace may write
-// the record, or may not: the authorizer follows the roles with a small delay.
+// AwaitRecordPermission waits until an account of the controller's namespace may write the
+// record, or may not: the authorizer applies role changes with a small delay.
 func (w *World) AwaitRecordPermission(t testing.TB, account *labtest.Account, want bool) {
 	t.Helper()
 	c := NewClient(t, account.Kubeconfig)

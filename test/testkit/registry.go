@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest/registrylab"
 )
 
-// Registry is a real one that everyone may read, without TLS.
+// Registry is a real registry that everyone may read, without TLS.
 type Registry struct{ *registrylab.Server }
 
 // StartRegistry starts one for a test.
@@ -19,7 +19,7 @@ func StartRegistry(t testing.TB) *Registry {
 }
 
 // ServeRegistry starts a registry with options, in a directory of the test, and ends it with the
-// test. Without options it has TLS and wants credentials.
+// test. Without options it uses TLS and requires credentials.
 func ServeRegistry(t testing.TB, o registrylab.Options) *registrylab.Server {
 	t.Helper()
 	o.Dir, o.Progress = t.TempDir(), os.Stderr
@@ -35,7 +35,7 @@ func ServeRegistry(t testing.TB, o registrylab.Options) *registrylab.Server {
 	return server
 }
 
-// Authority writes the certificate of a registry into a file, for --registry-ca.
+// Authority writes a registry's certificate into a file, for --registry-ca.
 func Authority(t testing.TB, server *registrylab.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
@@ -45,7 +45,7 @@ func Authority(t testing.TB, server *registrylab.Server) string {
 	return file
 }
 
-// Flags have a controller follow images of the registry, which it asks every second.
+// Flags make a controller follow images of the registry and query it every second.
 func (r *Registry) Flags() []string {
 	return []string{
 		"--images", "--image-interval", "1s", "--cloud-identity=false",
@@ -53,8 +53,7 @@ func (r *Registry) Flags() []string {
 	}
 }
 
-// Push pushes an image whose content is its tag, and returns how a container names it by
-// digest.
+// Push pushes an image whose content is its tag, and returns its reference by digest.
 func (r *Registry) Push(t testing.TB, repository, tag string) string {
 	t.Helper()
 	digest, err := r.PushIndex(t.Context(), repository, tag, tag)
@@ -64,8 +63,8 @@ func (r *Registry) Push(t testing.TB, repository, tag string) string {
 	return r.Address + "/" + repository + ":" + tag + "@" + digest
 }
 
-// CreateImageUser makes a Deployment whose container asks for an image of the registry, such
-// as "app:1.*", and runs the repository without a tag.
+// CreateImageUser creates a Deployment whose container requests an image of the registry,
+// such as "app:1.*", and runs the repository without a tag.
 func (w *World) CreateImageUser(t testing.TB, name string, registry *Registry, repository, tags string) {
 	t.Helper()
 	d := Deployment(name, "", "")

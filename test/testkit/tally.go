@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Tally counts what it is told of, from any goroutine.
+// Tally counts keys, from any goroutine.
 type Tally[K comparable] struct {
 	mu    sync.Mutex
 	times map[K]int
@@ -29,7 +29,7 @@ func (y *Tally[K]) Times(key K) int {
 	return y.times[key]
 }
 
-// RunInBackground runs something until the test ends, and waits for its end.
+// RunInBackground runs a function until the test ends, and waits for its end.
 func RunInBackground(t testing.TB, run func(context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,6 +1,6 @@
-// Package testkit is the stage of the end-to-end tests: a namespace with an
-// application in it, the built controller that follows it, and a line between
-// the two that can be cut.
+// Package testkit is the environment of the end-to-end tests: a namespace with an
+// application in it, the built controller that follows it, and a connection between the two
+// that can be cut.
 //
 // It never links the product, because tests inside the product's packages use it too.
 // Package inprocess runs the controller in the test process.
@@ -24,29 +24,29 @@ import (
 	"github.com/lockstep-dev/lockstep/internal/labtest"
 )
 
-// Patience bounds every wait for something that must happen. It is long because
-// tests share two cores with each other; a passing test never waits it out.
+// Patience bounds every wait for an expected event. It is long because tests share two cores
+// with each other; a passing test never waits that long.
 const Patience = 3 * time.Minute
 
 // World is a namespace for an application and one for its controller.
 type World struct {
 	Cluster *labtest.Cluster
 	Client  client.Client
-	// Namespace is where the application lives.
+	// Namespace is the application's namespace.
 	Namespace string
-	// Own is where the controller keeps its objects.
+	// Own is the namespace of the controller's objects.
 	Own string
 	// Clock is how far the controller's clock is off.
 	Clock time.Duration
 }
 
-// NewWorld makes a world on the shared control plane.
+// NewWorld creates a world on the shared control plane.
 func NewWorld(t testing.TB) *World {
 	t.Helper()
 	return NewWorldOn(t, labtest.Shared(t))
 }
 
-// NewWorldOn makes a world on a given control plane.
+// NewWorldOn creates a world on a control plane.
 func NewWorldOn(t testing.TB, cluster *labtest.Cluster) *World {
 	t.Helper()
 	return &World{
@@ -55,7 +55,7 @@ func NewWorldOn(t testing.TB, cluster *labtest.Cluster) *World {
 	}
 }
 
-// NewClient makes a client that acts as a kubeconfig says.
+// NewClient returns a client with a kubeconfig's permissions.
 func NewClient(t testing.TB, kubeconfig string) client.WithWatch {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -70,9 +70,9 @@ func NewClient(t testing.TB, kubeconfig string) client.WithWatch {
 	return c
 }
 
-// Create creates objects in the application's namespace. It waits until a Deployment has
-// its ReplicaSet: one that Kubernetes makes after a test has changed a source would have
-// loaded that change, and the change would not be a second revision.
+// Create creates objects in the application's namespace. It waits until a Deployment has its
+// ReplicaSet: if Kubernetes created it only after a test has changed a source, its pods
+// would load that change, and the change would not lead to a second revision.
 func (w *World) Create(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -106,13 +106,13 @@ func (w *World) Patch(t testing.TB, object client.Object, name, patch string) {
 	}
 }
 
-// SetConfig gives a key of a ConfigMap another value.
+// SetConfig changes a key of a ConfigMap.
 func (w *World) SetConfig(t testing.TB, name, key, value string) {
 	t.Helper()
 	w.Patch(t, &corev1.ConfigMap{}, name, fmt.Sprintf(`{"data":{%q:%q}}`, key, value))
 }
 
-// SetSecret gives a key of a Secret another value.
+// SetSecret changes a key of a Secret.
 func (w *World) SetSecret(t testing.TB, name, key, value string) {
 	t.Helper()
 	w.Patch(t, &corev1.Secret{}, name, fmt.Sprintf(`{"stringData":{%q:%q}}`, key, value))
@@ -142,8 +142,8 @@ func (w *World) Shown(t testing.TB, deployment string) string {
 	return w.Deployment(t, deployment).Spec.Template.Annotations[settings.Inputs]
 }
 
-// Revisions counts the ReplicaSets of a Deployment. It waits until the newest
-// template has one, so that the count is that of all rollouts so far.
+// Revisions counts the ReplicaSets of a Deployment. It waits until the newest template has
+// one, so the count includes all rollouts so far.
 func (w *World) Revisions(t testing.TB, deployment string) int {
 	t.Helper()
 	count := 0
@@ -206,8 +206,7 @@ func (w *World) AwaitEvent(t testing.TB, deployment string, texts ...string) str
 	return found
 }
 
-// AwaitRecord waits until what is on record about a Deployment contains every
-// text.
+// AwaitRecord waits until the record of a Deployment contains every text.
 func (w *World) AwaitRecord(t testing.TB, deployment string, texts ...string) {
 	t.Helper()
 	labtest.Eventually(t, Patience, func() (bool, string) {
@@ -216,13 +215,13 @@ func (w *World) AwaitRecord(t testing.TB, deployment string, texts ...string) {
 	})
 }
 
-// Record is what is on record about a Deployment, empty when there is nothing.
+// Record is the record of a Deployment, empty when there is none.
 func (w *World) Record(t testing.TB, deployment string) string {
 	t.Helper()
 	return w.RecordOf(t, schema.GroupKind{Group: "apps", Kind: "Deployment"}, deployment)
 }
 
-// RecordOf is what is on record of a workload of any kind.
+// RecordOf is the record of a workload of any kind.
 func (w *World) RecordOf(t testing.TB, kind schema.GroupKind, name string) string {
 	t.Helper()
 	shards := &corev1.ConfigMapList{}

@@ -2,8 +2,8 @@ package walkthrough
 
 import "fmt"
 
-// Release is the application of the walk-through: three pods, a canary of one
-// that waits for a person, and one ConfigMap.
+// Release is the application of the walk-through: three pods, a canary of one that waits for
+// a promotion, and one ConfigMap.
 func Release(color, more string) string {
 	return fmt.Sprintf(`
 appName: demo
@@ -15,12 +15,12 @@ configmaps:
 %s`, color, more)
 }
 
-// WalkThrough plays the life of revisioned ConfigMaps step by step. deploy brings
-// a release of a color, with what attaches its ConfigMap; look is called whenever
-// pods with a color should run, to look inside of them.
+// WalkThrough plays the life of revisioned ConfigMaps step by step. deploy deploys a release
+// of a color and attaches its ConfigMap. look is called whenever pods with a color should
+// run, to check their content.
 func (w *World) WalkThrough(deploy func(color string), look func(configMap, color string)) {
 	w.T.Helper()
-	// 1. Deploy: a ReplicaSet, three pods, a ConfigMap that belongs to it.
+	// 1. Deploy: a ReplicaSet, three pods, and a ConfigMap that the ReplicaSet owns.
 	deploy("red")
 	red := w.ConfigMapOf("red")
 	rsRed := w.AwaitReplicaSet(red)
@@ -40,7 +40,7 @@ func (w *World) WalkThrough(deploy func(color string), look func(configMap, colo
 	w.AwaitPods(map[string]int{red: 2, blue: 1})
 	look(blue, "blue")
 
-	// A node is taken away: the replacement of an old pod mounts the old ConfigMap.
+	// A node goes away: the replacement of an old pod mounts the old ConfigMap.
 	victim := w.Pods(red)[0]
 	w.Delete(&victim)
 	w.AwaitPods(map[string]int{red: 2, blue: 1})
@@ -63,7 +63,7 @@ func (w *World) WalkThrough(deploy func(color string), look func(configMap, colo
 	w.AwaitPods(map[string]int{red: 0, blue: 0, green: 3})
 	w.AwaitOwners(map[string][]string{red: {rsRed.Name}, blue: {rsBlue.Name}, green: {rsGreen.Name}})
 
-	// 6. The old ReplicaSets go, and with them exactly their ConfigMaps.
+	// 6. Deleting the old ReplicaSets deletes exactly their ConfigMaps.
 	w.Delete(&rsRed)
 	w.Delete(&rsBlue)
 	w.AwaitOwners(map[string][]string{green: {rsGreen.Name}})

@@ -1,6 +1,6 @@
-// Package walkthrough is the stage of revisioned configuration, and the
-// walk-through that is played on it: Helm and our chart, the real Argo Rollouts
-// controller, and pods, on a fake node or on a real one.
+// Package walkthrough is the environment of revisioned configuration, and the walk-through
+// that is played on it: Helm and our chart, the real Argo Rollouts controller, and pods, on
+// a fake node or on a real one.
 package walkthrough
 
 import (
@@ -41,7 +41,7 @@ type World struct {
 	Lockstep   string // the path of the built program
 }
 
-// NewWorld makes a world on a control plane that has Argo Rollouts and a node.
+// NewWorld creates a world on a control plane that has Argo Rollouts and a node.
 func NewWorld(t *testing.T, cluster *labtest.Cluster) *World {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
@@ -59,8 +59,7 @@ func NewWorld(t *testing.T, cluster *labtest.Cluster) *World {
 	}
 }
 
-// AwaitRolloutKind waits for the kind: the API server lists a new one a moment
-// after it accepts it.
+// AwaitRolloutKind waits until the API server lists the kind, a moment after it accepts it.
 func (w *World) AwaitRolloutKind() {
 	w.T.Helper()
 	w.Eventually(func() (bool, string) {
@@ -78,7 +77,7 @@ func (w *World) Continuous() *labtest.Running {
 	}})
 }
 
-// Job is the attach Job of a release: what it runs, and as whom.
+// Job is the attach Job of a release: its command and its service account.
 type Job struct {
 	Args    []string
 	Account string
@@ -88,8 +87,8 @@ type Job struct {
 // the release, nil when it has none.
 func (w *World) Deploy(values string) *Job {
 	w.T.Helper()
-	// The fake node runs no programs, so the tests run the Job's command
-	// themselves; Helm need not wait for a Job that does nothing.
+	// The fake node doesn't run programs, so the tests run the Job's command themselves. Helm
+	// need not wait for a Job that does nothing.
 	w.Upgrade(values, "--no-hooks")
 	rendered := helmtest.Objects(w.T, w.Helm.Run(w.T, append([]string{"template"}, w.release(values)...)...))
 	jobs := helmtest.OfKind(rendered, "Job")
@@ -120,8 +119,8 @@ func (w *World) release(values string) []string {
 	return []string{"demo", w.Helm.Chart("app"), "-n", w.Namespace, "-f", helmtest.ValuesFile(w.T, values)}
 }
 
-// RunJob runs the attach Job's command to its end, as the account and with the
-// role that the release has brought.
+// RunJob runs the attach Job's command to its end, with the account and the role of the
+// release.
 func (w *World) RunJob(j *Job) {
 	w.T.Helper()
 	_, stderr, code := labtest.RunCommand(w.T, labtest.Command{Path: w.Lockstep, Args: j.Args, Env: []string{"KUBECONFIG=" + w.actAs(j.Account)}})
@@ -130,7 +129,7 @@ func (w *World) RunJob(j *Job) {
 	}
 }
 
-// actAs writes a kubeconfig that acts as a service account of the namespace.
+// actAs writes a kubeconfig with the permissions of a service account of the namespace.
 func (w *World) actAs(account string) string {
 	w.T.Helper()
 	token := &authenticationv1.TokenRequest{}
@@ -154,7 +153,7 @@ func (w *World) actAs(account string) string {
 }
 
 // awaitPermissions waits until the API server's authorizer knows a new role: a kubelet
-// starts no pod that soon.
+// doesn't start a pod that soon.
 func (w *World) awaitPermissions(account string) {
 	w.T.Helper()
 	w.Eventually(func() (bool, string) {
@@ -173,7 +172,8 @@ func (w *World) awaitPermissions(account string) {
 	})
 }
 
-// nameIn is the first object that a role names for a resource: it allows no others.
+// nameIn is the first object that a role names for a resource. The role doesn't allow
+// others.
 func nameIn(role *rbacv1.Role, resource string) string {
 	for _, rule := range role.Rules {
 		if slices.Contains(rule.Resources, resource) && len(rule.ResourceNames) > 0 {
@@ -270,7 +270,7 @@ func mounts(spec corev1.PodSpec) string {
 	return ""
 }
 
-// AwaitOwners waits until the ConfigMaps and their owners are exactly these.
+// AwaitOwners waits until exactly these ConfigMaps exist, with exactly these owners.
 func (w *World) AwaitOwners(want map[string][]string) {
 	w.T.Helper()
 	for _, owners := range want {
@@ -329,7 +329,7 @@ func (w *World) Rollout() *unstructured.Unstructured {
 	return o
 }
 
-// AwaitPause waits until the canary waits for a person.
+// AwaitPause waits until the canary waits for a promotion.
 func (w *World) AwaitPause() {
 	w.T.Helper()
 	w.Eventually(func() (bool, string) {
@@ -359,7 +359,7 @@ func (w *World) patchStatus(body string) {
 	}
 }
 
-// Delete deletes an object; what belongs to it goes later.
+// Delete deletes an object; its dependents follow later.
 func (w *World) Delete(o client.Object) {
 	w.T.Helper()
 	background := metav1.DeletePropagationBackground

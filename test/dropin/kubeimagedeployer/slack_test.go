@@ -2,6 +2,7 @@ package kubeimagedeployer_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -69,7 +70,8 @@ func TestSlack(t *testing.T) {
 	s.setImage(t, "web", "by-hand")
 	s.awaitImages(t, "web", "app="+first)
 	labtest.Eventually(t, testkit.Patience, func() (bool, string) { // that the API server has answered
-		return strings.Count(r.Stderr(), s.Namespace+"/web verb=move") == 2, "the second rollout is not in the log"
+		n := strings.Count(r.Stderr(), s.Namespace+"/web verb=move")
+		return n == 2, fmt.Sprintf("the log shows %d rollouts, want 2:\n%s", n, r.Stderr())
 	})
 	stop(t, r)
 	if n := strings.Count(hook.text(), "/web: rolled out"); n != 2 {

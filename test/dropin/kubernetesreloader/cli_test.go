@@ -89,7 +89,7 @@ func get(t *testing.T, port int, path string) (body string, code int) {
 		defer response.Body.Close()
 		text, err := io.ReadAll(response.Body)
 		body, code = string(text), response.StatusCode
-		return err == nil, "the answer ends too early"
+		return err == nil, fmt.Sprintf("the response %d is cut short: error %v, read\n%s", code, err, body)
 	})
 	return body, code
 }

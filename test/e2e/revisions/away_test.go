@@ -207,12 +207,14 @@ func TestObservedNamespace(t *testing.T) {
 		if err := w.Client.List(t.Context(), list, client.InNamespace(w.Namespace)); err != nil {
 			return false, err.Error()
 		}
+		var reasons []string
 		for _, e := range list.Items {
 			if e.InvolvedObject.Name == red && e.Reason == "WouldAttach" {
 				return true, ""
 			}
+			reasons = append(reasons, e.InvolvedObject.Name+" "+e.Reason)
 		}
-		return false, "nobody was told"
+		return false, fmt.Sprintf("there is no event WouldAttach for %s, only %q", red, reasons)
 	})
 	w.AwaitOwners(map[string][]string{red: {}})
 

@@ -111,8 +111,9 @@ func keepsOldRevisions(w *world, owned, unprotected bool) {
 
 	r.commit(walkthrough.Release("blue", "revisions: {attach: controller}"), "")
 	w.Eventually(func() (bool, string) {
-		_, there := w.ConfigMaps()["unused"]
-		return !there, "what is no longer in Git was not pruned"
+		found := w.ConfigMaps()
+		_, there := found["unused"]
+		return !there, fmt.Sprint("the GitOps tool hasn't pruned the ConfigMap that was removed from Git: ", found)
 	})
 	w.Eventually(func() (bool, string) {
 		return len(w.ConfigMaps()) == 2, fmt.Sprint("the ConfigMaps are ", w.ConfigMaps())
